@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+func stringCoder(t reflect.Type) coder {
+	return coder{
+		wire: protowire.BytesType, proto: "string", note: named(t),
+		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
+			s := v.String()
+			if !utf8.ValidString(s) {
+				return dst, notUTF8()
+			}
+			return append(protowire.AppendVarint(dst, uint64(len(s))), s...), nil
+		},
+		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+			body, n, err := consumeBytes(in)
+			if err == nil && !utf8.Valid(body) {
+				err = notUTF8()
+			}
+			v.SetString(string(body))
+			return n, err
+		},
+	}
+}
+
+func notUTF8() *Error { return fault("not UTF-8") }
+
+func bytesCoder(t reflect.Type) coder {
+	return coder{
+		wire: protowire.BytesType, proto: "bytes", note: named(t),
+		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
+			return protowire.AppendBytes(dst, v.Bytes()), nil
+		},
+		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+			body, n, err := consumeBytes(in)
+			if len(body) > 0 { // an empty slice is nil, as everywhere
+				v.SetBytes(bytes.Clone(body))
+			}
+			return n, err
+		},
+	}
+}
+
+// arrayCoder writes an array as its bytes, and one of zeroes as none.
+func arrayCoder(t reflect.Type) coder {
+	zero := make([]byte, t.Len())
+	note := fmt.Sprintf("%d bytes, or none for zeroes", t.Len())
+	if name := named(t); name != "" {
+		note = name + ": " + note
+	}
+	return coder{
+		wire: protowire.BytesType, proto: "bytes", note: note,
+		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
+			b := v.Bytes()
+			if bytes.Equal(b, zero) {
+				return append(dst, 0), nil
+			}
+			return protowire.AppendBytes(dst, b), nil
+		},
+		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+			body, n, err := consumeBytes(in)
+			switch {
+			case err != nil || len(body) == 0:
+				return n, err
+			case len(body) != len(zero):
+				return n, fault("%d bytes, want %d", len(body), len(zero))
+			case bytes.Equal(body, zero):
+				return n, fault("a zero value is written")
+			}
+			copy(v.Bytes(), body)
+			return n, nil
+		},
+	}
+}
+
+// consumeVarint returns the number at the start of in, and its length, refusing one written longer than needed.
+func consumeVarint(in []byte) (uint64, int, *Error) {
+	if len(in) > 0 && in[0] < 0x80 {
+		return uint64(in[0]), 1, nil
+	}
+	x, n := protowire.ConsumeVarint(in)
+	switch {
+	case n < 0:
+		return 0, 0, fault("broken number: %v", protowire.ParseError(n))
+	case in[n-1] == 0:
+		return 0, 0, fault("a number of %d bytes that needs fewer", n)
+	}
+	return x, n, nil
+}
+
+// consumeBytes returns the bytes behind the length at the start of in, and how long both are together.
+func consumeBytes(in []byte) ([]byte, int, *Error) {
+	size, n, err := consumeVarint(in)
+	if err != nil {
+		return nil, 0, err
+	}
+	if size > uint64(len(in)-n) {
+		return nil, 0, fault("length %d, but %d bytes are left", size, len(in)-n)
+	}
+	return in[n : n+int(size)], n + int(size), nil
+}
+
+// putLength puts the length of the body at dst[start+1:] in front of it, where one byte was kept free. That
+// is enough for most; a longer body is moved.
+func putLength(dst []byte, start int) []byte {
+	end := len(dst)
+	size := uint64(end - start - 1)
+	more := protowire.SizeVarint(size) - 1
+	if more > 0 {
+		dst = append(dst, make([]byte, more)...)
+		copy(dst[start+1+more:], dst[start+1:end])
+	}
+	binary.PutUvarint(dst[start:], size)
+	return dst
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Compile turns a struct type into its encoding.
+//
+// The error, an *Error whose path names the field, tells what the type may not contain: a field without pb
+// tag that is exported (tag it `pb:"-"` to leave it out), a tagged one that is not, a number used twice or
+// outside protobuf's range, a map, a float, or another type without a canonical form.
+func Compile(t reflect.Type) (*Type, error) {
+	if t.Kind() != reflect.Struct || isAddr(t) || isPrefix(t) {
+		return nil, &Error{Path: t.String(), Why: "not a struct"}
+	}
+	c := compiler{messages: map[reflect.Type]*message{}}
+	root, err := c.message(t)
+	if err != nil {
+		return nil, err.within(t.Name())
+	}
+	return &Type{root: root}, nil
+}
+
+// compiler remembers the structs of one compilation, so that a type may contain pointers to itself.
+type compiler struct {
+	messages map[reflect.Type]*message
+}
+
+func (c *compiler) message(t reflect.Type) (*message, *Error) {
+	if m, ok := c.messages[t]; ok {
+		return m, nil
+	}
+	m := &message{goType: t}
+	c.messages[t] = m
+	for i := range t.NumField() {
+		goField := t.Field(i)
+		number, err := fieldNumber(goField)
+		if err != nil {
+			return nil, err.within(goField.Name)
+		}
+		if number == 0 {
+			continue
+		}
+		f, err := c.field(goField.Type, number)
+		if err != nil {
+			return nil, err.within(goField.Name)
+		}
+		f.name, f.index, f.number = goField.Name, i, number
+		m.fields = append(m.fields, f)
+	}
+	if len(m.fields) == 0 && t.NumField() > 0 {
+		return nil, fault("%s has no tagged field: all of it would be lost", t)
+	}
+	slices.SortFunc(m.fields, func(a, b field) int { return int(a.number - b.number) })
+	for i := 1; i < len(m.fields); i++ {
+		if m.fields[i].number == m.fields[i-1].number {
+			return nil, fault("number %d is also that of %s", m.fields[i].number, m.fields[i-1].name).within(m.fields[i].name)
+		}
+	}
+	return m, nil
+}
+
+// fieldNumber returns the number in f's tag, or 0 when f is to be left out.
+func fieldNumber(f reflect.StructField) (protowire.Number, *Error) {
+	tag, tagged := f.Tag.Lookup("pb")
+	switch {
+	case !f.IsExported() && !tagged:
+		return 0, nil
+	case !f.IsExported():
+		return 0, fault("tagged but not exported")
+	case !tagged:
+		return 0, fault("no pb tag (`pb:\"-\"` leaves the field out)")
+	case tag == "-":
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(tag, 10, 32)
+	if err != nil || strconv.FormatUint(n, 10) != tag {
+		return 0, fault("pb tag %q is not a number", tag)
+	}
+	number := protowire.Number(n)
+	if n > uint64(protowire.MaxValidNumber) || !number.IsValid() ||
+		number >= protowire.FirstReservedNumber && number <= protowire.LastReservedNumber {
+		return 0, fault("number %s is outside protobuf's range", tag)
+	}
+	return number, nil
+}
+
+// field picks how a field of type t is laid out: once, when not nil, or once per element.
+func (c *compiler) field(t reflect.Type, number protowire.Number) (field, *Error) {
+	switch {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		elem, err := c.element(t.Elem())
+		if err != nil {
+			return field{}, err.within("[]")
+		}
+		if elem.wire == protowire.VarintType {
+			return packed(elem, t, number), nil
+		}
+		return repeated(elem, t, number), nil
+	case t.Kind() == reflect.Pointer:
+		elem, err := c.element(t)
+		return optional(elem, number), err
+	default:
+		elem, err := c.coder(t)
+		return singular(elem, number), err
+	}
+}
+
+// element returns the coder of a slice's element, which may be a pointer to a struct.
+func (c *compiler) element(t reflect.Type) (coder, *Error) {
+	if t.Kind() != reflect.Pointer {
+		return c.coder(t)
+	}
+	if target := t.Elem(); target.Kind() != reflect.Struct || isAddr(target) || isPrefix(target) {
+		return coder{}, fault("%s: only structs may be pointed to", t)
+	}
+	m, err := c.message(t.Elem())
+	return pointerCoder(m), err
+}
+
+func (c *compiler) coder(t reflect.Type) (coder, *Error) {
+	switch kind := t.Kind(); {
+	case isAddr(t):
+		return addrCoder(t), nil
+	case isPrefix(t):
+		return prefixCoder(t), nil
+	case kind == reflect.Bool:
+		return boolCoder(), nil
+	case t.Kind() >= reflect.Int && kind <= reflect.Int64:
+		return intCoder(t), nil
+	case t.Kind() >= reflect.Uint && kind <= reflect.Uint64:
+		return uintCoder(t), nil
+	case kind == reflect.String:
+		return stringCoder(t), nil
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return bytesCoder(t), nil
+	case kind == reflect.Array && t.Elem().Kind() == reflect.Uint8:
+		return arrayCoder(t), nil
+	case kind == reflect.Struct:
+		m, err := c.message(t)
+		return structCoder(m), err
+	case kind == reflect.Map:
+		return coder{}, fault("%s has no order: use a sorted slice", t)
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return coder{}, fault("%s is not the same on every platform: use an integer with a unit", t)
+	default:
+		return coder{}, fault("%s has no encoding", t)
+	}
+}
+
+func isAddr(t reflect.Type) bool   { return sameLayout(t, reflect.TypeFor[netip.Addr]()) }
+func isPrefix(t reflect.Type) bool { return sameLayout(t, reflect.TypeFor[netip.Prefix]()) }
+
+// sameLayout tells whether t is want or a type defined by it, such as "type VIP netip.Addr".
+func sameLayout(t, want reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.ConvertibleTo(want)
+}

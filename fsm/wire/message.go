@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"reflect"
+	"sort"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// message is the encoding of a struct: its fields by ascending number.
+type message struct {
+	goType reflect.Type
+	fields []field
+}
+
+// field is one field of a struct with its tag. append writes nothing when there is nothing to say; decode
+// gets what follows the field's first tag and returns how many bytes were the field's.
+type field struct {
+	name   string
+	index  int
+	number protowire.Number
+	wire   protowire.Type
+	append appendFunc
+	decode decodeFunc
+
+	elem     coder // for the schema: what the field holds one or several of
+	repeated bool
+}
+
+func (m *message) mismatch(v any) *Error {
+	return &Error{Path: m.goType.Name(), Why: "not for " + typeName(v)}
+}
+
+func typeName(v any) string {
+	switch value := reflect.ValueOf(v); {
+	case !value.IsValid():
+		return "nil"
+	case value.Kind() == reflect.Pointer && value.IsNil():
+		return "a nil " + value.Type().String()
+	default:
+		return "a " + value.Type().String()
+	}
+}
+
+func (m *message) append(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
+	if depth > MaxDepth {
+		return dst, tooDeep()
+	}
+	var err *Error
+	for i := range m.fields {
+		f := &m.fields[i]
+		if dst, err = f.append(dst, v.Field(f.index), depth); err != nil {
+			return dst, err.within(f.name)
+		}
+	}
+	return dst, nil
+}
+
+func (m *message) decode(in []byte, v reflect.Value, depth int) *Error {
+	if depth > MaxDepth {
+		return tooDeep()
+	}
+	next := 0 // the first field that may still come
+	for len(in) > 0 {
+		tag, n, err := consumeVarint(in)
+		if err != nil {
+			return err
+		}
+		number, wire := tag>>3, protowire.Type(tag&7)
+		for next < len(m.fields) && uint64(m.fields[next].number) < number {
+			next++
+		}
+		if next == len(m.fields) || uint64(m.fields[next].number) != number {
+			return m.unexpected(number, next)
+		}
+		f := &m.fields[next]
+		next++
+		if wire != f.wire {
+			return fault("wire type %d, want %d", wire, f.wire).within(f.name)
+		}
+		in = in[n:]
+		if n, err = f.decode(in, v.Field(f.index), depth); err != nil {
+			return err.within(f.name)
+		}
+		in = in[n:]
+	}
+	return nil
+}
+
+// unexpected says why number may not stand where all fields before next are over.
+func (m *message) unexpected(number uint64, next int) *Error {
+	i := sort.Search(len(m.fields), func(i int) bool { return uint64(m.fields[i].number) >= number })
+	switch {
+	case i == len(m.fields) || uint64(m.fields[i].number) != number:
+		err := fault("%v %d", ErrUnknownField, number)
+		err.cause = ErrUnknownField
+		return err
+	case i == next-1:
+		return fault("comes twice").within(m.fields[i].name)
+	default:
+		return fault("comes after a field of a higher number").within(m.fields[i].name)
+	}
+}
+
+func tooDeep() *Error { return fault("more than %d structs within each other", MaxDepth) }
