@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Endpoint is one process's side of mutual TLS, for both ports and both directions. TLS 1.3 only, no session
+// tickets: each handshake proves the certificate anew, with the files and the membership as they are then.
+type Endpoint struct {
+	Source   *Source
+	Self     Self             // nil: belongs to no group, as people's clients
+	OrNewer  bool             // for agents, see Membership
+	Refusals *Refusals        // of connections that came in; only servers need it
+	Now      func() time.Time // nil: time.Now
+}
+
+// Membership is what this process belongs to now.
+func (e *Endpoint) Membership() Membership {
+	if e.Self == nil {
+		return Membership{}
+	}
+	group, epoch := e.Self()
+	return Membership{Group: group, Epoch: epoch, OrNewer: e.OrNewer}
+}
+
+// OfferReceiver is what the net.Conn under a server's handshake may be, if whoever accepted it wants to know
+// the membership that the client named (the zero value if it named none).
+type OfferReceiver interface{ ReceiveOffer(Membership) }
+
+// Server gives the configuration for accepting connections on a port. It never goes stale.
+func (e *Endpoint) Server(port Port) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return e.greet(port, hello)
+		},
+	}
+}
+
+// greet decides about the membership that a client names, before it has proven who it is: what follows from
+// it is at most a refusal and a log line. The refusal is the alert no_application_protocol, which Explain
+// recognizes at the other end.
+func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	ours, remote := e.Membership(), hello.Conn.RemoteAddr()
+	theirs, named, err := port.offered(hello.SupportedProtos)
+	refuse := func(reason, remedy string, level slog.Level, err error) {
+		e.Refusals.record(refusal{port: port, remote: remote, reason: reason, ours: ours, theirs: theirs, remedy: remedy, level: level, err: err})
+	}
+	config := e.serverConfig(port, remote, ours, theirs)
+	switch verdict := Meet(ours, theirs); {
+	case err != nil:
+		refuse(reasonMembership, "run releases that know each other on both sides", slog.LevelWarn, err)
+		return nil, err
+	case port == Raft && !named:
+		err := fmt.Errorf("client of the Raft port names no membership among %q", hello.SupportedProtos)
+		refuse(reasonProtocol, "only members of a group connect to this port; the API listens on another", slog.LevelWarn, err)
+		return nil, err
+	case verdict == WeOutdated:
+		refuse(verdict.Reason(), verdict.Remedy(), slog.LevelError, errors.New("the peer knows a newer epoch of our group: we are outdated"))
+		config.NextProtos = []string{port.protocol(ours)} // not among those offered
+	case verdict != Welcome:
+		refuse(verdict.Reason(), verdict.Remedy(), slog.LevelWarn, errors.New("memberships differ"))
+		config.NextProtos = []string{port.protocol(ours)}
+	case port == Raft:
+		config.NextProtos = []string{port.protocol(theirs)}
+	default:
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	if receiver, ok := hello.Conn.(OfferReceiver); ok {
+		receiver.ReceiveOffer(theirs)
+	}
+	return config, nil
+}
+
+func (e *Endpoint) serverConfig(port Port, remote net.Addr, ours, theirs Membership) *tls.Config {
+	material := e.Source.Material()
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		SessionTicketsDisabled: true,
+		Time:                   e.Now,
+		Certificates:           []tls.Certificate{material.Certificate},
+		// The chain is verified in VerifyConnection, because crypto/tls would refuse without telling us.
+		ClientAuth: tls.RequestClientCert,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			refused := e.admit(port, material.Roots, theirs, state.PeerCertificates)
+			if refused == nil {
+				return nil
+			}
+			refused.port, refused.remote, refused.ours, refused.theirs = port, remote, ours, theirs
+			refused.level = slog.LevelWarn
+			e.Refusals.record(*refused)
+			return refused.err
+		},
+	}
+}
+
+// admit decides about a client's certificate; nil means that it is in order.
+func (e *Endpoint) admit(port Port, roots *x509.CertPool, theirs Membership, chain []*x509.Certificate) *refusal {
+	if len(chain) == 0 {
+		return &refusal{reason: reasonNoCert, err: errors.New("client sent no certificate"), remedy: "name a certificate made by `fairlead pki issue`"}
+	}
+	id, idErr := Identify(chain[0])
+	claimed := chain[0].Subject.CommonName
+	if idErr == nil {
+		claimed = id.String()
+	}
+	intermediates := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		intermediates.AddCert(cert)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots:         roots,
+		Intermediates: intermediates,
+		CurrentTime:   clock(e.Now)(),
+		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		reason := certReason(err)
+		return &refusal{reason: reason, claimed: claimed, remedy: certRemedy(reason), err: fmt.Errorf("client certificate %s: %w", claimed, err)}
+	}
+	if idErr != nil {
+		return &refusal{reason: reasonNoIdentity, claimed: claimed, remedy: certRemedy(reasonNoIdentity), err: idErr}
+	}
+	if port == Raft && id.Role != Member {
+		return &refusal{reason: reasonRole, identity: id.String(), remedy: certRemedy(reasonRole), err: fmt.Errorf("the Raft port is for members, not for %s", id)}
+	}
+	if theirs.OrNewer && id.Role == Member {
+		return &refusal{reason: reasonMemberNewer, identity: id.String(), remedy: WeOutdated.Remedy(), err: fmt.Errorf("%s is a member, it may not follow its group into a newer epoch", id)}
+	}
+	return nil
+}
+
+// Client gives the configuration for one connection to a member at address (host:port). The member must prove
+// that it is one and that it answers at that host. Errors: address is malformed.
+func (e *Endpoint) Client(port Port, address string) (*tls.Config, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %q: %w; write host:port", address, err)
+	}
+	material, offer := e.Source.Material(), port.protocol(e.Membership())
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		Time:       e.Now,
+		ServerName: host,
+		RootCAs:    material.Roots,
+		// Sent whatever CAs the server asks for: it can then say what is wrong with ours.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &material.Certificate, nil
+		},
+		NextProtos: []string{offer},
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if port == Raft && state.NegotiatedProtocol != offer {
+				return fmt.Errorf("%s does not speak the Raft protocol of %s", address, offer)
+			}
+			return checkServer(state.PeerCertificates[0], address)
+		},
+	}
+	if port == API {
+		config.NextProtos = []string{"h2", "http/1.1", offer}
+	}
+	return config, nil
+}
+
+func checkServer(cert *x509.Certificate, address string) error {
+	id, err := Identify(cert)
+	if err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	if id.Role != Member {
+		return fmt.Errorf("%s answers as %s, which is no member", address, id)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Default lifetimes: machines renew theirs by themselves, people do not.
+const (
+	MachineTTL = 24 * time.Hour
+	PersonTTL  = 90 * 24 * time.Hour
+)
+
+// Request says which certificate is wanted.
+type Request struct {
+	Role  Role
+	Name  string
+	Hosts []string         // DNS names and IP addresses at which a member is dialled; others have none
+	TTL   time.Duration    // default MachineTTL or PersonTTL; cut at the end of the CA's life
+	Now   func() time.Time // default time.Now
+}
+
+func (r Request) validate() error {
+	fail := func(err error) error { return fmt.Errorf("issue certificate %s/%s: %w", r.Role, r.Name, err) }
+	if !slices.Contains(Roles(), r.Role) {
+		return fail(fmt.Errorf("unknown role %q; it is one of %v", r.Role, Roles()))
+	}
+	if err := checkName("name", r.Name); err != nil {
+		return fail(err)
+	}
+	if r.TTL < 0 {
+		return fail(fmt.Errorf("negative lifetime %s", r.TTL))
+	}
+	if r.Role == Member && len(r.Hosts) == 0 {
+		return fail(errors.New("a member needs the host names or addresses at which it is dialled"))
+	}
+	if r.Role != Member && len(r.Hosts) > 0 {
+		return fail(errors.New("only members are dialled; leave out the hosts"))
+	}
+	for _, host := range r.Hosts {
+		if net.ParseIP(host) != nil {
+			continue
+		}
+		if err := checkName("host", host); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}
+
+func (r Request) ttl() time.Duration {
+	switch {
+	case r.TTL > 0:
+		return r.TTL
+	case r.Role == Member || r.Role == Agent:
+		return MachineTTL
+	default:
+		return PersonTTL
+	}
+}
+
+// Issued is a new certificate with its key and the CAs that its holder shall trust, all PEM.
+type Issued struct {
+	Identity Identity
+	Cert     []byte
+	Key      []byte
+	CA       []byte
+	NotAfter time.Time
+}
+
+// Issue makes a key and a certificate signed by the CA in dir. It writes nothing; see Issued.Write.
+func Issue(dir string, req Request) (*Issued, error) {
+	if err := req.validate(); err != nil {
+		return nil, err
+	}
+	ca, err := openCA(dir)
+	if err != nil {
+		return nil, err
+	}
+	domain, err := ca.domain()
+	if err != nil {
+		return nil, err
+	}
+	id := Identity{Domain: domain, Role: req.Role, Name: req.Name}
+	now := clock(req.Now)()
+	if !now.Before(ca.cert.NotAfter) {
+		return nil, fmt.Errorf("issue certificate %s: the CA in %s expired on %s; make a new one with `fairlead pki init`", id, dir, ca.cert.NotAfter.Format(time.RFC3339))
+	}
+	issued, err := ca.sign(id, req, now)
+	if err != nil {
+		return nil, fmt.Errorf("issue certificate %s: %w", id, err)
+	}
+	return issued, nil
+}
+
+func (a authority) sign(id Identity, req Request, now time.Time) (*Issued, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	notAfter := now.Add(req.ttl())
+	if notAfter.After(a.cert.NotAfter) {
+		notAfter = a.cert.NotAfter
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{Organization: []string{organizationPrefix + string(id.Role)}, CommonName: id.Name},
+		URIs:         []*url.URL{id.uri()},
+		NotBefore:    now.Add(-backdate),
+		NotAfter:     notAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if id.Role == Member {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	for _, host := range req.Hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return &Issued{Identity: id, Cert: certPEM, Key: keyPEM, CA: a.bundle, NotAfter: notAfter}, nil
+}
+
+// Write puts ca.crt, <name>.crt and <name>.key (readable by its owner only) into dir, which is made if
+// missing, and tells where. Existing files are replaced one by one, each at once: a Source that reads in
+// between keeps what it has until they fit together. It refuses a folder that holds a CA's key: who reads a
+// certificate's folder shall not be able to read that.
+func (i *Issued) Write(dir string) (Files, error) {
+	files := Files{
+		CA:   filepath.Join(dir, CAFile),
+		Cert: filepath.Join(dir, i.Identity.Name+".crt"),
+		Key:  filepath.Join(dir, i.Identity.Name+".key"),
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Files{}, fmt.Errorf("write certificate %s: %w", i.Identity, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, CAKeyFile)); err == nil || i.Identity.Name == "ca" {
+		return Files{}, fmt.Errorf("write certificate %s: %s is the folder of a CA, or would look like one; use another folder or name", i.Identity, dir)
+	}
+	return files, errors.Join(
+		replace(files.Key, i.Key, 0o600),
+		replace(files.Cert, i.Cert, 0o644),
+		replace(files.CA, i.CA, 0o644),
+	)
+}
