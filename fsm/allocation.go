@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import "net/netip"
+
+// Protocol is the IANA number of a transport protocol.
+type Protocol uint8
+
+// Protocols that a frontend may have.
+const (
+	TCP  Protocol = 6
+	UDP  Protocol = 17
+	SCTP Protocol = 132
+)
+
+// String is the name Kubernetes uses, in lower case.
+func (p Protocol) String() string {
+	switch p {
+	case TCP:
+		return "tcp"
+	case UDP:
+		return "udp"
+	case SCTP:
+		return "sctp"
+	}
+	return "unknown"
+}
+
+// Port is one protocol and port that a service answers on.
+type Port struct {
+	Protocol Protocol `pb:"1" json:"protocol"`
+	Number   uint16   `pb:"2" json:"number"`
+}
+
+// Allocation says that a service owns an address. Services that agreed on a sharing key have one each (S3).
+type Allocation struct {
+	seal
+	Address netip.Addr `pb:"1" json:"address"`
+	Service ServiceID  `pb:"2" json:"service"`
+	Pool    PoolName   `pb:"3" json:"pool,omitempty"` // empty: typed by the user
+	Ports   []Port     `pb:"4" json:"ports"`
+	// SharingKey is equal for services that agreed to share; empty shares with nobody.
+	SharingKey string `pb:"5" json:"sharingKey,omitempty"`
+	// Releasing is set once the service gave the address up; nobody else gets it until no path can lead to it.
+	Releasing bool     `pb:"6" json:"releasing"`
+	Since     Revision `pb:"7" json:"since"`
+}
+
+// Table is TableAllocations.
+func (*Allocation) Table() Table { return TableAllocations }
+
+// Key is address and owner.
+func (a *Allocation) Key() string { return allocationKey(a.Address, a.Service) }
+
+func allocationKey(a netip.Addr, s ServiceID) string { return a.String() + " " + string(s) }
+
+// Allocate makes a service an owner of an address, or changes the ports of one that it is already.
+type Allocate struct {
+	Address    netip.Addr `pb:"1"`
+	Service    ServiceID  `pb:"2"`
+	Pool       PoolName   `pb:"3"`
+	Ports      []Port     `pb:"4"`
+	SharingKey string     `pb:"5"`
+}
+
+// Kind is KindAllocate.
+func (*Allocate) Kind() Kind { return KindAllocate }
+
+func (c *Allocate) apply(tx *txn) Outcome {
+	subject := "address " + c.Address.String()
+	if !c.Address.IsValid() {
+		return refuse(RejectInvalid, subject, "", "an address")
+	}
+	svc, ok := find[*Service](tx.memdb, TableServices, string(c.Service))
+	if !ok {
+		return refuse(RejectNotFound, "service "+string(c.Service), "", "")
+	}
+	for _, other := range list[*Allocation](tx.memdb, TableAllocations, indexAddress, c.Address.String()) {
+		if other.Service != c.Service && !c.mayShare(other) {
+			return refuse(RejectAddressTaken, subject, string(other.Service), string(c.Service))
+		}
+	}
+	old, owned := find[*Allocation](tx.memdb, TableAllocations, allocationKey(c.Address, c.Service))
+	if !owned {
+		if out, wait := tx.quarantined(subject); wait {
+			return out
+		}
+	}
+	next := &Allocation{
+		Address: c.Address, Service: c.Service, Pool: c.Pool, Ports: c.Ports, SharingKey: c.SharingKey, Since: tx.revision(),
+	}
+	if owned && !old.Releasing {
+		next.Since = old.Since
+	} else {
+		tx.note(svc, "address "+c.Address.String()+" allocated")
+	}
+	tx.put(next)
+	return tx.ok()
+}
+
+func (c *Allocate) mayShare(other *Allocation) bool {
+	if c.SharingKey == "" || c.SharingKey != other.SharingKey {
+		return false
+	}
+	for _, p := range c.Ports {
+		for _, q := range other.Ports {
+			if p == q {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ReleaseAllocation gives an address up. It stays taken until FreeAllocation.
+type ReleaseAllocation struct {
+	Address netip.Addr `pb:"1"`
+	Service ServiceID  `pb:"2"`
+}
+
+// Kind is KindReleaseAllocation.
+func (*ReleaseAllocation) Kind() Kind { return KindReleaseAllocation }
+
+func (c *ReleaseAllocation) apply(tx *txn) Outcome {
+	subject := "address " + c.Address.String()
+	a, ok := find[*Allocation](tx.memdb, TableAllocations, allocationKey(c.Address, c.Service))
+	if !ok {
+		return refuse(RejectNotFound, subject, "", string(c.Service))
+	}
+	if out, wait := tx.quarantined(subject); wait {
+		return out
+	}
+	if a.Releasing {
+		return tx.ok()
+	}
+	next := *a
+	next.Releasing = true
+	tx.put(&next)
+	if svc, ok := find[*Service](tx.memdb, TableServices, string(c.Service)); ok {
+		tx.note(svc, "address "+c.Address.String()+" released")
+	}
+	return tx.ok()
+}
+
+// FreeAllocation makes a released address free for others. It is refused while a route for the address has any
+// next hop, withdrawing ones included, unless another owner shares it.
+type FreeAllocation struct {
+	Address netip.Addr `pb:"1"`
+	Service ServiceID  `pb:"2"`
+}
+
+// Kind is KindFreeAllocation.
+func (*FreeAllocation) Kind() Kind { return KindFreeAllocation }
+
+func (c *FreeAllocation) apply(tx *txn) Outcome {
+	subject := "address " + c.Address.String()
+	a, ok := find[*Allocation](tx.memdb, TableAllocations, allocationKey(c.Address, c.Service))
+	if !ok {
+		return refuse(RejectNotFound, subject, "", string(c.Service))
+	}
+	if !a.Releasing {
+		return refuse(RejectWrongState, subject, "owned", "releasing")
+	}
+	if out, wait := tx.quarantined(subject); wait {
+		return out
+	}
+	owners := list[*Allocation](tx.memdb, TableAllocations, indexAddress, c.Address.String())
+	if _, routed := find[*Route](tx.memdb, TableRoutes, HostPrefix(c.Address).String()); routed && len(owners) == 1 {
+		return refuse(RejectNotWithdrawn, subject, "a route", "none")
+	}
+	tx.remove(a)
+	return tx.ok()
+}
+
+// HostPrefix is the /32 or /128 of an address.
+func HostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"fmt"
+
+	"fairlead.io/fairlead/fsm/wire"
+)
+
+// Kind numbers are log format: append, never reuse.
+type Kind uint32
+
+// The kinds of commands. What each one does stands at its struct.
+const (
+	KindInitGroup           Kind = 1
+	KindNewEpoch            Kind = 2
+	KindEndQuarantine       Kind = 3
+	KindRaiseFormat         Kind = 4
+	KindPutSettings         Kind = 5
+	KindCheckpoint          Kind = 6
+	KindReportMember        Kind = 7
+	KindReportAnnounced     Kind = 8
+	KindRemoveMember        Kind = 9
+	KindPutPool             Kind = 10
+	KindDeletePool          Kind = 11
+	KindAllocate            Kind = 12
+	KindReleaseAllocation   Kind = 13
+	KindFreeAllocation      Kind = 14
+	KindPutService          Kind = 15
+	KindDeleteService       Kind = 16
+	KindSetRoute            Kind = 17
+	KindFinishWithdrawal    Kind = 18
+	KindPutPeer             Kind = 19
+	KindDeletePeer          Kind = 20
+	KindPutAdvertisement    Kind = 21
+	KindDeleteAdvertisement Kind = 22
+	KindPutNode             Kind = 23
+	KindDeleteNode          Kind = 24
+	KindRegisterBoot        Kind = 25
+	KindAcknowledge         Kind = 26
+	KindSetLiveness         Kind = 27
+	KindPutNodeConfig       Kind = 28
+	KindDeleteNodeConfig    Kind = 29
+	KindPutLoadBalancer     Kind = 30
+	KindDeleteLoadBalancer  Kind = 31
+	KindPutBinding          Kind = 32
+	KindSetBindingAddress   Kind = 33
+	KindRemoveBinding       Kind = 34
+	KindDrained             Kind = 35
+	KindForget              Kind = 36
+	KindBeginOperation      Kind = 37
+	KindFinishOperation     Kind = 38
+	KindGrantLease          Kind = 39
+	KindEndLease            Kind = 40
+	KindPutPolicy           Kind = 41
+	KindDeletePolicy        Kind = 42
+	KindPutHold             Kind = 43
+	KindReleaseHold         Kind = 44
+	KindDeleteHold          Kind = 45
+	KindObserveView         Kind = 46
+	KindAcceptRewind        Kind = 47
+)
+
+// Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
+type Command interface {
+	Kind() Kind
+	apply(tx *txn) Outcome
+}
+
+// Kinds lists an empty command of every kind, in order of its number.
+func Kinds() []Command {
+	return []Command{
+		&InitGroup{}, &NewEpoch{}, &EndQuarantine{}, &RaiseFormat{}, &PutSettings{}, &Checkpoint{},
+		&ReportMember{}, &ReportAnnounced{}, &RemoveMember{},
+		&PutPool{}, &DeletePool{}, &Allocate{}, &ReleaseAllocation{}, &FreeAllocation{},
+		&PutService{}, &DeleteService{}, &SetRoute{}, &FinishWithdrawal{},
+		&PutPeer{}, &DeletePeer{}, &PutAdvertisement{}, &DeleteAdvertisement{},
+		&PutNode{}, &DeleteNode{}, &RegisterBoot{}, &Acknowledge{}, &SetLiveness{},
+		&PutNodeConfig{}, &DeleteNodeConfig{},
+		&PutLoadBalancer{}, &DeleteLoadBalancer{},
+		&PutBinding{}, &SetBindingAddress{}, &RemoveBinding{}, &Drained{}, &Forget{},
+		&BeginOperation{}, &FinishOperation{}, &GrantLease{}, &EndLease{},
+		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
+		&ObserveView{}, &AcceptRewind{},
+	}
+}
+
+// Proposal is one command with who asks and why, both kept in histories. AtUnixMilli is for people to read.
+type Proposal struct {
+	Actor       string
+	Reason      string
+	AtUnixMilli int64
+	Command     Command
+}
+
+// Entry is what one Raft log entry carries: commands decided together and applied in order. Epoch is the
+// proposer's: a proposal from an earlier life of the group is refused, whatever way it took.
+type Entry struct {
+	Epoch Epoch  `pb:"1"`
+	Items []Item `pb:"2"`
+}
+
+// Item is one command of an Entry.
+type Item struct {
+	Kind        Kind   `pb:"1"`
+	Actor       string `pb:"2"`
+	Reason      string `pb:"3"`
+	AtUnixMilli int64  `pb:"4"`
+	Body        []byte `pb:"5"`
+}
+
+// MaxItems bounds the commands of one entry, and with them the longest pause that one entry can cause.
+const MaxItems = 1024
+
+// EncodeEntry gives the bytes of a log entry. It fails on more than MaxItems proposals and on a command
+// that cannot be encoded (a text that is not UTF-8).
+func EncodeEntry(epoch Epoch, proposals []Proposal) ([]byte, error) {
+	if len(proposals) > MaxItems {
+		return nil, fmt.Errorf("encode entry: %d commands, at most %d fit", len(proposals), MaxItems)
+	}
+	e := Entry{Epoch: epoch}
+	for _, p := range proposals {
+		body, err := wire.Append(nil, p.Command)
+		if err != nil {
+			return nil, fmt.Errorf("encode %T: %w", p.Command, err)
+		}
+		e.Items = append(e.Items, Item{
+			Kind: p.Command.Kind(), Actor: p.Actor, Reason: p.Reason, AtUnixMilli: p.AtUnixMilli, Body: body,
+		})
+	}
+	return wire.Append(nil, &e)
+}
+
+// DecodeEntry is the inverse of EncodeEntry. It refuses kinds and fields that this release does not know.
+func DecodeEntry(data []byte) (Epoch, []Proposal, error) {
+	var e Entry
+	if err := wire.Decode(data, &e); err != nil {
+		return 0, nil, fmt.Errorf("decode entry: %w", err)
+	}
+	out := make([]Proposal, 0, len(e.Items))
+	for i := range e.Items {
+		c, err := e.Items[i].command()
+		if err != nil {
+			return 0, nil, err
+		}
+		it := e.Items[i]
+		out = append(out, Proposal{Actor: it.Actor, Reason: it.Reason, AtUnixMilli: it.AtUnixMilli, Command: c})
+	}
+	return e.Epoch, out, nil
+}
+
+func (it *Item) command() (Command, error) {
+	c := newCommand(it.Kind)
+	if c == nil {
+		return nil, fmt.Errorf("decode command: kind %d is unknown to this release; upgrade this member", it.Kind)
+	}
+	if err := wire.Decode(it.Body, c); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", c, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+// Transition is one step in the life of a record, kept for `describe` and `why`. At is for people: no guard
+// ever compares it.
+type Transition struct {
+	Revision    Revision `pb:"1" json:"revision"`
+	Term        uint64   `pb:"2" json:"term"`
+	AtUnixMilli int64    `pb:"3" json:"atUnixMilli"`
+	Actor       string   `pb:"4" json:"actor"`
+	Reason      string   `pb:"5" json:"reason,omitempty"`
+	What        string   `pb:"6" json:"what"`
+}
+
+// Trail is a record's newest transitions, oldest first. Its bound is Settings.HistoryLimit.
+type Trail []Transition
+
+// with returns the trail plus one step, bounded; the receiver is left as it was, since records are immutable.
+func (t Trail) with(step Transition, limit int) Trail {
+	keep := t
+	if len(keep) >= limit {
+		keep = keep[len(keep)-limit+1:]
+	}
+	out := make(Trail, 0, len(keep)+1)
+	return append(append(out, keep...), step)
+}
+
+// Grave keeps the trail of a record that is gone, so that "what became of it" has an answer. The number of
+// graves is bounded by Settings.GraveLimit; the oldest go first, by index.
+type Grave struct {
+	seal
+	Of      Table    `pb:"1" json:"of"`
+	Name    string   `pb:"2" json:"name"`
+	At      Revision `pb:"3" json:"at"`
+	History Trail    `pb:"4" json:"history"`
+}
+
+// Table is TableGraves.
+func (g *Grave) Table() Table { return TableGraves }
+
+// Key is the kind and name of what is gone: a newer grave replaces the older one of the same name.
+func (g *Grave) Key() string { return string(g.Of) + "/" + g.Name }
+
+// bury removes r and keeps its trail with one last step.
+func (tx *txn) bury(r Record, trail Trail, what string) {
+	tx.remove(r)
+	limit := tx.group().Settings.graveLimit()
+	tx.put(&Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)})
+	for tx.state.graves > limit {
+		oldest, err := tx.memdb.First(string(TableGraves), indexAge)
+		must(err)
+		tx.remove(oldest.(Record))
+	}
+}
+
+// step extends a trail by what the current command did.
+func (tx *txn) step(trail Trail, what string) Trail {
+	return trail.with(Transition{
+		Revision: tx.revision(), Term: tx.term, AtUnixMilli: tx.item.AtUnixMilli,
+		Actor: tx.item.Actor, Reason: tx.item.Reason, What: what,
+	}, tx.group().Settings.historyLimit())
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Lease is a node's right to answer for an address. Its term is waited out on the monotonic clocks of holder
+// and leader (DESIGN §7 l2); the record holds who and under which fence, never until when.
+type Lease struct {
+	seal
+	VIP     netip.Addr    `pb:"1" json:"vip"`
+	Holder  NodeID        `pb:"2" json:"holder"`
+	Fence   Revision      `pb:"3" json:"fence"` // of the grant, carried by every effect
+	Term    time.Duration `pb:"4" json:"term"`
+	History Trail         `pb:"5" json:"history"`
+}
+
+// Table is TableLeases.
+func (*Lease) Table() Table { return TableLeases }
+
+// Key is the address.
+func (l *Lease) Key() string { return l.VIP.String() }
+
+// GrantLease gives a node the right to an address that nobody holds.
+type GrantLease struct {
+	VIP    netip.Addr    `pb:"1"`
+	Holder NodeID        `pb:"2"`
+	Term   time.Duration `pb:"3"`
+}
+
+// Kind is KindGrantLease.
+func (*GrantLease) Kind() Kind { return KindGrantLease }
+
+func (c *GrantLease) apply(tx *txn) Outcome {
+	subject := "lease " + c.VIP.String()
+	if c.Holder == "" || c.Term <= 0 || !c.VIP.IsValid() {
+		return refuse(RejectInvalid, subject, "", "an address, a holder and a term")
+	}
+	if have, ok := find[*Lease](tx.memdb, TableLeases, c.VIP.String()); ok {
+		return refuse(RejectLeaseHeld, subject, string(have.Holder), string(c.Holder))
+	}
+	if !tx.allocated(c.VIP) {
+		return refuse(RejectNoAllocation, subject, "", "an owner")
+	}
+	if out, wait := tx.quarantined(subject); wait {
+		return out
+	}
+	tx.put(&Lease{
+		VIP: c.VIP, Holder: c.Holder, Fence: tx.revision(), Term: c.Term,
+		History: tx.step(nil, "granted to "+string(c.Holder)),
+	})
+	return tx.ok()
+}
+
+// EndLease takes a lease back once its term was waited out, or its holder let go.
+type EndLease struct {
+	VIP   netip.Addr `pb:"1"`
+	Fence Revision   `pb:"2"`
+}
+
+// Kind is KindEndLease.
+func (*EndLease) Kind() Kind { return KindEndLease }
+
+func (c *EndLease) apply(tx *txn) Outcome {
+	subject := "lease " + c.VIP.String()
+	l, ok := find[*Lease](tx.memdb, TableLeases, c.VIP.String())
+	if !ok {
+		return refuse(RejectNotFound, subject, "", "")
+	}
+	if l.Fence != c.Fence {
+		return refuse(RejectStaleFence, subject, l.Fence.String(), c.Fence.String())
+	}
+	tx.bury(l, l.History, "ended")
+	return tx.ok()
+}

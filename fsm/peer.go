@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Peer is a BGP neighbour of every member. It is in the record so that all members announce the same; only
+// listen port, router id and source address are a member's own.
+type Peer struct {
+	seal
+	Name          PeerName      `pb:"1" json:"name"`
+	Address       netip.Addr    `pb:"2" json:"address"`
+	Port          uint16        `pb:"3" json:"port"` // 0 means 179
+	ASN           uint32        `pb:"4" json:"asn"`
+	LocalASN      uint32        `pb:"5" json:"localASN"`
+	Passive       bool          `pb:"6" json:"passive"`
+	MultihopTTL   uint8         `pb:"7" json:"multihopTTL"`    // 0: directly connected
+	SendMax       uint8         `pb:"8" json:"sendMax"`        // paths per prefix; 0 means 64
+	HoldTime      time.Duration `pb:"9" json:"holdTime"`       // 0 means the default
+	KeepaliveTime time.Duration `pb:"10" json:"keepaliveTime"` // 0 means a third of the hold time
+	ConnectTime   time.Duration `pb:"11" json:"connectTime"`   // 0 means the default
+	IPv4          bool          `pb:"12" json:"ipv4"`
+	IPv6          bool          `pb:"13" json:"ipv6"`
+	// PasswordFrom names where the TCP-MD5 password is kept; the password itself never enters the record.
+	PasswordFrom string `pb:"14" json:"passwordFrom,omitempty"`
+	// Restart and Stale are the graceful-restart and long-lived stale times; both 0 means the defaults of
+	// DESIGN §6, and NoRestart turns both off.
+	RestartTime time.Duration `pb:"15" json:"restartTime"`
+	StaleTime   time.Duration `pb:"16" json:"staleTime"`
+	NoRestart   bool          `pb:"17" json:"noRestart"`
+	Version     uint64        `pb:"18" json:"version"`
+}
+
+// Table is TablePeers.
+func (*Peer) Table() Table { return TablePeers }
+
+// Key is the peer's name.
+func (p *Peer) Key() string { return string(p.Name) }
+
+// PutPeer adds or replaces a peer. Two peers never have one address and port.
+type PutPeer struct {
+	Peer Peer `pb:"1"`
+}
+
+// Kind is KindPutPeer.
+func (*PutPeer) Kind() Kind { return KindPutPeer }
+
+func (c *PutPeer) apply(tx *txn) Outcome {
+	p := c.Peer
+	subject := "peer " + string(p.Name)
+	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
+		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
+	}
+	for _, o := range list[*Peer](tx.memdb, TablePeers, indexID) {
+		if o.Name != p.Name && o.Address == p.Address && o.Port == p.Port {
+			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Address.String())
+		}
+	}
+	tx.put(&p)
+	return tx.ok()
+}
+
+// DeletePeer removes a peer.
+type DeletePeer struct {
+	Name PeerName `pb:"1"`
+}
+
+// Kind is KindDeletePeer.
+func (*DeletePeer) Kind() Kind { return KindDeletePeer }
+
+func (c *DeletePeer) apply(tx *txn) Outcome {
+	p, ok := find[*Peer](tx.memdb, TablePeers, string(c.Name))
+	if !ok {
+		return refuse(RejectNotFound, "peer "+string(c.Name), "", "")
+	}
+	tx.remove(p)
+	return tx.ok()
+}
+
+// Advertisement says how the addresses of some pools are announced to some peers.
+type Advertisement struct {
+	seal
+	Name  AdvertisementName `pb:"1" json:"name"`
+	Pools []PoolName        `pb:"2" json:"pools"` // none means all, and addresses of no pool
+	Peers []PeerName        `pb:"3" json:"peers"` // none means all
+	// Communities are standard ones, as "AS:value" packed into 32 bits (RFC 1997).
+	Communities []uint32 `pb:"4" json:"communities"`
+	LocalPref   uint32   `pb:"5" json:"localPref"` // 0: not sent
+	Version     uint64   `pb:"6" json:"version"`
+}
+
+// Table is TableAdvertisements.
+func (*Advertisement) Table() Table { return TableAdvertisements }
+
+// Key is the advertisement's name.
+func (a *Advertisement) Key() string { return string(a.Name) }
+
+// PutAdvertisement adds or replaces an advertisement.
+type PutAdvertisement struct {
+	Advertisement Advertisement `pb:"1"`
+}
+
+// Kind is KindPutAdvertisement.
+func (*PutAdvertisement) Kind() Kind { return KindPutAdvertisement }
+
+func (c *PutAdvertisement) apply(tx *txn) Outcome {
+	a := c.Advertisement
+	if a.Name == "" {
+		return refuse(RejectInvalid, "advertisement", "", "a name")
+	}
+	tx.put(&a)
+	return tx.ok()
+}
+
+// DeleteAdvertisement removes an advertisement.
+type DeleteAdvertisement struct {
+	Name AdvertisementName `pb:"1"`
+}
+
+// Kind is KindDeleteAdvertisement.
+func (*DeleteAdvertisement) Kind() Kind { return KindDeleteAdvertisement }
+
+func (c *DeleteAdvertisement) apply(tx *txn) Outcome {
+	a, ok := find[*Advertisement](tx.memdb, TableAdvertisements, string(c.Name))
+	if !ok {
+		return refuse(RejectNotFound, "advertisement "+string(c.Name), "", "")
+	}
+	tx.remove(a)
+	return tx.ok()
+}

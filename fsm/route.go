@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// NextHop is one node that an address is, or was, routed to.
+type NextHop struct {
+	Node    NodeID     `pb:"1" json:"node"`
+	Address netip.Addr `pb:"2" json:"address"`
+	// Since is the revision at which the hop came to be wanted, or to be withdrawn.
+	Since Revision `pb:"3" json:"since"`
+	// Withdrawing is set from the decision until no path to the node can be left anywhere; the node keeps its
+	// rules so long. A hop that is not withdrawing counts as acknowledged once its node acknowledged Since.
+	Withdrawing bool `pb:"4" json:"withdrawing"`
+}
+
+// Route is the announcement of one address.
+type Route struct {
+	seal
+	Prefix   netip.Prefix `pb:"1" json:"prefix"`
+	NextHops []NextHop    `pb:"2" json:"nextHops"` // by node, then address
+	History  Trail        `pb:"3" json:"history"`
+}
+
+// Table is TableRoutes.
+func (*Route) Table() Table { return TableRoutes }
+
+// Key is the prefix.
+func (r *Route) Key() string { return r.Prefix.String() }
+
+// HopState is where a next hop stands on its way to the switch and back.
+type HopState string
+
+// A hop goes from wanted to announced and, at its end, through withdrawing.
+const (
+	HopWanted       HopState = "wanted"
+	HopAcknowledged HopState = "acknowledged"
+	HopAnnounced    HopState = "announced"
+	HopWithdrawing  HopState = "withdrawing"
+)
+
+// HopSpec is a next hop as the planner wants it.
+type HopSpec struct {
+	Node    NodeID     `pb:"1"`
+	Address netip.Addr `pb:"2"`
+}
+
+func compareHops(a, b NextHop) int {
+	if c := cmp.Compare(a.Node, b.Node); c != 0 {
+		return c
+	}
+	return a.Address.Compare(b.Address)
+}
+
+// SetRoute says which next hops an address shall have. New ones are wanted from now on; those not named are
+// withdrawn from now on, and stay in the record as such until FinishWithdrawal.
+type SetRoute struct {
+	Prefix netip.Prefix `pb:"1"`
+	Hops   []HopSpec    `pb:"2"`
+}
+
+// Kind is KindSetRoute.
+func (*SetRoute) Kind() Kind { return KindSetRoute }
+
+func (c *SetRoute) apply(tx *txn) Outcome {
+	subject := "route " + c.Prefix.String()
+	if !c.Prefix.IsValid() || !c.Prefix.IsSingleIP() {
+		return refuse(RejectInvalid, subject, "", "one address")
+	}
+	for _, h := range c.Hops {
+		if h.Node == "" || h.Address.BitLen() != c.Prefix.Addr().BitLen() {
+			return refuse(RejectInvalid, subject, "hop "+h.Address.String(), "a node and an address of the route's family")
+		}
+	}
+	if len(c.Hops) > 0 && !tx.allocated(c.Prefix.Addr()) {
+		return refuse(RejectNoAllocation, subject, "", "an owner")
+	}
+	old, existed := find[*Route](tx.memdb, TableRoutes, c.Prefix.String())
+	if !existed {
+		if len(c.Hops) == 0 {
+			return tx.ok()
+		}
+		old = &Route{Prefix: c.Prefix}
+	}
+	next := &Route{Prefix: c.Prefix, NextHops: c.merge(old.NextHops, tx.revision()), History: old.History}
+	if what := hopChange(old.NextHops, next.NextHops); what != "" {
+		next.History = tx.step(old.History, what)
+	}
+	tx.put(next)
+	return tx.ok()
+}
+
+// allocated tells whether some service owns a and is not giving it up.
+func (tx *txn) allocated(a netip.Addr) bool {
+	owners := list[*Allocation](tx.memdb, TableAllocations, indexAddress, a.String())
+	return slices.ContainsFunc(owners, func(o *Allocation) bool { return !o.Releasing })
+}
+
+func (c *SetRoute) merge(have []NextHop, now Revision) []NextHop {
+	var out []NextHop
+	wanted := func(n NextHop) bool {
+		return slices.Contains(c.Hops, HopSpec{Node: n.Node, Address: n.Address})
+	}
+	for _, h := range have {
+		if keep := wanted(h); keep == h.Withdrawing {
+			h.Withdrawing, h.Since = !keep, now // it turned round
+		}
+		out = append(out, h)
+	}
+	for _, s := range c.Hops {
+		known := func(n NextHop) bool { return n.Node == s.Node && n.Address == s.Address }
+		if !slices.ContainsFunc(out, known) {
+			out = append(out, NextHop{Node: s.Node, Address: s.Address, Since: now})
+		}
+	}
+	slices.SortFunc(out, compareHops)
+	return out
+}
+
+// hopChange tells in words what differs between two sets of hops.
+func hopChange(old, next []NextHop) string {
+	var what string
+	say := func(verb string, n NextHop) {
+		if what != "" {
+			what += ", "
+		}
+		what += verb + " " + string(n.Node) + " " + n.Address.String()
+	}
+	for _, n := range next {
+		i := slices.IndexFunc(old, func(o NextHop) bool { return compareHops(o, n) == 0 })
+		switch {
+		case i < 0:
+			say("want", n)
+		case old[i].Withdrawing != n.Withdrawing && n.Withdrawing:
+			say("withdraw", n)
+		case old[i].Withdrawing != n.Withdrawing:
+			say("want again", n)
+		}
+	}
+	return what
+}
+
+// FinishWithdrawal removes a withdrawn next hop: every member reported that it took the path off its sessions,
+// or is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9).
+type FinishWithdrawal struct {
+	Prefix  netip.Prefix `pb:"1"`
+	Node    NodeID       `pb:"2"`
+	Address netip.Addr   `pb:"3"`
+	Since   Revision     `pb:"4"`
+	Excused []ServerID   `pb:"5"`
+}
+
+// Kind is KindFinishWithdrawal.
+func (*FinishWithdrawal) Kind() Kind { return KindFinishWithdrawal }
+
+func (c *FinishWithdrawal) apply(tx *txn) Outcome {
+	subject := "route " + c.Prefix.String()
+	r, ok := find[*Route](tx.memdb, TableRoutes, c.Prefix.String())
+	if !ok {
+		return refuse(RejectNotFound, subject, "", "")
+	}
+	i := slices.IndexFunc(r.NextHops, func(n NextHop) bool { return n.Node == c.Node && n.Address == c.Address })
+	if i < 0 {
+		return refuse(RejectNotFound, subject+" via "+c.Address.String(), "", "")
+	}
+	if h := r.NextHops[i]; !h.Withdrawing || h.Since != c.Since {
+		return refuse(RejectStaleRevision, subject+" via "+c.Address.String(), h.Since.String(), c.Since.String())
+	}
+	for _, m := range list[*Member](tx.memdb, TableMembers, indexID) {
+		if m.Announced.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {
+			return refuse(RejectNotWithdrawn, subject+" at "+m.Name, m.Announced.String(), c.Since.String())
+		}
+	}
+	if out, wait := tx.quarantined(subject); wait {
+		return out
+	}
+	gone := "withdrawn " + string(c.Node) + " " + c.Address.String()
+	next := *r
+	next.NextHops = slices.Delete(slices.Clone(r.NextHops), i, i+1)
+	if len(next.NextHops) == 0 {
+		tx.bury(r, r.History, gone)
+		return tx.ok()
+	}
+	next.History = tx.step(r.History, gone)
+	tx.put(&next)
+	return tx.ok()
+}
+
+func utoa(v uint64) string { return strconv.FormatUint(v, 10) }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import "net/netip"
+
+// Frontend is one port that clients dial on each address of a service.
+type Frontend struct {
+	Name     string `pb:"1" json:"name,omitempty"`
+	Port     Port   `pb:"2" json:"port"`
+	NodePort uint16 `pb:"3" json:"nodePort,omitempty"`
+}
+
+// EndpointPort is where an endpoint answers for the frontend of the same name and protocol.
+type EndpointPort struct {
+	Name string `pb:"1" json:"name,omitempty"`
+	Port Port   `pb:"2" json:"port"`
+}
+
+// Endpoint is one pod (or static address) that serves a service.
+type Endpoint struct {
+	Address     netip.Addr     `pb:"1" json:"address"`
+	Node        NodeID         `pb:"2" json:"node,omitempty"`
+	Ready       bool           `pb:"3" json:"ready"`
+	Serving     bool           `pb:"4" json:"serving"`
+	Terminating bool           `pb:"5" json:"terminating"`
+	Ports       []EndpointPort `pb:"6" json:"ports"`
+}
+
+// Pending says why a service has no address, or not all that it asked for: a stable code for programs and a
+// sentence with the remedy for people. The zero Pending is "nothing is missing".
+type Pending struct {
+	Code string `pb:"1" json:"code,omitempty"`
+	Text string `pb:"2" json:"text,omitempty"`
+}
+
+// Service is a Kubernetes Service of type LoadBalancer as the group last agreed to see it.
+type Service struct {
+	seal
+	ID        ServiceID    `pb:"1" json:"id"`
+	UID       string       `pb:"2" json:"uid"`
+	Version   uint64       `pb:"3" json:"version"` // resourceVersion acted on; 0 where the source has none
+	Requested []netip.Addr `pb:"4" json:"requested"`
+	// External are the addresses of spec.externalIPs, which need no pool.
+	External  []netip.Addr `pb:"5" json:"external"`
+	Frontends []Frontend   `pb:"6" json:"frontends"`
+	Endpoints []Endpoint   `pb:"7" json:"endpoints"`
+	// Local is externalTrafficPolicy: Local.
+	Local           bool    `pb:"8" json:"local"`
+	PublishNotReady bool    `pb:"9" json:"publishNotReady"`
+	SharingKey      string  `pb:"10" json:"sharingKey,omitempty"`
+	Pending         Pending `pb:"11" json:"pending"`
+	// Deleting is set while its routes and addresses are being taken back.
+	Deleting bool  `pb:"12" json:"deleting"`
+	History  Trail `pb:"13" json:"history"`
+	// AllNodes asks for every eligible node as a next hop, not only those with endpoints.
+	AllNodes bool `pb:"14" json:"allNodes"`
+}
+
+// Table is TableServices.
+func (*Service) Table() Table { return TableServices }
+
+// Key is "namespace/name".
+func (s *Service) Key() string { return string(s.ID) }
+
+// Ports lists what the service answers on.
+func (s *Service) Ports() []Port {
+	out := make([]Port, 0, len(s.Frontends))
+	for _, f := range s.Frontends {
+		out = append(out, f.Port)
+	}
+	return out
+}
+
+// PutService adds or replaces a service. Its history is kept by Apply; the proposer's is ignored. An older
+// version of the same object is refused: nothing travels back in time (DESIGN §5).
+type PutService struct {
+	Service Service `pb:"1"`
+}
+
+// Kind is KindPutService.
+func (*PutService) Kind() Kind { return KindPutService }
+
+func (c *PutService) apply(tx *txn) Outcome {
+	next := c.Service
+	subject := "service " + string(next.ID)
+	if next.ID == "" {
+		return refuse(RejectInvalid, subject, "", "namespace/name")
+	}
+	next.History = nil
+	what := "seen"
+	if old, ok := find[*Service](tx.memdb, TableServices, string(next.ID)); ok {
+		if old.UID == next.UID && next.Version < old.Version {
+			return refuse(RejectStaleRevision, subject, utoa(old.Version), utoa(next.Version))
+		}
+		next.History, what = old.History, changeOf(old, &next)
+	}
+	if what != "" {
+		next.History = tx.step(next.History, what)
+	}
+	tx.put(&next)
+	return tx.ok()
+}
+
+// changeOf names the change that a reader of the history would ask about; endpoints come and go too often.
+func changeOf(old, next *Service) string {
+	switch {
+	case old.UID != next.UID:
+		return "created anew under the same name"
+	case !old.Deleting && next.Deleting:
+		return "deleted, addresses are being taken back"
+	case old.Deleting && !next.Deleting:
+		return "wanted again"
+	case old.Pending.Code != next.Pending.Code && next.Pending.Code != "":
+		return "pending: " + next.Pending.Text
+	case old.Pending.Code != "" && next.Pending.Code == "":
+		return "no longer pending"
+	}
+	return ""
+}
+
+// note adds a step to a service's history.
+func (tx *txn) note(s *Service, what string) {
+	next := *s
+	next.History = tx.step(s.History, what)
+	tx.put(&next)
+}
+
+// DeleteService removes a service that owns no address any more.
+type DeleteService struct {
+	ID  ServiceID `pb:"1"`
+	UID string    `pb:"2"`
+}
+
+// Kind is KindDeleteService.
+func (*DeleteService) Kind() Kind { return KindDeleteService }
+
+func (c *DeleteService) apply(tx *txn) Outcome {
+	subject := "service " + string(c.ID)
+	s, ok := find[*Service](tx.memdb, TableServices, string(c.ID))
+	if !ok {
+		return refuse(RejectNotFound, subject, "", "")
+	}
+	if s.UID != c.UID {
+		return refuse(RejectStaleRevision, subject, s.UID, c.UID)
+	}
+	if held := list[*Allocation](tx.memdb, TableAllocations, indexService, string(c.ID)); len(held) > 0 {
+		return refuse(RejectInUse, subject, "address "+held[0].Address.String(), "none")
+	}
+	if out, wait := tx.quarantined(subject); wait {
+		return out
+	}
+	tx.bury(s, s.History, "gone")
+	return tx.ok()
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"fairlead.io/fairlead/fsm/wire"
+)
+
+// snapshotMagic opens every snapshot; its last byte is the layout, not the committed format.
+const snapshotMagic = "FAIRLEAD\x01"
+
+// maxRecordBytes bounds what a damaged length can make Restore allocate.
+const maxRecordBytes = 64 << 20
+
+// Frozen is the record at one index, ready to be written while the log goes on.
+type Frozen struct{ view *View }
+
+// Freeze takes the record as it is, in constant time.
+func (s *State) Freeze() *Frozen { return &Frozen{view: s.Read()} }
+
+// Index is the index of the newest entry in the snapshot.
+func (f *Frozen) Index() Index { return f.view.applied }
+
+// header is the first record of a snapshot.
+type header struct {
+	Applied Index  `pb:"1"`
+	Digest  Digest `pb:"2"`
+	Format  uint32 `pb:"3"`
+}
+
+// footer is the last: the number of records, so that a cut file is never taken for a whole one.
+type footer struct {
+	Records uint64 `pb:"1"`
+}
+
+// Write gives the canonical bytes: equal records yield equal bytes. Layout: magic; the header; for each record
+// the number of its table (from 1, in the order of Tables) and its bytes; number 0 and the footer. Every
+// number and length is a varint.
+func (f *Frozen) Write(w io.Writer) error {
+	out := &framer{w: bufio.NewWriterSize(w, 1<<20)}
+	out.raw([]byte(snapshotMagic))
+	v := f.view
+	out.value(&header{Applied: v.applied, Digest: v.digest, Format: v.Group().Format})
+	tx := v.db.Txn(false)
+	var n footer
+	for i, t := range Tables() {
+		it, err := tx.Get(string(t), indexID)
+		must(err)
+		for raw := it.Next(); raw != nil && out.err == nil; raw = it.Next() {
+			out.number(uint64(i) + 1)
+			out.value(raw)
+			n.Records++
+		}
+	}
+	out.number(0)
+	out.value(&n)
+	if out.err == nil {
+		out.err = out.w.Flush()
+	}
+	if out.err != nil {
+		return fmt.Errorf("write snapshot at index %d: %w", v.applied, out.err)
+	}
+	return nil
+}
+
+type framer struct {
+	w   *bufio.Writer
+	buf []byte
+	err error
+}
+
+func (f *framer) raw(b []byte) {
+	if f.err == nil {
+		_, f.err = f.w.Write(b)
+	}
+}
+
+func (f *framer) number(n uint64) { f.raw(binary.AppendUvarint(f.buf[:0], n)) }
+
+func (f *framer) value(v any) {
+	if f.err != nil {
+		return
+	}
+	var b []byte
+	if b, f.err = wire.Append(f.buf[:0], v); f.err != nil {
+		return
+	}
+	var length [binary.MaxVarintLen64]byte
+	f.raw(binary.AppendUvarint(length[:0], uint64(len(b))))
+	f.raw(b)
+	f.buf = b
+}
+
+// Restore replaces the whole State by a snapshot. It fails, and leaves the State as it was, on anything that
+// is not a whole snapshot of a format that this release knows, or whose records do not sum up to its digest.
+func (s *State) Restore(r io.Reader) error {
+	in := &unframer{r: bufio.NewReaderSize(r, 1<<20)}
+	next := New()
+	h, err := in.restore(next)
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	if next.digest != h.Digest {
+		return fmt.Errorf("restore snapshot at index %d: records sum up to %s, the snapshot says %s; it is damaged",
+			h.Applied, next.digest, h.Digest)
+	}
+	next.applied = h.Applied
+	s.db, s.applied, s.digest, s.graves, s.recent = next.db, next.applied, next.digest, next.graves, digests{}
+	s.recent.remember(s.applied, s.digest)
+	s.publish()
+	return nil
+}
+
+type unframer struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+func (in *unframer) restore(next *State) (header, error) {
+	var h header
+	magic := make([]byte, len(snapshotMagic))
+	if _, err := io.ReadFull(in.r, magic); err != nil || string(magic) != snapshotMagic {
+		return h, fmt.Errorf("not a snapshot of this program (or a newer layout): it starts with %q", magic)
+	}
+	if err := in.value(&h); err != nil {
+		return h, fmt.Errorf("header: %w", err)
+	}
+	if h.Format > NewestFormat {
+		return h, fmt.Errorf("format %d, this release knows up to %d; upgrade this member", h.Format, NewestFormat)
+	}
+	tx := next.begin()
+	defer tx.memdb.Abort() // without effect after Commit
+	n, err := in.records(tx)
+	if err != nil {
+		return h, fmt.Errorf("record %d: %w", n+1, err)
+	}
+	var f footer
+	if err := in.value(&f); err != nil || f.Records != n {
+		return h, fmt.Errorf("footer says %d records, %d were read (%v)", f.Records, n, err)
+	}
+	if _, err := in.r.ReadByte(); err != io.EOF {
+		return h, fmt.Errorf("bytes after the footer")
+	}
+	tx.memdb.Commit()
+	return h, nil
+}
+
+func (in *unframer) records(tx *txn) (uint64, error) {
+	tables := Tables()
+	for n := uint64(0); ; n++ {
+		number, err := binary.ReadUvarint(in.r)
+		if err != nil || number == 0 {
+			return n, err
+		}
+		if number > uint64(len(tables)) {
+			return n, fmt.Errorf("table number %d is unknown to this release; upgrade this member", number)
+		}
+		rec, err := newRecord(tables[number-1])
+		if err != nil {
+			return n, err
+		}
+		if err := in.value(rec); err != nil {
+			return n, err
+		}
+		tx.put(rec)
+	}
+}
+
+func (in *unframer) value(v any) error {
+	n, err := binary.ReadUvarint(in.r)
+	if err != nil {
+		return err
+	}
+	if n > maxRecordBytes {
+		return fmt.Errorf("length %d, at most %d is possible", n, maxRecordBytes)
+	}
+	if uint64(cap(in.buf)) < n {
+		in.buf = make([]byte, n)
+	}
+	b := in.buf[:n]
+	if _, err := io.ReadFull(in.r, b); err != nil {
+		return err
+	}
+	return wire.Decode(b, v)
+}

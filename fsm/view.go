@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/go-memdb"
+)
+
+// View is the record at one index: immutable, cheap to take, safe for any number of readers.
+type View struct {
+	db      *memdb.MemDB
+	applied Index
+	digest  Digest
+}
+
+// Read gives the record as of the newest applied entries.
+func (s *State) Read() *View { return s.view.Load() }
+
+// publish makes what was applied visible to readers, all at once.
+func (s *State) publish() {
+	s.view.Store(&View{db: s.db.Snapshot(), applied: s.applied, digest: s.digest})
+}
+
+// Applied is the index of the view.
+func (v *View) Applied() Index { return v.applied }
+
+// Digest is that of the record at Applied.
+func (v *View) Digest() Digest { return v.digest }
+
+// Revision is the epoch and index of the view.
+func (v *View) Revision() Revision { return Revision{v.Group().Epoch, v.applied} }
+
+// Group is the identity and settings; zero before bootstrap.
+func (v *View) Group() *Group {
+	if g, ok := Get[*Group](v, TableGroup, groupKey); ok {
+		return g
+	}
+	return &Group{}
+}
+
+// Get reads one record by its key. The record is shared: never write to it.
+func Get[R Record](v *View, t Table, key string) (R, bool) { return find[R](v.db.Txn(false), t, key) }
+
+// List reads a whole table in key order. The records are shared: never write to them.
+func List[R Record](v *View, t Table) []R { return list[R](v.db.Txn(false), t, indexID) }
+
+// Owners lists the allocations of one address.
+func (v *View) Owners(address string) []*Allocation {
+	return list[*Allocation](v.db.Txn(false), TableAllocations, indexAddress, address)
+}
+
+// Addresses lists the allocations of one service, in order of address text.
+func (v *View) Addresses(s ServiceID) []*Allocation {
+	return list[*Allocation](v.db.Txn(false), TableAllocations, indexService, string(s))
+}
+
+// OnSubject lists the bindings that share one line of operations.
+func (v *View) OnSubject(s Subject) []*Binding {
+	return list[*Binding](v.db.Txn(false), TableBindings, indexSubject, string(s))
+}
+
+// Wait returns once any of the tables differs from what v shows, or with ctx's error.
+func (s *State) Wait(ctx context.Context, v *View, tables ...Table) error {
+	ws := memdb.NewWatchSet()
+	tx := v.db.Txn(false)
+	for _, t := range tables {
+		it, err := tx.Get(string(t), indexID)
+		must(err)
+		ws.Add(it.WatchCh())
+	}
+	return ws.WatchCtx(ctx)
+}
+
+// Announceable tells whether a hop may be on the wire: wanted still, and its node's present boot acknowledged
+// it, or nobody is asked to (S9). A group without members that report keeps to the same rule.
+func (v *View) Announceable(h NextHop) bool {
+	if h.Withdrawing {
+		return false
+	}
+	if v.Group().Settings.Unsteered {
+		return true
+	}
+	n, ok := Get[*Node](v, TableNodes, string(h.Node))
+	return ok && !n.Acknowledged.IsZero() && !n.Acknowledged.Before(h.Since)
+}
+
+// HopState derives where a hop of a prefix stands from the marks of its node and of the members.
+func (v *View) HopState(r *Route, h NextHop) HopState {
+	if h.Withdrawing {
+		return HopWithdrawing
+	}
+	n, ok := Get[*Node](v, TableNodes, string(h.Node))
+	if !v.Announceable(h) || ok && slices.Contains(n.Failed, r.Prefix) {
+		return HopWanted
+	}
+	since := h.Since
+	if ok && since.Before(n.AcknowledgedAt) && n.Acknowledged == h.Since {
+		since = n.AcknowledgedAt
+	}
+	for _, m := range List[*Member](v, TableMembers) {
+		if !m.Announced.Before(since) {
+			return HopAnnounced
+		}
+	}
+	return HopAcknowledged
+}
