@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Peer is a BGP neighbour of the group.
+type Peer struct {
+	Meta
+	Address netip.Addr
+	// Port is 179 unless the manifest says otherwise.
+	Port     uint16
+	ASN      uint32
+	OwnASN   uint32
+	Source   netip.Addr // the zero Addr leaves the choice to the member
+	RouterID netip.Addr // likewise
+	// HoldTime, KeepaliveTime and ConnectTime are zero where nobody chose.
+	HoldTime      time.Duration
+	KeepaliveTime time.Duration
+	ConnectTime   time.Duration
+	Multihop      bool
+	// GracefulRestart is what the manifest asks for; the group's own default is on.
+	GracefulRestart bool
+	// Password signs the TCP segments (RFC 2385). PasswordFrom names the Secret that holds it otherwise.
+	Password     Secret
+	PasswordFrom string
+}
+
+// Advertisement says how the addresses of some pools are announced to some peers.
+type Advertisement struct {
+	Meta
+	// AggregationLength (IPv4) and AggregationLengthV6 are 32 and 128 unless the manifest rolls addresses up.
+	AggregationLength   uint8
+	AggregationLengthV6 uint8
+	// LocalPref is zero where nobody chose.
+	LocalPref uint32
+	// Communities are written as in the manifest: numbers, well-known names or names of Community objects' entries.
+	Communities []string
+	// Pools and Peers name what it is about; none means all.
+	Pools []string
+	Peers []string
+}
+
+// Community gives names to BGP communities.
+type Community struct {
+	Meta
+	Aliases []KV
+}
+
+// wellKnown are the communities that have names of their own (RFC 1997, RFC 8326, RFC 7999, RFC 9494).
+func wellKnown(name string) (uint32, bool) {
+	switch name {
+	case "no-export":
+		return 0xFFFFFF01, true
+	case "no-advertise":
+		return 0xFFFFFF02, true
+	case "local-as", "no-export-subconfed":
+		return 0xFFFFFF03, true
+	case "no-peer":
+		return 0xFFFFFF04, true
+	case "graceful-shutdown":
+		return 0xFFFF0000, true
+	case "llgr-stale":
+		return 0xFFFF0006, true
+	case "no-llgr":
+		return 0xFFFF0007, true
+	case "blackhole":
+		return 0xFFFF029A, true
+	}
+	return 0, false
+}
+
+// ParseCommunity reads a standard community: "AS:value" or a well-known name (RFC 1997).
+func ParseCommunity(text string) (uint32, error) {
+	if v, ok := wellKnown(text); ok {
+		return v, nil
+	}
+	as, value, ok := strings.Cut(text, ":")
+	if !ok {
+		return 0, fmt.Errorf("community %q: neither AS:value nor a well-known name", text)
+	}
+	hi, errHi := strconv.ParseUint(as, 10, 16)
+	lo, errLo := strconv.ParseUint(value, 10, 16)
+	if errHi != nil || errLo != nil {
+		return 0, fmt.Errorf("community %q: both parts must be numbers up to 65535", text)
+	}
+	return uint32(hi)<<16 | uint32(lo), nil
+}
+
+// Community resolves a community as an Advertisement writes it, Community objects included.
+func (w *World) Community(text string) (uint32, error) {
+	for _, c := range w.Communities {
+		for _, alias := range c.Aliases {
+			if alias.Key == text {
+				return ParseCommunity(alias.Value)
+			}
+		}
+	}
+	return ParseCommunity(text)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Clone returns a World that shares no memory with w.
+func (w *World) Clone() World {
+	out := *w
+	out.Kinds = slices.Clone(w.Kinds)
+	out.Services = cloneEach(w.Services, Service.clone)
+	out.EndpointSlices = cloneEach(w.EndpointSlices, EndpointSlice.clone)
+	out.Nodes = cloneEach(w.Nodes, Node.clone)
+	out.Pools = cloneEach(w.Pools, Pool.clone)
+	out.Peers = slices.Clone(w.Peers)
+	out.Advertisements = cloneEach(w.Advertisements, Advertisement.clone)
+	out.Communities = cloneEach(w.Communities, Community.clone)
+	out.ConfigMaps = cloneEach(w.ConfigMaps, ConfigMap.clone)
+	out.Unusable = slices.Clone(w.Unusable)
+	out.Deleted = slices.Clone(w.Deleted)
+	out.Problems = slices.Clone(w.Problems)
+	return out
+}
+
+func (s Service) clone() Service {
+	s.Ports = slices.Clone(s.Ports)
+	s.ClusterIPs = slices.Clone(s.ClusterIPs)
+	s.ExternalIPs = slices.Clone(s.ExternalIPs)
+	s.Requested = slices.Clone(s.Requested)
+	s.Families = slices.Clone(s.Families)
+	s.SourceRanges = slices.Clone(s.SourceRanges)
+	s.Annotations = slices.Clone(s.Annotations)
+	return s
+}
+
+func (s EndpointSlice) clone() EndpointSlice {
+	s.Ports = slices.Clone(s.Ports)
+	s.Endpoints = slices.Clone(s.Endpoints)
+	return s
+}
+
+func (n Node) clone() Node {
+	n.Addresses = slices.Clone(n.Addresses)
+	n.Labels = slices.Clone(n.Labels)
+	return n
+}
+
+func (p Pool) clone() Pool {
+	p.Ranges = slices.Clone(p.Ranges)
+	p.Namespaces = slices.Clone(p.Namespaces)
+	return p
+}
+
+func (a Advertisement) clone() Advertisement {
+	a.Communities = slices.Clone(a.Communities)
+	a.Pools = slices.Clone(a.Pools)
+	a.Peers = slices.Clone(a.Peers)
+	return a
+}
+
+func (c Community) clone() Community {
+	c.Aliases = slices.Clone(c.Aliases)
+	return c
+}
+
+func (c ConfigMap) clone() ConfigMap {
+	c.Data = slices.Clone(c.Data)
+	return c
+}
+
+func cloneEach[T any](list []T, clone func(T) T) []T {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = clone(out[i])
+	}
+	return out
+}
+
+func compareAddrs(a, b netip.Addr) int { return a.Compare(b) }
+
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import "net/netip"
+
+// AddressType is the type of a node's address.
+type AddressType string
+
+// The types of node addresses that can be a next hop.
+const (
+	InternalIP AddressType = "InternalIP"
+	ExternalIP AddressType = "ExternalIP"
+)
+
+// Node is a machine of the cluster.
+type Node struct {
+	Meta
+	Addresses []NodeAddress
+	// Ready is the Ready condition, and true for a manifest that states no conditions: a file has no heartbeat.
+	Ready              bool
+	NetworkUnavailable bool
+	// Unschedulable is a cordon; pods that are there still serve.
+	Unschedulable bool
+	// Excluded is the label node.kubernetes.io/exclude-from-external-load-balancers: never a next hop.
+	Excluded bool
+	// Labels are the well-known ones that policies refer to.
+	Labels []KV
+	BootID string
+}
+
+// NodeAddress is one address of a node. The order among those of one type and family is the node's own: the first
+// is the one to use.
+type NodeAddress struct {
+	Type    AddressType
+	Address netip.Addr
+}
+
+// Address gives the first address of a type and family.
+func (n Node) Address(t AddressType, f Family) (netip.Addr, bool) {
+	for _, a := range n.Addresses {
+		if a.Type == t && FamilyOf(a.Address) == f {
+			return a.Address, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Pool is a set of addresses to give to Services.
+type Pool struct {
+	Meta
+	Ranges []Range
+	// AutoAssign lets Services that ask for nothing in particular have addresses of it.
+	AutoAssign bool
+	// AvoidBuggyIPs keeps IPv4 addresses that end in .0 and .255 back.
+	AvoidBuggyIPs bool
+	// Priority orders pools for automatic assignment, lower first; zero comes last.
+	Priority int
+	// Namespaces may use the pool; none means all.
+	Namespaces []string
+}
+
+// Range is a run of addresses of one family, both ends included.
+type Range struct {
+	From netip.Addr
+	To   netip.Addr
+}
+
+// Contains tells whether a lies in the range.
+func (r Range) Contains(a netip.Addr) bool {
+	return a.BitLen() == r.From.BitLen() && r.From.Compare(a) <= 0 && a.Compare(r.To) <= 0
+}
+
+// Overlaps tells whether the ranges have an address in common.
+func (r Range) Overlaps(o Range) bool {
+	return r.From.BitLen() == o.From.BitLen() && r.From.Compare(o.To) <= 0 && o.From.Compare(r.To) <= 0
+}
+
+// String is "from-to", or the one address.
+func (r Range) String() string {
+	if r.From == r.To {
+		return r.From.String()
+	}
+	return r.From.String() + "-" + r.To.String()
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"net/netip"
+	"time"
+)
+
+// ServiceType is spec.type of a Service.
+type ServiceType string
+
+// The types of Service.
+const (
+	ClusterIP    ServiceType = "ClusterIP"
+	NodePort     ServiceType = "NodePort"
+	LoadBalancer ServiceType = "LoadBalancer"
+	ExternalName ServiceType = "ExternalName"
+)
+
+// Protocol of a port.
+type Protocol string
+
+// The protocols that a Service may name.
+const (
+	TCP  Protocol = "TCP"
+	UDP  Protocol = "UDP"
+	SCTP Protocol = "SCTP"
+)
+
+// TrafficPolicy says which endpoints may serve traffic that arrives at a node.
+type TrafficPolicy string
+
+// The traffic policies.
+const (
+	PolicyCluster TrafficPolicy = "Cluster"
+	PolicyLocal   TrafficPolicy = "Local"
+)
+
+// Family is an IP family.
+type Family string
+
+// The IP families.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+// FamilyOf tells the family of an address.
+func FamilyOf(a netip.Addr) Family {
+	if a.Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
+// NextHops says which nodes attract the traffic of a Service.
+type NextHops string
+
+// The ways to choose next hops.
+const (
+	// NextHopsEndpoints takes the nodes that carry an endpoint. It is the default.
+	NextHopsEndpoints NextHops = "endpoints"
+	// NextHopsAll takes every eligible node; for externalTrafficPolicy Cluster only.
+	NextHopsAll NextHops = "all"
+)
+
+// Service is a Service of any type, with defaults filled in.
+type Service struct {
+	Meta
+	Type  ServiceType
+	Ports []ServicePort
+
+	ClusterIPs  []netip.Addr
+	ExternalIPs []netip.Addr
+	// Requested are the addresses asked for by spec.loadBalancerIP or by annotation, without those that are in
+	// ExternalIPs: an address named both ways is one address.
+	Requested []netip.Addr
+	// Pool is the pool asked for by annotation; empty means any.
+	Pool string
+	// SharingKey lets Services with the same key and disjoint ports have one address.
+	SharingKey string
+	// Class is spec.loadBalancerClass, empty if unset.
+	Class string
+	// NextHops is how the next hops are chosen.
+	NextHops NextHops
+
+	ExternalTrafficPolicy TrafficPolicy
+	InternalTrafficPolicy TrafficPolicy
+	// Families lists the wanted IP families, primary first. It is empty where nobody chose: one family, any.
+	Families []Family
+	// FamilyPolicy is SingleStack, PreferDualStack, RequireDualStack or empty.
+	FamilyPolicy string
+	// Affinity is how long a client keeps its endpoint; zero means no affinity.
+	Affinity time.Duration
+	// SourceRanges are the only clients that may use the addresses; none means all.
+	SourceRanges []netip.Prefix
+	// PublishNotReady says that endpoints serve from their start to their end, ready or not.
+	PublishNotReady bool
+	// NodePorts is false if the Service renounced node ports (allocateLoadBalancerNodePorts: false).
+	NodePorts bool
+	// HealthCheckNodePort is where nodes answer for their local endpoints; zero means nowhere.
+	HealthCheckNodePort uint16
+	// HasSelector says that Kubernetes makes the endpoints, from pods.
+	HasSelector bool
+	// Headless says that the Service has no cluster address: clients dial the endpoints.
+	Headless bool
+	// Foreign says that the Service is left to another service proxy or balancer by label.
+	Foreign bool
+	// Annotations are those with a prefix of ours or of a system that we replace.
+	Annotations []KV
+}
+
+// ServicePort is one port that clients dial.
+type ServicePort struct {
+	Name     string
+	Protocol Protocol
+	Port     uint16
+	// NodePort is zero if there is none.
+	NodePort uint16
+	// TargetPort is a number or a name, as written; what counts is the port in the EndpointSlice.
+	TargetPort  string
+	AppProtocol string
+}
+
+// EndpointSlice is some of the endpoints of one Service, all of one family.
+type EndpointSlice struct {
+	Meta
+	Service   ID
+	Family    Family
+	Ports     []EndpointPort
+	Endpoints []Endpoint
+}
+
+// EndpointPort is where every endpoint of a slice answers for the Service port of that name.
+type EndpointPort struct {
+	Name     string
+	Protocol Protocol
+	Port     uint16
+}
+
+// Endpoint is one address that serves.
+type Endpoint struct {
+	Address netip.Addr
+	// Node is the name of the node that carries it, empty if unknown.
+	Node string
+	Zone string
+	// Ready, Serving and Terminating have the defaults of Kubernetes filled in.
+	Ready       bool
+	Serving     bool
+	Terminating bool
+}
+
+// SlicesOf gives the slices of a Service. They share memory with the World.
+func (w *World) SlicesOf(service ID) []EndpointSlice {
+	from, to := w.slicesOf(service)
+	return w.EndpointSlices[from:to:to]
+}
