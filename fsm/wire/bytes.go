@@ -8,26 +8,27 @@ import (
 	"fmt"
 	"reflect"
 	"unicode/utf8"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-func stringCoder(t reflect.Type) coder {
-	return coder{
+func stringCoder(t reflect.Type) *coder {
+	return &coder{
 		wire: protowire.BytesType, proto: "string", note: named(t),
-		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
-			s := v.String()
+		append: func(dst []byte, tag string, p unsafe.Pointer, _ int) ([]byte, *Error) {
+			s := *(*string)(p)
 			if !utf8.ValidString(s) {
 				return dst, notUTF8()
 			}
-			return append(protowire.AppendVarint(dst, uint64(len(s))), s...), nil
+			return append(appendNumber(dst, tag, uint64(len(s))), s...), nil
 		},
-		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, _ int) (int, *Error) {
 			body, n, err := consumeBytes(in)
 			if err == nil && !utf8.Valid(body) {
 				err = notUTF8()
 			}
-			v.SetString(string(body))
+			*(*string)(p) = string(body)
 			return n, err
 		},
 	}
@@ -35,16 +36,17 @@ func stringCoder(t reflect.Type) coder {
 
 func notUTF8() *Error { return fault("not UTF-8") }
 
-func bytesCoder(t reflect.Type) coder {
-	return coder{
+func bytesCoder(t reflect.Type) *coder {
+	return &coder{
 		wire: protowire.BytesType, proto: "bytes", note: named(t),
-		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
-			return protowire.AppendBytes(dst, v.Bytes()), nil
+		append: func(dst []byte, tag string, p unsafe.Pointer, _ int) ([]byte, *Error) {
+			b := *(*[]byte)(p)
+			return append(appendNumber(dst, tag, uint64(len(b))), b...), nil
 		},
-		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, _ int) (int, *Error) {
 			body, n, err := consumeBytes(in)
 			if len(body) > 0 { // an empty slice is nil, as everywhere
-				v.SetBytes(bytes.Clone(body))
+				*(*[]byte)(p) = bytes.Clone(body)
 			}
 			return n, err
 		},
@@ -52,22 +54,22 @@ func bytesCoder(t reflect.Type) coder {
 }
 
 // arrayCoder writes an array as its bytes, and one of zeroes as none.
-func arrayCoder(t reflect.Type) coder {
+func arrayCoder(t reflect.Type) *coder {
 	zero := make([]byte, t.Len())
 	note := fmt.Sprintf("%d bytes, or none for zeroes", t.Len())
 	if name := named(t); name != "" {
 		note = name + ": " + note
 	}
-	return coder{
+	return &coder{
 		wire: protowire.BytesType, proto: "bytes", note: note,
-		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
-			b := v.Bytes()
+		append: func(dst []byte, tag string, p unsafe.Pointer, _ int) ([]byte, *Error) {
+			b := unsafe.Slice((*byte)(p), len(zero))
 			if bytes.Equal(b, zero) {
-				return append(dst, 0), nil
+				b = nil
 			}
-			return protowire.AppendBytes(dst, b), nil
+			return append(appendNumber(dst, tag, uint64(len(b))), b...), nil
 		},
-		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, _ int) (int, *Error) {
 			body, n, err := consumeBytes(in)
 			switch {
 			case err != nil || len(body) == 0:
@@ -77,9 +79,24 @@ func arrayCoder(t reflect.Type) coder {
 			case bytes.Equal(body, zero):
 				return n, fault("a zero value is written")
 			}
-			copy(v.Bytes(), body)
+			copy(unsafe.Slice((*byte)(p), len(zero)), body)
 			return n, nil
 		},
+	}
+}
+
+// appendNumber appends a number or a length as appendFunc demands.
+func appendNumber(dst []byte, tag string, x uint64) []byte {
+	if x == 0 && tag != "" {
+		return dst
+	}
+	switch {
+	case x >= 0x80:
+		return protowire.AppendVarint(append(dst, tag...), x)
+	case len(tag) == 1: // by far the most common case
+		return append(dst, tag[0], byte(x))
+	default:
+		return append(append(dst, tag...), byte(x))
 	}
 }
 
@@ -110,16 +127,18 @@ func consumeBytes(in []byte) ([]byte, int, *Error) {
 	return in[n : n+int(size)], n + int(size), nil
 }
 
-// putLength puts the length of the body at dst[start+1:] in front of it, where one byte was kept free. That
+// putLength puts its length in front of the body that starts at dst[start], where one byte was kept free. That
 // is enough for most; a longer body is moved.
 func putLength(dst []byte, start int) []byte {
 	end := len(dst)
-	size := uint64(end - start - 1)
-	more := protowire.SizeVarint(size) - 1
-	if more > 0 {
-		dst = append(dst, make([]byte, more)...)
-		copy(dst[start+1+more:], dst[start+1:end])
+	size := uint64(end - start)
+	if size < 0x80 {
+		dst[start-1] = byte(size)
+		return dst
 	}
-	binary.PutUvarint(dst[start:], size)
+	more := protowire.SizeVarint(size) - 1
+	dst = append(dst, make([]byte, more)...)
+	copy(dst[start+more:], dst[start:end])
+	binary.PutUvarint(dst[start-1:], size)
 	return dst
 }

@@ -5,15 +5,21 @@ package wire
 import (
 	"reflect"
 	"time"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// appendFunc appends v, which is addressable, to dst. What it returns with an error may hold half a value.
-type appendFunc func(dst []byte, v reflect.Value, depth int) ([]byte, *Error)
+// Coders reach values by pointer: every p below points to a value of the Go type that the coder was made
+// for, as a field's offset in its struct says. That is three times as fast as reflect.Value, and the digest
+// encodes every record that a command touches.
 
-// decodeFunc sets v, which is zero, from the start of in, and returns how many bytes it took: more than none.
-type decodeFunc func(in []byte, v reflect.Value, depth int) (int, *Error)
+// appendFunc appends *p to dst: behind a tag and only if it is not zero, or without a tag and whatever it is.
+// What it returns with an error may hold half a value.
+type appendFunc func(dst []byte, tag string, p unsafe.Pointer, depth int) ([]byte, *Error)
+
+// decodeFunc sets *p, which is zero, from the start of in, and returns how many bytes it took: more than none.
+type decodeFunc func(in []byte, p unsafe.Pointer, depth int) (int, *Error)
 
 // coder knows the bytes of one value without a tag. The zero value, and nothing else, is the one byte 0.
 type coder struct {
@@ -26,67 +32,61 @@ type coder struct {
 	message *message // of structs and pointers to them
 }
 
-func boolCoder() coder {
-	return coder{
-		wire: protowire.VarintType, proto: "bool",
-		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
-			if v.Bool() {
-				return append(dst, 1), nil
+func boolCoder(t reflect.Type) *coder {
+	return &coder{
+		wire: protowire.VarintType, proto: "bool", note: named(t),
+		append: func(dst []byte, tag string, p unsafe.Pointer, _ int) ([]byte, *Error) {
+			x := uint64(0)
+			if *(*bool)(p) {
+				x = 1
 			}
-			return append(dst, 0), nil
+			return appendNumber(dst, tag, x), nil
 		},
-		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, _ int) (int, *Error) {
 			x, n, err := consumeVarint(in)
 			if err == nil && x > 1 {
 				err = fault("%d is not a bool", x)
 			}
-			v.SetBool(x == 1)
+			*(*bool)(p) = x == 1
 			return n, err
 		},
 	}
 }
 
-func uintCoder(t reflect.Type) coder {
-	proto := "uint64"
-	if t.Bits() <= 32 && t.Kind() != reflect.Uint {
-		proto = "uint32"
-	}
-	return coder{
+func uintCoder[T uint | uint8 | uint16 | uint32 | uint64](t reflect.Type, proto string) *coder {
+	return &coder{
 		wire: protowire.VarintType, proto: proto, note: named(t),
-		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
-			return protowire.AppendVarint(dst, v.Uint()), nil
+		append: func(dst []byte, tag string, p unsafe.Pointer, _ int) ([]byte, *Error) {
+			return appendNumber(dst, tag, uint64(*(*T)(p))), nil
 		},
-		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, _ int) (int, *Error) {
 			x, n, err := consumeVarint(in)
-			if err == nil && v.OverflowUint(x) {
+			if err == nil && uint64(T(x)) != x {
 				err = fault("%d overflows %s", x, t)
 			}
-			v.SetUint(x)
+			*(*T)(p) = T(x)
 			return n, err
 		},
 	}
 }
 
-func intCoder(t reflect.Type) coder {
-	proto, note := "sint64", named(t)
-	if t.Bits() <= 32 && t.Kind() != reflect.Int {
-		proto = "sint32"
-	}
+func intCoder[T int | int8 | int16 | int32 | int64](t reflect.Type, proto string) *coder {
+	note := named(t)
 	if t == reflect.TypeFor[time.Duration]() {
 		note = "nanoseconds"
 	}
-	return coder{
+	return &coder{
 		wire: protowire.VarintType, proto: proto, note: note,
-		append: func(dst []byte, v reflect.Value, _ int) ([]byte, *Error) {
-			return protowire.AppendVarint(dst, protowire.EncodeZigZag(v.Int())), nil
+		append: func(dst []byte, tag string, p unsafe.Pointer, _ int) ([]byte, *Error) {
+			return appendNumber(dst, tag, protowire.EncodeZigZag(int64(*(*T)(p)))), nil
 		},
-		decode: func(in []byte, v reflect.Value, _ int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, _ int) (int, *Error) {
 			u, n, err := consumeVarint(in)
 			x := protowire.DecodeZigZag(u)
-			if err == nil && v.OverflowInt(x) {
+			if err == nil && int64(T(x)) != x {
 				err = fault("%d overflows %s", x, t)
 			}
-			v.SetInt(x)
+			*(*T)(p) = T(x)
 			return n, err
 		},
 	}
@@ -101,21 +101,26 @@ func named(t reflect.Type) string {
 }
 
 // structCoder writes a struct with its length in front.
-func structCoder(m *message) coder {
-	return coder{
+func structCoder(m *message) *coder {
+	return &coder{
 		wire: protowire.BytesType, message: m,
-		append: func(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
+		append: func(dst []byte, tag string, p unsafe.Pointer, depth int) ([]byte, *Error) {
 			start := len(dst)
-			dst, err := m.append(append(dst, 0), v, depth+1)
-			if err != nil {
+			dst = append(append(dst, tag...), 0)
+			body := len(dst)
+			dst, err := m.append(dst, p, depth+1)
+			switch {
+			case err != nil:
 				return dst, err
+			case len(dst) == body && tag != "":
+				return dst[:start], nil
 			}
-			return putLength(dst, start), nil
+			return putLength(dst, body), nil
 		},
-		decode: func(in []byte, v reflect.Value, depth int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, depth int) (int, *Error) {
 			body, n, err := consumeBytes(in)
 			if err == nil {
-				err = m.decode(body, v, depth+1)
+				err = m.decode(body, p, depth+1)
 			}
 			return n, err
 		},
@@ -123,18 +128,24 @@ func structCoder(m *message) coder {
 }
 
 // pointerCoder writes what a pointer points to; there are no bytes for nil.
-func pointerCoder(m *message) coder {
+func pointerCoder(m *message) *coder {
 	target := structCoder(m)
-	c := target
-	c.append = func(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
-		if v.IsNil() {
-			return dst, fault("nil")
-		}
-		return target.append(dst, v.Elem(), depth)
+	return &coder{
+		wire: protowire.BytesType, message: m,
+		append: func(dst []byte, tag string, p unsafe.Pointer, depth int) ([]byte, *Error) {
+			to := *(*unsafe.Pointer)(p)
+			switch {
+			case to != nil: // also a pointer to a zero struct is not zero
+				return target.append(append(dst, tag...), "", to, depth)
+			case tag == "":
+				return dst, fault("nil")
+			}
+			return dst, nil
+		},
+		decode: func(in []byte, p unsafe.Pointer, depth int) (int, *Error) {
+			to := reflect.New(m.goType).UnsafePointer()
+			*(*unsafe.Pointer)(p) = to
+			return target.decode(in, to, depth)
+		},
 	}
-	c.decode = func(in []byte, v reflect.Value, depth int) (int, *Error) {
-		v.Set(reflect.New(v.Type().Elem()))
-		return target.decode(in, v.Elem(), depth)
-	}
-	return c
 }

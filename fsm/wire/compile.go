@@ -52,7 +52,7 @@ func (c *compiler) message(t reflect.Type) (*message, *Error) {
 		if err != nil {
 			return nil, err.within(goField.Name)
 		}
-		f.name, f.index, f.number = goField.Name, i, number
+		f.name, f.offset, f.number = goField.Name, goField.Offset, number
 		m.fields = append(m.fields, f)
 	}
 	if len(m.fields) == 0 && t.NumField() > 0 {
@@ -92,67 +92,96 @@ func fieldNumber(f reflect.StructField) (protowire.Number, *Error) {
 	return number, nil
 }
 
-// field picks how a field of type t is laid out: once, when not nil, or once per element.
+// field picks how a field of type t is laid out: once, when there is something to say, or once per element.
 func (c *compiler) field(t reflect.Type, number protowire.Number) (field, *Error) {
-	switch {
-	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 {
 		elem, err := c.element(t.Elem())
-		if err != nil {
+		switch {
+		case err != nil:
 			return field{}, err.within("[]")
-		}
-		if elem.wire == protowire.VarintType {
+		case elem.wire == protowire.VarintType:
 			return packed(elem, t, number), nil
 		}
 		return repeated(elem, t, number), nil
-	case t.Kind() == reflect.Pointer:
-		elem, err := c.element(t)
-		return optional(elem, number), err
-	default:
-		elem, err := c.coder(t)
-		return singular(elem, number), err
 	}
+	elem, err := c.element(t)
+	switch {
+	case err != nil:
+		return field{}, err
+	case t.Kind() == reflect.Pointer:
+		return optional(elem, number), nil
+	}
+	return singular(elem, number), nil
 }
 
-// element returns the coder of a slice's element, which may be a pointer to a struct.
-func (c *compiler) element(t reflect.Type) (coder, *Error) {
+// element returns the coder of anything but a slice with tags of its own.
+func (c *compiler) element(t reflect.Type) (*coder, *Error) {
 	if t.Kind() != reflect.Pointer {
 		return c.coder(t)
 	}
 	if target := t.Elem(); target.Kind() != reflect.Struct || isAddr(target) || isPrefix(target) {
-		return coder{}, fault("%s: only structs may be pointed to", t)
+		return nil, fault("%s: only structs may be pointed to", t)
 	}
 	m, err := c.message(t.Elem())
 	return pointerCoder(m), err
 }
 
-func (c *compiler) coder(t reflect.Type) (coder, *Error) {
-	switch kind := t.Kind(); {
-	case isAddr(t):
-		return addrCoder(t), nil
-	case isPrefix(t):
-		return prefixCoder(t), nil
-	case kind == reflect.Bool:
-		return boolCoder(), nil
-	case t.Kind() >= reflect.Int && kind <= reflect.Int64:
-		return intCoder(t), nil
-	case t.Kind() >= reflect.Uint && kind <= reflect.Uint64:
-		return uintCoder(t), nil
-	case kind == reflect.String:
+func (c *compiler) coder(t reflect.Type) (*coder, *Error) {
+	switch t.Kind() {
+	case reflect.Bool:
+		return boolCoder(t), nil
+	case reflect.Int:
+		return intCoder[int](t, "sint64"), nil
+	case reflect.Int8:
+		return intCoder[int8](t, "sint32"), nil
+	case reflect.Int16:
+		return intCoder[int16](t, "sint32"), nil
+	case reflect.Int32:
+		return intCoder[int32](t, "sint32"), nil
+	case reflect.Int64:
+		return intCoder[int64](t, "sint64"), nil
+	case reflect.Uint:
+		return uintCoder[uint](t, "uint64"), nil
+	case reflect.Uint8:
+		return uintCoder[uint8](t, "uint32"), nil
+	case reflect.Uint16:
+		return uintCoder[uint16](t, "uint32"), nil
+	case reflect.Uint32:
+		return uintCoder[uint32](t, "uint32"), nil
+	case reflect.Uint64:
+		return uintCoder[uint64](t, "uint64"), nil
+	case reflect.String:
 		return stringCoder(t), nil
-	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		return bytesCoder(t), nil
-	case kind == reflect.Array && t.Elem().Kind() == reflect.Uint8:
-		return arrayCoder(t), nil
-	case kind == reflect.Struct:
-		m, err := c.message(t)
-		return structCoder(m), err
-	case kind == reflect.Map:
-		return coder{}, fault("%s has no order: use a sorted slice", t)
-	case kind == reflect.Float32 || kind == reflect.Float64:
-		return coder{}, fault("%s is not the same on every platform: use an integer with a unit", t)
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return bytesCoder(t), nil
+		}
+		return nil, fault("%s: a slice of slices has no encoding", t)
+	case reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return arrayCoder(t), nil
+		}
+		return nil, fault("%s: only arrays of bytes have an encoding", t)
+	case reflect.Struct:
+		return c.structCoder(t)
+	case reflect.Map:
+		return nil, fault("%s has no order: use a sorted slice", t)
+	case reflect.Float32, reflect.Float64:
+		return nil, fault("%s has several zeroes and no NaN equals itself: use an integer with a unit", t)
 	default:
-		return coder{}, fault("%s has no encoding", t)
+		return nil, fault("%s has no encoding", t)
 	}
+}
+
+func (c *compiler) structCoder(t reflect.Type) (*coder, *Error) {
+	switch {
+	case isAddr(t):
+		return addrCoder(), nil
+	case isPrefix(t):
+		return prefixCoder(), nil
+	}
+	m, err := c.message(t)
+	return structCoder(m), err
 }
 
 func isAddr(t reflect.Type) bool   { return sameLayout(t, reflect.TypeFor[netip.Addr]()) }

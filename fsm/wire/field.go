@@ -6,30 +6,21 @@ import (
 	"bytes"
 	"reflect"
 	"strconv"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-func tagBytes(number protowire.Number, wire protowire.Type) []byte {
-	return protowire.AppendTag(nil, number, wire)
+func tagOf(number protowire.Number, wire protowire.Type) string {
+	return string(protowire.AppendTag(nil, number, wire))
 }
 
-// singular leaves out the zero value, which in every coder is the one byte 0, and takes it for no field.
-func singular(c coder, number protowire.Number) field {
-	tag := tagBytes(number, c.wire)
+// singular takes the zero value, which in every coder is the one byte 0, for no field.
+func singular(c *coder, number protowire.Number) field {
 	return field{
-		wire: c.wire, elem: c,
-		append: func(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
-			start := len(dst)
-			dst = append(dst, tag...)
-			dst, err := c.append(dst, v, depth)
-			if body := dst[start+len(tag):]; err == nil && len(body) == 1 && body[0] == 0 {
-				dst = dst[:start]
-			}
-			return dst, err
-		},
-		decode: func(in []byte, v reflect.Value, depth int) (int, *Error) {
-			n, err := c.decode(in, v, depth)
+		tag: tagOf(number, c.wire), wire: c.wire, elem: c, append: c.append,
+		decode: func(in []byte, p unsafe.Pointer, depth int) (int, *Error) {
+			n, err := c.decode(in, p, depth)
 			if err == nil && in[0] == 0 {
 				err = fault("a zero value is written")
 			}
@@ -38,51 +29,58 @@ func singular(c coder, number protowire.Number) field {
 	}
 }
 
-// optional is for pointers: nil is no field, and a pointer to an empty struct is a field.
-func optional(c coder, number protowire.Number) field {
-	tag := tagBytes(number, c.wire)
-	return field{
-		wire: c.wire, elem: c,
-		append: func(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
-			if v.IsNil() {
-				return dst, nil
-			}
-			return c.append(append(dst, tag...), v, depth)
-		},
-		decode: c.decode,
-	}
+// optional is for pointers: nil is no field, and a pointer to a zero struct is a field.
+func optional(c *coder, number protowire.Number) field {
+	return field{tag: tagOf(number, c.wire), wire: c.wire, elem: c, append: c.append, decode: c.decode}
+}
+
+// slice is how Go lays out a slice of any type.
+type slice struct {
+	data     unsafe.Pointer
+	len, cap int
+}
+
+func makeSlice(t reflect.Type, n int) slice {
+	return slice{data: reflect.MakeSlice(t, n, n).UnsafePointer(), len: n, cap: n}
+}
+
+func (s *slice) at(i int, size uintptr) unsafe.Pointer {
+	return unsafe.Add(s.data, uintptr(i)*size)
 }
 
 // repeated writes a tag before each element, zero ones included.
-func repeated(c coder, slice reflect.Type, number protowire.Number) field {
-	tag := tagBytes(number, c.wire)
+func repeated(c *coder, t reflect.Type, number protowire.Number) field {
+	size := t.Elem().Size()
+	tag := tagOf(number, c.wire)
 	return field{
-		wire: c.wire, elem: c, repeated: true,
-		append: func(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
-			if v.Len() > MaxElements {
-				return dst, tooMany(v.Len())
+		tag: tag, wire: c.wire, elem: c, repeated: true,
+		append: func(dst []byte, tag string, p unsafe.Pointer, depth int) ([]byte, *Error) {
+			s := (*slice)(p)
+			if s.len > MaxElements {
+				return dst, tooMany(s.len)
 			}
 			var err *Error
-			for i := range v.Len() {
+			for i := range s.len {
 				dst = append(dst, tag...)
-				if dst, err = c.append(dst, v.Index(i), depth); err != nil {
+				if dst, err = c.append(dst, "", s.at(i, size), depth); err != nil {
 					return dst, err.within(index(i))
 				}
 			}
 			return dst, nil
 		},
-		decode: func(in []byte, v reflect.Value, depth int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, depth int) (int, *Error) {
 			count := countRun(in, tag)
 			if count > MaxElements {
 				return 0, tooMany(count)
 			}
-			v.Set(reflect.MakeSlice(slice, count, count))
+			s := makeSlice(t, count)
+			*(*slice)(p) = s
 			at := 0
 			for i := range count {
 				if i > 0 {
 					at += len(tag)
 				}
-				n, err := c.decode(in[at:], v.Index(i), depth)
+				n, err := c.decode(in[at:], s.at(i, size), depth)
 				if err != nil {
 					return 0, err.within(index(i))
 				}
@@ -95,10 +93,10 @@ func repeated(c coder, slice reflect.Type, number protowire.Number) field {
 
 // countRun counts the elements that follow each other at in, which starts behind the first one's tag, so
 // that the slice for them is made once and just large enough. What is broken counts: decoding it says why.
-func countRun(in, tag []byte) int {
+func countRun(in []byte, tag string) int {
 	for count := 1; ; count++ {
 		_, n, err := consumeBytes(in)
-		if err != nil || !bytes.HasPrefix(in[n:], tag) {
+		if err != nil || !bytes.HasPrefix(in[n:], []byte(tag)) {
 			return count
 		}
 		in = in[n+len(tag):]
@@ -106,26 +104,27 @@ func countRun(in, tag []byte) int {
 }
 
 // packed writes all elements behind one tag and their length in bytes.
-func packed(c coder, slice reflect.Type, number protowire.Number) field {
-	tag := tagBytes(number, protowire.BytesType)
+func packed(c *coder, t reflect.Type, number protowire.Number) field {
+	size := t.Elem().Size()
 	return field{
-		wire: protowire.BytesType, elem: c, repeated: true,
-		append: func(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
-			switch count := v.Len(); {
-			case count == 0:
+		tag: tagOf(number, protowire.BytesType), wire: protowire.BytesType, elem: c, repeated: true,
+		append: func(dst []byte, tag string, p unsafe.Pointer, depth int) ([]byte, *Error) {
+			s := (*slice)(p)
+			switch {
+			case s.len == 0:
 				return dst, nil
-			case count > MaxElements:
-				return dst, tooMany(count)
+			case s.len > MaxElements:
+				return dst, tooMany(s.len)
 			}
 			dst = append(dst, tag...)
-			start := len(dst)
 			dst = append(dst, 0)
-			for i := range v.Len() {
-				dst, _ = c.append(dst, v.Index(i), depth) // numbers cannot fail
+			start := len(dst)
+			for i := range s.len {
+				dst, _ = c.append(dst, "", s.at(i, size), depth) // numbers cannot fail
 			}
 			return putLength(dst, start), nil
 		},
-		decode: func(in []byte, v reflect.Value, depth int) (int, *Error) {
+		decode: func(in []byte, p unsafe.Pointer, depth int) (int, *Error) {
 			body, n, err := consumeBytes(in)
 			if err != nil {
 				return 0, err
@@ -137,9 +136,10 @@ func packed(c coder, slice reflect.Type, number protowire.Number) field {
 			if count > MaxElements {
 				return 0, tooMany(count)
 			}
-			v.Set(reflect.MakeSlice(slice, count, count))
+			s := makeSlice(t, count)
+			*(*slice)(p) = s
 			for i := range count {
-				used, err := c.decode(body, v.Index(i), depth)
+				used, err := c.decode(body, s.at(i, size), depth)
 				if err != nil {
 					return 0, err.within(index(i))
 				}

@@ -5,6 +5,7 @@ package wire
 import (
 	"reflect"
 	"sort"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -18,14 +19,15 @@ type message struct {
 // field is one field of a struct with its tag. append writes nothing when there is nothing to say; decode
 // gets what follows the field's first tag and returns how many bytes were the field's.
 type field struct {
-	name   string
-	index  int
-	number protowire.Number
-	wire   protowire.Type
 	append appendFunc
 	decode decodeFunc
+	tag    string // as it stands before the value
+	offset uintptr
+	name   string
+	number protowire.Number
+	wire   protowire.Type
 
-	elem     coder // for the schema: what the field holds one or several of
+	elem     *coder // for the schema: what the field holds one or several of
 	repeated bool
 }
 
@@ -44,21 +46,21 @@ func typeName(v any) string {
 	}
 }
 
-func (m *message) append(dst []byte, v reflect.Value, depth int) ([]byte, *Error) {
+func (m *message) append(dst []byte, p unsafe.Pointer, depth int) ([]byte, *Error) {
 	if depth > MaxDepth {
 		return dst, tooDeep()
 	}
 	var err *Error
 	for i := range m.fields {
 		f := &m.fields[i]
-		if dst, err = f.append(dst, v.Field(f.index), depth); err != nil {
+		if dst, err = f.append(dst, f.tag, unsafe.Add(p, f.offset), depth); err != nil {
 			return dst, err.within(f.name)
 		}
 	}
 	return dst, nil
 }
 
-func (m *message) decode(in []byte, v reflect.Value, depth int) *Error {
+func (m *message) decode(in []byte, p unsafe.Pointer, depth int) *Error {
 	if depth > MaxDepth {
 		return tooDeep()
 	}
@@ -81,7 +83,7 @@ func (m *message) decode(in []byte, v reflect.Value, depth int) *Error {
 			return fault("wire type %d, want %d", wire, f.wire).within(f.name)
 		}
 		in = in[n:]
-		if n, err = f.decode(in, v.Field(f.index), depth); err != nil {
+		if n, err = f.decode(in, unsafe.Add(p, f.offset), depth); err != nil {
 			return err.within(f.name)
 		}
 		in = in[n:]

@@ -123,7 +123,7 @@ func (t *Type) Append(dst []byte, v any) ([]byte, error) {
 	default:
 		return dst, t.root.mismatch(v)
 	}
-	out, err := t.root.append(dst, value, 1)
+	out, err := t.root.append(dst, value.Addr().UnsafePointer(), 1)
 	if err == nil && len(out)-len(dst) > MaxSize {
 		err = fault("%d bytes, limit %d", len(out)-len(dst), MaxSize)
 	}
@@ -144,9 +144,11 @@ func (t *Type) Decode(data []byte, v any) error {
 	}
 	value = value.Elem()
 	value.SetZero()
-	err := fault("%d bytes, limit %d", len(data), MaxSize)
-	if len(data) <= MaxSize {
-		err = t.root.decode(data, value, 1)
+	var err *Error
+	if len(data) > MaxSize {
+		err = fault("%d bytes, limit %d", len(data), MaxSize)
+	} else {
+		err = t.root.decode(data, value.Addr().UnsafePointer(), 1)
 	}
 	if err != nil {
 		value.SetZero()
