@@ -30,15 +30,10 @@ func (e *Endpoint) Dial(ctx context.Context, dial DialFunc, port Port, address s
 	}
 	conn := tls.Client(plain, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to %s: %w", address, Explain(err)), closeQuietly(plain))
+		_ = plain.Close() // of no use any more, and why is known
+		return nil, fmt.Errorf("connect to %s: %w", address, Explain(err))
 	}
 	return conn, nil
-}
-
-// closeQuietly: the connection is of no use any more, and why is known.
-func closeQuietly(conn net.Conn) error {
-	_ = conn.Close()
-	return nil
 }
 
 // ErrRefusedByPeer is part of errors that the other side caused by refusing us; its log says more.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSourceKeepsWhatItHasUntilTheNewFilesFitTogether(t *testing.T) {
+	ca := newCA(t, pki.CAOptions{})
+	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
+	fresh := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
+	log := &lockedBuffer{}
+	source, err := pki.OpenSource(files, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func() string { return source.Material().Certificate.Leaf.SerialNumber.String() }
+	first := serial()
+	for name, breakIt := range map[string]func(){
+		"new-key-old-certificate": func() { copyFile(t, fresh.Key, files.Key) },
+		"empty-certificate":       func() { _ = os.WriteFile(files.Cert, nil, 0o600) },
+		"no-certificate":          func() { _ = os.Remove(files.Cert) },
+		"garbled-ca":              func() { _ = os.WriteFile(files.CA, []byte("-----BEGIN"), 0o600) },
+	} {
+		breakIt()
+		if got := serial(); got != first {
+			t.Fatalf("%s: certificate %s in use, want %s", name, got, first)
+		}
+	}
+	before := strings.Count(log.String(), "not usable")
+	for range 3 {
+		serial()
+	}
+	if again := strings.Count(log.String(), "not usable"); before == 0 || again != before {
+		t.Fatalf("said %d times, then %d times, that the files are not usable", before, again)
+	}
+	copyFile(t, fresh.CA, files.CA)
+	copyFile(t, fresh.Cert, files.Cert)
+	copyFile(t, fresh.Key, files.Key)
+	if serial() == first {
+		t.Fatal("the new files are not used")
+	}
+}
+
+func TestOpenSourceNamesTheFileAndTheRemedy(t *testing.T) {
+	ca := newCA(t, pki.CAOptions{})
+	good := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
+	other := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n2"})
+	missing := filepath.Join(t.TempDir(), "missing")
+	for name, test := range map[string]struct{ ca, cert, key, want string }{
+		"no-ca":          {missing, good.Cert, good.Key, missing},
+		"leaf-as-ca":     {good.Cert, good.Cert, good.Key, "is not a CA"},
+		"no-certificate": {good.CA, missing, good.Key, missing},
+		"other-key":      {good.CA, good.Cert, other.Key, other.Key},
+		"ca-as-leaf":     {good.CA, filepath.Join(ca, pki.CAFile), filepath.Join(ca, pki.CAKeyFile), pki.CAFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := pki.OpenSource(pki.Files{CA: test.ca, Cert: test.cert, Key: test.key}, slog.New(slog.DiscardHandler))
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "fairlead pki") || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
+	now := time.Now()
+	ca := newCA(t, pki.CAOptions{})
+	source := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	s := serve(t, pki.Endpoint{Source: source, Self: belongs("g1", 1), Now: func() time.Time { return now }}, pki.Raft)
+	client := &pki.Endpoint{Source: source, Self: belongs("g2", 1)}
+	for range 5 {
+		_, _ = s.connect(t, client, pki.Raft)
+	}
+	now = now.Add(11 * time.Second)
+	_, _ = s.connect(t, client, pki.Raft)
+	if got := s.refused(t)["raft/other-group"]; got != 6 {
+		t.Errorf("counted %d", got)
+	}
+	if got := strings.Count(s.log.String(), "handshake refused"); got != 2 || !strings.Contains(s.log.String(), "suppressed=4") {
+		t.Errorf("logged %d times:\n%s", got, s.log)
+	}
+}
