@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Desired is all that a speaker shall announce.
+type Desired struct {
+	Paths []Path
+	Peers []Peer
+	// Demoted puts our paths behind those of every other speaker at every peer: they serve when nothing else does.
+	Demoted bool
+}
+
+// Normal returns d validated, sorted, with path identifiers assigned and defaults spelled out, as a speaker of the AS
+// asn runs it. The error joins everything that is wrong with d, one line each.
+func (d Desired) Normal(asn uint32) (Desired, error) {
+	paths := AssignPathIDs(d.Paths)
+	for i := range paths {
+		paths[i] = paths[i].normal()
+	}
+	peers := make([]Peer, len(d.Peers))
+	for i, p := range d.Peers {
+		peers[i] = p.Normal(asn)
+		peers[i].Demoted = p.Demoted || d.Demoted
+	}
+	slices.SortStableFunc(peers, comparePeers)
+	if err := errors.Join(validatePaths(paths), validatePeers(peers)); err != nil {
+		return Desired{}, err
+	}
+	return Desired{Paths: paths, Peers: peers, Demoted: d.Demoted}, nil
+}
+
+func comparePeers(p, q Peer) int { return p.Address.Compare(q.Address) }
+
+// ErrInvalid is wrapped by every error about a path or peer that cannot be announced as it is.
+var ErrInvalid = errors.New("invalid")
+
+// validatePaths expects paths in order.
+func validatePaths(paths []Path) error {
+	var errs []error
+	for i, p := range paths {
+		if why := p.fault(); why != "" {
+			errs = append(errs, fmt.Errorf("path %s: %w: %s", p, ErrInvalid, why))
+		}
+		if i > 0 && p.Prefix == paths[i-1].Prefix && p.NextHop == paths[i-1].NextHop {
+			errs = append(errs, fmt.Errorf("path %s: %w: given twice", p, ErrInvalid))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fault says what makes p unfit to be announced, or nothing.
+func (p Path) fault() string {
+	switch {
+	case !p.Prefix.IsValid():
+		return "no prefix"
+	case p.Prefix.Addr().Is4In6():
+		return "IPv4 address written as IPv6: write it as IPv4"
+	case p.Prefix != p.Prefix.Masked():
+		return fmt.Sprintf("bits set behind the mask: write %s", p.Prefix.Masked())
+	case !p.NextHop.IsValid():
+		return "no next hop"
+	case p.NextHop.Is4() != p.Prefix.Addr().Is4():
+		return "next hop of another address family"
+	case p.NextHop.Zone() != "":
+		return "next hop with a zone, which means nothing to a neighbour"
+	case p.NextHop.IsUnspecified(), p.NextHop.IsMulticast(), p.NextHop.IsLinkLocalUnicast():
+		return "next hop is no unicast address that a neighbour can reach"
+	case p.Origin > OriginEGP:
+		return "unknown origin " + p.Origin.String()
+	case p.MED >= DemotionMED:
+		return fmt.Sprintf("MED %d: must be below %d, which demotion adds", p.MED, DemotionMED)
+	case p.LocalPref != 0 && p.LocalPref <= DemotedLocalPref:
+		return fmt.Sprintf("local preference %d: must be above %d, which demotion sets", p.LocalPref, DemotedLocalPref)
+	}
+	return ""
+}
+
+// validatePeers expects normal peers in order.
+func validatePeers(peers []Peer) error {
+	var errs []error
+	for i, p := range peers {
+		if why := p.fault(); why != "" {
+			errs = append(errs, fmt.Errorf("peer %s: %w: %s", p.label(), ErrInvalid, why))
+		}
+		if i > 0 && p.Address == peers[i-1].Address {
+			errs = append(errs, fmt.Errorf("peer %s: %w: its address is that of peer %s, and an address is one peer",
+				p.label(), ErrInvalid, peers[i-1].label()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// label names p to people: by name and address, or what there is of them.
+func (p Peer) label() string {
+	switch {
+	case p.Name == "":
+		return p.Address.String()
+	case !p.Address.IsValid():
+		return p.Name
+	}
+	return p.Name + " (" + p.Address.String() + ")"
+}
+
+// Longest times that fit into the messages of BGP.
+const (
+	maxHoldTime    = 65535 * time.Second
+	maxRestartTime = 4095 * time.Second
+	maxStaleTime   = (1<<24 - 1) * time.Second
+)
+
+// fault says what makes a normal p unfit to be peered with, or nothing.
+func (p Peer) fault() string {
+	switch {
+	case !p.Address.IsValid():
+		return "no address"
+	case p.Address.IsUnspecified(), p.Address.IsMulticast():
+		return "its address is no unicast address"
+	case p.RemoteASN == 0:
+		return "no AS number: set the switch's"
+	case p.LocalASN == 0:
+		return "no AS number of our own"
+	case p.LocalAddress.IsValid() && p.LocalAddress.Is4() != p.Address.Is4():
+		return fmt.Sprintf("local address %s is of another address family", p.LocalAddress)
+	case p.LocalAddress.IsValid() && p.LocalAddress == p.Address:
+		return "local address equals the peer's"
+	case slices.ContainsFunc(p.Families, func(f Family) bool { return f != IPv4 && f != IPv6 }):
+		return "unknown address family: use ipv4-unicast or ipv6-unicast"
+	case len(p.Password) > maxPasswordBytes:
+		return fmt.Sprintf("password of %d bytes: TCP MD5 takes up to %d", len(p.Password), maxPasswordBytes)
+	case p.IBGP() && p.EBGPMultihop != 0:
+		return "eBGP multihop set for a peer of our own AS"
+	}
+	return cmp.Or(
+		wholeSeconds("hold time", p.HoldTime, 3*time.Second, maxHoldTime),
+		wholeSeconds("keepalive", p.Keepalive, time.Second, p.HoldTime),
+		wholeSeconds("connect retry", p.ConnectRetry, time.Second, maxHoldTime),
+		p.Restart.fault(),
+	)
+}
+
+// maxPasswordBytes is Linux's TCP_MD5SIG_MAXKEYLEN.
+const maxPasswordBytes = 80
+
+func (g GracefulRestart) fault() string {
+	if g.Mode > RestartNone {
+		return "unknown restart mode"
+	}
+	if g.Mode == RestartNone {
+		return ""
+	}
+	return cmp.Or(
+		wholeSeconds("restart time", g.RestartTime, time.Second, maxRestartTime),
+		wholeSeconds("deferral time", g.Deferral, time.Second, maxHoldTime),
+		wholeSeconds("stale time", g.StaleTime, 0, maxStaleTime),
+	)
+}
+
+func wholeSeconds(what string, d, least, most time.Duration) string {
+	switch {
+	case d < least || d > most:
+		return fmt.Sprintf("%s %s: must be from %s to %s", what, d, least, most)
+	case d%time.Second != 0:
+		return fmt.Sprintf("%s %s: must be whole seconds", what, d)
+	}
+	return ""
+}
+
+// Overfull returns the prefixes of d that have more paths than a peer may be sent, each with the number of paths. Only
+// send-max paths leave the speaker, so that nodes behind the others stay without traffic: raise SendMax.
+func (d Desired) Overfull() map[netip.Prefix]int {
+	limit := map[Family]int{}
+	for _, p := range d.Peers {
+		for _, f := range p.Families {
+			if n, ok := limit[f]; !ok || int(p.SendMax) < n {
+				limit[f] = int(p.SendMax)
+			}
+		}
+	}
+	count := map[netip.Prefix]int{}
+	for _, p := range d.Paths {
+		count[p.Prefix]++
+	}
+	for prefix, n := range count {
+		if most, ok := limit[FamilyOf(prefix.Addr())]; !ok || n <= most {
+			delete(count, prefix)
+		}
+	}
+	return count
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+const (
+	demotedSet = "fairlead-demoted-peers"
+	demote     = "fairlead-demote"
+	importOwn  = "fairlead-import-own"
+	globalRIB  = "global"
+)
+
+// nobody stands in the set of demoted peers when there is none: GoBGP takes an empty set for all neighbours.
+const nobody = "255.255.255.255/32"
+
+// installPolicies puts the policies in force: what peers announce is refused, and demoted peers are sent demoted paths.
+// It does so in one step, so that no path is ever exported under half of them.
+func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) error {
+	list := []string{nobody}
+	for _, a := range demoted {
+		list = append(list, netip.PrefixFrom(a, a.BitLen()).String())
+	}
+	accept := api.RouteAction_ACCEPT
+	err := s.server.SetPolicies(ctx, &api.SetPoliciesRequest{
+		DefinedSets: []*api.DefinedSet{{DefinedType: api.DefinedType_NEIGHBOR, Name: demotedSet, List: list}},
+		Policies: []*api.Policy{{
+			Name: importOwn,
+			Statements: []*api.Statement{{
+				Name:       importOwn,
+				Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
+				Actions:    &api.Actions{RouteAction: accept},
+			}},
+		}, {
+			Name: demote,
+			Statements: []*api.Statement{{
+				Name:       demote,
+				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Name: demotedSet}},
+				Actions: &api.Actions{
+					RouteAction: accept,
+					Med:         &api.MedAction{Type: api.MedAction_MOD, Value: int64(bgp.DemotionMED)},
+					LocalPref:   &api.LocalPrefAction{Value: bgp.DemotedLocalPref}, // GoBGP sends it to iBGP peers only
+				},
+			}},
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("set policies: %w", err)
+	}
+	return nil
+}
+
+// assignPolicies names the policies for each direction, once; installPolicies changes what they do.
+func (s *Speaker) assignPolicies(ctx context.Context) error {
+	for _, a := range []*api.PolicyAssignment{
+		{
+			Name: globalRIB, Direction: api.PolicyDirection_IMPORT, DefaultAction: api.RouteAction_REJECT,
+			Policies: []*api.Policy{{Name: importOwn}},
+		},
+		{
+			Name: globalRIB, Direction: api.PolicyDirection_EXPORT, DefaultAction: api.RouteAction_ACCEPT,
+			Policies: []*api.Policy{{Name: demote}},
+		},
+	} {
+		if err := s.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: a}); err != nil {
+			return fmt.Errorf("assign policy %s: %w", a.Policies[0].Name, err)
+		}
+	}
+	return nil
+}
+
+// listDemoted reads back which peers are demoted.
+func (s *Speaker) listDemoted(ctx context.Context) ([]netip.Addr, error) {
+	var out []netip.Addr
+	var failed error
+	req := &api.ListDefinedSetRequest{DefinedType: api.DefinedType_NEIGHBOR, Name: demotedSet}
+	err := s.server.ListDefinedSet(ctx, req, func(d *api.DefinedSet) {
+		for _, entry := range d.GetList() {
+			if entry == nobody {
+				continue
+			}
+			p, err := netip.ParsePrefix(entry)
+			if err != nil {
+				failed = fmt.Errorf("demoted peer %q: %w", entry, err)
+				return
+			}
+			out = append(out, p.Addr())
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return out, err
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// encodePeer makes a neighbour of GoBGP out of a normal peer.
+//
+// It is marked as restarting always. The mark is the forwarding bit of graceful restart, and nodes do forward while a
+// speaker is away, whether its process or its connection was lost; without the bit the switch drops our paths when the
+// session returns, before it has the new ones.
+func encodePeer(p bgp.Peer) *api.Peer {
+	r := p.Restart
+	out := &api.Peer{
+		Conf: &api.PeerConf{
+			NeighborAddress: p.Address.String(), PeerAsn: p.RemoteASN, LocalAsn: p.LocalASN,
+			AuthPassword: string(p.Password), Description: localMark(p.LocalAddress),
+		},
+		Timers: &api.Timers{Config: &api.TimersConfig{
+			ConnectRetry: seconds(p.ConnectRetry), HoldTime: seconds(p.HoldTime),
+			KeepaliveInterval: seconds(p.Keepalive), IdleHoldTimeAfterReset: 1,
+		}},
+		Transport:    &api.Transport{RemotePort: uint32(p.Port), PassiveMode: p.Passive},
+		EbgpMultihop: &api.EbgpMultihop{Enabled: p.EBGPMultihop > 0, MultihopTtl: uint32(p.EBGPMultihop)},
+		GracefulRestart: &api.GracefulRestart{
+			Enabled: r.Mode != bgp.RestartNone, RestartTime: uint32(seconds(r.RestartTime)),
+			DeferralTime: uint32(seconds(r.Deferral)), NotificationEnabled: r.Notification,
+			LonglivedEnabled: r.Mode == bgp.RestartLongLived, LocalRestarting: r.Mode != bgp.RestartNone,
+		},
+	}
+	if p.LocalAddress.IsValid() {
+		out.Transport.LocalAddress = p.LocalAddress.String()
+	}
+	for _, f := range p.Families {
+		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{
+			Config:            &api.AfiSafiConfig{Family: apiFamily(f), Enabled: true},
+			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{SendMax: uint32(p.SendMax)}},
+			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: r.Mode != bgp.RestartNone}},
+			LongLivedGracefulRestart: &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{
+				Enabled: r.Mode == bgp.RestartLongLived, RestartTime: uint32(seconds(r.StaleTime)),
+			}},
+		})
+	}
+	return out
+}
+
+func seconds(d time.Duration) uint64 { return uint64(d / time.Second) }
+
+// GoBGP reports the local address that a session uses in place of the one that was asked for. The description of a
+// neighbour keeps the latter.
+const localMarkPrefix = "from "
+
+func localMark(a netip.Addr) string {
+	if !a.IsValid() {
+		return localMarkPrefix + "any address"
+	}
+	return localMarkPrefix + a.String()
+}
+
+func localAddressOf(description string) netip.Addr {
+	a, _ := netip.ParseAddr(strings.TrimPrefix(description, localMarkPrefix))
+	return a
+}
+
+// decodePeer reads back what encodePeer made.
+func decodePeer(p *api.Peer) (bgp.Peer, error) {
+	c, t, g := p.GetConf(), p.GetTimers().GetConfig(), p.GetGracefulRestart()
+	address, err := netip.ParseAddr(c.GetNeighborAddress())
+	if err != nil {
+		return bgp.Peer{}, fmt.Errorf("neighbour %q: %w", c.GetNeighborAddress(), err)
+	}
+	out := bgp.Peer{
+		Address: address, Port: uint16(p.GetTransport().GetRemotePort()),
+		RemoteASN: c.GetPeerAsn(), LocalASN: c.GetLocalAsn(), LocalAddress: localAddressOf(c.GetDescription()),
+		Passive: p.GetTransport().GetPassiveMode(), Password: bgp.Secret(c.GetAuthPassword()),
+		HoldTime: ofSeconds(t.GetHoldTime()), Keepalive: ofSeconds(t.GetKeepaliveInterval()),
+		ConnectRetry: ofSeconds(t.GetConnectRetry()),
+	}
+	if p.GetEbgpMultihop().GetEnabled() {
+		out.EBGPMultihop = uint8(p.GetEbgpMultihop().GetMultihopTtl())
+	}
+	switch {
+	case !g.GetEnabled():
+		out.Restart.Mode = bgp.RestartNone
+	case g.GetLonglivedEnabled():
+		out.Restart.Mode = bgp.RestartLongLived
+	default:
+		out.Restart.Mode = bgp.RestartPlain
+	}
+	if out.Restart.Mode != bgp.RestartNone {
+		out.Restart.RestartTime = ofSeconds(uint64(g.GetRestartTime()))
+		out.Restart.Deferral = ofSeconds(uint64(g.GetDeferralTime()))
+		out.Restart.Notification = g.GetNotificationEnabled()
+	}
+	for _, af := range p.GetAfiSafis() {
+		family := bgp.IPv4
+		if af.GetConfig().GetFamily().GetAfi() == api.Family_AFI_IP6 {
+			family = bgp.IPv6
+		}
+		out.Families = append(out.Families, family)
+		out.SendMax = uint8(af.GetAddPaths().GetConfig().GetSendMax())
+		if out.Restart.Mode == bgp.RestartLongLived {
+			out.Restart.StaleTime = ofSeconds(uint64(af.GetLongLivedGracefulRestart().GetConfig().GetRestartTime()))
+		}
+	}
+	slices.Sort(out.Families)
+	return out, nil
+}
+
+func ofSeconds(n uint64) time.Duration { return time.Duration(n) * time.Second }
+
+// listPeers reads GoBGP's neighbours, by address.
+func (s *Speaker) listPeers(ctx context.Context) (map[netip.Addr]*api.Peer, error) {
+	out := map[netip.Addr]*api.Peer{}
+	var failed error
+	err := s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) {
+		a, err := netip.ParseAddr(p.GetConf().GetNeighborAddress())
+		if err != nil {
+			failed = fmt.Errorf("neighbour %q: %w", p.GetConf().GetNeighborAddress(), err)
+			return
+		}
+		out[a] = p
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil {
+		err = ctx.Err() // GoBGP stops listing in the middle, without an error
+	}
+	return out, err
+}

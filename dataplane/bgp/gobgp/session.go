@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// session is an open session with a peer.
+type session struct {
+	tuple tuple
+	since time.Time
+	sending
+}
+
+// Sessions that were lost sooner than shortLife after they opened wait before they dial again: a switch that refuses us
+// at once is not asked ten times a second.
+const (
+	shortLife    = 10 * time.Second
+	shortLifeLag = 4 * time.Second // GoBGP itself waits for 5 s
+)
+
+// onEvent learns from GoBGP which sessions open and close.
+func (s *Speaker) onEvent(r *api.WatchEventResponse) {
+	e := r.GetPeer()
+	peer := e.GetPeer()
+	address, err := netip.ParseAddr(peer.GetState().GetNeighborAddress())
+	if e == nil || err != nil || e.GetType() != api.WatchEventResponse_PeerEvent_STATE {
+		return
+	}
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	if peer.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
+		now := time.Now()
+		s.sessions[address] = &session{since: now, sending: sending{moved: now, uncounted: true}, tuple: tuple{
+			localPort: uint16(peer.GetTransport().GetLocalPort()),
+			remote:    netip.AddrPortFrom(address, uint16(peer.GetTransport().GetRemotePort())),
+		}}
+		return
+	}
+	lost, ok := s.sessions[address]
+	if !ok {
+		return
+	}
+	delete(s.sessions, address)
+	lag := time.Duration(0)
+	if time.Since(lost.since) < shortLife {
+		lag = shortLifeLag
+	}
+	time.AfterFunc(lag, func() { s.renew(address) })
+}
+
+func (s *Speaker) session(a netip.Addr) *session {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	return s.sessions[a]
+}
+
+// forgetSession keeps the loss of the session, which is about to follow, from being taken for the switch's doing.
+func (s *Speaker) forgetSession(a netip.Addr) {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	delete(s.sessions, a)
+}
+
+// renew makes a peer whose session was lost anew. GoBGP clears the restarting mark after its first synchronisation, and
+// a session that returns without it makes the switch drop our paths; a new peer also dials sooner.
+func (s *Speaker) renew(a netip.Addr) {
+	ctx := context.Background()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	peers, err := s.listPeers(ctx)
+	if err != nil {
+		s.logger.log.Error("renew peer", "peer", a, "err", err)
+		return
+	}
+	old, ok := peers[a]
+	if !ok || s.session(a) != nil || old.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
+		return
+	}
+	peer, err := decodePeer(old)
+	if err == nil {
+		err = s.replacePeer(ctx, peer, peer)
+	}
+	if err != nil {
+		s.logger.log.Error("renew peer", "peer", a, "err", err)
+	}
+}
+
+// replacePeer makes a peer without a session anew. GoBGP forgets the key of the listener only by an update.
+func (s *Speaker) replacePeer(ctx context.Context, old, peer bgp.Peer) error {
+	if old.Password != peer.Password {
+		old.Password = peer.Password
+		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(old)}); err != nil {
+			return fmt.Errorf("change password of peer %s: %w", peer.Address, err)
+		}
+	}
+	if err := s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: peer.Address.String()}); err != nil {
+		return fmt.Errorf("restart peer %s: %w", peer.Address, err)
+	}
+	return s.addPeer(ctx, peer)
+}
+
+// restartPeer changes a peer by a new session. The old one ends without a NOTIFICATION, so that the switch keeps the
+// paths: every speaker does this at about the same time, and a prefix must not be lost between them.
+func (s *Speaker) restartPeer(ctx context.Context, peer bgp.Peer) error {
+	if err := s.closeSessions(ctx, peer.Address); err != nil {
+		s.logger.log.Warn("peer restarted with notification", "peer", peer.Address, "err", err)
+	}
+	peers, err := s.listPeers(ctx)
+	if err != nil {
+		return fmt.Errorf("list peers: %w", err)
+	}
+	old, err := decodePeer(peers[peer.Address])
+	if err != nil {
+		return err
+	}
+	return s.replacePeer(ctx, old, peer)
+}
+
+// closeWait bounds how long we try to leave without NOTIFICATION. Closing takes a few milliseconds.
+const closeWait = 2 * time.Second
+
+// closeSessions closes the connections of the given peers, or of all, beneath GoBGP: the switch sees TCP close, as if
+// the process had died, and keeps our paths. It returns when GoBGP has noticed.
+func (s *Speaker) closeSessions(ctx context.Context, only ...netip.Addr) error {
+	deadline := time.Now().Add(closeWait)
+	for {
+		peers, err := s.listPeers(ctx)
+		if err != nil {
+			return fmt.Errorf("list peers: %w", err)
+		}
+		open := 0
+		for a, p := range peers {
+			if len(only) > 0 && !contains(only, a) {
+				continue
+			}
+			switch p.GetState().GetSessionState() {
+			case api.PeerState_ESTABLISHED:
+				open++
+				if session := s.session(a); session != nil {
+					if err := shutdownSocket(session.tuple); err != nil {
+						return fmt.Errorf("close connection with %s: %w", a, err)
+					}
+				}
+			case api.PeerState_OPENSENT, api.PeerState_OPENCONFIRM: // could open any moment
+				open++
+			}
+		}
+		if open == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("close connections: %d of them still open after %s", open, closeWait)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Detach stops the speaker for a planned restart: connections close without a NOTIFICATION, so that switches keep our
+// paths (as long as graceful restart was negotiated) until it returns. The speaker cannot be used any more.
+func (s *Speaker) Detach(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	s.stopped = true
+	err := s.closeSessions(ctx)
+	s.stopServer(s.longestDeferral(ctx) + time.Second)
+	if err != nil {
+		return fmt.Errorf("detach: %w", err)
+	}
+	return nil
+}
+
+// Drain stops the speaker for good: it takes leave of its peers (Cease), and they drop our paths at once. The speaker
+// cannot be used any more.
+func (s *Speaker) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	s.stopped = true
+	s.stopServer(s.longestDeferral(ctx) + time.Second)
+	return nil
+}
+
+// longestDeferral returns how long GoBGP may have timers running that call its server back.
+func (s *Speaker) longestDeferral(ctx context.Context) time.Duration {
+	longest := bgp.DefaultDeferral
+	peers, err := s.listPeers(ctx)
+	if err != nil {
+		return longest
+	}
+	for _, p := range peers {
+		longest = max(longest, ofSeconds(uint64(p.GetGracefulRestart().GetDeferralTime())))
+	}
+	return longest
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+	gobgpserver "github.com/osrg/gobgp/v3/pkg/server"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// Config is what is a speaker's own; everything else is in what it shall announce.
+type Config struct {
+	ASN         uint32
+	RouterID    netip.Addr   // an IPv4 address, unique among the speakers that a switch knows
+	ListenPort  uint16       // 0: do not listen, only dial
+	ListenAddrs []netip.Addr // empty: all
+	Logger      *slog.Logger // required
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.ASN == 0:
+		return errors.New("no AS number")
+	case !c.RouterID.Is4() || c.RouterID.IsUnspecified():
+		return fmt.Errorf("router id %q: must be an IPv4 address of this host", c.RouterID)
+	case c.Logger == nil:
+		return errors.New("no logger")
+	}
+	return nil
+}
+
+// Speaker announces paths to peers. Its methods may be called from several goroutines; changes are made one by one.
+type Speaker struct {
+	asn    uint32
+	server *gobgpserver.BgpServer
+	logger *logger
+	hook   *stopHook
+	unhook context.CancelFunc // ends the watch of sessions
+
+	mu      sync.Mutex // held while the speaker is changed
+	stopped bool
+	names   map[netip.Addr]string // of peers, for people
+
+	sessionsMu sync.Mutex
+	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
+}
+
+// ErrStopped is returned by a speaker that was detached or drained.
+var ErrStopped = errors.New("speaker stopped")
+
+// New starts a speaker that has no paths and no peers. Detach or Drain ends it.
+func New(c Config) (*Speaker, error) {
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("start bgp speaker: %w", err)
+	}
+	s := &Speaker{
+		asn: c.ASN, logger: &logger{log: c.Logger}, hook: &stopHook{},
+		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
+	}
+	s.server = gobgpserver.NewBgpServer(gobgpserver.LoggerOption(s.logger), gobgpserver.TimingHookOption(s.hook))
+	go s.server.Serve()
+	if err := s.start(c); err != nil {
+		s.stopServer(0)
+		return nil, fmt.Errorf("start bgp speaker: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Speaker) start(c Config) error {
+	ctx := context.Background()
+	global := &api.Global{Asn: c.ASN, RouterId: c.RouterID.String(), ListenPort: -1}
+	if c.ListenPort != 0 {
+		global.ListenPort = int32(c.ListenPort)
+		for _, a := range listenAddrs(c.ListenAddrs) {
+			global.ListenAddresses = append(global.ListenAddresses, a.String())
+		}
+	}
+	if err := s.server.StartBgp(ctx, &api.StartBgpRequest{Global: global}); err != nil {
+		return fmt.Errorf("port %d: %w (choose a free port, or 0 to dial only)", c.ListenPort, err)
+	}
+	if err := s.installPolicies(ctx, nil); err != nil {
+		return err
+	}
+	if err := s.assignPolicies(ctx); err != nil {
+		return err
+	}
+	watch, cancel := context.WithCancel(ctx)
+	s.unhook = cancel
+	req := &api.WatchEventRequest{Peer: &api.WatchEventRequest_Peer{}}
+	return s.server.WatchEvent(watch, req, s.onEvent)
+}
+
+// listenAddrs returns the addresses to listen at: those given, or all of the families that this host has.
+func listenAddrs(given []netip.Addr) []netip.Addr {
+	if len(given) > 0 {
+		return given
+	}
+	all := []netip.Addr{netip.IPv4Unspecified()}
+	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+		l.Close()
+		all = append(all, netip.IPv6Unspecified())
+	}
+	return all
+}
+
+// Apply makes the speaker announce desired, adding before removing, with no session touched but those that must be.
+//
+// It returns once GoBGP has taken every change; Written tells when they have left. It is safe to repeat, and after an
+// error what could be done was done. Errors: bgp.ErrInvalid if desired is, with nothing changed, ErrStopped, ctx.Err().
+func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
+	desired, err := desired.Normal(s.asn)
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	observed, err := s.observe(ctx)
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	for _, p := range desired.Peers {
+		s.names[p.Address] = p.Name
+	}
+	steps := bgp.Plan(desired, observed)
+	s.expectUpdates(ctx, steps)
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.do(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observe reads back what GoBGP announces and to whom.
+func (s *Speaker) observe(ctx context.Context) (bgp.Observed, error) {
+	var out bgp.Observed
+	for _, f := range []bgp.Family{bgp.IPv4, bgp.IPv6} {
+		paths, err := s.listPaths(ctx, api.TableType_GLOBAL, "", f)
+		if err != nil {
+			return out, fmt.Errorf("list %s paths: %w", f, err)
+		}
+		out.Paths = append(out.Paths, paths...)
+	}
+	peers, err := s.listPeers(ctx)
+	if err != nil {
+		return out, fmt.Errorf("list peers: %w", err)
+	}
+	for _, p := range peers {
+		peer, err := decodePeer(p)
+		if err != nil {
+			return out, fmt.Errorf("list peers: %w", err)
+		}
+		out.Peers = append(out.Peers, peer)
+	}
+	out.Demoted, err = s.listDemoted(ctx)
+	if err != nil {
+		return out, fmt.Errorf("list demoted peers: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
+	switch step.Action {
+	case bgp.SetDemoted:
+		return s.setDemoted(ctx, step.Demoted)
+	case bgp.AddPath:
+		p, err := encodePath(step.Path)
+		if err != nil {
+			return err
+		}
+		if _, err := s.server.AddPath(ctx, &api.AddPathRequest{TableType: api.TableType_GLOBAL, Path: p}); err != nil {
+			return fmt.Errorf("add path %s: %w", step.Path, err)
+		}
+	case bgp.RemovePath:
+		p, err := encodePath(step.Path)
+		if err != nil {
+			return err
+		}
+		// By prefix and identifier: GoBGP searches its whole table for anything else.
+		if err := s.server.DeletePath(ctx, &api.DeletePathRequest{TableType: api.TableType_GLOBAL, Path: p}); err != nil {
+			return fmt.Errorf("remove path %s: %w", step.Path, err)
+		}
+	case bgp.AddPeer:
+		return s.addPeer(ctx, step.Peer)
+	case bgp.TunePeer:
+		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(step.Peer)}); err != nil {
+			return fmt.Errorf("change peer %s: %w", step.Peer.Address, err)
+		}
+	case bgp.RestartPeer:
+		return s.restartPeer(ctx, step.Peer)
+	case bgp.RemovePeer:
+		return s.removePeer(ctx, step.Peer)
+	default:
+		return fmt.Errorf("%s: not known to this speaker", step.Action)
+	}
+	return nil
+}
+
+// setDemoted changes who is demoted, and sends those whom it concerns all paths anew, packed as few UPDATEs.
+func (s *Speaker) setDemoted(ctx context.Context, demoted []netip.Addr) error {
+	before, err := s.listDemoted(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.installPolicies(ctx, demoted); err != nil {
+		return err
+	}
+	peers, err := s.listPeers(ctx)
+	if err != nil {
+		return fmt.Errorf("list peers: %w", err)
+	}
+	for a, p := range peers {
+		if contains(before, a) == contains(demoted, a) || p.GetState().GetSessionState() != api.PeerState_ESTABLISHED {
+			continue
+		}
+		req := &api.ResetPeerRequest{Address: a.String(), Soft: true, Direction: api.ResetPeerRequest_OUT}
+		if err := s.server.ResetPeer(ctx, req); err != nil {
+			return fmt.Errorf("send all paths to peer %s again: %w", a, err)
+		}
+	}
+	return nil
+}
+
+func contains(list []netip.Addr, a netip.Addr) bool {
+	for _, b := range list {
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Speaker) addPeer(ctx context.Context, p bgp.Peer) error {
+	if err := s.server.AddPeer(ctx, &api.AddPeerRequest{Peer: encodePeer(p)}); err != nil {
+		return fmt.Errorf("add peer %s: %w", p.Address, err)
+	}
+	return nil
+}
+
+// removePeer ends the session for good. GoBGP forgets the key of the listener only when the password is changed first.
+func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
+	if p.Password != "" {
+		p.Password = ""
+		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(p)}); err != nil {
+			return fmt.Errorf("remove password of peer %s: %w", p.Address, err)
+		}
+	}
+	s.forgetSession(p.Address)
+	delete(s.names, p.Address)
+	if err := s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: p.Address.String()}); err != nil {
+		return fmt.Errorf("remove peer %s: %w", p.Address, err)
+	}
+	return nil
+}
+
+// stopServer ends GoBGP: what it still has timers for after wait, its own goroutine then.
+func (s *Speaker) stopServer(wait time.Duration) {
+	if s.unhook != nil {
+		s.unhook()
+	}
+	s.server.StopBgp(context.Background(), &api.StopBgpRequest{})
+	time.AfterFunc(wait, func() {
+		s.hook.stop.Store(true)
+		s.server.ListPeer(context.Background(), &api.ListPeerRequest{}, func(*api.Peer) {})
+	})
+}
+
+// stopHook ends the goroutine of GoBGP's server, which has no other way out: GoBGP calls the hook on it.
+type stopHook struct{ stop atomic.Bool }
+
+// Observe is called after everything that the server does.
+func (h *stopHook) Observe(gobgpserver.FSMOperation, time.Duration, time.Duration) {
+	if h.stop.Load() {
+		runtime.Goexit()
+	}
+}

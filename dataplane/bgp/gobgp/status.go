@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// PeerStatus is how things stand with one peer.
+type PeerStatus struct {
+	Name        string
+	Address     netip.Addr
+	State       string // as BGP names it: idle, active, opensent, openconfirm, established
+	Established bool
+	Since       time.Time     // of the session, or of its loss; zero if there never was one
+	AddPath     []bgp.Family  // in which it takes several paths per prefix
+	LongLived   bool          // the switch keeps our paths as a last resort when we are lost
+	HoldTime    time.Duration // negotiated
+	Announced   int           // paths that it is sent
+	Refused     int           // paths that it sent and we ignored
+	UpdatesSent uint64
+	Demoted     bool
+}
+
+// Peers returns how things stand with every peer, by address.
+func (s *Speaker) Peers(ctx context.Context) ([]PeerStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, ErrStopped
+	}
+	demoted, err := s.listDemoted(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list demoted peers: %w", err)
+	}
+	var out []PeerStatus
+	err = s.server.ListPeer(ctx, &api.ListPeerRequest{EnableAdvertised: true}, func(p *api.Peer) {
+		out = append(out, s.status(p, demoted))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list peers: %w", err)
+	}
+	slices.SortFunc(out, func(a, b PeerStatus) int { return a.Address.Compare(b.Address) })
+	return out, ctx.Err()
+}
+
+func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
+	address, _ := netip.ParseAddr(p.GetConf().GetNeighborAddress())
+	state := p.GetState().GetSessionState()
+	out := PeerStatus{
+		Name: s.names[address], Address: address, State: strings.ToLower(state.String()),
+		Established: state == api.PeerState_ESTABLISHED,
+		UpdatesSent: p.GetState().GetMessages().GetSent().GetUpdate(),
+		Demoted:     contains(demoted, address),
+	}
+	timers := p.GetTimers().GetState()
+	for _, af := range p.GetAfiSafis() {
+		out.Refused += int(af.GetState().GetReceived())
+	}
+	if !out.Established {
+		if t := timers.GetDowntime(); t != nil {
+			out.Since = t.AsTime()
+		}
+		return out
+	}
+	if t := timers.GetUptime(); t != nil {
+		out.Since = t.AsTime()
+	}
+	c := negotiated(p)
+	out.AddPath, out.LongLived = c.AddPath, c.LongLived
+	out.HoldTime = ofSeconds(timers.GetNegotiatedHoldTime())
+	for _, af := range p.GetAfiSafis() {
+		out.Announced += int(af.GetState().GetAdvertised())
+		if c.Restart {
+			out.Announced-- // GoBGP counts the End-of-RIB
+		}
+	}
+	return out
+}
+
+// AdjOut returns the paths that a peer is sent, as it is sent them: with the MED of demotion, for one.
+func (s *Speaker) AdjOut(ctx context.Context, peer netip.Addr) ([]bgp.Path, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, ErrStopped
+	}
+	var out []bgp.Path
+	for _, f := range []bgp.Family{bgp.IPv4, bgp.IPv6} {
+		paths, err := s.listPaths(ctx, api.TableType_ADJ_OUT, peer.String(), f)
+		if err != nil {
+			return nil, fmt.Errorf("list paths sent to %s: %w", peer, err)
+		}
+		out = append(out, paths...)
+	}
+	return out, nil
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"slices"
+)
+
+// AssignPathIDs returns paths in order, each with the identifier that tells it apart from the others of its prefix.
+//
+// An identifier is a hash of the next hop; of two next hops of one prefix that collide, the greater one takes the next
+// free number. So identifiers are unique per prefix, never 0, independent of the order of paths and of what was
+// announced before, and hence equal on all speakers. A next hop nearly always keeps its number; where a new neighbour
+// does move it, Plan announces the path anew before the old one goes.
+func AssignPathIDs(paths []Path) []Path {
+	return assignPathIDs(paths, hashNextHop)
+}
+
+func assignPathIDs(paths []Path, hash func(netip.Addr) uint32) []Path {
+	out := slices.Clone(paths)
+	for i := range out {
+		out[i].PathID = 0
+	}
+	slices.SortFunc(out, Path.Compare)
+	taken := map[uint32]bool{}
+	for i := range out {
+		if i == 0 || out[i].Prefix != out[i-1].Prefix {
+			clear(taken)
+		}
+		id := hash(out[i].NextHop)
+		for id == 0 || taken[id] {
+			id++
+		}
+		taken[id] = true
+		out[i].PathID = id
+	}
+	return out
+}
+
+func hashNextHop(a netip.Addr) uint32 {
+	h := fnv.New32a()
+	b := a.As16()
+	h.Write(b[:])
+	return h.Sum32()
+}

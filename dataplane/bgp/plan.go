@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Observed is what a speaker announces now, read back from its tables.
+type Observed struct {
+	Paths   []Path       // with their identifiers
+	Peers   []Peer       // normal; Name and Demoted do not count
+	Demoted []netip.Addr // peers that are sent demoted paths; may name peers that are gone
+}
+
+// Action says what a Step does.
+type Action uint8
+
+// The actions, in the order in which Plan puts them.
+const (
+	SetDemoted  Action = iota // make Step.Demoted the set of demoted peers, and tell those that it changes for
+	AddPath                   // announce a path; one with its identifier is replaced without a gap
+	RemovePath                // withdraw a path
+	AddPeer                   // open a session
+	TunePeer                  // change a peer without touching its session
+	RestartPeer               // change a peer by a new session, without the peer dropping our paths in between
+	RemovePeer                // end a session for good: the peer drops our paths at once
+)
+
+// String names the action.
+func (a Action) String() string {
+	names := [...]string{"set demoted", "add path", "remove path", "add peer", "tune peer", "restart peer", "remove peer"}
+	if int(a) < len(names) {
+		return names[a]
+	}
+	return "unknown action"
+}
+
+// Step is one change of a speaker. The field that its Action speaks of is set.
+type Step struct {
+	Action  Action
+	Path    Path
+	Peer    Peer
+	Demoted []netip.Addr // sorted
+}
+
+// Plan returns the steps from observed to desired, in an order that is safe to stop and to begin anew after any step:
+//
+//   - who is to be demoted is so before anything else, so that no new path is seen at full rank; who is to be no longer
+//     is so last, after stale paths are gone;
+//   - paths come before others go, and fresh ones before those that replace another under its identifier;
+//   - peers come once the whole table is loaded, since a switch drops what a returning speaker does not announce at
+//     once, and go last; a peer that changed is the only one whose session is touched, and only if it must.
+//
+// desired must be normal. Plan of what is already there is empty.
+func Plan(desired Desired, observed Observed) []Step {
+	var steps []Step
+	demoted := demotedPeers(desired.Peers)
+	for _, p := range observed.Demoted { // keep those that this plan undemotes until its end
+		if !slices.Contains(demoted, p) && hasPeer(desired.Peers, p) {
+			demoted = append(demoted, p)
+		}
+	}
+	slices.SortFunc(demoted, netip.Addr.Compare)
+	now := slices.SortedFunc(slices.Values(observed.Demoted), netip.Addr.Compare)
+	if !slices.Equal(demoted, now) {
+		steps = append(steps, Step{Action: SetDemoted, Demoted: demoted})
+	}
+	steps = append(steps, planPaths(desired.Paths, observed.Paths)...)
+	steps = append(steps, planPeers(desired.Peers, observed.Peers)...)
+	if final := demotedPeers(desired.Peers); !slices.Equal(final, demoted) {
+		steps = append(steps, Step{Action: SetDemoted, Demoted: final})
+	}
+	return steps
+}
+
+func demotedPeers(peers []Peer) []netip.Addr {
+	var out []netip.Addr
+	for _, p := range peers {
+		if p.Demoted {
+			out = append(out, p.Address)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
+
+func hasPeer(peers []Peer, a netip.Addr) bool {
+	return slices.ContainsFunc(peers, func(p Peer) bool { return p.Address == a })
+}
+
+func planPaths(desired, observed []Path) []Step {
+	have := make(map[pathKey]Path, len(observed))
+	for _, p := range observed {
+		have[p.key()] = p
+	}
+	var fresh, replaced, gone []Step
+	for _, p := range desired {
+		old, ok := have[p.key()]
+		delete(have, p.key())
+		switch {
+		case !ok:
+			fresh = append(fresh, Step{Action: AddPath, Path: p})
+		case !old.Equal(p):
+			replaced = append(replaced, Step{Action: AddPath, Path: p})
+		}
+	}
+	for _, p := range have {
+		gone = append(gone, Step{Action: RemovePath, Path: p})
+	}
+	slices.SortFunc(gone, func(a, b Step) int { return a.Path.Compare(b.Path) })
+	return slices.Concat(fresh, replaced, gone)
+}
+
+func planPeers(desired, observed []Peer) []Step {
+	have := make(map[netip.Addr]Peer, len(observed))
+	for _, p := range observed {
+		have[p.Address] = p
+	}
+	var added, changed, gone []Step
+	for _, p := range desired {
+		old, ok := have[p.Address]
+		delete(have, p.Address)
+		switch {
+		case !ok:
+			added = append(added, Step{Action: AddPeer, Peer: p})
+		case old.sameOnWire(p):
+		case old.sameSession(p):
+			changed = append(changed, Step{Action: TunePeer, Peer: p})
+		default:
+			changed = append(changed, Step{Action: RestartPeer, Peer: p})
+		}
+	}
+	for _, p := range have {
+		gone = append(gone, Step{Action: RemovePeer, Peer: p})
+	}
+	slices.SortFunc(gone, func(a, b Step) int { return comparePeers(a.Peer, b.Peer) })
+	return slices.Concat(added, changed, gone)
+}
