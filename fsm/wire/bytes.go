@@ -5,7 +5,9 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"unicode/utf8"
 	"unsafe"
@@ -107,8 +109,10 @@ func consumeVarint(in []byte) (uint64, int, *Error) {
 	}
 	x, n := protowire.ConsumeVarint(in)
 	switch {
+	case n < 0 && errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF):
+		return 0, 0, fault("a number is cut off")
 	case n < 0:
-		return 0, 0, fault("broken number: %v", protowire.ParseError(n))
+		return 0, 0, fault("a number of more than 64 bits")
 	case in[n-1] == 0:
 		return 0, 0, fault("a number of %d bytes that needs fewer", n)
 	}

@@ -23,7 +23,7 @@ func Compile(t reflect.Type) (*Type, error) {
 	c := compiler{messages: map[reflect.Type]*message{}}
 	root, err := c.message(t)
 	if err != nil {
-		return nil, err.within(t.Name())
+		return nil, err.within(nameOf(t))
 	}
 	return &Type{root: root}, nil
 }

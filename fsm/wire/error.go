@@ -5,6 +5,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -40,4 +41,12 @@ func (e *Error) within(step string) *Error {
 		e.Path = step + "." + e.Path
 	}
 	return e
+}
+
+// nameOf is how paths call a struct type; not all have a name.
+func nameOf(t reflect.Type) string {
+	if t.Name() == "" {
+		return "struct"
+	}
+	return t.Name()
 }

@@ -32,7 +32,7 @@ type field struct {
 }
 
 func (m *message) mismatch(v any) *Error {
-	return &Error{Path: m.goType.Name(), Why: "not for " + typeName(v)}
+	return &Error{Path: nameOf(m.goType), Why: "not for " + typeName(v)}
 }
 
 func typeName(v any) string {
