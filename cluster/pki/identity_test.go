@@ -74,7 +74,7 @@ func TestIdentifyRefusesWhatIssueNeverWrites(t *testing.T) {
 	for name, change := range map[string]func(*x509.Certificate){
 		"no-uri":          func(c *x509.Certificate) { c.URIs = nil },
 		"foreign-uri":     func(c *x509.Certificate) { c.URIs = []*url.URL{uri("spiffe://fairlead/viewer/eve")} },
-		"two-uris":        func(c *x509.Certificate) { c.URIs = append(c.URIs, uri("fairlead://fairlead/operator/eve")) },
+		"two-uris":        func(c *x509.Certificate) { c.URIs = append(c.URIs, uri("fairlead://elsewhere/viewer/eve")) },
 		"unknown-role":    func(c *x509.Certificate) { c.URIs[0] = uri("fairlead://fairlead/root/eve") },
 		"other-role":      func(c *x509.Certificate) { c.URIs[0] = uri("fairlead://fairlead/operator/eve") },
 		"other-name":      func(c *x509.Certificate) { c.URIs[0] = uri("fairlead://fairlead/viewer/adam") },
@@ -128,6 +128,26 @@ func TestInitNeverOverwrites(t *testing.T) {
 				t.Fatal("the missing file was made")
 			}
 		})
+	}
+}
+
+func TestOfSimultaneousInitsOneWins(t *testing.T) {
+	for range 20 {
+		dir := filepath.Join(t.TempDir(), "ca")
+		results := make(chan error)
+		const rivals = 8
+		for range rivals {
+			go func() { results <- pki.Init(dir, pki.CAOptions{}) }()
+		}
+		won := 0
+		for range rivals {
+			if <-results == nil {
+				won++
+			}
+		}
+		if _, err := pki.Issue(dir, pki.Request{Role: pki.Viewer, Name: "x"}); err != nil || won != 1 {
+			t.Fatalf("%d of %d inits succeeded; the CA they left: %v", won, rivals, err)
+		}
 	}
 }
 
