@@ -4,6 +4,7 @@ package fsm
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 
 	"github.com/hashicorp/go-memdb"
@@ -74,17 +75,18 @@ func (s *State) Wait(ctx context.Context, v *View, tables ...Table) error {
 	return ws.WatchCtx(ctx)
 }
 
-// Announceable tells whether a hop may be on the wire: wanted still, and its node's present boot acknowledged
-// it, or nobody is asked to (S9). A group without members that report keeps to the same rule.
-func (v *View) Announceable(h NextHop) bool {
-	if h.Withdrawing {
+// Announceable tells whether a hop of a prefix may be on the wire: wanted still, and its node's present boot
+// acknowledged it and did not fail at it, or nobody is asked to (S9). The node may be nil: it is unknown then.
+func Announceable(prefix netip.Prefix, h NextHop, node *Node, settings Settings) bool {
+	switch {
+	case h.Withdrawing:
+		return false
+	case settings.Unsteered:
+		return true
+	case node == nil || node.Acknowledged.IsZero() || node.Acknowledged.Before(h.Since):
 		return false
 	}
-	if v.Group().Settings.Unsteered {
-		return true
-	}
-	n, ok := Get[*Node](v, TableNodes, string(h.Node))
-	return ok && !n.Acknowledged.IsZero() && !n.Acknowledged.Before(h.Since)
+	return !slices.Contains(node.Failed, prefix)
 }
 
 // HopState derives where a hop of a prefix stands from the marks of its node and of the members.
@@ -92,13 +94,13 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 	if h.Withdrawing {
 		return HopWithdrawing
 	}
-	n, ok := Get[*Node](v, TableNodes, string(h.Node))
-	if !v.Announceable(h) || ok && slices.Contains(n.Failed, r.Prefix) {
+	n, known := Get[*Node](v, TableNodes, string(h.Node))
+	if !Announceable(r.Prefix, h, n, v.Group().Settings) {
 		return HopWanted
 	}
 	since := h.Since
-	if ok && since.Before(n.AcknowledgedAt) && n.Acknowledged == h.Since {
-		since = n.AcknowledgedAt
+	if known && n.Acknowledged == h.Since {
+		since = n.AcknowledgedAt // not announceable before that was committed
 	}
 	for _, m := range List[*Member](v, TableMembers) {
 		if !m.Announced.Before(since) {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// filled gives a State with n bound bindings on 1,000 balancers.
+func filled(tb testing.TB, n int) *State {
+	tb.Helper()
+	s := New()
+	index := Index(0)
+	apply := func(cs ...Command) {
+		index++
+		for _, o := range s.ApplyEntries([]LogEntry{entry(tb, s, index, cs...)})[0] {
+			if o.Reject != Accepted {
+				tb.Fatalf("fill: %v", o.Err())
+			}
+		}
+	}
+	apply(&InitGroup{Group: "g", Format: 1})
+	var batch []Command
+	flush := func(all bool) {
+		if len(batch) >= 512 || all {
+			apply(batch...)
+			batch = nil
+		}
+	}
+	for i := range 1000 {
+		batch = append(batch, &PutLoadBalancer{ID: BalancerID(fmt.Sprintf("drv/lb-%04d", i)), Driver: "drv"})
+		flush(false)
+	}
+	flush(true)
+	for i := range n {
+		batch = append(batch, benchBinding(i))
+		flush(false)
+	}
+	flush(true)
+	return s
+}
+
+func benchBinding(i int) *PutBinding {
+	return &PutBinding{
+		ID: BindingID(fmt.Sprintf("binding-%07d", i)), Balancer: BalancerID(fmt.Sprintf("drv/lb-%04d", i%1000)),
+		Owner: fmt.Sprintf("pod/default/web-%07d/6b1f0d0e-0000-4000-8000-%012d", i, i), Address: fmt.Sprintf("10.%d.%d.%d:8080", i>>16, i>>8&255, i&255),
+		Parameters: []KV{{"weight", "10"}, {"protocol", "TCP"}},
+	}
+}
+
+func entry(tb testing.TB, s *State, index Index, cs ...Command) LogEntry {
+	tb.Helper()
+	_, epoch, _ := s.Identity()
+	var ps []Proposal
+	for _, c := range cs {
+		ps = append(ps, Proposal{Actor: "bench", Reason: "benchmark", AtUnixMilli: 1_790_000_000_000, Command: c})
+	}
+	if _, isInit := cs[0].(*InitGroup); isInit {
+		epoch = 0
+	}
+	data, err := EncodeEntry(epoch, ps)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return LogEntry{Index: index, Term: 1, Data: data}
+}
+
+const benchSize = 20_000
+
+// Each round is what a leader commits for one backend: begin an operation, finish it.
+func BenchmarkApply(b *testing.B) {
+	s := filled(b, benchSize)
+	index := s.Applied()
+	const perEntry = 64
+	var entries []LogEntry
+	n := 0
+	prepare := func() {
+		var begin, finish []Command
+		for range perEntry {
+			n++
+			id := BindingID(fmt.Sprintf("binding-%07d", n*7919%benchSize))
+			bd, _ := Get[*Binding](s.Read(), TableBindings, string(id))
+			begin = append(begin, &BeginOperation{Action: ActionEnsure, Binding: id, Deadline: 10 * time.Second})
+			finish = append(finish, &FinishOperation{Subject: bd.Subject(), Attempt: Revision{1, index + 1}, Result: ResultSucceeded})
+		}
+		entries = append(entries, entry(b, s, index+1, begin...), entry(b, s, index+2, finish...))
+		index += 2
+	}
+	b.ResetTimer()
+	done := 0
+	for done < b.N {
+		b.StopTimer()
+		entries = entries[:0]
+		prepare()
+		b.StartTimer()
+		for _, os := range s.ApplyEntries(entries) {
+			for _, o := range os {
+				if o.Reject != Accepted {
+					b.Fatal(o.Err())
+				}
+			}
+		}
+		done += 2 * perEntry
+	}
+	b.ReportMetric(float64(done)/b.Elapsed().Seconds(), "commands/s")
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	s := filled(b, 100_000)
+	var buf bytes.Buffer
+	for b.Loop() {
+		buf.Reset()
+		if err := s.Freeze().Write(&buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(buf.Len()), "bytes")
+}
