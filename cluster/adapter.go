@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+// adapter is the raft.BatchingFSM over a Machine. The library calls it from one goroutine; Backup and readers of the
+// position come from others.
+type adapter struct {
+	fail    func(error) // ends this member
+	changed func()      // after anything was applied
+
+	mu            sync.Mutex
+	machine       Machine
+	applied, term uint64             // of the newest command or configuration applied, or of the snapshot restored
+	configuration raft.Configuration // the newest committed one
+	broken        error              // why nothing can be applied any more
+}
+
+var _ raft.BatchingFSM = (*adapter)(nil)
+
+// Apply applies one entry; the library only calls it when it recovers a folder.
+func (a *adapter) Apply(l *raft.Log) any { return a.ApplyBatch([]*raft.Log{l})[0] }
+
+// ApplyBatch applies committed entries. The answer to a command is its []Outcome, or the error that broke this
+// member: after a panic nothing is applied any more, and no snapshot is taken of what the panic left behind.
+func (a *adapter) ApplyBatch(logs []*raft.Log) []any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answers := make([]any, len(logs))
+	entries := make([]LogEntry, 0, len(logs))
+	for _, l := range logs {
+		if l.Type == raft.LogCommand {
+			entries = append(entries, LogEntry{Index: Index(l.Index), Term: l.Term, Data: l.Data})
+		}
+	}
+	outcomes := a.applyLocked(entries)
+	for i, l := range logs {
+		switch {
+		case a.broken != nil:
+			answers[i] = a.broken
+		case l.Type == raft.LogCommand:
+			answers[i], outcomes = outcomes[0], outcomes[1:]
+		case l.Type == raft.LogConfiguration:
+			a.configuration = raft.DecodeConfiguration(l.Data)
+		}
+	}
+	if a.broken == nil {
+		last := logs[len(logs)-1]
+		a.applied, a.term = last.Index, last.Term
+	}
+	a.changed()
+	return answers
+}
+
+func (a *adapter) applyLocked(entries []LogEntry) (outcomes [][]Outcome) {
+	if a.broken != nil || len(entries) == 0 {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			a.breakLocked(fmt.Sprintf("apply entries %d to %d", entries[0].Index, entries[len(entries)-1].Index), v)
+		}
+	}()
+	outcomes = a.machine.ApplyEntries(entries)
+	if len(outcomes) != len(entries) {
+		panic(fmt.Sprintf("%d entries gave %d answers", len(entries), len(outcomes)))
+	}
+	return outcomes
+}
+
+func (a *adapter) breakLocked(in string, value any) {
+	a.broken = &PanicError{In: in, Value: value, Stack: debug.Stack()}
+	a.fail(a.broken)
+}
+
+// Restore replaces the state by a snapshot's.
+func (a *adapter) Restore(r io.ReadCloser) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.changed()
+	defer func() {
+		if v := recover(); v != nil {
+			a.breakLocked("restore snapshot", v)
+		}
+	}()
+	if err := a.machine.Restore(r); err != nil {
+		// The library would go on with half a state.
+		a.broken = fmt.Errorf("restore snapshot: %w", err)
+		a.fail(a.broken)
+		return a.broken
+	}
+	if w, ok := r.(raft.ReadCloserWrapper); ok {
+		r = w.WrappedReadCloser()
+	}
+	if s, ok := r.(*store.Snapshot); ok {
+		a.positionLocked(s.Meta)
+	}
+	return nil
+}
+
+func (a *adapter) positionLocked(meta *raft.SnapshotMeta) {
+	a.applied, a.term, a.configuration = meta.Index, meta.Term, meta.Configuration
+}
+
+// Snapshot freezes the state; Persist writes it later, beside further applies.
+func (a *adapter) Snapshot() (raft.FSMSnapshot, error) {
+	frozen, _, _, err := a.freeze()
+	if err != nil {
+		return nil, err
+	}
+	return &image{frozen: frozen, fail: a.fail}, nil
+}
+
+// freeze gives the state and the position that it is the state of.
+func (a *adapter) freeze() (frozen Frozen, index, term uint64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.broken != nil {
+		return nil, 0, 0, a.broken
+	}
+	return a.machine.Freeze(), a.applied, a.term, nil
+}
+
+// position tells how far this member applied, and the newest committed configuration.
+func (a *adapter) position() (index uint64, configuration raft.Configuration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.applied, a.configuration
+}
+
+// image is a frozen state on its way to a file.
+type image struct {
+	frozen Frozen
+	fail   func(error)
+}
+
+// Persist writes the state. A state that cannot be encoded ends this member: it could never be restored.
+func (i *image) Persist(sink raft.SnapshotSink) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{In: "write snapshot", Value: v, Stack: debug.Stack()}
+			i.fail(err)
+		}
+	}()
+	if err := i.frozen.Write(sink); err != nil {
+		_ = sink.Cancel() // the first error is the one to tell
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return sink.Close()
+}
+
+func (i *image) Release() {}

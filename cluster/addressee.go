@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/raft"
+)
+
+// The library sends to an address and does not say whom it means. A member that lost its folder comes back at the
+// address of its former instance: without a name on the message it would be taken for that instance, and its empty log
+// would count as a voter's. Therefore every request names its addressee behind the sender's address, and whoever it is
+// not for refuses it. The name travels in the header that all requests have, so that it works with every transport.
+
+// nameMark ends the sender's address. It cannot be part of one.
+const nameMark = 0
+
+// header finds the header of a request.
+func header(command any) *raft.RPCHeader {
+	switch c := command.(type) {
+	case *raft.AppendEntriesRequest:
+		return &c.RPCHeader
+	case *raft.RequestVoteRequest:
+		return &c.RPCHeader
+	case *raft.RequestPreVoteRequest:
+		return &c.RPCHeader
+	case *raft.InstallSnapshotRequest:
+		return &c.RPCHeader
+	case *raft.TimeoutNowRequest:
+		return &c.RPCHeader
+	default:
+		return nil
+	}
+}
+
+// addressed gives a copy of a request with its addressee. The library uses one request for several peers.
+func addressed[R any](request *R, to raft.ServerID) *R {
+	c := *request
+	h := header(any(&c))
+	addr := make([]byte, 0, len(h.Addr)+1+len(to))
+	h.Addr = append(append(append(addr, h.Addr...), nameMark), to...)
+	return &c
+}
+
+// readAddressee takes the addressee off a request again and refuses one that is for another server.
+func readAddressee(command any, self raft.ServerID) error {
+	h := header(command)
+	if h == nil {
+		return nil // the library refuses what it does not know
+	}
+	addr, to, ok := bytes.Cut(h.Addr, []byte{nameMark})
+	if !ok || raft.ServerID(to) != self {
+		return fmt.Errorf("this is server %s, the message is for %q", self, to)
+	}
+	h.Addr = addr
+	return nil
+}
+
+// RequestVote asks for a vote.
+func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse,
+) error {
+	return o.Transport.RequestVote(id, to, addressed(args, id), resp)
+}
+
+// RequestPreVote asks whether a vote would be given.
+func (o *observer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse,
+) error {
+	return o.Transport.RequestPreVote(id, to, addressed(args, id), resp)
+}
+
+// InstallSnapshot sends a whole state.
+func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader,
+) error {
+	return o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, data)
+}
+
+// TimeoutNow hands the leadership over.
+func (o *observer) TimeoutNow(id raft.ServerID, to raft.ServerAddress, args *raft.TimeoutNowRequest,
+	resp *raft.TimeoutNowResponse,
+) error {
+	return o.Transport.TimeoutNow(id, to, addressed(args, id), resp)
+}
+
+// AppendEntriesPipeline carries entries to followers that are up to date.
+func (o *observer) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := o.Transport.AppendEntriesPipeline(id, to)
+	if err != nil {
+		return nil, err
+	}
+	return &addressedPipeline{AppendPipeline: p, to: id}, nil
+}
+
+type addressedPipeline struct {
+	raft.AppendPipeline
+	to raft.ServerID
+}
+
+func (p *addressedPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	return p.AppendPipeline.AppendEntries(addressed(args, p.to), resp)
+}

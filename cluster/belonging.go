@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// JoinRequest is what a member says of itself when it asks to belong to the group.
+type JoinRequest struct {
+	ServerID string
+	Address  string
+	Last     Index // newest index that it holds, 0 for a new server
+}
+
+const (
+	// keepEvery is how often a member looks whether it still belongs.
+	keepEvery = 250 * time.Millisecond
+	// lonelyAfter is how long a member that belongs hears nothing before it asks whether it still does.
+	lonelyAfter = 5 * time.Second
+)
+
+// runBelonging gets this member into a group, and notices when it is no longer part of one: the library tells a
+// removed server nothing, and lets a removed leader stop without a word.
+func (n *Node) runBelonging(ctx context.Context) {
+	founding := n.o.Bootstrap != nil && n.o.Bootstrap.founder() == n.o.Name && n.found.Empty()
+	begin, asked := time.Now(), time.Time{}
+	for {
+		if err := n.lost(); err != nil {
+			n.fail(err)
+			return
+		}
+		member := inConfiguration(n.raft.GetConfiguration().Configuration(), n.id)
+		switch {
+		case member:
+			founding = false
+			heard := n.Contact().At
+			if heard.Before(begin) {
+				heard = begin
+			}
+			if time.Since(heard) > lonelyAfter && time.Since(asked) > lonelyAfter {
+				n.askToJoin(ctx)
+				asked = time.Now()
+			}
+		case founding:
+			done, err := n.tryFound(ctx)
+			if err != nil && ctx.Err() == nil {
+				n.log.Warn("group not founded yet", "error", err)
+			}
+			founding = !done
+		case time.Since(asked) > retryAfter:
+			n.askToJoin(ctx)
+			asked = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(keepEvery):
+		}
+	}
+}
+
+// lost is why this member cannot go on, if it cannot.
+func (n *Node) lost() error {
+	_, committed := n.fsm.position()
+	if inConfiguration(committed, n.id) {
+		n.belonged = true
+	}
+	removed := n.belonged && !inConfiguration(committed, n.id)
+	if removed || n.raft.State() == raft.Shutdown {
+		return ErrRemoved
+	}
+	return nil
+}
+
+// askToJoin asks whoever leads to take this member in. What cannot be mended by asking again ends the member.
+func (n *Node) askToJoin(ctx context.Context) {
+	if n.o.Join == nil || n.raft.State() == raft.Leader {
+		return
+	}
+	err := n.o.Join(ctx, JoinRequest{
+		ServerID: string(n.id), Address: string(n.o.Transport.LocalAddr()), Last: Index(n.raft.LastIndex()),
+	})
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrRemoved), errors.Is(err, ErrRolledBack):
+		n.fail(err)
+	default:
+		if ctx.Err() == nil {
+			n.log.Info("not joined yet", "server", n.id, "error", err)
+		}
+	}
+}
+
+// Admit takes a server in, as the leader's end of Options.Join. A new server becomes a non-voter, to be promoted once
+// it caught up; the former instance of the same member is removed first, because a configuration holds no address
+// twice and because a lost server only weakens the quorum. A server that belongs already is told so, and its address
+// is brought up to date.
+//
+// Errors: ErrNotLeader; ErrRemoved or ErrRolledBack for a server that can never belong again; ErrNotReady while the
+// former instance still answers, or while removing it would leave the group without a quorum.
+func (n *Node) Admit(ctx context.Context, r JoinRequest) error {
+	if n.LeadingTerm() == 0 {
+		return fmt.Errorf("admit %s: %w", r.ServerID, ErrNotLeader)
+	}
+	n.admitting.Lock()
+	defer n.admitting.Unlock()
+	id, address := raft.ServerID(r.ServerID), raft.ServerAddress(r.Address)
+	if n.expelled[id] {
+		return fmt.Errorf("admit %s: %w", id, ErrRolledBack)
+	}
+	servers := n.raft.GetConfiguration().Configuration().Servers
+	for _, s := range servers {
+		if s.ID == id {
+			return n.readdress(ctx, s, address)
+		}
+	}
+	if r.Last > 0 {
+		return fmt.Errorf("admit %s: %w", id, ErrRemoved)
+	}
+	for _, s := range servers {
+		if NameOf(string(s.ID)) == NameOf(r.ServerID) {
+			if err := n.retire(ctx, s); err != nil {
+				return fmt.Errorf("admit %s: %w", id, err)
+			}
+		} else if s.Address == address {
+			return fmt.Errorf("admit %s: its address %s belongs to %s; give it another one or remove that server: %w",
+				id, address, s.ID, ErrNotReady)
+		}
+	}
+	n.log.Info("server joins", "server", id, "address", address)
+	return n.Add(ctx, r.ServerID, r.Address)
+}
+
+// readdress brings the address of a member up to date.
+func (n *Node) readdress(ctx context.Context, s raft.Server, address raft.ServerAddress) error {
+	if s.Address == address {
+		return nil
+	}
+	if s.Suffrage == raft.Voter {
+		return n.leaderError("new address", n.await(ctx, n.raft.AddVoter(s.ID, address, 0, changeTimeout)))
+	}
+	return n.leaderError("new address", n.await(ctx, n.raft.AddNonvoter(s.ID, address, 0, changeTimeout)))
+}
+
+// retire removes a former instance of a member.
+func (n *Node) retire(ctx context.Context, s raft.Server) error {
+	if n.answers(s.ID) {
+		return fmt.Errorf("%w: its former instance %s still answers; stop that one first", ErrNotReady, s.ID)
+	}
+	if !n.quorumWithout(s.ID) {
+		return fmt.Errorf("%w: without its former instance %s the others that answer are no majority", ErrNotReady, s.ID)
+	}
+	n.log.Info("former instance removed", "server", s.ID)
+	return n.Remove(ctx, string(s.ID))
+}
+
+// answers tells whether a server answered this leader lately.
+func (n *Node) answers(id raft.ServerID) bool {
+	if id == n.id {
+		return true
+	}
+	p, ok := n.seen.seen(id, n.raft.CurrentTerm())
+	return ok && time.Since(p.at) < 3*n.o.Tuning.Heartbeat
+}
+
+// quorumWithout tells whether the voters other than id that answer are a majority of them.
+func (n *Node) quorumWithout(id raft.ServerID) bool {
+	voters, answering := 0, 0
+	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter || s.ID == id {
+			continue
+		}
+		voters++
+		if n.answers(s.ID) {
+			answering++
+		}
+	}
+	return answering > voters/2
+}
+
+// expel removes a follower that lost entries which it had acknowledged: what was committed with its help may stand on
+// fewer disks than it should, and its next vote could go to a leader that lacks it. It is called on a goroutine of the
+// library, which must not wait for a change of membership.
+func (n *Node) expel(id raft.ServerID, had, has uint64) {
+	go func() {
+		n.admitting.Lock()
+		defer n.admitting.Unlock()
+		if n.expelled[id] {
+			return
+		}
+		n.expelled[id] = true
+		n.metrics.expelled.Inc()
+		n.log.Error("server lost entries it had acknowledged", "server", id, "had", had, "has", has)
+		if !n.quorumWithout(id) {
+			n.log.Error("server not removed", "server", id, "error", "the others that answer are no majority")
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		defer cancel()
+		if err := n.Remove(ctx, string(id)); err != nil {
+			n.log.Error("server not removed", "server", id, "error", err)
+		}
+	}()
+}
+
+func inConfiguration(c raft.Configuration, id raft.ServerID) bool {
+	for _, s := range c.Servers {
+		if s.ID == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Contact is what this member may believe about the group. It is what the announcing of routes hangs on.
+type Contact struct {
+	// At is when this member was last in touch: a follower heard a leader of the current term, a leader had heard
+	// from a majority. With a monotonic reading; zero if never in this run.
+	At time.Time
+	// Leads tells whether this member leads.
+	Leads bool
+	// Term is the current term.
+	Term uint64
+	// Commit is the newest index that a leader said, in this run, is committed; 0 if none did. A restart forgets it,
+	// because the library does not keep it.
+	Commit Index
+	// Applied is the index up to which this member's record is complete.
+	Applied Index
+}
+
+// CaughtUp tells whether this member applied all that it knows to be committed, and knows something.
+func (c Contact) CaughtUp() bool { return c.Commit > 0 && c.Applied >= c.Commit }
+
+// Contact tells how things stand now. It is cheap.
+func (n *Node) Contact() Contact {
+	heard, commit := n.seen.last()
+	c := Contact{At: heard, Term: n.raft.CurrentTerm(), Leads: n.raft.State() == raft.Leader}
+	if c.Leads {
+		if at := n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, c.Term, time.Now()); at.After(c.At) {
+			c.At = at
+		}
+	}
+	c.Commit = Index(max(commit, n.raft.CommitIndex()))
+	c.Applied = Index(n.effective())
+	return c
+}
+
+// effective is the index up to which everything is applied. The machine sees commands only, so entries behind its
+// newest one that carry no command (the first of a leader's term, barriers) count as applied once they are committed.
+func (n *Node) effective() uint64 {
+	applied, _ := n.fsm.position()
+	commit := n.raft.CommitIndex()
+	n.watch.Lock()
+	from := max(applied, n.watch.effective)
+	n.watch.Unlock()
+	at := from
+	for at < commit {
+		var l raft.Log
+		if err := n.stores.Log.GetLog(at+1, &l); err != nil || l.Type == raft.LogCommand || l.Type == raft.LogConfiguration {
+			break
+		}
+		at++
+	}
+	if at > from {
+		n.watch.Lock()
+		n.watch.effective = max(n.watch.effective, at)
+		n.watch.Unlock()
+	}
+	return at
+}
+
+// Changed gives a channel that is closed at the next change of Commit, Applied or leadership. Take the channel first
+// and look second, or a change slips through between.
+func (n *Node) Changed() <-chan struct{} {
+	n.watch.Lock()
+	defer n.watch.Unlock()
+	return n.watch.changed
+}
+
+// AwaitApplied returns once this member's record is complete up to index.
+func (n *Node) AwaitApplied(ctx context.Context, index Index) error {
+	for {
+		changed := n.Changed()
+		if Index(n.effective()) >= index {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.failed:
+			return ErrStopped
+		}
+	}
+}
+
+// Peer is another member, or this one.
+type Peer struct {
+	ID      string // Raft server id: name and instance
+	Name    string
+	Address string // of the Raft port
+}
+
+// Leader is who leads, as far as this member knows.
+func (n *Node) Leader() (Peer, bool) {
+	address, id := n.raft.LeaderWithID()
+	if id == "" {
+		return Peer{}, false
+	}
+	return Peer{ID: string(id), Name: NameOf(string(id)), Address: string(address)}, true
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+	"fairlead.io/fairlead/fsm"
+)
+
+// patience is how long a condition may take before a test gives up on it. It only costs time when something is wrong.
+const patience = 20 * time.Second
+
+// testing.TB without the methods that only testing's own types have, so that rapid's T fits too.
+type tester interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// eventually polls until ok holds.
+func eventually(t tester, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// disk is what a member keeps in memory: like a real disk, it survives the member.
+type disk struct {
+	entries   *raft.InmemStore // log and stable store
+	snapshots *memSnapshots
+}
+
+func newDisk() *disk { return &disk{entries: raft.NewInmemStore(), snapshots: &memSnapshots{}} }
+
+func (d *disk) stores() store.Stores {
+	return store.Stores{Log: d.entries, Stable: d.entries, Snapshots: d.snapshots}
+}
+
+// memSnapshots keeps whole snapshots only: one that was not finished is gone with the process.
+type memSnapshots struct {
+	mu   sync.Mutex
+	list []memSnapshot // newest first
+}
+
+type memSnapshot struct {
+	meta raft.SnapshotMeta
+	data []byte
+}
+
+type memSink struct {
+	bytes.Buffer
+	into *memSnapshots
+	meta raft.SnapshotMeta
+	done bool
+}
+
+func (s *memSnapshots) Create(version raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64,
+	_ raft.Transport,
+) (raft.SnapshotSink, error) {
+	return &memSink{into: s, meta: raft.SnapshotMeta{
+		Version: version, ID: fmt.Sprintf("%d-%d-%d", term, index, time.Now().UnixNano()), Index: index, Term: term,
+		Configuration: c, ConfigurationIndex: ci,
+	}}, nil
+}
+
+func (s *memSnapshots) List() ([]*raft.SnapshotMeta, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*raft.SnapshotMeta
+	for i := range s.list {
+		meta := s.list[i].meta
+		out = append(out, &meta)
+	}
+	return out, nil
+}
+
+func (s *memSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.list {
+		if one.meta.ID == id {
+			meta := one.meta
+			return &meta, io.NopCloser(bytes.NewReader(one.data)), nil
+		}
+	}
+	return nil, nil, fmt.Errorf("no snapshot %s", id)
+}
+
+func (s *memSink) ID() string    { return s.meta.ID }
+func (s *memSink) Cancel() error { s.done = true; return nil }
+func (s *memSink) Close() error {
+	if s.done {
+		return nil
+	}
+	s.done = true
+	s.meta.Size = int64(s.Len())
+	s.into.mu.Lock()
+	defer s.into.mu.Unlock()
+	s.into.list = append([]memSnapshot{{s.meta, slices.Clone(s.Bytes())}}, s.into.list...)
+	if len(s.into.list) > 2 {
+		s.into.list = s.into.list[:2]
+	}
+	return nil
+}
+
+// group is some members in this process, over in-memory transports.
+type group struct {
+	t       tester
+	tuning  Tuning
+	log     *slog.Logger
+	change  func(m *member, o *Options) // optional, before a member is opened
+	mu      sync.Mutex
+	members map[string]*member
+	cut     map[string]bool
+}
+
+// member is one of them. node and state are those of its present life.
+type member struct {
+	group    *group
+	name     string
+	instance string
+	disk     *disk
+	wire     *raft.InmemTransport
+	node     *Node
+	state    *fsm.State
+	cancel   context.CancelFunc
+	ended    chan struct{}
+	err      error
+}
+
+// quick is tuned for tests: elections in tens of milliseconds, which in-memory transports on a busy machine bear.
+func quick() Tuning {
+	return Tuning{
+		Heartbeat: 60 * time.Millisecond, Election: 60 * time.Millisecond, CommitNotice: 2 * time.Millisecond,
+		SnapshotInterval: time.Hour, Stabilization: 100 * time.Millisecond,
+	}
+}
+
+func newGroup(t tester, names ...string) *group {
+	g := &group{t: t, tuning: quick(), log: slog.New(slog.DiscardHandler), members: map[string]*member{}, cut: map[string]bool{}}
+	for _, name := range names {
+		g.members[name] = &member{group: g, name: name, instance: "1", disk: newDisk()}
+	}
+	return g
+}
+
+func (g *group) names() []string {
+	names := make([]string, 0, len(g.members))
+	for name := range g.members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// startAll starts every member; they found the group on the first time.
+func (g *group) startAll() {
+	g.t.Helper()
+	for _, name := range g.names() {
+		g.start(name)
+	}
+}
+
+func (g *group) stopAll() {
+	for _, name := range g.names() {
+		g.members[name].stop()
+	}
+}
+
+func (g *group) start(name string) *member {
+	g.t.Helper()
+	m := g.members[name]
+	if err := m.open(); err != nil {
+		g.t.Fatalf("start %s: %v", name, err)
+	}
+	return m
+}
+
+func (m *member) open() error {
+	g := m.group
+	g.mu.Lock()
+	_, m.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.name), 200*time.Millisecond)
+	g.connect()
+	g.mu.Unlock()
+	m.state = fsm.New()
+	o := Options{
+		Name: m.name, Instance: m.instance, Stores: m.disk.stores(), Path: "disk of " + m.name, Transport: m.wire,
+		Machine: Record{m.state}, NewMachine: func() Machine { return Record{fsm.New()} },
+		Encode: encodeFor(m.state), Opening: openingFor(m.state), Renew: renew,
+		Forward: g.forward, Join: g.join, Bootstrap: g.bootstrap(), Log: g.log.With("member", m.name), Tuning: g.tuning,
+	}
+	if g.change != nil {
+		g.change(m, &o)
+	}
+	node, err := Open(o)
+	if err != nil {
+		_ = m.wire.Close()
+		return err
+	}
+	m.run(node)
+	return nil
+}
+
+func (m *member) run(node *Node) {
+	ctx, cancel := context.WithCancel(context.Background())
+	m.group.mu.Lock()
+	m.node, m.cancel, m.ended, m.err = node, cancel, make(chan struct{}), nil
+	m.group.mu.Unlock()
+	go func() {
+		defer close(m.ended)
+		m.err = node.Run(ctx)
+	}()
+}
+
+// stop ends a member as kill -9 would, as far as a process can do that to a part of itself: nothing is written on
+// the way out.
+func (m *member) stop() {
+	if m.node == nil {
+		return
+	}
+	m.cancel()
+	<-m.ended
+	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
+	m.node = nil
+}
+
+func encodeFor(s *fsm.State) func([]Proposal) ([]byte, error) {
+	return func(p []Proposal) ([]byte, error) {
+		_, epoch, _ := s.Identity()
+		return fsm.EncodeEntry(epoch, p)
+	}
+}
+
+func openingFor(s *fsm.State) func() []Proposal {
+	return func() []Proposal {
+		if id, _, _ := s.Identity(); id != "" {
+			return nil
+		}
+		return []Proposal{{Actor: "test", Command: &fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat}}}
+	}
+}
+
+func renew(restored Machine) ([]Proposal, error) {
+	id, epoch, _ := restored.(Record).Identity()
+	return []Proposal{{Actor: "test", Command: &fsm.NewEpoch{Group: id, Epoch: epoch + 1, Cause: "test"}}}, nil
+}
+
+func (g *group) peers() []Peer {
+	var peers []Peer
+	for _, name := range g.names() {
+		peers = append(peers, Peer{Name: name, Address: name})
+	}
+	return peers
+}
+
+func (g *group) bootstrap() *Bootstrap {
+	return &Bootstrap{Token: "t", Members: g.peers(), Confirm: func(_ context.Context, p Peer, r ConfirmRequest) (Confirmation, error) {
+		n := g.running(p.Name)
+		if n == nil {
+			return Confirmation{}, errors.New("connection refused")
+		}
+		return n.Confirm(r)
+	}}
+}
+
+func (g *group) running(name string) *Node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m := g.members[name]; m != nil && m.node != nil && !g.cut[name] {
+		select {
+		case <-m.ended:
+			return nil
+		default:
+			return m.node
+		}
+	}
+	return nil
+}
+
+func (g *group) forward(ctx context.Context, leader Peer, u Urgency, p []Proposal) ([]Outcome, error) {
+	n := g.running(leader.Name)
+	if n == nil {
+		return nil, fmt.Errorf("forward to %s: %w", leader.Name, ErrNotLeader)
+	}
+	return n.ProposeLocal(ctx, u, p...)
+}
+
+func (g *group) join(ctx context.Context, r JoinRequest) error {
+	for _, name := range g.names() {
+		n := g.running(name)
+		if n == nil || n.LeadingTerm() == 0 {
+			continue
+		}
+		return n.Admit(ctx, r)
+	}
+	return ErrNotLeader
+}
+
+// connect joins the wires of all members that are not cut off. The caller holds mu.
+func (g *group) connect() {
+	for a, from := range g.members {
+		if from.wire == nil {
+			continue
+		}
+		from.wire.DisconnectAll()
+		for b, to := range g.members {
+			if to.wire != nil && (a == b || !g.cut[a] && !g.cut[b]) {
+				from.wire.Connect(raft.ServerAddress(b), to.wire)
+			}
+		}
+	}
+}
+
+func (g *group) setCut(name string, cut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cut[name] = cut
+	g.connect()
+}
+
+// leader waits for a member that leads and is open for proposals.
+func (g *group) leader() *member {
+	g.t.Helper()
+	var found *member
+	eventually(g.t, "a leader", func() bool {
+		for _, name := range g.names() {
+			if n := g.running(name); n != nil && n.LeadingTerm() > 0 {
+				found = g.members[name]
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// followers are the members that run and do not lead.
+func (g *group) followers() []*member {
+	leader := g.leader()
+	var out []*member
+	for _, name := range g.names() {
+		if m := g.members[name]; m != leader && g.running(name) != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// put is a command that can be told from others: it writes policy i.
+func put(i int) Proposal {
+	return Proposal{Actor: "test", Reason: "test", Command: &fsm.PutPolicy{
+		ID: policyID(i), UID: "u", Version: 1, Spec: []byte("{}"),
+	}}
+}
+
+func policyID(i int) fsm.PolicyID { return fsm.PolicyID(fmt.Sprintf("policy-%d", i)) }
+
+func has(s *fsm.State, i int) bool {
+	_, ok := fsm.Get[*fsm.Policy](s.Read(), fsm.TablePolicies, string(policyID(i)))
+	return ok
+}
+
+// mustPropose proposes through a member until it is accepted.
+func mustPropose(t tester, m *member, p ...Proposal) []Outcome {
+	t.Helper()
+	var outcomes []Outcome
+	var err error
+	eventually(t, "proposal accepted", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		outcomes, err = m.node.Propose(ctx, Bulk, p...)
+		if err != nil && !errors.Is(err, ErrNotLeader) {
+			t.Fatalf("propose: %v", err)
+		}
+		return err == nil
+	})
+	for _, o := range outcomes {
+		if o.Err() != nil {
+			t.Fatalf("propose: %v", o.Err())
+		}
+	}
+	return outcomes
+}
+
+// settle waits until all running members have applied all that is committed, and compares their digests (S1).
+func (g *group) settle() {
+	g.t.Helper()
+	var at Index
+	eventually(g.t, "leader caught up", func() bool {
+		c := g.leader().node.Contact()
+		at = c.Commit
+		return c.CaughtUp()
+	})
+	digests := map[fsm.Digest][]string{}
+	for _, name := range g.names() {
+		n := g.running(name)
+		if n == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		err := n.AwaitApplied(ctx, at)
+		cancel()
+		if err != nil {
+			g.t.Fatalf("%s does not reach index %d: %v (%+v)", name, at, err, n.Contact())
+		}
+		d := g.members[name].state.Read().Digest()
+		digests[d] = append(digests[d], name)
+	}
+	if len(digests) != 1 {
+		g.t.Fatalf("digests differ at index %d: %v", at, digests)
+	}
+}

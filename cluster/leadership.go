@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// LeaderFunc runs while this member leads. Its context ends when leadership is lost; it must then return soon, since
+// the functions of the next term wait for it. A panic in it ends this member.
+type LeaderFunc func(ctx context.Context, term uint64)
+
+// WhileLeader has f run in every term that this member leads, after it applied everything that earlier leaders
+// committed and committed its opening. All functions of one term have returned before those of the next begin. Call
+// it before Run.
+func (n *Node) WhileLeader(f LeaderFunc) { n.lead = append(n.lead, f) }
+
+// runLeadership follows the library's word on who leads.
+func (n *Node) runLeadership(ctx context.Context) {
+	end := func() {}
+	for {
+		select {
+		case <-ctx.Done():
+			end()
+			return
+		case leads := <-n.notify:
+			end()
+			end = func() {}
+			if leads {
+				end = n.beginTerm(ctx)
+			}
+			n.touch()
+		}
+	}
+}
+
+// beginTerm starts a term and gives what ends it: proposals are refused at once, then everything is joined.
+func (n *Node) beginTerm(ctx context.Context) (end func()) {
+	term := n.raft.CurrentTerm()
+	n.log.Info("leadership won", "server", n.id, "term", term)
+	n.metrics.won()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	n.queue.accept()
+	go func() {
+		defer close(done)
+		n.runTerm(ctx, term)
+	}()
+	return func() {
+		cancel()
+		n.queue.lose()
+		<-done
+		n.setTerm(0)
+		n.log.Info("leadership lost", "server", n.id, "term", term)
+	}
+}
+
+func (n *Node) runTerm(ctx context.Context, term uint64) {
+	if err := n.openTerm(ctx); err != nil {
+		if ctx.Err() == nil {
+			n.log.Warn("term not opened", "term", term, "error", err)
+		}
+		return // leadership is gone, and the library says so in a moment
+	}
+	n.setTerm(term)
+	n.queue.begin()
+	n.touch()
+	var running sync.WaitGroup
+	for _, f := range append([]LeaderFunc{n.runAutopilot}, n.lead...) {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			defer n.catch("leader function")
+			f(ctx, term)
+		}()
+	}
+	running.Wait()
+}
+
+// openTerm waits until everything that earlier leaders committed is applied here, then commits the opening.
+func (n *Node) openTerm(ctx context.Context) error {
+	if err := n.barrier(ctx); err != nil {
+		return fmt.Errorf("barrier: %w", err)
+	}
+	if n.o.Opening == nil {
+		return nil
+	}
+	proposals := n.o.Opening()
+	if len(proposals) == 0 {
+		return nil
+	}
+	data, err := n.o.Encode(proposals)
+	if err != nil {
+		n.fail(fmt.Errorf("encode the opening of a term: %w", err))
+		return err
+	}
+	future := n.raft.Apply(data, 0)
+	if err := n.await(ctx, future); err != nil {
+		return fmt.Errorf("opening: %w", err)
+	}
+	return nil
+}
+
+// barrier is Barrier for the beginning of a term: a transfer of leadership that fails keeps it waiting.
+func (n *Node) barrier(ctx context.Context) error {
+	for {
+		err := n.await(ctx, n.raft.Barrier(0))
+		if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(n.o.Tuning.Election):
+		}
+	}
+}
+
+// catch ends this member when a function of the leader panics.
+func (n *Node) catch(in string) {
+	if v := recover(); v != nil {
+		n.fail(&PanicError{In: in, Value: v, Stack: debug.Stack()})
+	}
+}
+
+// await waits for the library, for ctx or for the end of this member.
+func (n *Node) await(ctx context.Context, f raft.Future) error {
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.failed:
+		return ErrStopped
+	case <-n.guard.Failed():
+		return ErrStopped
+	}
+}
+
+// VerifyLeader asks a majority whether this member still leads. It saves useless work; it fences nothing.
+//
+// Errors: ErrNotLeader, ctx's.
+func (n *Node) VerifyLeader(ctx context.Context) error {
+	return n.leaderError("verify leader", n.await(ctx, n.raft.VerifyLeader()))
+}
+
+// Barrier returns once everything committed before the call is applied here. Only the leader can.
+//
+// Errors: ErrNotLeader, ctx's.
+func (n *Node) Barrier(ctx context.Context) error {
+	return n.leaderError("barrier", n.await(ctx, n.raft.Barrier(0)))
+}
+
+// leaderError gives the library's errors of lost leadership one identity.
+func (n *Node) leaderError(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
+		errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%s: %w: %w", what, ErrNotLeader, err)
+	case errors.Is(err, raft.ErrRaftShutdown):
+		return fmt.Errorf("%s: %w", what, ErrStopped)
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+func (n *Node) setTerm(term uint64) {
+	n.watch.Lock()
+	defer n.watch.Unlock()
+	n.watch.term = term
+}
+
+// LeadingTerm is the term in which this member leads and has opened for proposals, 0 when it does not.
+func (n *Node) LeadingTerm() uint64 {
+	n.watch.Lock()
+	defer n.watch.Unlock()
+	return n.watch.term
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// changeTimeout bounds how long a change of membership waits for an earlier one.
+const changeTimeout = 10 * time.Second
+
+// ErrUnknownServer says that no server of the configuration has this id.
+var ErrUnknownServer = errors.New("no such server")
+
+// Status is how one member sees the group and itself.
+type Status struct {
+	ServerID string
+	Name     string
+	Address  string
+	State    string // Leader, Follower, Candidate, Shutdown
+	Leader   Peer   // zero while nobody is known to lead
+	Contact  Contact
+	Last     Index // newest entry of the log
+	Snapshot Index // newest snapshot, 0 for none
+	Queued   int   // commands that wait on this member
+	Peers    []PeerStatus
+}
+
+// PeerStatus is one server of the configuration.
+type PeerStatus struct {
+	Peer
+	Voter  bool
+	Leads  bool
+	Self   bool
+	Heard  time.Time // when it last answered; on the leader only, zero if never in its term
+	Last   Index     // newest entry that it holds; on the leader only
+	Answer bool      // it answered lately; on the leader only
+}
+
+// Status tells how this member sees the group.
+func (n *Node) Status() Status {
+	s := Status{
+		ServerID: string(n.id), Name: n.o.Name, Address: string(n.o.Transport.LocalAddr()),
+		State: n.raft.State().String(), Contact: n.Contact(), Last: Index(n.raft.LastIndex()),
+		Queued: n.queue.depth(Urgent) + n.queue.depth(Bulk), Peers: n.Peers(),
+	}
+	s.Leader, _ = n.Leader()
+	if list, err := n.stores.Snapshots.List(); err == nil && len(list) > 0 {
+		s.Snapshot = Index(list[0].Index)
+	}
+	return s
+}
+
+// Peers lists the servers of the newest configuration, which may not be committed yet.
+func (n *Node) Peers() []PeerStatus {
+	_, leader := n.raft.LeaderWithID()
+	leads, term := n.raft.State() == raft.Leader, n.raft.CurrentTerm()
+	var out []PeerStatus
+	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
+		p := PeerStatus{
+			Peer:  Peer{ID: string(s.ID), Name: NameOf(string(s.ID)), Address: string(s.Address)},
+			Voter: s.Suffrage == raft.Voter, Leads: s.ID == leader, Self: s.ID == n.id,
+		}
+		if leads && p.Self {
+			p.Heard, p.Last, p.Answer = time.Now(), Index(n.raft.LastIndex()), true
+		} else if seen, ok := n.seen.seen(s.ID, term); leads && ok {
+			p.Heard, p.Last, p.Answer = seen.at, Index(seen.lastLog), n.answers(s.ID)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// Add makes a server part of the group, as a non-voter; it gets its vote once it caught up and stayed healthy. On the
+// leader only.
+func (n *Node) Add(ctx context.Context, id, address string) error {
+	f := n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, changeTimeout)
+	return n.leaderError("add "+id, n.await(ctx, f))
+}
+
+// Promote gives a server its vote at once, caught up or not. On the leader only.
+//
+// Errors: ErrUnknownServer, ErrNotLeader.
+func (n *Node) Promote(ctx context.Context, id string) error {
+	s, err := n.server(id)
+	if err != nil {
+		return fmt.Errorf("promote: %w", err)
+	}
+	return n.leaderError("promote "+id, n.await(ctx, n.raft.AddVoter(s.ID, s.Address, 0, changeTimeout)))
+}
+
+// Remove takes a server out of the group; its folder can never belong again. A leader that removes itself steps down
+// and ends with ErrRemoved. It does not ask whether a quorum is left: that is the caller's guard. On the leader only.
+//
+// Errors: ErrUnknownServer, ErrNotLeader.
+func (n *Node) Remove(ctx context.Context, id string) error {
+	s, err := n.server(id)
+	if err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	return n.leaderError("remove "+id, n.await(ctx, n.raft.RemoveServer(s.ID, 0, changeTimeout)))
+}
+
+// Transfer hands the leadership to a server, or to the one that is furthest when id is empty. It returns once this
+// member no longer leads.
+//
+// Errors: ErrUnknownServer, ErrNotLeader.
+func (n *Node) Transfer(ctx context.Context, id string) error {
+	if n.raft.State() != raft.Leader {
+		return fmt.Errorf("transfer leadership: %w", ErrNotLeader)
+	}
+	if id == "" {
+		return n.leaderError("transfer leadership", n.await(ctx, n.raft.LeadershipTransfer()))
+	}
+	s, err := n.server(id)
+	if err != nil {
+		return fmt.Errorf("transfer leadership: %w", err)
+	}
+	return n.leaderError("transfer leadership to "+id, n.await(ctx, n.raft.LeadershipTransferToServer(s.ID, s.Address)))
+}
+
+// Snapshot writes a snapshot of this member's record now, so that its log gets shorter. It returns the index up to
+// which there is a snapshot; when nothing was applied since the last one, that one's.
+func (n *Node) Snapshot(ctx context.Context) (Index, error) {
+	err := n.await(ctx, n.raft.Snapshot())
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return 0, fmt.Errorf("snapshot: %w", err)
+	}
+	list, err := n.stores.Snapshots.List()
+	if err != nil {
+		return 0, fmt.Errorf("snapshot: %w", err)
+	}
+	if len(list) == 0 {
+		return 0, fmt.Errorf("snapshot: %w: nothing was committed yet", ErrNotReady)
+	}
+	return Index(list[0].Index), nil
+}
+
+func (n *Node) server(id string) (raft.Server, error) {
+	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
+		if s.ID == raft.ServerID(id) {
+			return s, nil
+		}
+	}
+	return raft.Server{}, fmt.Errorf("%s: %w; `raft peers` lists them", id, ErrUnknownServer)
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+// cachedEntries is how many entries are kept in memory for followers that are a little behind.
+const cachedEntries = 1024
+
+// Node is one member of the controller group.
+type Node struct {
+	o       Options
+	id      raft.ServerID
+	log     *slog.Logger
+	raft    *raft.Raft
+	guard   *store.Guard
+	stores  store.Stores // checked; for this package's own reads
+	fsm     *adapter
+	seen    *observer
+	queue   *queue
+	metrics *metrics
+	found   store.Found // on disk at the start
+
+	notify chan bool // from the library: leadership won or lost
+	lead   []LeaderFunc
+
+	failOnce sync.Once
+	failed   chan struct{}
+	failure  error
+
+	watch struct {
+		sync.Mutex
+		changed   chan struct{}
+		effective uint64 // everything up to here is applied or needs no applying
+		term      uint64 // of the leadership whose functions run, 0 for none
+	}
+
+	admitting sync.Mutex // one change of membership at a time
+	expelled  map[raft.ServerID]bool
+	belonged  bool // this server was part of a committed configuration; runBelonging's own
+}
+
+// Open checks the data folder, restores the newest snapshot and starts the library. From then on this member votes
+// and replicates; Run must follow, to make it lead, propose and end properly.
+//
+// Errors: a *store.Error names the path and the remedy when the folder cannot be believed.
+func Open(o Options) (*Node, error) {
+	o.Tuning = o.Tuning.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
+		guard:  store.NewGuard(o.Path, o.Stores),
+		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
+		failed: make(chan struct{}), metrics: newMetrics(), expelled: map[raft.ServerID]bool{},
+	}
+	n.watch.changed = make(chan struct{})
+	n.stores = n.guard.Checked()
+	n.fsm = &adapter{machine: o.Machine, fail: n.fail, changed: n.touch}
+	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)
+	n.seen = newObserver(o.Transport, n.id, n.touch)
+	n.seen.regressed = n.expel
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	if err := n.start(); err != nil {
+		return nil, err
+	}
+	if o.Metrics != nil {
+		n.metrics.register(o.Metrics, n)
+	}
+	return n, nil
+}
+
+// check reads the folder and restores the newest snapshot.
+func (n *Node) check() error {
+	found, err := n.guard.Check(func(r io.Reader) error {
+		s := r.(*store.Snapshot) // a Guard opens nothing else
+		return n.fsm.Restore(s)
+	})
+	if err != nil {
+		return err
+	}
+	if found.Last < uint64(n.o.Floor) {
+		return &store.Error{
+			Path: n.o.Path, Op: "check the log", Remedy: store.RemedyReplace,
+			Err: fmt.Errorf("%w: its newest entry is %d, but this server once held %d", ErrRolledBack, found.Last, n.o.Floor),
+		}
+	}
+	n.found = found
+	return n.undoHalfBootstrap()
+}
+
+// start starts the library. It runs on a goroutine of its own because a Guard for the library does not return from a
+// failure.
+func (n *Node) start() error {
+	stores := n.guard.ForRaft()
+	cache, err := raft.NewLogCache(cachedEntries, stores.Log)
+	if err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.raft, err = raft.NewRaft(n.o.raftConfig(n.notify), n.fsm, cache, stores.Stable, stores.Snapshots, n.seen)
+	}()
+	<-done
+	if err := errors.Join(n.guard.Err(), err); err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
+	n.seen.currentTerm = n.raft.CurrentTerm
+	return nil
+}
+
+// Run takes part in the group until ctx ends or this member fails, then stops everything that Open and Run started.
+// It returns nil when ctx ended, else what ended the member: a *store.Error (disk), a *PanicError, ErrRemoved,
+// ErrRolledBack. It never ends the process.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for _, part := range []func(context.Context){
+		func(context.Context) { n.seen.forward() }, // ends when the library closes the transport
+		n.runLeadership, n.runDispatch, n.runBelonging,
+	} {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			part(ctx)
+		}()
+	}
+	select {
+	case <-ctx.Done():
+	case <-n.failed:
+	case <-n.guard.Failed():
+		n.fail(n.guard.Err())
+	}
+	cancel()
+	n.queue.stop()
+	if err := n.raft.Shutdown().Error(); err != nil {
+		n.fail(fmt.Errorf("stop raft: %w", err))
+	}
+	running.Wait()
+	n.queue.abandon()
+	n.touch()
+	return n.ended()
+}
+
+// ended is what ended this member; the disk's word counts first, since what else failed followed from it.
+func (n *Node) ended() error {
+	err := n.guard.Err()
+	if err == nil {
+		select {
+		case <-n.failed:
+			err = n.failure
+		default:
+			return nil
+		}
+	}
+	var p *PanicError
+	if errors.As(err, &p) {
+		n.log.Error("member panicked", "in", p.In, "error", fmt.Sprint(p.Value), "stack", string(p.Stack))
+	}
+	return fmt.Errorf("member %s: %w", n.id, err)
+}
+
+// fail ends this member. The first reason counts.
+func (n *Node) fail(err error) {
+	n.failOnce.Do(func() {
+		n.failure = err
+		close(n.failed)
+	})
+}
+
+// touch wakes whoever waits for a change of position or leadership.
+func (n *Node) touch() {
+	n.watch.Lock()
+	defer n.watch.Unlock()
+	close(n.watch.changed)
+	n.watch.changed = make(chan struct{})
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// observer is a transport that listens in. What passes through it is the only evidence of contact that there is: the
+// library also counts a vote that it gave as contact with a leader, keeps the leader's commit index only as far as its
+// own log reaches, and does not show what followers answer.
+type observer struct {
+	Transport
+	self raft.ServerID
+	rpcs chan raft.RPC
+	stop chan struct{}
+
+	// currentTerm is the library's, once it runs.
+	currentTerm func() uint64
+	changed     func()
+	// regressed is told of a follower that lost what it had.
+	regressed func(id raft.ServerID, had, has uint64)
+
+	mu     sync.Mutex
+	heard  time.Time // when a leader of the current term last spoke to us
+	commit uint64    // newest commit index that a leader spoke of
+	peers  map[raft.ServerID]*peerSeen
+}
+
+// peerSeen is what a follower answered to us as its leader.
+type peerSeen struct {
+	at      time.Time
+	term    uint64 // of our leadership when it answered
+	lastLog uint64 // its newest index, once matched
+	matched bool   // its log is known to be a prefix of ours
+}
+
+func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
+	return &observer{
+		Transport: t, self: self, changed: changed,
+		rpcs: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{},
+	}
+}
+
+// forward hands messages to the library, having looked at them, until close.
+func (o *observer) forward() {
+	in := o.Transport.Consumer()
+	for {
+		select {
+		case rpc := <-in:
+			if err := readAddressee(rpc.Command, o.self); err != nil {
+				rpc.Respond(nil, err)
+				continue
+			}
+			o.hear(rpc.Command)
+			select {
+			case o.rpcs <- rpc:
+			case <-o.stop:
+				rpc.Respond(nil, raft.ErrRaftShutdown)
+				return
+			}
+		case <-o.stop:
+			return
+		}
+	}
+}
+
+// hear notes what a leader of the current term, or a newer one, says.
+func (o *observer) hear(command any) {
+	var term, commit uint64
+	switch c := command.(type) {
+	case *raft.AppendEntriesRequest:
+		term, commit = c.Term, c.LeaderCommitIndex
+	case *raft.InstallSnapshotRequest:
+		term, commit = c.Term, c.LastLogIndex
+	default:
+		return
+	}
+	if term < o.currentTerm() {
+		return
+	}
+	o.mu.Lock()
+	o.heard = time.Now()
+	news := commit > o.commit
+	if news {
+		o.commit = commit
+	}
+	o.mu.Unlock()
+	if news {
+		o.changed()
+	}
+}
+
+// last is when a leader was last heard, and the newest commit index that one spoke of.
+func (o *observer) last() (heard time.Time, commit uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.heard, o.commit
+}
+
+// asking gives what is known of a follower's log before a message to it is sent: messages overtake each other, so that
+// only what was known before sending can be held against the answer.
+func (o *observer) asking(id raft.ServerID, term uint64) peerSeen {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.peers[id]
+	if p == nil || p.term != term {
+		p = &peerSeen{term: term}
+		o.peers[id] = p
+	}
+	return *p
+}
+
+// answered notes a follower's answer to this leader.
+func (o *observer) answered(id raft.ServerID, before peerSeen, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+	if resp.Term > args.Term {
+		return // it follows somebody else
+	}
+	o.mu.Lock()
+	p := o.peers[id]
+	if p.term != args.Term {
+		o.mu.Unlock()
+		return // we lead another term by now
+	}
+	p.at = time.Now()
+	if index, ok := holdsOurs(args, resp); ok {
+		p.matched = true
+		p.lastLog = max(p.lastLog, index)
+	}
+	if before.matched {
+		p.lastLog = max(p.lastLog, resp.LastLog)
+	}
+	o.mu.Unlock()
+	if before.matched && resp.LastLog < before.lastLog {
+		o.regressed(id, before.lastLog, resp.LastLog)
+	}
+}
+
+// holdsOurs tells whether an answer shows that the follower holds an entry of our term, and at which index. From then
+// on its log is a prefix of ours: as long as we lead it only grows.
+func holdsOurs(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (uint64, bool) {
+	if !resp.Success {
+		return 0, false
+	}
+	if n := len(args.Entries); n > 0 {
+		last := args.Entries[n-1]
+		return last.Index, last.Term == args.Term
+	}
+	return args.PrevLogEntry, args.PrevLogEntry > 0 && args.PrevLogTerm == args.Term
+}
+
+// seen is what a peer answered in a term, if it did.
+func (o *observer) seen(id raft.ServerID, term uint64) (peerSeen, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p, ok := o.peers[id]
+	if !ok || p.term != term {
+		return peerSeen{}, false
+	}
+	return *p, true
+}
+
+// quorumAt is the newest moment at which a majority of the voters, self counted, had answered this leader; zero if
+// none did yet.
+func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term uint64, now time.Time) time.Time {
+	var at []time.Time
+	for _, s := range c.Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		if s.ID == self {
+			at = append(at, now)
+			continue
+		}
+		p, _ := o.seen(s.ID, term)
+		at = append(at, p.at)
+	}
+	if len(at) == 0 {
+		return time.Time{}
+	}
+	sort.Slice(at, func(i, j int) bool { return at[i].After(at[j]) })
+	return at[len(at)/2]
+}
+
+// Consumer gives the library its messages.
+func (o *observer) Consumer() <-chan raft.RPC { return o.rpcs }
+
+// SetHeartbeatHandler listens in on the heartbeats, which do not wait behind the log.
+func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
+	o.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if err := readAddressee(rpc.Command, o.self); err != nil {
+			rpc.Respond(nil, err)
+			return
+		}
+		o.hear(rpc.Command)
+		handle(rpc)
+	})
+}
+
+// AppendEntries carries heartbeats, and entries for followers that are behind; it notes the answer.
+func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse,
+) error {
+	before := o.asking(id, args.Term)
+	if err := o.Transport.AppendEntries(id, to, addressed(args, id), resp); err != nil {
+		return err
+	}
+	o.answered(id, before, args, resp)
+	return nil
+}
+
+// Close ends forwarding and the transport below.
+func (o *observer) Close() error {
+	close(o.stop)
+	return o.Transport.Close()
+}

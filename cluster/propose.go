@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Propose asks the group to commit proposals, in order and together: all of them or none reach the log, in one entry.
+// It returns one outcome for each, once this group applied them. On another member than the leader it goes through
+// Options.Forward.
+//
+// Errors: ErrNotLeader, ErrBusy and ErrStopped mean that nothing was proposed; ErrUnknownOutcome that it may have
+// been. When ctx ends while the proposals still wait they are taken back and the error is ctx's, else it is both
+// ErrUnknownOutcome and ctx's. A refusal by a guard is no error: see Outcome.
+func (n *Node) Propose(ctx context.Context, u Urgency, proposals ...Proposal) ([]Outcome, error) {
+	outcomes, err := n.ProposeLocal(ctx, u, proposals...)
+	if !errors.Is(err, ErrNotLeader) || n.o.Forward == nil {
+		return outcomes, err
+	}
+	leader, ok := n.Leader()
+	if !ok || leader.ID == string(n.id) {
+		return nil, err
+	}
+	return n.o.Forward(ctx, leader, u, proposals)
+}
+
+// ProposeLocal is Propose without forwarding, as the leader's end of a Forwarder needs it.
+func (n *Node) ProposeLocal(ctx context.Context, u Urgency, proposals ...Proposal) ([]Outcome, error) {
+	if len(proposals) == 0 {
+		return nil, nil
+	}
+	if len(proposals) > MaxProposals {
+		return nil, fmt.Errorf("propose: %d commands at once, at most %d are allowed", len(proposals), MaxProposals)
+	}
+	begin := time.Now()
+	r, err := n.queue.put(u, proposals)
+	if err != nil {
+		n.metrics.proposed(u, len(proposals), err, time.Since(begin))
+		return nil, fmt.Errorf("propose: %w", err)
+	}
+	select {
+	case a := <-r.answer:
+		return n.answered(u, r, a, begin)
+	case <-ctx.Done():
+	}
+	if n.queue.withdraw(u, r) {
+		return nil, fmt.Errorf("propose: given up before its turn: %w", ctx.Err())
+	}
+	select {
+	case a := <-r.answer: // it came at the last moment
+		return n.answered(u, r, a, begin)
+	default:
+		err := fmt.Errorf("propose: %w: %w", ErrUnknownOutcome, ctx.Err())
+		n.metrics.proposed(u, len(proposals), err, time.Since(begin))
+		return nil, err
+	}
+}
+
+func (n *Node) answered(u Urgency, r *request, a answer, begin time.Time) ([]Outcome, error) {
+	n.metrics.proposed(u, len(r.proposals), a.err, time.Since(begin))
+	if a.err != nil {
+		return nil, fmt.Errorf("propose: %w", a.err)
+	}
+	return a.outcomes, nil
+}
+
+// runDispatch hands batches to the library as long as there are some and room in flight.
+func (n *Node) runDispatch(ctx context.Context) {
+	for {
+		b := n.queue.take()
+		if b == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-n.queue.wake:
+			}
+			continue
+		}
+		n.dispatch(b)
+	}
+}
+
+// dispatch makes one entry of a batch and answers it once the entry is applied or lost.
+func (n *Node) dispatch(b *batch) {
+	proposals := b.requests[0].proposals
+	if len(b.requests) > 1 {
+		proposals = make([]Proposal, 0, b.commands)
+		for _, r := range b.requests {
+			proposals = append(proposals, r.proposals...)
+		}
+	}
+	data, err := n.o.Encode(proposals)
+	if err != nil {
+		n.dispatchApart(b, err)
+		return
+	}
+	n.metrics.batched(b.urgency, b.commands)
+	future := n.raft.Apply(data, 0)
+	go func() {
+		outcomes, err := outcomesOf(future, b.commands)
+		n.queue.finish(b, func(_ int, r *request) answer {
+			if err != nil {
+				return answer{err: err}
+			}
+			mine := outcomes[:len(r.proposals):len(r.proposals)]
+			outcomes = outcomes[len(r.proposals):]
+			return answer{outcomes: mine}
+		})
+	}()
+}
+
+// dispatchApart finds out whose proposals cannot be encoded, so that they do not take the others with them. The
+// others surely were not proposed: they are told to come again.
+func (n *Node) dispatchApart(b *batch, err error) {
+	n.queue.finish(b, func(_ int, r *request) answer {
+		if len(b.requests) > 1 {
+			if _, err = n.o.Encode(r.proposals); err == nil {
+				return answer{err: fmt.Errorf("batched with a proposal that cannot be encoded: %w", ErrBusy)}
+			}
+		}
+		return answer{err: fmt.Errorf("encode: %w", err)}
+	})
+}
+
+// outcomesOf waits for an entry.
+func outcomesOf(future raft.ApplyFuture, commands int) ([]Outcome, error) {
+	if err := future.Error(); err != nil {
+		return nil, proposalError(err)
+	}
+	switch answer := future.Response().(type) {
+	case []Outcome:
+		if len(answer) != commands {
+			return nil, fmt.Errorf("%w: %d commands gave %d outcomes", ErrUnknownOutcome, commands, len(answer))
+		}
+		return answer, nil
+	case error:
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, answer)
+	default:
+		return nil, fmt.Errorf("%w: applying answered %T", ErrUnknownOutcome, answer)
+	}
+}
+
+// proposalError sorts what the library says into what surely did not happen and what may have.
+func proposalError(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	default:
+		// ErrLeadershipLost, ErrAbortedByRestore, ErrRaftShutdown and whatever else: the entry may be on some disk.
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+}
