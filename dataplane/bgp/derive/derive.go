@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package derive turns the record into what a member announces. It is the one place where the words of fsm
+// meet those of bgp: the speaker itself knows nothing of records or members.
+//
+// Every member derives from its own copy, so that equal copies announce equal paths; only a member's own
+// source address differs. Start reading at From.
+package derive
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Tables are the tables that From reads: nothing else can change what is announced.
+func Tables() []fsm.Table {
+	return []fsm.Table{
+		fsm.TableGroup, fsm.TableRoutes, fsm.TableNodes, fsm.TableAllocations, fsm.TableAdvertisements, fsm.TablePeers,
+	}
+}
+
+// Secrets finds the TCP-MD5 password that a peer's PasswordFrom names. It is a member's own: passwords are
+// never in the record.
+type Secrets func(from string) (bgp.Secret, bool)
+
+// From gives the paths and peers that v asks for, in order. A peer whose password this member does not have is
+// left out and named in missing: without it the session could not open, and with an empty one it would be
+// open to anybody.
+func From(v *fsm.View, secrets Secrets) (paths []bgp.Path, peers []bgp.Peer, missing []fsm.PeerName) {
+	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
+		peer := peerOf(p)
+		if p.PasswordFrom != "" {
+			password, ok := secrets(p.PasswordFrom)
+			if !ok {
+				missing = append(missing, p.Name)
+				continue
+			}
+			peer.Password = password
+		}
+		peers = append(peers, peer)
+	}
+	return Paths(v), peers, missing
+}
+
+// Paths gives one path for every next hop that may be on the wire.
+func Paths(v *fsm.View) []bgp.Path {
+	settings := v.Group().Settings
+	nodes := map[fsm.NodeID]*fsm.Node{}
+	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+		nodes[n.ID] = n
+	}
+	attributes := newAttributes(v)
+	var out []bgp.Path
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		var path bgp.Path
+		for _, h := range r.NextHops {
+			if !fsm.Announceable(r.Prefix, h, nodes[h.Node], settings) {
+				continue
+			}
+			if !path.Prefix.IsValid() {
+				path = attributes.of(r.Prefix)
+			}
+			path.NextHop = h.Address
+			out = append(out, path)
+		}
+	}
+	slices.SortFunc(out, bgp.Path.Compare)
+	// Two node objects may carry one address; the switch sees one next hop.
+	return slices.CompactFunc(out, func(a, b bgp.Path) bool { return a.Prefix == b.Prefix && a.NextHop == b.NextHop })
+}
+
+// attributes finds how an address is announced.
+type attributes struct {
+	advertisements []*fsm.Advertisement
+	pools          map[netip.Addr]fsm.PoolName
+}
+
+func newAttributes(v *fsm.View) attributes {
+	a := attributes{advertisements: fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements)}
+	if len(a.advertisements) > 0 {
+		a.pools = map[netip.Addr]fsm.PoolName{}
+		for _, al := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+			a.pools[al.Address] = al.Pool
+		}
+	}
+	return a
+}
+
+// of joins the communities of every advertisement that covers the prefix; the highest local preference wins.
+func (a attributes) of(prefix netip.Prefix) bgp.Path {
+	path := bgp.Path{Prefix: prefix}
+	pool := a.pools[prefix.Addr()]
+	for _, ad := range a.advertisements {
+		if len(ad.Pools) > 0 && !slices.Contains(ad.Pools, pool) {
+			continue
+		}
+		for _, c := range ad.Communities {
+			path.Communities = append(path.Communities, bgp.Community(c))
+		}
+		path.LocalPref = max(path.LocalPref, ad.LocalPref)
+	}
+	return path
+}
+
+func peerOf(p *fsm.Peer) bgp.Peer {
+	out := bgp.Peer{
+		Name: string(p.Name), Address: p.Address, Port: p.Port, RemoteASN: p.ASN, LocalASN: p.LocalASN, Passive: p.Passive,
+		EBGPMultihop: p.MultihopTTL, SendMax: p.SendMax,
+		HoldTime: p.HoldTime, Keepalive: p.KeepaliveTime, ConnectRetry: p.ConnectTime,
+		Restart: restartOf(p),
+	}
+	if p.IPv4 {
+		out.Families = append(out.Families, bgp.IPv4)
+	}
+	if p.IPv6 {
+		out.Families = append(out.Families, bgp.IPv6)
+	}
+	return out
+}
+
+func restartOf(p *fsm.Peer) bgp.GracefulRestart {
+	switch {
+	case p.NoRestart:
+		return bgp.GracefulRestart{Mode: bgp.RestartNone}
+	case p.RestartTime > time.Second && p.StaleTime == 0:
+		return bgp.GracefulRestart{Mode: bgp.RestartPlain, RestartTime: p.RestartTime}
+	}
+	return bgp.GracefulRestart{RestartTime: p.RestartTime, StaleTime: p.StaleTime}
+}
