@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# Bare `make` prints this help. Every target does the set-up that it needs, and never asks.
+
+SHELL      := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO     ?= go
+BIN    := bin/fairlead
+ARGS   ?=
+# Everything that decides also builds for the simulator's machine: several members run in one such process there.
+WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
+
+.PHONY: help setup build run test test-wasi race lint generate bench clean
+
+help: ## print this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: ## install what building and testing need (Debian packages when root), else say what is missing
+	@hack/setup.sh
+
+build: ## build bin/fairlead
+	@mkdir -p bin
+	@$(GO) build -trimpath -o $(BIN) ./cmd/fairlead
+
+run: ## three members, a switch and nodes on this machine, no root: make run ARGS="--once -o json"
+	@hack/setup.sh --build-only 1>&2
+	@$(MAKE) --no-print-directory build 1>&2
+	@exec $(BIN) dev $(ARGS)
+
+test: ## everything that this machine allows; names what it skipped
+	@hack/setup.sh 1>&2
+	@$(MAKE) --no-print-directory test-wasi
+	@hack/test.sh $(ARGS)
+
+test-wasi: ## build everything that decides for GOOS=wasip1
+	@echo "building for wasip1: $(words $(WASI_PACKAGES)) packages"
+	@GOOS=wasip1 GOARCH=wasm $(GO) build $(WASI_PACKAGES)
+
+race: ## the tests under the race detector
+	@$(GO) test -race -short ./...
+
+lint: ## gofmt, go vet, and golangci-lint where it is installed
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@$(GO) vet ./...
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped"; fi
+
+generate: ## remake generated files
+	@hack/setup.sh 1>&2
+	@$(GO) generate ./...
+
+bench: ## benchmarks: make bench ARGS="--only NAME --json FILE"
+	@hack/setup.sh 1>&2
+	@$(MAKE) --no-print-directory build 1>&2
+	@$(GO) run ./e2e/bench $(ARGS)
+
+clean: ## remove what was built
+	@rm -rf bin
