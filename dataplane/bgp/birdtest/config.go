@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package birdtest
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Config is BIRD's side. Zero fields get what the comments say.
+type Config struct {
+	Address   netip.Addr // 127.0.0.1; BIRD listens here
+	Port      uint16     // a free one
+	ASN       uint32     // 65001
+	RouterID  string     // Address if IPv4
+	Neighbors []Neighbor
+	HoldTime  time.Duration // 3 s
+	NoAddPath bool          // keep one path per prefix and neighbour
+	NoRestart bool          // negotiate no graceful restart of either kind
+	NoIPv6    bool          // carry IPv4 only
+	Extra     string        // appended to the configuration
+}
+
+// Neighbor is a speaker that BIRD expects.
+type Neighbor struct {
+	Name    string     // letters, digits, underscores: what BIRD calls the session
+	Address netip.Addr // where it dials from and listens
+	Port    uint16     // at which BIRD dials it; 0: BIRD waits to be dialled
+	ASN     uint32     // 65000
+	Import  string     // BIRD filter expression; "all"
+}
+
+func (c Config) withDefaults() Config {
+	if !c.Address.IsValid() {
+		c.Address = netip.MustParseAddr("127.0.0.1")
+	}
+	if c.ASN == 0 {
+		c.ASN = 65001
+	}
+	if c.RouterID == "" {
+		c.RouterID = c.Address.String()
+	}
+	if c.HoldTime == 0 {
+		c.HoldTime = 3 * time.Second
+	}
+	return c
+}
+
+// text returns bird.conf. Sessions are multihop because BIRD takes no neighbour on the loopback interface for attached.
+func (c Config) text(logFile string) string {
+	var b strings.Builder
+	hold := int(c.HoldTime / time.Second)
+	fmt.Fprintf(&b, "log %q all;\nrouter id %s;\ntimeformat protocol iso long ms;\nprotocol device {}\n", logFile, c.RouterID)
+	for _, n := range c.Neighbors {
+		if n.ASN == 0 {
+			n.ASN = 65000
+		}
+		fmt.Fprintf(&b, "protocol bgp %s {\n", n.Name)
+		fmt.Fprintf(&b, "  local %s port %d as %d;\n", c.Address, c.Port, c.ASN)
+		fmt.Fprintf(&b, "  neighbor %s", n.Address)
+		if n.Port != 0 {
+			fmt.Fprintf(&b, " port %d", n.Port)
+		}
+		fmt.Fprintf(&b, " as %d;\n  multihop 2;\n", n.ASN)
+		if n.Port == 0 {
+			b.WriteString("  passive on;\n")
+		}
+		fmt.Fprintf(&b, "  hold time %d;\n  keepalive time %d;\n", hold, max(hold/3, 1))
+		b.WriteString("  connect delay time 1;\n  connect retry time 1;\n  error wait time 1,2;\n")
+		if c.NoRestart {
+			b.WriteString("  graceful restart off;\n  long lived graceful restart off;\n")
+		}
+		c.channel(&b, "ipv4", n)
+		if !c.NoIPv6 {
+			c.channel(&b, "ipv6", n)
+		}
+		b.WriteString("}\n")
+	}
+	b.WriteString(c.Extra)
+	return b.String()
+}
+
+func (c Config) channel(b *strings.Builder, family string, n Neighbor) {
+	imported := n.Import
+	if imported == "" {
+		imported = "all"
+	}
+	fmt.Fprintf(b, "  %s { import %s; export none;", family, imported)
+	if !c.NoAddPath {
+		b.WriteString(" add paths rx;")
+	}
+	b.WriteString(" };\n")
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package birdtest
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// notInTable is how BIRD answers for a prefix that it has no route to.
+const notInTable = "Network not found"
+
+// nextHops asks for one prefix only.
+func (b *Bird) nextHops(prefix netip.Prefix) ([]netip.Addr, error) {
+	answer, err := b.ask(fmt.Sprintf("show route %s all", prefix))
+	if err != nil {
+		if strings.Contains(err.Error(), notInTable) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	for _, e := range ecmp(parseRoutes(answer)) {
+		if e.Prefix == prefix {
+			return e.NextHops, nil
+		}
+	}
+	return nil, nil
+}
+
+// NextHops returns where the switch sends packets for prefix, sorted; nothing if it has no route.
+func (b *Bird) NextHops(prefix netip.Prefix) []netip.Addr {
+	b.t.Helper()
+	hops, err := b.nextHops(prefix)
+	if err != nil {
+		b.t.Fatalf("bird: routes to %s: %v", prefix, err)
+	}
+	return hops
+}
+
+// WaitNextHops waits until the switch sends packets for prefix exactly to want, and fails the test after a while.
+func (b *Bird) WaitNextHops(prefix netip.Prefix, want ...netip.Addr) {
+	b.t.Helper()
+	slices.SortFunc(want, netip.Addr.Compare)
+	b.Wait(fmt.Sprintf("%s to go to %v", prefix, want), func() bool { return slices.Equal(b.NextHops(prefix), want) })
+}
+
+// WaitEstablished waits for sessions to be open, and fails the test after a while.
+func (b *Bird) WaitEstablished(names ...string) {
+	b.t.Helper()
+	b.Wait(fmt.Sprintf("sessions %v", names), func() bool {
+		open := b.Sessions()
+		return !slices.ContainsFunc(names, func(n string) bool { return !open[n].Established })
+	})
+}
+
+// patience is how long Wait waits: much longer than anything should take on a busy machine.
+const patience = 30 * time.Second
+
+// Wait waits for a condition, and fails the test with the state of the switch if it does not come.
+func (b *Bird) Wait(what string, condition func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited %s for %s; the switch has\n%s\n%s", patience, what,
+				b.Command("show protocols all"), b.Command("show route all"))
+		}
+		time.Sleep(3 * time.Millisecond)
+	}
+}
+
+// Seen is where the switch sent packets for a prefix, from a moment on.
+type Seen struct {
+	At       time.Time
+	NextHops []netip.Addr
+}
+
+// Watch follows where the switch sends packets for prefix, a few hundred times a second, until the returned function is
+// called, which tells every change that was seen. The first entry is the state at the beginning.
+func (b *Bird) Watch(prefix netip.Prefix) (stop func() []Seen) {
+	b.t.Helper()
+	var seen []Seen
+	end, ended := make(chan struct{}), make(chan struct{})
+	first := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for started := false; ; {
+			hops, err := b.nextHops(prefix)
+			if err == nil && (!started || !slices.Equal(seen[len(seen)-1].NextHops, hops)) {
+				seen = append(seen, Seen{time.Now(), hops})
+				if !started {
+					started = true
+					close(first)
+				}
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	select {
+	case <-first:
+	case <-time.After(patience):
+		b.t.Fatalf("bird does not answer about %s", prefix)
+	}
+	return func() []Seen {
+		close(end)
+		<-ended
+		return seen
+	}
+}
+
+// Gaps returns how often, and for how long in all, there was no next hop.
+func Gaps(seen []Seen) (n int, total time.Duration) {
+	for i, s := range seen {
+		if len(s.NextHops) > 0 {
+			continue
+		}
+		n++
+		end := time.Now()
+		if i+1 < len(seen) {
+			end = seen[i+1].At
+		}
+		total += end.Sub(s.At)
+	}
+	return n, total
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+func addr(s string) netip.Addr     { return netip.MustParseAddr(s) }
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+func path(p, nextHop string) bgp.Path { return bgp.Path{Prefix: prefix(p), NextHop: addr(nextHop)} }
+
+// self is where the n-th speaker of a test lives: an address of its own, and a port.
+type self struct {
+	n    int
+	addr netip.Addr
+	port uint16
+}
+
+func newSelf(t testing.TB, n int) self {
+	a := addr(fmt.Sprintf("127.0.0.%d", 10+n))
+	return self{n, a, birdtest.FreePort(t, a)}
+}
+
+// neighbor is the speaker as BIRD knows it.
+func (s self) neighbor() birdtest.Neighbor {
+	return birdtest.Neighbor{Name: s.name(), Address: s.addr, Port: s.port}
+}
+
+func (s self) name() string { return fmt.Sprintf("s%d", s.n) }
+
+// peer is BIRD as the speaker knows it.
+func (s self) peer(b *birdtest.Bird) bgp.Peer {
+	return bgp.Peer{
+		Name: "switch", Address: b.Address(), Port: b.Port(), RemoteASN: b.ASN(), LocalAddress: s.addr,
+		HoldTime: 3 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
+	}
+}
+
+// start starts the speaker. It is drained when the test ends.
+func (s self) start(t testing.TB) *Speaker {
+	t.Helper()
+	sp, err := New(Config{
+		ASN: 65000, RouterID: addr(fmt.Sprintf("192.0.2.%d", s.n)), ListenPort: s.port,
+		ListenAddrs: []netip.Addr{s.addr}, Logger: testLogger(t, s.name()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sp.Drain(context.Background()) })
+	return sp
+}
+
+// apply applies and waits until all is written.
+func apply(t testing.TB, s *Speaker, d bgp.Desired) {
+	t.Helper()
+	if err := s.Apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "updates to be written", func() bool {
+		ok, err := s.Written(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	})
+}
+
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// testLogger collects what a speaker logs, and shows it if the test fails.
+func testLogger(t testing.TB, name string) *slog.Logger {
+	var buf lockedBuffer
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", name, buf.String())
+		}
+	})
+	return slog.New(slog.NewTextHandler(&buf, nil))
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
