@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,39 +66,23 @@ func certRemedy(reason string) string {
 	}
 }
 
-const (
-	// A refused peer tries again several times a second; one line in this time is enough to be seen.
-	repeatAfter = 10 * time.Second
-	// Bounds what strangers can make us remember.
-	maxRemembered = 1024
-)
-
 // Refusals logs and counts refused handshakes; one serves all ports of a member. A peer that keeps trying is
 // logged every ten seconds and counted each time.
 type Refusals struct {
 	log     *slog.Logger
-	now     func() time.Time
+	repeats *Repeats
 	counter *prometheus.CounterVec
-
-	mu   sync.Mutex
-	seen map[string]*repeated
-}
-
-type repeated struct {
-	logged     time.Time
-	suppressed int
 }
 
 // NewRefusals makes fairlead_handshakes_refused_total{port,reason} in metrics. now may be nil.
 func NewRefusals(log *slog.Logger, metrics prometheus.Registerer, now func() time.Time) (*Refusals, error) {
 	r := &Refusals{
-		log: log,
-		now: clock(now),
+		log:     log,
+		repeats: NewRepeats(now),
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_handshakes_refused_total",
 			Help: "Connections refused for their certificate, role, group or epoch.",
 		}, []string{"port", "reason"}),
-		seen: map[string]*repeated{},
 	}
 	if err := metrics.Register(r.counter); err != nil {
 		return nil, fmt.Errorf("register metrics of handshakes: %w", err)
@@ -109,7 +92,7 @@ func NewRefusals(log *slog.Logger, metrics prometheus.Registerer, now func() tim
 
 func (r *Refusals) record(f refusal) {
 	r.counter.WithLabelValues(string(f.port), f.reason).Inc()
-	suppressed, ok := r.due(f)
+	suppressed, ok := r.repeats.Due(string(f.port) + " " + f.reason + " " + hostOf(f.remote))
 	if !ok {
 		return
 	}
@@ -127,41 +110,11 @@ func (r *Refusals) record(f refusal) {
 	)
 }
 
-// due tells whether it is time for a log line, and how many were left out since the last one.
-func (r *Refusals) due(f refusal) (suppressed int, ok bool) {
-	host, _, err := net.SplitHostPort(f.remote.String())
+// hostOf leaves out the port, which is another one for each attempt.
+func hostOf(address net.Addr) string {
+	host, _, err := net.SplitHostPort(address.String())
 	if err != nil {
-		host = f.remote.String()
+		return address.String()
 	}
-	key := string(f.port) + " " + f.reason + " " + host
-	now := r.now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, known := r.seen[key]
-	if known && now.Sub(last.logged) < repeatAfter {
-		last.suppressed++
-		return 0, false
-	}
-	if !known {
-		r.forget(now)
-		last = &repeated{}
-		r.seen[key] = last
-	}
-	suppressed, last.suppressed, last.logged = last.suppressed, 0, now
-	return suppressed, true
-}
-
-// forget makes room once too much is remembered: first what is old, and if nothing is, everything.
-func (r *Refusals) forget(now time.Time) {
-	if len(r.seen) < maxRemembered {
-		return
-	}
-	for key, entry := range r.seen {
-		if now.Sub(entry.logged) >= repeatAfter {
-			delete(r.seen, key)
-		}
-	}
-	if len(r.seen) >= maxRemembered {
-		clear(r.seen)
-	}
+	return host
 }

@@ -90,7 +90,10 @@ type Refusal struct {
 	// True if the same request with force set is carried out.
 	ForceOverrides bool `protobuf:"varint,4,opt,name=force_overrides,json=forceOverrides,proto3" json:"force_overrides,omitempty"`
 	// The member that leads, if the request has to go there and the answering member knows it.
-	Leader        string `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`
+	Leader string `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`
+	// What programs go by: not-leader, no-quorum, would-lose-quorum, unknown-server, not-ready, removed,
+	// rolled-back, bootstrap-mismatch, busy, unknown-outcome, stopped, invalid, forbidden. Others may follow.
+	Code          string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -160,6 +163,13 @@ func (x *Refusal) GetLeader() string {
 	return ""
 }
 
+func (x *Refusal) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
 var File_fairlead_v1_common_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_common_proto_rawDesc = "" +
@@ -167,13 +177,14 @@ const file_fairlead_v1_common_proto_rawDesc = "" +
 	"\x18fairlead/v1/common.proto\x12\vfairlead.v1\"6\n" +
 	"\bRevision\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\"\x88\x01\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\"\x9c\x01\n" +
 	"\aRefusal\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
 	"\x06remedy\x18\x03 \x01(\tR\x06remedy\x12'\n" +
 	"\x0fforce_overrides\x18\x04 \x01(\bR\x0eforceOverrides\x12\x16\n" +
-	"\x06leader\x18\x05 \x01(\tR\x06leaderB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\x06leader\x18\x05 \x01(\tR\x06leader\x12\x12\n" +
+	"\x04code\x18\x06 \x01(\tR\x04codeB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_common_proto_rawDescOnce sync.Once

@@ -27,8 +27,8 @@ type ConfirmRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bootstrap token. It is a secret: it is compared in constant time and never logged.
 	Token string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
-	// The members that are to form the group; the asked one must find itself among them.
-	Members       []string `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
+	// The members that are to form the group; the asked one must have been told the same.
+	Members       []*FoundingMember `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -70,30 +70,79 @@ func (x *ConfirmRequest) GetToken() string {
 	return ""
 }
 
-func (x *ConfirmRequest) GetMembers() []string {
+func (x *ConfirmRequest) GetMembers() []*FoundingMember {
 	if x != nil {
 		return x.Members
 	}
 	return nil
 }
 
-type ConfirmResponse struct {
+type FoundingMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether the member has never belonged to a group.
-	Empty bool `protobuf:"varint,1,opt,name=empty,proto3" json:"empty,omitempty"`
-	// Whether it has the same token and the same list of members.
-	Accepted bool `protobuf:"varint,2,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Why not, if either is false.
-	Why string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
-	// The member's own name, ids and addresses, to build the first configuration from.
-	Member        *Member `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// host:port of its Raft transport.
+	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoundingMember) Reset() {
+	*x = FoundingMember{}
+	mi := &file_fairlead_v1_join_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoundingMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoundingMember) ProtoMessage() {}
+
+func (x *FoundingMember) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_join_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoundingMember.ProtoReflect.Descriptor instead.
+func (*FoundingMember) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FoundingMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FoundingMember) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+// A member that was told something else refuses with bootstrap-mismatch.
+type ConfirmResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	// Whether the member has never belonged to a group; only then does it confirm anything.
+	Empty         bool `protobuf:"varint,2,opt,name=empty,proto3" json:"empty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConfirmResponse) Reset() {
 	*x = ConfirmResponse{}
-	mi := &file_fairlead_v1_join_proto_msgTypes[1]
+	mi := &file_fairlead_v1_join_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -105,7 +154,7 @@ func (x *ConfirmResponse) String() string {
 func (*ConfirmResponse) ProtoMessage() {}
 
 func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_join_proto_msgTypes[1]
+	mi := &file_fairlead_v1_join_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -118,7 +167,14 @@ func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ConfirmResponse) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
 }
 
 func (x *ConfirmResponse) GetEmpty() bool {
@@ -128,27 +184,8 @@ func (x *ConfirmResponse) GetEmpty() bool {
 	return false
 }
 
-func (x *ConfirmResponse) GetAccepted() bool {
-	if x != nil {
-		return x.Accepted
-	}
-	return false
-}
-
-func (x *ConfirmResponse) GetWhy() string {
-	if x != nil {
-		return x.Why
-	}
-	return ""
-}
-
-func (x *ConfirmResponse) GetMember() *Member {
-	if x != nil {
-		return x.Member
-	}
-	return nil
-}
-
+// Refused with removed or rolled-back if the server can never belong again, with not-ready if it may try
+// again later.
 type JoinRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name in the caller's certificate.
@@ -158,16 +195,18 @@ type JoinRequest struct {
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// host:port of its API.
 	ApiAddress string `protobuf:"bytes,4,opt,name=api_address,json=apiAddress,proto3" json:"api_address,omitempty"`
+	// Newest log index that it holds, 0 for a new server.
+	Last uint64 `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
 	// Newest record format that it knows.
-	Format        uint32 `protobuf:"varint,5,opt,name=format,proto3" json:"format,omitempty"`
-	Version       string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
+	Format        uint32 `protobuf:"varint,6,opt,name=format,proto3" json:"format,omitempty"`
+	Version       string `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_fairlead_v1_join_proto_msgTypes[2]
+	mi := &file_fairlead_v1_join_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -179,7 +218,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_join_proto_msgTypes[2]
+	mi := &file_fairlead_v1_join_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -192,7 +231,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *JoinRequest) GetName() string {
@@ -223,6 +262,13 @@ func (x *JoinRequest) GetApiAddress() string {
 	return ""
 }
 
+func (x *JoinRequest) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
 func (x *JoinRequest) GetFormat() uint32 {
 	if x != nil {
 		return x.Format
@@ -249,7 +295,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_fairlead_v1_join_proto_msgTypes[3]
+	mi := &file_fairlead_v1_join_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -261,7 +307,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_join_proto_msgTypes[3]
+	mi := &file_fairlead_v1_join_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -274,7 +320,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *JoinResponse) GetGroup() string {
@@ -317,7 +363,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_fairlead_v1_join_proto_msgTypes[4]
+	mi := &file_fairlead_v1_join_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -329,7 +375,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_join_proto_msgTypes[4]
+	mi := &file_fairlead_v1_join_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -342,7 +388,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReportRequest) GetName() string {
@@ -404,7 +450,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_fairlead_v1_join_proto_msgTypes[5]
+	mi := &file_fairlead_v1_join_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -416,7 +462,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_join_proto_msgTypes[5]
+	mi := &file_fairlead_v1_join_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -429,7 +475,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReportResponse) GetFormat() uint32 {
@@ -443,23 +489,25 @@ var File_fairlead_v1_join_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_join_proto_rawDesc = "" +
 	"\n" +
-	"\x16fairlead/v1/join.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\x1a\x16fairlead/v1/raft.proto\"@\n" +
+	"\x16fairlead/v1/join.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"]\n" +
 	"\x0eConfirmRequest\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x12\x18\n" +
-	"\amembers\x18\x02 \x03(\tR\amembers\"\x82\x01\n" +
-	"\x0fConfirmResponse\x12\x14\n" +
-	"\x05empty\x18\x01 \x01(\bR\x05empty\x12\x1a\n" +
-	"\baccepted\x18\x02 \x01(\bR\baccepted\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\x12+\n" +
-	"\x06member\x18\x04 \x01(\v2\x13.fairlead.v1.MemberR\x06member\"\xab\x01\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x125\n" +
+	"\amembers\x18\x02 \x03(\v2\x1b.fairlead.v1.FoundingMemberR\amembers\">\n" +
+	"\x0eFoundingMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"D\n" +
+	"\x0fConfirmResponse\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x14\n" +
+	"\x05empty\x18\x02 \x01(\bR\x05empty\"\xbf\x01\n" +
 	"\vJoinRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1f\n" +
 	"\vapi_address\x18\x04 \x01(\tR\n" +
-	"apiAddress\x12\x16\n" +
-	"\x06format\x18\x05 \x01(\rR\x06format\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\tR\aversion\"R\n" +
+	"apiAddress\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\x04R\x04last\x12\x16\n" +
+	"\x06format\x18\x06 \x01(\rR\x06format\x12\x18\n" +
+	"\aversion\x18\a \x01(\tR\aversion\"R\n" +
 	"\fJoinResponse\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -492,27 +540,27 @@ func file_fairlead_v1_join_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_join_proto_rawDescData
 }
 
-var file_fairlead_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_fairlead_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_fairlead_v1_join_proto_goTypes = []any{
 	(*ConfirmRequest)(nil),  // 0: fairlead.v1.ConfirmRequest
-	(*ConfirmResponse)(nil), // 1: fairlead.v1.ConfirmResponse
-	(*JoinRequest)(nil),     // 2: fairlead.v1.JoinRequest
-	(*JoinResponse)(nil),    // 3: fairlead.v1.JoinResponse
-	(*ReportRequest)(nil),   // 4: fairlead.v1.ReportRequest
-	(*ReportResponse)(nil),  // 5: fairlead.v1.ReportResponse
-	(*Member)(nil),          // 6: fairlead.v1.Member
+	(*FoundingMember)(nil),  // 1: fairlead.v1.FoundingMember
+	(*ConfirmResponse)(nil), // 2: fairlead.v1.ConfirmResponse
+	(*JoinRequest)(nil),     // 3: fairlead.v1.JoinRequest
+	(*JoinResponse)(nil),    // 4: fairlead.v1.JoinResponse
+	(*ReportRequest)(nil),   // 5: fairlead.v1.ReportRequest
+	(*ReportResponse)(nil),  // 6: fairlead.v1.ReportResponse
 	(*Revision)(nil),        // 7: fairlead.v1.Revision
 }
 var file_fairlead_v1_join_proto_depIdxs = []int32{
-	6, // 0: fairlead.v1.ConfirmResponse.member:type_name -> fairlead.v1.Member
+	1, // 0: fairlead.v1.ConfirmRequest.members:type_name -> fairlead.v1.FoundingMember
 	7, // 1: fairlead.v1.ReportRequest.applied:type_name -> fairlead.v1.Revision
 	7, // 2: fairlead.v1.ReportRequest.announced:type_name -> fairlead.v1.Revision
 	0, // 3: fairlead.v1.JoinService.Confirm:input_type -> fairlead.v1.ConfirmRequest
-	2, // 4: fairlead.v1.JoinService.Join:input_type -> fairlead.v1.JoinRequest
-	4, // 5: fairlead.v1.JoinService.Report:input_type -> fairlead.v1.ReportRequest
-	1, // 6: fairlead.v1.JoinService.Confirm:output_type -> fairlead.v1.ConfirmResponse
-	3, // 7: fairlead.v1.JoinService.Join:output_type -> fairlead.v1.JoinResponse
-	5, // 8: fairlead.v1.JoinService.Report:output_type -> fairlead.v1.ReportResponse
+	3, // 4: fairlead.v1.JoinService.Join:input_type -> fairlead.v1.JoinRequest
+	5, // 5: fairlead.v1.JoinService.Report:input_type -> fairlead.v1.ReportRequest
+	2, // 6: fairlead.v1.JoinService.Confirm:output_type -> fairlead.v1.ConfirmResponse
+	4, // 7: fairlead.v1.JoinService.Join:output_type -> fairlead.v1.JoinResponse
+	6, // 8: fairlead.v1.JoinService.Report:output_type -> fairlead.v1.ReportResponse
 	6, // [6:9] is the sub-list for method output_type
 	3, // [3:6] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
@@ -526,14 +574,13 @@ func file_fairlead_v1_join_proto_init() {
 		return
 	}
 	file_fairlead_v1_common_proto_init()
-	file_fairlead_v1_raft_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_join_proto_rawDesc), len(file_fairlead_v1_join_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
