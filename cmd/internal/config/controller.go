@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config reads and judges the configuration files of the processes. A file is read as a whole and
+// refused as a whole, with the line, the field, the reason and a remedy; nothing starts on half of one.
+// Start reading at Controller.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// Controller is the configuration of one member: controller.yaml.
+type Controller struct {
+	// Name of this member; it survives the loss of the data folder.
+	Name string `yaml:"name"`
+	// DataDir holds log, snapshots and applied.state; made when absent.
+	DataDir string `yaml:"dataDir"`
+
+	Listen    Listen    `yaml:"listen"`
+	Advertise Advertise `yaml:"advertise"`
+	TLS       TLS       `yaml:"tls"`
+	// Members are the first members of the group, this one included; how to reach the others before the record
+	// tells.
+	Members []Member `yaml:"members"`
+	// BootstrapToken founds a new group when every member in Members has the same one and is empty. Without it
+	// an empty member waits to be joined.
+	BootstrapToken string `yaml:"bootstrapToken"`
+
+	BGP     BGP     `yaml:"bgp"`
+	Sources Sources `yaml:"sources"`
+	// LoadBalancerClasses that are ours; Services without a class are, too, unless OnlyClasses is set.
+	LoadBalancerClasses []string `yaml:"loadBalancerClasses"`
+	OnlyClasses         bool     `yaml:"onlyClasses"`
+	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
+	Unsteered bool `yaml:"unsteered"`
+
+	Raft Raft `yaml:"raft"`
+	// Log is debug, info, warn or error.
+	Log string `yaml:"log"`
+}
+
+// Listen are the addresses that this member listens on.
+type Listen struct {
+	API    string `yaml:"api"`
+	Raft   string `yaml:"raft"`
+	Health string `yaml:"health"` // plain HTTP: /healthz, /readyz and /metrics only; empty: none
+}
+
+// Advertise are the addresses under which others reach this member, where they differ from Listen.
+type Advertise struct {
+	API  string `yaml:"api"`
+	Raft string `yaml:"raft"`
+}
+
+// TLS names the files of `fairlead pki`.
+type TLS struct {
+	CA   string `yaml:"ca"`
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// Member is how to reach a first member.
+type Member struct {
+	Name string `yaml:"name"`
+	API  string `yaml:"api"`
+	Raft string `yaml:"raft"`
+}
+
+// BGP is what is a member's own of its BGP side; peers are in the record. Without an AS number the member does
+// not speak BGP.
+type BGP struct {
+	ASN      uint32     `yaml:"asn"`
+	RouterID netip.Addr `yaml:"routerID"`
+	// Listen are the addresses to be dialled at; none: all. Port 0 means 179, -1 does not listen.
+	Listen []netip.Addr `yaml:"listen"`
+	Port   int          `yaml:"port"`
+	// LocalAddress is what the member dials from; unset: the kernel's choice.
+	LocalAddress netip.Addr `yaml:"localAddress"`
+	// ConfigFile is a config_bgp.toml of the old system: its neighbours are put into the record.
+	ConfigFile string `yaml:"configFile"`
+	// PasswordDir holds a file per TCP-MD5 password, named as peers name them.
+	PasswordDir string `yaml:"passwordDir"`
+	// RestartWindow is how long a returning member looks for the group before it announces, demoted, what it
+	// last knew. 0 means 5 s.
+	RestartWindow time.Duration `yaml:"restartWindow"`
+	// DemoteAfter is how long a member may be without contact to a quorum. 0 means 3 s.
+	DemoteAfter time.Duration `yaml:"demoteAfter"`
+}
+
+// Sources are where Services come from.
+type Sources struct {
+	// Manifests is a folder of Kubernetes YAML.
+	Manifests string `yaml:"manifests"`
+}
+
+// Raft is for unusual networks and for tests; zero means the default.
+type Raft struct {
+	Heartbeat         time.Duration `yaml:"heartbeat"`
+	Election          time.Duration `yaml:"election"`
+	SnapshotThreshold uint64        `yaml:"snapshotThreshold"`
+	SnapshotInterval  time.Duration `yaml:"snapshotInterval"`
+	TrailingLogs      uint64        `yaml:"trailingLogs"`
+}
+
+// Defaults of listeners (DESIGN §11).
+const (
+	defaultAPI    = ":7443"
+	defaultRaft   = ":7444"
+	defaultHealth = ":7480"
+)
+
+// LoadController reads a controller.yaml, fills in defaults and judges it as a whole.
+func LoadController(path string) (Controller, error) {
+	c := Controller{
+		Listen: Listen{API: defaultAPI, Raft: defaultRaft, Health: defaultHealth},
+		Log:    "info",
+	}
+	if err := decode(path, &c); err != nil {
+		return Controller{}, err
+	}
+	if err := c.Validate(); err != nil {
+		return Controller{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Validate fills in what follows from other fields and tells everything that is wrong, in one error.
+func (c *Controller) Validate() error {
+	if c.Advertise.API == "" {
+		c.Advertise.API = c.Listen.API
+	}
+	if c.Advertise.Raft == "" {
+		c.Advertise.Raft = c.Listen.Raft
+	}
+	var errs []error
+	bad := func(field, why string) { errs = append(errs, fmt.Errorf("%s: %s", field, why)) }
+	if c.Name == "" {
+		bad("name", "is missing; give each member its own, such as the node's name")
+	}
+	if c.DataDir == "" {
+		bad("dataDir", "is missing; name a folder on a disk that survives reboots")
+	}
+	for field, v := range map[string]string{"tls.ca": c.TLS.CA, "tls.cert": c.TLS.Cert, "tls.key": c.TLS.Key} {
+		if v == "" {
+			bad(field, "is missing; `fairlead pki init` and `fairlead pki issue` make the files")
+		}
+	}
+	c.validateAddresses(bad)
+	c.validateMembers(bad)
+	c.validateBGP(bad)
+	if _, err := Level(c.Log); err != nil {
+		bad("log", err.Error())
+	}
+	return joinSorted(errs)
+}
+
+func (c *Controller) validateAddresses(bad func(field, why string)) {
+	listen := map[string]string{"listen.api": c.Listen.API, "listen.raft": c.Listen.Raft}
+	if c.Listen.Health != "" {
+		listen["listen.health"] = c.Listen.Health
+	}
+	for field, v := range listen {
+		if why := faultOfAddress(v, false); why != "" {
+			bad(field, why)
+		}
+	}
+	for field, v := range map[string]string{"advertise.api": c.Advertise.API, "advertise.raft": c.Advertise.Raft} {
+		if why := faultOfAddress(v, true); why != "" {
+			bad(field, why+"; others dial it")
+		}
+	}
+}
+
+func (c *Controller) validateMembers(bad func(field, why string)) {
+	self, seen := false, map[string]bool{}
+	for i, m := range c.Members {
+		field := fmt.Sprintf("members[%d]", i)
+		if m.Name == "" || seen[m.Name] {
+			bad(field+".name", "is missing or given twice")
+		}
+		seen[m.Name] = true
+		self = self || m.Name == c.Name
+		for what, v := range map[string]string{".api": m.API, ".raft": m.Raft} {
+			if why := faultOfAddress(v, true); why != "" {
+				bad(field+what, why)
+			}
+		}
+	}
+	if len(c.Members) == 0 {
+		bad("members", "is empty; list the first members, this one included")
+	} else if !self && c.BootstrapToken != "" {
+		bad("members", fmt.Sprintf("does not list this member, %q, which has a bootstrap token", c.Name))
+	}
+}
+
+func (c *Controller) validateBGP(bad func(field, why string)) {
+	b := &c.BGP
+	if b.ASN == 0 {
+		return
+	}
+	if !b.RouterID.Is4() {
+		bad("bgp.routerID", "is no IPv4 address; use one of this member's own")
+	}
+	if b.Port < -1 || b.Port > 65535 {
+		bad("bgp.port", fmt.Sprintf("%d is no port; -1 does not listen", b.Port))
+	}
+	if b.Port == 0 {
+		b.Port = 179
+	}
+	if b.RestartWindow < 0 || b.DemoteAfter < 0 {
+		bad("bgp.restartWindow, bgp.demoteAfter", "are durations from 0 up")
+	}
+}
+
+// faultOfAddress tells what is wrong with a host:port; a dialled one needs its host.
+func faultOfAddress(v string, dialled bool) string {
+	host, port, err := net.SplitHostPort(v)
+	if err != nil {
+		return fmt.Sprintf("%q is no host:port", v)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Sprintf("%q: %q is no port", v, port)
+	}
+	if a, err := netip.ParseAddr(host); dialled && (host == "" || err == nil && a.IsUnspecified()) {
+		return fmt.Sprintf("%q names no host that can be dialled", v)
+	}
+	return ""
+}
+
+// joinSorted makes one error of several; the order does not depend on the order of checks.
+func joinSorted(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	lines := make([]string, len(errs))
+	for i, e := range errs {
+		lines[i] = e.Error()
+	}
+	return errors.New(sortedLine(lines))
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fairlead.io/fairlead/cmd/internal/config"
+)
+
+const valid = `name: m1
+dataDir: data
+listen: {api: "127.0.0.1:7443", raft: "127.0.0.1:7444", health: ""}
+tls: {ca: ca.crt, cert: m1.crt, key: m1.key}
+members:
+- {name: m1, api: "127.0.0.1:7443", raft: "127.0.0.1:7444"}
+bgp: {asn: 65000, routerID: 192.0.2.1, restartWindow: 2s}
+`
+
+func load(t *testing.T, text string) (config.Controller, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "controller.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.LoadController(path)
+}
+
+func TestLoadFillsInWhatFollows(t *testing.T) {
+	c, err := load(t, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Advertise.API != "127.0.0.1:7443" || c.BGP.Port != 179 || c.Log != "info" {
+		t.Errorf("advertise %q, BGP port %d, log %q", c.Advertise.API, c.BGP.Port, c.Log)
+	}
+}
+
+// Each mistake gives one line that names the field, and a remedy where there is more to say than the reason.
+func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown field":     {"name: m1\n", "name: m1\nnmae: m2\n", "line 2: field nmae not found"},
+		"no name":           {"name: m1\n", "", "name: is missing"},
+		"no data folder":    {"dataDir: data\n", "", "dataDir: is missing"},
+		"no key":            {", key: m1.key", "", "tls.key: is missing; `fairlead pki init`"},
+		"bad listener":      {`raft: "127.0.0.1:7444", health`, `raft: "7444", health`, `listen.raft: "7444" is no host:port`},
+		"no host to dial":   {`listen: {api: "127.0.0.1:7443"`, `listen: {api: ":7443"`, "advertise.api:"},
+		"unknown port":      {`raft: "127.0.0.1:7444"}`, `raft: "127.0.0.1:99999"}`, "members[0].raft:"},
+		"no router id":      {"routerID: 192.0.2.1", `routerID: "2001:db8::1"`, "bgp.routerID: is no IPv4 address"},
+		"bad duration":      {"restartWindow: 2s", "restartWindow: soon", "line 7"},
+		"not in the list":   {"- {name: m1, api", "- {name: m2, api", "members: does not list"},
+		"unknown log level": {"name: m1\n", "name: m1\nlog: loud\n", `log: "loud" is no log level`},
+		"no yaml":           {"name: m1\n", "name: [m1\n", "line "},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			text := strings.Replace(valid, c.old, c.new, 1)
+			if name == "not in the list" {
+				text += "bootstrapToken: t\n"
+			}
+			_, err := load(t, text)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "controller.yaml: ") {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func TestLoadNamesAMissingFile(t *testing.T) {
+	_, err := config.LoadController(filepath.Join(t.TempDir(), "none.yaml"))
+	if err == nil || !strings.Contains(err.Error(), "none.yaml: does not exist") {
+		t.Fatalf("got %v", err)
+	}
+}

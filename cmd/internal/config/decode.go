@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxBytes bounds a configuration file: a wrong path must not fill the memory.
+const maxBytes = 1 << 20
+
+// decode reads one YAML document strictly: a field that we do not know is an error with its line, since it is
+// a typing mistake that would otherwise be silently without effect.
+func decode(path string, into any) error {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: does not exist; name the file with --config", path)
+		}
+		return fmt.Errorf("%s: cannot be read: %w", path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return fmt.Errorf("%s: cannot be read: %w", path, err)
+	}
+	if len(data) > maxBytes {
+		return fmt.Errorf("%s: larger than %d bytes; is it the right file?", path, maxBytes)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	switch err := d.Decode(into); {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: is empty", path)
+	case err != nil:
+		return fmt.Errorf("%s: %s", path, oneLine(err))
+	}
+	return nil
+}
+
+// oneLine puts the several lines of a YAML error into one.
+func oneLine(err error) string {
+	lines := strings.Split(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.TrimPrefix(strings.Join(lines, " "), "unmarshal errors: ")
+}
+
+func sortedLine(lines []string) string {
+	slices.Sort(lines)
+	return strings.Join(lines, "; ")
+}
+
+// Level gives the log level of a name.
+func Level(name string) (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(name)); err != nil {
+		return 0, fmt.Errorf("%q is no log level; use debug, info, warn or error", name)
+	}
+	return l, nil
+}
