@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api holds the Go form of the configuration objects that Fairlead reads besides Kubernetes' own: address
+// pools, BGP peers, advertisements and communities.
+//
+// The group fairlead.io/v1alpha1 spells them as MetalLB's metallb.io does, field by field, so that manifests of
+// either group decode into the same structs. A field is here when it is used or when a user must be told that it
+// is not. Start reading at IPAddressPool.
+package api
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Groups and versions whose objects decode into the types of this package.
+const (
+	GroupVersion = "fairlead.io/v1alpha1"
+
+	MetalLBV1Beta1 = "metallb.io/v1beta1"
+	MetalLBV1Beta2 = "metallb.io/v1beta2"
+)
+
+// Status is what another controller wrote about an object. It is accepted wherever its group allows one, and
+// never read.
+type Status = json.RawMessage
+
+// IPAddressPool is a set of addresses for Services of type LoadBalancer.
+type IPAddressPool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   IPAddressPoolSpec `json:"spec"`
+	Status Status            `json:"status,omitempty"`
+}
+
+// IPAddressPoolSpec is what the user wishes of a pool.
+type IPAddressPoolSpec struct {
+	// Addresses are prefixes (203.0.113.0/24), ranges (203.0.113.10-203.0.113.20) or single addresses.
+	Addresses []string `json:"addresses"`
+	// AutoAssign lets Services have an address without naming the pool; unset means yes.
+	AutoAssign *bool `json:"autoAssign,omitempty"`
+	// AvoidBuggyIPs keeps IPv4 addresses that end in .0 and .255 back.
+	AvoidBuggyIPs bool `json:"avoidBuggyIPs,omitempty"`
+	// AllocateTo narrows who may have addresses of the pool.
+	AllocateTo *ServiceAllocation `json:"serviceAllocation,omitempty"`
+}
+
+// ServiceAllocation narrows who may have addresses of a pool.
+type ServiceAllocation struct {
+	// Priority orders pools for automatic assignment, lower first; 0 comes last.
+	Priority           int                    `json:"priority,omitempty"`
+	Namespaces         []string               `json:"namespaces,omitempty"`
+	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	ServiceSelectors   []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+}
+
+// BGPPeer is a BGP neighbour.
+type BGPPeer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BGPPeerSpec `json:"spec"`
+	Status Status      `json:"status,omitempty"`
+}
+
+// BGPPeerSpec is what the user wishes of a session.
+type BGPPeerSpec struct {
+	MyASN   uint32 `json:"myASN"`
+	PeerASN uint32 `json:"peerASN,omitempty"`
+	// DynamicASN is not supported: PeerASN must be given.
+	DynamicASN  string `json:"dynamicASN,omitempty"`
+	PeerAddress string `json:"peerAddress,omitempty"`
+	// Interface (an unnumbered session) is not supported: PeerAddress must be given.
+	Interface              string                 `json:"interface,omitempty"`
+	SourceAddress          string                 `json:"sourceAddress,omitempty"`
+	PeerPort               *int32                 `json:"peerPort,omitempty"`
+	HoldTime               *metav1.Duration       `json:"holdTime,omitempty"`
+	KeepaliveTime          *metav1.Duration       `json:"keepaliveTime,omitempty"`
+	ConnectTime            *metav1.Duration       `json:"connectTime,omitempty"`
+	RouterID               string                 `json:"routerID,omitempty"`
+	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
+	Password               string                 `json:"password,omitempty"`
+	PasswordSecret         corev1.SecretReference `json:"passwordSecret,omitzero"`
+	BFDProfile             string                 `json:"bfdProfile,omitempty"`
+	EnableGracefulRestart  bool                   `json:"enableGracefulRestart,omitempty"`
+	EBGPMultiHop           bool                   `json:"ebgpMultiHop,omitempty"`
+	VRF                    string                 `json:"vrf,omitempty"`
+	DisableMP              bool                   `json:"disableMP,omitempty"`
+	DualStackAddressFamily bool                   `json:"dualStackAddressFamily,omitempty"`
+}
+
+// BGPAdvertisement says how addresses of pools are announced.
+type BGPAdvertisement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BGPAdvertisementSpec `json:"spec,omitzero"`
+	Status Status               `json:"status,omitempty"`
+}
+
+// BGPAdvertisementSpec is what the user wishes of an announcement.
+type BGPAdvertisementSpec struct {
+	AggregationLength      *int32                 `json:"aggregationLength,omitempty"`
+	AggregationLengthV6    *int32                 `json:"aggregationLengthV6,omitempty"`
+	LocalPref              uint32                 `json:"localPref,omitempty"`
+	Communities            []string               `json:"communities,omitempty"`
+	IPAddressPools         []string               `json:"ipAddressPools,omitempty"`
+	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
+	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
+	Peers                  []string               `json:"peers,omitempty"`
+}
+
+// Community gives names to BGP communities.
+type Community struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   CommunitySpec `json:"spec,omitzero"`
+	Status Status        `json:"status,omitempty"`
+}
+
+// CommunitySpec lists the names.
+type CommunitySpec struct {
+	Communities []CommunityAlias `json:"communities,omitempty"`
+}
+
+// CommunityAlias is one name for one community.
+type CommunityAlias struct {
+	Name  string `json:"name,omitempty"`
+	Value string `json:"value,omitempty"`
+}

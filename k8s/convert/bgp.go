@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api"
+)
+
+const defaultPeerPort = 179
+
+// Peer converts a BGP neighbour of either group.
+func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
+	meta, r := open(world.KindPeer, &o.ObjectMeta, false)
+	spec := &o.Spec
+	p := world.Peer{
+		Meta: meta, ASN: spec.PeerASN, OwnASN: spec.MyASN, Port: defaultPeerPort,
+		Multihop: spec.EBGPMultiHop, GracefulRestart: spec.EnableGracefulRestart, Password: world.Secret(spec.Password),
+	}
+	r.unsupported(spec)
+	if spec.PeerAddress == "" {
+		r.fail("spec.peerAddress", "give the switch's address", "empty")
+	} else if a, ok := r.dialledPeer("spec.peerAddress", spec.PeerAddress); ok {
+		p.Address = a
+	}
+	if spec.SourceAddress != "" {
+		p.Source, _ = r.dialledPeer("spec.sourceAddress", spec.SourceAddress)
+	}
+	if spec.RouterID != "" {
+		a, ok := r.address("spec.routerID", spec.RouterID)
+		if ok && !a.Is4() {
+			r.fail("spec.routerID", "write it as an IPv4 address", "%s is no router id", a)
+		}
+		p.RouterID = a
+	}
+	if spec.PeerPort != nil {
+		p.Port = r.port("spec.peerPort", *spec.PeerPort, false)
+	}
+	if p.ASN == 0 {
+		r.fail("spec.peerASN", "give the switch's AS number", "empty")
+	}
+	if p.OwnASN == 0 {
+		r.fail("spec.myASN", "give the cluster's AS number", "empty")
+	}
+	r.timers(&p, spec)
+	return p, r.problems
+}
+
+// unsupported names what the manifest asks for and the session will not have. What would make a session that the
+// user did not ask for is refused; what only leaves a comfort out is said.
+func (r *report) unsupported(spec *api.BGPPeerSpec) {
+	if spec.PasswordSecret.Name != "" {
+		r.fail("spec.passwordSecret", "use spec.password", "Secrets are not read")
+	}
+	if spec.Interface != "" {
+		r.fail("spec.interface", "use spec.peerAddress", "unnumbered sessions are not supported")
+	}
+	if spec.DynamicASN != "" {
+		r.fail("spec.dynamicASN", "use spec.peerASN", "a dynamic AS number is not supported")
+	}
+	if spec.VRF != "" {
+		r.fail("spec.vrf", "peer from the default VRF", "VRFs are not supported")
+	}
+	if len(spec.NodeSelectors) > 0 {
+		r.degrade("spec.nodeSelectors", "remove them", "every member peers with the switch, whatever its labels")
+	}
+	if spec.BFDProfile != "" {
+		r.degrade("spec.bfdProfile", "remove it", "BFD is not supported; the session goes on without")
+	}
+}
+
+// dialledPeer reads an address of a neighbour or of our own end. Loopback is fine: a switch may run on the same host.
+func (r *report) dialledPeer(field, text string) (a netip.Addr, ok bool) {
+	if a, ok = r.address(field, text); !ok {
+		return a, false
+	}
+	if !a.IsLoopback() {
+		if what := unroutable(a); what != "" {
+			r.fail(field, "use the address of an interface", "%s is %s", a, what)
+			return a, false
+		}
+	}
+	return a, true
+}
+
+// timers reads the times of RFC 4271: whole seconds; a hold time of zero or at least three.
+func (r *report) timers(p *world.Peer, spec *api.BGPPeerSpec) {
+	p.HoldTime = r.seconds("spec.holdTime", spec.HoldTime)
+	p.KeepaliveTime = r.seconds("spec.keepaliveTime", spec.KeepaliveTime)
+	p.ConnectTime = r.seconds("spec.connectTime", spec.ConnectTime)
+	if p.HoldTime != 0 && p.HoldTime < 3*time.Second {
+		r.fail("spec.holdTime", "use at least 3s", "%s is too short (RFC 4271)", p.HoldTime)
+	}
+	if p.HoldTime != 0 && p.KeepaliveTime > p.HoldTime {
+		r.fail("spec.keepaliveTime", "use a third of the hold time", "%s is longer than the hold time %s", p.KeepaliveTime, p.HoldTime)
+	}
+}
+
+func (r *report) seconds(field string, d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	if d.Duration < 0 || d.Duration > 65535*time.Second || d.Duration%time.Second != 0 {
+		r.fail(field, "use whole seconds up to 65535s", "%s does not fit", d.Duration)
+		return 0
+	}
+	return d.Duration
+}
+
+// Advertisement converts an advertisement of either group.
+func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Problem) {
+	meta, r := open(world.KindAdvertisement, &o.ObjectMeta, false)
+	spec := &o.Spec
+	a := world.Advertisement{
+		Meta: meta, LocalPref: spec.LocalPref, Pools: spec.IPAddressPools, Peers: spec.Peers, Communities: spec.Communities,
+		AggregationLength:   r.length("spec.aggregationLength", spec.AggregationLength, 32),
+		AggregationLengthV6: r.length("spec.aggregationLengthV6", spec.AggregationLengthV6, 128),
+	}
+	if len(spec.NodeSelectors) > 0 {
+		r.fail("spec.nodeSelectors", "remove them", "restricting an announcement to some nodes is not supported")
+	}
+	if len(spec.IPAddressPoolSelectors) > 0 {
+		r.fail("spec.ipAddressPoolSelectors", "name the pools in spec.ipAddressPools", "selectors of pools are not evaluated")
+	}
+	for i, c := range spec.Communities {
+		// Without a colon it may be a name that a Community object explains.
+		if _, err := world.ParseCommunity(c); err != nil && (c == "" || strings.Contains(c, ":")) {
+			r.fail(fmt.Sprintf("spec.communities[%d]", i), "write AS:value with both up to 65535, or a name", "%q is no community", c)
+		}
+	}
+	return a, r.problems
+}
+
+func (r *report) length(field string, n *int32, most uint8) uint8 {
+	if n == nil {
+		return most
+	}
+	if *n < 1 || *n > int32(most) {
+		r.fail(field, fmt.Sprintf("use 1 to %d", most), "%d is no length of a prefix", *n)
+		return most
+	}
+	return uint8(*n)
+}
+
+// Community converts the names of communities.
+func Community(o *api.Community) (world.Community, []world.Problem) {
+	meta, r := open(world.KindCommunity, &o.ObjectMeta, false)
+	c := world.Community{Meta: meta}
+	seen := map[string]bool{}
+	for i, alias := range o.Spec.Communities {
+		field := fmt.Sprintf("spec.communities[%d]", i)
+		if alias.Name == "" {
+			r.fail(field+".name", "name it", "empty")
+		}
+		if seen[alias.Name] {
+			r.fail(field+".name", "name each community once", "%q is there twice", alias.Name)
+		}
+		seen[alias.Name] = true
+		if _, err := world.ParseCommunity(alias.Value); err != nil {
+			r.fail(field+".value", "write AS:value with both up to 65535", "%q is no community", alias.Value)
+		}
+		c.Aliases = append(c.Aliases, world.KV{Key: alias.Name, Value: alias.Value})
+	}
+	return c, r.problems
+}

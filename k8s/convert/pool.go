@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api"
+)
+
+// Pool converts an address pool of either group. Pools are referred to by name alone, so the namespace is dropped.
+func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
+	meta, r := open(world.KindPool, &o.ObjectMeta, false)
+	p := world.Pool{
+		Meta:          meta,
+		AutoAssign:    o.Spec.AutoAssign == nil || *o.Spec.AutoAssign,
+		AvoidBuggyIPs: o.Spec.AvoidBuggyIPs,
+	}
+	for i, text := range o.Spec.Addresses {
+		field := fmt.Sprintf("spec.addresses[%d]", i)
+		next, ok := r.addressRange(field, text)
+		if !ok {
+			continue
+		}
+		if j := slices.IndexFunc(p.Ranges, next.Overlaps); j >= 0 {
+			r.fail(field, "list every address once", "%s overlaps %s", next, p.Ranges[j])
+			continue
+		}
+		p.Ranges = append(p.Ranges, next)
+	}
+	if len(o.Spec.Addresses) == 0 {
+		r.fail("spec.addresses", "list prefixes or ranges", "empty")
+	}
+	if a := o.Spec.AllocateTo; a != nil {
+		p.Priority, p.Namespaces = a.Priority, slices.Clone(a.Namespaces)
+		if len(a.NamespaceSelectors) > 0 || len(a.ServiceSelectors) > 0 {
+			p.AutoAssign = false
+			r.degrade("spec.serviceAllocation", "name the namespaces, or annotate Services with "+AnnotationPool,
+				"selectors are not evaluated: only Services that name the pool have addresses of it")
+		}
+	}
+	return p, r.problems
+}
+
+// addressRange reads a prefix, a range or a single address.
+func (r *report) addressRange(field, text string) (world.Range, bool) {
+	from, to, isRange := strings.Cut(text, "-")
+	if strings.Contains(text, "/") {
+		if isRange {
+			r.fail(field, "write either 192.0.2.0/24 or 192.0.2.10-192.0.2.20", "%q mixes a prefix with a range", text)
+			return world.Range{}, false
+		}
+		p, ok := r.prefix(field, text)
+		if !ok {
+			return world.Range{}, false
+		}
+		return r.routable(field, world.Range{From: p.Addr(), To: lastOf(p)})
+	}
+	first, ok := r.address(field, from)
+	if !ok {
+		return world.Range{}, false
+	}
+	last := first
+	if isRange {
+		if last, ok = r.address(field, to); !ok {
+			return world.Range{}, false
+		}
+	}
+	switch {
+	case first.BitLen() != last.BitLen():
+		r.fail(field, "keep each range within one family", "%s and %s are of two families", first, last)
+		return world.Range{}, false
+	case last.Less(first):
+		r.fail(field, fmt.Sprintf("write %s-%s", last, first), "the range runs backwards")
+		return world.Range{}, false
+	}
+	return r.routable(field, world.Range{From: first, To: last})
+}
+
+func (r *report) routable(field string, out world.Range) (world.Range, bool) {
+	for _, end := range []netip.Addr{out.From, out.To} {
+		if what := unroutable(end); what != "" {
+			r.fail(field, "use addresses that the network can route to the cluster", "%s is %s", end, what)
+			return world.Range{}, false
+		}
+	}
+	return out, true
+}
+
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+// Overlaps names the pools of a sorted list that have addresses of an earlier pool.
+func Overlaps(pools []world.Pool) []world.Problem {
+	var out []world.Problem
+	for i, p := range pools {
+		for _, earlier := range pools[:i] {
+			if a, b, ok := overlap(p, earlier); ok {
+				out = append(out, world.Problem{
+					Severity: world.Degraded, Object: p.Ref(world.KindPool), Field: "spec.addresses",
+					Why:    fmt.Sprintf("%s overlaps %s of pool %s", a, b, earlier.Name),
+					Remedy: "let every address be in one pool only; until then the pool that came first keeps them",
+				})
+			}
+		}
+	}
+	return out
+}
+
+func overlap(p, o world.Pool) (a, b world.Range, ok bool) {
+	for _, a := range p.Ranges {
+		for _, b := range o.Ranges {
+			if a.Overlaps(b) {
+				return a, b, true
+			}
+		}
+	}
+	return a, b, false
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Annotations on Services. Each is also read under the prefixes of the system it comes from; ours wins.
+const (
+	// AnnotationAddresses asks for addresses, separated by commas.
+	AnnotationAddresses = "fairlead.io/loadBalancerIPs"
+	// AnnotationPool asks for an address of a pool.
+	AnnotationPool = "fairlead.io/address-pool"
+	// AnnotationSharing lets Services with the same value share an address.
+	AnnotationSharing = "fairlead.io/allow-shared-ip"
+	// AnnotationNextHops is "endpoints" (the default) or "all".
+	AnnotationNextHops = "fairlead.io/nextHops"
+	// AnnotationSourceRanges is the old spelling of spec.loadBalancerSourceRanges.
+	AnnotationSourceRanges = corev1.AnnotationLoadBalancerSourceRangesKey
+)
+
+const (
+	ourPrefix     = "fairlead.io/"
+	metalLBPrefix = "metallb.io/"
+	metalLBOld    = "metallb.universe.tf/"
+
+	labelServiceProxy = "service.kubernetes.io/service-proxy-name"
+
+	defaultAffinitySeconds = 10800
+	maxAffinitySeconds     = 86400
+)
+
+// annotation finds the value of one of our annotations under any of its prefixes, and the key it was found under.
+func annotation(all map[string]string, ours string) (key, value string) {
+	name := strings.TrimPrefix(ours, ourPrefix)
+	for _, prefix := range []string{ourPrefix, metalLBPrefix, metalLBOld} {
+		if v, ok := all[prefix+name]; ok {
+			return prefix + name, v
+		}
+	}
+	return ours, ""
+}
+
+func annotationField(key string) string { return fmt.Sprintf("metadata.annotations[%s]", key) }
+
+// Service converts a Service of any type.
+func Service(o *corev1.Service) (world.Service, []world.Problem) {
+	meta, r := open(world.KindService, &o.ObjectMeta, true)
+	s := world.Service{
+		Meta:                  meta,
+		Type:                  oneOf(r, "spec.type", o.Spec.Type, world.ClusterIP, world.NodePort, world.LoadBalancer, world.ExternalName),
+		ExternalTrafficPolicy: oneOf(r, "spec.externalTrafficPolicy", o.Spec.ExternalTrafficPolicy, world.PolicyCluster, world.PolicyLocal),
+		Class:                 value(o.Spec.LoadBalancerClass),
+		FamilyPolicy:          string(value(o.Spec.IPFamilyPolicy)),
+		PublishNotReady:       o.Spec.PublishNotReadyAddresses,
+		NodePorts:             o.Spec.AllocateLoadBalancerNodePorts == nil || *o.Spec.AllocateLoadBalancerNodePorts,
+		HealthCheckNodePort:   r.port("spec.healthCheckNodePort", o.Spec.HealthCheckNodePort, true),
+		HasSelector:           len(o.Spec.Selector) > 0,
+		Foreign:               o.Labels[labelServiceProxy] != "",
+		Annotations:           kvs(o.Annotations, annotationMatters),
+	}
+	s.InternalTrafficPolicy = oneOf(r, "spec.internalTrafficPolicy", value(o.Spec.InternalTrafficPolicy), world.PolicyCluster, world.PolicyLocal)
+	for i, f := range o.Spec.IPFamilies {
+		s.Families = append(s.Families, oneOf(r, fmt.Sprintf("spec.ipFamilies[%d]", i), f, world.IPv4, world.IPv6))
+	}
+	r.ports(&s, o)
+	r.addresses(&s, o)
+	r.options(&s, o)
+	return s, r.problems
+}
+
+func annotationMatters(key string) bool {
+	return strings.HasPrefix(key, ourPrefix) || strings.HasPrefix(key, metalLBPrefix) || strings.HasPrefix(key, metalLBOld) ||
+		key == AnnotationSourceRanges
+}
+
+func (r *report) ports(s *world.Service, o *corev1.Service) {
+	type frontend struct {
+		protocol world.Protocol
+		port     uint16
+	}
+	seen, names := map[frontend]bool{}, map[string]bool{}
+	for i, p := range o.Spec.Ports {
+		field := fmt.Sprintf("spec.ports[%d]", i)
+		port := world.ServicePort{
+			Name:        p.Name,
+			Protocol:    oneOf(r, field+".protocol", p.Protocol, world.TCP, world.UDP, world.SCTP),
+			Port:        r.port(field+".port", p.Port, false),
+			NodePort:    r.port(field+".nodePort", p.NodePort, true),
+			TargetPort:  p.TargetPort.String(),
+			AppProtocol: value(p.AppProtocol),
+		}
+		if port.TargetPort == "0" || port.TargetPort == "" {
+			port.TargetPort = fmt.Sprint(p.Port)
+		}
+		if key := (frontend{port.Protocol, port.Port}); port.Port != 0 && seen[key] {
+			r.fail(field, "remove one of them", "%d/%s is there twice", port.Port, port.Protocol)
+		} else {
+			seen[key] = true
+		}
+		switch {
+		case p.Name == "" && len(o.Spec.Ports) > 1:
+			r.fail(field+".name", "name every port of a Service that has several", "empty")
+		case p.Name != "" && names[p.Name]:
+			r.fail(field+".name", "name each port differently", "%q is there twice", p.Name)
+		}
+		names[p.Name] = true
+		s.Ports = append(s.Ports, port)
+	}
+	if len(s.Ports) == 0 && s.Type == world.LoadBalancer {
+		r.fail("spec.ports", "list at least one port", "empty")
+	}
+}
+
+func (r *report) addresses(s *world.Service, o *corev1.Service) {
+	s.Headless = o.Spec.ClusterIP == corev1.ClusterIPNone
+	clusterIPs := o.Spec.ClusterIPs
+	if len(clusterIPs) == 0 && o.Spec.ClusterIP != "" {
+		clusterIPs = []string{o.Spec.ClusterIP}
+	}
+	for i, text := range clusterIPs {
+		if text == corev1.ClusterIPNone || text == "" {
+			continue
+		}
+		if a, ok := r.address(fmt.Sprintf("spec.clusterIPs[%d]", i), text); ok {
+			s.ClusterIPs = append(s.ClusterIPs, a)
+		}
+	}
+	for i, text := range o.Spec.ExternalIPs {
+		if a, ok := r.dialled(fmt.Sprintf("spec.externalIPs[%d]", i), text); ok {
+			s.ExternalIPs = addTo(s.ExternalIPs, a)
+		}
+	}
+	ask := func(field, text string) {
+		a, ok := r.dialled(field, text)
+		if ok && !slices.Contains(s.ExternalIPs, a) {
+			s.Requested = addTo(s.Requested, a)
+		}
+	}
+	if text := o.Spec.LoadBalancerIP; text != "" {
+		ask("spec.loadBalancerIP", text)
+	}
+	if key, list := annotation(o.Annotations, AnnotationAddresses); strings.TrimSpace(list) != "" {
+		for text := range strings.SplitSeq(list, ",") {
+			ask(annotationField(key), text)
+		}
+	}
+}
+
+func (r *report) options(s *world.Service, o *corev1.Service) {
+	_, s.Pool = annotation(o.Annotations, AnnotationPool)
+	_, s.SharingKey = annotation(o.Annotations, AnnotationSharing)
+	key, hops := annotation(o.Annotations, AnnotationNextHops)
+	s.NextHops = oneOf(r, annotationField(key), hops, world.NextHopsEndpoints, world.NextHopsAll)
+	if s.NextHops == world.NextHopsAll && s.ExternalTrafficPolicy == world.PolicyLocal {
+		r.degrade(annotationField(key), "remove the annotation or use externalTrafficPolicy: Cluster",
+			"nodes without an endpoint drop traffic under externalTrafficPolicy: Local; only nodes with one are used")
+		s.NextHops = world.NextHopsEndpoints
+	}
+
+	ranges, field := o.Spec.LoadBalancerSourceRanges, "spec.loadBalancerSourceRanges"
+	if text := strings.TrimSpace(o.Annotations[AnnotationSourceRanges]); len(ranges) == 0 && text != "" {
+		ranges, field = strings.Split(text, ","), annotationField(AnnotationSourceRanges)
+	}
+	for i, text := range ranges {
+		if p, ok := r.prefix(fmt.Sprintf("%s[%d]", field, i), text); ok {
+			s.SourceRanges = addTo(s.SourceRanges, p)
+		}
+	}
+
+	if oneOf(r, "spec.sessionAffinity", o.Spec.SessionAffinity, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP) == corev1.ServiceAffinityClientIP {
+		seconds := int32(defaultAffinitySeconds)
+		if c := o.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+			seconds = *c.ClientIP.TimeoutSeconds
+		}
+		if seconds < 1 || seconds > maxAffinitySeconds {
+			r.fail("spec.sessionAffinityConfig.clientIP.timeoutSeconds", fmt.Sprintf("use 1 to %d", maxAffinitySeconds), "%d is out of range", seconds)
+		}
+		s.Affinity = time.Duration(seconds) * time.Second
+	}
+	if p := s.FamilyPolicy; p != "" {
+		oneOf(r, "spec.ipFamilyPolicy", p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
+	}
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+func addTo[T netip.Addr | netip.Prefix](list []T, v T) []T {
+	if slices.Contains(list, v) {
+		return list
+	}
+	return append(list, v)
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api"
+	"fairlead.io/fairlead/k8s/convert"
+)
+
+// object is one Kubernetes object of a file.
+type object struct {
+	ref world.Ref
+	// values are what it adds to the World, as values of the types of fsm/world; nil if it cannot be used.
+	values   []any
+	line     int
+	problems []world.Problem
+}
+
+func (o object) usable() bool { return o.values != nil }
+
+// content is what a file was found to hold.
+type content struct {
+	objects []object
+	// problems are those of no particular object that we know.
+	problems []world.Problem
+	// broken is why the file as a whole cannot be used; its objects are then unknown.
+	broken *world.Problem
+}
+
+// kindEndpoints is the legacy form of endpoints. It has names of its own, since a slice may have the same.
+const kindEndpoints world.Kind = "Endpoints"
+
+// decode reads the objects of a file. A file with one document that is no YAML is broken as a whole: it may have
+// been cut off while it was written.
+func decode(name string, data []byte) content {
+	d := decoder{file: name, ignored: map[string]bool{}}
+	for _, doc := range split(data) {
+		d.doc = &doc
+		raw, err := yaml.YAMLToJSONStrict(doc.text)
+		if err != nil {
+			line, why := doc.yamlError(err)
+			return content{broken: &world.Problem{
+				Severity: world.Failed, File: name, Line: line, Why: why, Remedy: "mend the YAML; until then the file counts as it was",
+			}}
+		}
+		d.object(raw, "")
+	}
+	return d.out
+}
+
+type decoder struct {
+	file    string
+	doc     *document
+	ignored map[string]bool
+	out     content
+}
+
+// head is what tells one object from another.
+type head struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		UID       string `json:"uid"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// object decodes one object, which stands at path in the document ("" or "items[3]").
+func (d *decoder) object(raw []byte, path string) {
+	var h head
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
+		d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", "no Kubernetes object: %s", plain(err))
+		return
+	}
+	switch {
+	case h.Kind == "" || h.APIVersion == "":
+		d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", "no Kubernetes object: apiVersion or kind is missing")
+	case strings.HasSuffix(h.Kind, "List") && h.Items != nil:
+		for i, item := range h.Items {
+			d.object(item, fmt.Sprintf("items[%d]", i))
+		}
+	default:
+		d.known(h, raw, path)
+	}
+}
+
+// known decodes an object of a kind that we read, and notes the others.
+func (d *decoder) known(h head, raw []byte, path string) {
+	switch h.APIVersion + " " + h.Kind {
+	case "v1 Service":
+		add(d, raw, path, h, world.KindService, true, one(convert.Service))
+	case "v1 Node":
+		add(d, raw, path, h, world.KindNode, false, one(convert.Node))
+	case "v1 Endpoints":
+		add(d, raw, path, h, kindEndpoints, true, endpoints)
+	case "discovery.k8s.io/v1 EndpointSlice":
+		add(d, raw, path, h, world.KindEndpointSlice, true, one(convert.EndpointSlice))
+	case "v1 ConfigMap":
+		if convert.ReadsConfigMap(h.Metadata.Name) {
+			add(d, raw, path, h, world.KindConfigMap, true, one(convert.ConfigMap))
+		}
+	case api.GroupVersion + " IPAddressPool", api.MetalLBV1Beta1 + " IPAddressPool":
+		add(d, raw, path, h, world.KindPool, false, one(convert.Pool))
+	case api.GroupVersion + " BGPPeer", api.MetalLBV1Beta1 + " BGPPeer", api.MetalLBV1Beta2 + " BGPPeer":
+		add(d, raw, path, h, world.KindPeer, false, one(convert.Peer))
+	case api.GroupVersion + " BGPAdvertisement", api.MetalLBV1Beta1 + " BGPAdvertisement":
+		add(d, raw, path, h, world.KindAdvertisement, false, one(convert.Advertisement))
+	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
+		add(d, raw, path, h, world.KindCommunity, false, one(convert.Community))
+	default:
+		if kind := h.APIVersion + " " + h.Kind; !d.ignored[kind] {
+			d.ignored[kind] = true
+			d.fileProblem(world.Ignored, path, "", "objects of %s are not used", kind)
+		}
+	}
+}
+
+// one adapts a conversion to one value.
+func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) ([]any, []world.Problem) {
+	return func(o *K) ([]any, []world.Problem) {
+		v, problems := turn(o)
+		return []any{v}, problems
+	}
+}
+
+func endpoints(o *corev1.Endpoints) ([]any, []world.Problem) {
+	list, problems := convert.Endpoints(o)
+	values := make([]any, 0, len(list))
+	for _, s := range list {
+		values = append(values, s)
+	}
+	return values, problems
+}
+
+// add decodes an object of type K and converts it.
+func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, namespaced bool, turn func(*K) ([]any, []world.Problem)) {
+	o := object{ref: world.Ref{Kind: kind, ID: world.ID{Name: h.Metadata.Name}, UID: h.Metadata.UID}, line: d.doc.lineOf(path)}
+	if namespaced {
+		o.ref.Namespace = h.Metadata.Namespace
+		if o.ref.Namespace == "" {
+			o.ref.Namespace = metav1.NamespaceDefault
+		}
+	}
+	var k K
+	strict, err := kjson.UnmarshalStrict(raw, &k)
+	if err != nil {
+		field, why := typeError(err)
+		o.problems = []world.Problem{{Severity: world.Failed, Object: o.ref, Field: field, Why: why, Remedy: "write a value of that type"}}
+	} else {
+		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
+		any(&k).(metav1.Object).SetResourceVersion("")
+		o.values, o.problems = turn(&k)
+		for _, s := range strict {
+			o.problems = append(o.problems, unknownField(o.ref, s))
+		}
+	}
+	if !convert.Usable(o.problems) {
+		o.values = nil
+	}
+	for i := range o.problems {
+		p := &o.problems[i]
+		p.File, p.Object, p.Line = d.file, o.ref, d.doc.lineOf(join(path, p.Field))
+	}
+	if h.Metadata.Name == "" {
+		d.out.problems = append(d.out.problems, o.problems...) // nothing can refer to it
+		return
+	}
+	d.out.objects = append(d.out.objects, o)
+}
+
+func (d *decoder) fileProblem(s world.Severity, path, remedy, why string, args ...any) {
+	d.out.problems = append(d.out.problems, world.Problem{
+		Severity: s, File: d.file, Line: d.doc.lineOf(path), Why: fmt.Sprintf(why, args...), Remedy: remedy,
+	})
+}
+
+func join(path, field string) string {
+	if path == "" || field == "" {
+		return path + field
+	}
+	return path + "." + field
+}
+
+// unknownField turns what the strict decoder says about a key into a problem. The object is used without it, as
+// kubectl does, but the user may have meant something by it.
+func unknownField(ref world.Ref, err error) world.Problem {
+	p := world.Problem{Severity: world.Degraded, Object: ref, Why: err.Error(), Remedy: "check its spelling; it is left out"}
+	if at, ok := err.(kjson.FieldError); ok {
+		p.Field = at.FieldPath()
+		p.Why = strings.TrimSpace(strings.TrimSuffix(p.Why, strconv.Quote(p.Field)))
+	}
+	return p
+}
+
+// typeError turns "cannot unmarshal string into Go struct field X.spec.y of type int32" into field and reason.
+func typeError(err error) (field, why string) {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return wrong.Field, fmt.Sprintf("a %s where a value of type %s belongs", wrong.Value, wrong.Type)
+	}
+	return "", plain(err)
+}
+
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }

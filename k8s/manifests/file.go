@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// file is what is known of one manifest file.
+type file struct {
+	name string
+	// size and modified are what the newest content was read under.
+	size     int64
+	modified time.Time
+
+	// newest is the content last read, whose hash is sum; it counts once it has stood since for long enough.
+	newest  content
+	sum     [sha256.Size]byte
+	since   time.Time
+	decided bool
+	// good is the content in force, if any ever was.
+	good    content
+	hasGood bool
+
+	// trouble is why the newest content does not count, or why there is none.
+	trouble *world.Problem
+	// missing is since when the file is not there; zero while it is.
+	missing time.Time
+	// touched says that good, trouble or missing changed since the folder last took notice.
+	touched bool
+}
+
+// look reads the file if it may have changed. It returns false if it could not be read.
+func (f *file) look(fsys fs.FS, now time.Time, reread bool) bool {
+	info, err := fs.Stat(fsys, f.name)
+	if err != nil {
+		return f.unreadable(err)
+	}
+	untouched := !f.since.IsZero() && info.Size() == f.size && info.ModTime().Equal(f.modified) && !f.modified.IsZero()
+	if untouched && f.decided && !reread {
+		return true
+	}
+	data, err := readBounded(fsys, f.name)
+	if err != nil {
+		return f.unreadable(err)
+	}
+	f.size, f.modified = info.Size(), info.ModTime()
+	if sum := sha256.Sum256(data); sum != f.sum || f.since.IsZero() {
+		f.newest, f.sum, f.since, f.decided = decode(f.name, data), sum, now, false
+	} else if f.decided {
+		f.judge() // it could not be read for a while, and is as it was
+	}
+	return true
+}
+
+func (f *file) unreadable(err error) bool {
+	f.complain(&world.Problem{Severity: world.Failed, File: f.name, Why: "cannot be read: " + reason(err),
+		Remedy: "make it readable for this process; until then it counts as it was"})
+	return false
+}
+
+// complain replaces the file's trouble.
+func (f *file) complain(p *world.Problem) {
+	if f.trouble == nil || *f.trouble != *p {
+		f.trouble, f.touched = p, true
+	}
+}
+
+// miss notes since when the file is not there; the zero time means that it is.
+func (f *file) miss(since time.Time) {
+	f.touched = f.touched || f.missing.IsZero() != since.IsZero()
+	f.missing = since
+}
+
+// settled lets the newest content count if it has stood for long enough, and otherwise tells when it will have.
+func (f *file) settled(now time.Time) (due time.Time) {
+	if f.decided || f.since.IsZero() {
+		return time.Time{}
+	}
+	need := settle
+	if f.drops() {
+		need = gone
+	}
+	if due = f.since.Add(need); now.Before(due) {
+		return due
+	}
+	f.decided = true
+	f.judge()
+	return time.Time{}
+}
+
+// judge puts the newest content in force, or says why not.
+func (f *file) judge() {
+	switch {
+	case f.newest.broken != nil:
+		f.complain(f.newest.broken)
+	case len(f.newest.objects) == 0 && len(f.newest.problems) == 0 && len(f.good.objects) > 0:
+		f.complain(&world.Problem{Severity: world.Failed, File: f.name, Why: "holds no object any more",
+			Remedy: "delete the file if its objects shall go; until then it counts as it was"})
+	default:
+		f.good, f.hasGood, f.trouble, f.touched = f.newest, true, nil, true
+	}
+}
+
+// drops tells whether the newest content lacks an object of the one in force.
+func (f *file) drops() bool {
+	has := make(map[world.Ref]bool, len(f.newest.objects))
+	for _, o := range f.newest.objects {
+		has[o.ref] = true
+	}
+	for _, o := range f.good.objects {
+		if !has[o.ref] {
+			return true
+		}
+	}
+	return false
+}
+
+func readBounded(fsys fs.FS, name string) ([]byte, error) {
+	in, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		err = fmt.Errorf("larger than %d MiB", maxFileBytes>>20)
+	}
+	return data, err
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+	"slices"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/convert"
+)
+
+// key names an object whatever its UID: a file may hold one life of it only.
+type key struct {
+	kind world.Kind
+	id   world.ID
+}
+
+// place is an object and the file that it stands in.
+type place struct {
+	object
+	file    string
+	missing bool // the file is not there at the moment
+}
+
+// merged is what all files say together.
+type merged struct {
+	// inForce is the object that counts for each key: its newest usable form, or the last good one.
+	inForce map[key]place
+	// present is what the World held, with the Service of each slice.
+	present map[key]world.Deletion
+	// unusable are objects without any usable form so far.
+	unusable map[key]place
+	deleted  []world.Deletion
+	problems []world.Problem
+}
+
+func newMerged() merged {
+	return merged{inForce: map[key]place{}, present: map[key]world.Deletion{}, unusable: map[key]place{}}
+}
+
+// update takes in what the files say now. If the folder was read without trouble since the last update, objects that
+// are not there any more were seen to go.
+func (m *merged) update(files map[string]*file, order []string, continuous bool) {
+	candidates, keys := gather(files, order)
+	before := m.inForce
+	m.inForce, m.unusable, m.problems = make(map[key]place, len(keys)), map[key]place{}, nil
+	for _, k := range keys {
+		m.choose(k, candidates[k], before[k])
+	}
+	m.noteDeleted(continuous)
+	m.noteOverlaps()
+}
+
+func gather(files map[string]*file, order []string) (map[key][]place, []key) {
+	candidates := map[key][]place{}
+	var keys []key
+	for _, name := range order {
+		f := files[name]
+		for _, o := range f.good.objects {
+			k := key{o.ref.Kind, o.ref.ID}
+			if candidates[k] == nil {
+				keys = append(keys, k)
+			}
+			candidates[k] = append(candidates[k], place{o, name, !f.missing.IsZero()})
+		}
+	}
+	return candidates, keys
+}
+
+// choose decides which form of an object counts. The file that it came from before goes first, so that a second
+// definition changes nothing; a file that is just missing goes last.
+func (m *merged) choose(k key, all []place, before place) {
+	rank := func(p place) int {
+		switch {
+		case !p.usable():
+			return 3
+		case p.missing:
+			return 2
+		case p.file != before.file:
+			return 1
+		}
+		return 0
+	}
+	best := slices.MinFunc(all, func(a, b place) int { return rank(a) - rank(b) })
+	chosen := false
+	for _, p := range all {
+		switch {
+		case !chosen && p.file == best.file && p.line == best.line:
+			chosen = true
+			m.problems = append(m.problems, p.problems...)
+		case !p.usable():
+			m.problems = append(m.problems, p.problems...)
+		case !p.missing:
+			m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: p.file, Line: p.line, Object: p.ref,
+				Why: fmt.Sprintf("defined in %s:%d already", best.file, best.line), Remedy: "remove one of them; until then the other one counts"})
+		}
+	}
+	switch {
+	case best.usable():
+		m.inForce[k] = best
+	case before.usable():
+		m.inForce[k] = before
+		m.problems = append(m.problems, world.Problem{Severity: world.Ignored, File: best.file, Line: best.line, Object: best.ref,
+			Why: "its last good form stays in use"})
+	default:
+		m.unusable[k] = best
+	}
+}
+
+// noteDeleted compares what the World holds with what it held.
+func (m *merged) noteDeleted(continuous bool) {
+	now := make(map[key]world.Deletion, len(m.inForce))
+	for _, p := range m.inForce {
+		for _, v := range p.values {
+			d := refOf(v)
+			now[key{d.Kind, d.ID}] = d
+		}
+	}
+	for k, p := range m.unusable {
+		if k.kind != kindEndpoints && k.kind != world.KindEndpointSlice {
+			now[k] = world.Deletion{Ref: p.ref}
+		}
+	}
+	m.deleted = slices.DeleteFunc(m.deleted, func(d world.Deletion) bool {
+		_, back := now[key{d.Kind, d.ID}]
+		return back
+	})
+	if continuous {
+		for k, d := range m.present {
+			if _, still := now[k]; !still {
+				d.How = world.ByScan
+				m.deleted = append(m.deleted, d)
+			}
+		}
+	}
+	if over := len(m.deleted) - maxDeleted; over > 0 {
+		m.deleted = slices.Delete(m.deleted, 0, over)
+	}
+	m.present = now
+}
+
+// noteOverlaps says which pools have addresses in common.
+func (m *merged) noteOverlaps() {
+	var w world.World
+	for _, p := range m.inForce {
+		for _, v := range p.values {
+			if pool, ok := v.(world.Pool); ok {
+				w.Pools = append(w.Pools, pool)
+			}
+		}
+	}
+	w.Sort()
+	for _, problem := range convert.Overlaps(w.Pools) {
+		at := m.inForce[key{problem.Object.Kind, problem.Object.ID}]
+		problem.File, problem.Line = at.file, at.line
+		m.problems = append(m.problems, problem)
+	}
+}
+
+// world is everything in force, unsorted.
+func (m *merged) world() world.World {
+	w := world.World{Source: Name, Cluster: Cluster, Deleted: slices.Clone(m.deleted)}
+	for _, p := range m.inForce {
+		for _, v := range p.values {
+			put(&w, v)
+		}
+	}
+	for k, p := range m.unusable {
+		ref := p.ref
+		if k.kind == kindEndpoints {
+			ref.Kind = world.KindEndpointSlice
+		}
+		w.Unusable = append(w.Unusable, ref)
+	}
+	// What files share with the World must not be reordered under readers of an earlier one.
+	return w.Clone()
+}
+
+func put(w *world.World, value any) {
+	switch v := value.(type) {
+	case world.Service:
+		w.Services = append(w.Services, v)
+	case world.EndpointSlice:
+		w.EndpointSlices = append(w.EndpointSlices, v)
+	case world.Node:
+		w.Nodes = append(w.Nodes, v)
+	case world.Pool:
+		w.Pools = append(w.Pools, v)
+	case world.Peer:
+		w.Peers = append(w.Peers, v)
+	case world.Advertisement:
+		w.Advertisements = append(w.Advertisements, v)
+	case world.Community:
+		w.Communities = append(w.Communities, v)
+	case world.ConfigMap:
+		w.ConfigMaps = append(w.ConfigMaps, v)
+	default:
+		panic(fmt.Sprintf("manifests: conversion made a %T", value)) // decode knows the kinds that put knows
+	}
+}
+
+// refOf names a value of the World; How is left to the caller.
+func refOf(value any) world.Deletion {
+	switch v := value.(type) {
+	case world.Service:
+		return world.Deletion{Ref: v.Ref(world.KindService)}
+	case world.EndpointSlice:
+		return world.Deletion{Ref: v.Ref(world.KindEndpointSlice), Service: v.Service}
+	case world.Node:
+		return world.Deletion{Ref: v.Ref(world.KindNode)}
+	case world.Pool:
+		return world.Deletion{Ref: v.Ref(world.KindPool)}
+	case world.Peer:
+		return world.Deletion{Ref: v.Ref(world.KindPeer)}
+	case world.Advertisement:
+		return world.Deletion{Ref: v.Ref(world.KindAdvertisement)}
+	case world.Community:
+		return world.Deletion{Ref: v.Ref(world.KindCommunity)}
+	case world.ConfigMap:
+		return world.Deletion{Ref: v.Ref(world.KindConfigMap)}
+	}
+	panic(fmt.Sprintf("manifests: conversion made a %T", value))
+}
