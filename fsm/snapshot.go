@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"fairlead.io/fairlead/fsm/wire"
@@ -33,9 +34,15 @@ type header struct {
 	Format  uint32 `pb:"3"`
 }
 
-// footer is the last: the number of records, so that a cut file is never taken for a whole one.
+// footer is the last: the number of records, so that a cut file is never taken for a whole one, and a checksum
+// of all bytes before it, since the digest says nothing of the header.
 type footer struct {
 	Records uint64 `pb:"1"`
+	Sum     uint32 `pb:"2"` // CRC-32, Castagnoli
+}
+
+func checksum(sum uint32, b []byte) uint32 {
+	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
 }
 
 // Write gives the canonical bytes: equal records yield equal bytes. Layout: magic; the header; for each record
@@ -58,6 +65,7 @@ func (f *Frozen) Write(w io.Writer) error {
 		}
 	}
 	out.number(0)
+	n.Sum = out.sum
 	out.value(&n)
 	if out.err == nil {
 		out.err = out.w.Flush()
@@ -71,11 +79,13 @@ func (f *Frozen) Write(w io.Writer) error {
 type framer struct {
 	w   *bufio.Writer
 	buf []byte
+	sum uint32
 	err error
 }
 
 func (f *framer) raw(b []byte) {
 	if f.err == nil {
+		f.sum = checksum(f.sum, b)
 		_, f.err = f.w.Write(b)
 	}
 }
@@ -99,7 +109,7 @@ func (f *framer) value(v any) {
 // Restore replaces the whole State by a snapshot. It fails, and leaves the State as it was, on anything that
 // is not a whole snapshot of a format that this release knows, or whose records do not sum up to its digest.
 func (s *State) Restore(r io.Reader) error {
-	in := &unframer{r: bufio.NewReaderSize(r, 1<<20)}
+	in := &unframer{r: summed{r: bufio.NewReaderSize(r, 1<<20)}}
 	next := New()
 	h, err := in.restore(next)
 	if err != nil {
@@ -117,14 +127,34 @@ func (s *State) Restore(r io.Reader) error {
 }
 
 type unframer struct {
-	r   *bufio.Reader
+	r   summed
 	buf []byte
+}
+
+// summed keeps the checksum of what was read.
+type summed struct {
+	r   *bufio.Reader
+	sum uint32
+}
+
+func (s *summed) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	s.sum = checksum(s.sum, b[:n])
+	return n, err
+}
+
+func (s *summed) ReadByte() (byte, error) {
+	b, err := s.r.ReadByte()
+	if err == nil {
+		s.sum = checksum(s.sum, []byte{b})
+	}
+	return b, err
 }
 
 func (in *unframer) restore(next *State) (header, error) {
 	var h header
 	magic := make([]byte, len(snapshotMagic))
-	if _, err := io.ReadFull(in.r, magic); err != nil || string(magic) != snapshotMagic {
+	if _, err := io.ReadFull(&in.r, magic); err != nil || string(magic) != snapshotMagic {
 		return h, fmt.Errorf("not a snapshot of this program (or a newer layout): it starts with %q", magic)
 	}
 	if err := in.value(&h); err != nil {
@@ -139,9 +169,13 @@ func (in *unframer) restore(next *State) (header, error) {
 	if err != nil {
 		return h, fmt.Errorf("record %d: %w", n+1, err)
 	}
+	sum := in.r.sum
 	var f footer
 	if err := in.value(&f); err != nil || f.Records != n {
 		return h, fmt.Errorf("footer says %d records, %d were read (%v)", f.Records, n, err)
+	}
+	if f.Sum != sum {
+		return h, fmt.Errorf("checksum %08x, want %08x: it is damaged", sum, f.Sum)
 	}
 	if _, err := in.r.ReadByte(); err != io.EOF {
 		return h, fmt.Errorf("bytes after the footer")
@@ -153,7 +187,7 @@ func (in *unframer) restore(next *State) (header, error) {
 func (in *unframer) records(tx *txn) (uint64, error) {
 	tables := Tables()
 	for n := uint64(0); ; n++ {
-		number, err := binary.ReadUvarint(in.r)
+		number, err := binary.ReadUvarint(&in.r)
 		if err != nil || number == 0 {
 			return n, err
 		}
@@ -172,7 +206,7 @@ func (in *unframer) records(tx *txn) (uint64, error) {
 }
 
 func (in *unframer) value(v any) error {
-	n, err := binary.ReadUvarint(in.r)
+	n, err := binary.ReadUvarint(&in.r)
 	if err != nil {
 		return err
 	}
@@ -183,7 +217,7 @@ func (in *unframer) value(v any) error {
 		in.buf = make([]byte, n)
 	}
 	b := in.buf[:n]
-	if _, err := io.ReadFull(in.r, b); err != nil {
+	if _, err := io.ReadFull(&in.r, b); err != nil {
 		return err
 	}
 	return wire.Decode(b, v)
