@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/wire"
+)
+
+// Golden files hold one value of each command kind and record with every field set, and a whole snapshot, in
+// the encoding of each format: testdata/format1 is what members of format 1 wrote. Every release reads them
+// all. A new field or kind needs a new format, so -update writes only the newest format's folder; once that
+// is released, its files are never edited.
+var update = flag.Bool("update", false, "write the golden files of the newest format, and record.proto")
+
+func goldenDir() string { return filepath.Join("testdata", fmt.Sprintf("format%d", fsm.NewestFormat)) }
+
+// golden is a file: what it is, the value as JSON for the reader of a diff, and the bytes in hexadecimal.
+type golden struct {
+	title string
+	value string
+	data  []byte
+}
+
+func (g golden) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n%s\n", g.title, g.value)
+	for rest := g.data; len(rest) > 0; {
+		n := min(len(rest), 32)
+		fmt.Fprintf(&b, "%x\n", rest[:n])
+		rest = rest[n:]
+	}
+	return b.String()
+}
+
+func parseGolden(t *testing.T, text string) golden {
+	t.Helper()
+	title, rest, ok := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+	value, digits, ok2 := strings.Cut(rest, "\n}\n")
+	if !ok || !ok2 {
+		t.Fatalf("not a golden file: %q", text)
+	}
+	data, err := hex.DecodeString(strings.ReplaceAll(digits, "\n", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return golden{title: title, value: value + "\n}", data: data}
+}
+
+// current compares a golden file of the newest format with what this release writes.
+func current(t *testing.T, name string, want golden) {
+	t.Helper()
+	path := filepath.Join(goldenDir(), name+".golden")
+	if *update {
+		if err := os.MkdirAll(goldenDir(), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(want.text()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test ./fsm/wire -update writes it)", err)
+	}
+	if string(have) != want.text() {
+		t.Errorf("%s holds\n%s\nthis release writes\n%s", path, have, want.text())
+	}
+}
+
+// released calls f with every golden file of every format whose name starts with prefix.
+func released(t *testing.T, prefix string, f func(t *testing.T, g golden)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "format*", prefix+"*.golden"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files (%v)", err)
+	}
+	for _, path := range files {
+		t.Run(path, func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, parseGolden(t, string(text)))
+		})
+	}
+}
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A command's golden file is a log entry that holds it alone.
+func TestCommandEncodingsAreCurrent(t *testing.T) {
+	for _, c := range fsm.Kinds() {
+		name := reflect.TypeOf(c).Elem().Name()
+		t.Run(name, func(t *testing.T) {
+			fillAll(reflect.ValueOf(c).Elem(), name, new(byte))
+			p := fsm.Proposal{Actor: "operator", Reason: "golden", AtUnixMilli: 1_790_000_000_000, Command: c}
+			data, err := fsm.EncodeEntry(7, []fsm.Proposal{p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			title := fmt.Sprintf("Command %d, %s, alone in an entry of epoch 7.", c.Kind(), name)
+			current(t, "command-"+strings.ToLower(name), golden{title: title, value: toJSON(t, p), data: data})
+		})
+	}
+}
+
+func TestReleasedCommandsDecodeAndEncodeToTheSameBytes(t *testing.T) {
+	released(t, "command-", func(t *testing.T, g golden) {
+		epoch, proposals, err := fsm.DecodeEntry(g.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := toJSON(t, proposals[0]); got != g.value {
+			t.Errorf("reads as\n%s\nwant\n%s", got, g.value)
+		}
+		again, err := fsm.EncodeEntry(epoch, proposals)
+		if err != nil || !bytes.Equal(again, g.data) {
+			t.Errorf("written as %x (%v), want %x", again, err, g.data)
+		}
+	})
+}
+
+// records lists an empty record of every table.
+func records() []fsm.Record {
+	return []fsm.Record{
+		&fsm.Group{}, &fsm.Member{}, &fsm.Pool{}, &fsm.Allocation{}, &fsm.Service{}, &fsm.Route{}, &fsm.Peer{},
+		&fsm.Advertisement{}, &fsm.Node{}, &fsm.NodeConfig{}, &fsm.LoadBalancer{}, &fsm.Binding{}, &fsm.Operation{},
+		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{},
+	}
+}
+
+func TestRecordEncodingsAreCurrent(t *testing.T) {
+	for i, r := range records() {
+		if r.Table() != fsm.Tables()[i] {
+			t.Fatalf("table %d is %s, this test has a record of %s", i+1, fsm.Tables()[i], r.Table())
+		}
+		name := reflect.TypeOf(r).Elem().Name()
+		t.Run(name, func(t *testing.T) {
+			fillAll(reflect.ValueOf(r).Elem(), name, new(byte))
+			data, err := wire.Append(nil, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			current(t, "record-"+strings.ToLower(name),
+				golden{title: fmt.Sprintf("Record of table %d, %s.", i+1, r.Table()), value: toJSON(t, r), data: data})
+		})
+	}
+	if len(records()) != len(fsm.Tables()) {
+		t.Fatalf("%d records for %d tables", len(records()), len(fsm.Tables()))
+	}
+}
+
+func TestReleasedRecordsDecodeAndEncodeToTheSameBytes(t *testing.T) {
+	byTable := map[string]reflect.Type{}
+	for _, r := range records() {
+		byTable[string(r.Table())] = reflect.TypeOf(r).Elem()
+	}
+	released(t, "record-", func(t *testing.T, g golden) {
+		_, table, _ := strings.Cut(strings.TrimSuffix(g.title, "."), ", ")
+		r := reflect.New(byTable[table]).Interface()
+		if err := wire.Decode(g.data, r); err != nil {
+			t.Fatal(err)
+		}
+		if got := toJSON(t, r); got != g.value {
+			t.Errorf("reads as\n%s\nwant\n%s", got, g.value)
+		}
+		again, err := wire.Append(nil, r)
+		if err != nil || !bytes.Equal(again, g.data) {
+			t.Errorf("written as %x (%v), want %x", again, err, g.data)
+		}
+	})
+}
+
+// fillAll sets every field to something that is not zero and that no other field has.
+func fillAll(v reflect.Value, name string, n *byte) {
+	*n++
+	switch x := v.Addr().Interface().(type) {
+	case *netip.Addr:
+		*x = netip.AddrFrom4([4]byte{192, 0, 2, *n})
+		return
+	case *netip.Prefix:
+		*x = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, 100, *n}), 32)
+		return
+	case *time.Duration:
+		*x = time.Duration(*n) * time.Second
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int64:
+		v.SetInt(int64(*n) * -1000)
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*n))
+	case reflect.String:
+		v.SetString(fmt.Sprintf("%s-%d", strings.ToLower(name), *n))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fillAll(v.Index(i), name, n)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				fillAll(v.Field(i), f.Name, n)
+			}
+		}
+	default:
+		panic(fmt.Sprintf("no sample of %s yet", v.Type()))
+	}
+}
+
+// What this release does not know stops it: to skip it would fork the record (DESIGN §4).
+func TestUnknownKindsAndFieldsAreRefused(t *testing.T) {
+	encode := func(e *fsm.Entry) []byte {
+		data, err := wire.Append(nil, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	for _, kind := range []fsm.Kind{0, fsm.Kind(len(fsm.Kinds()) + 1), 1 << 31} {
+		data := encode(&fsm.Entry{Items: []fsm.Item{{Kind: kind}}})
+		_, _, err := fsm.DecodeEntry(data)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("kind %d is unknown", kind)) {
+			t.Errorf("kind %d: %v", kind, err)
+		}
+		mustPanic(t, data)
+	}
+	const unknown = "\xf8\xff\xff\xff\x0f\x01" // field 536870911, the number 1
+	for _, c := range fsm.Kinds() {
+		data := encode(&fsm.Entry{Items: []fsm.Item{{Kind: c.Kind(), Body: []byte(unknown)}}})
+		if _, _, err := fsm.DecodeEntry(data); !errors.Is(err, wire.ErrUnknownField) {
+			t.Errorf("%T: %v", c, err)
+		}
+		mustPanic(t, data)
+	}
+	for name, data := range map[string][]byte{
+		"entry": append(encode(&fsm.Entry{Epoch: 1}), unknown...),
+		"item":  append([]byte{0x12, byte(len(unknown))}, unknown...),
+	} {
+		if _, _, err := fsm.DecodeEntry(data); !errors.Is(err, wire.ErrUnknownField) {
+			t.Errorf("%s: %v", name, err)
+		}
+		mustPanic(t, data)
+	}
+}
+
+func mustPanic(t *testing.T, entry []byte) {
+	t.Helper()
+	s := fsm.New()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%x was applied", entry)
+		}
+		if s.Applied() != 0 {
+			t.Errorf("%x counts as applied", entry)
+		}
+	}()
+	s.ApplyEntries([]fsm.LogEntry{{Index: 1, Term: 1, Data: entry}})
+}
+
+// record.proto lets outsiders read log and snapshot; it says what this release writes.
+func TestProtoFileIsCurrent(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("// Code generated by go test ./fsm/wire -update. DO NOT EDIT.\n" +
+		"// SPDX-License-Identifier: Apache-2.0\n\n")
+	messages := []wire.Named{{Value: &fsm.Entry{}, Comment: "Entry is what one entry of the Raft log carries."}}
+	for _, c := range fsm.Kinds() {
+		messages = append(messages, wire.Named{Value: c, Comment: fmt.Sprintf("Command of kind %d.", c.Kind())})
+	}
+	for i, r := range records() {
+		messages = append(messages, wire.Named{Value: r, Comment: fmt.Sprintf("Record of table %d, %s.", i+1, r.Table())})
+	}
+	if err := wire.Schema(&text, "fairlead.record.v1", messages); err != nil {
+		t.Fatal(err)
+	}
+	const path = "record.proto"
+	if *update {
+		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil || string(have) != text.String() {
+		t.Errorf("%s is not what this release would write (%v): go test ./fsm/wire -update", path, err)
+	}
+	t.Run("compiles", func(t *testing.T) { checkWithProtoc(t, text.String()) })
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// story is what a small group did, so that every table has rows as they come about, not as a test imagines
+// them. Each command is an entry of its own, at the index of its place.
+func story() []fsm.Command {
+	vip, next := netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("198.51.100.1")
+	backend := []fsm.KV{{Key: "weight", Value: "10"}}
+	return []fsm.Command{
+		1: &fsm.InitGroup{Group: "group-1", Format: 1, Settings: fsm.Settings{HistoryLimit: 4}},
+		2: &fsm.ReportMember{
+			Server: "m1-a1", Name: "m1", Raft: "203.0.113.1:7444", API: "203.0.113.1:7443", Format: 1, Version: "0.1.0", Run: "r1",
+		},
+		3: &fsm.PutPool{Pool: fsm.Pool{Name: "main", AutoAssign: true, Ranges: []fsm.Range{
+			{From: vip, To: netip.MustParseAddr("192.0.2.20")},
+			{From: netip.MustParseAddr("2001:db8::1"), To: netip.MustParseAddr("2001:db8::ff")},
+		}}},
+		4: &fsm.PutNode{ID: "node-1", UID: "u1", Version: 5, Addresses: []netip.Addr{next}, Eligible: true},
+		5: &fsm.RegisterBoot{Node: "node-1", Boot: "boot-1"},
+		6: &fsm.PutService{Service: fsm.Service{
+			ID: "shop/checkout", UID: "u2", Version: 7, SharingKey: "edge",
+			Frontends: []fsm.Frontend{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 443}, NodePort: 30443}},
+			Endpoints: []fsm.Endpoint{{
+				Address: netip.MustParseAddr("203.0.113.77"), Node: "node-1", Ready: true, Serving: true,
+				Ports: []fsm.EndpointPort{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 8443}}},
+			}},
+		}},
+		7: &fsm.Allocate{
+			Address: vip, Service: "shop/checkout", Pool: "main", SharingKey: "edge",
+			Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 443}},
+		},
+		8:  &fsm.SetRoute{Prefix: fsm.HostPrefix(vip), Hops: []fsm.HopSpec{{Node: "node-1", Address: next}}},
+		9:  &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "node-1", Boot: "boot-1", Upto: fsm.Revision{Epoch: 1, Index: 8}}}},
+		10: &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1-a1", Run: "r1", Upto: fsm.Revision{Epoch: 1, Index: 9}}}},
+		11: &fsm.PutPeer{Peer: fsm.Peer{
+			Name: "switch-1", Address: netip.MustParseAddr("203.0.113.254"), ASN: 64512, LocalASN: 64513, IPv4: true, HoldTime: 9 * time.Second,
+		}},
+		12: &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
+			Name: "all", Pools: []fsm.PoolName{"main"}, Peers: []fsm.PeerName{"switch-1"}, Communities: []uint32{64512<<16 | 100},
+		}},
+		13: &fsm.PutNodeConfig{Config: fsm.NodeConfig{Switches: []netip.Addr{netip.MustParseAddr("198.51.100.254")}, InTable: 201, OutTable: 202}},
+		14: &fsm.GrantLease{VIP: vip, Holder: "node-1", Term: 2 * time.Second},
+		15: &fsm.PutPolicy{ID: "policy/a", UID: "u3", Version: 3, Spec: []byte{1, 2, 3}},
+		16: &fsm.PutHold{ID: "h1", Of: "Service", Subjects: []string{"shop/checkout", "shop/cart"}, Why: "more than half of all"},
+		17: &fsm.ObserveView{Source: "kubernetes", Cluster: "u0", Versions: []fsm.KindVersion{{Kind: "Service", Version: 7}}},
+		18: &fsm.PutLoadBalancer{ID: "drv/lb-1", Driver: "drv", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}},
+		19: &fsm.PutBinding{ID: "b1", Balancer: "drv/lb-1", Owner: "pod/shop/checkout-0/u4", Address: "203.0.113.77:8443", Parameters: backend},
+		20: &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: 10 * time.Second},
+		21: &fsm.FinishOperation{
+			Subject: fsm.SubjectOf("drv/lb-1", "203.0.113.77:8443", "b1"), Attempt: fsm.Revision{Epoch: 1, Index: 20},
+			Result: fsm.ResultSucceeded, Returned: []fsm.KV{{Key: "id", Value: "backend-9"}},
+		},
+		22: &fsm.PutBinding{ID: "b2", Balancer: "drv/lb-1", Owner: "pod/shop/checkout-1/u5", Parameters: backend},
+		23: &fsm.BeginOperation{Action: fsm.ActionAddress, Binding: "b2", Deadline: 10 * time.Second},
+		24: &fsm.PutPool{Pool: fsm.Pool{Name: "old", Ranges: []fsm.Range{{From: netip.MustParseAddr("198.51.100.128"), To: netip.MustParseAddr("198.51.100.130")}}}},
+		25: &fsm.PutPolicy{ID: "policy/b", UID: "u6", Version: 1},
+		26: &fsm.DeletePolicy{ID: "policy/b"},
+		27: &fsm.NewEpoch{Group: "group-1", Epoch: 2, Cause: "restore"},
+	}
+}
+
+// tell applies a story, each command as an entry of its own.
+func tell(t *testing.T, story []fsm.Command) *fsm.State {
+	t.Helper()
+	s := fsm.New()
+	for i, c := range story {
+		if c == nil {
+			continue
+		}
+		_, epoch, _ := s.Identity()
+		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Reason: "story", AtUnixMilli: 1_790_000_000_000, Command: c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range s.ApplyEntries([]fsm.LogEntry{{Index: fsm.Index(i), Term: 3, Data: data}})[0] {
+			if o.Err() != nil {
+				t.Fatalf("entry %d: %v", i, o.Err())
+			}
+		}
+	}
+	return s
+}
+
+func snapshotOf(t *testing.T, s *fsm.State) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.Freeze().Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func summary(t *testing.T, s *fsm.State) string {
+	t.Helper()
+	counts := map[fsm.Table]int{}
+	for _, table := range fsm.Tables() {
+		counts[table] = len(fsm.List[fsm.Record](s.Read(), table))
+	}
+	return toJSON(t, map[string]any{"applied": s.Applied(), "digest": s.Digest().String(), "rows": counts})
+}
+
+func TestSnapshotEncodingIsCurrent(t *testing.T) {
+	s := tell(t, story())
+	for _, table := range fsm.Tables() {
+		if len(fsm.List[fsm.Record](s.Read(), table)) == 0 {
+			t.Errorf("table %s has no row in this snapshot", table)
+		}
+	}
+	title := fmt.Sprintf("Snapshot of a small group, format %d.", fsm.NewestFormat)
+	current(t, "snapshot", golden{title: title, value: summary(t, s), data: snapshotOf(t, s)})
+}
+
+// A snapshot of any format restores to the record that it was taken of, and is written again byte by byte.
+func TestReleasedSnapshotsRestoreAndEncodeToTheSameBytes(t *testing.T) {
+	released(t, "snapshot", func(t *testing.T, g golden) {
+		s := fsm.New()
+		if err := s.Restore(bytes.NewReader(g.data)); err != nil {
+			t.Fatal(err)
+		}
+		if got := summary(t, s); got != g.value {
+			t.Errorf("restores to\n%s\nwant\n%s", got, g.value)
+		}
+		if again := snapshotOf(t, s); !bytes.Equal(again, g.data) {
+			t.Errorf("written as\n%x\nwant\n%x", again, g.data)
+		}
+	})
+}
+
+// Damage anywhere in a snapshot is noticed, and leaves the State as it was: every byte counts.
+func TestDamagedSnapshotsAreRefused(t *testing.T) {
+	data := snapshotOf(t, tell(t, story()))
+	s := tell(t, story()[:5])
+	before := snapshotOf(t, s)
+	refused := func(what string, damaged []byte) {
+		t.Helper()
+		if err := s.Restore(bytes.NewReader(damaged)); err == nil {
+			t.Fatalf("%s: restored", what)
+		}
+	}
+	for i := range data {
+		refused(fmt.Sprintf("cut at %d", i), data[:i])
+	}
+	for i := range data {
+		damaged := bytes.Clone(data)
+		damaged[i] ^= 1
+		refused(fmt.Sprintf("bit flipped in byte %d", i), damaged)
+	}
+	refused("a byte more", append(bytes.Clone(data), 0))
+	if !bytes.Equal(snapshotOf(t, s), before) {
+		t.Fatal("a refused snapshot changed the record")
+	}
+}
