@@ -59,6 +59,27 @@ func readAddressee(command any, self raft.ServerID) error {
 	return nil
 }
 
+// refuse answers a request that the library does not get to see.
+func refuse(rpc raft.RPC, err error) { rpc.RespChan <- refusal(rpc.Command, err) }
+
+// refusal is an error with the type of answer that the transports expect beside it.
+func refusal(command any, err error) raft.RPCResponse {
+	var empty any
+	switch command.(type) {
+	case *raft.AppendEntriesRequest:
+		empty = &raft.AppendEntriesResponse{}
+	case *raft.RequestVoteRequest:
+		empty = &raft.RequestVoteResponse{}
+	case *raft.RequestPreVoteRequest:
+		empty = &raft.RequestPreVoteResponse{}
+	case *raft.InstallSnapshotRequest:
+		empty = &raft.InstallSnapshotResponse{}
+	case *raft.TimeoutNowRequest:
+		empty = &raft.TimeoutNowResponse{}
+	}
+	return raft.RPCResponse{Response: empty, Error: err}
+}
+
 // RequestVote asks for a vote.
 func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest,
 	resp *raft.RequestVoteResponse,

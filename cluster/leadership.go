@@ -157,6 +157,7 @@ func (n *Node) VerifyLeader(ctx context.Context) error {
 //
 // Errors: ErrNotLeader, ctx's.
 func (n *Node) Barrier(ctx context.Context) error {
+	defer n.touch() // the machine does not see a barrier
 	return n.leaderError("barrier", n.await(ctx, n.raft.Barrier(0)))
 }
 

@@ -120,7 +120,6 @@ func (n *Node) start() error {
 	if err := errors.Join(n.guard.Err(), err); err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
-	n.seen.currentTerm = n.raft.CurrentTerm
 	return nil
 }
 

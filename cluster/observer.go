@@ -19,9 +19,7 @@ type observer struct {
 	rpcs chan raft.RPC
 	stop chan struct{}
 
-	// currentTerm is the library's, once it runs.
-	currentTerm func() uint64
-	changed     func()
+	changed func()
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
 
@@ -46,21 +44,30 @@ func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	}
 }
 
-// forward hands messages to the library, having looked at them, until close.
+// forward hands messages to the library one by one, as the library takes them, and looks at what it answers, until
+// close.
 func (o *observer) forward() {
 	in := o.Transport.Consumer()
 	for {
 		select {
 		case rpc := <-in:
 			if err := readAddressee(rpc.Command, o.self); err != nil {
-				rpc.Respond(nil, err)
+				refuse(rpc, err)
 				continue
 			}
-			o.hear(rpc.Command)
+			answers, answer := relay(&rpc)
 			select {
 			case o.rpcs <- rpc:
 			case <-o.stop:
-				rpc.Respond(nil, raft.ErrRaftShutdown)
+				answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
+				return
+			}
+			select {
+			case r := <-answers:
+				answer <- r
+				o.heardFrom(rpc.Command, r)
+			case <-o.stop:
+				answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
 				return
 			}
 		case <-o.stop:
@@ -69,26 +76,50 @@ func (o *observer) forward() {
 	}
 }
 
-// hear notes what a leader of the current term, or a newer one, says.
-func (o *observer) hear(command any) {
-	var term, commit uint64
+// SetHeartbeatHandler listens in on the heartbeats, which do not wait behind the log.
+func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
+	o.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if err := readAddressee(rpc.Command, o.self); err != nil {
+			refuse(rpc, err)
+			return
+		}
+		answers, answer := relay(&rpc)
+		handle(rpc)
+		select {
+		case r := <-answers:
+			answer <- r
+			o.heardFrom(rpc.Command, r)
+		default: // the library is shut down and answers nothing
+		}
+	})
+}
+
+// relay puts a channel of ours in the place of the one that the answer goes to.
+func relay(rpc *raft.RPC) (answers <-chan raft.RPCResponse, answer chan<- raft.RPCResponse) {
+	ours := make(chan raft.RPCResponse, 1)
+	answer = rpc.RespChan
+	rpc.RespChan = ours
+	return ours, answer
+}
+
+// heardFrom notes what a leader said whom the library accepted: of the current term, that is.
+func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
+	var asked, answered, commit uint64
 	switch c := command.(type) {
 	case *raft.AppendEntriesRequest:
-		term, commit = c.Term, c.LeaderCommitIndex
+		asked, answered, commit = c.Term, answer.Response.(*raft.AppendEntriesResponse).Term, c.LeaderCommitIndex
 	case *raft.InstallSnapshotRequest:
-		term, commit = c.Term, c.LastLogIndex
+		asked, answered, commit = c.Term, answer.Response.(*raft.InstallSnapshotResponse).Term, c.LastLogIndex
 	default:
 		return
 	}
-	if term < o.currentTerm() {
+	if answer.Error != nil || answered > asked {
 		return
 	}
 	o.mu.Lock()
 	o.heard = time.Now()
 	news := commit > o.commit
-	if news {
-		o.commit = commit
-	}
+	o.commit = max(o.commit, commit)
 	o.mu.Unlock()
 	if news {
 		o.changed()
@@ -188,18 +219,6 @@ func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term uint6
 
 // Consumer gives the library its messages.
 func (o *observer) Consumer() <-chan raft.RPC { return o.rpcs }
-
-// SetHeartbeatHandler listens in on the heartbeats, which do not wait behind the log.
-func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
-	o.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
-		if err := readAddressee(rpc.Command, o.self); err != nil {
-			rpc.Respond(nil, err)
-			return
-		}
-		o.hear(rpc.Command)
-		handle(rpc)
-	})
-}
 
 // AppendEntries carries heartbeats, and entries for followers that are behind; it notes the answer.
 func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest,

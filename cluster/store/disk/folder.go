@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+const (
+	lockFile     = "lock"
+	logFile      = "raft.db"
+	snapshotsDir = "snapshots"
+	// snapshotsKept is enough to go on when the newest one is being replaced; an older one is never fallen back to.
+	snapshotsKept = 2
+)
+
+// ErrLocked says that another process uses the folder.
+var ErrLocked = errors.New("another process uses this folder")
+
+const (
+	remedyOpen   = "make the folder exist, writable and with free space for the user that runs this member"
+	remedyLocked = "stop that process, or give this member a folder of its own"
+)
+
+// Folder is an open data folder.
+type Folder struct {
+	path     string
+	lock     *os.File
+	log      *logStore
+	snaps    *snapshots
+	identity Identity
+}
+
+// Open opens the data folder of member name, and makes it if there is none. An empty folder becomes a new instance.
+//
+// Errors: *store.Error names path and remedy; ErrLocked, store.ErrCorrupt and ErrForeign are among the causes.
+func Open(path, name string) (*Folder, error) {
+	f := &Folder{path: path}
+	if err := f.open(name); err != nil {
+		_ = f.Close() // the first error is the one to tell
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Folder) open(name string) error {
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return f.error("open data folder", remedyOpen, err)
+	}
+	if err := f.takeLock(); err != nil {
+		return err
+	}
+	if err := f.identify(name); err != nil {
+		return err
+	}
+	var err error
+	if f.log, err = openLog(filepath.Join(f.path, logFile)); err != nil {
+		return err
+	}
+	if f.snaps, err = openSnapshots(f.path); err != nil {
+		return err
+	}
+	return nil
+}
+
+// takeLock keeps a second process out for as long as this one lives, however it ends.
+func (f *Folder) takeLock() error {
+	path := filepath.Join(f.path, lockFile)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return f.error("open data folder", remedyOpen, err)
+	}
+	f.lock = file
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = ErrLocked
+		}
+		return f.error("lock data folder", remedyLocked, err)
+	}
+	return nil
+}
+
+// Path is the folder.
+func (f *Folder) Path() string { return f.path }
+
+// Identity is who this folder belongs to.
+func (f *Folder) Identity() Identity { return f.identity }
+
+// Stores are the log, the stable store and the snapshots. They belong behind a store.Guard.
+func (f *Folder) Stores() store.Stores {
+	return store.Stores{Log: f.log, Stable: f.log, Snapshots: f.snaps}
+}
+
+// Close gives the folder back. What was written is on disk already.
+func (f *Folder) Close() error {
+	var errs []error
+	if f.log != nil {
+		errs = append(errs, f.log.close())
+	}
+	if f.lock != nil {
+		errs = append(errs, f.lock.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close data folder %s: %w", f.path, err)
+	}
+	return nil
+}
+
+func (f *Folder) error(op, remedy string, err error) error {
+	return &store.Error{Path: f.path, Op: op, Remedy: remedy, Err: err}
+}
+
+// foreign lists what is in the folder and was not made by a half-finished Open.
+func (f *Folder) foreign() ([]string, error) {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == lockFile, name == "lost+found", strings.HasPrefix(name, identityFile):
+		default:
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

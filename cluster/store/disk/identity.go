@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+const identityFile = "identity.json"
+
+// instanceBytes is the length of what is drawn for an instance: enough that a lost folder never gets its old name.
+const instanceBytes = 6
+
+// ErrForeign says that a folder holds what is not this member's.
+var ErrForeign = errors.New("not the data folder of this member")
+
+const remedyForeign = "give this member an empty folder, or the one that belongs to it"
+
+// Identity is who a data folder belongs to. A folder that is lost gets another instance, and with it another server
+// id: to the group it is a new server that knows nothing.
+type Identity struct {
+	Name     string    `json:"name"`
+	Instance string    `json:"instance"`
+	Group    string    `json:"group,omitempty"` // once known
+	Created  time.Time `json:"created"`         // for people
+	// Made is false until the files beside this one exist. A folder that was made and lacks its log was tampered with.
+	Made bool `json:"made"`
+}
+
+// identify reads the folder's identity, or makes one in an empty folder.
+func (f *Folder) identify(name string) error {
+	path := filepath.Join(f.path, identityFile)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.found(name)
+	}
+	if err != nil {
+		return f.error("read "+identityFile, store.RemedyReplace, err)
+	}
+	var id Identity
+	if err := json.Unmarshal(raw, &id); err != nil || id.Instance == "" {
+		return f.error("read "+identityFile, store.RemedyReplace, fmt.Errorf("%w: %w", store.ErrCorrupt, errors.Join(err,
+			errors.New("no instance in it"))))
+	}
+	if id.Name != name {
+		return f.error("read "+identityFile, remedyForeign, fmt.Errorf("%w: it belongs to %s, this is %s", ErrForeign, id.Name, name))
+	}
+	f.identity = id
+	if !id.Made {
+		return f.finish()
+	}
+	if _, err := os.Stat(filepath.Join(f.path, logFile)); err != nil {
+		return f.error("open the log", store.RemedyReplace, fmt.Errorf("%w: %w", store.ErrCorrupt, err))
+	}
+	return nil
+}
+
+// found draws an instance for an empty folder.
+func (f *Folder) found(name string) error {
+	names, err := f.foreign()
+	if err != nil {
+		return f.error("open data folder", remedyOpen, err)
+	}
+	if len(names) > 0 {
+		return f.error("make data folder", remedyForeign,
+			fmt.Errorf("%w: it has no %s, but holds %s", ErrForeign, identityFile, strings.Join(names, ", ")))
+	}
+	drawn := make([]byte, instanceBytes)
+	if _, err := rand.Read(drawn); err != nil {
+		return f.error("make data folder", remedyOpen, err)
+	}
+	f.identity = Identity{Name: name, Instance: hex.EncodeToString(drawn), Created: time.Now().UTC().Truncate(time.Second)}
+	if err := f.writeIdentity(); err != nil {
+		return err
+	}
+	return f.finish()
+}
+
+// finish makes the log and then says so. It begins anew if it was interrupted: nobody has seen this instance yet.
+func (f *Folder) finish() error {
+	path := filepath.Join(f.path, logFile)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.error("make the log", remedyOpen, err)
+	}
+	log, err := createLog(path)
+	if err != nil {
+		return err
+	}
+	if err := log.close(); err != nil {
+		return f.error("make the log", remedyOpen, err)
+	}
+	f.identity.Made = true
+	return f.writeIdentity()
+}
+
+// SetGroup remembers which group this member belongs to.
+func (f *Folder) SetGroup(group string) error {
+	if f.identity.Group == group {
+		return nil
+	}
+	f.identity.Group = group
+	return f.writeIdentity()
+}
+
+// writeIdentity replaces the file as a whole, on disk when it returns.
+func (f *Folder) writeIdentity() error {
+	raw, err := json.MarshalIndent(f.identity, "", "  ")
+	if err != nil {
+		return f.error("write "+identityFile, remedyOpen, err)
+	}
+	if err := replace(filepath.Join(f.path, identityFile), append(raw, '\n')); err != nil {
+		return f.error("write "+identityFile, remedyOpen, err)
+	}
+	return nil
+}
+
+// replace writes a file beside the old one, syncs it, moves it into place and syncs the folder.
+func replace(path string, data []byte) error {
+	next := path + ".next"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+// logStore is a bbolt file whose faults are errors. bbolt panics on a damaged page, and reading a page behind the end
+// of a file that was cut short is a fault of memory: both would end the whole process.
+type logStore struct {
+	path  string
+	inner *raftboltdb.BoltStore
+}
+
+// lockTimeout bounds the wait for bbolt's own lock. Ours is held already, so it is free.
+const lockTimeout = 2 * time.Second
+
+func boltOptions(readOnly bool) *bbolt.Options {
+	return &bbolt.Options{
+		Timeout: lockTimeout, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, ReadOnly: readOnly,
+	}
+}
+
+// openLog opens a log that exists.
+func openLog(path string) (*logStore, error) {
+	if err := walk(path); err != nil {
+		return nil, &store.Error{Path: path, Op: "check the log", Remedy: store.RemedyReplace, Err: err}
+	}
+	return createLog(path)
+}
+
+// createLog opens a log, and makes it if there is none.
+func createLog(path string) (*logStore, error) {
+	l := &logStore{path: path}
+	err := l.guarded(func() (err error) {
+		l.inner, err = raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)})
+		return err
+	})
+	if err != nil {
+		return nil, &store.Error{Path: path, Op: "open the log", Remedy: remedyOpen, Err: err}
+	}
+	return l, nil
+}
+
+// walk reads every page before the file is opened for writing: bbolt then looks for free pages in a goroutine of its
+// own, where a panic cannot be caught.
+func walk(path string) error {
+	l := &logStore{path: path}
+	return l.guarded(func() error {
+		db, err := bbolt.Open(path, 0o600, boltOptions(true))
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+		}
+		err = db.View(func(tx *bbolt.Tx) error {
+			return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+				var last []byte
+				return b.ForEach(func(k, _ []byte) error {
+					if last != nil && bytes.Compare(last, k) >= 0 {
+						return fmt.Errorf("%w: keys of %s are out of order", store.ErrCorrupt, name)
+					}
+					last = k
+					return nil
+				})
+			})
+		})
+		return errors.Join(err, db.Close())
+	})
+}
+
+// guarded turns panics and memory faults of f into errors.
+func (l *logStore) guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			err = &store.Error{
+				Path: l.path, Op: "use the log", Remedy: store.RemedyReplace, Err: fmt.Errorf("%w: %v", store.ErrCorrupt, v),
+			}
+		}
+	}()
+	return f()
+}
+
+func (l *logStore) close() error {
+	if l.inner == nil {
+		return nil
+	}
+	return l.guarded(l.inner.Close)
+}
+
+func (l *logStore) FirstIndex() (i uint64, err error) {
+	err = l.guarded(func() (err error) { i, err = l.inner.FirstIndex(); return err })
+	return i, err
+}
+
+func (l *logStore) LastIndex() (i uint64, err error) {
+	err = l.guarded(func() (err error) { i, err = l.inner.LastIndex(); return err })
+	return i, err
+}
+
+func (l *logStore) GetLog(index uint64, out *raft.Log) error {
+	return l.guarded(func() error { return l.inner.GetLog(index, out) })
+}
+
+func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
+
+func (l *logStore) StoreLogs(logs []*raft.Log) error {
+	return l.guarded(func() error { return l.inner.StoreLogs(logs) })
+}
+
+func (l *logStore) DeleteRange(first, last uint64) error {
+	return l.guarded(func() error { return l.inner.DeleteRange(first, last) })
+}
+
+func (l *logStore) Set(key, value []byte) error {
+	return l.guarded(func() error { return l.inner.Set(key, value) })
+}
+
+func (l *logStore) Get(key []byte) (value []byte, err error) {
+	err = l.guarded(func() (err error) { value, err = l.inner.Get(key); return err })
+	return value, err
+}
+
+func (l *logStore) SetUint64(key []byte, value uint64) error {
+	return l.guarded(func() error { return l.inner.SetUint64(key, value) })
+}
+
+func (l *logStore) GetUint64(key []byte) (value uint64, err error) {
+	err = l.guarded(func() (err error) { value, err = l.inner.GetUint64(key); return err })
+	return value, err
+}

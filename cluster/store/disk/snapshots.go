@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+// snapshots is the library's file store without its forgiveness: it skips a snapshot that it cannot read and offers an
+// older one, which the log no longer joins.
+type snapshots struct {
+	*raft.FileSnapshotStore
+	path string
+}
+
+func openSnapshots(folder string) (*snapshots, error) {
+	path := filepath.Join(folder, snapshotsDir)
+	inner, err := raft.NewFileSnapshotStoreWithLogger(folder, snapshotsKept, hclog.NewNullLogger()) // a Guard tells all
+	if err != nil {
+		return nil, &store.Error{Path: path, Op: "open snapshots", Remedy: remedyOpen, Err: err}
+	}
+	s := &snapshots{FileSnapshotStore: inner, path: path}
+	if err := s.clean(); err != nil {
+		return nil, &store.Error{Path: path, Op: "open snapshots", Remedy: remedyOpen, Err: err}
+	}
+	return s, nil
+}
+
+// clean removes what was begun and never finished.
+func (s *snapshots) clean() error {
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".tmp") {
+			if err := os.RemoveAll(filepath.Join(s.path, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// List fails when the newest snapshot cannot be read. An older one may be half gone: that is how it is removed.
+func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
+	newest, err := s.newest()
+	if err != nil {
+		return nil, s.error("list snapshots", err)
+	}
+	list, err := s.FileSnapshotStore.List()
+	if err != nil {
+		return nil, s.error("list snapshots", err)
+	}
+	if newest != "" && (len(list) == 0 || list[0].ID != newest) {
+		return nil, s.error("read snapshot "+newest, fmt.Errorf("%w: its meta.json is missing or damaged", store.ErrCorrupt))
+	}
+	return list, nil
+}
+
+// Open adds the path to the library's error.
+func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	meta, r, err := s.FileSnapshotStore.Open(id)
+	if err != nil {
+		return nil, nil, s.error("open snapshot "+id, fmt.Errorf("%w: %w", store.ErrCorrupt, err))
+	}
+	return meta, r, nil
+}
+
+func (s *snapshots) error(op string, err error) error {
+	return &store.Error{Path: s.path, Op: op, Remedy: store.RemedyReplace, Err: err}
+}
+
+// newest is the name of the newest snapshot, by what the names say; empty if there is none.
+func (s *snapshots) newest() (string, error) {
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return "", err
+	}
+	var best string
+	var at []uint64
+	for _, e := range entries {
+		if now, ok := position(e.Name()); ok && e.IsDir() && slices.Compare(now, at) > 0 {
+			best, at = e.Name(), now
+		}
+	}
+	return best, nil
+}
+
+// position reads term, index and time from a name that the library gave to a finished snapshot.
+func position(name string) ([]uint64, bool) {
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return nil, false
+	}
+	at := make([]uint64, len(parts))
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		at[i] = n
+	}
+	return at, true
+}
+
+// Create gives a sink whose folder entries are on disk too when Close returns. The library syncs the files and the
+// folder above, but not the folder between; after a loss of power the snapshot could be an empty folder, with the log
+// cut already.
+func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, trans raft.Transport,
+) (raft.SnapshotSink, error) {
+	inner, err := s.FileSnapshotStore.Create(version, index, term, configuration, configurationIndex, trans)
+	if err != nil {
+		return nil, err
+	}
+	return &sink{SnapshotSink: inner, path: filepath.Join(s.path, inner.ID())}, nil
+}
+
+type sink struct {
+	raft.SnapshotSink
+	path string
+}
+
+func (s *sink) Close() error {
+	if err := s.SnapshotSink.Close(); err != nil {
+		return err
+	}
+	return syncDir(s.path)
+}
