@@ -76,7 +76,7 @@ func (c *Allocate) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, "service "+string(c.Service), "", "")
 	}
-	for _, other := range list[*Allocation](tx.memdb, TableAllocations, indexAddress, c.Address.String()) {
+	for _, other := range listRefs[*Allocation](tx.memdb, TableAllocations, refAddress, c.Address.String()) {
 		if other.Service != c.Service && !c.mayShare(other) {
 			return refuse(RejectAddressTaken, subject, string(other.Service), string(c.Service))
 		}
@@ -165,7 +165,7 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
-	owners := list[*Allocation](tx.memdb, TableAllocations, indexAddress, c.Address.String())
+	owners := listRefs[*Allocation](tx.memdb, TableAllocations, refAddress, c.Address.String())
 	if _, routed := find[*Route](tx.memdb, TableRoutes, HostPrefix(c.Address).String()); routed && len(owners) == 1 {
 		return refuse(RejectNotWithdrawn, subject, "a route", "none")
 	}

@@ -62,7 +62,7 @@ func (c *DeleteLoadBalancer) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	if b, used := find1[*Binding](tx, TableBindings, indexBalancer, string(c.ID)); used {
+	if b, used := firstRef[*Binding](tx.memdb, TableBindings, refPrefix(refBalancer, string(c.ID))); used {
 		return refuse(RejectInUse, subject, "binding "+string(b.ID), "none")
 	}
 	if out, open := tx.operationOpen(l.Subject()); open {

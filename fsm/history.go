@@ -48,9 +48,8 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 	limit := tx.group().Settings.graveLimit()
 	tx.put(&Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)})
 	for tx.state.graves > limit {
-		oldest, err := tx.memdb.First(string(TableGraves), indexAge)
-		must(err)
-		tx.remove(oldest.(Record))
+		oldest, _ := firstRef[*Grave](tx.memdb, TableGraves, string(refAge)+"\x00")
+		tx.remove(oldest)
 	}
 }
 

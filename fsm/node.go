@@ -117,7 +117,7 @@ func (c *DeleteNode) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	for _, r := range list[*Route](tx.memdb, TableRoutes, indexID) {
+	for _, r := range list[*Route](tx.memdb, TableRoutes) {
 		for _, h := range r.NextHops {
 			if h.Node == c.ID {
 				return refuse(RejectInUse, subject, "route "+r.Prefix.String(), "none")

@@ -144,7 +144,7 @@ func (c *BeginOperation) aimAtBalancer(tx *txn, op *Operation) (Outcome, bool) {
 	}
 	op.Balancer, op.Subject = l.ID, l.Subject()
 	if c.Action == ActionDeleteBalancer {
-		if b, used := find1[*Binding](tx, TableBindings, indexBalancer, string(l.ID)); used {
+		if b, used := firstRef[*Binding](tx.memdb, TableBindings, refPrefix(refBalancer, string(l.ID))); used {
 			return refuse(RejectInUse, subject, "binding "+string(b.ID), "none"), false
 		}
 		if out, wait := tx.quarantined(subject); wait {
@@ -168,7 +168,7 @@ func (tx *txn) asked(b *Binding, a Action) {
 
 // liveHolder finds another binding that wants the same address on the same balancer.
 func (tx *txn) liveHolder(b *Binding) (*Binding, bool) {
-	for _, o := range list[*Binding](tx.memdb, TableBindings, indexSubject, string(b.Subject())) {
+	for _, o := range listRefs[*Binding](tx.memdb, TableBindings, refSubject, string(b.Subject())) {
 		if o.ID != b.ID && o.State.live() {
 			return o, true
 		}
@@ -238,7 +238,7 @@ func (tx *txn) endLine(s Subject) {
 	if !ok || op.Open || !op.Unsettled.IsZero() {
 		return
 	}
-	if _, used := find1[*Binding](tx, TableBindings, indexSubject, string(s)); !used {
+	if _, used := firstRef[*Binding](tx.memdb, TableBindings, refPrefix(refSubject, string(s))); !used {
 		tx.remove(op)
 	}
 }
@@ -290,7 +290,7 @@ func (c *FinishOperation) bound(tx *txn, b *Binding) {
 		}
 		tx.put(tx.moved(&next, BindingBound, ""))
 	}
-	for _, o := range list[*Binding](tx.memdb, TableBindings, indexSubject, string(b.Subject())) {
+	for _, o := range listRefs[*Binding](tx.memdb, TableBindings, refSubject, string(b.Subject())) {
 		if o.State == BindingDeregistering {
 			tx.endBinding(o, "gone, its address is "+string(b.ID)+"'s now")
 		}

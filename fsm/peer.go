@@ -54,7 +54,7 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
 		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
 	}
-	for _, o := range list[*Peer](tx.memdb, TablePeers, indexID) {
+	for _, o := range list[*Peer](tx.memdb, TablePeers) {
 		if o.Name != p.Name && o.Address == p.Address && o.Port == p.Port {
 			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Address.String())
 		}

@@ -67,7 +67,7 @@ func (c *PutPool) apply(tx *txn) Outcome {
 			return refuse(RejectInvalid, subject, "", "first address not after the last, of one family")
 		}
 	}
-	for _, other := range list[*Pool](tx.memdb, TablePools, indexID) {
+	for _, other := range list[*Pool](tx.memdb, TablePools) {
 		if other.Name != p.Name && rangesOverlap(other.Ranges, p.Ranges) {
 			return refuse(RejectOverlap, subject, "pool "+string(other.Name), "")
 		}

@@ -98,7 +98,7 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 
 // allocated tells whether some service owns a and is not giving it up.
 func (tx *txn) allocated(a netip.Addr) bool {
-	owners := list[*Allocation](tx.memdb, TableAllocations, indexAddress, a.String())
+	owners := listRefs[*Allocation](tx.memdb, TableAllocations, refAddress, a.String())
 	return slices.ContainsFunc(owners, func(o *Allocation) bool { return !o.Releasing })
 }
 
@@ -172,7 +172,7 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	if h := r.NextHops[i]; !h.Withdrawing || h.Since != c.Since {
 		return refuse(RejectStaleRevision, subject+" via "+c.Address.String(), h.Since.String(), c.Since.String())
 	}
-	for _, m := range list[*Member](tx.memdb, TableMembers, indexID) {
+	for _, m := range list[*Member](tx.memdb, TableMembers) {
 		if m.Announced.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {
 			return refuse(RejectNotWithdrawn, subject+" at "+m.Name, m.Announced.String(), c.Since.String())
 		}

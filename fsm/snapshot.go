@@ -122,7 +122,11 @@ func (s *State) Restore(r io.Reader) error {
 	next.applied = h.Applied
 	s.db, s.applied, s.digest, s.graves, s.recent = next.db, next.applied, next.digest, next.graves, digests{}
 	s.recent.remember(s.applied, s.digest)
-	s.publish()
+	all := map[Table]bool{}
+	for _, t := range Tables() {
+		all[t] = true
+	}
+	s.publish(all)
 	return nil
 }
 

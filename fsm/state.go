@@ -27,6 +27,9 @@ type State struct {
 	graves  int
 	recent  digests
 	view    atomic.Pointer[View]
+	waiters *waiters
+	// published counts the views that were given out, for waiters.
+	published uint64
 }
 
 // New gives an empty State, as every member starts.
@@ -35,8 +38,9 @@ func New() *State {
 	if err != nil {
 		panic(fmt.Sprintf("fsm: schema: %v", err)) // a schema that does not hold together is a bug of the build
 	}
-	s := &State{db: db}
-	s.publish()
+	// A snapshot of a database tracks no watchers, which would cost more than the writes: State.Wait has its own.
+	s := &State{db: db.Snapshot(), waiters: newWaiters()}
+	s.publish(nil)
 	return s
 }
 
@@ -52,32 +56,32 @@ func (s *State) Identity() (GroupID, Epoch, uint32) {
 	return g.ID, g.Epoch, g.Format
 }
 
-// ApplyEntries applies committed entries in order, in one transaction, and returns the outcomes of each
-// entry's commands. It panics on an entry that this release cannot read, on an index that does not rise and on
+// ApplyEntries applies committed entries in order and returns the outcomes of each entry's commands. Readers
+// see whole entries only, some together. It panics on an entry that this release cannot read, on an index that does not rise and on
 // a checkpoint that contradicts this copy: going on would fork the record.
 func (s *State) ApplyEntries(entries []LogEntry) [][]Outcome {
 	tx := s.begin()
-	defer tx.memdb.Abort() // without effect after Commit
 	out := make([][]Outcome, len(entries))
 	for i, e := range entries {
 		out[i] = tx.applyEntry(e)
 		s.recent.remember(e.Index, s.digest)
 	}
 	tx.memdb.Commit()
-	s.publish()
+	s.publish(tx.touched)
 	return out
 }
 
-func (s *State) begin() *txn { return &txn{state: s, memdb: s.db.Txn(true)} }
+func (s *State) begin() *txn { return &txn{state: s, memdb: s.db.Txn(true), touched: map[Table]bool{}} }
 
 // txn is the application of some entries: the only place from which the record changes.
 type txn struct {
-	state *State
-	memdb *memdb.Txn
-	term  uint64
-	item  *Item
-	buf   []byte
-	meta  *Group // the group's row, read once and kept current
+	state   *State
+	memdb   *memdb.Txn
+	term    uint64
+	item    *Item
+	buf     []byte
+	touched map[Table]bool
+	meta    *Group // the group's row, read once and kept current
 }
 
 func (tx *txn) applyEntry(e LogEntry) []Outcome {
@@ -135,7 +139,13 @@ func (tx *txn) put(r Record) {
 	}
 	r.sealed().sum, tx.buf = sumOf(r, tx.buf)
 	tx.state.digest.add(r.sealed().sum)
+	tx.touched[r.Table()] = true
 	must(tx.memdb.Insert(string(r.Table()), r))
+	if existed {
+		tx.reindex(old, r)
+	} else {
+		tx.reindex(nil, r)
+	}
 	if g, ok := r.(*Group); ok {
 		tx.meta = g
 	}
@@ -146,7 +156,9 @@ func (tx *txn) remove(r Record) {
 	if r.Table() == TableGraves {
 		tx.state.graves--
 	}
+	tx.touched[r.Table()] = true
 	must(tx.memdb.Delete(string(r.Table()), r))
+	tx.reindex(r, nil)
 }
 
 // find reads one record by its key.
@@ -162,20 +174,9 @@ func find[R Record](tx *memdb.Txn, t Table, key string) (R, bool) {
 	return r, true
 }
 
-// find1 reads the first record that an index holds under key.
-func find1[R Record](tx *txn, t Table, index, key string) (R, bool) {
-	var none R
-	raw, err := tx.memdb.First(string(t), index, key)
-	must(err)
-	if raw == nil {
-		return none, false
-	}
-	return raw.(R), true
-}
-
-// list reads the records that an index holds under args (all of them without args), in key order.
-func list[R Record](tx *memdb.Txn, t Table, index string, args ...any) []R {
-	it, err := tx.Get(string(t), index, args...)
+// list reads a whole table, in key order.
+func list[R Record](tx *memdb.Txn, t Table) []R {
+	it, err := tx.Get(string(t), indexID)
 	must(err)
 	var out []R
 	for raw := it.Next(); raw != nil; raw = it.Next() {

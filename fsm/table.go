@@ -98,53 +98,33 @@ func newRecord(t Table) (Record, error) {
 	return nil, fmt.Errorf("table %q: unknown", t)
 }
 
-// Names of secondary indexes.
-const (
-	indexID       = "id"
-	indexAddress  = "address"
-	indexService  = "service"
-	indexSubject  = "subject"
-	indexBalancer = "balancer"
-	indexAge      = "age"
-)
+// indexID is the only index that go-memdb keeps; see ref.go for the others.
+const indexID = "id"
 
 func schema() *memdb.DBSchema {
 	s := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
-	for _, t := range Tables() {
+	for _, t := range append(Tables(), tableRefs) {
 		s.Tables[string(t)] = &memdb.TableSchema{
-			Name: string(t),
-			Indexes: map[string]*memdb.IndexSchema{
-				indexID: {Name: indexID, Unique: true, Indexer: by(func(r Record) string { return r.Key() })},
-			},
+			Name:    string(t),
+			Indexes: map[string]*memdb.IndexSchema{indexID: {Name: indexID, Unique: true, Indexer: byKey{}}},
 		}
 	}
-	add := func(t Table, name string, f func(Record) string) {
-		s.Tables[string(t)].Indexes[name] = &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: by(f)}
-	}
-	add(TableAllocations, indexAddress, func(r Record) string { return r.(*Allocation).Address.String() })
-	add(TableAllocations, indexService, func(r Record) string { return string(r.(*Allocation).Service) })
-	add(TableBindings, indexSubject, func(r Record) string { return string(r.(*Binding).Subject()) })
-	add(TableBindings, indexBalancer, func(r Record) string { return string(r.(*Binding).Balancer) })
-	add(TableGraves, indexAge, func(r Record) string {
-		at := r.(*Grave).At
-		return fmt.Sprintf("%016x%016x", uint64(at.Epoch), uint64(at.Index))
-	})
 	return s
 }
 
-// by indexes records under a string; an empty one leaves the record out of that index. Keys end in a zero
-// byte, so that no key is a prefix of another.
-type by func(Record) string
+// byKey indexes rows by their key. Keys end in a zero byte, so that none is a prefix of another.
+type byKey struct{}
 
-func (f by) FromObject(obj any) (bool, []byte, error) {
-	k := f(obj.(Record))
-	if k == "" {
-		return false, nil, nil
-	}
-	return true, append([]byte(k), 0), nil
+func (byKey) FromObject(obj any) (bool, []byte, error) {
+	return true, append([]byte(obj.(interface{ Key() string }).Key()), 0), nil
 }
 
-func (f by) FromArgs(args ...any) ([]byte, error) {
+func (byKey) FromArgs(args ...any) ([]byte, error) {
+	key, err := byKey{}.PrefixFromArgs(args...)
+	return append(key, 0), err
+}
+
+func (byKey) PrefixFromArgs(args ...any) ([]byte, error) {
 	if len(args) != 1 {
 		return nil, fmt.Errorf("index wants one string, got %d arguments", len(args))
 	}
@@ -152,5 +132,6 @@ func (f by) FromArgs(args ...any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("index wants a string, got %T", args[0])
 	}
-	return append([]byte(k), 0), nil
+	key := make([]byte, 0, len(k)+1)
+	return append(key, k...), nil
 }

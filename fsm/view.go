@@ -3,7 +3,6 @@
 package fsm
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 
@@ -15,14 +14,18 @@ type View struct {
 	db      *memdb.MemDB
 	applied Index
 	digest  Digest
+	// published counts the views of a State.
+	published uint64
 }
 
 // Read gives the record as of the newest applied entries.
 func (s *State) Read() *View { return s.view.Load() }
 
-// publish makes what was applied visible to readers, all at once.
-func (s *State) publish() {
-	s.view.Store(&View{db: s.db.Snapshot(), applied: s.applied, digest: s.digest})
+// publish makes what was applied visible to readers, all at once, and wakes those who wait for the tables.
+func (s *State) publish(touched map[Table]bool) {
+	s.published++
+	s.view.Store(&View{db: s.db.Snapshot(), applied: s.applied, digest: s.digest, published: s.published})
+	s.waiters.wake(s.published, touched)
 }
 
 // Applied is the index of the view.
@@ -46,33 +49,21 @@ func (v *View) Group() *Group {
 func Get[R Record](v *View, t Table, key string) (R, bool) { return find[R](v.db.Txn(false), t, key) }
 
 // List reads a whole table in key order. The records are shared: never write to them.
-func List[R Record](v *View, t Table) []R { return list[R](v.db.Txn(false), t, indexID) }
+func List[R Record](v *View, t Table) []R { return list[R](v.db.Txn(false), t) }
 
 // Owners lists the allocations of one address.
 func (v *View) Owners(address string) []*Allocation {
-	return list[*Allocation](v.db.Txn(false), TableAllocations, indexAddress, address)
+	return listRefs[*Allocation](v.db.Txn(false), TableAllocations, refAddress, address)
 }
 
 // Addresses lists the allocations of one service, in order of address text.
 func (v *View) Addresses(s ServiceID) []*Allocation {
-	return list[*Allocation](v.db.Txn(false), TableAllocations, indexService, string(s))
+	return listRefs[*Allocation](v.db.Txn(false), TableAllocations, refService, string(s))
 }
 
 // OnSubject lists the bindings that share one line of operations.
 func (v *View) OnSubject(s Subject) []*Binding {
-	return list[*Binding](v.db.Txn(false), TableBindings, indexSubject, string(s))
-}
-
-// Wait returns once any of the tables differs from what v shows, or with ctx's error.
-func (s *State) Wait(ctx context.Context, v *View, tables ...Table) error {
-	ws := memdb.NewWatchSet()
-	tx := v.db.Txn(false)
-	for _, t := range tables {
-		it, err := tx.Get(string(t), indexID)
-		must(err)
-		ws.Add(it.WatchCh())
-	}
-	return ws.WatchCtx(ctx)
+	return listRefs[*Binding](v.db.Txn(false), TableBindings, refSubject, string(s))
 }
 
 // Announceable tells whether a hop of a prefix may be on the wire: wanted still, and its node's present boot

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"context"
+	"sync"
+)
+
+// waiters wakes those who wait for a change of some tables. It counts what was published, not log indexes: a
+// restored record may be older than the one before it, and differs all the same.
+type waiters struct {
+	mu      sync.Mutex
+	changed map[Table]uint64 // when a table last changed
+	next    chan struct{}    // closed when anything changes
+}
+
+func newWaiters() *waiters {
+	return &waiters{changed: map[Table]uint64{}, next: make(chan struct{})}
+}
+
+func (w *waiters) wake(at uint64, touched map[Table]bool) {
+	if len(touched) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for t := range touched {
+		w.changed[t] = at
+	}
+	close(w.next)
+	w.next = make(chan struct{})
+}
+
+// since tells whether any of the tables changed after a publication; if not, what to wait on before asking again.
+func (w *waiters) since(published uint64, tables []Table) (bool, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range tables {
+		if w.changed[t] > published {
+			return true, nil
+		}
+	}
+	return false, w.next
+}
+
+// Wait returns once any of the tables differs from what v shows, or with ctx's error.
+func (s *State) Wait(ctx context.Context, v *View, tables ...Table) error {
+	for {
+		changed, next := s.waiters.since(v.published, tables)
+		if changed {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
