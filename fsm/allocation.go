@@ -72,16 +72,16 @@ func (c *Allocate) apply(tx *txn) Outcome {
 	if !c.Address.IsValid() {
 		return refuse(RejectInvalid, subject, "", "an address")
 	}
-	svc, ok := find[*Service](tx.memdb, TableServices, string(c.Service))
+	svc, ok := find[*Service](tx.rows, TableServices, string(c.Service))
 	if !ok {
 		return refuse(RejectNotFound, "service "+string(c.Service), "", "")
 	}
-	for _, other := range listRefs[*Allocation](tx.memdb, TableAllocations, refAddress, c.Address.String()) {
+	for _, other := range listRefs[*Allocation](tx.rows, TableAllocations, refAddress, c.Address.String()) {
 		if other.Service != c.Service && !c.mayShare(other) {
 			return refuse(RejectAddressTaken, subject, string(other.Service), string(c.Service))
 		}
 	}
-	old, owned := find[*Allocation](tx.memdb, TableAllocations, allocationKey(c.Address, c.Service))
+	old, owned := find[*Allocation](tx.rows, TableAllocations, allocationKey(c.Address, c.Service))
 	if !owned {
 		if out, wait := tx.quarantined(subject); wait {
 			return out
@@ -124,7 +124,7 @@ func (*ReleaseAllocation) Kind() Kind { return KindReleaseAllocation }
 
 func (c *ReleaseAllocation) apply(tx *txn) Outcome {
 	subject := "address " + c.Address.String()
-	a, ok := find[*Allocation](tx.memdb, TableAllocations, allocationKey(c.Address, c.Service))
+	a, ok := find[*Allocation](tx.rows, TableAllocations, allocationKey(c.Address, c.Service))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", string(c.Service))
 	}
@@ -137,7 +137,7 @@ func (c *ReleaseAllocation) apply(tx *txn) Outcome {
 	next := *a
 	next.Releasing = true
 	tx.put(&next)
-	if svc, ok := find[*Service](tx.memdb, TableServices, string(c.Service)); ok {
+	if svc, ok := find[*Service](tx.rows, TableServices, string(c.Service)); ok {
 		tx.note(svc, "address "+c.Address.String()+" released")
 	}
 	return tx.ok()
@@ -155,7 +155,7 @@ func (*FreeAllocation) Kind() Kind { return KindFreeAllocation }
 
 func (c *FreeAllocation) apply(tx *txn) Outcome {
 	subject := "address " + c.Address.String()
-	a, ok := find[*Allocation](tx.memdb, TableAllocations, allocationKey(c.Address, c.Service))
+	a, ok := find[*Allocation](tx.rows, TableAllocations, allocationKey(c.Address, c.Service))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", string(c.Service))
 	}
@@ -165,8 +165,8 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
-	owners := listRefs[*Allocation](tx.memdb, TableAllocations, refAddress, c.Address.String())
-	if _, routed := find[*Route](tx.memdb, TableRoutes, HostPrefix(c.Address).String()); routed && len(owners) == 1 {
+	owners := listRefs[*Allocation](tx.rows, TableAllocations, refAddress, c.Address.String())
+	if _, routed := find[*Route](tx.rows, TableRoutes, HostPrefix(c.Address).String()); routed && len(owners) == 1 {
 		return refuse(RejectNotWithdrawn, subject, "a route", "none")
 	}
 	tx.remove(a)

@@ -40,7 +40,7 @@ func (c *PutLoadBalancer) apply(tx *txn) Outcome {
 	}
 	next := &LoadBalancer{ID: c.ID, Driver: c.Driver, Info: c.Info, Attributes: c.Attributes}
 	what := "added"
-	if old, ok := find[*LoadBalancer](tx.memdb, TableBalancers, string(c.ID)); ok {
+	if old, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.ID)); ok {
 		next.History, what = old.History, "changed"
 	}
 	next.History = tx.step(next.History, what)
@@ -58,11 +58,11 @@ func (*DeleteLoadBalancer) Kind() Kind { return KindDeleteLoadBalancer }
 
 func (c *DeleteLoadBalancer) apply(tx *txn) Outcome {
 	subject := "load balancer " + string(c.ID)
-	l, ok := find[*LoadBalancer](tx.memdb, TableBalancers, string(c.ID))
+	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	if b, used := firstRef[*Binding](tx.memdb, TableBindings, refPrefix(refBalancer, string(c.ID))); used {
+	if b, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refBalancer, string(c.ID))); used {
 		return refuse(RejectInUse, subject, "binding "+string(b.ID), "none")
 	}
 	if out, open := tx.operationOpen(l.Subject()); open {

@@ -103,10 +103,10 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 	if c.ID == "" {
 		return refuse(RejectInvalid, subject, "", "an id")
 	}
-	if _, ok := find[*LoadBalancer](tx.memdb, TableBalancers, string(c.Balancer)); !ok {
+	if _, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.Balancer)); !ok {
 		return refuse(RejectNotFound, "load balancer "+string(c.Balancer), "", "")
 	}
-	old, ok := find[*Binding](tx.memdb, TableBindings, string(c.ID))
+	old, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
 		b := &Binding{
 			ID: c.ID, Balancer: c.Balancer, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters, Generation: 1,
@@ -160,7 +160,7 @@ func (*SetBindingAddress) Kind() Kind { return KindSetBindingAddress }
 
 func (c *SetBindingAddress) apply(tx *txn) Outcome {
 	subject := "binding " + string(c.ID)
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(c.ID))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
@@ -193,7 +193,7 @@ func (*RemoveBinding) Kind() Kind { return KindRemoveBinding }
 
 func (c *RemoveBinding) apply(tx *txn) Outcome {
 	subject := "binding " + string(c.ID)
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(c.ID))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
@@ -220,7 +220,7 @@ type Drained struct {
 func (*Drained) Kind() Kind { return KindDrained }
 
 func (c *Drained) apply(tx *txn) Outcome {
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(c.ID))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, "binding "+string(c.ID), "", "")
 	}
@@ -241,7 +241,7 @@ type Forget struct {
 func (*Forget) Kind() Kind { return KindForget }
 
 func (c *Forget) apply(tx *txn) Outcome {
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(c.ID))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, "binding "+string(c.ID), "", "")
 	}

@@ -106,7 +106,7 @@ func (c *NewEpoch) apply(tx *txn) Outcome {
 	tx.meta = &next
 	next.History = tx.step(g.History, "epoch "+fmt.Sprint(c.Epoch)+": "+c.Cause)
 	tx.put(&next)
-	for _, op := range list[*Operation](tx.memdb, TableOperations) {
+	for _, op := range list[*Operation](tx.rows, TableOperations) {
 		if op.Open {
 			tx.endUnknown(op, "epoch ended")
 		}
@@ -156,7 +156,7 @@ func (c *RaiseFormat) apply(tx *txn) Outcome {
 	if c.Format <= g.Format {
 		return refuse(RejectFormat, "format", fmt.Sprint(g.Format), want)
 	}
-	for _, m := range list[*Member](tx.memdb, TableMembers) {
+	for _, m := range list[*Member](tx.rows, TableMembers) {
 		if m.Format < c.Format {
 			return refuse(RejectFormat, "member "+string(m.Server), fmt.Sprint(m.Format), want)
 		}

@@ -48,7 +48,7 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 	limit := tx.group().Settings.graveLimit()
 	tx.put(&Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)})
 	for tx.state.graves > limit {
-		oldest, _ := firstRef[*Grave](tx.memdb, TableGraves, string(refAge)+"\x00")
+		oldest, _ := firstRef[*Grave](tx.rows, TableGraves, string(refAge)+"\x00")
 		tx.remove(oldest)
 	}
 }

@@ -38,7 +38,7 @@ func (c *PutHold) apply(tx *txn) Outcome {
 		return refuse(RejectInvalid, "hold "+string(c.ID), "", "an id and subjects")
 	}
 	next := &Hold{ID: c.ID, Of: c.Of, Subjects: c.Subjects, Why: c.Why, Since: tx.revision()}
-	old, ok := find[*Hold](tx.memdb, TableHolds, string(c.ID))
+	old, ok := find[*Hold](tx.rows, TableHolds, string(c.ID))
 	if ok {
 		next.Since, next.History = old.Since, tx.step(old.History, "holds "+utoa(uint64(len(c.Subjects))))
 	} else {
@@ -57,7 +57,7 @@ type ReleaseHold struct {
 func (*ReleaseHold) Kind() Kind { return KindReleaseHold }
 
 func (c *ReleaseHold) apply(tx *txn) Outcome {
-	h, ok := find[*Hold](tx.memdb, TableHolds, string(c.ID))
+	h, ok := find[*Hold](tx.rows, TableHolds, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, "hold "+string(c.ID), "", "")
 	}
@@ -80,7 +80,7 @@ type DeleteHold struct {
 func (*DeleteHold) Kind() Kind { return KindDeleteHold }
 
 func (c *DeleteHold) apply(tx *txn) Outcome {
-	h, ok := find[*Hold](tx.memdb, TableHolds, string(c.ID))
+	h, ok := find[*Hold](tx.rows, TableHolds, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, "hold "+string(c.ID), "", "")
 	}

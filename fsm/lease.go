@@ -39,7 +39,7 @@ func (c *GrantLease) apply(tx *txn) Outcome {
 	if c.Holder == "" || c.Term <= 0 || !c.VIP.IsValid() {
 		return refuse(RejectInvalid, subject, "", "an address, a holder and a term")
 	}
-	if have, ok := find[*Lease](tx.memdb, TableLeases, c.VIP.String()); ok {
+	if have, ok := find[*Lease](tx.rows, TableLeases, c.VIP.String()); ok {
 		return refuse(RejectLeaseHeld, subject, string(have.Holder), string(c.Holder))
 	}
 	if !tx.allocated(c.VIP) {
@@ -66,7 +66,7 @@ func (*EndLease) Kind() Kind { return KindEndLease }
 
 func (c *EndLease) apply(tx *txn) Outcome {
 	subject := "lease " + c.VIP.String()
-	l, ok := find[*Lease](tx.memdb, TableLeases, c.VIP.String())
+	l, ok := find[*Lease](tx.rows, TableLeases, c.VIP.String())
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}

@@ -48,7 +48,7 @@ func (c *ReportMember) apply(tx *txn) Outcome {
 	next := &Member{
 		Server: c.Server, Name: c.Name, Raft: c.Raft, API: c.API, Format: c.Format, Version: c.Version, Run: c.Run,
 	}
-	if old, ok := find[*Member](tx.memdb, TableMembers, string(c.Server)); ok && old.Run == c.Run {
+	if old, ok := find[*Member](tx.rows, TableMembers, string(c.Server)); ok && old.Run == c.Run {
 		next.Announced = old.Announced
 	}
 	tx.put(next)
@@ -74,7 +74,7 @@ func (*ReportAnnounced) Kind() Kind { return KindReportAnnounced }
 func (c *ReportAnnounced) apply(tx *txn) Outcome {
 	out := tx.ok()
 	for _, mark := range c.Marks {
-		m, ok := find[*Member](tx.memdb, TableMembers, string(mark.Server))
+		m, ok := find[*Member](tx.rows, TableMembers, string(mark.Server))
 		if !ok || m.Run != mark.Run || !m.Announced.Before(mark.Upto) || tx.revision().Before(mark.Upto) {
 			out = refuse(RejectStaleRevision, "member "+string(mark.Server), "", mark.Upto.String())
 			continue
@@ -95,7 +95,7 @@ type RemoveMember struct {
 func (*RemoveMember) Kind() Kind { return KindRemoveMember }
 
 func (c *RemoveMember) apply(tx *txn) Outcome {
-	m, ok := find[*Member](tx.memdb, TableMembers, string(c.Server))
+	m, ok := find[*Member](tx.rows, TableMembers, string(c.Server))
 	if !ok {
 		return refuse(RejectNotFound, "member "+string(c.Server), "", "")
 	}

@@ -82,7 +82,7 @@ func (c *PutNode) apply(tx *txn) Outcome {
 		return refuse(RejectInvalid, "node", "", "a name")
 	}
 	next := &Node{}
-	old, known := find[*Node](tx.memdb, TableNodes, string(c.ID))
+	old, known := find[*Node](tx.rows, TableNodes, string(c.ID))
 	if known {
 		if old.UID == c.UID && c.Version < old.Version {
 			return refuse(RejectStaleRevision, "node "+string(c.ID), utoa(old.Version), utoa(c.Version))
@@ -113,11 +113,11 @@ func (*DeleteNode) Kind() Kind { return KindDeleteNode }
 
 func (c *DeleteNode) apply(tx *txn) Outcome {
 	subject := "node " + string(c.ID)
-	n, ok := find[*Node](tx.memdb, TableNodes, string(c.ID))
+	n, ok := find[*Node](tx.rows, TableNodes, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	for _, r := range list[*Route](tx.memdb, TableRoutes) {
+	for _, r := range list[*Route](tx.rows, TableRoutes) {
 		for _, h := range r.NextHops {
 			if h.Node == c.ID {
 				return refuse(RejectInUse, subject, "route "+r.Prefix.String(), "none")
@@ -142,7 +142,7 @@ type RegisterBoot struct {
 func (*RegisterBoot) Kind() Kind { return KindRegisterBoot }
 
 func (c *RegisterBoot) apply(tx *txn) Outcome {
-	n, ok := find[*Node](tx.memdb, TableNodes, string(c.Node))
+	n, ok := find[*Node](tx.rows, TableNodes, string(c.Node))
 	if !ok {
 		return refuse(RejectNotFound, "node "+string(c.Node), "", "")
 	}
@@ -188,7 +188,7 @@ func (c *Acknowledge) apply(tx *txn) Outcome {
 
 func (tx *txn) acknowledge(m AppliedMark) Outcome {
 	subject := "node " + string(m.Node)
-	n, ok := find[*Node](tx.memdb, TableNodes, string(m.Node))
+	n, ok := find[*Node](tx.rows, TableNodes, string(m.Node))
 	switch {
 	case !ok:
 		return refuse(RejectNotFound, subject, "", "")
@@ -218,7 +218,7 @@ func (*SetLiveness) Kind() Kind { return KindSetLiveness }
 
 func (c *SetLiveness) apply(tx *txn) Outcome {
 	subject := "node " + string(c.Node)
-	n, ok := find[*Node](tx.memdb, TableNodes, string(c.Node))
+	n, ok := find[*Node](tx.rows, TableNodes, string(c.Node))
 	switch {
 	case !ok:
 		return refuse(RejectNotFound, subject, "", "")

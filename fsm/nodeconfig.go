@@ -53,7 +53,7 @@ func (*DeleteNodeConfig) Kind() Kind { return KindDeleteNodeConfig }
 
 func (c *DeleteNodeConfig) apply(tx *txn) Outcome {
 	key := (&NodeConfig{Name: c.Name}).Key()
-	n, ok := find[*NodeConfig](tx.memdb, TableNodeConfigs, key)
+	n, ok := find[*NodeConfig](tx.rows, TableNodeConfigs, key)
 	if !ok {
 		return refuse(RejectNotFound, "node config "+key, "", "")
 	}

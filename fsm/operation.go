@@ -63,7 +63,7 @@ func (*Operation) Table() Table { return TableOperations }
 func (o *Operation) Key() string { return string(o.Subject) }
 
 func (tx *txn) operationOpen(s Subject) (Outcome, bool) {
-	if op, ok := find[*Operation](tx.memdb, TableOperations, string(s)); ok && op.Open {
+	if op, ok := find[*Operation](tx.rows, TableOperations, string(s)); ok && op.Open {
 		return refuse(RejectOperationOpen, string(s), op.Attempt.String(), ""), true
 	}
 	return Outcome{}, false
@@ -89,7 +89,7 @@ func (c *BeginOperation) apply(tx *txn) Outcome {
 	if out, ok := c.aim(tx, next); !ok {
 		return out
 	}
-	if old, ok := find[*Operation](tx.memdb, TableOperations, string(next.Subject)); ok {
+	if old, ok := find[*Operation](tx.rows, TableOperations, string(next.Subject)); ok {
 		if old.Open || old.Attempt == next.Attempt { // one entry never holds two attempts: they would look alike
 			return refuse(RejectOperationOpen, string(next.Subject), old.Attempt.String(), "")
 		}
@@ -105,7 +105,7 @@ func (c *BeginOperation) aim(tx *txn, op *Operation) (Outcome, bool) {
 		return c.aimAtBalancer(tx, op)
 	}
 	subject := "binding " + string(c.Binding)
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(c.Binding))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(c.Binding))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", ""), false
 	}
@@ -138,13 +138,13 @@ func (c *BeginOperation) aim(tx *txn, op *Operation) (Outcome, bool) {
 
 func (c *BeginOperation) aimAtBalancer(tx *txn, op *Operation) (Outcome, bool) {
 	subject := "load balancer " + string(c.Balancer)
-	l, ok := find[*LoadBalancer](tx.memdb, TableBalancers, string(c.Balancer))
+	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.Balancer))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", ""), false
 	}
 	op.Balancer, op.Subject = l.ID, l.Subject()
 	if c.Action == ActionDeleteBalancer {
-		if b, used := firstRef[*Binding](tx.memdb, TableBindings, refPrefix(refBalancer, string(l.ID))); used {
+		if b, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refBalancer, string(l.ID))); used {
 			return refuse(RejectInUse, subject, "binding "+string(b.ID), "none"), false
 		}
 		if out, wait := tx.quarantined(subject); wait {
@@ -168,7 +168,7 @@ func (tx *txn) asked(b *Binding, a Action) {
 
 // liveHolder finds another binding that wants the same address on the same balancer.
 func (tx *txn) liveHolder(b *Binding) (*Binding, bool) {
-	for _, o := range listRefs[*Binding](tx.memdb, TableBindings, refSubject, string(b.Subject())) {
+	for _, o := range listRefs[*Binding](tx.rows, TableBindings, refSubject, string(b.Subject())) {
 		if o.ID != b.ID && o.State.live() {
 			return o, true
 		}
@@ -193,7 +193,7 @@ type FinishOperation struct {
 func (*FinishOperation) Kind() Kind { return KindFinishOperation }
 
 func (c *FinishOperation) apply(tx *txn) Outcome {
-	op, ok := find[*Operation](tx.memdb, TableOperations, string(c.Subject))
+	op, ok := find[*Operation](tx.rows, TableOperations, string(c.Subject))
 	if !ok {
 		return refuse(RejectNoOperation, string(c.Subject), "", c.Attempt.String())
 	}
@@ -234,18 +234,18 @@ func (tx *txn) closeLine(op *Operation, unsettled Revision) {
 
 // endLine drops a line of operations that no binding uses and on which nothing can happen any more.
 func (tx *txn) endLine(s Subject) {
-	op, ok := find[*Operation](tx.memdb, TableOperations, string(s))
+	op, ok := find[*Operation](tx.rows, TableOperations, string(s))
 	if !ok || op.Open || !op.Unsettled.IsZero() {
 		return
 	}
-	if _, used := firstRef[*Binding](tx.memdb, TableBindings, refPrefix(refSubject, string(s))); !used {
+	if _, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refSubject, string(s))); !used {
 		tx.remove(op)
 	}
 }
 
 // failed keeps the reason of an attempt that changed nothing for certain.
 func (tx *txn) failed(op *Operation, why string) {
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(op.Binding))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
 	if !ok {
 		tx.endLine(op.Subject)
 		return
@@ -264,7 +264,7 @@ func (c *FinishOperation) succeed(tx *txn, op *Operation) {
 		c.succeedBalancer(tx, op)
 		return
 	}
-	b, ok := find[*Binding](tx.memdb, TableBindings, string(op.Binding))
+	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
 	if !ok {
 		tx.endLine(op.Subject)
 		return
@@ -290,7 +290,7 @@ func (c *FinishOperation) bound(tx *txn, b *Binding) {
 		}
 		tx.put(tx.moved(&next, BindingBound, ""))
 	}
-	for _, o := range listRefs[*Binding](tx.memdb, TableBindings, refSubject, string(b.Subject())) {
+	for _, o := range listRefs[*Binding](tx.rows, TableBindings, refSubject, string(b.Subject())) {
 		if o.State == BindingDeregistering {
 			tx.endBinding(o, "gone, its address is "+string(b.ID)+"'s now")
 		}
@@ -298,7 +298,7 @@ func (c *FinishOperation) bound(tx *txn, b *Binding) {
 }
 
 func (c *FinishOperation) succeedBalancer(tx *txn, op *Operation) {
-	l, ok := find[*LoadBalancer](tx.memdb, TableBalancers, string(op.Balancer))
+	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(op.Balancer))
 	if !ok {
 		return
 	}

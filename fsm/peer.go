@@ -54,7 +54,7 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
 		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
 	}
-	for _, o := range list[*Peer](tx.memdb, TablePeers) {
+	for _, o := range list[*Peer](tx.rows, TablePeers) {
 		if o.Name != p.Name && o.Address == p.Address && o.Port == p.Port {
 			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Address.String())
 		}
@@ -72,7 +72,7 @@ type DeletePeer struct {
 func (*DeletePeer) Kind() Kind { return KindDeletePeer }
 
 func (c *DeletePeer) apply(tx *txn) Outcome {
-	p, ok := find[*Peer](tx.memdb, TablePeers, string(c.Name))
+	p, ok := find[*Peer](tx.rows, TablePeers, string(c.Name))
 	if !ok {
 		return refuse(RejectNotFound, "peer "+string(c.Name), "", "")
 	}
@@ -124,7 +124,7 @@ type DeleteAdvertisement struct {
 func (*DeleteAdvertisement) Kind() Kind { return KindDeleteAdvertisement }
 
 func (c *DeleteAdvertisement) apply(tx *txn) Outcome {
-	a, ok := find[*Advertisement](tx.memdb, TableAdvertisements, string(c.Name))
+	a, ok := find[*Advertisement](tx.rows, TableAdvertisements, string(c.Name))
 	if !ok {
 		return refuse(RejectNotFound, "advertisement "+string(c.Name), "", "")
 	}

@@ -35,7 +35,7 @@ func (c *PutPolicy) apply(tx *txn) Outcome {
 		return refuse(RejectInvalid, "policy", "", "an id")
 	}
 	next := &Policy{ID: c.ID, UID: c.UID, Version: c.Version, Spec: c.Spec}
-	old, ok := find[*Policy](tx.memdb, TablePolicies, string(c.ID))
+	old, ok := find[*Policy](tx.rows, TablePolicies, string(c.ID))
 	if ok && old.UID == c.UID && c.Version < old.Version {
 		return refuse(RejectStaleRevision, "policy "+string(c.ID), utoa(old.Version), utoa(c.Version))
 	}
@@ -57,7 +57,7 @@ type DeletePolicy struct {
 func (*DeletePolicy) Kind() Kind { return KindDeletePolicy }
 
 func (c *DeletePolicy) apply(tx *txn) Outcome {
-	p, ok := find[*Policy](tx.memdb, TablePolicies, string(c.ID))
+	p, ok := find[*Policy](tx.rows, TablePolicies, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, "policy "+string(c.ID), "", "")
 	}

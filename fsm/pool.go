@@ -67,7 +67,7 @@ func (c *PutPool) apply(tx *txn) Outcome {
 			return refuse(RejectInvalid, subject, "", "first address not after the last, of one family")
 		}
 	}
-	for _, other := range list[*Pool](tx.memdb, TablePools) {
+	for _, other := range list[*Pool](tx.rows, TablePools) {
 		if other.Name != p.Name && rangesOverlap(other.Ranges, p.Ranges) {
 			return refuse(RejectOverlap, subject, "pool "+string(other.Name), "")
 		}
@@ -96,7 +96,7 @@ type DeletePool struct {
 func (*DeletePool) Kind() Kind { return KindDeletePool }
 
 func (c *DeletePool) apply(tx *txn) Outcome {
-	p, ok := find[*Pool](tx.memdb, TablePools, string(c.Name))
+	p, ok := find[*Pool](tx.rows, TablePools, string(c.Name))
 	if !ok {
 		return refuse(RejectNotFound, "pool "+string(c.Name), "", "")
 	}

@@ -2,16 +2,7 @@
 
 package fsm
 
-import (
-	"fmt"
-
-	"github.com/hashicorp/go-memdb"
-)
-
-// tableRefs holds the secondary indexes: a row for each (index, value, record). They are rows of their own,
-// because go-memdb rewrites every index of a record whenever the record changes, and most changes touch
-// nothing that is indexed. They are derived: neither digest nor snapshot holds them.
-const tableRefs Table = "refs"
+import "fmt"
 
 // index names a secondary index.
 type index string
@@ -24,72 +15,49 @@ const (
 	refAge      index = "age"      // graves, oldest first
 )
 
-// ref says that an index holds a record under a value.
-type ref struct {
-	index index
-	value string
-	key   string // of the record
-}
-
-// Key orders the refs of an index by value, then record.
-func (r ref) Key() string { return refPrefix(r.index, r.value) + r.key }
-
+// refPrefix begins the composite key of every record that an index holds under a value; the record's key ends it.
 func refPrefix(i index, value string) string { return string(i) + "\x00" + value + "\x00" }
 
-// refsOf lists where a record is indexed; always as many for records of one table.
-func refsOf(r Record) []ref {
+// refsOf lists the composite keys under which a record is indexed.
+func refsOf(r Record) []string {
 	switch r := r.(type) {
 	case *Allocation:
-		return []ref{{refAddress, r.Address.String(), r.Key()}, {refService, string(r.Service), r.Key()}}
+		return []string{refPrefix(refAddress, r.Address.String()) + r.Key(), refPrefix(refService, string(r.Service)) + r.Key()}
 	case *Binding:
-		return []ref{{refSubject, string(r.Subject()), r.Key()}, {refBalancer, string(r.Balancer), r.Key()}}
+		return []string{refPrefix(refSubject, string(r.Subject())) + r.Key(), refPrefix(refBalancer, string(r.Balancer)) + r.Key()}
 	case *Grave:
-		return []ref{{refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index)), r.Key()}}
+		return []string{refPrefix(refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index))) + r.Key()}
 	}
 	return nil
 }
 
-// reindex moves the refs of a record from what it was to what it is; either may be nil.
-func (tx *txn) reindex(old, now Record) {
-	var was, is []ref
+// sameRefs tells, without making them, that two versions of a record are indexed alike.
+func sameRefs(old, now Record) bool {
+	switch old := old.(type) {
+	case *Allocation:
+		return true // address and service are its key
+	case *Binding:
+		now := now.(*Binding)
+		return old.Balancer == now.Balancer && old.Address == now.Address
+	case *Grave:
+		return old.At == now.(*Grave).At
+	}
+	return true
+}
+
+// reindex moves a record's refs from what it was to what it is; either may be nil.
+func (tx *txn) reindex(t Table, old, now Record) {
+	if old != nil && now != nil && sameRefs(old, now) {
+		return
+	}
 	if old != nil {
-		was = refsOf(old)
+		for _, ref := range refsOf(old) {
+			tx.rows.refs[t].Delete(ref)
+		}
 	}
 	if now != nil {
-		is = refsOf(now)
-	}
-	for i := range max(len(was), len(is)) {
-		if i < len(was) && i < len(is) && was[i] == is[i] {
-			continue
-		}
-		if i < len(was) {
-			must(tx.memdb.Delete(string(tableRefs), was[i]))
-		}
-		if i < len(is) {
-			must(tx.memdb.Insert(string(tableRefs), is[i]))
+		for _, ref := range refsOf(now) {
+			tx.rows.refs[t].Set(ref, now.Key())
 		}
 	}
-}
-
-// listRefs reads the records of a table that an index holds under a value, in key order.
-func listRefs[R Record](tx *memdb.Txn, t Table, i index, value string) []R {
-	it, err := tx.Get(string(tableRefs), indexID+"_prefix", refPrefix(i, value))
-	must(err)
-	var out []R
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		r, _ := find[R](tx, t, raw.(ref).key)
-		out = append(out, r)
-	}
-	return out
-}
-
-// firstRef reads the first record of an index whose value begins with the given one.
-func firstRef[R Record](tx *memdb.Txn, t Table, prefix string) (R, bool) {
-	var none R
-	raw, err := tx.First(string(tableRefs), indexID+"_prefix", prefix)
-	must(err)
-	if raw == nil {
-		return none, false
-	}
-	return find[R](tx, t, raw.(ref).key)
 }

@@ -81,7 +81,7 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 	if len(c.Hops) > 0 && !tx.allocated(c.Prefix.Addr()) {
 		return refuse(RejectNoAllocation, subject, "", "an owner")
 	}
-	old, existed := find[*Route](tx.memdb, TableRoutes, c.Prefix.String())
+	old, existed := find[*Route](tx.rows, TableRoutes, c.Prefix.String())
 	if !existed {
 		if len(c.Hops) == 0 {
 			return tx.ok()
@@ -98,7 +98,7 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 
 // allocated tells whether some service owns a and is not giving it up.
 func (tx *txn) allocated(a netip.Addr) bool {
-	owners := listRefs[*Allocation](tx.memdb, TableAllocations, refAddress, a.String())
+	owners := listRefs[*Allocation](tx.rows, TableAllocations, refAddress, a.String())
 	return slices.ContainsFunc(owners, func(o *Allocation) bool { return !o.Releasing })
 }
 
@@ -161,7 +161,7 @@ func (*FinishWithdrawal) Kind() Kind { return KindFinishWithdrawal }
 
 func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	subject := "route " + c.Prefix.String()
-	r, ok := find[*Route](tx.memdb, TableRoutes, c.Prefix.String())
+	r, ok := find[*Route](tx.rows, TableRoutes, c.Prefix.String())
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
@@ -172,7 +172,7 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	if h := r.NextHops[i]; !h.Withdrawing || h.Since != c.Since {
 		return refuse(RejectStaleRevision, subject+" via "+c.Address.String(), h.Since.String(), c.Since.String())
 	}
-	for _, m := range list[*Member](tx.memdb, TableMembers) {
+	for _, m := range list[*Member](tx.rows, TableMembers) {
 		if m.Announced.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {
 			return refuse(RejectNotWithdrawn, subject+" at "+m.Name, m.Announced.String(), c.Since.String())
 		}

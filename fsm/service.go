@@ -89,7 +89,7 @@ func (c *PutService) apply(tx *txn) Outcome {
 	}
 	next.History = nil
 	what := "seen"
-	if old, ok := find[*Service](tx.memdb, TableServices, string(next.ID)); ok {
+	if old, ok := find[*Service](tx.rows, TableServices, string(next.ID)); ok {
 		if old.UID == next.UID && next.Version < old.Version {
 			return refuse(RejectStaleRevision, subject, utoa(old.Version), utoa(next.Version))
 		}
@@ -137,14 +137,14 @@ func (*DeleteService) Kind() Kind { return KindDeleteService }
 
 func (c *DeleteService) apply(tx *txn) Outcome {
 	subject := "service " + string(c.ID)
-	s, ok := find[*Service](tx.memdb, TableServices, string(c.ID))
+	s, ok := find[*Service](tx.rows, TableServices, string(c.ID))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
 	if s.UID != c.UID {
 		return refuse(RejectStaleRevision, subject, s.UID, c.UID)
 	}
-	if held := listRefs[*Allocation](tx.memdb, TableAllocations, refService, string(c.ID)); len(held) > 0 {
+	if held := listRefs[*Allocation](tx.rows, TableAllocations, refService, string(c.ID)); len(held) > 0 {
 		return refuse(RejectInUse, subject, "address "+held[0].Address.String(), "none")
 	}
 	if out, wait := tx.quarantined(subject); wait {

@@ -53,16 +53,14 @@ func (f *Frozen) Write(w io.Writer) error {
 	out.raw([]byte(snapshotMagic))
 	v := f.view
 	out.value(&header{Applied: v.applied, Digest: v.digest, Format: v.Group().Format})
-	tx := v.db.Txn(false)
 	var n footer
 	for i, t := range Tables() {
-		it, err := tx.Get(string(t), indexID)
-		must(err)
-		for raw := it.Next(); raw != nil && out.err == nil; raw = it.Next() {
+		v.rows.tables[t].Scan(func(_ string, r Record) bool {
 			out.number(uint64(i) + 1)
-			out.value(raw)
+			out.value(r)
 			n.Records++
-		}
+			return out.err == nil
+		})
 	}
 	out.number(0)
 	n.Sum = out.sum
@@ -120,7 +118,7 @@ func (s *State) Restore(r io.Reader) error {
 			h.Applied, next.digest, h.Digest)
 	}
 	next.applied = h.Applied
-	s.db, s.applied, s.digest, s.graves, s.recent = next.db, next.applied, next.digest, next.graves, digests{}
+	s.rows, s.applied, s.digest, s.graves, s.recent = next.rows, next.applied, next.digest, next.graves, digests{}
 	s.recent.remember(s.applied, s.digest)
 	all := map[Table]bool{}
 	for _, t := range Tables() {
@@ -168,7 +166,6 @@ func (in *unframer) restore(next *State) (header, error) {
 		return h, fmt.Errorf("format %d, this release knows up to %d; upgrade this member", h.Format, NewestFormat)
 	}
 	tx := next.begin()
-	defer tx.memdb.Abort() // without effect after Commit
 	n, err := in.records(tx)
 	if err != nil {
 		return h, fmt.Errorf("record %d: %w", n+1, err)
@@ -184,7 +181,6 @@ func (in *unframer) restore(next *State) (header, error) {
 	if _, err := in.r.ReadByte(); err != io.EOF {
 		return h, fmt.Errorf("bytes after the footer")
 	}
-	tx.memdb.Commit()
 	return h, nil
 }
 

@@ -51,7 +51,7 @@ func (c *ObserveView) apply(tx *txn) Outcome {
 	if c.Source == "" {
 		return refuse(RejectInvalid, subject, "", "a name")
 	}
-	if old, ok := find[*SourceView](tx.memdb, TableViews, c.Source); ok && !old.Rewind {
+	if old, ok := find[*SourceView](tx.rows, TableViews, c.Source); ok && !old.Rewind {
 		if old.Cluster != "" && old.Cluster != c.Cluster {
 			return refuse(RejectStaleRevision, subject, old.Cluster, c.Cluster)
 		}
@@ -75,7 +75,7 @@ type AcceptRewind struct {
 func (*AcceptRewind) Kind() Kind { return KindAcceptRewind }
 
 func (c *AcceptRewind) apply(tx *txn) Outcome {
-	v, ok := find[*SourceView](tx.memdb, TableViews, c.Source)
+	v, ok := find[*SourceView](tx.rows, TableViews, c.Source)
 	if !ok {
 		return refuse(RejectNotFound, "source "+c.Source, "", "")
 	}

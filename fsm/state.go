@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/hashicorp/go-memdb"
-
 	"fairlead.io/fairlead/fsm/wire"
 )
 
@@ -21,7 +19,7 @@ type LogEntry struct {
 // State is one member's copy of the record. One goroutine applies; any number read through Read, which gives
 // an immutable View. The zero State is not usable: see New.
 type State struct {
-	db      *memdb.MemDB
+	rows    *rows
 	applied Index
 	digest  Digest
 	graves  int
@@ -34,12 +32,7 @@ type State struct {
 
 // New gives an empty State, as every member starts.
 func New() *State {
-	db, err := memdb.NewMemDB(schema())
-	if err != nil {
-		panic(fmt.Sprintf("fsm: schema: %v", err)) // a schema that does not hold together is a bug of the build
-	}
-	// A snapshot of a database tracks no watchers, which would cost more than the writes: State.Wait has its own.
-	s := &State{db: db.Snapshot(), waiters: newWaiters()}
+	s := &State{rows: newRows(), waiters: newWaiters()}
 	s.publish(nil)
 	return s
 }
@@ -66,17 +59,16 @@ func (s *State) ApplyEntries(entries []LogEntry) [][]Outcome {
 		out[i] = tx.applyEntry(e)
 		s.recent.remember(e.Index, s.digest)
 	}
-	tx.memdb.Commit()
 	s.publish(tx.touched)
 	return out
 }
 
-func (s *State) begin() *txn { return &txn{state: s, memdb: s.db.Txn(true), touched: map[Table]bool{}} }
+func (s *State) begin() *txn { return &txn{state: s, rows: s.rows, touched: map[Table]bool{}} }
 
 // txn is the application of some entries: the only place from which the record changes.
 type txn struct {
 	state   *State
-	memdb   *memdb.Txn
+	rows    *rows
 	term    uint64
 	item    *Item
 	buf     []byte
@@ -122,74 +114,38 @@ func (tx *txn) ok() Outcome { return Outcome{Revision: tx.revision()} }
 func (tx *txn) group() *Group {
 	if tx.meta == nil {
 		tx.meta = &Group{}
-		if g, ok := find[*Group](tx.memdb, TableGroup, groupKey); ok {
+		if g, ok := find[*Group](tx.rows, TableGroup, groupKey); ok {
 			tx.meta = g
 		}
 	}
 	return tx.meta
 }
 
-// put inserts r or replaces the record of the same key, and keeps the digest current.
+// put inserts r or replaces the record of the same key, and keeps digest and indexes current.
 func (tx *txn) put(r Record) {
-	old, existed := find[Record](tx.memdb, r.Table(), r.Key())
+	t := r.Table()
+	r.sealed().sum, tx.buf = sumOf(r, tx.buf)
+	old, existed := tx.rows.tables[t].Set(r.Key(), r)
 	if existed {
 		tx.state.digest.sub(old.sealed().sum)
-	} else if r.Table() == TableGraves {
+	} else if t == TableGraves {
 		tx.state.graves++
 	}
-	r.sealed().sum, tx.buf = sumOf(r, tx.buf)
 	tx.state.digest.add(r.sealed().sum)
-	tx.touched[r.Table()] = true
-	must(tx.memdb.Insert(string(r.Table()), r))
-	if existed {
-		tx.reindex(old, r)
-	} else {
-		tx.reindex(nil, r)
-	}
+	tx.touched[t] = true
+	tx.reindex(t, old, r)
 	if g, ok := r.(*Group); ok {
 		tx.meta = g
 	}
 }
 
 func (tx *txn) remove(r Record) {
+	t := r.Table()
+	tx.rows.tables[t].Delete(r.Key())
 	tx.state.digest.sub(r.sealed().sum)
-	if r.Table() == TableGraves {
+	if t == TableGraves {
 		tx.state.graves--
 	}
-	tx.touched[r.Table()] = true
-	must(tx.memdb.Delete(string(r.Table()), r))
-	tx.reindex(r, nil)
-}
-
-// find reads one record by its key.
-func find[R Record](tx *memdb.Txn, t Table, key string) (R, bool) {
-	var none R
-	raw, err := tx.First(string(t), indexID, key)
-	must(err)
-	if raw == nil {
-		return none, false
-	}
-	r := raw.(R)
-	unchanged(r)
-	return r, true
-}
-
-// list reads a whole table, in key order.
-func list[R Record](tx *memdb.Txn, t Table) []R {
-	it, err := tx.Get(string(t), indexID)
-	must(err)
-	var out []R
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		r := raw.(R)
-		unchanged(r)
-		out = append(out, r)
-	}
-	return out
-}
-
-// must turns an error of go-memdb into a panic: with a fixed schema it can only mean a bug here.
-func must(err error) {
-	if err != nil {
-		panic(fmt.Sprintf("fsm: %v", err))
-	}
+	tx.touched[t] = true
+	tx.reindex(t, r, nil)
 }

@@ -2,11 +2,7 @@
 
 package fsm
 
-import (
-	"fmt"
-
-	"github.com/hashicorp/go-memdb"
-)
+import "fmt"
 
 // Table names one kind of record. Tables are listed in a fixed order, which is also the snapshot's.
 type Table string
@@ -96,42 +92,4 @@ func newRecord(t Table) (Record, error) {
 		return &Grave{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
-}
-
-// indexID is the only index that go-memdb keeps; see ref.go for the others.
-const indexID = "id"
-
-func schema() *memdb.DBSchema {
-	s := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
-	for _, t := range append(Tables(), tableRefs) {
-		s.Tables[string(t)] = &memdb.TableSchema{
-			Name:    string(t),
-			Indexes: map[string]*memdb.IndexSchema{indexID: {Name: indexID, Unique: true, Indexer: byKey{}}},
-		}
-	}
-	return s
-}
-
-// byKey indexes rows by their key. Keys end in a zero byte, so that none is a prefix of another.
-type byKey struct{}
-
-func (byKey) FromObject(obj any) (bool, []byte, error) {
-	return true, append([]byte(obj.(interface{ Key() string }).Key()), 0), nil
-}
-
-func (byKey) FromArgs(args ...any) ([]byte, error) {
-	key, err := byKey{}.PrefixFromArgs(args...)
-	return append(key, 0), err
-}
-
-func (byKey) PrefixFromArgs(args ...any) ([]byte, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("index wants one string, got %d arguments", len(args))
-	}
-	k, ok := args[0].(string)
-	if !ok {
-		return nil, fmt.Errorf("index wants a string, got %T", args[0])
-	}
-	key := make([]byte, 0, len(k)+1)
-	return append(key, k...), nil
 }

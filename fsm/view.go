@@ -5,13 +5,11 @@ package fsm
 import (
 	"net/netip"
 	"slices"
-
-	"github.com/hashicorp/go-memdb"
 )
 
 // View is the record at one index: immutable, cheap to take, safe for any number of readers.
 type View struct {
-	db      *memdb.MemDB
+	rows    *rows
 	applied Index
 	digest  Digest
 	// published counts the views of a State.
@@ -24,7 +22,11 @@ func (s *State) Read() *View { return s.view.Load() }
 // publish makes what was applied visible to readers, all at once, and wakes those who wait for the tables.
 func (s *State) publish(touched map[Table]bool) {
 	s.published++
-	s.view.Store(&View{db: s.db.Snapshot(), applied: s.applied, digest: s.digest, published: s.published})
+	var before *rows
+	if v := s.view.Load(); v != nil {
+		before = v.rows
+	}
+	s.view.Store(&View{rows: s.rows.freeze(before, touched), applied: s.applied, digest: s.digest, published: s.published})
 	s.waiters.wake(s.published, touched)
 }
 
@@ -46,24 +48,24 @@ func (v *View) Group() *Group {
 }
 
 // Get reads one record by its key. The record is shared: never write to it.
-func Get[R Record](v *View, t Table, key string) (R, bool) { return find[R](v.db.Txn(false), t, key) }
+func Get[R Record](v *View, t Table, key string) (R, bool) { return find[R](v.rows, t, key) }
 
 // List reads a whole table in key order. The records are shared: never write to them.
-func List[R Record](v *View, t Table) []R { return list[R](v.db.Txn(false), t) }
+func List[R Record](v *View, t Table) []R { return list[R](v.rows, t) }
 
 // Owners lists the allocations of one address.
 func (v *View) Owners(address string) []*Allocation {
-	return listRefs[*Allocation](v.db.Txn(false), TableAllocations, refAddress, address)
+	return listRefs[*Allocation](v.rows, TableAllocations, refAddress, address)
 }
 
 // Addresses lists the allocations of one service, in order of address text.
 func (v *View) Addresses(s ServiceID) []*Allocation {
-	return listRefs[*Allocation](v.db.Txn(false), TableAllocations, refService, string(s))
+	return listRefs[*Allocation](v.rows, TableAllocations, refService, string(s))
 }
 
 // OnSubject lists the bindings that share one line of operations.
 func (v *View) OnSubject(s Subject) []*Binding {
-	return listRefs[*Binding](v.db.Txn(false), TableBindings, refSubject, string(s))
+	return listRefs[*Binding](v.rows, TableBindings, refSubject, string(s))
 }
 
 // Announceable tells whether a hop of a prefix may be on the wire: wanted still, and its node's present boot
