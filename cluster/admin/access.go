@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+// own says what an agent or a member may speak about only for itself.
+type own uint8
+
+const (
+	anyones own = iota
+	ownNode     // the request's node must be the name in the certificate
+	ownName     // the request's name must be
+)
+
+// access is who may call a method, and within which bounds.
+type access struct {
+	roles []pki.Role
+	own   own
+	// settled: members must have named their group in the handshake; an empty server may only join.
+	settled bool
+	// within bounds a call from the first byte to the last; 0 for streams, which end when they are done.
+	within time.Duration
+	// maxMessage bounds each message, bytes, after decompression.
+	maxMessage int
+}
+
+const (
+	smallMessage = 1 << 20
+	largeMessage = 16 << 20 // proposals of a whole batch, pieces of a backup
+
+	quickly  = 10 * time.Second
+	changing = time.Minute // waits for a commit, and an earlier change of the configuration
+	slowly   = 10 * time.Minute
+)
+
+// accessTable is the one place that says who may do what. What is not in it nobody may call.
+func accessTable() map[string]access {
+	looking := []pki.Role{pki.Member, pki.Operator, pki.Viewer}
+	operating := []pki.Role{pki.Operator}
+	joining := []pki.Role{pki.Member}
+	look := access{roles: looking, within: quickly, maxMessage: smallMessage}
+	change := access{roles: operating, within: changing, maxMessage: smallMessage}
+	return map[string]access{
+		fairleadv1connect.RaftServiceStatusProcedure:   look,
+		fairleadv1connect.RaftServicePeersProcedure:    look,
+		fairleadv1connect.RaftServiceAddProcedure:      change,
+		fairleadv1connect.RaftServiceRemoveProcedure:   change,
+		fairleadv1connect.RaftServiceTransferProcedure: change,
+		fairleadv1connect.RaftServiceFinalizeProcedure: change,
+		fairleadv1connect.RaftServiceSnapshotProcedure: {roles: operating, within: slowly, maxMessage: smallMessage},
+		fairleadv1connect.RaftServiceBackupProcedure:   {roles: operating, maxMessage: smallMessage},
+		fairleadv1connect.RaftServiceRestoreProcedure:  {roles: operating, maxMessage: largeMessage},
+
+		fairleadv1connect.JoinServiceConfirmProcedure: {roles: joining, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, own: ownName, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceReportProcedure:  {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
+
+		fairleadv1connect.RecordServiceGetProcedure:         look,
+		fairleadv1connect.RecordServiceDescribeProcedure:    look,
+		fairleadv1connect.RecordServiceWatchProcedure:       {roles: looking, maxMessage: smallMessage},
+		fairleadv1connect.RecordServiceProposeProcedure:     {roles: joining, settled: true, within: changing, maxMessage: largeMessage},
+		fairleadv1connect.RecordServiceCheckLeaderProcedure: {roles: joining, settled: true, within: quickly, maxMessage: smallMessage},
+
+		fairleadv1connect.AgentServiceSyncProcedure:        {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceAcknowledgeProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceHeartbeatProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},
+	}
+}
+
+// admit decides whether a caller may call a method at all; nil if so.
+func (a access) admit(caller Caller, procedure string) *Refusal {
+	refuse := func(why, remedy string) *Refusal {
+		return &Refusal{Code: Forbidden, What: "call " + procedure + " as " + caller.Identity.String(), Why: why, Remedy: remedy}
+	}
+	if !slices.Contains(a.roles, caller.Identity.Role) {
+		return refuse("the role "+string(caller.Identity.Role)+" may not", "use a certificate of role "+joinRoles(a.roles))
+	}
+	if caller.Membership.Group == "" && (a.settled || caller.ForwardedBy != "") {
+		return refuse("a member that belongs to no group may only join one", "let it join first")
+	}
+	return nil
+}
+
+// admitMessage decides whether the caller may speak about what the message is about; nil if so.
+func (a access) admitMessage(caller Caller, procedure string, message any) *Refusal {
+	var about string
+	switch a.own {
+	case ownNode:
+		if m, ok := message.(interface{ GetNode() string }); ok {
+			about = m.GetNode()
+		}
+	case ownName:
+		if m, ok := message.(interface{ GetName() string }); ok {
+			about = m.GetName()
+		}
+	default:
+		return nil
+	}
+	if about == caller.Identity.Name {
+		return nil
+	}
+	return &Refusal{
+		Code: Forbidden, What: "call " + procedure + " as " + caller.Identity.String(),
+		Why: "it is about " + quote(about) + ", and nobody may speak for another", Remedy: "use the certificate of " + quote(about),
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+)
+
+var errNoAddress = errors.New("the address of its API is not known")
+
+// summarize counts voters and says in one line what is wrong and what to do about it, worst first.
+func summarize(status *fairleadv1.StatusResponse) {
+	var t tally
+	var down []string
+	for _, member := range status.GetMembers() {
+		if member.GetSuffrage() == fairleadv1.Suffrage_SUFFRAGE_VOTER {
+			t = t.with(Member{Healthy: member.GetHealthy()}, 1)
+		}
+		if !member.GetHealthy() {
+			down = append(down, member.GetName())
+		}
+	}
+	status.Voters, status.HealthyVoters = uint32(t.voters), uint32(t.healthy)
+	if t.voters > 0 {
+		status.Quorum = uint32(t.quorum())
+	}
+	status.Advice = advise(status, t, down)
+}
+
+func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
+	missing := strings.Join(down, ", ")
+	switch {
+	case t.voters == 0:
+		return "this member belongs to no group yet: give all first members the same bootstrap token, or let it join a group"
+	case !t.quorate() && status.GetLeader() == "":
+		return fmt.Sprintf("no quorum: %s; traffic goes on as last agreed, changes wait; start %s again, or if they are lost for ever, `fairlead raft recover`", t, missing)
+	case status.GetLeader() == "":
+		return "nobody leads: if this stays so for more than some seconds, look at the members' logs and at the network between their Raft ports"
+	}
+	if odd := disagreement(status); odd != "" {
+		return odd
+	}
+	switch {
+	case len(down) > 0 && t.healthy == t.quorum() && t.voters > 1:
+		return fmt.Sprintf("%s: if one more voter is lost, changes wait; start %s again or replace it", t, missing)
+	case len(down) > 0:
+		return fmt.Sprintf("not healthy: %s; start it again or replace it", missing)
+	case t.voters == 1:
+		return "one voter bears no failure: three are the norm"
+	case t.voters == 2:
+		return "with two voters changes wait while either is down: three are the norm"
+	default:
+		return ""
+	}
+}
+
+// disagreement finds members whose records differ at the same index, which must not be (S1). Members of other groups
+// or epochs are not seen here: they refuse each other in the handshake, and show as unreachable with that reason.
+func disagreement(status *fairleadv1.StatusResponse) string {
+	digests := map[uint64]*fairleadv1.Member{}
+	for _, member := range status.GetMembers() {
+		if member.GetUnreachable() != "" || member.GetDigest() == "" {
+			continue
+		}
+		same, ok := digests[member.GetApplied()]
+		if ok && same.GetDigest() != member.GetDigest() {
+			return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, wipe its data folder and let it join again",
+				same.GetName(), member.GetName(), member.GetApplied())
+		}
+		digests[member.GetApplied()] = member
+	}
+	return ""
+}

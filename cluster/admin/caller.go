@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+// Caller is who makes a request.
+type Caller struct {
+	// Identity is on whose behalf: of the certificate, or, behind a member that handed the request on, the
+	// one that this member proved.
+	Identity pki.Identity
+	// ForwardedBy is the name of that member; empty if the caller is connected to us.
+	ForwardedBy string
+	// Membership is what the connection named in its handshake; the zero value if nothing.
+	Membership pki.Membership
+	// Remote is the address at the other end of the connection.
+	Remote string
+}
+
+// Actor is how histories name the caller: "operator/alice".
+func (c Caller) Actor() string { return c.Identity.String() }
+
+type callerKey struct{}
+
+// CallerFrom gives the caller in a handler's context. It is there in every handler that a Server runs.
+func CallerFrom(ctx context.Context) (Caller, bool) {
+	caller, ok := ctx.Value(callerKey{}).(Caller)
+	return caller, ok
+}
+
+func withCaller(ctx context.Context, caller Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// A member that hands a request on says for whom, and that it did. Only members are believed.
+const (
+	headerActor       = "Fairlead-Actor"
+	headerForwardedBy = "Fairlead-Forwarded-By"
+)
+
+// onBehalf replaces a member's own identity by the one it speaks for, if it says so.
+func (c Caller) onBehalf(header http.Header) (Caller, *Refusal) {
+	actor, by := header.Get(headerActor), header.Get(headerForwardedBy)
+	if actor == "" && by == "" {
+		return c, nil
+	}
+	refuse := func(why string) (Caller, *Refusal) {
+		return c, &Refusal{Code: Forbidden, What: "act for " + quote(actor) + " as " + c.Identity.String(), Why: why, Remedy: "leave out " + headerActor + " and " + headerForwardedBy}
+	}
+	if c.Identity.Role != pki.Member {
+		return refuse("only members hand on requests of others")
+	}
+	if by != c.Identity.Name {
+		return refuse("the request says that " + quote(by) + " handed it on")
+	}
+	identity, err := pki.ParseActor(actor)
+	if err != nil {
+		return refuse(err.Error())
+	}
+	identity.Domain = c.Identity.Domain
+	c.Identity, c.ForwardedBy = identity, by
+	return c, nil
+}
+
+type forwardKey struct{}
+
+// forwarding marks the requests of ctx as handed on by member self for the caller.
+func forwarding(ctx context.Context, self string, caller Caller) context.Context {
+	header := http.Header{}
+	header.Set(headerActor, caller.Actor())
+	header.Set(headerForwardedBy, self)
+	return context.WithValue(ctx, forwardKey{}, header)
+}
+
+// addForwarding writes the mark into a request's header.
+func addForwarding(ctx context.Context, to http.Header) {
+	from, ok := ctx.Value(forwardKey{}).(http.Header)
+	if !ok {
+		return
+	}
+	for key, values := range from {
+		to[key] = values
+	}
+}
+
+func joinRoles(roles []pki.Role) string {
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = string(role)
+	}
+	return strings.Join(names, " or ")
+}
+
+// quote keeps what callers wrote from being taken for our words.
+func quote(text string) string { return strconv.Quote(text) }

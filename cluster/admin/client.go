@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+// connectWithin bounds the attempt to reach one member, so that the next one has its chance.
+const connectWithin = 3 * time.Second
+
+// ClientOptions is what a Client is made of.
+type ClientOptions struct {
+	Endpoint *pki.Endpoint
+	Servers  []string     // host:port of members' APIs; one that cannot be reached is passed over
+	Dial     pki.DialFunc // optional, the system's
+}
+
+// Client calls the API of a member. It keeps one connection, to the first of its servers that it could reach,
+// and looks for another when that breaks; a call that was under way then fails. Errors of its calls are
+// *Refusal where the member had something to say.
+type Client struct {
+	Raft   fairleadv1connect.RaftServiceClient
+	Join   fairleadv1connect.JoinServiceClient
+	Record fairleadv1connect.RecordServiceClient
+	Agent  fairleadv1connect.AgentServiceClient
+
+	transport *http.Transport
+	dialer    *dialer
+}
+
+// NewClient makes a client. It connects when it is first used.
+func NewClient(o ClientOptions) *Client {
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	d := &dialer{endpoint: o.Endpoint, dial: o.Dial, servers: o.Servers}
+	transport := &http.Transport{
+		DialTLSContext:    d.connect,
+		ForceAttemptHTTP2: true,
+		IdleConnTimeout:   idleWithin,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
+	}
+	// The host is never looked up: the dialer knows where the members are.
+	const base = "https://fairlead"
+	doer := &http.Client{Transport: transport}
+	options := []connect.ClientOption{
+		connect.WithInterceptors(clientErrors{}, handOn{}),
+		connect.WithReadMaxBytes(largeMessage),
+	}
+	return &Client{
+		Raft:      fairleadv1connect.NewRaftServiceClient(doer, base, options...),
+		Join:      fairleadv1connect.NewJoinServiceClient(doer, base, options...),
+		Record:    fairleadv1connect.NewRecordServiceClient(doer, base, options...),
+		Agent:     fairleadv1connect.NewAgentServiceClient(doer, base, options...),
+		transport: transport,
+		dialer:    d,
+	}
+}
+
+// OpenClient makes a client from what the command line was given.
+//
+// Errors: the context is incomplete, a certificate file cannot be used.
+func OpenClient(c pki.Context, log *slog.Logger) (*Client, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	source, err := pki.OpenSource(c.Files(), log)
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(ClientOptions{Endpoint: &pki.Endpoint{Source: source}, Servers: c.Servers}), nil
+}
+
+// Server is the address of the member that was reached last; empty before the first call.
+func (c *Client) Server() string { return c.dialer.last() }
+
+// Close gives up idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// dialer connects to whichever of its servers answers, beginning with the one that did last.
+type dialer struct {
+	endpoint *pki.Endpoint
+	dial     pki.DialFunc
+	servers  []string
+
+	mu      sync.Mutex
+	current int
+	reached bool
+}
+
+func (d *dialer) connect(ctx context.Context, _, _ string) (net.Conn, error) {
+	d.mu.Lock()
+	first := d.current
+	d.mu.Unlock()
+	var failures []error
+	for i := range d.servers {
+		next := (first + i) % len(d.servers)
+		conn, err := d.connectTo(ctx, d.servers[next])
+		if err == nil {
+			d.mu.Lock()
+			d.current, d.reached = next, true
+			d.mu.Unlock()
+			return conn, nil
+		}
+		failures = append(failures, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, joinInLine(failures)
+}
+
+func (d *dialer) connectTo(ctx context.Context, server string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	return d.endpoint.Dial(ctx, d.dial, pki.API, server)
+}
+
+func (d *dialer) last() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.reached {
+		return ""
+	}
+	return d.servers[d.current]
+}
+
+// lineError is several errors in one line.
+type lineError struct{ errs []error }
+
+func joinInLine(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return errors.New("connect to the group: no server named")
+	case 1:
+		return errs[0]
+	default:
+		return &lineError{errs}
+	}
+}
+
+func (e *lineError) Error() string {
+	text := ""
+	for i, err := range e.errs {
+		if i > 0 {
+			text += "; "
+		}
+		text += err.Error()
+	}
+	return text
+}
+
+func (e *lineError) Unwrap() []error { return e.errs }
+
+// handOn marks requests that a member hands on for somebody; see forwarding.
+type handOn struct{}
+
+func (handOn) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		addForwarding(ctx, req.Header())
+		return next(ctx, req)
+	}
+}
+
+func (handOn) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		conn := next(ctx, spec)
+		addForwarding(ctx, conn.RequestHeader())
+		return conn
+	}
+}
+
+func (handOn) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return next
+}

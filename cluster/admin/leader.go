@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"errors"
+)
+
+// onLeader runs a request where it can be done: here, and if this member does not lead, on the one that does.
+// A request that was handed to us is not handed on again: two members that take each other for the leader
+// would play it back and forth.
+type onLeader struct {
+	group Group
+	peers *Peers
+}
+
+func lead[T any](ctx context.Context, l onLeader, what string, here func(context.Context, Caller) (T, error), there func(context.Context, *Client) (T, error)) (T, error) {
+	caller, _ := CallerFrom(ctx)
+	result, err := here(ctx, caller)
+	if !errors.Is(err, NotLeader) {
+		return result, err
+	}
+	client, refusal := l.client(caller, what)
+	if refusal != nil {
+		return result, refusal
+	}
+	return there(forwarding(ctx, l.group.Self().Name, caller), client)
+}
+
+// client gives the way to the leader, if there is one and the request may take it.
+func (l onLeader) client(caller Caller, what string) (*Client, *Refusal) {
+	leader, ok := l.group.Leader()
+	refusal := &Refusal{Code: NotLeader, What: what, Leader: leader.Name, Remedy: "try again in a moment; `fairlead raft status` tells more if it stays so"}
+	self := l.group.Self()
+	switch {
+	case !ok:
+		refusal.Why = "nobody leads at present"
+	case caller.ForwardedBy != "":
+		refusal.Why = caller.ForwardedBy + " took " + self.Name + " for the leader, which it is not"
+	case leader.ID == self.ID:
+		refusal.Why = self.Name + " is about to lead, or just ceased to"
+	case leader.APIAddress == "":
+		refusal.Why = "the API address of the leader " + leader.Name + " is not known"
+	default:
+		return l.peers.Client(leader.APIAddress), nil
+	}
+	return nil, refusal
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"sync"
+
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+// maxPeers bounds the clients kept; a group has far fewer members.
+const maxPeers = 64
+
+// Peers keeps a Client for each other member, by the address of its API.
+type Peers struct {
+	endpoint *pki.Endpoint
+	dial     pki.DialFunc
+
+	mu      sync.Mutex
+	clients map[string]*Client
+}
+
+// NewPeers makes clients on demand; dial is optional, the system's.
+func NewPeers(endpoint *pki.Endpoint, dial pki.DialFunc) *Peers {
+	return &Peers{endpoint: endpoint, dial: dial, clients: map[string]*Client{}}
+}
+
+// Client gives the one for the member whose API is at address.
+func (p *Peers) Client(address string) *Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	client, ok := p.clients[address]
+	if !ok {
+		if len(p.clients) >= maxPeers { // members moved many times
+			p.closeLocked()
+		}
+		client = NewClient(ClientOptions{Endpoint: p.endpoint, Servers: []string{address}, Dial: p.dial})
+		p.clients[address] = client
+	}
+	return client
+}
+
+// Close gives up idle connections.
+func (p *Peers) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeLocked()
+}
+
+func (p *Peers) closeLocked() {
+	for _, client := range p.clients {
+		client.Close()
+	}
+	clear(p.clients)
+}

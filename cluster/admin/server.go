@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+const (
+	handshakeWithin = 10 * time.Second // also the time for a request's header
+	idleWithin      = 5 * time.Minute
+	stopWithin      = 5 * time.Second // for calls under way when the server ends
+	maxHeaderBytes  = 64 << 10        // a GET carries its message in the address
+	streamsPerConn  = 250
+	pingAfter       = 15 * time.Second // finds peers that vanished without a word
+	pingWithin      = 10 * time.Second
+)
+
+// ServerOptions is what a Server is made of.
+type ServerOptions struct {
+	Endpoint *pki.Endpoint // with Refusals
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	Now      func() time.Time // optional, time.Now
+}
+
+// Server is the API port of a member: mutual TLS 1.3, HTTP/2 and HTTP/1.1, all services on one mux.
+type Server struct {
+	endpoint *pki.Endpoint
+	log      *slog.Logger
+	mux      *http.ServeMux
+	gate     *gate
+	stop     context.CancelFunc
+}
+
+// NewServer makes a server without services; see Mount. Errors: the metrics are registered already.
+func NewServer(o ServerOptions) (*Server, error) {
+	m, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	stopping, stop := context.WithCancel(context.Background())
+	return &Server{
+		endpoint: o.Endpoint,
+		log:      o.Log,
+		mux:      http.NewServeMux(),
+		gate: &gate{
+			table: accessTable(), log: o.Log, metrics: m, repeats: pki.NewRepeats(o.Now), now: o.Now, stopping: stopping,
+		},
+		stop: stop,
+	}, nil
+}
+
+// Mount adds a service. The options that make the table of roles count are handed to its constructor:
+//
+//	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+//		return fairleadv1connect.NewRaftServiceHandler(raft, o...)
+//	})
+//
+// Call it before Serve.
+func (s *Server) Mount(service func(...connect.HandlerOption) (path string, handler http.Handler)) {
+	path, handler := service(s.gate.options()...)
+	s.mux.Handle(path, s.bounded(handler))
+}
+
+// MountPage adds what is no service, for callers with one of the roles: the status page. Call it before Serve.
+func (s *Server) MountPage(path string, page http.Handler, roles ...pki.Role) {
+	rule := access{roles: roles}
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		caller, _ := CallerFrom(r.Context())
+		if refusal := rule.admit(caller, path); refusal != nil {
+			s.gate.refused(caller, path, refusal)
+			http.Error(w, refusal.Error(), http.StatusForbidden)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+}
+
+// bounded gives calls that are no streams an end, also for a caller who sends or reads a byte at a time.
+func (s *Server) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if within := s.gate.table[r.URL.Path].within; within > 0 {
+			end := s.gate.now().Add(within + stopWithin) // the handler's own deadline comes first, and says why
+			control := http.NewResponseController(w)
+			if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil {
+				s.log.Error("deadline not set", "procedure", r.URL.Path, "err", err)
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Serve accepts connections until ctx ends or the listener fails, then gives the calls under way five seconds
+// and ends streams at once. It closes the listener. It returns nil when ctx ended. It can be called once.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           http.HandlerFunc(s.identify),
+		TLSConfig:         s.endpoint.Server(pki.API),
+		ReadHeaderTimeout: handshakeWithin,
+		IdleTimeout:       idleWithin,
+		MaxHeaderBytes:    maxHeaderBytes,
+		// What matters about handshakes is logged in pki; this is about port scanners.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: streamsPerConn, SendPingTimeout: pingAfter, PingTimeout: pingWithin,
+		},
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.ServeTLS(offerListener{listener}, "", "") }()
+	select {
+	case err := <-failed:
+		s.stop()
+		return fmt.Errorf("serve the API on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.stop()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	if err := server.Shutdown(ending); err != nil {
+		_ = server.Close() // whoever is still there had his time
+	}
+	<-failed
+	return nil
+}
+
+type connKey struct{}
+
+// identify finds out who is calling; the handshake has proven that the certificate is in order.
+func (s *Server) identify(w http.ResponseWriter, r *http.Request) {
+	conn, ok := r.Context().Value(connKey{}).(*tls.Conn)
+	if !ok || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		http.Error(w, "connect with mutual TLS", http.StatusForbidden)
+		return
+	}
+	identity, err := pki.Identify(r.TLS.PeerCertificates[0])
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	caller := Caller{Identity: identity, Remote: r.RemoteAddr}
+	if offering, ok := conn.NetConn().(*offerConn); ok {
+		caller.Membership = offering.offer()
+	}
+	s.mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), caller)))
+}
+
+// offerListener makes connections that remember what the client named in its handshake.
+type offerListener struct{ net.Listener }
+
+func (l offerListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &offerConn{Conn: conn}, nil
+}
+
+type offerConn struct {
+	net.Conn
+	named atomic.Pointer[pki.Membership]
+}
+
+// ReceiveOffer implements pki.OfferReceiver.
+func (c *offerConn) ReceiveOffer(m pki.Membership) { c.named.Store(&m) }
+
+func (c *offerConn) offer() pki.Membership {
+	if m := c.named.Load(); m != nil {
+		return *m
+	}
+	return pki.Membership{}
+}
