@@ -19,12 +19,21 @@ type Desired struct {
 	Demoted bool
 }
 
-// Normal returns d validated, sorted, with path identifiers assigned and defaults spelled out, as a speaker of the AS
-// asn runs it. The error joins everything that is wrong with d, one line each.
+// Normal returns d sorted, with path identifiers assigned and defaults spelled out, as a speaker of the AS asn runs it.
+// What is invalid is left out; the error joins what is wrong with it, one line each, every line an ErrInvalid.
 func (d Desired) Normal(asn uint32) (Desired, error) {
-	paths := AssignPathIDs(d.Paths)
-	for i := range paths {
-		paths[i] = paths[i].normal()
+	var errs []error
+	out := Desired{Demoted: d.Demoted}
+	for _, p := range AssignPathIDs(d.Paths) {
+		p = p.normal()
+		switch last := len(out.Paths) - 1; {
+		case p.fault() != "":
+			errs = append(errs, fmt.Errorf("path %s: %w: %s", p, ErrInvalid, p.fault()))
+		case last >= 0 && p.Prefix == out.Paths[last].Prefix && p.NextHop == out.Paths[last].NextHop:
+			errs = append(errs, fmt.Errorf("path %s: %w: given twice", p, ErrInvalid))
+		default:
+			out.Paths = append(out.Paths, p)
+		}
 	}
 	peers := make([]Peer, len(d.Peers))
 	for i, p := range d.Peers {
@@ -32,30 +41,24 @@ func (d Desired) Normal(asn uint32) (Desired, error) {
 		peers[i].Demoted = p.Demoted || d.Demoted
 	}
 	slices.SortStableFunc(peers, comparePeers)
-	if err := errors.Join(validatePaths(paths), validatePeers(peers)); err != nil {
-		return Desired{}, err
+	for _, p := range peers {
+		switch last := len(out.Peers) - 1; {
+		case p.fault() != "":
+			errs = append(errs, fmt.Errorf("peer %s: %w: %s", p.label(), ErrInvalid, p.fault()))
+		case last >= 0 && p.Address == out.Peers[last].Address:
+			errs = append(errs, fmt.Errorf("peer %s: %w: its address is that of peer %s, and an address is one peer",
+				p.label(), ErrInvalid, out.Peers[last].label()))
+		default:
+			out.Peers = append(out.Peers, p)
+		}
 	}
-	return Desired{Paths: paths, Peers: peers, Demoted: d.Demoted}, nil
+	return out, errors.Join(errs...)
 }
 
 func comparePeers(p, q Peer) int { return p.Address.Compare(q.Address) }
 
 // ErrInvalid is wrapped by every error about a path or peer that cannot be announced as it is.
 var ErrInvalid = errors.New("invalid")
-
-// validatePaths expects paths in order.
-func validatePaths(paths []Path) error {
-	var errs []error
-	for i, p := range paths {
-		if why := p.fault(); why != "" {
-			errs = append(errs, fmt.Errorf("path %s: %w: %s", p, ErrInvalid, why))
-		}
-		if i > 0 && p.Prefix == paths[i-1].Prefix && p.NextHop == paths[i-1].NextHop {
-			errs = append(errs, fmt.Errorf("path %s: %w: given twice", p, ErrInvalid))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // fault says what makes p unfit to be announced, or nothing.
 func (p Path) fault() string {
@@ -74,6 +77,8 @@ func (p Path) fault() string {
 		return "next hop with a zone, which means nothing to a neighbour"
 	case p.NextHop.IsUnspecified(), p.NextHop.IsMulticast(), p.NextHop.IsLinkLocalUnicast():
 		return "next hop is no unicast address that a neighbour can reach"
+	case len(p.Communities)+len(p.LargeCommunities) > maxCommunities:
+		return fmt.Sprintf("%d communities: at most %d fit", len(p.Communities)+len(p.LargeCommunities), maxCommunities)
 	case p.Origin > OriginEGP:
 		return "unknown origin " + p.Origin.String()
 	case p.MED >= DemotionMED:
@@ -82,21 +87,6 @@ func (p Path) fault() string {
 		return fmt.Sprintf("local preference %d: must be above %d, which demotion sets", p.LocalPref, DemotedLocalPref)
 	}
 	return ""
-}
-
-// validatePeers expects normal peers in order.
-func validatePeers(peers []Peer) error {
-	var errs []error
-	for i, p := range peers {
-		if why := p.fault(); why != "" {
-			errs = append(errs, fmt.Errorf("peer %s: %w: %s", p.label(), ErrInvalid, why))
-		}
-		if i > 0 && p.Address == peers[i-1].Address {
-			errs = append(errs, fmt.Errorf("peer %s: %w: its address is that of peer %s, and an address is one peer",
-				p.label(), ErrInvalid, peers[i-1].label()))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // label names p to people: by name and address, or what there is of them.
@@ -110,6 +100,9 @@ func (p Peer) label() string {
 	return p.Name + " (" + p.Address.String() + ")"
 }
 
+// maxCommunities keeps attributes far below the 4,096 bytes of a BGP message, which they share with the prefixes.
+const maxCommunities = 128
+
 // Longest times that fit into the messages of BGP.
 const (
 	maxHoldTime    = 65535 * time.Second
@@ -122,8 +115,8 @@ func (p Peer) fault() string {
 	switch {
 	case !p.Address.IsValid():
 		return "no address"
-	case p.Address.IsUnspecified(), p.Address.IsMulticast():
-		return "its address is no unicast address"
+	case p.Address.IsUnspecified(), p.Address.IsMulticast(), p.Address.Zone() != "":
+		return "its address is no unicast address that needs no zone"
 	case p.RemoteASN == 0:
 		return "no AS number: set the switch's"
 	case p.LocalASN == 0:

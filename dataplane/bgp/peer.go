@@ -164,6 +164,11 @@ func setDefault[T comparable](field *T, value T) {
 // IBGP says whether p is of the speaker's own AS.
 func (p Peer) IBGP() bool { return p.LocalASN == p.RemoteASN }
 
+// equal says whether p and q are the same in every respect.
+func (p Peer) equal(q Peer) bool {
+	return p.sameOnWire(q) && p.Name == q.Name && p.Demoted == q.Demoted
+}
+
 // sameOnWire says whether two normal peers differ in name and demotion at most.
 func (p Peer) sameOnWire(q Peer) bool {
 	return p.sameSession(q) && p.ConnectRetry == q.ConnectRetry

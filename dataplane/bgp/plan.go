@@ -45,7 +45,8 @@ type Step struct {
 	Demoted []netip.Addr // sorted
 }
 
-// Plan returns the steps from observed to desired, in an order that is safe to stop and to begin anew after any step:
+// Plan returns the steps by which a speaker of the AS asn gets from observed to desired, in an order that is safe to
+// stop and to begin anew after any step:
 //
 //   - who is to be demoted is so before anything else, so that no new path is seen at full rank; who is to be no longer
 //     is so last, after stale paths are gone;
@@ -53,26 +54,38 @@ type Step struct {
 //   - peers come once the whole table is loaded, since a switch drops what a returning speaker does not announce at
 //     once, and go last; a peer that changed is the only one whose session is touched, and only if it must.
 //
-// desired must be normal. Plan of what is already there is empty.
-func Plan(desired Desired, observed Observed) []Step {
+// What is invalid in desired is left out, except that a peer which is there stays as it is; the error tells. Plan of
+// what is there already is empty.
+func Plan(asn uint32, desired Desired, observed Observed) ([]Step, error) {
+	normal, err := desired.Normal(asn)
+	for _, p := range desired.Peers {
+		a := p.Address.Unmap()
+		if i := indexPeer(observed.Peers, a); i >= 0 && indexPeer(normal.Peers, a) < 0 {
+			kept := observed.Peers[i]
+			kept.Demoted = p.Demoted || desired.Demoted
+			normal.Peers = append(normal.Peers, kept)
+		}
+	}
+	slices.SortFunc(normal.Peers, comparePeers)
+
 	var steps []Step
-	demoted := demotedPeers(desired.Peers)
-	for _, p := range observed.Demoted { // keep those that this plan undemotes until its end
-		if !slices.Contains(demoted, p) && hasPeer(desired.Peers, p) {
-			demoted = append(demoted, p)
+	final := demotedPeers(normal.Peers)
+	demoted := slices.Clone(final)
+	for _, a := range observed.Demoted { // those that this plan undemotes stay demoted until its end
+		if !slices.Contains(demoted, a) && indexPeer(normal.Peers, a) >= 0 {
+			demoted = append(demoted, a)
 		}
 	}
 	slices.SortFunc(demoted, netip.Addr.Compare)
-	now := slices.SortedFunc(slices.Values(observed.Demoted), netip.Addr.Compare)
-	if !slices.Equal(demoted, now) {
+	if !slices.Equal(demoted, slices.SortedFunc(slices.Values(observed.Demoted), netip.Addr.Compare)) {
 		steps = append(steps, Step{Action: SetDemoted, Demoted: demoted})
 	}
-	steps = append(steps, planPaths(desired.Paths, observed.Paths)...)
-	steps = append(steps, planPeers(desired.Peers, observed.Peers)...)
-	if final := demotedPeers(desired.Peers); !slices.Equal(final, demoted) {
+	steps = append(steps, planPaths(normal.Paths, observed.Paths)...)
+	steps = append(steps, planPeers(normal.Peers, observed.Peers)...)
+	if !slices.Equal(final, demoted) {
 		steps = append(steps, Step{Action: SetDemoted, Demoted: final})
 	}
-	return steps
+	return steps, err
 }
 
 func demotedPeers(peers []Peer) []netip.Addr {
@@ -86,8 +99,8 @@ func demotedPeers(peers []Peer) []netip.Addr {
 	return out
 }
 
-func hasPeer(peers []Peer, a netip.Addr) bool {
-	return slices.ContainsFunc(peers, func(p Peer) bool { return p.Address == a })
+func indexPeer(peers []Peer, a netip.Addr) int {
+	return slices.IndexFunc(peers, func(p Peer) bool { return p.Address == a })
 }
 
 func planPaths(desired, observed []Path) []Step {

@@ -117,13 +117,10 @@ func listenAddrs(given []netip.Addr) []netip.Addr {
 
 // Apply makes the speaker announce desired, adding before removing, with no session touched but those that must be.
 //
-// It returns once GoBGP has taken every change; Written tells when they have left. It is safe to repeat, and after an
-// error what could be done was done. Errors: bgp.ErrInvalid if desired is, with nothing changed, ErrStopped, ctx.Err().
+// It returns once GoBGP has taken every change; Written tells when they have left. It is safe to repeat. Errors:
+// bgp.ErrInvalid for what cannot be announced, after all the rest was applied; ErrStopped; ctx.Err(); others after
+// which a part of the steps was done and a repetition does the rest.
 func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
-	desired, err := desired.Normal(s.asn)
-	if err != nil {
-		return fmt.Errorf("announce: %w", err)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -134,9 +131,9 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 		return fmt.Errorf("announce: %w", err)
 	}
 	for _, p := range desired.Peers {
-		s.names[p.Address] = p.Name
+		s.names[p.Address.Unmap()] = p.Name
 	}
-	steps := bgp.Plan(desired, observed)
+	steps, invalid := bgp.Plan(s.asn, desired, observed)
 	s.expectUpdates(ctx, steps)
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
@@ -146,7 +143,7 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 			return err
 		}
 	}
-	return nil
+	return invalid
 }
 
 // observe reads back what GoBGP announces and to whom.

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Routes is what a record asks a speaker to announce, and how new that is.
+type Routes struct {
+	Revision Revision
+	Paths    []Path
+	Peers    []Peer
+}
+
+func (r Routes) sameContent(s Routes) bool {
+	return slices.EqualFunc(r.Paths, s.Paths, Path.Equal) && slices.EqualFunc(r.Peers, s.Peers, Peer.equal)
+}
+
+// Source is where routes come from.
+type Source interface {
+	// Routes returns the routes of the state applied last. The caller does not change the slices.
+	Routes() Routes
+	// Changed is ready to be received from, at least once, after Routes returns something new.
+	Changed() <-chan struct{}
+}
+
+// Group says how the owner of the speaker stands with the group that decides.
+type Group interface {
+	Contact() Contact
+}
+
+// Speaker announces.
+type Speaker interface {
+	// Apply makes the speaker announce desired. It may be repeated.
+	Apply(ctx context.Context, desired Desired) error
+	// Written says whether all that was applied has left for the open sessions.
+	Written(ctx context.Context) (bool, error)
+}
+
+// Store keeps what was announced last across a restart.
+type Store interface {
+	Load() (*Routes, error) // nil if nothing was ever saved
+	Save(Routes) error
+}
+
+// Clock is a monotonic clock.
+type Clock interface {
+	Now() time.Duration
+	After(d time.Duration) <-chan time.Time
+}
+
+// SystemClock returns the clock of this process.
+func SystemClock() Clock { return systemClock{time.Now()} }
+
+type systemClock struct{ start time.Time }
+
+func (c systemClock) Now() time.Duration                     { return time.Since(c.start) }
+func (c systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// AnnouncerConfig is what an Announcer works with. Rules, Clock, Logger and Announced may be left out.
+type AnnouncerConfig struct {
+	Source  Source
+	Group   Group
+	Speaker Speaker
+	Store   Store
+	Rules   Rules
+	Clock   Clock
+	Logger  *slog.Logger
+	// Announced is told, from the announcer's goroutine, up to which revision the routes are on the wire and kept for a
+	// restart. The revision never runs back. It must not block.
+	Announced func(Revision)
+}
+
+// Announcer keeps a speaker announcing what the record asks for, under the rules of Standing.
+type Announcer struct {
+	AnnouncerConfig
+	standing Standing
+	keeper   *keeper
+	stored   *Routes // of an earlier run
+
+	applied   *Routes // what the speaker was last given without an error
+	demoted   bool    // whether it was given that demoted
+	appliedAt time.Duration
+	retryAt   time.Duration // not before, after an error
+	backoff   time.Duration
+	written   Revision      // up to which the routes have left
+	pending   bool          // more has been applied since
+	look      time.Duration // until the next look at whether it has left
+	announced Revision
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is how an announcer stands.
+type Status struct {
+	Verdict
+	Announced Revision // see AnnouncerConfig.Announced
+	Paths     int      // that the speaker was given
+	Peers     int
+	Err       error // of the last attempt to announce or to keep what was announced; nil if it went well
+}
+
+// Times of the loop.
+const (
+	lookEvery   = 100 * time.Millisecond // at the group: well under every time of Rules
+	firstLook   = 2 * time.Millisecond   // at whether everything has left, then twice as long each time
+	repeatEvery = 30 * time.Second       // Apply, which compares with what is really there
+	firstRetry  = 100 * time.Millisecond
+	lastRetry   = 5 * time.Second
+)
+
+// NewAnnouncer returns an announcer that does nothing until Run.
+func NewAnnouncer(c AnnouncerConfig) *Announcer {
+	if c.Clock == nil {
+		c.Clock = SystemClock()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Announced == nil {
+		c.Announced = func(Revision) {}
+	}
+	return &Announcer{AnnouncerConfig: c}
+}
+
+// Status returns how things stand. It may be called from any goroutine.
+func (a *Announcer) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
+// Run announces until ctx ends, and returns once what was announced last is kept. The speaker is left as it is: its
+// owner decides whether it detaches or drains. Errors are ctx's only; all others are retried and shown by Status.
+func (a *Announcer) Run(ctx context.Context) error {
+	stored, err := a.Store.Load()
+	if err != nil {
+		// What cannot be read is not announced; the record will tell once a leader is there.
+		a.Logger.Error("announced state not usable", "err", err)
+		a.note(func(s *Status) { s.Err = err })
+		stored = nil
+	}
+	a.stored = stored
+	a.keeper = startKeeper(a.Store, a.Clock, stored)
+	defer a.keeper.stop()
+	for {
+		wait := a.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.Source.Changed():
+		case <-a.keeper.done:
+		case <-a.Clock.After(wait):
+		}
+	}
+}
+
+// turn does what there is to do now and says when to look again.
+func (a *Announcer) turn(ctx context.Context) time.Duration {
+	// The group is asked before the record: what is applied by then is in the routes.
+	contact := a.Group.Contact()
+	routes := a.Source.Routes()
+	now := a.Clock.Now()
+	x := Situation{Now: now, Contact: contact, Record: routes.Revision}
+	if a.stored != nil {
+		x.Stored = &a.stored.Revision
+	}
+	before := a.Status().Verdict
+	v := a.standing.Look(a.Rules, x)
+	if v.Open != before.Open || v.Demoted != before.Demoted || v.FromStored != before.FromStored {
+		a.Logger.Info("announcing", "open", v.Open, "demoted", v.Demoted, "from_stored", v.FromStored, "reason", v.Reason)
+	}
+	a.note(func(s *Status) { s.Verdict = v })
+	if !v.Open {
+		return lookEvery
+	}
+	if v.FromStored {
+		routes = *a.stored
+	}
+	if a.applied != nil && routes.Revision.Compare(a.applied.Revision) < 0 {
+		routes = *a.applied // what is announced never runs back
+	}
+	if now >= a.retryAt {
+		a.lookWritten(ctx, now)
+		if a.due(routes, v.Demoted, now) {
+			a.apply(ctx, routes, v.Demoted, now)
+		}
+	}
+	a.advance()
+	if a.pending {
+		a.look = min(max(2*a.look, firstLook), lookEvery)
+		return a.look
+	}
+	return lookEvery
+}
+
+// due says whether the speaker must be told: something changed, or it has not been compared for a while.
+func (a *Announcer) due(routes Routes, demoted bool, now time.Duration) bool {
+	if a.applied == nil || a.demoted != demoted || now-a.appliedAt >= repeatEvery {
+		return true
+	}
+	if routes.Revision.Compare(a.applied.Revision) <= 0 {
+		return false
+	}
+	if !routes.sameContent(*a.applied) {
+		return true
+	}
+	a.applied.Revision = routes.Revision // nothing to tell: what is announced is this new already
+	return false
+}
+
+func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now time.Duration) {
+	err := a.Speaker.Apply(ctx, Desired{Paths: routes.Paths, Peers: routes.Peers, Demoted: demoted})
+	if ctx.Err() != nil {
+		return
+	}
+	a.noteErr(err, now)
+	if err != nil && !errors.Is(err, ErrInvalid) { // the rest of an invalid set was applied, and trying again is no help
+		return
+	}
+	a.backoff, a.retryAt = 0, 0
+	a.applied, a.demoted, a.appliedAt = &routes, demoted, now
+	a.pending, a.look = true, 0
+	a.keeper.keep(routes)
+	a.note(func(s *Status) { s.Paths, s.Peers = len(routes.Paths), len(routes.Peers) })
+}
+
+// noteErr shows an error and puts the next attempt off, longer each time.
+func (a *Announcer) noteErr(err error, now time.Duration) {
+	a.note(func(s *Status) { s.Err = err })
+	if err == nil {
+		return
+	}
+	a.backoff = min(max(2*a.backoff, firstRetry), lastRetry)
+	a.retryAt = now + a.backoff
+	a.Logger.Error("announce", "err", err)
+}
+
+// lookWritten asks whether what was applied has left.
+func (a *Announcer) lookWritten(ctx context.Context, now time.Duration) {
+	if !a.pending {
+		return
+	}
+	ok, err := a.Speaker.Written(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		a.noteErr(err, now)
+	case ok:
+		a.pending = false
+		a.written = a.applied.Revision
+	}
+}
+
+// advance reports how far things got: what has left and is kept. A revision that changed nothing counts with the one
+// before it.
+func (a *Announcer) advance() {
+	if a.applied == nil {
+		return
+	}
+	written := a.written
+	if !a.pending {
+		written = a.applied.Revision
+	}
+	kept, all, err := a.keeper.kept()
+	if all {
+		kept = a.applied.Revision
+	}
+	if err != nil {
+		a.note(func(s *Status) { s.Err = fmt.Errorf("keep what was announced: %w", err) })
+	}
+	done := written
+	if kept.Compare(done) < 0 {
+		done = kept
+	}
+	if done.Compare(a.announced) <= 0 {
+		return
+	}
+	a.announced = done
+	a.note(func(s *Status) { s.Announced = done })
+	a.Announced(done)
+}
+
+func (a *Announcer) note(change func(*Status)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(&a.status)
+}
