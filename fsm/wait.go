@@ -58,3 +58,9 @@ func (s *State) Wait(ctx context.Context, v *View, tables ...Table) error {
 		}
 	}
 }
+
+// Changed tells whether any of the tables differs from what v shows.
+func (s *State) Changed(v *View, tables ...Table) bool {
+	changed, _ := s.waiters.since(v.published, tables)
+	return changed
+}
