@@ -28,8 +28,10 @@ type SyncRequest struct {
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// The kernel's boot id. A new one voids what the node acknowledged before.
 	Boot string `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
-	// What the agent has on disk; absent if nothing.
-	Have          *Revision `protobuf:"bytes,3,opt,name=have,proto3" json:"have,omitempty"`
+	// What the agent has; absent if nothing. No answer is older.
+	Have *Revision `protobuf:"bytes,3,opt,name=have,proto3" json:"have,omitempty"`
+	// Digest of the items that the agent has at have. Without it everything is sent.
+	Digest        []byte `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -85,14 +87,33 @@ func (x *SyncRequest) GetHave() *Revision {
 	return nil
 }
 
+func (x *SyncRequest) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+// SyncResponse is one step from what the agent has to a newer revision, or a part of one.
+//
+// What a node shall have is a set of items, equal on all nodes, and what is its own. Items are opaque here, so
+// that agents keep, hash and hand on those that they do not understand yet.
 type SyncResponse struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Revision *Revision              `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Types that are valid to be assigned to State:
-	//
-	//	*SyncResponse_Full
-	//	*SyncResponse_Delta
-	State         isSyncResponse_State `protobuf_oneof:"state"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the state is of, once the step is whole. It never runs back.
+	Revision *Revision `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Whether the step starts from nothing; else from what the agent has.
+	Full bool `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
+	// Each an encoded Changes, to be carried out in order.
+	Changes [][]byte `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	// The step goes on in the next message.
+	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	// Of all items at revision: the sum modulo 2^128 of, for each, the first 16 bytes of
+	// SHA-256(length of key as 8 bytes, key, value), all numbers big-endian. An agent that comes out with another
+	// one asks for everything.
+	Digest []byte `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
+	// What is the node's own. Absent if it is as before; the first step of a stream always has it.
+	Node          *NodeState `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -134,72 +155,65 @@ func (x *SyncResponse) GetRevision() *Revision {
 	return nil
 }
 
-func (x *SyncResponse) GetState() isSyncResponse_State {
+func (x *SyncResponse) GetFull() bool {
 	if x != nil {
-		return x.State
+		return x.Full
+	}
+	return false
+}
+
+func (x *SyncResponse) GetChanges() [][]byte {
+	if x != nil {
+		return x.Changes
 	}
 	return nil
 }
 
-func (x *SyncResponse) GetFull() []byte {
+func (x *SyncResponse) GetMore() bool {
 	if x != nil {
-		if x, ok := x.State.(*SyncResponse_Full); ok {
-			return x.Full
-		}
+		return x.More
+	}
+	return false
+}
+
+func (x *SyncResponse) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
 	}
 	return nil
 }
 
-func (x *SyncResponse) GetDelta() *Delta {
+func (x *SyncResponse) GetNode() *NodeState {
 	if x != nil {
-		if x, ok := x.State.(*SyncResponse_Delta); ok {
-			return x.Delta
-		}
+		return x.Node
 	}
 	return nil
 }
 
-type isSyncResponse_State interface {
-	isSyncResponse_State()
-}
-
-type SyncResponse_Full struct {
-	// Everything that the node shall have at revision.
-	Full []byte `protobuf:"bytes,2,opt,name=full,proto3,oneof"`
-}
-
-type SyncResponse_Delta struct {
-	// What changed since base.
-	Delta *Delta `protobuf:"bytes,3,opt,name=delta,proto3,oneof"`
-}
-
-func (*SyncResponse_Full) isSyncResponse_State() {}
-
-func (*SyncResponse_Delta) isSyncResponse_State() {}
-
-type Delta struct {
+// Changes to the items.
+type Changes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Applies only on top of exactly this revision.
-	Base          *Revision `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
-	Changes       []byte    `protobuf:"bytes,2,opt,name=changes,proto3" json:"changes,omitempty"`
+	Put   []*Item                `protobuf:"bytes,1,rep,name=put,proto3" json:"put,omitempty"`
+	// Keys.
+	Remove        [][]byte `protobuf:"bytes,2,rep,name=remove,proto3" json:"remove,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Delta) Reset() {
-	*x = Delta{}
+func (x *Changes) Reset() {
+	*x = Changes{}
 	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Delta) String() string {
+func (x *Changes) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Delta) ProtoMessage() {}
+func (*Changes) ProtoMessage() {}
 
-func (x *Delta) ProtoReflect() protoreflect.Message {
+func (x *Changes) ProtoReflect() protoreflect.Message {
 	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -211,23 +225,366 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Delta.ProtoReflect.Descriptor instead.
-func (*Delta) Descriptor() ([]byte, []int) {
+// Deprecated: Use Changes.ProtoReflect.Descriptor instead.
+func (*Changes) Descriptor() ([]byte, []int) {
 	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *Delta) GetBase() *Revision {
+func (x *Changes) GetPut() []*Item {
 	if x != nil {
-		return x.Base
+		return x.Put
 	}
 	return nil
 }
 
-func (x *Delta) GetChanges() []byte {
+func (x *Changes) GetRemove() [][]byte {
 	if x != nil {
-		return x.Changes
+		return x.Remove
 	}
 	return nil
+}
+
+// Item is one thing that every node shall have.
+type Item struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes.
+	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// An encoded message, of kind 'a' an Address.
+	Value         []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Item) Reset() {
+	*x = Item{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Item) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Item) ProtoMessage() {}
+
+func (x *Item) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Item.ProtoReflect.Descriptor instead.
+func (*Item) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Item) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Item) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// Address is a service address: every node accepts packets to it, on these ports.
+type Address struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ports         []*Port                `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Address) Reset() {
+	*x = Address{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Address) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Address) ProtoMessage() {}
+
+func (x *Address) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Address.ProtoReflect.Descriptor instead.
+func (*Address) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Address) GetPorts() []*Port {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+type Port struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// IANA number: 6 TCP, 17 UDP, 132 SCTP.
+	Protocol      uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Number        uint32 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Port) Reset() {
+	*x = Port{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Port) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Port) ProtoMessage() {}
+
+func (x *Port) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Port.ProtoReflect.Descriptor instead.
+func (*Port) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Port) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *Port) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// NodeState is what differs from node to node.
+type NodeState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the group that said so. An agent does not take another one's word.
+	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	// How to steer; absent if nobody said.
+	Config *NodeConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
+	// The members of the group, to heartbeat and to ask.
+	Members       []*GroupMember `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeState) Reset() {
+	*x = NodeState{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeState) ProtoMessage() {}
+
+func (x *NodeState) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
+func (*NodeState) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *NodeState) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *NodeState) GetConfig() *NodeConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *NodeState) GetMembers() []*GroupMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// NodeConfig is how a node steers; defaults are filled in.
+type NodeConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Gateways for answers, one per family.
+	Switches []string `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	// Routing table for packets to addresses.
+	InTable uint32 `protobuf:"varint,2,opt,name=in_table,json=inTable,proto3" json:"in_table,omitempty"`
+	// Routing table for answers.
+	OutTable uint32 `protobuf:"varint,3,opt,name=out_table,json=outTable,proto3" json:"out_table,omitempty"`
+	// The node's default gateway becomes the switch.
+	ReplaceDefault bool `protobuf:"varint,4,opt,name=replace_default,json=replaceDefault,proto3" json:"replace_default,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *NodeConfig) Reset() {
+	*x = NodeConfig{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeConfig) ProtoMessage() {}
+
+func (x *NodeConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
+func (*NodeConfig) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *NodeConfig) GetSwitches() []string {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *NodeConfig) GetInTable() uint32 {
+	if x != nil {
+		return x.InTable
+	}
+	return 0
+}
+
+func (x *NodeConfig) GetOutTable() uint32 {
+	if x != nil {
+		return x.OutTable
+	}
+	return 0
+}
+
+func (x *NodeConfig) GetReplaceDefault() bool {
+	if x != nil {
+		return x.ReplaceDefault
+	}
+	return false
+}
+
+type GroupMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// host:port of its API.
+	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupMember) Reset() {
+	*x = GroupMember{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupMember) ProtoMessage() {}
+
+func (x *GroupMember) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
+func (*GroupMember) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GroupMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GroupMember) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
 }
 
 type AcknowledgeRequest struct {
@@ -243,7 +600,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +612,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +625,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -309,7 +666,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +678,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +691,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -359,7 +716,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +728,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +741,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 type HeartbeatRequest struct {
@@ -397,7 +754,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -409,7 +766,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -422,7 +779,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -451,7 +808,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -463,7 +820,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -476,7 +833,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -497,19 +854,43 @@ var File_fairlead_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x17fairlead/v1/agent.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"`\n" +
+	"\x17fairlead/v1/agent.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"x\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
-	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\x8c\x01\n" +
+	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\fR\x06digest\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
-	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x14\n" +
-	"\x04full\x18\x02 \x01(\fH\x00R\x04full\x12*\n" +
-	"\x05delta\x18\x03 \x01(\v2\x12.fairlead.v1.DeltaH\x00R\x05deltaB\a\n" +
-	"\x05state\"L\n" +
-	"\x05Delta\x12)\n" +
-	"\x04base\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\x04base\x12\x18\n" +
-	"\achanges\x18\x02 \x01(\fR\achanges\"\xa3\x01\n" +
+	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
+	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +
+	"\achanges\x18\x03 \x03(\fR\achanges\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\fR\x06digest\x12*\n" +
+	"\x04node\x18\x06 \x01(\v2\x16.fairlead.v1.NodeStateR\x04node\"F\n" +
+	"\aChanges\x12#\n" +
+	"\x03put\x18\x01 \x03(\v2\x11.fairlead.v1.ItemR\x03put\x12\x16\n" +
+	"\x06remove\x18\x02 \x03(\fR\x06remove\".\n" +
+	"\x04Item\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"2\n" +
+	"\aAddress\x12'\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\":\n" +
+	"\x04Port\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x86\x01\n" +
+	"\tNodeState\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12/\n" +
+	"\x06config\x18\x02 \x01(\v2\x17.fairlead.v1.NodeConfigR\x06config\x122\n" +
+	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\"\x89\x01\n" +
+	"\n" +
+	"NodeConfig\x12\x1a\n" +
+	"\bswitches\x18\x01 \x03(\tR\bswitches\x12\x19\n" +
+	"\bin_table\x18\x02 \x01(\rR\ainTable\x12\x1b\n" +
+	"\tout_table\x18\x03 \x01(\rR\boutTable\x12'\n" +
+	"\x0freplace_default\x18\x04 \x01(\bR\x0ereplaceDefault\";\n" +
+	"\vGroupMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xa3\x01\n" +
 	"\x12AcknowledgeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x121\n" +
@@ -542,37 +923,46 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*SyncRequest)(nil),         // 0: fairlead.v1.SyncRequest
 	(*SyncResponse)(nil),        // 1: fairlead.v1.SyncResponse
-	(*Delta)(nil),               // 2: fairlead.v1.Delta
-	(*AcknowledgeRequest)(nil),  // 3: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),       // 4: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil), // 5: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),    // 6: fairlead.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),   // 7: fairlead.v1.HeartbeatResponse
-	(*Revision)(nil),            // 8: fairlead.v1.Revision
+	(*Changes)(nil),             // 2: fairlead.v1.Changes
+	(*Item)(nil),                // 3: fairlead.v1.Item
+	(*Address)(nil),             // 4: fairlead.v1.Address
+	(*Port)(nil),                // 5: fairlead.v1.Port
+	(*NodeState)(nil),           // 6: fairlead.v1.NodeState
+	(*NodeConfig)(nil),          // 7: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),         // 8: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),  // 9: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),       // 10: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil), // 11: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),    // 12: fairlead.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),   // 13: fairlead.v1.HeartbeatResponse
+	(*Revision)(nil),            // 14: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	8,  // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	8,  // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	2,  // 2: fairlead.v1.SyncResponse.delta:type_name -> fairlead.v1.Delta
-	8,  // 3: fairlead.v1.Delta.base:type_name -> fairlead.v1.Revision
-	8,  // 4: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	4,  // 5: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	8,  // 6: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	0,  // 7: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	3,  // 8: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	6,  // 9: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	1,  // 10: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	5,  // 11: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	7,  // 12: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	10, // [10:13] is the sub-list for method output_type
-	7,  // [7:10] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	14, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	14, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	6,  // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	3,  // 3: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
+	5,  // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	7,  // 5: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	8,  // 6: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	14, // 7: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	10, // 8: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	14, // 9: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	0,  // 10: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	9,  // 11: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	12, // 12: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	1,  // 13: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	11, // 14: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	13, // 15: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -581,17 +971,13 @@ func file_fairlead_v1_agent_proto_init() {
 		return
 	}
 	file_fairlead_v1_common_proto_init()
-	file_fairlead_v1_agent_proto_msgTypes[1].OneofWrappers = []any{
-		(*SyncResponse_Full)(nil),
-		(*SyncResponse_Delta)(nil),
-	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -79,12 +79,14 @@ type GetRequest struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Empty means all.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Field of the document and the value that it must have; all must match.
+	// Field of the document and the value that it must have, or that one of its elements must have; all must match.
 	Filter map[string]string `protobuf:"bytes,3,rep,name=filter,proto3" json:"filter,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// At most so many objects; 0 leaves it to the server.
 	Limit uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Start after this name: the last one of the previous answer.
-	After         string `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`
+	// Start after this name: next of the previous answer.
+	After string `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`
+	// Whether the answer must show everything that was committed before the call came in. It then needs a quorum.
+	Linearizable  bool `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -154,14 +156,22 @@ func (x *GetRequest) GetAfter() string {
 	return ""
 }
 
+func (x *GetRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
+}
+
 type GetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One JSON document for each object, sorted by name.
 	Documents []string `protobuf:"bytes,1,rep,name=documents,proto3" json:"documents,omitempty"`
 	// What the answering member had applied.
 	Revision *Revision `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// There are more: ask again with after.
-	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	// There may be more: ask again with after = next. A page may be empty where a filter matched nothing.
+	More          bool   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Next          string `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,10 +227,19 @@ func (x *GetResponse) GetMore() bool {
 	return false
 }
 
+func (x *GetResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
 type DescribeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// As in GetRequest.
+	Linearizable  bool `protobuf:"varint,3,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,6 +286,13 @@ func (x *DescribeRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *DescribeRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
 }
 
 type DescribeResponse struct {
@@ -518,7 +544,7 @@ func (x *WatchResponse) GetKinds() []string {
 
 type ProposeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Encoded commands, as the record's wire format has them.
+	// Each an entry in the record's wire format that holds one command, with the epoch of the proposer.
 	Proposals     [][]byte `protobuf:"bytes,1,rep,name=proposals,proto3" json:"proposals,omitempty"`
 	Lane          Lane     `protobuf:"varint,2,opt,name=lane,proto3,enum=fairlead.v1.Lane" json:"lane,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -571,7 +597,7 @@ func (x *ProposeRequest) GetLane() Lane {
 
 type ProposeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Encoded outcomes.
+	// Each the JSON of an outcome.
 	Outcomes [][]byte `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// Where the last command was applied.
 	Revision      *Revision `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -733,24 +759,27 @@ var File_fairlead_v1_record_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x18fairlead/v1/record.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"\xd8\x01\n" +
+	"\x18fairlead/v1/record.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"\xfc\x01\n" +
 	"\n" +
 	"GetRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12;\n" +
 	"\x06filter\x18\x03 \x03(\v2#.fairlead.v1.GetRequest.FilterEntryR\x06filter\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x14\n" +
-	"\x05after\x18\x05 \x01(\tR\x05after\x1a9\n" +
+	"\x05after\x18\x05 \x01(\tR\x05after\x12\"\n" +
+	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x1a9\n" +
 	"\vFilterEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"r\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x86\x01\n" +
 	"\vGetResponse\x12\x1c\n" +
 	"\tdocuments\x18\x01 \x03(\tR\tdocuments\x121\n" +
 	"\brevision\x18\x02 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"9\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x12\n" +
+	"\x04next\x18\x04 \x01(\tR\x04next\"]\n" +
 	"\x0fDescribeRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x94\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
+	"\flinearizable\x18\x03 \x01(\bR\flinearizable\"\x94\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x121\n" +
 	"\ahistory\x18\x02 \x03(\v2\x17.fairlead.v1.TransitionR\ahistory\x121\n" +

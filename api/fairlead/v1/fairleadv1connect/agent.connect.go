@@ -47,9 +47,10 @@ const (
 // AgentServiceClient is a client for the fairlead.v1.AgentService service.
 type AgentServiceClient interface {
 	// Sync streams what the node shall have: everything once (or, if have is recent enough, what came
-	// after it), then every change.
+	// after it), then every change. A member that is behind or without quorum ends it with UNAVAILABLE.
 	Sync(context.Context, *v1.SyncRequest) (*connect.ServerStreamForClient[v1.SyncResponse], error)
-	// Acknowledge tells that the node's kernel is as of the revision, but for the failed addresses.
+	// Acknowledge tells that the node's kernel is as of the revision, but for the failed addresses. It is
+	// answered once that is committed; FAILED_PRECONDITION means that the node runs under another boot by now.
 	Acknowledge(context.Context, *v1.AcknowledgeRequest) (*v1.AcknowledgeResponse, error)
 	// Heartbeat tells that the agent lives. It never enters the log.
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
@@ -121,9 +122,10 @@ func (c *agentServiceClient) Heartbeat(ctx context.Context, req *v1.HeartbeatReq
 // AgentServiceHandler is an implementation of the fairlead.v1.AgentService service.
 type AgentServiceHandler interface {
 	// Sync streams what the node shall have: everything once (or, if have is recent enough, what came
-	// after it), then every change.
+	// after it), then every change. A member that is behind or without quorum ends it with UNAVAILABLE.
 	Sync(context.Context, *v1.SyncRequest, *connect.ServerStream[v1.SyncResponse]) error
-	// Acknowledge tells that the node's kernel is as of the revision, but for the failed addresses.
+	// Acknowledge tells that the node's kernel is as of the revision, but for the failed addresses. It is
+	// answered once that is committed; FAILED_PRECONDITION means that the node runs under another boot by now.
 	Acknowledge(context.Context, *v1.AcknowledgeRequest) (*v1.AcknowledgeResponse, error)
 	// Heartbeat tells that the agent lives. It never enters the log.
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
