@@ -49,11 +49,11 @@ func (r Reject) String() string {
 // Outcome is what became of one command: plain data, equal on every replica. The zero Outcome is acceptance
 // of a command that had nothing to tell.
 type Outcome struct {
-	Reject   Reject   `json:"reject"`
-	Subject  string   `json:"subject,omitempty"`  // what the command was about
-	Have     string   `json:"have,omitempty"`     // what the record holds
-	Want     string   `json:"want,omitempty"`     // what the command asked for
-	Revision Revision `json:"revision,omitempty"` // of the change; the attempt or fence where one was made
+	Reject   Reject   `pb:"1" json:"reject"`
+	Subject  string   `pb:"2" json:"subject,omitempty"`  // what the command was about
+	Have     string   `pb:"3" json:"have,omitempty"`     // what the record holds
+	Want     string   `pb:"4" json:"want,omitempty"`     // what the command asked for
+	Revision Revision `pb:"5" json:"revision,omitempty"` // of the change; the attempt or fence where one was made
 }
 
 // Err is nil for an accepted command, else an *OutcomeError.
