@@ -32,3 +32,36 @@ func (c *cli) completeServers(cmd *cobra.Command, args []string, _ string) ([]st
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completeObjects offers kinds, then the names of the objects of the kind.
+func (c *cli) completeObjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return kindNames(), cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		return c.completeNames(cmd.Context(), args[0]), cobra.ShellCompDirectiveNoFileComp
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeNames gives the names of one page of objects; nothing if the group cannot be asked.
+func (c *cli) completeNames(ctx context.Context, of string) []string {
+	k, ok := kindNamed(of)
+	if !ok {
+		return nil
+	}
+	page, err := ask(ctx, c, "complete", completeWithin, func(ctx context.Context, client *admin.Client) (*fairleadv1.GetResponse, error) {
+		return client.Record.Get(ctx, &fairleadv1.GetRequest{Kind: k.name})
+	})
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, document := range page.GetDocuments() {
+		if name, err := k.nameOf([]byte(document)); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

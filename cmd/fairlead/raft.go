@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -46,6 +48,9 @@ type revision struct {
 	Epoch uint64 `json:"epoch"`
 	Index uint64 `json:"index"`
 }
+
+// String gives "epoch.index".
+func (r revision) String() string { return fmt.Sprintf("%d.%d", r.Epoch, r.Index) }
 
 func revisionOf(r *fairleadv1.Revision) revision {
 	return revision{Epoch: r.GetEpoch(), Index: r.GetIndex()}

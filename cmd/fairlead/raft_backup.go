@@ -36,7 +36,7 @@ func (b backedUp) WriteTable(w io.Writer) error {
 	return output.WriteFields(w,
 		[2]string{"file", b.File},
 		[2]string{"group", b.Group},
-		[2]string{"revision", fmt.Sprintf("%d.%d", b.Revision.Epoch, b.Revision.Index)},
+		[2]string{"revision", b.Revision.String()},
 		[2]string{"format", number(uint64(b.Format))},
 		[2]string{"size", fmt.Sprintf("%d bytes", b.SizeBytes)},
 		[2]string{"sha256", b.SHA256},
@@ -151,7 +151,7 @@ func (r restored) WriteTable(w io.Writer) error {
 	if r.DryRun {
 		what = "dry run, nothing changed: would follow on revision"
 	}
-	_, err := fmt.Fprintf(w, "%s %d.%d\n", what, r.Revision.Epoch, r.Revision.Index)
+	_, err := fmt.Fprintf(w, "%s %s\n", what, r.Revision)
 	return err
 }
 

@@ -28,6 +28,8 @@ func (c *cli) print(v output.Tabler) error { return c.format.Print(c.out, v) }
 // commands lists the subcommands in the order of the help.
 func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
+		newGet(c),
+		newDescribe(c),
 		newRaft(c),
 		newPKI(c),
 		newVersion(c),
