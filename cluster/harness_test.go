@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -41,15 +42,15 @@ func eventually(t tester, what string, ok func() bool) {
 	}
 }
 
-// disk is what a member keeps in memory: like a real disk, it survives the member.
-type disk struct {
+// memDisk is what a member keeps in memory: like a real disk, it survives the member.
+type memDisk struct {
 	entries   *raft.InmemStore // log and stable store
 	snapshots *memSnapshots
 }
 
-func newDisk() *disk { return &disk{entries: raft.NewInmemStore(), snapshots: &memSnapshots{}} }
+func newDisk() *memDisk { return &memDisk{entries: raft.NewInmemStore(), snapshots: &memSnapshots{}} }
 
-func (d *disk) stores() store.Stores {
+func (d *memDisk) stores() store.Stores {
 	return store.Stores{Log: d.entries, Stable: d.entries, Snapshots: d.snapshots}
 }
 
@@ -136,7 +137,7 @@ type member struct {
 	group    *group
 	name     string
 	instance string
-	disk     *disk
+	disk     *memDisk
 	wire     *raft.InmemTransport
 	node     *Node
 	state    *fsm.State
@@ -154,7 +155,7 @@ func quick() Tuning {
 }
 
 func newGroup(t tester, names ...string) *group {
-	g := &group{t: t, tuning: quick(), log: slog.New(slog.DiscardHandler), members: map[string]*member{}, cut: map[string]bool{}}
+	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}}
 	for _, name := range names {
 		g.members[name] = &member{group: g, name: name, instance: "1", disk: newDisk()}
 	}
@@ -168,6 +169,15 @@ func (g *group) names() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// testLog shows what members log when FAIRLEAD_TEST_LOG is set to a level.
+func testLog() *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(os.Getenv("FAIRLEAD_TEST_LOG"))); err != nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
 // startAll starts every member; they found the group on the first time.

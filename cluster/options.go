@@ -70,9 +70,9 @@ type Tuning struct {
 	// Heartbeat is how long a follower waits for its leader before it considers an election; a leader beats ten
 	// times as often. Default 150 ms.
 	Heartbeat time.Duration
-	// Election is how long a candidate waits for votes before it tries again. Default 100 ms.
+	// Election is how long a candidate waits for votes before it tries again. At least Heartbeat, which is the default.
 	Election time.Duration
-	// Lease is how long a leader goes on without a quorum. At most Heartbeat. Default 150 ms.
+	// Lease is how long a leader goes on without a quorum. At most Heartbeat, which is the default.
 	Lease time.Duration
 	// CommitNotice is within what time followers of an idle group learn that an entry was committed. Default 10 ms.
 	CommitNotice time.Duration
@@ -100,7 +100,7 @@ func (t Tuning) withDefaults() Tuning {
 		}
 	}
 	set(&t.Heartbeat, 150*time.Millisecond)
-	set(&t.Election, 100*time.Millisecond)
+	set(&t.Election, t.Heartbeat)
 	set(&t.Lease, t.Heartbeat)
 	set(&t.CommitNotice, 10*time.Millisecond)
 	set(&t.SnapshotInterval, 30*time.Second)
