@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+)
+
+// kindAddress begins the key of an address.
+const kindAddress = 'a'
+
+// Port is one protocol (IANA number) and port that an address answers on.
+type Port struct {
+	Protocol uint8  `json:"protocol"`
+	Number   uint16 `json:"number"`
+}
+
+// Address is a service address: the node delivers packets to it locally and accepts them on these ports only.
+type Address struct {
+	Prefix netip.Prefix `json:"prefix"` // a /32 or /128
+	Ports  []Port       `json:"ports"`
+}
+
+// AddressKey is the key of an address's item.
+func AddressKey(a netip.Addr) string { return string(kindAddress) + string(a.AsSlice()) }
+
+// AddressValue encodes what an address's item says. Ports are sorted and each is there once.
+func AddressValue(ports []Port) ([]byte, error) {
+	ports = slices.Clone(ports)
+	slices.SortFunc(ports, func(a, b Port) int {
+		return (int(a.Protocol)<<16 | int(a.Number)) - (int(b.Protocol)<<16 | int(b.Number))
+	})
+	var m fairleadv1.Address
+	for _, p := range slices.Compact(ports) {
+		m.Ports = append(m.Ports, &fairleadv1.Port{Protocol: uint32(p.Protocol), Number: uint32(p.Number)})
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&m)
+}
+
+// decodeAddress reads an address's item.
+func decodeAddress(key string, value []byte) (*Address, error) {
+	addr, ok := netip.AddrFromSlice([]byte(key[1:]))
+	if !ok {
+		return nil, fmt.Errorf("decode item: an address has 4 or 16 bytes, not %d", len(key)-1)
+	}
+	var m fairleadv1.Address
+	if err := proto.Unmarshal(value, &m); err != nil {
+		return nil, fmt.Errorf("decode item of address %s: %w", addr, err)
+	}
+	out := &Address{Prefix: netip.PrefixFrom(addr, addr.BitLen())}
+	for _, p := range m.GetPorts() {
+		if p.GetProtocol() > 0xff || p.GetNumber() > 0xffff {
+			return nil, fmt.Errorf("decode item of address %s: no such port: protocol %d, number %d", addr, p.GetProtocol(), p.GetNumber())
+		}
+		out.Ports = append(out.Ports, Port{Protocol: uint8(p.GetProtocol()), Number: uint16(p.GetNumber())})
+	}
+	return out, nil
+}

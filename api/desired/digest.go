@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+)
+
+// DigestSize is the length of a Digest, bytes.
+const DigestSize = 16
+
+// Digest is the sum modulo 2^128 of the hashes of all items, so that one item more or less costs one hash
+// whatever the number of the others. The zero Digest is that of no items.
+type Digest [DigestSize]byte
+
+// Plus is the digest with one more item.
+func (d Digest) Plus(key string, value []byte) Digest {
+	hi, lo := d.words()
+	itemHi, itemLo := hashOf(key, value)
+	lo, carry := bits.Add64(lo, itemLo, 0)
+	hi, _ = bits.Add64(hi, itemHi, carry)
+	return digestOf(hi, lo)
+}
+
+// Minus is the digest without an item that it has.
+func (d Digest) Minus(key string, value []byte) Digest {
+	hi, lo := d.words()
+	itemHi, itemLo := hashOf(key, value)
+	lo, borrow := bits.Sub64(lo, itemLo, 0)
+	hi, _ = bits.Sub64(hi, itemHi, borrow)
+	return digestOf(hi, lo)
+}
+
+func (d Digest) words() (hi, lo uint64) {
+	return binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:])
+}
+
+func digestOf(hi, lo uint64) (d Digest) {
+	binary.BigEndian.PutUint64(d[:8], hi)
+	binary.BigEndian.PutUint64(d[8:], lo)
+	return d
+}
+
+func hashOf(key string, value []byte) (hi, lo uint64) {
+	buf := make([]byte, 0, 128)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(len(key)))
+	buf = append(append(buf, key...), value...)
+	sum := sha256.Sum256(buf)
+	return binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])
+}
