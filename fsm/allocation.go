@@ -69,8 +69,8 @@ func (*Allocate) Kind() Kind { return KindAllocate }
 
 func (c *Allocate) apply(tx *txn) Outcome {
 	subject := "address " + c.Address.String()
-	if !c.Address.IsValid() {
-		return refuse(RejectInvalid, subject, "", "an address")
+	if !plain(c.Address) {
+		return refuse(RejectInvalid, subject, "", "an address without zone, and as IPv4 if it is")
 	}
 	svc, ok := find[*Service](tx.rows, TableServices, string(c.Service))
 	if !ok {
@@ -172,6 +172,10 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 	tx.remove(a)
 	return tx.ok()
 }
+
+// plain tells whether a is written in the one way that compares equal to itself: an IPv4-mapped address or a
+// zone would make a second owner's address look like another one (S3).
+func plain(a netip.Addr) bool { return a.IsValid() && !a.Is4In6() && a.Zone() == "" }
 
 // HostPrefix is the /32 or /128 of an address.
 func HostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -20,7 +20,7 @@ func (r Range) overlaps(o Range) bool {
 }
 
 func (r Range) valid() bool {
-	return r.From.IsValid() && r.To.IsValid() && r.From.BitLen() == r.To.BitLen() && r.From.Compare(r.To) <= 0
+	return plain(r.From) && plain(r.To) && r.From.BitLen() == r.To.BitLen() && r.From.Compare(r.To) <= 0
 }
 
 // Pool is where addresses for Services come from.
