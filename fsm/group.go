@@ -41,6 +41,15 @@ type Settings struct {
 func (s Settings) historyLimit() int { return int(orDefault(s.HistoryLimit, 8)) }
 func (s Settings) graveLimit() int   { return int(orDefault(s.GraveLimit, 10_000)) }
 
+// bounded refuses limits that bound nothing.
+func (s Settings) bounded() (Outcome, bool) {
+	if s.HistoryLimit > 64 || s.GraveLimit > 1_000_000 {
+		return refuse(RejectInvalid, "settings", "history at most 64, graves at most 1000000",
+			fmt.Sprintf("history %d, graves %d", s.HistoryLimit, s.GraveLimit)), false
+	}
+	return Outcome{}, true
+}
+
 func orDefault(v, def uint32) uint32 {
 	if v == 0 {
 		return def
@@ -72,6 +81,9 @@ func (c *InitGroup) apply(tx *txn) Outcome {
 	}
 	if c.Group == "" || c.Format < OldestFormat {
 		return refuse(RejectInvalid, "group", "", fmt.Sprintf("%q format %d", c.Group, c.Format))
+	}
+	if out, ok := c.Settings.bounded(); !ok {
+		return out
 	}
 	mustKnow(c.Format)
 	next := &Group{ID: c.Group, Epoch: 1, Format: c.Format, Settings: c.Settings}
@@ -156,7 +168,11 @@ func (c *RaiseFormat) apply(tx *txn) Outcome {
 	if c.Format <= g.Format {
 		return refuse(RejectFormat, "format", fmt.Sprint(g.Format), want)
 	}
-	for _, m := range list[*Member](tx.rows, TableMembers) {
+	members := list[*Member](tx.rows, TableMembers)
+	if len(members) == 0 {
+		return refuse(RejectFormat, "members", "none reported", want) // silence is no consent
+	}
+	for _, m := range members {
 		if m.Format < c.Format {
 			return refuse(RejectFormat, "member "+string(m.Server), fmt.Sprint(m.Format), want)
 		}
@@ -185,9 +201,8 @@ type PutSettings struct {
 func (*PutSettings) Kind() Kind { return KindPutSettings }
 
 func (c *PutSettings) apply(tx *txn) Outcome {
-	if c.Settings.HistoryLimit > 64 || c.Settings.GraveLimit > 1_000_000 {
-		return refuse(RejectInvalid, "settings", "history at most 64, graves at most 1000000",
-			fmt.Sprintf("history %d, graves %d", c.Settings.HistoryLimit, c.Settings.GraveLimit))
+	if out, ok := c.Settings.bounded(); !ok {
+		return out
 	}
 	next := *tx.group()
 	next.Settings = c.Settings
