@@ -192,7 +192,7 @@ func (tx *txn) acknowledge(m AppliedMark) Outcome {
 	switch {
 	case !ok:
 		return refuse(RejectNotFound, subject, "", "")
-	case n.Boot != m.Boot:
+	case n.Boot != m.Boot || m.Boot == "": // no boot can have acknowledged before one registered (S9)
 		return refuse(RejectStaleBoot, subject, string(n.Boot), string(m.Boot))
 	case m.Upto.Before(n.Acknowledged) || tx.revision().Before(m.Upto):
 		return refuse(RejectStaleRevision, subject, n.Acknowledged.String(), m.Upto.String())
