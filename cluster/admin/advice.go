@@ -66,12 +66,15 @@ func disagreement(status *fairleadv1.StatusResponse) string {
 		if member.GetUnreachable() != "" || member.GetDigest() == "" {
 			continue
 		}
-		same, ok := digests[member.GetApplied()]
-		if ok && same.GetDigest() != member.GetDigest() {
-			return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, wipe its data folder and let it join again",
-				same.GetName(), member.GetName(), member.GetApplied())
+		first, ok := digests[member.GetApplied()]
+		if !ok {
+			digests[member.GetApplied()] = member
+			continue
 		}
-		digests[member.GetApplied()] = member
+		if first.GetDigest() != member.GetDigest() {
+			return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, wipe its data folder and let it join again",
+				first.GetName(), member.GetName(), member.GetApplied())
+		}
 	}
 	return ""
 }

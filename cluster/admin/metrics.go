@@ -47,10 +47,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 
 func (m *metrics) ended(procedure string, caller Caller, err error) {
 	code := "ok"
-	var refusal *Refusal
+	var refused Code
 	switch {
-	case errors.As(err, &refusal):
-		code = string(refusal.Code)
+	case errors.As(err, &refused):
+		code = string(refused)
 	case err != nil:
 		code = connect.CodeOf(err).String()
 	}

@@ -68,7 +68,10 @@ type Refusal struct {
 
 // Error gives all of it in one line: "what: why; remedy".
 func (r *Refusal) Error() string {
-	text := r.What + ": " + r.Why
+	text := r.Why
+	if r.What != "" {
+		text = r.What + ": " + text
+	}
 	if r.Remedy != "" {
 		text += "; " + r.Remedy
 	}
@@ -81,8 +84,13 @@ func (r *Refusal) Unwrap() error { return r.Code }
 // toConnect writes errors of handlers for the wire.
 func toConnect(err error) error {
 	var refusal *Refusal
-	if !errors.As(err, &refusal) {
-		return err
+	var code Code
+	switch {
+	case errors.As(err, &refusal):
+	case errors.As(err, &code):
+		refusal = &Refusal{Code: code, Why: err.Error()}
+	default:
+		return err // nil too
 	}
 	wire := connect.NewError(refusal.Code.connect(), errors.New(err.Error()))
 	detail, detailErr := connect.NewErrorDetail(&fairleadv1.Refusal{
