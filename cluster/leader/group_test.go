@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// failer is what testing.T, testing.B and rapid.T have in common here.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// group is a record without a group around it: what is proposed is applied at once.
+type group struct {
+	t     failer
+	state *fsm.State
+}
+
+func newGroup(t failer) *group {
+	g := &group{t: t, state: fsm.New()}
+	g.must(&fsm.InitGroup{Group: "test", Format: fsm.NewestFormat})
+	return g
+}
+
+// propose applies proposals as entries of at most max commands, and gives their outcomes.
+func (g *group) propose(proposals []fsm.Proposal, max int) []fsm.Outcome {
+	g.t.Helper()
+	var out []fsm.Outcome
+	for len(proposals) > 0 {
+		n := min(max, len(proposals))
+		_, epoch, _ := g.state.Identity()
+		data, err := fsm.EncodeEntry(epoch, proposals[:n])
+		if err != nil {
+			g.t.Fatalf("encode: %v", err)
+		}
+		out = append(out, g.state.ApplyEntries([]fsm.LogEntry{{Index: g.state.Applied() + 1, Term: 1, Data: data}})[0]...)
+		proposals = proposals[n:]
+	}
+	return out
+}
+
+// must applies commands that nobody may refuse.
+func (g *group) must(cs ...fsm.Command) {
+	g.t.Helper()
+	for _, c := range cs {
+		for _, o := range g.propose([]fsm.Proposal{{Actor: "test", Command: c}}, 1) {
+			if err := o.Err(); err != nil {
+				g.t.Fatalf("%T: %v", c, err)
+			}
+		}
+	}
+}
+
+// maxRounds is within how many plans, each made of what the one before left, everything must come to rest.
+const maxRounds = 4
+
+// settle plans and applies until nothing is left to do. Every proposal must be accepted: a plan that is refused was
+// wrong about the record. It gives one line for each proposal.
+func (g *group) settle(in Input) []string {
+	g.t.Helper()
+	var lines []string
+	for round := 1; ; round++ {
+		in.Record = g.state.Read()
+		in.Now = time.UnixMilli(1)
+		out := Plan(in)
+		proposals := out.All()
+		if len(proposals) == 0 {
+			return lines
+		}
+		if round > maxRounds {
+			g.t.Fatalf("still planning in round %d: %s", round, spell(proposals[0].Command))
+		}
+		for i, o := range g.propose(proposals, 7) {
+			line := spell(proposals[i].Command)
+			if err := o.Err(); err != nil {
+				g.t.Fatalf("round %d: %s: refused: %v\nall: %v", round, line, err, append(lines, line))
+			}
+			if _, ok := proposals[i].Command.(*fsm.ObserveView); !ok {
+				lines = append(lines, line)
+			}
+		}
+	}
+}
+
+// spell writes a command in a few words.
+func spell(c fsm.Command) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", c), "*fsm.")
+	switch c := c.(type) {
+	case *fsm.PutService:
+		s := &c.Service
+		out := fmt.Sprintf("%s %s endpoints=%d", name, s.ID, len(s.Endpoints))
+		if s.Deleting {
+			out += " deleting"
+		}
+		if s.Pending.Code != "" {
+			out += fmt.Sprintf(" pending=%s: %s", s.Pending.Code, s.Pending.Text)
+		}
+		return out
+	case *fsm.DeleteService:
+		return fmt.Sprintf("%s %s", name, c.ID)
+	case *fsm.Allocate:
+		out := fmt.Sprintf("%s %s to %s", name, c.Address, c.Service)
+		if c.Pool != "" {
+			out += " from " + string(c.Pool)
+		}
+		if c.SharingKey != "" {
+			out += fmt.Sprintf(" shared=%s ports=%v", c.SharingKey, portNumbers(c.Ports))
+		}
+		return out
+	case *fsm.ReleaseAllocation:
+		return fmt.Sprintf("%s %s of %s", name, c.Address, c.Service)
+	case *fsm.FreeAllocation:
+		return fmt.Sprintf("%s %s of %s", name, c.Address, c.Service)
+	case *fsm.SetRoute:
+		out := fmt.Sprintf("%s %s via", name, c.Prefix)
+		for _, h := range c.Hops {
+			out += fmt.Sprintf(" %s=%s", h.Node, h.Address)
+		}
+		return out
+	case *fsm.FinishWithdrawal:
+		return fmt.Sprintf("%s %s via %s excused=%v", name, c.Prefix, c.Node, c.Excused)
+	case *fsm.PutNode:
+		return strings.TrimSpace(fmt.Sprintf("%s %s eligible=%t %s", name, c.ID, c.Eligible, c.Why))
+	case *fsm.DeleteNode:
+		return fmt.Sprintf("%s %s", name, c.ID)
+	case *fsm.PutPool:
+		return fmt.Sprintf("%s %s", name, c.Pool.Name)
+	case *fsm.DeletePool:
+		return fmt.Sprintf("%s %s", name, c.Name)
+	case *fsm.PutPeer:
+		return fmt.Sprintf("%s %s %s", name, c.Peer.Name, c.Peer.Address)
+	case *fsm.DeletePeer:
+		return fmt.Sprintf("%s %s", name, c.Name)
+	case *fsm.PutAdvertisement:
+		return fmt.Sprintf("%s %s communities=%x", name, c.Advertisement.Name, c.Advertisement.Communities)
+	case *fsm.DeleteAdvertisement:
+		return fmt.Sprintf("%s %s", name, c.Name)
+	case *fsm.PutNodeConfig:
+		return fmt.Sprintf("%s switches=%v tables=%d,%d test=%t", name, c.Config.Switches, c.Config.InTable, c.Config.OutTable, c.Config.ReplaceDefault)
+	case *fsm.RemoveMember:
+		return fmt.Sprintf("%s %s", name, c.Server)
+	}
+	return name
+}
+
+func portNumbers(ports []fsm.Port) []string {
+	var out []string
+	for _, p := range ports {
+		out = append(out, fmt.Sprintf("%d/%s", p.Number, p.Protocol))
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// OurClass is the spec.loadBalancerClass that names this product.
+const OurClass = "fairlead.io/lb"
+
+// Admitted is what the evidence guard lets the plan act on, of one source (DESIGN §5).
+type Admitted struct {
+	// World is what may be acted on. What is in it may be added or changed.
+	World *world.World
+	// Complete says that a complete view passed the guard since this leader took over.
+	Complete bool
+	// MayRemove tells whether the absence of an object from World may be acted on. For KindEndpointSlice the id is
+	// that of the Service: its endpoints that are not in World may then go. Nil means that nothing may.
+	MayRemove func(kind world.Kind, id world.ID) bool
+}
+
+// Options are the choices of an operator that planning depends on. They must be equal on all members.
+type Options struct {
+	// Class is the spec.loadBalancerClass to handle; empty means OurClass.
+	Class string
+	// IgnoreUnclassed leaves Services without a class to somebody else.
+	IgnoreUnclassed bool
+	// NodeAddress is the type of address that a next hop is; empty means InternalIP.
+	NodeAddress world.AddressType
+	// LegacyPeers reads the BGP neighbours out of the config map of an old installation; nil reads none. It must be
+	// a pure function.
+	LegacyPeers func(world.ConfigMap) ([]fsm.Peer, error)
+}
+
+func (o Options) class() string {
+	if o.Class == "" {
+		return OurClass
+	}
+	return o.Class
+}
+
+func (o Options) nodeAddress() world.AddressType {
+	if o.NodeAddress == "" {
+		return world.InternalIP
+	}
+	return o.NodeAddress
+}
+
+// Input is everything that Plan knows.
+type Input struct {
+	Views   []Admitted
+	Record  *fsm.View
+	Options Options
+	// Excused are members whose paths no switch can hold any more: they were lost for longer than that takes, on
+	// this leader's monotonic clock.
+	Excused []fsm.ServerID
+	// Servers are those of the Raft configuration; nil means that they are not known.
+	Servers []fsm.ServerID
+	// Now is put on proposals for people to read. Nothing is decided by it.
+	Now time.Time
+}
+
+// Result is what Plan proposes, in order, and what waits.
+type Result struct {
+	// Urgent takes next hops away. It depends on nothing in Bulk.
+	Urgent []fsm.Proposal
+	Bulk   []fsm.Proposal
+	// Waiting tells, in order of kind and name, what is not as the sources ask for, and why.
+	Waiting []Explanation
+}
+
+// All gives the proposals in an order in which they may be applied.
+func (r *Result) All() []fsm.Proposal {
+	return append(append([]fsm.Proposal{}, r.Urgent...), r.Bulk...)
+}
+
+// Explanation says why something waits: a stable code for programs and a sentence with the remedy for people.
+type Explanation struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Code string `json:"code"`
+	Text string `json:"text"`
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"slices"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// merged is what all sources show together. Where two show an object of one name the source that is listed first
+// wins.
+type merged struct {
+	views          []Admitted
+	services       []*world.Service
+	nodes          []*world.Node
+	pools          []*world.Pool
+	peers          []*world.Peer
+	advertisements []*world.Advertisement
+	configMaps     []*world.ConfigMap
+}
+
+func merge(views []Admitted) *merged {
+	m := &merged{}
+	for _, a := range views {
+		if a.World == nil {
+			m.views = append(m.views, Admitted{World: &world.World{}})
+			continue
+		}
+		m.views = append(m.views, a)
+	}
+	m.services = collect(m.views, func(w *world.World) []world.Service { return w.Services }, func(s *world.Service) world.ID { return s.ID })
+	m.nodes = collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
+	m.pools = collect(m.views, func(w *world.World) []world.Pool { return w.Pools }, func(p *world.Pool) world.ID { return p.ID })
+	m.peers = collect(m.views, func(w *world.World) []world.Peer { return w.Peers }, func(p *world.Peer) world.ID { return p.ID })
+	m.advertisements = collect(m.views, func(w *world.World) []world.Advertisement { return w.Advertisements },
+		func(a *world.Advertisement) world.ID { return a.ID })
+	m.configMaps = collect(m.views, func(w *world.World) []world.ConfigMap { return w.ConfigMaps },
+		func(c *world.ConfigMap) world.ID { return c.ID })
+	return m
+}
+
+// collect lists the objects of all views in order of their names, each name once.
+func collect[T any](views []Admitted, list func(*world.World) []T, id func(*T) world.ID) []*T {
+	n := 0
+	for _, a := range views {
+		n += len(list(a.World))
+	}
+	out := make([]*T, 0, n)
+	for _, a := range views {
+		objects := list(a.World)
+		for i := range objects {
+			out = append(out, &objects[i])
+		}
+	}
+	byName := func(a, b *T) int { return id(a).Compare(id(b)) }
+	if !slices.IsSortedFunc(out, byName) {
+		slices.SortStableFunc(out, byName)
+	}
+	return slices.CompactFunc(out, func(a, b *T) bool { return id(a) == id(b) })
+}
+
+// slicesOf gives the slices of a Service from every source.
+func (m *merged) slicesOf(service world.ID) []world.EndpointSlice {
+	var out []world.EndpointSlice
+	for _, a := range m.views {
+		part := a.World.SlicesOf(service)
+		if out == nil {
+			out = part
+			continue
+		}
+		out = append(slices.Clip(out), part...)
+	}
+	return out
+}
+
+// mayRemove tells whether every source that yields a kind admits that an object of it is gone.
+func (m *merged) mayRemove(kind world.Kind, id world.ID) bool {
+	asked := false
+	for _, a := range m.views {
+		if _, yields := a.World.View(kind); !yields && a.Complete {
+			continue // this source has nothing to say about the kind
+		}
+		if a.MayRemove == nil || !a.MayRemove(kind, id) {
+			return false
+		}
+		asked = true
+	}
+	return asked
+}
+
+// community resolves the name of a community with the objects of all sources.
+func (m *merged) community(text string) (uint32, error) {
+	for _, a := range m.views {
+		if c, err := a.World.Community(text); err == nil {
+			return c, nil
+		}
+	}
+	return world.ParseCommunity(text)
+}
+
+func (m *merged) complete() bool {
+	return len(m.views) > 0 && !slices.ContainsFunc(m.views, func(a Admitted) bool { return !a.Complete })
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// actor is who proposes what is planned.
+const actor = "leader"
+
+// Plan compares what the sources ask for with the record and proposes what is missing, in an order in which it may
+// be applied. It is deterministic, and proposes nothing once the record is as it shall be: applying its proposals
+// and planning again ends after a few rounds. What it may not do yet it explains instead.
+func Plan(in Input) Result {
+	p := newPlanner(in)
+	p.planPools()
+	p.planPeers()
+	p.planAdvertisements()
+	p.planNodeConfigs()
+	p.planNodes()
+	p.gatherServices()
+	p.grantAddresses()
+	p.emitServices()
+	p.planRoutes()
+	p.planWithdrawals()
+	p.freeAddresses()
+	p.deleteServices()
+	p.deleteNodes()
+	p.planMembers()
+	p.endQuarantine()
+	p.observeViews()
+	slices.SortStableFunc(p.out.Waiting, func(a, b Explanation) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return p.out
+}
+
+// planner is one run of Plan. Its maps are for looking up; what leaves it goes by sorted lists.
+type planner struct {
+	in   Input
+	seen *merged
+	out  Result
+
+	settings    fsm.Settings
+	quarantined bool
+
+	pools    []*poolPlan // in the order in which addresses are given out of them
+	nodes    map[fsm.NodeID]*nodePlan
+	nodeIDs  []fsm.NodeID // in order
+	nodeWith map[netip.Addr]fsm.NodeID
+	peerWith map[netip.Addr]fsm.PeerName
+	services []*wish // by id
+	routes   []*fsm.Route
+	routeOf  map[netip.Addr]*fsm.Route
+	// allocations of the record, by address, then owner; and by owner.
+	allocations []*fsm.Allocation
+	ownersOf    map[netip.Addr][]*fsm.Allocation
+	heldBy      map[fsm.ServiceID][]*fsm.Allocation
+
+	claims   map[netip.Addr][]*claim
+	set      map[netip.Addr][]fsm.HopSpec // next hops that this plan sets
+	released map[allocationID]bool        // given up, by the record or by this plan
+	freed    map[allocationID]bool        // taken off the record by this plan
+	unrouted map[netip.Addr]bool          // addresses whose last next hop this plan takes off the record
+}
+
+type allocationID struct {
+	address netip.Addr
+	service fsm.ServiceID
+}
+
+func newPlanner(in Input) *planner {
+	group := in.Record.Group()
+	p := &planner{
+		in: in, seen: merge(in.Views), settings: group.Settings, quarantined: !group.Quarantine.IsZero(),
+		routes: fsm.List[*fsm.Route](in.Record, fsm.TableRoutes), routeOf: map[netip.Addr]*fsm.Route{},
+		allocations: fsm.List[*fsm.Allocation](in.Record, fsm.TableAllocations),
+		ownersOf:    map[netip.Addr][]*fsm.Allocation{}, heldBy: map[fsm.ServiceID][]*fsm.Allocation{},
+		claims: map[netip.Addr][]*claim{}, set: map[netip.Addr][]fsm.HopSpec{}, released: map[allocationID]bool{}, freed: map[allocationID]bool{},
+		unrouted: map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
+	}
+	for _, r := range p.routes {
+		p.routeOf[r.Prefix.Addr()] = r
+	}
+	for _, a := range p.allocations {
+		p.ownersOf[a.Address] = append(p.ownersOf[a.Address], a)
+		p.heldBy[a.Service] = append(p.heldBy[a.Service], a)
+		if a.Releasing {
+			p.released[allocationID{a.Address, a.Service}] = true
+		}
+	}
+	return p
+}
+
+// propose adds a command that may wait its turn.
+func (p *planner) propose(reason string, c fsm.Command) {
+	p.out.Bulk = append(p.out.Bulk, p.proposal(reason, c))
+}
+
+// proposeUrgent adds a command that goes before all others.
+func (p *planner) proposeUrgent(reason string, c fsm.Command) {
+	p.out.Urgent = append(p.out.Urgent, p.proposal(reason, c))
+}
+
+func (p *planner) proposal(reason string, c fsm.Command) fsm.Proposal {
+	return fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: p.in.Now.UnixMilli(), Command: c}
+}
+
+func (p *planner) explain(kind fsm.Table, name, code, text string) {
+	p.out.Waiting = append(p.out.Waiting, Explanation{Kind: string(kind), Name: name, Code: code, Text: text})
+}
+
+// Codes of explanations that are not codes of fsm.Pending.
+const (
+	WaitsForEvidence   = "evidence"    // absent from the sources, but not surely gone
+	WaitsForMember     = "member"      // a member has not reported that it withdrew a path
+	WaitsForRoute      = "route"       // paths may still lead there
+	WaitsForQuarantine = "quarantine"  // the record was restored and the outside is not adopted yet
+	WaitsForOverlap    = "overlap"     // two objects claim the same addresses
+	WaitsForNextHop    = "no-next-hop" // no node can carry the address now
+	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
+	WaitsForRules      = "rules"        // no new node acknowledged the address yet
+	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
+)

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Codes of fsm.Pending.
+const (
+	PendingNoPool    = "no-pool"         // no pool may give the Service an address
+	PendingExhausted = "pool-exhausted"  // the pools that may have none left
+	PendingOutside   = "outside-pools"   // the address asked for is in no pool that the Service may use
+	PendingTaken     = "address-taken"   // another Service owns the address
+	PendingInvalid   = "invalid-address" // the address is somebody's own
+)
+
+// claim is an address that a Service shall own.
+type claim struct {
+	owner   *wish
+	address netip.Addr
+	pool    fsm.PoolName
+	key     string
+	ports   []fsm.Port
+	have    *fsm.Allocation // what the record says; nil if it is new
+}
+
+// may tells whether two Services may own one address: they agreed to, and no port is meant twice (S3).
+func may(keyA string, portsA []fsm.Port, keyB string, portsB []fsm.Port) bool {
+	if keyA == "" || keyA != keyB {
+		return false
+	}
+	return !slices.ContainsFunc(portsA, func(port fsm.Port) bool { return slices.Contains(portsB, port) })
+}
+
+// settled tells whether the record says just that.
+func (c *claim) settled() bool {
+	h := c.have
+	return h != nil && !h.Releasing && h.Pool == c.pool && h.SharingKey == c.key && slices.Equal(h.Ports, c.ports)
+}
+
+// externalKey is what Services agree on that name an address in spec.externalIPs, without any annotation.
+const externalKey = "externalIPs"
+
+// sharingKey is under which key a Service shares an address. A Service with externalTrafficPolicy Local never does:
+// a node without its endpoints would drop what belongs to the other.
+func sharingKey(s *fsm.Service, a netip.Addr) string {
+	switch {
+	case s.Local:
+		return ""
+	case s.SharingKey != "":
+		return s.SharingKey
+	case slices.Contains(s.External, a):
+		return externalKey
+	}
+	return ""
+}
+
+// grantAddresses decides who shall own which address. What is owned stays; among newcomers the older Service goes
+// first, and addresses that somebody typed go before those that any pool may fill.
+func (p *planner) grantAddresses() {
+	order := slices.Clone(p.services)
+	slices.SortFunc(order, func(a, b *wish) int {
+		return cmp.Or(firstIf(a.created() != 0, b.created() != 0), cmp.Compare(a.created(), b.created()), strings.Compare(string(a.id), string(b.id)))
+	})
+	for _, s := range order {
+		if s.seen == nil && !s.going || p.quarantined {
+			p.keepAllocations(s)
+		}
+	}
+	for _, s := range order {
+		if s.seen != nil {
+			p.holdOn(s)
+		}
+	}
+	for _, s := range order {
+		if s.seen != nil {
+			p.grantTyped(s)
+		}
+	}
+	for _, s := range order {
+		if s.seen != nil && len(s.typed()) == 0 {
+			p.grantFromPools(s)
+		}
+	}
+}
+
+func (s *wish) created() int64 {
+	if s.seen == nil {
+		return 0
+	}
+	return s.seen.Created
+}
+
+// typed lists the addresses that a Service names.
+func (s *wish) typed() []netip.Addr {
+	if len(s.next.Requested) == 0 {
+		return s.next.External
+	}
+	return slices.Concat(s.next.External, s.next.Requested)
+}
+
+// claimed finds what a Service has of an address in this plan.
+func (s *wish) claimed(a netip.Addr) bool {
+	return slices.ContainsFunc(s.claims, func(c *claim) bool { return c.address == a })
+}
+
+func (s *wish) wait(code, text string) {
+	if s.next.Pending.Code == "" { // the first reason is the one to mend first
+		s.next.Pending = fsm.Pending{Code: code, Text: text}
+	}
+}
+
+// keepAllocations leaves a Service what it has, as it has it.
+func (p *planner) keepAllocations(s *wish) {
+	for _, h := range p.heldBy[s.id] {
+		if !h.Releasing {
+			p.grant(&claim{owner: s, address: h.Address, pool: h.Pool, key: h.SharingKey, ports: h.Ports, have: h})
+		}
+	}
+}
+
+func (p *planner) grant(c *claim) {
+	p.claims[c.address] = append(p.claims[c.address], c)
+	c.owner.claims = append(c.owner.claims, c)
+}
+
+// newClaim is what a Service would have of an address.
+func (p *planner) newClaim(s *wish, a netip.Addr, pool fsm.PoolName) *claim {
+	c := &claim{owner: s, address: a, pool: pool, key: sharingKey(&s.next, a), ports: portsOf(&s.next)}
+	for _, h := range p.heldBy[s.id] {
+		if h.Address == a {
+			c.have = h
+		}
+	}
+	return c
+}
+
+// holdOn claims what a Service owns and still asks for. Services that no longer may share are told so in order of
+// age.
+func (p *planner) holdOn(s *wish) {
+	held := p.heldBy[s.id]
+	if len(held) == 0 {
+		return
+	}
+	var needs []need
+	auto := len(s.typed()) == 0
+	if auto {
+		needs = needsOf(s.seen)
+	}
+	for _, h := range held {
+		if h.Releasing || s.claimed(h.Address) {
+			continue
+		}
+		pool := h.Pool
+		if in := p.poolWith(h.Address); in != nil && pool != "" {
+			pool = in.name // the address may have moved to a pool of another name
+		}
+		switch {
+		case slices.Contains(s.next.External, h.Address):
+			pool = ""
+		case slices.Contains(s.next.Requested, h.Address):
+			if in := p.poolWith(h.Address); in != nil {
+				pool = in.name
+			}
+		case !auto || pool == "" || s.seen.Pool != "" && pool != fsm.PoolName(s.seen.Pool) || !meet(needs, h.Address):
+			continue
+		}
+		if c := p.newClaim(s, h.Address, pool); p.conflict(c) == nil {
+			p.grant(c)
+		}
+	}
+}
+
+// conflict finds a Service that the plan made an owner of the address and that does not share it.
+func (p *planner) conflict(c *claim) *wish {
+	for _, o := range p.claims[c.address] {
+		if o.owner != c.owner && !may(c.key, c.ports, o.key, o.ports) {
+			return o.owner
+		}
+	}
+	return nil
+}
+
+// leaving finds an owner of record that shall be one no longer, but still is.
+func (p *planner) leaving(c *claim) *fsm.Allocation {
+	for _, h := range p.ownersOf[c.address] {
+		stays := slices.ContainsFunc(p.claims[c.address], func(o *claim) bool { return o.owner.id == h.Service })
+		if h.Service != c.owner.id && !stays && !may(c.key, c.ports, h.SharingKey, h.Ports) {
+			return h
+		}
+	}
+	return nil
+}
+
+// grantTyped claims the addresses that a Service names and does not own yet.
+func (p *planner) grantTyped(s *wish) {
+	for _, a := range s.typed() {
+		if s.claimed(a) {
+			continue
+		}
+		pool, ok := p.poolFor(s, a)
+		if ok {
+			p.grantNew(p.newClaim(s, a, pool))
+		}
+	}
+}
+
+// poolFor judges an address that a Service names, by what it is and by the pools.
+func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
+	if node, ok := p.nodeWith[a]; ok {
+		s.wait(PendingInvalid, fmt.Sprintf("%s is the address of node %s; ask for another one", a, node))
+		return "", false
+	}
+	if peer, ok := p.peerWith[a]; ok {
+		s.wait(PendingInvalid, fmt.Sprintf("%s is the address of BGP peer %s; ask for another one", a, peer))
+		return "", false
+	}
+	if slices.Contains(s.next.External, a) {
+		return "", true
+	}
+	pool := p.poolWith(a)
+	switch {
+	case pool == nil || !pool.shown:
+		s.wait(PendingOutside, fmt.Sprintf("%s is in no IPAddressPool; add it to one, or ask for an address of a pool", a))
+	case s.seen.Pool != "" && pool.name != fsm.PoolName(s.seen.Pool):
+		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, but pool %s is asked for; change one of the two", a, pool.name, s.seen.Pool))
+	case !pool.serves(s.seen.Namespace):
+		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is not for namespace %s; add it to the pool's namespaces", a, pool.name, s.seen.Namespace))
+	default:
+		return pool.name, true
+	}
+	return "", false
+}
+
+// poolWith finds the pool that has an address.
+func (p *planner) poolWith(a netip.Addr) *poolPlan {
+	for _, pool := range p.pools {
+		if pool.contains(a) {
+			return pool
+		}
+	}
+	return nil
+}
+
+// grantNew claims an address for a Service that does not own it, unless somebody else does.
+func (p *planner) grantNew(c *claim) {
+	if other := p.conflict(c); other != nil {
+		c.owner.wait(PendingTaken, fmt.Sprintf("%s belongs to Service %s%s; ask for another one, or let both share it: "+
+			"different ports, externalTrafficPolicy Cluster and the same annotation fairlead.io/allow-shared-ip", c.address, other.id, whyNotShared(c, other)))
+		return
+	}
+	if h := p.leaving(c); h != nil {
+		c.owner.wait(PendingTaken, fmt.Sprintf("%s is being taken back from Service %s; it is free once no path to it can be left", c.address, h.Service))
+		return
+	}
+	if p.quarantined {
+		p.explain(fsm.TableServices, string(c.owner.id), WaitsForQuarantine, quarantineText)
+		return
+	}
+	p.grant(c)
+}
+
+func whyNotShared(c *claim, other *wish) string {
+	for _, port := range other.next.Ports() {
+		if slices.Contains(c.ports, port) {
+			return fmt.Sprintf(", which answers on port %d/%s too", port.Number, port.Protocol)
+		}
+	}
+	return ""
+}
+
+// need is an address of some family that a Service is to have from a pool.
+type need struct {
+	family   world.Family // empty: either
+	optional bool         // if another one is met
+	met      bool
+}
+
+// needsOf tells of which families a Service wants addresses, primary first.
+func needsOf(w *world.Service) []need {
+	families := w.Families
+	switch w.FamilyPolicy {
+	case "PreferDualStack", "RequireDualStack":
+		for _, f := range []world.Family{world.IPv4, world.IPv6} {
+			if !slices.Contains(families, f) {
+				families = append(slices.Clip(families), f)
+			}
+		}
+	case "SingleStack":
+		families = families[:min(1, len(families))]
+	}
+	if len(families) == 0 {
+		return []need{{}}
+	}
+	needs := make([]need, len(families))
+	for i, f := range families {
+		needs[i] = need{family: f, optional: w.FamilyPolicy == "PreferDualStack"}
+	}
+	return needs
+}
+
+// meet uses an address for the first need that it fits, and tells whether there was one.
+func meet(needs []need, a netip.Addr) bool {
+	for i := range needs {
+		if !needs[i].met && (needs[i].family == "" || needs[i].family == world.FamilyOf(a)) {
+			needs[i].met = true
+			return true
+		}
+	}
+	return false
+}

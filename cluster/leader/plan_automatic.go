@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// grantFromPools gives a Service that names no address the lowest free one of each family that it wants.
+func (p *planner) grantFromPools(s *wish) {
+	needs := needsOf(s.seen)
+	for _, c := range s.claims {
+		meet(needs, c.address)
+	}
+	p.takeBack(s, needs)
+	for i := range needs {
+		if !needs[i].met {
+			needs[i].met = p.fromPools(s, needs[i].family)
+		}
+	}
+	anyMet := slices.ContainsFunc(needs, func(n need) bool { return n.met })
+	for _, n := range needs {
+		if !n.met && (!n.optional || !anyMet) {
+			p.explainUnmet(s, n.family)
+		}
+	}
+}
+
+// takeBack gives a Service its own address again while it is on its way back to the pool.
+func (p *planner) takeBack(s *wish, needs []need) {
+	for _, h := range p.heldBy[s.id] {
+		pool := p.poolWith(h.Address)
+		if !h.Releasing || pool == nil || !p.usable(pool, s, "") || p.quarantined {
+			continue
+		}
+		c := p.newClaim(s, h.Address, pool.name)
+		if p.conflict(c) == nil && p.leaving(c) == nil && meet(needs, h.Address) {
+			p.grant(c)
+		}
+	}
+}
+
+// fromPools claims the lowest free address of a family, of either one if it is empty.
+func (p *planner) fromPools(s *wish, family world.Family) bool {
+	if p.quarantined {
+		return false
+	}
+	for _, f := range familiesOf(family) {
+		for _, pool := range p.pools {
+			if !p.usable(pool, s, f) {
+				continue
+			}
+			if a, ok := pool.lowestFree(f, p.taken); ok {
+				p.grant(p.newClaim(s, a, pool.name))
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func familiesOf(f world.Family) []world.Family {
+	if f == "" {
+		return []world.Family{world.IPv4, world.IPv6}
+	}
+	return []world.Family{f}
+}
+
+// usable tells whether a pool may give a Service an address of a family (of any if it is empty).
+func (p *planner) usable(pool *poolPlan, s *wish, f world.Family) bool {
+	wanted := pool.autoAssign
+	if s.seen.Pool != "" {
+		wanted = pool.name == fsm.PoolName(s.seen.Pool)
+	}
+	return wanted && pool.shown && pool.serves(s.seen.Namespace) &&
+		slices.ContainsFunc(pool.ranges, func(r fsm.Range) bool { return f == "" || world.FamilyOf(r.From) == f })
+}
+
+// taken tells whether anybody has an address, in the record or in this plan, or is reached by it.
+func (p *planner) taken(a netip.Addr) bool {
+	_, node := p.nodeWith[a]
+	_, peer := p.peerWith[a]
+	return node || peer || len(p.claims[a]) > 0 || len(p.ownersOf[a]) > 0
+}
+
+func (p *planner) explainUnmet(s *wish, f world.Family) {
+	what := "addresses"
+	if f != "" {
+		what = string(f) + " addresses"
+	}
+	candidates := slices.ContainsFunc(familiesOf(f), func(f world.Family) bool {
+		return slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return p.usable(pool, s, f) })
+	})
+	switch {
+	case p.quarantined:
+		p.explain(fsm.TableServices, string(s.id), WaitsForQuarantine, quarantineText)
+	case candidates:
+		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s; add addresses to a pool, or delete Services", s.id, what))
+	case s.seen.Pool != "":
+		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives %s to namespace %s; add it, or ask for another pool", s.seen.Pool, what, s.seen.Namespace))
+	default:
+		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool gives out %s to namespace %s; add one, or name an address in spec.externalIPs", what, s.seen.Namespace))
+	}
+}

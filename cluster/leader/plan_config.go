@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// The config maps of an old installation.
+const (
+	configMapGoBGP  = "kube-gobgp-cfg"
+	configMapIPRule = "kube-iprule-cfg"
+)
+
+// multihopTTL is what a session over several hops sends with; the manifests only say yes or no.
+const multihopTTL = 255
+
+// planPeers keeps the BGP neighbours of the record as the sources have them.
+func (p *planner) planPeers() {
+	wanted, keep := p.wantedPeers()
+	have := fsm.List[*fsm.Peer](p.in.Record, fsm.TablePeers)
+	known := map[fsm.PeerName]*fsm.Peer{}
+	type endpoint struct {
+		address netip.Addr
+		port    uint16
+	}
+	taken := map[endpoint]fsm.PeerName{}
+	for _, h := range have {
+		known[h.Name] = h
+		if _, stays := wanted[h.Name]; stays {
+			continue
+		}
+		if keep(h.Name) {
+			taken[endpoint{h.Address, h.Port}] = h.Name
+			p.peerWith[h.Address] = h.Name
+			p.explain(fsm.TablePeers, string(h.Name), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+			continue
+		}
+		p.propose("BGPPeer is gone", &fsm.DeletePeer{Name: h.Name})
+	}
+	// Whoever has an address already goes first, so that a newcomer never bounces a session.
+	names := sortedKeys(wanted)
+	slices.SortStableFunc(names, func(a, b fsm.PeerName) int { return firstIf(known[a] != nil, known[b] != nil) })
+	for _, name := range names {
+		w := wanted[name]
+		at := endpoint{w.Address, w.Port}
+		if other, ok := taken[at]; ok {
+			p.explain(fsm.TablePeers, string(name), WaitsForOverlap,
+				fmt.Sprintf("peer %s has the address %s and port %d already; remove one of the two", other, w.Address, w.Port))
+			continue
+		}
+		taken[at] = name
+		p.peerWith[w.Address] = name
+		if h := known[name]; h == nil || !samePeer(h, &w) {
+			p.propose("BGPPeer "+string(name), &fsm.PutPeer{Peer: w})
+		}
+	}
+}
+
+// wantedPeers lists the neighbours that the sources show, and tells of one that they do not show whether it stays.
+func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm.PeerName) bool) {
+	wanted = map[fsm.PeerName]fsm.Peer{}
+	for _, w := range p.seen.peers {
+		peer, why := peerOf(w)
+		if why != "" {
+			p.explain(fsm.TablePeers, w.Name, WaitsForMend, why)
+			continue
+		}
+		wanted[peer.Name] = peer
+	}
+	legacy := map[string]bool{} // config maps whose peers are all known
+	for _, c := range p.seen.configMaps {
+		if c.Name != configMapGoBGP || p.in.Options.LegacyPeers == nil {
+			continue
+		}
+		peers, err := p.in.Options.LegacyPeers(*c)
+		if err != nil {
+			p.explain(fsm.TablePeers, c.Name, WaitsForMend, err.Error())
+			continue
+		}
+		legacy[c.ID.String()] = true
+		for _, peer := range peers {
+			peer.Name = fsm.PeerName(legacyPeerName(c.ID, string(peer.Name)))
+			peer.Version = c.Version
+			wanted[peer.Name] = peer
+		}
+	}
+	return wanted, func(name fsm.PeerName) bool {
+		of, isLegacy := legacyPeerOf(string(name))
+		switch {
+		case !isLegacy:
+			return !p.seen.mayRemove(world.KindPeer, world.ID{Name: string(name)})
+		case legacy[of.String()]:
+			return false // the config map is there and does not name it
+		}
+		return !p.seen.mayRemove(world.KindConfigMap, of)
+	}
+}
+
+// legacyPeerName marks a peer as one of a config map, so that its removal hangs on the config map's.
+func legacyPeerName(of world.ID, name string) string { return of.String() + "#" + name }
+
+func legacyPeerOf(peer string) (world.ID, bool) {
+	of, _, ok := strings.Cut(peer, "#")
+	if !ok {
+		return world.ID{}, false
+	}
+	return idOf(fsm.ServiceID(of)), true
+}
+
+func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
+	if !w.Address.IsValid() || w.ASN == 0 {
+		return fsm.Peer{}, "it lacks an address or an AS number"
+	}
+	peer = fsm.Peer{
+		Name: fsm.PeerName(w.Name), Address: w.Address, Port: w.Port, ASN: w.ASN, LocalASN: w.OwnASN,
+		HoldTime: w.HoldTime, KeepaliveTime: w.KeepaliveTime, ConnectTime: w.ConnectTime,
+		IPv4: true, IPv6: true, PasswordFrom: w.PasswordFrom, Version: w.Version,
+	}
+	if w.Multihop {
+		peer.MultihopTTL = multihopTTL
+	}
+	if w.Password != "" && w.PasswordFrom == "" {
+		peer.PasswordFrom = PasswordName(w.Name)
+	}
+	return peer, ""
+}
+
+// PasswordName is how the record refers to a password that stands in a BGPPeer itself.
+func PasswordName(peer string) string { return string(world.KindPeer) + "/" + peer }
+
+// planAdvertisements keeps how addresses are announced.
+func (p *planner) planAdvertisements() {
+	have := map[fsm.AdvertisementName]*fsm.Advertisement{}
+	for _, h := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
+		have[h.Name] = h
+	}
+	for _, w := range p.seen.advertisements {
+		next := fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version}
+		for _, pool := range w.Pools {
+			next.Pools = append(next.Pools, fsm.PoolName(pool))
+		}
+		for _, peer := range w.Peers {
+			next.Peers = append(next.Peers, fsm.PeerName(peer))
+		}
+		for _, text := range w.Communities {
+			c, err := p.seen.community(text)
+			if err != nil {
+				p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, err.Error()+"; it is announced without")
+				continue
+			}
+			next.Communities = append(next.Communities, c)
+		}
+		slices.Sort(next.Communities)
+		if h := have[next.Name]; h == nil || !sameAdvertisement(h, &next) {
+			p.propose("BGPAdvertisement "+w.Name, &fsm.PutAdvertisement{Advertisement: next})
+		}
+		delete(have, next.Name)
+	}
+	for _, name := range sortedKeys(have) {
+		if !p.seen.mayRemove(world.KindAdvertisement, world.ID{Name: string(name)}) {
+			p.explain(fsm.TableAdvertisements, string(name), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+			continue
+		}
+		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})
+	}
+}
+
+// samePeer compares all but the version: a write that changes nothing else is not worth a commit.
+func samePeer(a, b *fsm.Peer) bool {
+	return a.Name == b.Name && a.Address == b.Address && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
+		a.Passive == b.Passive && a.MultihopTTL == b.MultihopTTL && a.SendMax == b.SendMax && a.HoldTime == b.HoldTime &&
+		a.KeepaliveTime == b.KeepaliveTime && a.ConnectTime == b.ConnectTime && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
+		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart
+}
+
+func sameAdvertisement(a, b *fsm.Advertisement) bool {
+	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
+		a.LocalPref == b.LocalPref
+}

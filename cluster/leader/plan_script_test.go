@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// The scripts of testdata/plan tell what the leader proposes, step by step. Every step ends when nothing is left to
+// propose. Commands:
+//
+//	see         objects come, or come to look different: one a line, see scene.object
+//	delete      objects go, and that is certain
+//	lose        objects are absent, and nobody knows why
+//	blind       the next steps have no view to plan from; see ends that
+//	ack, down, agent-down, up NODE...    what nodes and the group say
+//	announced MEMBER...   members report that they show everything up to now
+//	excuse MEMBER...      members are lost for so long that no switch holds their paths
+//	renew       the group begins a new epoch
+//	show        what the record holds, and what waits
+func TestPlanScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/plan", func(t *testing.T, path string) {
+		s := newScene(t)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.group.t = t
+			return s.step(t, d)
+		})
+	})
+}
+
+// scene is a world that a script changes, and the record that follows it.
+type scene struct {
+	group   *group
+	world   world.World
+	kept    map[string]bool // objects that are absent without evidence, as "Kind name"
+	blind   bool
+	excused []fsm.ServerID
+	options Options
+}
+
+func newScene(t failer) *scene {
+	return &scene{group: newGroup(t), kept: map[string]bool{}}
+}
+
+func (s *scene) step(t failer, d *datadriven.TestData) string {
+	v := s.group.state.Read()
+	switch d.Cmd {
+	case "see":
+		s.blind = false
+		for line := range strings.Lines(d.Input) {
+			s.object(t, strings.Fields(line))
+		}
+	case "delete", "lose":
+		for line := range strings.Lines(d.Input) {
+			f := strings.Fields(line)
+			s.remove(f[0], f[1])
+			s.kept[f[0]+" "+f[1]] = d.Cmd == "lose"
+		}
+	case "blind":
+		s.blind = true
+	case "show":
+		return s.show()
+	case "renew":
+		_, epoch, _ := s.group.state.Identity()
+		s.group.must(&fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"})
+	case "excuse":
+		for _, a := range d.CmdArgs {
+			s.excused = append(s.excused, fsm.ServerID(a.Key))
+		}
+	default:
+		for _, a := range d.CmdArgs {
+			s.report(t, d.Cmd, a.Key, v)
+		}
+	}
+	lines := s.group.settle(s.input())
+	if len(lines) == 0 {
+		return "nothing to do"
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (s *scene) report(t failer, what, who string, v *fsm.View) {
+	node, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, who)
+	switch what {
+	case "ack":
+		if node.Boot == "" {
+			s.group.must(&fsm.RegisterBoot{Node: node.ID, Boot: "boot"})
+		}
+		s.group.must(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: node.ID, Boot: "boot", Upto: s.group.state.Read().Revision()}}})
+	case "down", "agent-down", "up":
+		l := map[string]fsm.Liveness{"down": fsm.NodeDown, "agent-down": fsm.AgentDown, "up": fsm.NodeUp}[what]
+		s.group.must(&fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: l})
+	case "announced":
+		if _, known := fsm.Get[*fsm.Member](v, fsm.TableMembers, who); !known {
+			s.group.must(&fsm.ReportMember{Server: fsm.ServerID(who), Name: who, Format: fsm.NewestFormat, Run: "run"})
+		}
+		s.group.must(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: fsm.ServerID(who), Run: "run", Upto: s.group.state.Read().Revision()}}})
+	default:
+		t.Fatalf("no command %q", what)
+	}
+}
+
+func (s *scene) input() Input {
+	in := Input{Excused: s.excused, Options: s.options}
+	if s.blind {
+		return in
+	}
+	w := s.world.Clone()
+	w.Source = "script"
+	for _, k := range world.Kinds() {
+		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true})
+	}
+	w.Sort()
+	in.Views = []Admitted{{World: &w, Complete: true, MayRemove: func(kind world.Kind, id world.ID) bool {
+		name := strings.TrimPrefix(id.String(), "default/")
+		return !s.kept[kindWords[kind]+" "+name]
+	}}}
+	return in
+}
+
+var kindWords = map[world.Kind]string{
+	world.KindService: "service", world.KindEndpointSlice: "endpoints", world.KindNode: "node", world.KindPool: "pool",
+	world.KindPeer: "peer", world.KindAdvertisement: "advertisement", world.KindConfigMap: "configmap",
+}
+
+// remove takes an object out of the world.
+func (s *scene) remove(kind, name string) {
+	drop := func(m world.Meta) bool { return m.Name == name }
+	w := &s.world
+	switch kind {
+	case "service":
+		w.Services = slices.DeleteFunc(w.Services, func(o world.Service) bool { return drop(o.Meta) })
+	case "endpoints":
+		w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(o world.EndpointSlice) bool { return o.Service.Name == name })
+	case "node":
+		w.Nodes = slices.DeleteFunc(w.Nodes, func(o world.Node) bool { return drop(o.Meta) })
+	case "pool":
+		w.Pools = slices.DeleteFunc(w.Pools, func(o world.Pool) bool { return drop(o.Meta) })
+	case "peer":
+		w.Peers = slices.DeleteFunc(w.Peers, func(o world.Peer) bool { return drop(o.Meta) })
+	case "advertisement":
+		w.Advertisements = slices.DeleteFunc(w.Advertisements, func(o world.Advertisement) bool { return drop(o.Meta) })
+	case "configmap":
+		w.ConfigMaps = slices.DeleteFunc(w.ConfigMaps, func(o world.ConfigMap) bool { return drop(o.Meta) })
+	}
+}
+
+// object reads one line: kind, name, then key=value and words.
+//
+//	service web ip=A,A request=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready deleting uid=U
+//	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4
+//	node n1 A... [external=A] notready unreachable excluded cordoned
+//	pool p FROM-TO... manual priority=N for=NAMESPACE avoid
+//	peer p A asn=N | advertisement a communities=C pools=P | configmap c KEY=VALUE
+func (s *scene) object(t failer, f []string) {
+	kind, name := f[0], f[1]
+	s.remove(kind, name)
+	meta := world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: name + "-uid"}
+	keys, words := map[string]string{}, []string{}
+	for _, arg := range f[2:] {
+		if k, v, ok := strings.Cut(arg, "="); ok {
+			keys[k] = v
+		} else {
+			words = append(words, arg)
+		}
+	}
+	if uid := keys["uid"]; uid != "" {
+		meta.UID = uid
+	}
+	w := &s.world
+	switch kind {
+	case "service":
+		w.Services = append(w.Services, scriptService(t, meta, keys, words))
+	case "endpoints":
+		w.EndpointSlices = append(w.EndpointSlices, scriptSlices(t, meta, words)...)
+	case "node":
+		w.Nodes = append(w.Nodes, scriptNode(t, meta, keys, words))
+	case "pool":
+		w.Pools = append(w.Pools, scriptPool(t, meta, keys, words))
+	case "peer":
+		meta.Namespace = ""
+		w.Peers = append(w.Peers, world.Peer{Meta: meta, Address: netip.MustParseAddr(words[0]), Port: 179, ASN: uint32(number(t, keys["asn"])), OwnASN: 65000})
+	case "advertisement":
+		meta.Namespace = ""
+		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
+		w.Advertisements = append(w.Advertisements, a)
+	case "configmap":
+		meta.Namespace = "kube-system"
+		c := world.ConfigMap{Meta: meta}
+		for k, v := range keys {
+			c.Data = append(c.Data, world.KV{Key: k, Value: v})
+		}
+		w.ConfigMaps = append(w.ConfigMaps, c)
+	default:
+		t.Fatalf("no kind %q", kind)
+	}
+}
+
+func scriptService(t failer, meta world.Meta, keys map[string]string, words []string) world.Service {
+	has := func(w string) bool { return slices.Contains(words, w) }
+	o := world.Service{
+		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Requested: addresses(keys["request"]),
+		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
+		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"),
+	}
+	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
+	if has("local") {
+		o.ExternalTrafficPolicy = world.PolicyLocal
+	}
+	if has("all") {
+		o.NextHops = world.NextHopsAll
+	}
+	if keys["type"] != "" {
+		o.Type = world.ServiceType(keys["type"])
+	}
+	for _, f := range split(keys["families"]) {
+		o.Families = append(o.Families, world.Family("IPv"+f))
+	}
+	ports := split(keys["port"])
+	if len(ports) == 0 {
+		ports = []string{"80"}
+	}
+	for _, text := range ports {
+		text, protocol, _ := strings.Cut(text, "/")
+		p := world.ServicePort{Name: "p" + text, Protocol: world.TCP, Port: uint16(number(t, text))}
+		if protocol == "udp" {
+			p.Protocol = world.UDP
+		}
+		o.Ports = append(o.Ports, p)
+	}
+	return o
+}
+
+func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSlice {
+	byFamily := map[world.Family]*world.EndpointSlice{}
+	for _, word := range words {
+		node, rest, _ := strings.Cut(word, "/")
+		text, state, _ := strings.Cut(rest, "~")
+		a := netip.MustParseAddr(text)
+		e := world.Endpoint{Address: a, Node: strings.TrimPrefix(node, "-"), Ready: true, Serving: true}
+		switch state {
+		case "serving":
+			e.Ready, e.Terminating = false, true
+		case "no":
+			e.Ready, e.Serving = false, false
+		case "":
+		default:
+			t.Fatalf("no state %q", state)
+		}
+		f := world.FamilyOf(a)
+		if byFamily[f] == nil {
+			m := meta
+			m.Name += "-" + strings.ToLower(string(f))
+			byFamily[f] = &world.EndpointSlice{
+				Meta: m, Service: meta.ID, Family: f, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: 8080}},
+			}
+		}
+		byFamily[f].Endpoints = append(byFamily[f].Endpoints, e)
+	}
+	var out []world.EndpointSlice
+	for _, f := range sortedKeys(byFamily) {
+		out = append(out, *byFamily[f])
+	}
+	return out
+}
+
+func scriptNode(t failer, meta world.Meta, keys map[string]string, words []string) world.Node {
+	meta.Namespace = ""
+	n := world.Node{Meta: meta, Ready: true}
+	for _, word := range words {
+		switch word {
+		case "notready":
+			n.Ready = false
+		case "unreachable":
+			n.NetworkUnavailable = true
+		case "excluded":
+			n.Excluded = true
+		case "cordoned":
+			n.Unschedulable = true
+		default:
+			n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.InternalIP, Address: netip.MustParseAddr(word)})
+		}
+	}
+	for _, a := range addresses(keys["external"]) {
+		n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.ExternalIP, Address: a})
+	}
+	return n
+}
+
+func scriptPool(t failer, meta world.Meta, keys map[string]string, words []string) world.Pool {
+	meta.Namespace = ""
+	p := world.Pool{Meta: meta, AutoAssign: true, Priority: int(number(t, keys["priority"])), Namespaces: split(keys["for"])}
+	for _, word := range words {
+		from, to, isRange := strings.Cut(word, "-")
+		switch {
+		case word == "manual":
+			p.AutoAssign = false
+		case word == "avoid":
+			p.AvoidBuggyIPs = true
+		case isRange:
+			p.Ranges = append(p.Ranges, world.Range{From: netip.MustParseAddr(from), To: netip.MustParseAddr(to)})
+		default:
+			t.Fatalf("no range %q", word)
+		}
+	}
+	return p
+}
+
+// show lists services, routes, nodes that are not eligible, and what waits.
+func (s *scene) show() string {
+	v := s.group.state.Read()
+	var b strings.Builder
+	for _, o := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		fmt.Fprintf(&b, "service %s:", strings.TrimPrefix(string(o.ID), "default/"))
+		for _, a := range v.Addresses(o.ID) {
+			fmt.Fprintf(&b, " %s", a.Address)
+			if a.Releasing {
+				b.WriteString(" (releasing)")
+			}
+		}
+		if o.Deleting {
+			b.WriteString(" deleting")
+		}
+		if o.Pending.Code != "" {
+			fmt.Fprintf(&b, " pending %s", o.Pending.Code)
+		}
+		b.WriteString("\n")
+	}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		fmt.Fprintf(&b, "route %s:", r.Prefix)
+		for _, h := range r.NextHops {
+			fmt.Fprintf(&b, " %s=%s", h.Node, v.HopState(r, h))
+		}
+		b.WriteString("\n")
+	}
+	in := s.input()
+	in.Record = v
+	for _, e := range Plan(in).Waiting {
+		fmt.Fprintf(&b, "waits: %s %s: %s: %s\n", e.Kind, e.Name, e.Code, e.Text)
+	}
+	return b.String()
+}
+
+func addresses(list string) []netip.Addr {
+	var out []netip.Addr
+	for _, text := range split(list) {
+		out = append(out, netip.MustParseAddr(text))
+	}
+	return out
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+func number(t failer, text string) int64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%q is no number", text)
+	}
+	return n
+}

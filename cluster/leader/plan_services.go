@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// wish is one Service on its way through a plan.
+type wish struct {
+	id   fsm.ServiceID
+	seen *world.Service // nil when no source shows it as ours to serve
+	have *fsm.Service   // nil when new
+	next fsm.Service    // what the record shall hold; without history
+	// going says that its routes and addresses are taken back. Otherwise a Service that no source shows is kept.
+	going  bool
+	claims []*claim
+}
+
+// gatherServices joins the Services that the sources show with those of the record, in order of their names.
+func (p *planner) gatherServices() {
+	have := fsm.List[*fsm.Service](p.in.Record, fsm.TableServices)
+	known := make(map[fsm.ServiceID]*fsm.Service, len(have))
+	for _, h := range have {
+		known[h.ID] = h
+	}
+	shown := make(map[fsm.ServiceID]bool, len(p.seen.services))
+	for _, w := range p.seen.services {
+		id := fsm.ServiceID(w.ID.String())
+		h := known[id]
+		handled := p.handles(w)
+		if h == nil && !handled {
+			continue
+		}
+		shown[id] = true
+		s := &wish{id: id, have: h}
+		if handled {
+			s.seen = w
+			s.next = p.serviceOf(w, h)
+		} else {
+			s.next, s.going = going(h), true
+		}
+		p.services = append(p.services, s)
+	}
+	for _, h := range have {
+		if shown[h.ID] {
+			continue
+		}
+		s := &wish{id: h.ID, have: h, next: *h}
+		switch {
+		case h.Deleting || p.seen.mayRemove(world.KindService, idOf(h.ID)):
+			s.next, s.going = going(h), true
+		default:
+			p.explain(fsm.TableServices, string(h.ID), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+		}
+		p.services = append(p.services, s)
+	}
+	slices.SortFunc(p.services, func(a, b *wish) int { return strings.Compare(string(a.id), string(b.id)) })
+	if p.quarantined {
+		p.postponeRemovals()
+	}
+}
+
+// postponeRemovals keeps what would go: after a restore the outside may know more than the record.
+func (p *planner) postponeRemovals() {
+	for _, s := range p.services {
+		if s.going && !s.have.Deleting {
+			s.next, s.going = *s.have, false
+			p.explain(fsm.TableServices, string(s.id), WaitsForQuarantine, quarantineText)
+		}
+	}
+}
+
+const quarantineText = "the group was recovered or restored: nothing is removed or given out until a complete view was read"
+
+// handles tells whether a Service is ours and stays.
+func (p *planner) handles(w *world.Service) bool {
+	switch {
+	case w.Type != world.LoadBalancer || w.Deleting || w.Foreign:
+		return false
+	case w.Class == "":
+		return !p.in.Options.IgnoreUnclassed
+	}
+	return w.Class == p.in.Options.class()
+}
+
+// going is a Service of which only the deletion is left. It serves nothing any more.
+func going(h *fsm.Service) fsm.Service {
+	next := *h
+	next.Deleting, next.Pending = true, fsm.Pending{}
+	return next
+}
+
+// serviceOf says what the record shall hold of a Service that is served. The version never runs back: what may be
+// acted on is the guard's decision, and it was made for the whole view.
+func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
+	next := fsm.Service{
+		ID: fsm.ServiceID(w.ID.String()), UID: w.UID, Version: w.Version,
+		Requested: w.Requested, External: w.ExternalIPs, Frontends: make([]fsm.Frontend, 0, len(w.Ports)),
+		Local: w.ExternalTrafficPolicy == world.PolicyLocal, PublishNotReady: w.PublishNotReady,
+		SharingKey: w.SharingKey, AllNodes: w.NextHops == world.NextHopsAll,
+	}
+	if have != nil && have.UID == w.UID {
+		next.Version = max(next.Version, have.Version)
+	}
+	for _, port := range w.Ports {
+		if port.Port == 0 {
+			continue // a port that could not be read
+		}
+		next.Frontends = append(next.Frontends, fsm.Frontend{
+			Name: port.Name, NodePort: port.NodePort, Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
+		})
+	}
+	next.Endpoints = p.endpointsOf(w.ID, have)
+	return next
+}
+
+// endpointsOf merges the slices of a Service. Recorded endpoints that no slice lists stay while their absence is no
+// evidence: the slices may only be late.
+func (p *planner) endpointsOf(id world.ID, have *fsm.Service) []fsm.Endpoint {
+	slicesOf := p.seen.slicesOf(id)
+	n := 0
+	for i := range slicesOf {
+		n += len(slicesOf[i].Endpoints)
+	}
+	out := make([]fsm.Endpoint, 0, n)
+	for i := range slicesOf {
+		out = appendEndpoints(out, &slicesOf[i])
+	}
+	slices.SortStableFunc(out, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
+	out = mergeEndpoints(out)
+	if have == nil || len(have.Endpoints) == 0 || p.seen.mayRemove(world.KindEndpointSlice, id) {
+		return out
+	}
+	return keepEndpoints(out, have.Endpoints)
+}
+
+func appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpoint {
+	var ports []fsm.EndpointPort // shared by all of the slice: nobody writes to a record
+	for _, port := range slice.Ports {
+		ports = append(ports, fsm.EndpointPort{
+			Name: port.Name, Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
+		})
+	}
+	for _, e := range slice.Endpoints {
+		out = append(out, fsm.Endpoint{
+			Address: e.Address, Node: fsm.NodeID(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating, Ports: ports,
+		})
+	}
+	return out
+}
+
+// mergeEndpoints joins the entries of one address in a sorted list: while slices are reshuffled an endpoint may
+// stand in two of them, and the better news counts.
+func mergeEndpoints(sorted []fsm.Endpoint) []fsm.Endpoint {
+	out := sorted[:0]
+	for _, e := range sorted {
+		if n := len(out); n > 0 && out[n-1].Address == e.Address {
+			out[n-1] = joinEndpoint(out[n-1], e)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func joinEndpoint(a, b fsm.Endpoint) fsm.Endpoint {
+	a.Ready, a.Serving, a.Terminating = a.Ready || b.Ready, a.Serving || b.Serving, a.Terminating && b.Terminating
+	if a.Node == "" || b.Node != "" && b.Node < a.Node {
+		a.Node = b.Node
+	}
+	ports := slices.Concat(a.Ports, b.Ports)
+	slices.SortFunc(ports, compareEndpointPorts)
+	a.Ports = slices.Compact(ports)
+	return a
+}
+
+func compareEndpointPorts(a, b fsm.EndpointPort) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Port.Protocol, b.Port.Protocol), cmp.Compare(a.Port.Number, b.Port.Number))
+}
+
+// keepEndpoints adds the recorded endpoints that a list lacks. Both are in order of address.
+func keepEndpoints(listed, recorded []fsm.Endpoint) []fsm.Endpoint {
+	byAddress := func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) }
+	out := slices.Clip(listed)
+	for _, e := range recorded {
+		if _, listed := slices.BinarySearchFunc(listed, e, byAddress); !listed {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, byAddress)
+	return out
+}
+
+func protocolOf(p world.Protocol) fsm.Protocol {
+	switch p {
+	case world.UDP:
+		return fsm.UDP
+	case world.SCTP:
+		return fsm.SCTP
+	}
+	return fsm.TCP
+}
+
+// sameService compares all but version and history.
+func sameService(a, b *fsm.Service) bool {
+	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
+		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
+		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
+		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
+}
+
+func sameEndpoint(a, b fsm.Endpoint) bool {
+	return a.Address == b.Address && a.Node == b.Node && a.Ready == b.Ready && a.Serving == b.Serving &&
+		a.Terminating == b.Terminating && slices.Equal(a.Ports, b.Ports)
+}
+
+// portsOf lists what a Service answers on, in one order.
+func portsOf(s *fsm.Service) []fsm.Port {
+	ports := s.Ports()
+	slices.SortFunc(ports, func(a, b fsm.Port) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	})
+	return slices.Compact(ports)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// planWithdrawals takes withdrawn hops off the record once every member said so or is excused (S9).
+func (p *planner) planWithdrawals() {
+	members := fsm.List[*fsm.Member](p.in.Record, fsm.TableMembers)
+	for _, r := range p.routes {
+		left := 0
+		for _, h := range r.NextHops {
+			if !h.Withdrawing || p.wantedAgain(r, h) || !p.finish(r, h, members) {
+				left++
+			}
+		}
+		p.unrouted[r.Prefix.Addr()] = left == 0
+	}
+}
+
+// wantedAgain tells whether this plan turns a withdrawal round.
+func (p *planner) wantedAgain(r *fsm.Route, h fsm.NextHop) bool {
+	return slices.Contains(p.set[r.Prefix.Addr()], fsm.HopSpec{Node: h.Node, Address: h.Address})
+}
+
+// finish proposes the end of one withdrawal, or explains what it waits for.
+func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) bool {
+	var excused []fsm.ServerID
+	var lagging []string
+	for _, m := range members {
+		if !m.Announced.Before(h.Since) {
+			continue
+		}
+		if slices.Contains(p.in.Excused, m.Server) {
+			excused = append(excused, m.Server)
+		} else {
+			lagging = append(lagging, m.Name)
+		}
+	}
+	switch {
+	case len(lagging) > 0:
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for "+strings.Join(lagging, ", "))
+		return false
+	case p.quarantined:
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForQuarantine, quarantineText)
+		return false
+	}
+	reason := "every member withdrew it"
+	if len(excused) > 0 {
+		reason = "every member withdrew it or was lost for longer than a switch keeps its paths"
+	}
+	p.proposeUrgent(reason, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: excused})
+	return true
+}
+
+// planMembers forgets servers that left the configuration once none of their paths can be left.
+func (p *planner) planMembers() {
+	if p.in.Servers == nil {
+		return
+	}
+	for _, m := range fsm.List[*fsm.Member](p.in.Record, fsm.TableMembers) {
+		switch {
+		case slices.Contains(p.in.Servers, m.Server):
+		case slices.Contains(p.in.Excused, m.Server):
+			p.propose("left the group, and no switch can hold paths of it", &fsm.RemoveMember{Server: m.Server})
+		default:
+			p.explain(fsm.TableMembers, string(m.Server), WaitsForMember, "left the group; forgotten once no switch can hold paths of it")
+		}
+	}
+}
+
+// endQuarantine lets removals and grants begin again once the plan of complete views came to rest.
+func (p *planner) endQuarantine() {
+	if p.quarantined && p.seen.complete() && len(p.out.Urgent)+len(p.out.Bulk) == 0 {
+		p.propose("complete views were read and adopted", &fsm.EndQuarantine{Since: p.in.Record.Group().Quarantine})
+	}
+}
+
+// observeViews says with the plan's own commands up to where each source was acted on, so that no older view of it
+// is acted on later (DESIGN §5). Alone it is not worth a commit.
+func (p *planner) observeViews() {
+	if len(p.out.Urgent)+len(p.out.Bulk) == 0 {
+		return
+	}
+	var first []fsm.Proposal
+	for _, a := range p.seen.views {
+		if a.World.Source == "" {
+			continue
+		}
+		if next, changed := p.observed(a.World); changed {
+			first = append(first, p.proposal("acted on", next))
+		}
+	}
+	p.out.Bulk = append(first, p.out.Bulk...)
+}
+
+func (p *planner) observed(w *world.World) (next *fsm.ObserveView, changed bool) {
+	old, known := fsm.Get[*fsm.SourceView](p.in.Record, fsm.TableViews, w.Source)
+	next = &fsm.ObserveView{Source: w.Source, Cluster: w.Cluster}
+	changed = !known || old.Rewind || old.Cluster != w.Cluster
+	for _, k := range w.Kinds {
+		version := k.Version
+		if known && !old.Rewind {
+			version = max(version, old.Version(string(k.Kind)))
+		}
+		if version != 0 {
+			next.Versions = append(next.Versions, fsm.KindVersion{Kind: string(k.Kind), Version: version})
+		}
+	}
+	return next, changed || !slices.Equal(old.Versions, next.Versions)
+}
