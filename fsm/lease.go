@@ -48,8 +48,12 @@ func (c *GrantLease) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
+	fence, ok := tx.fence(subject)
+	if !ok {
+		return refuse(RejectLeaseHeld, subject, tx.revision().String(), string(c.Holder))
+	}
 	tx.put(&Lease{
-		VIP: c.VIP, Holder: c.Holder, Fence: tx.revision(), Term: c.Term,
+		VIP: c.VIP, Holder: c.Holder, Fence: fence, Term: c.Term,
 		History: tx.step(nil, "granted to "+string(c.Holder)),
 	})
 	return tx.ok()

@@ -85,17 +85,23 @@ func (c *BeginOperation) apply(tx *txn) Outcome {
 	if c.Deadline <= 0 {
 		return refuse(RejectInvalid, c.Action.String(), "", "a deadline")
 	}
-	next := &Operation{Action: c.Action, Attempt: tx.revision(), Open: true, Deadline: c.Deadline}
+	next := &Operation{Action: c.Action, Open: true, Deadline: c.Deadline}
 	if out, ok := c.aim(tx, next); !ok {
 		return out
 	}
+	if out, open := tx.operationOpen(next.Subject); open {
+		return out
+	}
 	if old, ok := find[*Operation](tx.rows, TableOperations, string(next.Subject)); ok {
-		if old.Open || old.Attempt == next.Attempt { // one entry never holds two attempts: they would look alike
-			return refuse(RejectOperationOpen, string(next.Subject), old.Attempt.String(), "")
-		}
 		next.Unsettled = old.Unsettled
 	}
+	attempt, ok := tx.fence(string(next.Subject))
+	if !ok {
+		return refuse(RejectOperationOpen, string(next.Subject), tx.revision().String(), "")
+	}
+	next.Attempt = attempt
 	tx.put(next)
+	tx.asked(next)
 	return tx.ok()
 }
 
@@ -129,10 +135,6 @@ func (c *BeginOperation) aim(tx *txn, op *Operation) (Outcome, bool) {
 	if !ok {
 		return refuse(RejectWrongState, subject, b.State.String(), c.Action.String()), false
 	}
-	if out, open := tx.operationOpen(op.Subject); open {
-		return out, false // before the binding is touched
-	}
-	tx.asked(b, c.Action)
 	return Outcome{}, true
 }
 
@@ -155,11 +157,13 @@ func (c *BeginOperation) aimAtBalancer(tx *txn, op *Operation) (Outcome, bool) {
 }
 
 // asked notes on the binding that a call about it is about to go out.
-func (tx *txn) asked(b *Binding, a Action) {
+func (tx *txn) asked(op *Operation) {
+	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
 	switch {
-	case a == ActionAddress && b.State == BindingPending:
+	case !ok:
+	case op.Action == ActionAddress && b.State == BindingPending:
 		tx.put(tx.moved(b, BindingAddressing, ""))
-	case a == ActionEnsure && !b.Asked:
+	case op.Action == ActionEnsure && !b.Asked:
 		next := *b
 		next.Asked = true
 		tx.put(&next)

@@ -63,7 +63,9 @@ func (s *State) ApplyEntries(entries []LogEntry) [][]Outcome {
 	return out
 }
 
-func (s *State) begin() *txn { return &txn{state: s, rows: s.rows, touched: map[Table]bool{}} }
+func (s *State) begin() *txn {
+	return &txn{state: s, rows: s.rows, touched: map[Table]bool{}, fenced: map[string]bool{}}
+}
 
 // txn is the application of some entries: the only place from which the record changes.
 type txn struct {
@@ -73,7 +75,8 @@ type txn struct {
 	item    *Item
 	buf     []byte
 	touched map[Table]bool
-	meta    *Group // the group's row, read once and kept current
+	fenced  map[string]bool // what the present entry gave a fence to
+	meta    *Group          // the group's row, read once and kept current
 }
 
 func (tx *txn) applyEntry(e LogEntry) []Outcome {
@@ -85,6 +88,7 @@ func (tx *txn) applyEntry(e LogEntry) []Outcome {
 		panic(fmt.Sprintf("fsm: entry %d: %v", e.Index, err))
 	}
 	tx.state.applied, tx.term = e.Index, e.Term
+	clear(tx.fenced)
 	out := make([]Outcome, len(entry.Items))
 	for i := range entry.Items {
 		tx.item = &entry.Items[i]
@@ -107,6 +111,16 @@ func (tx *txn) applyItem(epoch Epoch) Outcome {
 // revision is that of the entry being applied.
 func (tx *txn) revision() Revision {
 	return Revision{Epoch: tx.group().Epoch, Index: tx.state.applied}
+}
+
+// fence gives the present revision to a call or a lease, once in an entry: two fences for one subject must
+// not be equal, or what is said of the first would be taken for the second.
+func (tx *txn) fence(subject string) (Revision, bool) {
+	if tx.fenced[subject] {
+		return Revision{}, false
+	}
+	tx.fenced[subject] = true
+	return tx.revision(), true
 }
 
 func (tx *txn) ok() Outcome { return Outcome{Revision: tx.revision()} }
