@@ -2,13 +2,18 @@
 
 package fsm
 
+import (
+	"cmp"
+	"slices"
+)
+
 // SourceView is the newest state of a source that was acted on. It is committed with the plan's own commands,
 // never as a write of its own (DESIGN §5).
 type SourceView struct {
 	seal
 	Source   string        `pb:"1" json:"source"`
-	Cluster  string        `pb:"2" json:"cluster"` // UID of kube-system; empty where the source has none
-	Versions []KindVersion `pb:"3" json:"versions"`
+	Cluster  string        `pb:"2" json:"cluster"`  // UID of kube-system; empty where the source has none
+	Versions []KindVersion `pb:"3" json:"versions"` // by kind; one that a view does not name stays
 	// Rewind is set by an operator who accepts that the cluster was restored from a backup: the next
 	// ObserveView may then be older.
 	Rewind bool `pb:"4" json:"rewind"`
@@ -36,7 +41,8 @@ func (v *SourceView) Version(kind string) uint64 {
 	return 0
 }
 
-// ObserveView says up to where a source was acted on. It never runs back, but once after AcceptRewind.
+// ObserveView says up to where a source was acted on. It never runs back, but once after AcceptRewind, and
+// never turns to another cluster.
 type ObserveView struct {
 	Source   string        `pb:"1"`
 	Cluster  string        `pb:"2"`
@@ -51,17 +57,27 @@ func (c *ObserveView) apply(tx *txn) Outcome {
 	if c.Source == "" {
 		return refuse(RejectInvalid, subject, "", "a name")
 	}
-	if old, ok := find[*SourceView](tx.rows, TableViews, c.Source); ok && !old.Rewind {
+	next := &SourceView{Source: c.Source, Cluster: c.Cluster}
+	if old, ok := find[*SourceView](tx.rows, TableViews, c.Source); ok {
 		if old.Cluster != "" && old.Cluster != c.Cluster {
 			return refuse(RejectStaleRevision, subject, old.Cluster, c.Cluster)
 		}
-		for _, k := range c.Versions {
-			if have := old.Version(k.Kind); k.Version < have {
-				return refuse(RejectStaleRevision, subject+" "+k.Kind, utoa(have), utoa(k.Version))
-			}
+		if !old.Rewind {
+			next.Versions = slices.Clone(old.Versions)
 		}
 	}
-	tx.put(&SourceView{Source: c.Source, Cluster: c.Cluster, Versions: c.Versions})
+	for _, k := range c.Versions {
+		i, known := slices.BinarySearchFunc(next.Versions, k.Kind, func(v KindVersion, kind string) int { return cmp.Compare(v.Kind, kind) })
+		switch {
+		case !known:
+			next.Versions = slices.Insert(next.Versions, i, k)
+		case k.Version < next.Versions[i].Version:
+			return refuse(RejectStaleRevision, subject+" "+k.Kind, utoa(next.Versions[i].Version), utoa(k.Version))
+		default:
+			next.Versions[i] = k
+		}
+	}
+	tx.put(next)
 	return tx.ok()
 }
 
