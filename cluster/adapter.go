@@ -83,28 +83,42 @@ func (a *adapter) breakLocked(in string, value any) {
 	a.fail(a.broken)
 }
 
-// Restore replaces the state by a snapshot's.
+// Restore replaces the state by a snapshot's, for the library. When it cannot, this member ends; the library is told
+// nothing of it, because on a leader it would panic and take the process along. A broken adapter applies nothing more.
 func (a *adapter) Restore(r io.ReadCloser) error {
+	if w, ok := r.(raft.ReadCloserWrapper); ok {
+		r = w.WrappedReadCloser()
+	}
+	snapshot, ok := r.(*store.Snapshot)
+	if !ok {
+		return fmt.Errorf("restore snapshot: it comes from %T, not from a guarded store", r)
+	}
+	if err := a.load(snapshot); err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.broken == nil {
+			a.broken = err
+			a.fail(err)
+		}
+	}
+	return nil
+}
+
+// load replaces the state by a snapshot's.
+func (a *adapter) load(s *store.Snapshot) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.changed()
 	defer func() {
 		if v := recover(); v != nil {
-			a.breakLocked("restore snapshot", v)
+			a.breakLocked("restore snapshot "+s.Meta.ID, v)
+			err = a.broken
 		}
 	}()
-	if err := a.machine.Restore(r); err != nil {
-		// The library would go on with half a state.
-		a.broken = fmt.Errorf("restore snapshot: %w", err)
-		a.fail(a.broken)
-		return a.broken
+	if err := a.machine.Restore(s); err != nil {
+		return fmt.Errorf("restore snapshot %s: %w", s.Meta.ID, err)
 	}
-	if w, ok := r.(raft.ReadCloserWrapper); ok {
-		r = w.WrappedReadCloser()
-	}
-	if s, ok := r.(*store.Snapshot); ok {
-		a.positionLocked(s.Meta)
-	}
+	a.positionLocked(s.Meta)
 	return nil
 }
 

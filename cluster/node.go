@@ -46,7 +46,8 @@ type Node struct {
 		term      uint64 // of the leadership whose functions run, 0 for none
 	}
 
-	admitting sync.Mutex // one change of membership at a time
+	restoring chan struct{} // held while a backup is restored
+	admitting sync.Mutex    // one change of membership at a time
 	expelled  map[raft.ServerID]bool
 	belonged  bool // this server was part of a committed configuration; runBelonging's own
 }
@@ -64,7 +65,7 @@ func Open(o Options) (*Node, error) {
 		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
-		failed: make(chan struct{}), metrics: newMetrics(), expelled: map[raft.ServerID]bool{},
+		failed: make(chan struct{}), restoring: make(chan struct{}, 1), metrics: newMetrics(), expelled: map[raft.ServerID]bool{},
 	}
 	n.watch.changed = make(chan struct{})
 	n.stores = n.guard.Checked()
@@ -87,8 +88,7 @@ func Open(o Options) (*Node, error) {
 // check reads the folder and restores the newest snapshot.
 func (n *Node) check() error {
 	found, err := n.guard.Check(func(r io.Reader) error {
-		s := r.(*store.Snapshot) // a Guard opens nothing else
-		return n.fsm.Restore(s)
+		return n.fsm.load(r.(*store.Snapshot)) // a Guard opens nothing else
 	})
 	if err != nil {
 		return err
@@ -147,13 +147,29 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	cancel()
 	n.queue.stop()
-	if err := n.raft.Shutdown().Error(); err != nil {
-		n.fail(fmt.Errorf("stop raft: %w", err))
+	if err := n.shutdown(); err != nil {
+		n.fail(err)
 	}
 	running.Wait()
 	n.queue.abandon()
 	n.touch()
 	return n.ended()
+}
+
+// shutdown stops the library, which must not happen during a restore: it would panic. A restore is over within
+// moments, or never when the disk failed in the middle of it; then what is left of the library is left alone.
+func (n *Node) shutdown() error {
+	select {
+	case n.restoring <- struct{}{}:
+		return n.raft.Shutdown().Error()
+	case <-n.guard.Failed():
+	}
+	select {
+	case n.restoring <- struct{}{}:
+		return n.raft.Shutdown().Error()
+	default:
+		return n.seen.Close()
+	}
 }
 
 // ended is what ended this member; the disk's word counts first, since what else failed followed from it.

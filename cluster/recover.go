@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+// RecoverOptions is what a folder is recovered with. All fields are required.
+type RecoverOptions struct {
+	Name, Instance string
+	Address        string // where this member will be reached
+	Stores         store.Stores
+	Path           string
+	Machine        Machine // an empty one
+	Encode         func([]Proposal) ([]byte, error)
+	Renew          func(recovered Machine) ([]Proposal, error)
+	Log            *slog.Logger
+}
+
+// Recovered is what became of a folder.
+type Recovered struct {
+	ServerID string
+	Index    Index // of the new snapshot
+	// Others were members. Their folders belong to the former life of the group: they must be emptied before those
+	// members join again, and are refused until then.
+	Others []Peer
+}
+
+// Recover makes a group of one of a member's folder, after a quorum was lost for good. No process may use the folder.
+// Everything in its log counts as committed, which may include what never was; the renewal (a new epoch) is part of
+// the result, so that the group cannot act as its former self. Repeating an interrupted Recover is safe.
+//
+// Errors: *store.Error when the folder cannot be believed.
+func Recover(o RecoverOptions) (Recovered, error) {
+	id := ServerID(o.Name, o.Instance)
+	guard := store.NewGuard(o.Path, o.Stores)
+	r := &recovery{adapter: adapter{machine: o.Machine, fail: func(error) {}, changed: func() {}}, o: o}
+	found, err := guard.Check(func(in io.Reader) error { return r.load(in.(*store.Snapshot)) })
+	if err != nil {
+		return Recovered{}, fmt.Errorf("recover: %w", err)
+	}
+	if found.Empty() {
+		return Recovered{}, fmt.Errorf("recover %s: the folder holds nothing; choose the member with the newest log", o.Path)
+	}
+	r.last, r.lastTerm = Index(found.Last), found.LastTerm
+	stores := guard.Checked()
+	config := raft.DefaultConfig()
+	config.LocalID = raft.ServerID(id)
+	config.Logger = newRaftLog(o.Log)
+	_, nowhere := raft.NewInmemTransport(raft.ServerAddress(o.Address)) // the library only asks it how to write an address
+	err = raft.RecoverCluster(config, r, stores.Log, stores.Stable, &shifted{stores.Snapshots}, nowhere, raft.Configuration{
+		Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(o.Address)}},
+	})
+	if err := errors.Join(guard.Err(), r.broken, err); err != nil {
+		return Recovered{}, fmt.Errorf("recover: %w", err)
+	}
+	out := Recovered{ServerID: id, Index: r.last + 1}
+	for _, s := range found.Configuration.Servers {
+		if s.ID != raft.ServerID(id) {
+			out.Others = append(out.Others, Peer{ID: string(s.ID), Name: NameOf(string(s.ID)), Address: string(s.Address)})
+		}
+	}
+	return out, nil
+}
+
+// recovery is the state machine while a folder is recovered: the last thing that happens to it is the renewal.
+type recovery struct {
+	adapter
+	o        RecoverOptions
+	last     Index
+	lastTerm uint64
+}
+
+// Snapshot is called once, after everything was applied.
+func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
+	if r.broken != nil {
+		return nil, r.broken
+	}
+	if err := renewed(r.machine, r.o.Renew, r.o.Encode, r.last+1, r.lastTerm); err != nil {
+		return nil, err
+	}
+	return r.adapter.Snapshot()
+}
+
+// shifted makes room for the renewal: the snapshot of a recovery ends one index behind the log.
+type shifted struct{ raft.SnapshotStore }
+
+func (s *shifted) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, trans raft.Transport,
+) (raft.SnapshotSink, error) {
+	return s.SnapshotStore.Create(version, index+1, term, configuration, configurationIndex, trans)
+}
