@@ -144,7 +144,7 @@ func (c *ReleaseAllocation) apply(tx *txn) Outcome {
 }
 
 // FreeAllocation makes a released address free for others. It is refused while a route for the address has any
-// next hop, withdrawing ones included, unless another owner shares it.
+// next hop, withdrawing ones included, or a node's lease on it lasts, unless another owner shares it.
 type FreeAllocation struct {
 	Address netip.Addr `pb:"1"`
 	Service ServiceID  `pb:"2"`
@@ -165,9 +165,13 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
-	owners := listRefs[*Allocation](tx.rows, TableAllocations, refAddress, c.Address.String())
-	if _, routed := find[*Route](tx.rows, TableRoutes, HostPrefix(c.Address).String()); routed && len(owners) == 1 {
-		return refuse(RejectNotWithdrawn, subject, "a route", "none")
+	if owners := listRefs[*Allocation](tx.rows, TableAllocations, refAddress, c.Address.String()); len(owners) == 1 {
+		if _, routed := find[*Route](tx.rows, TableRoutes, HostPrefix(c.Address).String()); routed {
+			return refuse(RejectNotWithdrawn, subject, "a route", "none")
+		}
+		if l, leased := find[*Lease](tx.rows, TableLeases, c.Address.String()); leased {
+			return refuse(RejectLeaseHeld, subject, string(l.Holder), "nobody")
+		}
 	}
 	tx.remove(a)
 	return tx.ok()
