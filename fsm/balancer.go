@@ -12,6 +12,8 @@ type LoadBalancer struct {
 	// Ensured tells that the driver confirmed it with the present attributes.
 	Ensured bool  `pb:"5" json:"ensured"`
 	History Trail `pb:"6" json:"history"`
+	// Generation rises with every change; a success for an older one ensures nothing.
+	Generation uint64 `pb:"7" json:"generation"`
 }
 
 // Table is TableBalancers.
@@ -38,10 +40,10 @@ func (c *PutLoadBalancer) apply(tx *txn) Outcome {
 	if c.ID == "" || c.Driver == "" {
 		return refuse(RejectInvalid, "load balancer "+string(c.ID), "", "an identity and a driver")
 	}
-	next := &LoadBalancer{ID: c.ID, Driver: c.Driver, Info: c.Info, Attributes: c.Attributes}
+	next := &LoadBalancer{ID: c.ID, Driver: c.Driver, Info: c.Info, Attributes: c.Attributes, Generation: 1}
 	what := "added"
 	if old, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.ID)); ok {
-		next.History, what = old.History, "changed"
+		next.History, next.Generation, what = old.History, old.Generation+1, "changed"
 	}
 	next.History = tx.step(next.History, what)
 	tx.put(next)

@@ -103,11 +103,15 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 	if c.ID == "" {
 		return refuse(RejectInvalid, subject, "", "an id")
 	}
-	if _, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.Balancer)); !ok {
+	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.Balancer))
+	if !ok {
 		return refuse(RejectNotFound, "load balancer "+string(c.Balancer), "", "")
 	}
 	old, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
+		if op, known := find[*Operation](tx.rows, TableOperations, string(l.Subject())); known && op.Open && op.Action == ActionDeleteBalancer {
+			return refuse(RejectOperationOpen, string(op.Subject), op.Attempt.String(), "") // it may be gone before this is on it
+		}
 		b := &Binding{
 			ID: c.ID, Balancer: c.Balancer, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters, Generation: 1,
 		}

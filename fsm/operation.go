@@ -144,7 +144,7 @@ func (c *BeginOperation) aimAtBalancer(tx *txn, op *Operation) (Outcome, bool) {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", ""), false
 	}
-	op.Balancer, op.Subject = l.ID, l.Subject()
+	op.Balancer, op.Subject, op.Generation = l.ID, l.Subject(), l.Generation
 	if c.Action == ActionDeleteBalancer {
 		if b, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refBalancer, string(l.ID))); used {
 			return refuse(RejectInUse, subject, "binding "+string(b.ID), "none"), false
@@ -156,8 +156,16 @@ func (c *BeginOperation) aimAtBalancer(tx *txn, op *Operation) (Outcome, bool) {
 	return Outcome{}, true
 }
 
-// asked notes on the binding that a call about it is about to go out.
+// asked notes on the binding or balancer that a call about it is about to go out.
 func (tx *txn) asked(op *Operation) {
+	if op.Action == ActionDeleteBalancer {
+		if l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(op.Balancer)); ok && l.Ensured {
+			next := *l
+			next.Ensured = false
+			tx.put(&next)
+		}
+		return
+	}
 	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
 	switch {
 	case !ok:
@@ -309,6 +317,9 @@ func (c *FinishOperation) succeedBalancer(tx *txn, op *Operation) {
 	if op.Action == ActionDeleteBalancer {
 		tx.bury(l, l.History, "gone, confirmed")
 		tx.endLine(op.Subject)
+		return
+	}
+	if l.Generation != op.Generation {
 		return
 	}
 	next := *l
