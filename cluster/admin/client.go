@@ -5,6 +5,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -46,14 +47,16 @@ func NewClient(o ClientOptions) *Client {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
 	d := &dialer{endpoint: o.Endpoint, dial: o.Dial, servers: o.Servers}
+	// To the transport this is HTTP/2 over plain connections: the dialer does TLS itself, because it has to know
+	// what the server thinks of our certificate before it settles for that server. The host is never looked up.
+	const base = "http://fairlead"
 	transport := &http.Transport{
-		DialTLSContext:    d.connect,
-		ForceAttemptHTTP2: true,
-		IdleConnTimeout:   idleWithin,
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
+		DialContext:     d.connect,
+		Protocols:       new(http.Protocols),
+		IdleConnTimeout: idleWithin,
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
 	}
-	// The host is never looked up: the dialer knows where the members are.
-	const base = "https://fairlead"
+	transport.Protocols.SetUnencryptedHTTP2(true)
 	doer := &http.Client{Transport: transport}
 	options := []connect.ClientOption{
 		connect.WithInterceptors(clientErrors{}, handOn{}),
@@ -122,10 +125,44 @@ func (d *dialer) connect(ctx context.Context, _, _ string) (net.Conn, error) {
 	return nil, joinInLine(failures)
 }
 
+// connectTo returns once the server has spoken. With TLS 1.3 it has not looked at our certificate yet when our end
+// of the handshake is done; only its first bytes, the settings of HTTP/2, show that it took it.
 func (d *dialer) connectTo(ctx context.Context, server string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	return d.endpoint.Dial(ctx, d.dial, pki.API, server)
+	conn, err := d.endpoint.Dial(ctx, d.dial, pki.API, server)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	heard := make([]byte, 512)
+	n, err := conn.Read(heard)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && conn.ConnectionState().NegotiatedProtocol != "h2" {
+		err = errors.New("it does not speak HTTP/2")
+	}
+	if err != nil {
+		_ = conn.Close() // of no use any more, and why is known
+		return nil, fmt.Errorf("connect to %s: %w", server, pki.Explain(err))
+	}
+	return &heardConn{Conn: conn, heard: heard[:n]}, nil
+}
+
+// heardConn is a connection from which something was read already.
+type heardConn struct {
+	net.Conn
+	heard []byte
+}
+
+func (c *heardConn) Read(p []byte) (int, error) {
+	if len(c.heard) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.heard)
+	c.heard = c.heard[n:]
+	return n, nil
 }
 
 func (d *dialer) last() string {

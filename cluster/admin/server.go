@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -126,7 +125,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		},
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ServeTLS(offerListener{listener}, "", "") }()
+	go func() { failed <- server.ServeTLS(pki.Wrap(listener), "", "") }()
 	select {
 	case err := <-failed:
 		s.stop()
@@ -158,34 +157,8 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	caller := Caller{Identity: identity, Remote: r.RemoteAddr}
-	if offering, ok := conn.NetConn().(*offerConn); ok {
-		caller.Membership = offering.offer()
+	if accepted, ok := conn.NetConn().(*pki.Conn); ok {
+		caller.Membership = accepted.Offer()
 	}
 	s.mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), caller)))
-}
-
-// offerListener makes connections that remember what the client named in its handshake.
-type offerListener struct{ net.Listener }
-
-func (l offerListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &offerConn{Conn: conn}, nil
-}
-
-type offerConn struct {
-	net.Conn
-	named atomic.Pointer[pki.Membership]
-}
-
-// ReceiveOffer implements pki.OfferReceiver.
-func (c *offerConn) ReceiveOffer(m pki.Membership) { c.named.Store(&m) }
-
-func (c *offerConn) offer() pki.Membership {
-	if m := c.named.Load(); m != nil {
-		return *m
-	}
-	return pki.Membership{}
 }

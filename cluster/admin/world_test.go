@@ -44,6 +44,7 @@ type member struct {
 	registry *prometheus.Registry
 	log      *lockedBuffer
 	view     *memberView
+	peers    *admin.Peers
 	stop     func()
 }
 
@@ -56,6 +57,7 @@ func newWorld(t testing.TB) *world {
 	for _, name := range []string{"m1", "m2", "m3"} {
 		w.start(name, func() (string, uint64) { return "g1", 1 })
 	}
+	t.Cleanup(w.stop)
 	for _, m := range w.members {
 		w.group.members = append(w.group.members, admin.MemberStatus{Member: admin.Member{
 			ID: m.name + "-x", Name: m.name, Address: "192.0.2.1:7444", APIAddress: m.address, Voter: true, Healthy: true,
@@ -125,10 +127,21 @@ func (w *world) start(name string, self pki.Self) {
 		if err := <-served; err != nil {
 			w.t.Errorf("serve %s: %v", name, err)
 		}
-		peers.Close()
 	})
-	w.t.Cleanup(m.stop)
+	m.peers = peers
 	w.members = append(w.members, m)
+}
+
+// stop ends the members' connections to each other first: a server waits a second for idle ones.
+func (w *world) stop() {
+	var stopping sync.WaitGroup
+	for _, m := range w.members {
+		m.peers.Close()
+	}
+	for _, m := range w.members {
+		stopping.Go(m.stop)
+	}
+	stopping.Wait()
 }
 
 func (w *world) member(name string) *member {

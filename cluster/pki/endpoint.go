@@ -31,11 +31,8 @@ func (e *Endpoint) Membership() Membership {
 	return Membership{Group: group, Epoch: epoch, OrNewer: e.OrNewer}
 }
 
-// OfferReceiver is what the net.Conn under a server's handshake may be, if whoever accepted it wants to know
-// the membership that the client named (the zero value if it named none).
-type OfferReceiver interface{ ReceiveOffer(Membership) }
-
-// Server gives the configuration for accepting connections on a port. It never goes stale.
+// Server gives the configuration for accepting connections on a port. It never goes stale. The connections below
+// TLS should be *Conn; see Listener.
 func (e *Endpoint) Server(port Port) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -54,7 +51,7 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 	refuse := func(reason, remedy string, level slog.Level, err error) {
 		e.Refusals.record(refusal{port: port, remote: remote, reason: reason, ours: ours, theirs: theirs, remedy: remedy, level: level, err: err})
 	}
-	config := e.serverConfig(port, remote, ours, theirs)
+	config := e.serverConfig(port, hello.Conn, ours, theirs)
 	switch verdict := Meet(ours, theirs); {
 	case err != nil:
 		refuse(reasonMembership, "run releases that know each other on both sides", slog.LevelWarn, err)
@@ -74,13 +71,13 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 	default:
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
-	if receiver, ok := hello.Conn.(OfferReceiver); ok {
-		receiver.ReceiveOffer(theirs)
+	if conn, ok := hello.Conn.(*Conn); ok {
+		conn.offer.Store(&theirs)
 	}
 	return config, nil
 }
 
-func (e *Endpoint) serverConfig(port Port, remote net.Addr, ours, theirs Membership) *tls.Config {
+func (e *Endpoint) serverConfig(port Port, conn net.Conn, ours, theirs Membership) *tls.Config {
 	material := e.Source.Material()
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -94,9 +91,12 @@ func (e *Endpoint) serverConfig(port Port, remote net.Addr, ours, theirs Members
 			if refused == nil {
 				return nil
 			}
-			refused.port, refused.remote, refused.ours, refused.theirs = port, remote, ours, theirs
+			refused.port, refused.remote, refused.ours, refused.theirs = port, conn.RemoteAddr(), ours, theirs
 			refused.level = slog.LevelWarn
 			e.Refusals.record(*refused)
+			if conn, ok := conn.(*Conn); ok {
+				conn.refused.Store(true)
+			}
 			return refused.err
 		},
 	}

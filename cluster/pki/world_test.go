@@ -102,7 +102,7 @@ func serve(t testing.TB, endpoint pki.Endpoint, port pki.Port) *server {
 		t.Fatal(err)
 	}
 	s.address = plain.Addr().String()
-	listener := tls.NewListener(plain, endpoint.Server(port))
+	listener := endpoint.Listener(port, plain)
 	var running sync.WaitGroup
 	t.Cleanup(func() { _ = listener.Close(); running.Wait() })
 	running.Go(func() {
