@@ -83,13 +83,17 @@ func explain(ctx context.Context, what, server string, err error) error {
 	var remote *connect.Error
 	switch cause := context.Cause(ctx); {
 	case ctx.Err() != nil && errors.Is(cause, context.Canceled):
-		return fmt.Errorf("%s: interrupted; it may have been done", what)
+		return fmt.Errorf("%s: interrupted before an answer came", what)
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w; look at that member's log, or name another with --server", what, cause)
+		return fmt.Errorf("%s: %w, so what became of it is unknown; look at that member's log, or name another with --server", what, cause)
 	case errors.As(err, &remote) && connect.IsWireError(err):
 		return fmt.Errorf("%s: %s; the member's log says more", what, remote.Message())
 	}
-	err = withoutURL(err)
+	if refused := errors.Is(err, pki.ErrRefusedByPeer); refused {
+		err = pki.Explain(withoutURL(err)) // the explanation stood outside of the URL
+	} else {
+		err = withoutURL(err)
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w; start a controller there, or name others with --server", what, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cluster/admin"
 )
 
@@ -37,7 +38,7 @@ func (c *cli) completeServers(cmd *cobra.Command, args []string, _ string) ([]st
 func (c *cli) completeObjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
-		return kindNames(), cobra.ShellCompDirectiveNoFileComp
+		return records.Names(), cobra.ShellCompDirectiveNoFileComp
 	case 1:
 		return c.completeNames(cmd.Context(), args[0]), cobra.ShellCompDirectiveNoFileComp
 	default:
@@ -47,19 +48,19 @@ func (c *cli) completeObjects(cmd *cobra.Command, args []string, _ string) ([]st
 
 // completeNames gives the names of one page of objects; nothing if the group cannot be asked.
 func (c *cli) completeNames(ctx context.Context, of string) []string {
-	k, ok := kindNamed(of)
+	k, ok := records.Find(of)
 	if !ok {
 		return nil
 	}
 	page, err := ask(ctx, c, "complete", completeWithin, func(ctx context.Context, client *admin.Client) (*fairleadv1.GetResponse, error) {
-		return client.Record.Get(ctx, &fairleadv1.GetRequest{Kind: k.name})
+		return client.Record.Get(ctx, &fairleadv1.GetRequest{Kind: k.Name})
 	})
 	if err != nil {
 		return nil
 	}
 	var names []string
 	for _, document := range page.GetDocuments() {
-		if name, err := k.nameOf([]byte(document)); err == nil {
+		if name, err := nameOf(k, []byte(document)); err == nil {
 			names = append(names, name)
 		}
 	}

@@ -37,8 +37,8 @@ func (c *cli) findGroup() (pki.Context, error) {
 		return checked(file.Overlay(c.flags))
 	}
 	given := pki.ContextFromEnv(c.getenv).Overlay(c.flags)
-	if given.Validate() == nil {
-		return given, nil
+	if len(given.Servers) > 0 && given.CA != "" && given.Cert != "" && given.Key != "" {
+		return checked(given) // nothing is left for a context to tell
 	}
 	path, named := c.getenv("FAIRLEAD_CONTEXT"), true
 	if path == "" {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
 )
@@ -78,24 +79,24 @@ func newDescribe(c *cli) *cobra.Command {
 		Args:              kindAndName(2),
 		ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, _ := kindNamed(args[0])
-			what := "describe " + k.name + " " + args[1]
+			kind, _ := records.Find(args[0])
+			what := "describe " + kind.Name + " " + args[1]
 			answer, err := ask(cmd.Context(), c, what, lookWithin, func(ctx context.Context, client *admin.Client) (*fairleadv1.DescribeResponse, error) {
-				return client.Record.Describe(ctx, &fairleadv1.DescribeRequest{Kind: k.name, Name: args[1]})
+				return client.Record.Describe(ctx, &fairleadv1.DescribeRequest{Kind: kind.Name, Name: args[1]})
 			})
 			if err != nil {
 				return err
 			}
 			if answer.GetDocument() == "" && len(answer.GetHistory()) == 0 {
-				return fmt.Errorf("%s: there is none, and none is remembered; `fairlead get %s` lists them", what, k.name)
+				return fmt.Errorf("%s: there is none, and none is remembered; `fairlead get %s` lists them", what, kind.Name)
 			}
-			return c.print(describe(k, args[1], answer))
+			return c.print(describe(kind, args[1], answer))
 		},
 	}
 }
 
-func describe(k kind, name string, answer *fairleadv1.DescribeResponse) description {
-	d := description{Kind: k.name, Name: name, Revision: revisionOf(answer.GetRevision()), History: []transition{}}
+func describe(kind records.Kind, name string, answer *fairleadv1.DescribeResponse) description {
+	d := description{Kind: kind.Name, Name: name, Revision: revisionOf(answer.GetRevision()), History: []transition{}}
 	if answer.GetDocument() != "" {
 		d.Document = json.RawMessage(answer.GetDocument())
 	}

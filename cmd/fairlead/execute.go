@@ -38,7 +38,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	root.InitDefaultCompletionCmd(args...)
 	started := false
 	prepare(root, &started)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // with nil cobra would take those of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *usageError
 	switch {

@@ -12,39 +12,34 @@ import (
 	"github.com/spf13/cobra"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
 )
 
-// objects is what `fairlead get KIND` prints.
+// objects is what `fairlead get` prints.
 type objects struct {
 	Kind     string            `json:"kind"`
 	Revision revision          `json:"revision"`
-	Items    []json.RawMessage `json:"items"`
-	of       kind
+	Items    []json.RawMessage `json:"items"` // see api/records
+	of       records.Kind
 }
 
 // WriteTable writes an object a line.
 func (o objects) WriteTable(w io.Writer) error {
 	rows := make([][]string, 0, len(o.Items))
 	for _, item := range o.Items {
-		row, err := o.of.row(item)
+		cells, err := row(o.of, item)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, row)
+		rows = append(rows, cells)
 	}
-	return output.WriteRows(w, o.of.header(), rows)
+	return output.WriteRows(w, header(o.of), rows)
 }
 
-// object is what `fairlead get KIND NAME` prints: in JSON and YAML the document itself.
-type object struct{ objects }
-
-// MarshalJSON gives the one document.
-func (o object) MarshalJSON() ([]byte, error) { return o.Items[0], nil }
-
 func newGet(c *cli) *cobra.Command {
-	filter := map[string]string{}
+	req := &fairleadv1.GetRequest{}
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME]",
 		Short: "List the objects of a kind, or show one",
@@ -55,22 +50,18 @@ func newGet(c *cli) *cobra.Command {
 		Args:              kindAndName(1),
 		ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, _ := kindNamed(args[0])
-			if len(args) == 1 {
-				list, err := c.list(cmd.Context(), k, filter)
-				if err != nil {
-					return err
-				}
-				return c.print(list)
+			kind, _ := records.Find(args[0])
+			if len(args) > 1 {
+				req.Name = args[1]
 			}
-			one, err := c.one(cmd.Context(), k, args[1], filter)
+			found, err := c.get(cmd.Context(), kind, req)
 			if err != nil {
 				return err
 			}
-			return c.print(one)
+			return c.print(found)
 		},
 	}
-	cmd.Flags().StringToStringVar(&filter, "filter", nil, "FIELD=VALUE of the documents shown; may be repeated, all must match")
+	cmd.Flags().StringToStringVar(&req.Filter, "filter", nil, "FIELD=VALUE of the documents shown; may be repeated, all must match")
 	return cmd
 }
 
@@ -78,19 +69,28 @@ func newGet(c *cli) *cobra.Command {
 func kindAndName(least int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			if _, ok := kindNamed(args[0]); !ok {
-				return usagef("unknown kind %q; it is one of %s", args[0], strings.Join(kindNames(), ", "))
+			if _, ok := records.Find(args[0]); !ok {
+				return usagef("unknown kind %q; it is one of %s", args[0], strings.Join(records.Names(), ", "))
 			}
 		}
 		return arguments(least, 2)(cmd, args)
 	}
 }
 
-// list reads all objects of a kind, page by page.
-func (c *cli) list(ctx context.Context, k kind, filter map[string]string) (objects, error) {
-	return ask(ctx, c, "get "+k.name, lookWithin, func(ctx context.Context, client *admin.Client) (objects, error) {
-		all := objects{Kind: k.name, Items: []json.RawMessage{}, of: k}
-		req := &fairleadv1.GetRequest{Kind: k.name, Filter: filter}
+func kindsHelp() string {
+	var b strings.Builder
+	for _, k := range records.Kinds() {
+		fmt.Fprintf(&b, "  %-15s %s\n", k.Name, strings.Join(k.Aliases, ", "))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// get reads all objects that are asked for, page by page. Errors: one was asked for by name and is not there.
+func (c *cli) get(ctx context.Context, kind records.Kind, req *fairleadv1.GetRequest) (objects, error) {
+	req.Kind = kind.Name
+	what := strings.TrimSpace("get " + kind.Name + " " + req.GetName())
+	return ask(ctx, c, what, lookWithin, func(ctx context.Context, client *admin.Client) (objects, error) {
+		all := objects{Kind: kind.Name, Items: []json.RawMessage{}, of: kind}
 		for {
 			page, err := client.Record.Get(ctx, req)
 			if err != nil {
@@ -100,30 +100,15 @@ func (c *cli) list(ctx context.Context, k kind, filter map[string]string) (objec
 			for _, document := range page.GetDocuments() {
 				all.Items = append(all.Items, json.RawMessage(document))
 			}
-			if !page.GetMore() || len(page.GetDocuments()) == 0 {
+			switch {
+			case len(all.Items) == 0 && req.GetName() != "":
+				return objects{}, fmt.Errorf("there is none; `fairlead get %s` lists what there is", kind.Name)
+			case !page.GetMore() || len(page.GetDocuments()) == 0:
 				return all, nil
 			}
-			if req.After, err = k.nameOf(all.Items[len(all.Items)-1]); err != nil {
+			if req.After, err = nameOf(kind, all.Items[len(all.Items)-1]); err != nil {
 				return objects{}, err
 			}
 		}
 	})
-}
-
-// one reads the object of that name.
-func (c *cli) one(ctx context.Context, k kind, name string, filter map[string]string) (object, error) {
-	what := "get " + k.name + " " + name
-	page, err := ask(ctx, c, what, lookWithin, func(ctx context.Context, client *admin.Client) (*fairleadv1.GetResponse, error) {
-		return client.Record.Get(ctx, &fairleadv1.GetRequest{Kind: k.name, Name: name, Filter: filter})
-	})
-	if err != nil {
-		return object{}, err
-	}
-	if len(page.GetDocuments()) != 1 {
-		return object{}, fmt.Errorf("%s: there is none; `fairlead get %s` lists them", what, k.name)
-	}
-	return object{objects{
-		Kind: k.name, Revision: revisionOf(page.GetRevision()), of: k,
-		Items: []json.RawMessage{json.RawMessage(page.GetDocuments()[0])},
-	}}, nil
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestWrongCommandLinesExitTwoWithOneLineAndTheWayToHelp(t *testing.T) {
+	isolate(t)
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"nothing":             {nil, []string{"no command", "raft", "`fairlead --help`"}},
+		"unknown-command":     {[]string{"bogus"}, []string{`"bogus"`}},
+		"misspelt-command":    {[]string{"descirbe"}, []string{"did you mean describe?"}},
+		"misspelt-verb":       {[]string{"raft", "statsu"}, []string{"raft: ", "did you mean status?", "`fairlead raft --help`"}},
+		"group-alone":         {[]string{"raft"}, []string{"raft: no command", "backup"}},
+		"unknown-flag":        {[]string{"raft", "status", "--bogus"}, []string{"raft status: ", "--bogus"}},
+		"unknown-shorthand":   {[]string{"get", "-z"}, []string{"get: "}},
+		"bad-flag-value":      {[]string{"raft", "finalize", "--format", "x"}, []string{"--format", `"x"`}},
+		"bad-format":          {[]string{"version", "-o", "xml"}, []string{"xml", "table, json, yaml"}},
+		"flag-without-value":  {[]string{"version", "-o"}, []string{"-o"}},
+		"no-kind":             {[]string{"get"}, []string{"want KIND [NAME]"}},
+		"unknown-kind":        {[]string{"get", "pods"}, []string{`unknown kind "pods"`, "services"}},
+		"too-many":            {[]string{"get", "svc", "a", "b"}, []string{"want only KIND [NAME]"}},
+		"describe-no-name":    {[]string{"describe", "svc"}, []string{"want KIND NAME"}},
+		"argument-to-version": {[]string{"version", "x"}, []string{"want no arguments"}},
+		"add-without-address": {[]string{"raft", "add", "m4-x"}, []string{"want SERVER-ID ADDRESS"}},
+		"backup-nowhere":      {[]string{"raft", "backup"}, []string{"want FILE"}},
+		"unknown-role":        {[]string{"pki", "issue", "king", "x"}, []string{`unknown role "king"`, "operator"}},
+		"bad-duration":        {[]string{"pki", "init", "--ttl", "long"}, []string{"--ttl"}},
+		"help-on-nothing":     {[]string{"help", "bogus"}, []string{`"bogus"`}},
+		"unknown-shell":       {[]string{"completion", "tcsh"}, []string{`"tcsh"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fairlead(t, test.args...).mustFail(t, exitUsage, append(test.want, "--help`")...)
+		})
+	}
+}
+
+func TestHelpIsPrintedWhenAskedFor(t *testing.T) {
+	isolate(t)
+	for _, args := range [][]string{{"--help"}, {"help"}, {"raft", "-h"}, {"help", "raft", "status"}, {"get", "--help"}} {
+		if got := fairlead(t, args...).mustPrint(t); !strings.Contains(got, "Usage:") {
+			t.Errorf("%v: %q", args, got)
+		}
+	}
+}
+
+func TestExitCodeTellsUsageFromFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		code int
+	}{
+		"done":              {nil, exitDone},
+		"failed":            {errors.New("move x: no room;\n\tmake some"), exitFailed},
+		"usage-found-later": {usagef("--a and --b exclude each other"), exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			sub := &cobra.Command{Use: "do", RunE: func(*cobra.Command, []string) error { return test.err }}
+			code := execute(t.Context(), newRoot(&cli{out: &stdout, err: &stderr}, sub), []string{"do"}, &stderr)
+			if code != test.code || strings.Count(stderr.String(), "\n") != min(code, 1) {
+				t.Errorf("exit %d, stderr %q", code, stderr.String())
+			}
+			if code == exitFailed && stderr.String() != "fairlead: move x: no room; make some\n" {
+				t.Errorf("stderr %q", stderr.String())
+			}
+		})
+	}
+}
+
+// failingWriter is a full disk behind a redirection.
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
+	for _, format := range []string{"table", "json", "yaml"} {
+		var stderr strings.Builder
+		if code := run(t.Context(), []string{"version", "-o", format}, strings.NewReader(""), failingWriter{}, &stderr); code != exitFailed {
+			t.Errorf("%s: exit %d, stderr %q", format, code, stderr.String())
+		}
+	}
+}
