@@ -2,6 +2,8 @@
 
 package fsm
 
+import "slices"
+
 // Hold is a mass change that waits for an operator's word (DESIGN §5): what would be removed, and why it
 // looks more like a fault than like a wish.
 type Hold struct {
@@ -41,6 +43,7 @@ func (c *PutHold) apply(tx *txn) Outcome {
 	old, ok := find[*Hold](tx.rows, TableHolds, string(c.ID))
 	if ok {
 		next.Since, next.History = old.Since, tx.step(old.History, "holds "+utoa(uint64(len(c.Subjects))))
+		next.Released = old.Released && slices.Equal(old.Subjects, c.Subjects)
 	} else {
 		next.History = tx.step(nil, "holds "+utoa(uint64(len(c.Subjects))))
 	}

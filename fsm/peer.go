@@ -55,7 +55,7 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
 	}
 	for _, o := range list[*Peer](tx.rows, TablePeers) {
-		if o.Name != p.Name && o.Address == p.Address && o.Port == p.Port {
+		if o.Name != p.Name && o.Address == p.Address && orDefault(uint32(o.Port), 179) == orDefault(uint32(p.Port), 179) {
 			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Address.String())
 		}
 	}
