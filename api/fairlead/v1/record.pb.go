@@ -597,7 +597,7 @@ func (x *ProposeRequest) GetLane() Lane {
 
 type ProposeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Each the JSON of an outcome.
+	// Each an encoded outcome, in the wire format of the record.
 	Outcomes [][]byte `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// Where the last command was applied.
 	Revision      *Revision `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+// Peer is a BGP neighbour of every member. Defaults are filled in where they are the record's; a time of 0 is
+// left to the speaker.
+type Peer struct {
+	Name            string    `json:"name"`
+	Address         string    `json:"address"`
+	Port            uint16    `json:"port"`
+	ASN             uint32    `json:"asn"`
+	LocalASN        uint32    `json:"localASN"`
+	Passive         bool      `json:"passive"`
+	MultihopTTL     uint8     `json:"multihopTTL"` // 0: directly connected
+	SendMax         uint8     `json:"sendMax"`     // paths per prefix
+	Families        []string  `json:"families"`    // ipv4, ipv6
+	HoldTimeMs      int64     `json:"holdTimeMs"`
+	KeepaliveTimeMs int64     `json:"keepaliveTimeMs"`
+	ConnectTimeMs   int64     `json:"connectTimeMs"`
+	GracefulRestart bool      `json:"gracefulRestart"`
+	RestartTimeMs   int64     `json:"restartTimeMs"`
+	StaleTimeMs     int64     `json:"staleTimeMs"`
+	PasswordFrom    string    `json:"passwordFrom"` // where the password is kept; never the password
+	Sessions        []Session `json:"sessions"`     // of the answering member
+	Version         uint64    `json:"version"`
+}
+
+// Session is one member's BGP session with a peer, as that member sees it.
+type Session struct {
+	Member string `json:"member"`
+	State  string `json:"state"` // as the speaker names it: established, active, …
+}
+
+// Advertisement says how the addresses of some pools are announced to some peers.
+type Advertisement struct {
+	Name        string   `json:"name"`
+	Pools       []string `json:"pools"`       // none means all, and addresses of no pool
+	Peers       []string `json:"peers"`       // none means all
+	Communities []string `json:"communities"` // "AS:value"
+	LocalPref   uint32   `json:"localPref"`   // 0: not sent
+	Version     uint64   `json:"version"`
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+// Hold is a mass change that waits for an operator's word; name is its id.
+type Hold struct {
+	Name     string   `json:"name"`
+	Of       string   `json:"of"` // kind of the objects
+	Subjects []string `json:"subjects"`
+	Why      string   `json:"why"`
+	Since    Revision `json:"since"`
+	Released bool     `json:"released"`
+}
+
+// Member is what one Raft server last said of itself; name is its server id. It can also be asked for by the
+// member's name.
+type Member struct {
+	Name      string    `json:"name"`
+	Member    string    `json:"member"`
+	Raft      string    `json:"raft"` // host:port
+	API       string    `json:"api"`  // host:port
+	Format    uint32    `json:"format"`
+	Version   string    `json:"version"`
+	Announced *Revision `json:"announced"` // on all its BGP sessions; null if nothing
+}
+
+// Source is where objects come from, and up to where it was acted on.
+type Source struct {
+	Name     string            `json:"name"`
+	Cluster  string            `json:"cluster"`  // UID of kube-system; empty where the source has none
+	Versions map[string]uint64 `json:"versions"` // newest resourceVersion acted on, by kind
+	Rewind   bool              `json:"rewind"`   // an operator accepts the next view, however old
+}
+
+// Group is the identity and the committed settings of the controller group; its name is group.
+type Group struct {
+	Name       string    `json:"name"`
+	ID         string    `json:"id"`
+	Epoch      uint64    `json:"epoch"`
+	Format     uint32    `json:"format"`
+	Settings   Settings  `json:"settings"`
+	Quarantine *Revision `json:"quarantine"` // since when nothing is removed or given away; null if all is well
+	Checkpoint uint64    `json:"checkpoint"`
+	Digest     string    `json:"digest"` // of the whole record at the answer's revision
+}
+
+// Settings are committed, so that every member bounds its copy alike. 0 means the default.
+type Settings struct {
+	HistoryLimit uint32 `json:"historyLimit"`
+	GraveLimit   uint32 `json:"graveLimit"`
+	Unsteered    bool   `json:"unsteered"`
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is one kind of object that can be read.
+type Kind struct {
+	Name    string   // plural, as the API has it
+	Aliases []string // what else people may call it
+	Columns []Column // of tables; the first is the object's name
+}
+
+// Column shows one value of a document. Fields of its path are separated by dots, and go through lists.
+type Column struct{ Title, Path string }
+
+// Kinds lists all kinds, in the order in which people are told of them.
+func Kinds() []Kind {
+	return []Kind{
+		{"services", []string{"service", "svc"}, []Column{
+			{"NAME", "name"}, {"STATE", "state"}, {"ADDRESSES", "addresses.address"}, {"PORTS", "ports.port"},
+			{"READY", "readyEndpoints"}, {"PENDING", "pending.text"},
+		}},
+		{"pools", []string{"pool"}, []Column{
+			{"NAME", "name"}, {"RANGES", "ranges"}, {"AUTO-ASSIGN", "autoAssign"}, {"ALLOCATED", "allocated"}, {"SIZE", "size"},
+		}},
+		{"allocations", []string{"allocation", "alloc"}, []Column{
+			{"NAME", "name"}, {"ADDRESS", "address"}, {"SERVICE", "service"}, {"POOL", "pool"}, {"SHARING", "sharingKey"}, {"RELEASING", "releasing"},
+		}},
+		{"loadbalancers", []string{"loadbalancer", "lb"}, []Column{
+			{"NAME", "name"}, {"DRIVER", "driver"}, {"ENSURED", "ensured"},
+		}},
+		{"bindings", []string{"binding", "bind"}, []Column{
+			{"NAME", "name"}, {"BALANCER", "balancer"}, {"ADDRESS", "address"}, {"STATE", "state"}, {"ATTEMPTS", "attempts"}, {"REASON", "reason"},
+		}},
+		{"operations", []string{"operation", "op"}, []Column{
+			{"SUBJECT", "name"}, {"ACTION", "action"}, {"BINDING", "binding"}, {"BALANCER", "balancer"}, {"OPEN", "open"}, {"ATTEMPT", "attempt"},
+		}},
+		{"routes", []string{"route", "rt"}, []Column{
+			{"PREFIX", "name"}, {"NEXT-HOPS", "nextHops.address"}, {"NODES", "nextHops.node"}, {"STATES", "nextHops.state"}, {"SERVICES", "services"},
+		}},
+		{"peers", []string{"peer"}, []Column{
+			{"NAME", "name"}, {"ADDRESS", "address"}, {"PORT", "port"}, {"ASN", "asn"}, {"LOCAL-ASN", "localASN"}, {"SESSION", "sessions.state"},
+		}},
+		{"advertisements", []string{"advertisement", "adv"}, []Column{
+			{"NAME", "name"}, {"POOLS", "pools"}, {"PEERS", "peers"}, {"COMMUNITIES", "communities"}, {"LOCAL-PREF", "localPref"},
+		}},
+		{"nodes", []string{"node", "no"}, []Column{
+			{"NAME", "name"}, {"ADDRESSES", "addresses"}, {"ELIGIBLE", "eligible"}, {"LIVENESS", "liveness"}, {"ACKNOWLEDGED", "acknowledged"}, {"WHY", "why"},
+		}},
+		{"nodeconfigs", []string{"nodeconfig", "nc"}, []Column{
+			{"NAME", "name"}, {"SWITCHES", "switches"}, {"IN-TABLE", "inTable"}, {"OUT-TABLE", "outTable"}, {"REPLACE-DEFAULT", "replaceDefault"},
+		}},
+		{"leases", []string{"lease"}, []Column{{"VIP", "name"}, {"HOLDER", "holder"}, {"FENCE", "fence"}}},
+		{"policies", []string{"policy", "pol"}, []Column{{"NAME", "name"}, {"UID", "uid"}}},
+		{"holds", []string{"hold"}, []Column{
+			{"ID", "name"}, {"OF", "of"}, {"SUBJECTS", "subjects"}, {"SINCE", "since"}, {"RELEASED", "released"}, {"WHY", "why"},
+		}},
+		{"members", []string{"member"}, []Column{
+			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},
+		}},
+		{"sources", []string{"source"}, []Column{{"NAME", "name"}, {"CLUSTER", "cluster"}, {"REWIND", "rewind"}}},
+		{"group", []string{"groups"}, []Column{
+			{"NAME", "name"}, {"ID", "id"}, {"EPOCH", "epoch"}, {"FORMAT", "format"}, {"QUARANTINE", "quarantine"},
+		}},
+	}
+}
+
+// Find finds a kind by its name or an alias, whatever the case.
+func Find(name string) (Kind, bool) {
+	name = strings.ToLower(name)
+	all := Kinds()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name || slices.Contains(k.Aliases, name) })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return all[i], true
+}
+
+// Names lists the kinds' names, in the order of Kinds.
+func Names() []string {
+	var out []string
+	for _, k := range Kinds() {
+		out = append(out, k.Name)
+	}
+	return out
+}
