@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"fmt"
+	"slices"
+
+	"fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/fsm"
+)
+
+func (r *renderer) route(route *fsm.Route) any {
+	return records.Route{
+		Name: route.Key(), Prefix: route.Prefix.String(),
+		Services: each(r.view.Owners(route.Prefix.Addr().String()), func(a *fsm.Allocation) string { return string(a.Service) }),
+		NextHops: each(route.NextHops, func(h fsm.NextHop) records.NextHop {
+			n, known := fsm.Get[*fsm.Node](r.view, fsm.TableNodes, string(h.Node))
+			return records.NextHop{
+				Node: string(h.Node), Address: h.Address.String(), State: string(r.view.HopState(route, h)),
+				Failed: known && slices.Contains(n.Failed, route.Prefix), Since: revision(h.Since),
+			}
+		}),
+	}
+}
+
+func (r *renderer) peer(p *fsm.Peer) any {
+	d := records.Peer{
+		Name: string(p.Name), Address: p.Address.String(), Port: orDefault(p.Port, 179), ASN: p.ASN, LocalASN: p.LocalASN,
+		Passive: p.Passive, MultihopTTL: p.MultihopTTL, SendMax: orDefault(p.SendMax, 64), Families: []string{},
+		HoldTimeMs: milliseconds(p.HoldTime), KeepaliveTimeMs: milliseconds(p.KeepaliveTime), ConnectTimeMs: milliseconds(p.ConnectTime),
+		GracefulRestart: !p.NoRestart, RestartTimeMs: milliseconds(p.RestartTime), StaleTimeMs: milliseconds(p.StaleTime),
+		PasswordFrom: p.PasswordFrom, Sessions: []records.Session{}, Version: p.Version,
+	}
+	if p.IPv4 {
+		d.Families = append(d.Families, "ipv4")
+	}
+	if p.IPv6 {
+		d.Families = append(d.Families, "ipv6")
+	}
+	if r.sessions != nil {
+		if state, ok := r.sessions()[p.Name]; ok {
+			d.Sessions = append(d.Sessions, records.Session{Member: r.self, State: state})
+		}
+	}
+	return d
+}
+
+func (r *renderer) advertisement(a *fsm.Advertisement) any {
+	return records.Advertisement{
+		Name: string(a.Name), Pools: words(a.Pools), Peers: words(a.Peers), LocalPref: a.LocalPref, Version: a.Version,
+		Communities: each(a.Communities, func(c uint32) string { return fmt.Sprintf("%d:%d", c>>16, c&0xffff) }),
+	}
+}
+
+func (r *renderer) node(n *fsm.Node) any {
+	return records.Node{
+		Name: string(n.ID), UID: n.UID, Addresses: texts(n.Addresses), Eligible: n.Eligible, Why: n.Why,
+		Liveness: n.Liveness.String(), Boot: string(n.Boot), Acknowledged: maybe(n.Acknowledged),
+		Failed: texts(n.Failed), Version: n.Version,
+	}
+}
+
+func (r *renderer) nodeConfig(c *fsm.NodeConfig) any {
+	return records.NodeConfig{
+		Name: c.Key(), Switches: texts(c.Switches), ReplaceDefault: c.ReplaceDefault,
+		InTable: orDefault(c.InTable, 101), OutTable: orDefault(c.OutTable, 102),
+	}
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Record is the record as this package reads it; *fsm.State is one.
+type Record interface {
+	Read() *fsm.View
+	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
+}
+
+// Leader is what the leader's side of the API needs of the member; *cluster.Node is one.
+type Leader interface {
+	ProposeLocal(ctx context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error)
+	VerifyLeader(ctx context.Context) error
+	LeadingTerm() uint64
+	Contact() cluster.Contact
+}
+
+// Options is what a Service is made of. Fields without "optional" are required.
+type Options struct {
+	Member string // the answering member's name
+	Record Record
+	Leader Leader
+	// Barrier returns once everything that was committed before the call is in Record. Without it
+	// linearizable reads are refused. Optional: see NewBarrier.
+	Barrier func(ctx context.Context) error
+	// Sessions gives the state of this member's BGP sessions. Optional.
+	Sessions func() map[fsm.PeerName]string
+	// Settle is how long a watch waits after a change for those that follow it. Default 50 ms.
+	Settle time.Duration
+}
+
+// Service implements fairleadv1connect.RecordServiceHandler.
+type Service struct{ o Options }
+
+var _ fairleadv1connect.RecordServiceHandler = (*Service)(nil)
+
+// New makes a service.
+func New(o Options) *Service {
+	if o.Settle == 0 {
+		o.Settle = 50 * time.Millisecond
+	}
+	return &Service{o: o}
+}
+
+// view is what a read is answered from.
+func (s *Service) view(ctx context.Context, what string, linearizable bool) (*fsm.View, error) {
+	if linearizable {
+		if s.o.Barrier == nil {
+			return nil, refuse(connect.CodeUnimplemented, "invalid", what, "this member cannot make linearizable reads", "leave out linearizable")
+		}
+		if err := s.o.Barrier(ctx); err != nil {
+			return nil, remote(what, err)
+		}
+	}
+	return s.o.Record.Read(), nil
+}
+
+func (s *Service) renderer(v *fsm.View) *renderer {
+	return &renderer{view: v, self: s.o.Member, sessions: s.o.Sessions}
+}
+
+// Get implements fairleadv1connect.RecordServiceHandler.
+func (s *Service) Get(ctx context.Context, req *fairleadv1.GetRequest) (*fairleadv1.GetResponse, error) {
+	what := "get " + req.GetKind()
+	k, ok := kindNamed(req.GetKind())
+	if !ok {
+		return nil, unknownKind(what, req.GetKind())
+	}
+	v, err := s.view(ctx, what, req.GetLinearizable())
+	if err != nil {
+		return nil, err
+	}
+	rows := fsm.List[fsm.Record]
+	if name := req.GetName(); name != "" {
+		found := k.lookup(v, name)
+		if len(found) == 0 {
+			return nil, notFound(what+" "+name, "there is none", "`fairlead get "+k.Name+"` lists them")
+		}
+		rows = func(*fsm.View, fsm.Table) []fsm.Record { return found }
+	}
+	p := page{filter: req.GetFilter(), limit: limitOf(req.GetLimit())}
+	if err := p.fill(ctx, after(rows(v, k.table), req.GetAfter()), k, s.renderer(v)); err != nil {
+		return nil, err
+	}
+	return &fairleadv1.GetResponse{
+		Documents: p.documents, Revision: desired.RevisionMessage(v.Revision()), More: p.more, Next: p.next,
+	}, nil
+}
+
+// Describe implements fairleadv1connect.RecordServiceHandler. What is gone is described by the history that is
+// left of it; what came back under the same name has both.
+func (s *Service) Describe(ctx context.Context, req *fairleadv1.DescribeRequest) (*fairleadv1.DescribeResponse, error) {
+	what := "describe " + req.GetKind() + " " + req.GetName()
+	k, ok := kindNamed(req.GetKind())
+	if !ok {
+		return nil, unknownKind(what, req.GetKind())
+	}
+	v, err := s.view(ctx, what, req.GetLinearizable())
+	if err != nil {
+		return nil, err
+	}
+	out := &fairleadv1.DescribeResponse{Revision: desired.RevisionMessage(v.Revision())}
+	found, name := k.lookup(v, req.GetName()), req.GetName()
+	switch {
+	case len(found) > 1:
+		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, "the name means several", "`fairlead get "+k.Name+" "+name+"` lists them")
+	case len(found) == 1:
+		name = found[0].Key()
+		if out.Document, err = document(k.render(s.renderer(v), found[0])); err != nil {
+			return nil, err
+		}
+	}
+	out.History = history(v, k, name, found)
+	if out.Document == "" && len(out.History) == 0 {
+		return nil, notFound(what, "there is none, and none is remembered", "`fairlead get "+k.Name+"` lists them")
+	}
+	return out, nil
+}
+
+// history joins what is left of earlier objects of that name with that of the present one.
+func history(v *fsm.View, k kind, name string, found []fsm.Record) []*fairleadv1.Transition {
+	var trail fsm.Trail
+	if grave, ok := fsm.Get[*fsm.Grave](v, fsm.TableGraves, string(k.table)+"/"+name); ok {
+		trail = append(trail, grave.History...)
+	}
+	if len(found) == 1 && k.trail != nil {
+		trail = append(trail, k.trail(found[0])...)
+	}
+	return each(trail, func(t fsm.Transition) *fairleadv1.Transition {
+		return &fairleadv1.Transition{
+			Revision: desired.RevisionMessage(t.Revision), Term: t.Term, Actor: t.Actor, Reason: t.Reason, Change: t.What,
+			Time: time.UnixMilli(t.AtUnixMilli).UTC().Format(time.RFC3339Nano),
+		}
+	})
+}
