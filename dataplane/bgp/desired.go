@@ -28,7 +28,7 @@ func (d Desired) Normal(asn uint32) (Desired, error) {
 		p = p.normal()
 		switch last := len(out.Paths) - 1; {
 		case p.fault() != "":
-			errs = append(errs, fmt.Errorf("path %s: %w: %s", p, ErrInvalid, p.fault()))
+			errs = append(errs, p.Validate())
 		case last >= 0 && p.Prefix == out.Paths[last].Prefix && p.NextHop == out.Paths[last].NextHop:
 			errs = append(errs, fmt.Errorf("path %s: %w: given twice", p, ErrInvalid))
 		default:
@@ -44,7 +44,7 @@ func (d Desired) Normal(asn uint32) (Desired, error) {
 	for _, p := range peers {
 		switch last := len(out.Peers) - 1; {
 		case p.fault() != "":
-			errs = append(errs, fmt.Errorf("peer %s: %w: %s", p.label(), ErrInvalid, p.fault()))
+			errs = append(errs, p.Validate(asn))
 		case last >= 0 && p.Address == out.Peers[last].Address:
 			errs = append(errs, fmt.Errorf("peer %s: %w: its address is that of peer %s, and an address is one peer",
 				p.label(), ErrInvalid, out.Peers[last].label()))
@@ -87,6 +87,23 @@ func (p Path) fault() string {
 		return fmt.Sprintf("local preference %d: must be above %d, which demotion sets", p.LocalPref, DemotedLocalPref)
 	}
 	return ""
+}
+
+// Validate says what makes p unfit to be peered with by a speaker of the AS asn. The error is an ErrInvalid.
+func (p Peer) Validate(asn uint32) error {
+	p = p.Normal(asn)
+	if why := p.fault(); why != "" {
+		return fmt.Errorf("peer %s: %w: %s", p.label(), ErrInvalid, why)
+	}
+	return nil
+}
+
+// Validate says what makes p unfit to be announced. The error is an ErrInvalid.
+func (p Path) Validate() error {
+	if why := p.fault(); why != "" {
+		return fmt.Errorf("path %s: %w: %s", p, ErrInvalid, why)
+	}
+	return nil
 }
 
 // label names p to people: by name and address, or what there is of them.
