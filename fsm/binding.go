@@ -112,9 +112,8 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 		if op, known := find[*Operation](tx.rows, TableOperations, string(l.Subject())); known && op.Open && op.Action == ActionDeleteBalancer {
 			return refuse(RejectOperationOpen, string(op.Subject), op.Attempt.String(), "") // it may be gone before this is on it
 		}
-		b := &Binding{
-			ID: c.ID, Balancer: c.Balancer, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters, Generation: 1,
-		}
+		b := &Binding{ID: c.ID, Balancer: c.Balancer, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters}
+		b.Generation = tx.generationOn(b.Subject()) + 1
 		tx.put(tx.moved(b, entryState(c.Address), ""))
 		return tx.ok()
 	}
@@ -132,6 +131,15 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 	}
 	tx.put(tx.moved(&next, entryState(old.Address), "parameters changed or wanted again"))
 	return tx.ok()
+}
+
+// generationOn is that of the newest call on a line: a binding that was forgotten and wanted anew must not be
+// confirmed by a call that is still under way for the old one.
+func (tx *txn) generationOn(s Subject) uint64 {
+	if op, ok := find[*Operation](tx.rows, TableOperations, string(s)); ok {
+		return op.Generation
+	}
+	return 0
 }
 
 func entryState(address string) BindingState {
@@ -182,6 +190,7 @@ func (c *SetBindingAddress) apply(tx *txn) Outcome {
 func (tx *txn) address(b *Binding, address string) {
 	next := *b
 	next.Address = address
+	next.Generation = max(next.Generation, tx.generationOn(next.Subject())+1)
 	tx.put(tx.moved(&next, BindingEnsuring, "address "+address))
 }
 

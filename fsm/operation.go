@@ -238,6 +238,12 @@ func (tx *txn) endUnknown(op *Operation, why string) {
 	tx.failed(op, "outcome unknown: "+why)
 }
 
+// bindingOf finds the binding that a call was about, unless that is gone and its id means another backend now.
+func (tx *txn) bindingOf(op *Operation) (*Binding, bool) {
+	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
+	return b, ok && b.Subject() == op.Subject
+}
+
 func (tx *txn) closeLine(op *Operation, unsettled Revision) {
 	next := *op
 	next.Open, next.Unsettled = false, unsettled
@@ -257,7 +263,7 @@ func (tx *txn) endLine(s Subject) {
 
 // failed keeps the reason of an attempt that changed nothing for certain.
 func (tx *txn) failed(op *Operation, why string) {
-	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
+	b, ok := tx.bindingOf(op)
 	if !ok {
 		tx.endLine(op.Subject)
 		return
@@ -276,7 +282,7 @@ func (c *FinishOperation) succeed(tx *txn, op *Operation) {
 		c.succeedBalancer(tx, op)
 		return
 	}
-	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
+	b, ok := tx.bindingOf(op)
 	if !ok {
 		tx.endLine(op.Subject)
 		return
