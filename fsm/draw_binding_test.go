@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+func drawKVs(t *rapid.T, name string) []fsm.KV {
+	return rapid.SampledFrom([][]fsm.KV{nil, {{Key: "w", Value: "1"}}, {{Key: "w", Value: "2"}}}).Draw(t, name)
+}
+
+func (w *world) drawBalancer(t *rapid.T) fsm.Command {
+	id := among(t, "balancer", lbs)
+	if rapid.IntRange(0, 4).Draw(t, "delete") == 0 {
+		return &fsm.DeleteLoadBalancer{ID: id}
+	}
+	return &fsm.PutLoadBalancer{ID: id, Driver: among(t, "driver", []string{"drv"}), Attributes: drawKVs(t, "attributes")}
+}
+
+func (w *world) drawBinding(t *rapid.T) fsm.Command {
+	id := among(t, "binding", bindings)
+	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	case 0:
+		return &fsm.SetBindingAddress{ID: id, Address: rapid.SampledFrom(backends).Draw(t, "address")}
+	case 1, 2:
+		return &fsm.RemoveBinding{ID: id, Drain: rapid.Bool().Draw(t, "drain")}
+	case 3:
+		return &fsm.Drained{ID: id}
+	case 4:
+		return &fsm.Forget{ID: id}
+	}
+	return &fsm.PutBinding{
+		ID: id, Balancer: among(t, "balancer", lbs), Address: rapid.SampledFrom(backends).Draw(t, "address"),
+		Parameters: drawKVs(t, "parameters"),
+	}
+}
+
+// drawOperation mostly draws the next sensible step, so that long histories of calls come about.
+func (w *world) drawOperation(t *rapid.T) fsm.Command {
+	if rapid.Bool().Draw(t, "finish") {
+		return w.drawFinish(t)
+	}
+	id := among(t, "binding", bindings)
+	sensible := map[string]fsm.Action{
+		"pending": fsm.ActionAddress, "addressing": fsm.ActionAddress, "ensuring": fsm.ActionEnsure,
+		"bound": fsm.ActionEnsure, "deregistering": fsm.ActionDeregister,
+	}[w.model.bindings[id].state]
+	return &fsm.BeginOperation{
+		Action: rapid.SampledFrom([]fsm.Action{
+			sensible, sensible, sensible, sensible, sensible, sensible, fsm.ActionAddress, fsm.ActionEnsure,
+			fsm.ActionDeregister, fsm.ActionEnsureBalancer, fsm.ActionDeleteBalancer, 0, 9,
+		}).Draw(t, "action"),
+		Binding: id, Balancer: rapid.SampledFrom(lbs).Draw(t, "balancer"),
+		Deadline: among(t, "deadline", []time.Duration{time.Second}),
+	}
+}
+
+func (w *world) drawFinish(t *rapid.T) fsm.Command {
+	subjects := slices.Sorted(maps.Keys(w.model.lines))
+	open := slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return !w.model.lines[s].open })
+	if len(open) > 0 && rapid.IntRange(0, 4).Draw(t, "any line") > 0 {
+		subjects = open
+	}
+	subject := "binding x1"
+	if len(subjects) > 0 {
+		subject = rapid.SampledFrom(subjects).Draw(t, "subject")
+	}
+	return &fsm.FinishOperation{
+		Subject: fsm.Subject(subject), Attempt: w.near(t, "attempt", w.model.lines[subject].attempt),
+		Result: rapid.SampledFrom([]fsm.Result{
+			fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded,
+			fsm.ResultFailed, fsm.ResultRunning, fsm.ResultUnknown, fsm.ResultUnknown, 0, 5,
+		}).Draw(t, "result"),
+		Message: rapid.SampledFrom([]string{"", "timed out"}).Draw(t, "message"),
+		Address: rapid.SampledFrom(backends).Draw(t, "address"), Returned: drawKVs(t, "returned"),
+		Settled: rapid.Bool().Draw(t, "settled"),
+	}
+}
+
+func (w *world) drawConfig(t *rapid.T) fsm.Command {
+	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	case 0:
+		return &fsm.DeletePool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"})}
+	case 1, 2:
+		ends := append(slices.Clone(vips), oddAddresses...)
+		ranges := make([]fsm.Range, rapid.IntRange(0, 2).Draw(t, "ranges"))
+		for i := range ranges {
+			ranges[i].From = rapid.SampledFrom(ends).Draw(t, "from")
+			ranges[i].To = rapid.SampledFrom(append(ends, ranges[i].From, ranges[i].From)).Draw(t, "to")
+		}
+		return &fsm.PutPool{Pool: fsm.Pool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"}), Ranges: ranges}}
+	case 3:
+		return &fsm.DeletePeer{Name: among(t, "peer", []fsm.PeerName{"s1", "s2"})}
+	case 4:
+		return &fsm.PutPeer{Peer: fsm.Peer{
+			Name: among(t, "peer", []fsm.PeerName{"s1", "s2"}), ASN: among(t, "asn", []uint32{64512}),
+			Address: among(t, "address", []netip.Addr{netip.MustParseAddr("203.0.113.254")}),
+			Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
+		}}
+	case 5:
+		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: among(t, "name", []fsm.AdvertisementName{"a"})}}
+	case 6:
+		return &fsm.DeleteAdvertisement{Name: "a"}
+	}
+	name := rapid.SampledFrom([]string{"", "n1"}).Draw(t, "node config")
+	if rapid.Bool().Draw(t, "delete") {
+		return &fsm.DeleteNodeConfig{Name: name}
+	}
+	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{
+		Name: name, InTable: rapid.SampledFrom([]uint32{0, 102, 7}).Draw(t, "in"), OutTable: rapid.SampledFrom([]uint32{0, 101, 7}).Draw(t, "out"),
+	}}
+}
+
+func (w *world) drawPlanner(t *rapid.T) fsm.Command {
+	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
+	source := among(t, "source", []string{"k8s"})
+	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
+	switch rapid.IntRange(0, 8).Draw(t, "verb") {
+	case 0, 1:
+		return &fsm.PutHold{ID: hold, Of: "Service", Subjects: some(t, "subjects", []string{"a", "b"})}
+	case 2:
+		return &fsm.ReleaseHold{ID: hold}
+	case 3:
+		return &fsm.DeleteHold{ID: hold}
+	case 4:
+		return &fsm.AcceptRewind{Source: source}
+	case 5:
+		return &fsm.PutPolicy{ID: policy, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: rapid.Uint64Range(0, 3).Draw(t, "version")}
+	case 6:
+		return &fsm.DeletePolicy{ID: policy}
+	}
+	var versions []fsm.KindVersion
+	for _, kind := range some(t, "kinds", []string{"Service", "Node"}) {
+		versions = append(versions, fsm.KindVersion{Kind: kind, Version: rapid.Uint64Range(0, 3).Draw(t, "version")})
+	}
+	return &fsm.ObserveView{Source: source, Cluster: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "cluster"), Versions: versions}
+}
+
+func drawSettings(t *rapid.T) fsm.Settings {
+	return fsm.Settings{
+		HistoryLimit: rapid.SampledFrom([]uint32{1, 2, 3, 65}).Draw(t, "history limit"),
+		GraveLimit:   rapid.SampledFrom([]uint32{1, 2, 3, 1_000_001}).Draw(t, "grave limit"),
+	}
+}
+
+func (w *world) drawGroup(t *rapid.T) fsm.Command {
+	m, settings := w.model, drawSettings(t)
+	switch rapid.IntRange(0, 8).Draw(t, "verb") {
+	case 0:
+		return &fsm.InitGroup{Group: "g2", Format: 1, Settings: settings}
+	case 1:
+		return &fsm.NewEpoch{
+			Group: among(t, "group", []fsm.GroupID{"g1", "g1", "g2"}), Cause: "test",
+			Epoch: m.now.Epoch + rapid.SampledFrom([]fsm.Epoch{0, 1, 2}).Draw(t, "epoch"),
+		}
+	case 2, 3, 4:
+		return &fsm.EndQuarantine{Since: w.near(t, "since", m.quarantine)}
+	case 5:
+		return &fsm.PutSettings{Settings: settings}
+	case 6:
+		if m.mayRaise(2) {
+			return &fsm.RaiseFormat{Format: 1} // to 2 would rightly stop this release
+		}
+		return &fsm.RaiseFormat{Format: rapid.SampledFrom([]uint32{0, 1, 2}).Draw(t, "format")}
+	}
+	back := rapid.IntRange(0, len(w.digests)).Draw(t, "checkpoint")
+	if back == len(w.digests) {
+		return &fsm.Checkpoint{Index: w.next} // an index that nobody can have a digest of
+	}
+	at := w.digests[len(w.digests)-1-back]
+	return &fsm.Checkpoint{Index: at.index, Digest: at.digest}
+}

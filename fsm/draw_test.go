@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// Few names and few addresses, so that everything collides with something.
+var (
+	vips = []netip.Addr{
+		netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::1"),
+	}
+	oddAddresses = []netip.Addr{
+		{}, netip.MustParseAddr("::ffff:192.0.2.1"), netip.MustParseAddr("2001:db8::1%eth0"),
+	}
+	services = []fsm.ServiceID{"shop/a", "shop/b", "shop/c"}
+	nodes    = []fsm.NodeID{"n1", "n2", "n3", "n4"}
+	servers  = []fsm.ServerID{"m1-x", "m2-x", "m3-x"}
+	runs     = []string{"r1", "r2"}
+	boots    = []fsm.BootID{"b1", "b2"}
+	ports    = []fsm.Port{{Protocol: fsm.TCP, Number: 80}, {Protocol: fsm.UDP, Number: 80}, {Protocol: fsm.TCP, Number: 443}}
+	lbs      = []fsm.BalancerID{"drv/lb1", "drv/lb2"}
+	bindings = []fsm.BindingID{"x1", "x2", "x3", "x4"}
+	backends = []string{"", "203.0.113.1:80", "203.0.113.2:80"}
+)
+
+// among draws one of a few, and now and then the zero value.
+func among[T any](t *rapid.T, name string, of []T) T {
+	if rapid.IntRange(0, 19).Draw(t, name+" missing") == 19 {
+		var none T
+		return none
+	}
+	return rapid.SampledFrom(of).Draw(t, name)
+}
+
+func some[T comparable](t *rapid.T, name string, of []T) []T {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, len(of), rapid.ID).Draw(t, name)
+}
+
+func drawVIP(t *rapid.T) netip.Addr {
+	if rapid.IntRange(0, 14).Draw(t, "odd address") == 14 {
+		return rapid.SampledFrom(oddAddresses).Draw(t, "address")
+	}
+	return rapid.SampledFrom(vips).Draw(t, "vip")
+}
+
+// near draws a revision at or beside the one that counts.
+func (w *world) near(t *rapid.T, name string, current rev) rev {
+	now := rev{Epoch: w.model.now.Epoch, Index: w.next}
+	return rapid.SampledFrom([]rev{
+		current, current, current, current, current, now, {},
+		{Epoch: current.Epoch, Index: current.Index - 1}, {Epoch: current.Epoch, Index: current.Index + 1},
+		{Epoch: current.Epoch + 1, Index: current.Index}, {Epoch: now.Epoch, Index: now.Index - 1},
+	}).Draw(t, name)
+}
+
+// draw makes a command of any kind, or mostly of a few nouns, so that long histories of one thing come about.
+func (w *world) draw(t *rapid.T) fsm.Command {
+	addresses := []func(*rapid.T) fsm.Command{w.drawService, w.drawAddress, w.drawAddress, w.drawRoute, w.drawLease}
+	nodes := []func(*rapid.T) fsm.Command{w.drawNode, w.drawNode, w.drawRoute, w.drawMember}
+	backends := []func(*rapid.T) fsm.Command{w.drawBalancer, w.drawBinding, w.drawBinding, w.drawOperation, w.drawOperation, w.drawOperation}
+	rest := []func(*rapid.T) fsm.Command{w.drawConfig, w.drawPlanner, w.drawGroup}
+	about := map[string][]func(*rapid.T) fsm.Command{
+		"addresses": addresses, "nodes": nodes, "backends": backends, "rest": rest,
+		"all": slices.Concat(addresses, nodes, backends, rest),
+	}[w.about]
+	return rapid.SampledFrom(about).Draw(t, "noun")(t)
+}
+
+func (w *world) drawService(t *rapid.T) fsm.Command {
+	id := among(t, "service", services)
+	uid := rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid")
+	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+		return &fsm.DeleteService{ID: id, UID: uid}
+	}
+	return &fsm.PutService{Service: fsm.Service{
+		ID: id, UID: uid, Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Deleting: rapid.Bool().Draw(t, "deleting"),
+		History: fsm.Trail{{What: "the proposer's, to be ignored"}},
+	}}
+}
+
+func (w *world) drawAddress(t *rapid.T) fsm.Command {
+	address, service := drawVIP(t), among(t, "service", services)
+	switch rapid.IntRange(0, 3).Draw(t, "verb") {
+	case 0:
+		return &fsm.ReleaseAllocation{Address: address, Service: service}
+	case 1:
+		return &fsm.FreeAllocation{Address: address, Service: service}
+	}
+	return &fsm.Allocate{
+		Address: address, Service: service, Ports: some(t, "ports", ports),
+		SharingKey: rapid.SampledFrom([]string{"", "k1", "k1", "k2"}).Draw(t, "sharing key"),
+	}
+}
+
+func (w *world) drawHop(t *rapid.T) fsm.HopSpec {
+	return fsm.HopSpec{Node: among(t, "node", nodes), Address: rapid.SampledFrom([]netip.Addr{
+		netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8:1::1"),
+	}).Draw(t, "hop address")}
+}
+
+func (w *world) drawRoute(t *rapid.T) fsm.Command {
+	vip := drawVIP(t)
+	prefix := netip.PrefixFrom(vip, vip.BitLen())
+	if rapid.IntRange(0, 1).Draw(t, "withdrawal") == 0 {
+		spec := w.drawHop(t)
+		var since rev
+		for s, h := range w.model.routes[prefix] { // of one hop that is there, whichever comes first by name
+			if since == (rev{}) || string(s.Node)+s.Address.String() < string(spec.Node)+spec.Address.String() {
+				spec, since = s, h.since
+			}
+		}
+		return &fsm.FinishWithdrawal{
+			Prefix: prefix, Node: spec.Node, Address: spec.Address, Since: w.near(t, "since", since),
+			Excused: some(t, "excused", servers),
+		}
+	}
+	if rapid.IntRange(0, 19).Draw(t, "wide") == 19 {
+		prefix = netip.PrefixFrom(vip, 8)
+	}
+	hops := make([]fsm.HopSpec, rapid.IntRange(0, 3).Draw(t, "hops"))
+	for i := range hops {
+		hops[i] = w.drawHop(t)
+	}
+	return &fsm.SetRoute{Prefix: prefix, Hops: hops}
+}
+
+func (w *world) drawLease(t *rapid.T) fsm.Command {
+	vip := drawVIP(t)
+	if rapid.Bool().Draw(t, "end") {
+		return &fsm.EndLease{VIP: vip, Fence: w.near(t, "fence", w.model.leases[vip].fence)}
+	}
+	return &fsm.GrantLease{
+		VIP: vip, Holder: among(t, "holder", nodes),
+		Term: rapid.SampledFrom([]time.Duration{0, time.Second, time.Second, time.Second}).Draw(t, "term"),
+	}
+}
+
+func (w *world) drawNode(t *rapid.T) fsm.Command {
+	id := among(t, "node", nodes)
+	n := w.model.nodes[id]
+	boot := rapid.SampledFrom([]fsm.BootID{n.boot, n.boot, n.boot, "b1", "b2", ""}).Draw(t, "boot")
+	switch rapid.IntRange(0, 6).Draw(t, "verb") {
+	case 0, 1:
+		return &fsm.PutNode{
+			ID: id, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
+			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Eligible: rapid.Bool().Draw(t, "eligible"),
+		}
+	case 2:
+		return &fsm.DeleteNode{ID: id}
+	case 3:
+		return &fsm.RegisterBoot{Node: id, Boot: among(t, "boot", boots)}
+	case 4:
+		return &fsm.SetLiveness{Node: id, Boot: boot, Liveness: rapid.SampledFrom([]fsm.Liveness{
+			fsm.NodeUp, fsm.AgentDown, fsm.NodeDown, 3,
+		}).Draw(t, "liveness")}
+	}
+	marks := make([]fsm.AppliedMark, rapid.IntRange(0, 2).Draw(t, "marks"))
+	for i := range marks {
+		marks[i] = fsm.AppliedMark{Node: id, Boot: boot, Upto: w.near(t, "upto", n.acknowledged)}
+		if rapid.Bool().Draw(t, "failed") {
+			marks[i].Failed = []netip.Prefix{netip.PrefixFrom(vips[0], 32)}
+		}
+		id = among(t, "next node", nodes)
+		n = w.model.nodes[id]
+		boot = n.boot
+	}
+	return &fsm.Acknowledge{Marks: marks}
+}
+
+func (w *world) drawMember(t *rapid.T) fsm.Command {
+	id := among(t, "server", servers)
+	s := w.model.members[id]
+	switch rapid.IntRange(0, 5).Draw(t, "verb") {
+	case 0:
+		return &fsm.RemoveMember{Server: id}
+	case 1, 2:
+		return &fsm.ReportMember{
+			Server: id, Run: among(t, "run", runs), Format: rapid.SampledFrom([]uint32{0, 1, 1, 1, 2}).Draw(t, "format"),
+		}
+	}
+	marks := make([]fsm.AnnouncedMark, rapid.IntRange(0, 2).Draw(t, "marks"))
+	for i := range marks {
+		run := rapid.SampledFrom([]string{s.run, s.run, s.run, "r1", "r2"}).Draw(t, "run")
+		marks[i] = fsm.AnnouncedMark{Server: id, Run: run, Upto: w.near(t, "upto", s.announced)}
+		id = among(t, "next server", servers)
+		s = w.model.members[id]
+	}
+	return &fsm.ReportAnnounced{Marks: marks}
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+type (
+	mService struct {
+		mObject
+		deleting bool
+	}
+	mOwner struct {
+		key       string
+		ports     []fsm.Port
+		releasing bool
+	}
+	mHop struct {
+		since       rev
+		withdrawing bool
+	}
+	mLease struct {
+		holder fsm.NodeID
+		fence  rev
+	}
+)
+
+// applyAddress has the rules of services, of who owns which address (S3), of routes and of leases.
+func (m *model) applyAddress(command fsm.Command) (ok, known bool) {
+	switch c := command.(type) {
+	case *fsm.PutService:
+		return m.putService(&c.Service), true
+	case *fsm.DeleteService:
+		s, exists := m.services[c.ID]
+		ok := exists && s.uid == c.UID && !m.ownsAny(c.ID) && !m.quarantined()
+		if ok {
+			delete(m.services, c.ID)
+		}
+		return ok, true
+	case *fsm.Allocate:
+		return m.allocate(c), true
+	case *fsm.ReleaseAllocation:
+		o, exists := m.owners[c.Address][c.Service]
+		if !exists || m.quarantined() {
+			return false, true
+		}
+		o.releasing = true
+		m.owners[c.Address][c.Service] = o
+		return true, true
+	case *fsm.FreeAllocation:
+		return m.free(c), true
+	case *fsm.SetRoute:
+		return m.setRoute(c), true
+	case *fsm.FinishWithdrawal:
+		return m.finishWithdrawal(c), true
+	case *fsm.GrantLease:
+		_, held := m.leases[c.VIP]
+		ok := c.VIP.IsValid() && c.Holder != "" && c.Term > 0 && !held && m.owned(c.VIP) && !m.quarantined() && m.granted[c.VIP] != m.now
+		if ok { // no two fences are equal
+			m.leases[c.VIP], m.granted[c.VIP] = mLease{c.Holder, m.now}, m.now
+		}
+		return ok, true
+	case *fsm.EndLease:
+		l, held := m.leases[c.VIP]
+		ok := held && l.fence == c.Fence
+		if ok {
+			delete(m.leases, c.VIP)
+		}
+		return ok, true
+	}
+	return false, false
+}
+
+func (m *model) putService(s *fsm.Service) bool {
+	old, exists := m.services[s.ID]
+	if s.ID == "" || exists && old.uid == s.UID && s.Version < old.version {
+		return false
+	}
+	m.services[s.ID] = mService{mObject{s.UID, s.Version}, s.Deleting}
+	return true
+}
+
+func (m *model) ownsAny(s fsm.ServiceID) bool {
+	for _, owners := range m.owners {
+		if _, ok := owners[s]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// owned: some service has the address and is not giving it up.
+func (m *model) owned(a netip.Addr) bool {
+	for _, o := range m.owners[a] {
+		if !o.releasing {
+			return true
+		}
+	}
+	return false
+}
+
+// plain addresses have one way to be written: an IPv4 address in IPv6 clothes is the IPv4 address.
+func plain(a netip.Addr) bool { return a.IsValid() && a == a.Unmap() && a.Zone() == "" }
+
+// allocate is S3: an address belongs to one service, or to some that agreed and have no port in common.
+func (m *model) allocate(c *fsm.Allocate) bool {
+	if _, exists := m.services[c.Service]; !exists || !plain(c.Address) {
+		return false
+	}
+	for service, o := range m.owners[c.Address] {
+		if service == c.Service {
+			continue
+		}
+		if c.SharingKey == "" || o.key != c.SharingKey {
+			return false
+		}
+		if slices.ContainsFunc(c.Ports, func(p fsm.Port) bool { return slices.Contains(o.ports, p) }) {
+			return false
+		}
+	}
+	if _, mine := m.owners[c.Address][c.Service]; !mine && m.quarantined() {
+		return false
+	}
+	if m.owners[c.Address] == nil {
+		m.owners[c.Address] = map[fsm.ServiceID]mOwner{}
+	}
+	m.owners[c.Address][c.Service] = mOwner{key: c.SharingKey, ports: c.Ports}
+	return true
+}
+
+// free: nobody gets an address to which a path may still lead, or for which somebody may still answer.
+func (m *model) free(c *fsm.FreeAllocation) bool {
+	o, exists := m.owners[c.Address][c.Service]
+	if !exists || !o.releasing || m.quarantined() {
+		return false
+	}
+	if len(m.owners[c.Address]) == 1 {
+		_, leased := m.leases[c.Address]
+		if leased || len(m.routes[netip.PrefixFrom(c.Address, c.Address.BitLen())]) > 0 {
+			return false
+		}
+	}
+	delete(m.owners[c.Address], c.Service)
+	return true
+}
+
+func (m *model) setRoute(c *fsm.SetRoute) bool {
+	if !c.Prefix.IsValid() || c.Prefix.Bits() != c.Prefix.Addr().BitLen() {
+		return false
+	}
+	for _, h := range c.Hops {
+		if h.Node == "" || h.Address.BitLen() != c.Prefix.Addr().BitLen() {
+			return false
+		}
+	}
+	if len(c.Hops) > 0 && !m.owned(c.Prefix.Addr()) {
+		return false
+	}
+	hops := m.routes[c.Prefix]
+	if hops == nil {
+		hops = map[fsm.HopSpec]mHop{}
+	}
+	for spec, h := range hops {
+		if !h.withdrawing && !slices.Contains(c.Hops, spec) {
+			hops[spec] = mHop{since: m.now, withdrawing: true}
+		}
+	}
+	for _, spec := range c.Hops {
+		if h, exists := hops[spec]; !exists || h.withdrawing {
+			hops[spec] = mHop{since: m.now}
+		}
+	}
+	m.routes[c.Prefix] = hops
+	return true
+}
+
+// finishWithdrawal: every member took the path off its sessions after it was withdrawn, or is excused.
+func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
+	spec := fsm.HopSpec{Node: c.Node, Address: c.Address}
+	h, exists := m.routes[c.Prefix][spec]
+	if !exists || !h.withdrawing || h.since != c.Since || m.quarantined() {
+		return false
+	}
+	for id, member := range m.members {
+		if older(member.announced, h.since) && !slices.Contains(c.Excused, id) {
+			return false
+		}
+	}
+	delete(m.routes[c.Prefix], spec)
+	return true
+}

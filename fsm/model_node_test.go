@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"net/netip"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+type mNode struct {
+	mObject
+	eligible     bool
+	liveness     fsm.Liveness
+	boot         fsm.BootID
+	acknowledged rev
+	failed       int
+}
+
+// applyNode has the rules of nodes: what a boot acknowledged is void after the next one (S9).
+func (m *model) applyNode(command fsm.Command) (ok, known bool) {
+	switch c := command.(type) {
+	case *fsm.PutNode:
+		n, exists := m.nodes[c.ID]
+		if c.ID == "" || exists && n.uid == c.UID && c.Version < n.version {
+			return false, true
+		}
+		n.mObject, n.eligible = mObject{c.UID, c.Version}, c.Eligible
+		m.nodes[c.ID] = n
+		return true, true
+	case *fsm.DeleteNode:
+		if _, exists := m.nodes[c.ID]; !exists || m.isHop(c.ID) || m.quarantined() {
+			return false, true
+		}
+		delete(m.nodes, c.ID)
+		return true, true
+	case *fsm.RegisterBoot:
+		n, exists := m.nodes[c.Node]
+		if !exists || c.Boot == "" {
+			return false, true
+		}
+		if n.boot != c.Boot {
+			n.boot, n.acknowledged, n.failed = c.Boot, rev{}, 0
+		}
+		m.nodes[c.Node] = n
+		return true, true
+	case *fsm.Acknowledge:
+		all := true
+		for _, mark := range c.Marks {
+			all = m.acknowledge(mark) && all
+		}
+		return all, true
+	case *fsm.SetLiveness:
+		n, exists := m.nodes[c.Node]
+		if !exists || c.Liveness > fsm.NodeDown || n.boot != c.Boot {
+			return false, true
+		}
+		n.liveness = c.Liveness
+		m.nodes[c.Node] = n
+		return true, true
+	}
+	return false, false
+}
+
+func (m *model) isHop(n fsm.NodeID) bool {
+	for _, hops := range m.routes {
+		for spec := range hops {
+			if spec.Node == n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (m *model) acknowledge(mark fsm.AppliedMark) bool {
+	n, exists := m.nodes[mark.Node]
+	if !exists || n.boot == "" || n.boot != mark.Boot || older(mark.Upto, n.acknowledged) || older(m.now, mark.Upto) {
+		return false
+	}
+	n.acknowledged, n.failed = mark.Upto, len(mark.Failed)
+	m.nodes[mark.Node] = n
+	return true
+}
+
+// applyConfig has the rules of what administrators write.
+func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
+	switch c := command.(type) {
+	case *fsm.PutPool:
+		return m.putPool(&c.Pool), true
+	case *fsm.DeletePool:
+		return drop(m.pools, c.Name), true
+	case *fsm.PutPeer:
+		return m.putPeer(&c.Peer), true
+	case *fsm.DeletePeer:
+		return drop(m.peers, c.Name), true
+	case *fsm.PutAdvertisement:
+		ok := c.Advertisement.Name != ""
+		if ok {
+			m.adverts[c.Advertisement.Name] = true
+		}
+		return ok, true
+	case *fsm.DeleteAdvertisement:
+		return drop(m.adverts, c.Name), true
+	case *fsm.PutNodeConfig:
+		in, out := c.Config.InTable, c.Config.OutTable
+		if in == 0 {
+			in = 101
+		}
+		if out == 0 {
+			out = 102
+		}
+		if in != out {
+			m.configs[c.Config.Name] = true
+		}
+		return in != out, true
+	case *fsm.DeleteNodeConfig:
+		return drop(m.configs, c.Name), true
+	}
+	return false, false
+}
+
+// putPool: no address lies in two pools.
+func (m *model) putPool(p *fsm.Pool) bool {
+	if p.Name == "" || len(p.Ranges) == 0 {
+		return false
+	}
+	for _, r := range p.Ranges {
+		if !plain(r.From) || !plain(r.To) || r.From.BitLen() != r.To.BitLen() || r.To.Less(r.From) {
+			return false
+		}
+		for name, ranges := range m.pools {
+			for _, o := range ranges {
+				if name != p.Name && o.From.BitLen() == r.From.BitLen() && !r.To.Less(o.From) && !o.To.Less(r.From) {
+					return false
+				}
+			}
+		}
+	}
+	m.pools[p.Name] = p.Ranges
+	return true
+}
+
+// putPeer: no two names for one neighbour.
+func (m *model) putPeer(p *fsm.Peer) bool {
+	at := netip.AddrPortFrom(p.Address, p.Port)
+	if p.Port == 0 {
+		at = netip.AddrPortFrom(p.Address, 179)
+	}
+	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
+		return false
+	}
+	for name, other := range m.peers {
+		if name != p.Name && other == at {
+			return false
+		}
+	}
+	m.peers[p.Name] = at
+	return true
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"fmt"
+	"net/netip"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// model is the record as DESIGN §4 and §9 tell it, in plain maps and with the rules in other words: it takes
+// the commands' structs and calls none of fsm's code. It keeps what guards look at, and forgets the rest.
+type model struct {
+	now rev // of the entry being applied
+
+	group      fsm.GroupID
+	format     uint32
+	settings   fsm.Settings
+	quarantine rev
+	checkpoint fsm.Index
+
+	members   map[fsm.ServerID]mMember
+	pools     map[fsm.PoolName][]fsm.Range
+	peers     map[fsm.PeerName]netip.AddrPort
+	adverts   map[fsm.AdvertisementName]bool
+	configs   map[string]bool
+	services  map[fsm.ServiceID]mService
+	owners    map[netip.Addr]map[fsm.ServiceID]mOwner
+	routes    map[netip.Prefix]map[fsm.HopSpec]mHop
+	leases    map[netip.Addr]mLease
+	granted   map[netip.Addr]rev // the newest fence of each, whatever became of it
+	nodes     map[fsm.NodeID]mNode
+	policies  map[fsm.PolicyID]mObject
+	holds     map[fsm.HoldID]mHold
+	views     map[string]mView
+	balancers map[fsm.BalancerID]mBalancer
+	bindings  map[fsm.BindingID]mBinding
+	lines     map[string]mLine // by what may have one call in flight: see line
+}
+
+// rev is (epoch, index). Older is by epoch first.
+type rev = fsm.Revision
+
+func older(a, b rev) bool { return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Index < b.Index }
+
+type (
+	mObject struct {
+		uid     string
+		version uint64
+	}
+	mMember struct {
+		format    uint32
+		run       string
+		announced rev
+	}
+	mHold struct {
+		subjects string
+		released bool
+	}
+	mView struct {
+		cluster  string
+		versions map[string]uint64
+		rewind   bool
+	}
+)
+
+func newModel() *model {
+	return &model{
+		members: map[fsm.ServerID]mMember{}, pools: map[fsm.PoolName][]fsm.Range{}, peers: map[fsm.PeerName]netip.AddrPort{},
+		adverts: map[fsm.AdvertisementName]bool{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
+		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{},
+		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
+		holds: map[fsm.HoldID]mHold{}, views: map[string]mView{}, balancers: map[fsm.BalancerID]mBalancer{},
+		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
+	}
+}
+
+// apply carries a command out, proposed in an epoch, and tells whether it was allowed.
+func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
+	if c, ok := command.(*fsm.NewEpoch); ok {
+		return m.newEpoch(c)
+	}
+	if proposed != m.now.Epoch {
+		return false
+	}
+	switch c := command.(type) {
+	case *fsm.InitGroup:
+		return m.initGroup(c)
+	case *fsm.EndQuarantine:
+		ok := m.quarantined() && m.quarantine == c.Since
+		if ok {
+			m.quarantine = rev{}
+		}
+		return ok
+	case *fsm.RaiseFormat:
+		return m.mayRaise(c.Format) // there is no newer one to raise to
+	case *fsm.PutSettings:
+		ok := bounded(c.Settings)
+		if ok {
+			m.settings = c.Settings
+		}
+		return ok
+	case *fsm.Checkpoint:
+		ok := c.Index > m.checkpoint && c.Index < m.now.Index
+		if ok {
+			m.checkpoint = c.Index
+		}
+		return ok
+	case *fsm.ReportMember:
+		return m.reportMember(c)
+	case *fsm.ReportAnnounced:
+		return m.reportAnnounced(c)
+	case *fsm.RemoveMember:
+		return drop(m.members, c.Server)
+	case *fsm.PutHold:
+		return m.putHold(c)
+	case *fsm.ReleaseHold:
+		h, ok := m.holds[c.ID]
+		if ok {
+			h.released = true
+			m.holds[c.ID] = h
+		}
+		return ok
+	case *fsm.DeleteHold:
+		return drop(m.holds, c.ID)
+	case *fsm.ObserveView:
+		return m.observeView(c)
+	case *fsm.AcceptRewind:
+		v, ok := m.views[c.Source]
+		if ok {
+			v.rewind = true
+			m.views[c.Source] = v
+		}
+		return ok
+	case *fsm.PutPolicy:
+		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
+	case *fsm.DeletePolicy:
+		return !m.quarantined() && drop(m.policies, c.ID)
+	}
+	for _, noun := range []func(fsm.Command) (bool, bool){m.applyAddress, m.applyNode, m.applyConfig, m.applyBinding} {
+		if ok, known := noun(command); known {
+			return ok
+		}
+	}
+	panic(fmt.Sprintf("the model has no rule for %T", command))
+}
+
+func (m *model) quarantined() bool { return m.quarantine != rev{} }
+
+// drop deletes what is there.
+func drop[K comparable, V any](table map[K]V, key K) bool {
+	_, ok := table[key]
+	delete(table, key)
+	return ok
+}
+
+// putObject keeps an object of a source unless it would travel back in time.
+func putObject[K comparable](table map[K]mObject, key K, o mObject) bool {
+	if old, ok := table[key]; ok && old.uid == o.uid && o.version < old.version {
+		return false
+	}
+	table[key] = o
+	return true
+}
+
+func bounded(s fsm.Settings) bool { return s.HistoryLimit <= 64 && s.GraveLimit <= 1_000_000 }
+
+func (m *model) initGroup(c *fsm.InitGroup) bool {
+	if m.group != "" || c.Group == "" || c.Format == 0 || !bounded(c.Settings) {
+		return false
+	}
+	m.group, m.format, m.settings = c.Group, c.Format, c.Settings
+	m.now.Epoch = 1
+	return true
+}
+
+// newEpoch makes every call that was in flight one that may still happen.
+func (m *model) newEpoch(c *fsm.NewEpoch) bool {
+	if m.group == "" || c.Group != m.group || c.Epoch <= m.now.Epoch {
+		return false
+	}
+	m.now.Epoch = c.Epoch
+	m.quarantine = m.now
+	for at, l := range m.lines {
+		if l.open {
+			l.open, l.unsettled = false, l.attempt
+			m.lines[at] = l
+		}
+	}
+	return true
+}
+
+// mayRaise: only when all servers said that they know the format, and somebody said so.
+func (m *model) mayRaise(format uint32) bool {
+	for _, s := range m.members {
+		if s.format < format {
+			return false
+		}
+	}
+	return format > m.format && len(m.members) > 0
+}
+
+func (m *model) reportMember(c *fsm.ReportMember) bool {
+	if c.Server == "" || c.Run == "" || c.Format < m.format {
+		return false
+	}
+	next := mMember{format: c.Format, run: c.Run}
+	if old := m.members[c.Server]; old.run == c.Run {
+		next.announced = old.announced
+	}
+	m.members[c.Server] = next
+	return true
+}
+
+// reportAnnounced takes the marks that hold and leaves the others; it is refused when any was left.
+func (m *model) reportAnnounced(c *fsm.ReportAnnounced) bool {
+	all := true
+	for _, mark := range c.Marks {
+		s, ok := m.members[mark.Server]
+		if !ok || s.run != mark.Run || !older(s.announced, mark.Upto) || older(m.now, mark.Upto) {
+			all = false
+			continue
+		}
+		s.announced = mark.Upto
+		m.members[mark.Server] = s
+	}
+	return all
+}
+
+// putHold: an operator's word holds for the very set it was given for.
+func (m *model) putHold(c *fsm.PutHold) bool {
+	if c.ID == "" || len(c.Subjects) == 0 {
+		return false
+	}
+	subjects := fmt.Sprint(c.Subjects)
+	old := m.holds[c.ID]
+	m.holds[c.ID] = mHold{subjects: subjects, released: old.released && old.subjects == subjects}
+	return true
+}
+
+// observeView: no kind ever runs back, and another cluster is never taken for this one.
+func (m *model) observeView(c *fsm.ObserveView) bool {
+	old := m.views[c.Source]
+	if c.Source == "" || old.cluster != "" && old.cluster != c.Cluster {
+		return false
+	}
+	next := mView{cluster: c.Cluster, versions: map[string]uint64{}}
+	if !old.rewind {
+		for kind, version := range old.versions {
+			next.versions[kind] = version
+		}
+	}
+	for _, k := range c.Versions {
+		if k.Version < next.versions[k.Kind] {
+			return false
+		}
+		next.versions[k.Kind] = k.Version
+	}
+	m.views[c.Source] = next
+	return true
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// facts are what model and record must agree on: what it is about, and how it stands.
+type facts map[string]string
+
+func (f facts) add(what, about any, how ...any) {
+	f[fmt.Sprintf("%v %v", what, about)] = fmt.Sprintf("%+v", how)
+}
+
+func (f facts) compare(t *rapid.T, want facts) {
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := f[k]; !ok {
+			t.Fatalf("%s: not in the record, the model has %s", k, want[k])
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(f)) {
+		if w, ok := want[k]; !ok {
+			t.Fatalf("%s: the record has %s, the model nothing", k, f[k])
+		} else if f[k] != w {
+			t.Fatalf("%s: the record has %s, the model %s", k, f[k], w)
+		}
+	}
+}
+
+// facts of the model.
+func (m *model) facts() facts {
+	f := facts{}
+	f.add("group", m.group, m.now.Epoch, m.format, m.settings, m.quarantine, m.checkpoint)
+	for id, s := range m.members {
+		f.add("member", id, s.format, s.run, s.announced)
+	}
+	for name, ranges := range m.pools {
+		f.add("pool", name, ranges)
+	}
+	for name := range m.peers {
+		f.add("peer", name)
+	}
+	for name := range m.adverts {
+		f.add("advertisement", name)
+	}
+	for name := range m.configs {
+		f.add("config", name)
+	}
+	for id, s := range m.services {
+		f.add("service", id, s.uid, s.version, s.deleting)
+	}
+	for address, owners := range m.owners {
+		for s, o := range owners {
+			f.add("owner", address, "of many")
+			f.add("allocation", fmt.Sprint(address, s), o.key, o.ports, o.releasing)
+		}
+	}
+	for prefix, hops := range m.routes {
+		for spec, h := range hops {
+			f.add("hop", fmt.Sprint(prefix, spec), h.since, h.withdrawing)
+		}
+	}
+	for vip, l := range m.leases {
+		f.add("lease", vip, l.holder, l.fence)
+	}
+	for id, n := range m.nodes {
+		f.add("node", id, n.uid, n.version, n.eligible, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
+	}
+	for id, p := range m.policies {
+		f.add("policy", id, p.uid, p.version)
+	}
+	for id, h := range m.holds {
+		f.add("hold", id, h.subjects, h.released)
+	}
+	for source, v := range m.views {
+		f.add("view", source, v.cluster, v.versions, v.rewind)
+	}
+	for id, b := range m.balancers {
+		f.add("balancer", id, b.ensured)
+	}
+	for id, b := range m.bindings {
+		f.add("binding", id, b.balancer, b.address, b.state, b.params, b.asked)
+	}
+	for at, l := range m.lines {
+		if l.open || l.unsettled != (rev{}) {
+			f.add("line", at, l.open, l.action, l.attempt, l.unsettled)
+		}
+	}
+	return f
+}
+
+// factsOf the record.
+func factsOf(v *fsm.View) facts {
+	f := facts{}
+	g := v.Group()
+	f.add("group", g.ID, g.Epoch, g.Format, g.Settings, g.Quarantine, g.Checkpoint)
+	for _, r := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
+		f.add("member", r.Server, r.Format, r.Run, r.Announced)
+	}
+	for _, r := range fsm.List[*fsm.Pool](v, fsm.TablePools) {
+		f.add("pool", r.Name, r.Ranges)
+	}
+	for _, r := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
+		f.add("peer", r.Name)
+	}
+	for _, r := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
+		f.add("advertisement", r.Name)
+	}
+	for _, r := range fsm.List[*fsm.NodeConfig](v, fsm.TableNodeConfigs) {
+		f.add("config", r.Name)
+	}
+	for _, r := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		f.add("service", r.ID, r.UID, r.Version, r.Deleting)
+		for _, a := range v.Addresses(r.ID) {
+			f.add("owner", a.Address, "of many")
+		}
+	}
+	for _, r := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+		f.add("allocation", fmt.Sprint(r.Address, r.Service), r.SharingKey, r.Ports, r.Releasing)
+	}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		for _, h := range r.NextHops {
+			f.add("hop", fmt.Sprint(r.Prefix, fsm.HopSpec{Node: h.Node, Address: h.Address}), h.Since, h.Withdrawing)
+		}
+	}
+	for _, r := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
+		f.add("lease", r.VIP, r.Holder, r.Fence)
+	}
+	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+		f.add("node", r.ID, r.UID, r.Version, r.Eligible, uint8(r.Liveness), r.Boot, r.Acknowledged, len(r.Failed))
+	}
+	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
+		f.add("policy", r.ID, r.UID, r.Version)
+	}
+	for _, r := range fsm.List[*fsm.Hold](v, fsm.TableHolds) {
+		f.add("hold", r.ID, fmt.Sprint(r.Subjects), r.Released)
+	}
+	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
+		versions := map[string]uint64{}
+		for _, k := range r.Versions {
+			versions[k.Kind] = k.Version
+		}
+		f.add("view", r.Source, r.Cluster, versions, r.Rewind)
+	}
+	for _, r := range fsm.List[*fsm.LoadBalancer](v, fsm.TableBalancers) {
+		f.add("balancer", r.ID, r.Ensured)
+	}
+	for _, r := range fsm.List[*fsm.Binding](v, fsm.TableBindings) {
+		f.add("binding", r.ID, r.Balancer, r.Address, r.State, fmt.Sprint(r.Parameters), r.Asked)
+	}
+	for _, r := range fsm.List[*fsm.Operation](v, fsm.TableOperations) {
+		if r.Open || !r.Unsettled.IsZero() {
+			f.add("line", r.Subject, r.Open, r.Action, r.Attempt, r.Unsettled)
+		}
+	}
+	return f
+}

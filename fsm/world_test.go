@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// world is a State, the model of it and the outside, fed with the same log.
+type world struct {
+	state   *fsm.State
+	model   *model
+	outside *outside
+	next    fsm.Index // of the entry being made
+	about   string    // the nouns that commands are drawn of
+
+	// What came of the log so far, for other States to be compared with.
+	log      []fsm.LogEntry
+	outcomes [][]fsm.Outcome
+	digests  []digestAt
+}
+
+type digestAt struct {
+	index  fsm.Index
+	digest fsm.Digest
+}
+
+// newWorld begins with a group, so that draws are not wasted on what nothing can follow.
+func newWorld(t *rapid.T) *world {
+	w := &world{state: fsm.New(), model: newModel(), outside: newOutside()}
+	groups := []fsm.GroupID{among(t, "first group", []fsm.GroupID{"g1", "g2"}), "g1"}
+	settings := []fsm.Settings{drawSettings(t), {HistoryLimit: 3, GraveLimit: 3}}
+	for i := range groups { // the first may be refused, or may be the one
+		w.entry(t, w.model.now.Epoch, 1, func() fsm.Command {
+			return &fsm.InitGroup{Group: groups[i], Format: 1, Settings: settings[i]}
+		})
+	}
+	return w
+}
+
+// run draws and applies a history.
+func (w *world) run(t *rapid.T, most int) {
+	w.about = rapid.SampledFrom([]string{"all", "addresses", "nodes", "backends", "backends", "rest"}).Draw(t, "about")
+	for range rapid.IntRange(0, most).Draw(t, "entries") {
+		w.next += fsm.Index(rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(t, "gap"))
+		epoch := w.model.now.Epoch
+		if rapid.IntRange(0, 19).Draw(t, "proposed in another epoch") == 19 {
+			epoch--
+		}
+		count := rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "commands of the entry")
+		w.entry(t, epoch, count, func() fsm.Command { return w.draw(t) })
+	}
+}
+
+// entry makes one of drawn commands, each drawn after the model applied those before it, and applies it. Both
+// must allow the same commands and hold the same afterwards.
+func (w *world) entry(t *rapid.T, epoch fsm.Epoch, count int, draw func() fsm.Command) {
+	w.next++
+	w.model.turn(w.next)
+	var proposals []fsm.Proposal
+	var want []fsm.Outcome
+	changing := false // may an entry of refusals change the record: marks are taken one by one
+	for range count {
+		c := draw()
+		switch c.(type) {
+		case *fsm.Acknowledge, *fsm.ReportAnnounced:
+			changing = true
+		}
+		proposals = append(proposals, fsm.Proposal{Actor: "test", Reason: "property", AtUnixMilli: int64(w.next), Command: c})
+		before := *w.model
+		before.bindings = maps.Clone(before.bindings)
+		if w.model.apply(epoch, c) {
+			changing = true
+			want = append(want, fsm.Outcome{Revision: w.model.now})
+			w.outside.saw(t, &before, c)
+		} else {
+			want = append(want, fsm.Outcome{Reject: 1})
+		}
+	}
+	data, err := fsm.EncodeEntry(epoch, proposals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := fsm.LogEntry{Index: w.next, Term: 1 + uint64(w.next)/10, Data: data}
+	before := w.state.Digest()
+	got := w.state.ApplyEntries([]fsm.LogEntry{e})[0]
+	for i, o := range got {
+		if (o.Reject == fsm.Accepted) != (want[i].Reject == fsm.Accepted) {
+			t.Fatalf("entry %d, %T %+v\n of epoch %d: the record says %v, the model %v",
+				w.next, proposals[i].Command, proposals[i].Command, epoch, o, want[i])
+		}
+		if o.Reject == fsm.Accepted && o.Revision != want[i].Revision {
+			t.Fatalf("entry %d, %T: revision %v, want %v", w.next, proposals[i].Command, o.Revision, want[i].Revision)
+		}
+	}
+	if !changing && w.state.Digest() != before {
+		t.Fatalf("entry %d was refused and changed the record: %T %+v", w.next, proposals[0].Command, proposals[0].Command)
+	}
+	w.log, w.outcomes = append(w.log, e), append(w.outcomes, got)
+	w.digests = append(w.digests, digestAt{w.next, w.state.Digest()})
+}
+
+// turn begins an entry.
+func (m *model) turn(index fsm.Index) {
+	m.now.Index = index
+	for at, l := range m.lines {
+		l.inThisTurn = false
+		m.lines[at] = l
+	}
+}
+
+// outside is what the drivers and balancers know: which calls are under way, and which backends may be on a
+// balancer because we asked for them.
+type outside struct {
+	underWay map[string]mLine
+	unknown  map[string]bool // calls that may still take effect
+	maybe    map[string]bool
+	excused  map[string]bool // an operator said forget
+}
+
+func newOutside() *outside {
+	return &outside{underWay: map[string]mLine{}, unknown: map[string]bool{}, maybe: map[string]bool{}, excused: map[string]bool{}}
+}
+
+// saw follows a command that was allowed, with the model as it was before.
+func (o *outside) saw(t *rapid.T, before *model, command fsm.Command) {
+	switch c := command.(type) {
+	case *fsm.BeginOperation:
+		at := lineOfBalancer(c.Balancer)
+		if c.Action <= fsm.ActionDeregister {
+			at = line(before.bindings[c.Binding], c.Binding)
+		}
+		if _, busy := o.underWay[at]; busy {
+			t.Fatalf("two calls about %s are under way (S7)", at)
+		}
+		o.underWay[at] = mLine{action: c.Action, attempt: before.now}
+		if c.Action == fsm.ActionEnsure {
+			o.maybe[at], o.excused[at] = true, false
+		}
+	case *fsm.FinishOperation:
+		at := string(c.Subject)
+		call, busy := o.underWay[at]
+		if !busy || call.attempt != c.Attempt {
+			t.Fatalf("%s: heard of attempt %v, under way is %v", at, c.Attempt, call.attempt)
+		}
+		delete(o.underWay, at)
+		switch {
+		case c.Result == fsm.ResultUnknown:
+			o.unknown[at] = true
+		case c.Result == fsm.ResultSucceeded && (!o.unknown[at] || c.Settled):
+			delete(o.unknown, at)
+			if call.action == fsm.ActionDeregister {
+				delete(o.maybe, at)
+			}
+		}
+	case *fsm.NewEpoch:
+		for at := range o.underWay {
+			o.unknown[at] = true
+		}
+		clear(o.underWay)
+	case *fsm.Forget:
+		o.excused[line(before.bindings[c.ID], c.ID)] = true
+	}
+}
+
+// covered checks S4 and S5: whatever we may have put on a balancer has a binding in the record.
+func (o *outside) covered(t *rapid.T, v *fsm.View) {
+	have := map[string]bool{}
+	for _, b := range fsm.List[*fsm.Binding](v, fsm.TableBindings) {
+		have["backend "+string(b.Balancer)+" "+b.Address] = true
+	}
+	for _, at := range slices.Sorted(maps.Keys(o.maybe)) {
+		if !have[at] && !o.excused[at] {
+			t.Fatalf("%s may be on the balancer, and no binding in the record knows of it (S4, S5)", at)
+		}
+	}
+}
