@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Limits are the guard's thresholds. The zero value of each means its default (DESIGN §5).
+type Limits struct {
+	// Confirm is how much later than the first a second complete list must have begun before it confirms an
+	// absence. Default 1 s.
+	Confirm time.Duration
+	// MaxAge is how old a view may be for an absence in it to count. Default 2 min.
+	MaxAge time.Duration
+	// Window is over how long absences are counted together. Default 10 min.
+	Window time.Duration
+	// Few is how many absences are never a mass change. Default 10.
+	Few int
+	// Rewind is how long older lists must keep coming before they are a rewind. Default 1 min.
+	Rewind time.Duration
+	// AcceptRewinds is an operator's standing word that a rewind is the truth.
+	AcceptRewinds bool
+	// Burst and PerSecond limit the removals of one kind on the evidence of a deletion. Default 500 and 200.
+	Burst     int
+	PerSecond int
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	set(&l.Confirm, time.Second)
+	set(&l.MaxAge, 2*time.Minute)
+	set(&l.Window, 10*time.Minute)
+	set(&l.Rewind, time.Minute)
+	for _, n := range []struct {
+		value     *int
+		otherwise int
+	}{{&l.Few, 10}, {&l.Burst, 500}, {&l.PerSecond, 200}} {
+		if *n.value == 0 {
+			*n.value = n.otherwise
+		}
+	}
+	return l
+}
+
+// Known is what the record holds of the objects that a source yields.
+type Known struct {
+	// Cluster and Versions are what the record last acted on for this source; empty and nil for nothing yet.
+	Cluster  string
+	Versions map[world.Kind]uint64
+	// RewindAccepted says that an operator takes an older view for the truth.
+	RewindAccepted bool
+	Objects        []KnownObject
+	Holds          []KnownHold
+}
+
+// KnownObject is an object that the record holds. For world.KindEndpointSlice it is the endpoints of one Service, under
+// that Service's ID and without UID: the record keeps endpoints, not the slices that they came in.
+type KnownObject struct {
+	Kind world.Kind
+	ID   world.ID
+	UID  string
+}
+
+// KnownHold is a hold in the record.
+type KnownHold struct {
+	ID       string
+	Kind     world.Kind
+	Subjects []string
+	Released bool
+}
+
+// Verdict is what a view is worth.
+type Verdict struct {
+	// Act says that the view may be planned from at all. If not, nothing of it may be acted on, additions included,
+	// and Why tells the reason.
+	Act bool
+	Why string
+	// Complete says that this guard has let a complete view pass, this one or an earlier one.
+	Complete bool
+	// Gone are the objects that may be removed. What is not in it must stay, however absent it is.
+	Gone []Removal
+	// Waiting are the objects that are absent or deleted and may not be removed yet.
+	Waiting []Wait
+	// AddOnly are the Services whose recorded endpoints must stay unless the view lists them as not serving.
+	AddOnly map[world.ID]string
+	// Hold are mass changes to put before an operator, and Lift the ids of holds that are over.
+	Hold []Hold
+	Lift []string
+	// Cluster and Versions are what is acted on by acting on this view, to be committed with the plan's commands.
+	Cluster  string
+	Versions []KindVersion
+	// Relist names the kinds of which a new list would settle something. A source that lists all the time needs
+	// no asking.
+	Relist []world.Kind
+	// Rewind is set while the view keeps being older than what was acted on.
+	Rewind *Rewind
+	// Again is when to judge again though nothing may have changed; zero if only a change matters.
+	Again time.Duration
+
+	gone map[objectName]bool
+}
+
+// objectName is an object whatever its UID; the record holds one life of it at most.
+type objectName struct {
+	kind world.Kind
+	id   world.ID
+}
+
+// Removal is an object that may be removed, and the evidence for it.
+type Removal struct {
+	KnownObject
+	Evidence string
+}
+
+// Wait is an object that may not be removed yet, and why.
+type Wait struct {
+	KnownObject
+	Why string
+}
+
+// Hold is a mass change that waits for an operator. Its ID is drawn from its subjects: another set is another hold.
+type Hold struct {
+	ID       string
+	Kind     world.Kind
+	Subjects []string
+	Why      string
+}
+
+// KindVersion is a resourceVersion of a kind.
+type KindVersion struct {
+	Kind    world.Kind
+	Version uint64
+}
+
+// Rewind is a cluster whose versions ran back, as after a restore of its etcd.
+type Rewind struct {
+	// Older are the kinds and the versions that the view has of them; Acted those that were acted on.
+	Older []KindVersion
+	Acted []KindVersion
+	// Accept says that a standing word of the operator accepts it.
+	Accept bool
+}
+
+// MayRemove tells whether the absence of a recorded object from the view may be acted on. For world.KindEndpointSlice
+// the id is that of the Service, and the answer is about those of its endpoints that the view does not list.
+func (v *Verdict) MayRemove(kind world.Kind, id world.ID) bool {
+	if kind == world.KindEndpointSlice {
+		_, addOnly := v.AddOnly[id]
+		return v.Act && !addOnly
+	}
+	return v.gone[objectName{kind, id}]
+}
+
+// Guard decides which absences and deletions in successive views of one source may be acted on. It removes nothing
+// for an empty, partial, failing, foreign or stale view (S12), and forgets everything when a new leader makes a new
+// one: absences then have to be confirmed anew. One goroutine owns it.
+type Guard struct {
+	limits Limits
+
+	sightings map[subject]sighting
+	granted   map[subject]grant
+	buckets   map[world.Kind]*bucket
+	slices    sliceMemory
+	rewind    rewindWatch
+	complete  bool // a complete view passed
+}
+
+// NewGuard returns a guard that has seen nothing.
+func NewGuard(l Limits) *Guard {
+	return &Guard{limits: l.withDefaults(), sightings: map[subject]sighting{}, granted: map[subject]grant{},
+		buckets: map[world.Kind]*bucket{}, slices: newSliceMemory()}
+}
+
+// Judge says what a view is worth. Now is the reading of a monotonic clock at the moment at which w was taken from
+// its source; it never runs back.
+func (g *Guard) Judge(now time.Duration, w *world.World, known *Known) Verdict {
+	v := Verdict{Complete: g.complete, AddOnly: map[world.ID]string{}, gone: map[objectName]bool{}}
+	if v.Why = noView(w, known); v.Why != "" {
+		g.forgetAbsences()
+		g.rewind = rewindWatch{}
+		return v
+	}
+	if older := olderKinds(w, known); len(older) > 0 {
+		g.forgetAbsences()
+		g.judgeOlder(now, w, known, older, &v)
+		return v
+	}
+	g.rewind = rewindWatch{}
+	if kind, ok := unlisted(w); ok {
+		v.Why = fmt.Sprintf("%s objects have not been listed yet", kind)
+		return v
+	}
+	g.complete = g.complete || w.Complete
+	v.Act, v.Complete, v.Cluster, v.Versions = true, g.complete, w.Cluster, versions(w, known)
+	j := judgement{Guard: g, now: now, w: w, known: known, v: &v}
+	j.run()
+	return v
+}
+
+// noView says why w is no view of the cluster that the record knows, or nothing.
+func noView(w *world.World, known *Known) string {
+	if known.Cluster != "" && w.Cluster != known.Cluster {
+		return fmt.Sprintf("the view is of cluster %q, the record of %q", w.Cluster, known.Cluster)
+	}
+	if _, ok := unlisted(w); ok || !w.WholeCluster {
+		return ""
+	}
+	if len(w.Nodes) == 0 {
+		return "the view has no Node, as no cluster has"
+	}
+	for i := range w.Services {
+		if w.Services[i].ID == (world.ID{Namespace: "default", Name: "kubernetes"}) {
+			return ""
+		}
+	}
+	return "the view lacks the Service default/kubernetes, which every cluster has"
+}
+
+func unlisted(w *world.World) (world.Kind, bool) {
+	if len(w.Kinds) == 0 {
+		return "any", true
+	}
+	for _, k := range w.Kinds {
+		if !k.Listed {
+			return k.Kind, true
+		}
+	}
+	return "", false
+}
+
+// versions are those that acting on w makes the newest acted on.
+func versions(w *world.World, known *Known) []KindVersion {
+	var out []KindVersion
+	for _, k := range w.Kinds {
+		if k.Version != 0 && (k.Version > known.Versions[k.Kind] || known.RewindAccepted) {
+			out = append(out, KindVersion{k.Kind, k.Version})
+		}
+	}
+	return out
+}
+
+// forgetAbsences starts every confirmation anew. What was granted still counts.
+func (g *Guard) forgetAbsences() {
+	clear(g.sightings)
+	g.slices = newSliceMemory()
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// decideAbsences lets confirmed absences go, unless together they are a mass change.
+func (j *judgement) decideAbsences() {
+	released, open := j.holdsOf()
+	byKind := map[world.Kind][]subject{}
+	for s := range j.absent {
+		byKind[s.Kind] = append(byKind[s.Kind], s)
+	}
+	for kind, list := range byKind {
+		slices.SortFunc(list, subject.compare)
+		why := j.massChange(kind, released)
+		var held []string
+		for _, s := range list {
+			g, granted := j.granted[s]
+			switch {
+			case j.absent[s] == "": // it waits for its second list, and that was said
+			case released[hold{kind, s.String()}]:
+				j.letGo(s, "an operator released it from a hold")
+			case granted && !g.over:
+				j.letGo(s, j.absent[s])
+			case open[hold{kind, s.String()}]:
+				j.wait(s, "it is held for an operator")
+			case why != "":
+				held = append(held, s.String())
+				j.wait(s, "it is held for an operator: "+why)
+			default:
+				j.granted[s] = grant{at: j.now, absence: true}
+				j.letGo(s, j.absent[s])
+			}
+		}
+		if len(held) > 0 {
+			j.v.Hold = append(j.v.Hold, Hold{ID: holdID(kind, held), Kind: kind, Subjects: held, Why: why})
+		}
+	}
+	slices.SortFunc(j.v.Hold, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// letGo lets an absent subject be removed. The slices that a Service lacks are then missed no longer.
+func (j *judgement) letGo(s subject, evidence string) {
+	j.remove(s, evidence)
+	if s.Kind == world.KindEndpointSlice {
+		j.slices.settle(j, s.ID)
+	}
+}
+
+// hold is a subject as a hold names it.
+type hold struct {
+	kind    world.Kind
+	subject string
+}
+
+// holdsOf are the subjects that an operator released, and those that wait for that. A release is a word about a
+// subject: it counts in whatever other hold the subject is.
+func (j *judgement) holdsOf() (released, open map[hold]bool) {
+	released, open = map[hold]bool{}, map[hold]bool{}
+	for _, h := range j.known.Holds {
+		into := open
+		if h.Released {
+			into = released
+		}
+		for _, s := range h.Subjects {
+			into[hold{h.Kind, s}] = true
+		}
+	}
+	return released, open
+}
+
+// massChange says why the absences of a kind are too many to be believed, or nothing. Those that an operator
+// released are past counting.
+func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
+	size, absent, left := 0, 0, 0
+	for s, known := range j.base[kind] {
+		if released[hold{kind, s.String()}] {
+			continue
+		}
+		size++
+		g, granted := j.granted[s]
+		_, isAbsent := j.absent[s]
+		if isAbsent || granted && g.absence {
+			absent++
+		}
+		if known && !isAbsent && (!granted || g.over) {
+			left++
+		}
+	}
+	switch {
+	case absent > j.limits.Few && 2*absent > size:
+		return fmt.Sprintf("%d of %d are absent", absent, size)
+	case size > j.limits.Few && left == 0:
+		return fmt.Sprintf("the last of %d would go", size)
+	}
+	return ""
+}
+
+// settleHolds lifts the holds of which no subject is absent any more: all came back, or went.
+func (j *judgement) settleHolds() {
+	names := map[hold]bool{}
+	for s := range j.absent {
+		names[hold{s.Kind, s.String()}] = true
+	}
+	for _, h := range j.known.Holds {
+		view, yielded := j.views[h.Kind]
+		if j.blind(view, yielded) != "" {
+			continue
+		}
+		if !slices.ContainsFunc(h.Subjects, func(s string) bool { return names[hold{h.Kind, s}] }) {
+			j.v.Lift = append(j.v.Lift, h.ID)
+		}
+	}
+}
+
+// holdID names a set of subjects. A different set has a different name, so that an operator releases what was shown.
+func holdID(kind world.Kind, subjects []string) string {
+	sum := sha256.Sum256([]byte(string(kind) + "\n" + strings.Join(subjects, "\n")))
+	return strings.ToLower(string(kind)) + "-" + hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import "fairlead.io/fairlead/fsm/world"
+
+// shown are the objects of a view by name, and whether they are being deleted. EndpointSlices are looked up by
+// Service instead.
+type shown map[world.Kind]map[world.ID]bool
+
+func (s shown) see(kind world.Kind, m world.Meta) {
+	if s[kind] == nil {
+		s[kind] = map[world.ID]bool{}
+	}
+	s[kind][m.ID] = m.Deleting
+}
+
+func index(w *world.World) shown {
+	s := shown{}
+	each(w.Services, world.KindService, s, func(o *world.Service) world.Meta { return o.Meta })
+	each(w.Nodes, world.KindNode, s, func(o *world.Node) world.Meta { return o.Meta })
+	each(w.Pools, world.KindPool, s, func(o *world.Pool) world.Meta { return o.Meta })
+	each(w.Peers, world.KindPeer, s, func(o *world.Peer) world.Meta { return o.Meta })
+	each(w.Advertisements, world.KindAdvertisement, s, func(o *world.Advertisement) world.Meta { return o.Meta })
+	each(w.Communities, world.KindCommunity, s, func(o *world.Community) world.Meta { return o.Meta })
+	each(w.ConfigMaps, world.KindConfigMap, s, func(o *world.ConfigMap) world.Meta { return o.Meta })
+	for _, r := range w.Unusable {
+		if r.Kind != world.KindEndpointSlice {
+			s.see(r.Kind, world.Meta{ID: r.ID})
+		}
+	}
+	return s
+}
+
+func each[T any](list []T, kind world.Kind, s shown, meta func(*T) world.Meta) {
+	for i := range list {
+		s.see(kind, meta(&list[i]))
+	}
+}
+
+// index makes the look-ups of the view.
+func (j *judgement) index() {
+	j.views = map[world.Kind]world.KindView{}
+	for _, k := range j.w.Kinds {
+		j.views[k.Kind] = k
+	}
+	for _, r := range j.w.Unusable {
+		if v, ok := j.views[r.Kind]; ok && r.Kind == world.KindEndpointSlice {
+			// Nobody knows whose endpoints it holds, so no Service is known to lack slices.
+			v.Complete = false
+			j.views[r.Kind] = v
+		}
+	}
+	j.absent, j.base = map[subject]string{}, map[world.Kind]map[subject]bool{}
+	j.present = index(j.w)
+	j.evidence = map[objectName][]world.Deletion{}
+	for _, d := range j.w.Deleted {
+		k := objectName{d.Kind, d.ID}
+		j.evidence[k] = append(j.evidence[k], d)
+	}
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// moment is one view, as the checker remembers it: the whole history is kept and searched, which is slow and plain.
+type moment struct {
+	now                      time.Duration
+	cluster                  string
+	whole, listed, complete  bool
+	hasDefault               bool
+	nodes                    int
+	version                  uint64
+	lists                    uint64
+	listAge, age             time.Duration
+	present, deleting        map[string]bool
+	unusable                 map[string]bool
+	watched, scanned         map[string]bool // by name: seen to go
+	actedBefore              uint64          // newest version acted on when it was judged
+	known, released, removed map[string]bool
+}
+
+// isView says whether S12 lets anything of the moment count.
+func (m *moment) isView() bool {
+	return m.cluster == "c1" && m.listed && m.version >= m.actedBefore && (!m.whole || m.hasDefault && m.nodes > 0)
+}
+
+// lacks says whether the moment's list is evidence that an object is absent.
+func (m *moment) lacks(name string) bool {
+	return m.isView() && m.complete && m.age <= 2*time.Minute && !m.present[name] && !m.unusable[name]
+}
+
+// world turns the moment into what the guard sees.
+func (m *moment) world() world.World {
+	w := world.World{Source: "test", Cluster: m.cluster, WholeCluster: m.whole, Complete: m.complete}
+	for _, k := range world.Kinds() {
+		v := world.KindView{Kind: k, Listed: m.listed, Complete: true, Version: m.version, Lists: m.lists, ListAge: m.listAge, Age: m.age}
+		if k == world.KindService {
+			v.Complete = m.complete
+		}
+		w.Kinds = append(w.Kinds, v)
+	}
+	if m.hasDefault {
+		w.Services = append(w.Services, world.Service{Meta: world.Meta{ID: serviceID("kubernetes"), UID: "k"}})
+	}
+	for i := range m.nodes {
+		w.Nodes = append(w.Nodes, world.Node{Meta: world.Meta{ID: world.ID{Name: fmt.Sprintf("n%d", i)}}})
+	}
+	for name := range m.present {
+		w.Services = append(w.Services, world.Service{Meta: world.Meta{ID: serviceID(name), UID: "u-" + name, Deleting: m.deleting[name]}})
+	}
+	for name := range m.unusable {
+		w.Unusable = append(w.Unusable, world.Ref{Kind: world.KindService, ID: serviceID(name)})
+	}
+	for how, names := range map[world.How]map[string]bool{world.ByWatch: m.watched, world.ByScan: m.scanned} {
+		for name := range names {
+			w.Deleted = append(w.Deleted, world.Deletion{Ref: world.Ref{Kind: world.KindService, ID: serviceID(name), UID: "u-" + name}, How: how})
+		}
+	}
+	w.Sort()
+	return w
+}
+
+// String tells the moment in one line of a failure.
+func (m *moment) String() string {
+	return fmt.Sprintf("%v list %d age %v view %t complete %t: recorded %v, lacks %v, deleting %v, watched %v, scanned %v, unusable %v, released %v", m.now, m.lists,
+		m.listAge, m.isView(), m.complete, len(m.known), lacking(m), names2(m.deleting), names2(m.watched), names2(m.scanned), names2(m.unusable), names2(m.released))
+}
+
+func lacking(m *moment) []string {
+	var out []string
+	for name := range m.known {
+		if !m.present[name] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func tell(history []*moment) string {
+	out := ""
+	for _, m := range history {
+		out += "\n" + m.String()
+	}
+	return out
+}
+
+func names2(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
+
+// confirmed searches the history for two complete lists, a second apart, that lack an object, with nothing in between
+// that showed it or that was no view.
+func confirmed(history []*moment, name string) bool {
+	last := history[len(history)-1]
+	if !last.lacks(name) {
+		return false
+	}
+	for i := len(history) - 2; i >= 0; i-- {
+		m := history[i]
+		switch {
+		case !m.listed && m.cluster == "c1" && m.version >= m.actedBefore:
+			continue // nothing was read: that neither shows nor confirms anything
+		case !m.isView() || m.present[name] || m.unusable[name] || !m.known[name]:
+			return false
+		}
+		if m.lacks(name) && m.lists != last.lists && (last.now-last.listAge)-(m.now-m.listAge) >= time.Second {
+			return true
+		}
+	}
+	return false
+}
+
+// massChange counts what is absent now and what was removed for absence within ten minutes, operators' words apart.
+func massChange(history []*moment, byAbsence map[string]time.Duration, bySight map[string]time.Duration) (few, left bool) {
+	last := history[len(history)-1]
+	absent, size, remaining := map[string]bool{}, map[string]bool{}, 0
+	recent := func(at time.Duration) bool { return last.now-at <= 10*time.Minute }
+	for name := range last.known {
+		if last.released[name] {
+			continue
+		}
+		size[name] = true
+		gone := !last.present[name] && !last.unusable[name]
+		switch {
+		case gone && !last.watched[name]:
+			absent[name] = true
+		case !gone && !last.deleting[name]:
+			remaining++
+		}
+	}
+	for name, at := range byAbsence {
+		if recent(at) && !last.released[name] {
+			absent[name], size[name] = true, true
+		}
+	}
+	for name, at := range bySight {
+		if recent(at) && !last.released[name] {
+			size[name] = true
+		}
+	}
+	return len(absent) <= 10 || 2*len(absent) <= len(size), remaining > 0 || len(size) <= 10
+}
+
+// Whatever a source shows (nothing, a part of the truth that claims to be all, another cluster, the past), an object
+// leaves the record only if it was seen to go, or two lists a second apart agree and few are gone, or an operator
+// released it (S12). The checker shares no code and no state with the guard.
+func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.SampledFrom([]int{3, 11, 14, 25}).Draw(t, "services")
+		var all []string
+		for i := range total {
+			all = append(all, fmt.Sprintf("s%02d", i))
+		}
+		record := map[string]bool{}
+		for _, name := range all {
+			record[name] = rapid.IntRange(0, 9).Draw(t, "recorded "+name) < 9
+		}
+		deleteFalse(record)
+		guard, acted := NewGuard(Limits{Burst: 1000}), uint64(0)
+		var holds []KnownHold
+		var history []*moment
+		byAbsence, bySight := map[string]time.Duration{}, map[string]time.Duration{}
+		now, lists, version := time.Duration(0), uint64(1), uint64(100)
+		var last *moment
+		for range rapid.IntRange(1, 25).Draw(t, "views") {
+			now += rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, time.Second, 3 * time.Second, 6 * time.Minute}).Draw(t, "later")
+			if rapid.Bool().Draw(t, "listed anew") {
+				lists++
+			}
+			version += rapid.Uint64Range(0, 2).Draw(t, "newer")
+			m := drawMoment(t, all, last, now, lists, version)
+			m.actedBefore = acted
+			last = m
+			if len(holds) > 0 && rapid.IntRange(0, 4).Draw(t, "operator") == 4 {
+				holds[rapid.IntRange(0, len(holds)-1).Draw(t, "hold")].Released = true
+			}
+			m.known, m.released = clone(record), map[string]bool{}
+			known := Known{Cluster: "c1", Versions: map[world.Kind]uint64{world.KindService: acted}, Holds: holds}
+			for _, name := range all {
+				if record[name] {
+					known.Objects = append(known.Objects, KnownObject{world.KindService, serviceID(name), "u-" + name})
+				}
+			}
+			for _, h := range holds {
+				for _, s := range h.Subjects {
+					if h.Released {
+						m.released[s[len("default/"):len("default/")+3]] = true
+					}
+				}
+			}
+			history = append(history, m)
+			w := m.world()
+			v := guard.Judge(now, &w, &known)
+
+			few, left := massChange(history, byAbsence, bySight)
+			for _, g := range v.Gone {
+				name := g.ID.Name
+				missing := !m.present[name] && !m.unusable[name]
+				switch {
+				case !m.isView():
+					t.Fatalf("%s removed for something that is no view: %s", name, g.Evidence)
+				case m.present[name] && m.deleting[name], missing && m.watched[name]:
+					bySight[name] = now
+				case !missing:
+					t.Fatalf("%s removed while it is there", name)
+				case !m.scanned[name] && !confirmed(history, name):
+					t.Fatalf("%s removed without a second list: %s", name, g.Evidence)
+				case m.released[name]:
+				default:
+					at, decided := byAbsence[name]
+					if !few && !(decided && now-at <= 10*time.Minute) {
+						t.Fatalf("%s removed in a mass change: %v", name, tell(history))
+					}
+					if !left && !(decided && now-at <= 10*time.Minute) {
+						t.Fatalf("%s removed with the last of its kind: %v", name, tell(history))
+					}
+					byAbsence[name] = now
+				}
+				delete(record, name)
+			}
+			for _, h := range v.Hold {
+				holds = append(holds, KnownHold{ID: h.ID, Kind: h.Kind, Subjects: h.Subjects})
+			}
+			holds = slices.DeleteFunc(holds, func(h KnownHold) bool { return slices.Contains(v.Lift, h.ID) })
+			if v.Act != m.isView() {
+				t.Fatalf("acted on: %t, a view: %t (%s)", v.Act, m.isView(), v.Why)
+			}
+			if v.Act {
+				acted = max(acted, m.version)
+				for name := range m.present {
+					if !m.deleting[name] {
+						record[name] = true
+					}
+				}
+			}
+		}
+	})
+}
+
+// drawMoment draws a view, like the one before more often than not, so that absences can be confirmed.
+func drawMoment(t *rapid.T, all []string, last *moment, now time.Duration, lists, version uint64) *moment {
+	rarely := func(what string) bool { return rapid.IntRange(0, 11).Draw(t, what) == 11 }
+	m := &moment{now: now, cluster: "c1", whole: true, listed: true, complete: true, hasDefault: true, nodes: 2, version: version, lists: lists,
+		present: map[string]bool{}, deleting: map[string]bool{}, unusable: map[string]bool{}, watched: map[string]bool{}, scanned: map[string]bool{}}
+	if rarely("foreign") {
+		m.cluster = "c2"
+	}
+	m.listed = !rarely("not listed")
+	m.complete = !rarely("incomplete")
+	m.hasDefault = !rarely("no default/kubernetes")
+	m.whole = !rarely("no whole cluster")
+	if rarely("no nodes") {
+		m.nodes = 0
+	}
+	if rarely("older") {
+		m.version -= 50
+	}
+	m.listAge = rapid.SampledFrom([]time.Duration{0, 0, 0, 700 * time.Millisecond}).Draw(t, "age of the list")
+	m.age = m.listAge
+	if rarely("stale") {
+		m.age = 3 * time.Minute
+	}
+	mood := rapid.SampledFrom([]string{"as before", "as before", "few missing", "half missing", "empty", "all there"}).Draw(t, "mood")
+	for _, name := range all {
+		there := true
+		switch mood {
+		case "as before":
+			there = last == nil || last.present[name]
+		case "few missing":
+			there = rapid.IntRange(0, 5).Draw(t, name) < 5
+		case "half missing":
+			there = rapid.Bool().Draw(t, name)
+		case "empty":
+			there = false
+		}
+		switch fate := rapid.IntRange(0, 30).Draw(t, "fate of "+name); {
+		case there:
+			m.present[name], m.deleting[name] = true, fate == 30
+		case fate == 30:
+			m.watched[name] = true
+		case fate == 29:
+			m.scanned[name] = true
+		case fate == 28:
+			m.unusable[name] = true
+		}
+		if last != nil && mood == "as before" && !there {
+			m.watched[name] = m.watched[name] || last.watched[name]
+			m.scanned[name] = m.scanned[name] || last.scanned[name]
+		}
+	}
+	for _, names := range []map[string]bool{m.deleting, m.watched, m.scanned} {
+		deleteFalse(names)
+	}
+	return m
+}
+
+func deleteFalse(names map[string]bool) {
+	for name, yes := range names {
+		if !yes {
+			delete(names, name)
+		}
+	}
+}
+
+func clone(names map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for name := range names {
+		out[name] = true
+	}
+	return out
+}
+
+// A guard that never lets go would be safe and useless: what is gone for good, in numbers that are no mass change, is
+// removed by the time of a third good list, whatever came before; and a mass change is put before an operator.
+func TestPropertyRealRemovalsHappen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(1, 40).Draw(t, "services")
+		missing := rapid.IntRange(0, total).Draw(t, "missing")
+		guard := NewGuard(Limits{})
+		m := &moment{cluster: "c1", whole: true, listed: true, complete: true, hasDefault: true, nodes: 1, version: 7, present: map[string]bool{}}
+		var objects []KnownObject
+		for i := range total {
+			name := fmt.Sprintf("s%02d", i)
+			objects = append(objects, KnownObject{world.KindService, serviceID(name), "u-" + name})
+			if i >= missing {
+				m.present[name] = true
+			}
+		}
+		var v Verdict
+		var trouble []string
+		for round := range 5 {
+			m.lists, m.now = m.lists+1, time.Duration(round)*1100*time.Millisecond
+			bad := *m
+			if round < 2 {
+				kind := rapid.SampledFrom([]string{"none", "foreign", "older", "incomplete"}).Draw(t, "trouble")
+				trouble = append(trouble, kind)
+				switch kind {
+				case "foreign":
+					bad.cluster = "c2"
+				case "older":
+					bad.version = 3
+				case "incomplete":
+					bad.complete = false
+				}
+			}
+			w := bad.world()
+			v = guard.Judge(m.now, &w, &Known{Cluster: "c1", Versions: map[world.Kind]uint64{world.KindService: 7}, Objects: objects})
+		}
+		mass := missing > 10 && (2*missing > total)
+		switch {
+		case mass && (len(v.Gone) > 0 || len(v.Hold) != 1 || len(v.Hold[0].Subjects) != missing):
+			t.Fatalf("%d of %d missing: gone %d, holds %v (after %v)", missing, total, len(v.Gone), v.Hold, trouble)
+		case !mass && len(v.Gone) != missing:
+			t.Fatalf("%d of %d missing: gone %d, waiting %v (after %v)", missing, total, len(v.Gone), v.Waiting, trouble)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"maps"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// KnownOf is what the record holds that a source may be asked about. The record does not keep which source an object
+// came from: with several, leave out what another one shows (see Without), or its objects look absent here.
+func KnownOf(record *fsm.View, source string) Known {
+	known := Known{Versions: map[world.Kind]uint64{}}
+	if seen, ok := fsm.Get[*fsm.SourceView](record, fsm.TableViews, source); ok {
+		known.Cluster, known.RewindAccepted = seen.Cluster, seen.Rewind
+		for _, k := range seen.Versions {
+			known.Versions[world.Kind(k.Kind)] = k.Version
+		}
+	}
+	add := func(kind world.Kind, id world.ID, uid string) {
+		known.Objects = append(known.Objects, KnownObject{kind, id, uid})
+	}
+	for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
+		if s.Deleting {
+			continue // that was decided
+		}
+		add(world.KindService, idOf(s.ID), s.UID)
+		if len(s.Endpoints) > 0 {
+			add(world.KindEndpointSlice, idOf(s.ID), "")
+		}
+	}
+	for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
+		add(world.KindNode, world.ID{Name: string(n.ID)}, n.UID)
+	}
+	for _, p := range fsm.List[*fsm.Pool](record, fsm.TablePools) {
+		add(world.KindPool, world.ID{Name: string(p.Name)}, "")
+	}
+	for _, a := range fsm.List[*fsm.Advertisement](record, fsm.TableAdvertisements) {
+		add(world.KindAdvertisement, world.ID{Name: string(a.Name)}, "")
+	}
+	configMaps := map[world.ID]bool{}
+	for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
+		if of, legacy := legacyPeerOf(string(p.Name)); legacy {
+			configMaps[of] = true
+		} else {
+			add(world.KindPeer, world.ID{Name: string(p.Name)}, "")
+		}
+	}
+	if len(fsm.List[*fsm.NodeConfig](record, fsm.TableNodeConfigs)) > 0 {
+		configMaps[world.ID{Namespace: "kube-system", Name: configMapIPRule}] = true
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(configMaps), world.ID.Compare) {
+		add(world.KindConfigMap, id, "")
+	}
+	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
+		known.Holds = append(known.Holds, KnownHold{ID: string(h.ID), Kind: world.Kind(h.Of), Subjects: h.Subjects, Released: h.Released})
+	}
+	return known
+}
+
+// Without leaves out the objects that another source shows.
+func (k Known) Without(other *world.World) Known {
+	shown := index(other)
+	for i := range other.EndpointSlices {
+		shown.see(world.KindEndpointSlice, world.Meta{ID: other.EndpointSlices[i].Service})
+	}
+	k.Objects = slices.DeleteFunc(slices.Clone(k.Objects), func(o KnownObject) bool {
+		_, ok := shown[o.Kind][o.ID]
+		return ok
+	})
+	return k
+}
+
+// Admit is the view as the plan may see it: not at all if it may not be acted on.
+func (v *Verdict) Admit(w *world.World) Admitted {
+	if !v.Act {
+		return Admitted{Complete: v.Complete}
+	}
+	return Admitted{World: w, Complete: v.Complete, MayRemove: v.MayRemove}
+}
