@@ -72,7 +72,8 @@ func (d description) writeDocument(w io.Writer) error {
 }
 
 func newDescribe(c *cli) *cobra.Command {
-	return &cobra.Command{
+	req := &fairleadv1.DescribeRequest{}
+	cmd := &cobra.Command{
 		Use:               "describe KIND NAME",
 		Short:             "Show an object with its history: every change, when, by whom and why",
 		Example:           "  fairlead describe service shop/web",
@@ -80,9 +81,10 @@ func newDescribe(c *cli) *cobra.Command {
 		ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, _ := records.Find(args[0])
+			req.Kind, req.Name = kind.Name, args[1]
 			what := "describe " + kind.Name + " " + args[1]
 			answer, err := ask(cmd.Context(), c, what, lookWithin, func(ctx context.Context, client *admin.Client) (*fairleadv1.DescribeResponse, error) {
-				return client.Record.Describe(ctx, &fairleadv1.DescribeRequest{Kind: kind.Name, Name: args[1]})
+				return client.Record.Describe(ctx, req)
 			})
 			if err != nil {
 				return err
@@ -93,6 +95,8 @@ func newDescribe(c *cli) *cobra.Command {
 			return c.print(describe(kind, args[1], answer))
 		},
 	}
+	addLinearizable(cmd, &req.Linearizable)
+	return cmd
 }
 
 func describe(kind records.Kind, name string, answer *fairleadv1.DescribeResponse) description {

@@ -139,8 +139,9 @@ type fakeRecord struct {
 	documents map[string]string
 	history   []*fairleadv1.Transition
 
-	mu      sync.Mutex
-	filters []map[string]string
+	mu           sync.Mutex
+	filters      []map[string]string
+	linearizable []bool
 }
 
 func (f *fakeRecord) asked() []map[string]string {
@@ -151,7 +152,7 @@ func (f *fakeRecord) asked() []map[string]string {
 
 func (f *fakeRecord) Get(_ context.Context, req *fairleadv1.GetRequest) (*fairleadv1.GetResponse, error) {
 	f.mu.Lock()
-	f.filters = append(f.filters, req.GetFilter())
+	f.filters, f.linearizable = append(f.filters, req.GetFilter()), append(f.linearizable, req.GetLinearizable())
 	f.mu.Unlock()
 	answer := &fairleadv1.GetResponse{Revision: &fairleadv1.Revision{Epoch: 1, Index: 120}}
 	for _, name := range f.names {
@@ -160,6 +161,7 @@ func (f *fakeRecord) Get(_ context.Context, req *fairleadv1.GetRequest) (*fairle
 		case len(answer.GetDocuments()) == 2:
 			answer.More = true
 		default:
+			answer.Next = name
 			answer.Documents = append(answer.Documents, f.documents[name])
 		}
 	}
@@ -167,6 +169,9 @@ func (f *fakeRecord) Get(_ context.Context, req *fairleadv1.GetRequest) (*fairle
 }
 
 func (f *fakeRecord) Describe(_ context.Context, req *fairleadv1.DescribeRequest) (*fairleadv1.DescribeResponse, error) {
+	f.mu.Lock()
+	f.linearizable = append(f.linearizable, req.GetLinearizable())
+	f.mu.Unlock()
 	answer := &fairleadv1.DescribeResponse{Revision: &fairleadv1.Revision{Epoch: 1, Index: 120}, Document: f.documents[req.GetName()]}
 	if answer.GetDocument() != "" || req.GetName() == "gone" {
 		answer.History = f.history

@@ -62,7 +62,12 @@ func newGet(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringToStringVar(&req.Filter, "filter", nil, "FIELD=VALUE of the documents shown; may be repeated, all must match")
+	addLinearizable(cmd, &req.Linearizable)
 	return cmd
+}
+
+func addLinearizable(cmd *cobra.Command, value *bool) {
+	cmd.Flags().BoolVar(value, "linearizable", false, "show everything that was committed before; needs a quorum")
 }
 
 // kindAndName wants a kind that exists, and a name at least if least is 2.
@@ -101,14 +106,12 @@ func (c *cli) get(ctx context.Context, kind records.Kind, req *fairleadv1.GetReq
 				all.Items = append(all.Items, json.RawMessage(document))
 			}
 			switch {
-			case len(all.Items) == 0 && req.GetName() != "":
+			case len(all.Items) == 0 && !page.GetMore() && req.GetName() != "":
 				return objects{}, fmt.Errorf("there is none; `fairlead get %s` lists what there is", kind.Name)
-			case !page.GetMore() || len(page.GetDocuments()) == 0:
+			case !page.GetMore():
 				return all, nil
 			}
-			if req.After, err = nameOf(kind, all.Items[len(all.Items)-1]); err != nil {
-				return objects{}, err
-			}
+			req.After = page.GetNext()
 		}
 	})
 }

@@ -61,6 +61,19 @@ func TestFilterGoesToTheGroup(t *testing.T) {
 	}
 }
 
+func TestLinearizableIsAskedFor(t *testing.T) {
+	w := newWorld(t)
+	record := shop()
+	server := w.serve(&fakeRaft{}, record)
+	for _, args := range [][]string{{"get", "svc", "shop/web"}, {"describe", "svc", "shop/web"}} {
+		w.run([]string{server}, args...).mustPrint(t)
+		w.run([]string{server}, append(args, "--linearizable")...).mustPrint(t)
+	}
+	if got := fmt.Sprint(record.linearizable); got != "[false true false true]" {
+		t.Errorf("asked for linearizable reads: %s", got)
+	}
+}
+
 func TestNamesThatAreNotThereFail(t *testing.T) {
 	w := newWorld(t)
 	server := w.serve(&fakeRaft{}, shop())
