@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +32,8 @@ type ClientOptions struct {
 
 // Client calls the API of a member. It keeps one connection, to the first of its servers that it could reach,
 // and looks for another when that breaks; a call that was under way then fails. Errors of its calls are
-// *Refusal where the member had something to say.
+// *Refusal where the member had something to say, Unreachable (errors.Is) if no member could be connected to, and
+// see Unsure for what to think of the others.
 type Client struct {
 	Raft   fairleadv1connect.RaftServiceClient
 	Join   fairleadv1connect.JoinServiceClient
@@ -122,7 +125,7 @@ func (d *dialer) connect(ctx context.Context, _, _ string) (net.Conn, error) {
 			break
 		}
 	}
-	return nil, joinInLine(failures)
+	return nil, &unreachable{failures}
 }
 
 // connectTo returns once the server has spoken. With TLS 1.3 it has not looked at our certificate yet when our end
@@ -174,32 +177,21 @@ func (d *dialer) last() string {
 	return d.servers[d.current]
 }
 
-// lineError is several errors in one line.
-type lineError struct{ errs []error }
+// unreachable is why none of the servers could be connected to, in one line.
+type unreachable struct{ failures []error }
 
-func joinInLine(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return errors.New("connect to the group: no server named")
-	case 1:
-		return errs[0]
-	default:
-		return &lineError{errs}
+func (e *unreachable) Error() string {
+	if len(e.failures) == 0 {
+		return "connect to the group: no server named"
 	}
+	texts := make([]string, len(e.failures))
+	for i, failure := range e.failures {
+		texts[i] = failure.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
-func (e *lineError) Error() string {
-	text := ""
-	for i, err := range e.errs {
-		if i > 0 {
-			text += "; "
-		}
-		text += err.Error()
-	}
-	return text
-}
-
-func (e *lineError) Unwrap() []error { return e.errs }
+func (e *unreachable) Unwrap() []error { return append(slices.Clone(e.failures), Unreachable) }
 
 // handOn marks requests that a member hands on for somebody; see forwarding.
 type handOn struct{}

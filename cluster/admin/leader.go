@@ -5,6 +5,8 @@ package admin
 import (
 	"context"
 	"errors"
+
+	"connectrpc.com/connect"
 )
 
 // onLeader runs a request where it can be done: here, and if this member does not lead, on the one that does.
@@ -25,7 +27,23 @@ func lead[T any](ctx context.Context, l onLeader, what string, here func(context
 	if refusal != nil {
 		return result, refusal
 	}
-	return there(forwarding(ctx, l.group.Self().Name, caller), client)
+	result, err = there(forwarding(ctx, l.group.Self().Name, caller), client)
+	return result, handedOn(what, err)
+}
+
+// handedOn says for whom the leader did not answer what an error of the way there means.
+func handedOn(what string, err error) error {
+	var refusal *Refusal
+	if err == nil || errors.As(err, &refusal) || connect.IsWireError(err) {
+		return err
+	}
+	if errors.Is(err, Unreachable) {
+		return &Refusal{Code: Unreachable, What: what, Why: "hand on to the leader: " + err.Error(), Remedy: "try again in a moment, or ask another member"}
+	}
+	return &Refusal{
+		Code: UnknownOutcome, What: what, Why: "the leader did not answer: " + err.Error(),
+		Remedy: "it may be done: look with `fairlead raft status` before you try again",
+	}
 }
 
 // client gives the way to the leader, if there is one and the request may take it.

@@ -106,6 +106,36 @@ func TestNobodyLeads(t *testing.T) {
 	}
 }
 
+// Who asks a follower is told whether the leader may have got the request.
+func TestUnansweredRequestsAreSaidToBeSure(t *testing.T) {
+	w := newWorld(t)
+	alice := w.client(pki.Operator, "alice", "m2")
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.member("m1").view.onSnapshot = func() { close(arrived); <-release }
+	result := make(chan error, 1)
+	go func() {
+		_, err := alice.Raft.Snapshot(w.ctx(), &fairleadv1.SnapshotRequest{})
+		result <- err
+	}()
+	<-arrived
+	w.member("m1").cut()
+	err := <-result
+	close(release)
+	if !errors.Is(err, admin.UnknownOutcome) || !admin.Unsure(err) || !strings.Contains(err.Error(), "it may be done") {
+		t.Errorf("the leader fell silent: %v", err)
+	}
+	w.member("m1").stop()
+	_, err = alice.Raft.Snapshot(w.ctx(), &fairleadv1.SnapshotRequest{})
+	if !errors.Is(err, admin.Unreachable) || admin.Unsure(err) {
+		t.Errorf("the leader is gone: %v", err)
+	}
+	w.member("m2").stop()
+	_, err = alice.Raft.Snapshot(w.ctx(), &fairleadv1.SnapshotRequest{})
+	if !errors.Is(err, admin.Unreachable) || admin.Unsure(err) {
+		t.Errorf("nobody is there: %v", err)
+	}
+}
+
 // Two members that take each other for the leader do not play a request back and forth.
 func TestRequestsAreHandedOnOnce(t *testing.T) {
 	w := newWorld(t)

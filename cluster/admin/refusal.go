@@ -28,6 +28,7 @@ const (
 	RolledBack        Code = "rolled-back"        // the server lost what it had acknowledged
 	BootstrapMismatch Code = "bootstrap-mismatch" // the members were told different things
 	Busy              Code = "busy"               // surely not done; too much is waiting
+	Unreachable       Code = "unreachable"        // surely not done; no connection came to be
 	UnknownOutcome    Code = "unknown-outcome"    // it may have been done
 	Stopped           Code = "stopped"            // the member is ending
 	Invalid           Code = "invalid"            // the request makes no sense
@@ -39,7 +40,7 @@ func (c Code) Error() string { return string(c) }
 
 func (c Code) connect() connect.Code {
 	switch c {
-	case NotLeader, NoQuorum, NotReady, Stopped:
+	case NotLeader, NoQuorum, NotReady, Stopped, Unreachable:
 		return connect.CodeUnavailable
 	case WouldLoseQuorum, Removed, RolledBack, BootstrapMismatch:
 		return connect.CodeFailedPrecondition
@@ -80,6 +81,24 @@ func (r *Refusal) Error() string {
 
 // Unwrap gives the code.
 func (r *Refusal) Unwrap() error { return r.Code }
+
+// Unsure tells whether what was asked for in a call that failed may have been done all the same, now or later: the
+// connection broke, time ran out, or the other side does not know. After nil nothing is unsure.
+func Unsure(err error) bool {
+	var code Code
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &code):
+		return code == UnknownOutcome || code == Stopped
+	}
+	switch connect.CodeOf(err) {
+	case connect.CodeInvalidArgument, connect.CodeUnimplemented, connect.CodePermissionDenied, connect.CodeResourceExhausted:
+		return !connect.IsWireError(err) // the other side said so before it did anything
+	default:
+		return true
+	}
+}
 
 // toConnect writes errors of handlers for the wire.
 func toConnect(err error) error {

@@ -14,7 +14,7 @@ import (
 
 // A refusal means the same on the other side of a connection, however deep it was wrapped.
 func TestPropertyRefusalsCrossConnectionsWhole(t *testing.T) {
-	codes := []Code{NotLeader, NoQuorum, WouldLoseQuorum, UnknownServer, NotReady, Removed, RolledBack, BootstrapMismatch, Busy, UnknownOutcome, Stopped, Invalid, Forbidden}
+	codes := []Code{NotLeader, NoQuorum, WouldLoseQuorum, UnknownServer, NotReady, Removed, RolledBack, BootstrapMismatch, Busy, Unreachable, UnknownOutcome, Stopped, Invalid, Forbidden}
 	text := rapid.StringMatching(`[a-z0-9 ]{1,20}`)
 	rapid.Check(t, func(t *rapid.T) {
 		sent := &Refusal{

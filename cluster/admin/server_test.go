@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,44 @@ func TestRequestsAreBoundedInSize(t *testing.T) {
 	batch[0] = bytes.Repeat([]byte{1}, 17<<20)
 	if _, err := member.Record.Propose(w.ctx(), &fairleadv1.ProposeRequest{Proposals: batch}); connect.CodeOf(err) != connect.CodeResourceExhausted {
 		t.Errorf("a batch of 17 MiB: %v", err)
+	}
+}
+
+// Whoever sends his request a byte at a time does not hold a connection for ever.
+func TestSlowCallersAreCutOff(t *testing.T) {
+	w := newWorld(t)
+	shifted := time.Now().Add(-14900 * time.Millisecond) // of the fifteen seconds that the call has
+	w.now = func() time.Time { return shifted }
+	w.start("m4", func() (string, uint64) { return "g1", 1 })
+	material := w.endpoint(pki.Request{Role: pki.Viewer, Name: "bob"}).Source.Material()
+	conn, err := tls.Dial("tcp", w.member("m4").address, &tls.Config{
+		RootCAs: material.Roots, Certificates: []tls.Certificate{material.Certificate}, NextProtos: []string{"http/1.1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	const head = "POST /fairlead.v1.RaftService/Status HTTP/1.1\r\nHost: m4\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the server still waits for the rest: %v", err)
+	}
+}
+
+func TestPagesAreForTheirRoles(t *testing.T) {
+	w := newWorld(t)
+	for role, want := range map[pki.Role]int{pki.Viewer: http.StatusOK, pki.Operator: http.StatusOK, pki.Agent: http.StatusForbidden} {
+		status, _, body := w.curl(role, "x", "m1", true, func(base string) (*http.Request, error) {
+			return http.NewRequest(http.MethodGet, base+"/ui/", nil)
+		})
+		if status != want || (body == "a page") != (want == http.StatusOK) {
+			t.Errorf("%s: %d %s", role, status, body)
+		}
 	}
 }
 

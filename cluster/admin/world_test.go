@@ -32,6 +32,7 @@ const patience = 10 * time.Second
 // not Raft but one shared configuration that does as it is told.
 type world struct {
 	t       testing.TB
+	now     func() time.Time // of the servers
 	ca      string
 	group   *sharedGroup
 	members []*member
@@ -45,7 +46,33 @@ type member struct {
 	log      *lockedBuffer
 	view     *memberView
 	peers    *admin.Peers
+	conns    *cutListener
 	stop     func()
+}
+
+// cutListener can break all connections that came in.
+type cutListener struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (l *cutListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns = append(l.conns, conn)
+	}
+	return conn, err
+}
+
+func (m *member) cut() {
+	m.conns.mu.Lock()
+	defer m.conns.mu.Unlock()
+	for _, conn := range m.conns.conns {
+		_ = conn.Close()
+	}
 }
 
 func newWorld(t testing.TB) *world {
@@ -95,7 +122,7 @@ func (w *world) start(name string, self pki.Self) {
 		w.t.Fatal(err)
 	}
 	m.endpoint.Self, m.endpoint.Refusals = self, refusals
-	server, err := admin.NewServer(admin.ServerOptions{Endpoint: m.endpoint, Log: log, Metrics: m.registry})
+	server, err := admin.NewServer(admin.ServerOptions{Endpoint: m.endpoint, Log: log, Metrics: m.registry, Now: w.now})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,6 +138,9 @@ func (w *world) start(name string, self pki.Self) {
 	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewAgentServiceHandler(&echoAgents{}, o...)
 	})
+	server.MountPage("/ui/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "a page")
+	}), pki.Viewer, pki.Operator)
 	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(&panickingRecord{}, o...)
 	})
@@ -121,7 +151,8 @@ func (w *world) start(name string, self pki.Self) {
 	m.address = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, listener) }()
+	m.conns = &cutListener{Listener: listener}
+	go func() { served <- server.Serve(ctx, m.conns) }()
 	m.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -208,6 +239,8 @@ type memberView struct {
 	id       string
 	believes string // whom it takes for the leader, if not the one who is
 	digest   string // of its record, if not the others'
+
+	onSnapshot func() // runs while a snapshot is taken
 }
 
 func (v *memberView) Self() admin.Member {
@@ -311,6 +344,9 @@ func (v *memberView) Transfer(_ context.Context, id string, c admin.Change) erro
 }
 
 func (v *memberView) Snapshot(_ context.Context, c admin.Change) (admin.Snapshot, error) {
+	if v.onSnapshot != nil && v.id == "m1-x" {
+		v.onSnapshot()
+	}
 	return admin.Snapshot{ID: "s1", Index: 42}, v.do("snapshot", c, func(*sharedGroup) {})
 }
 

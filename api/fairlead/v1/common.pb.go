@@ -92,7 +92,7 @@ type Refusal struct {
 	// The member that leads, if the request has to go there and the answering member knows it.
 	Leader string `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`
 	// What programs go by: not-leader, no-quorum, would-lose-quorum, unknown-server, not-ready, removed,
-	// rolled-back, bootstrap-mismatch, busy, unknown-outcome, stopped, invalid, forbidden. Others may follow.
+	// rolled-back, bootstrap-mismatch, busy, unreachable, unknown-outcome, stopped, invalid, forbidden. Others may follow.
 	Code          string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
