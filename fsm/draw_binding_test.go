@@ -148,6 +148,7 @@ func drawSettings(t *rapid.T) fsm.Settings {
 	return fsm.Settings{
 		HistoryLimit: rapid.SampledFrom([]uint32{1, 2, 3, 65}).Draw(t, "history limit"),
 		GraveLimit:   rapid.SampledFrom([]uint32{1, 2, 3, 1_000_001}).Draw(t, "grave limit"),
+		Unsteered:    rapid.IntRange(0, 3).Draw(t, "unsteered") == 3,
 	}
 }
 

@@ -4,6 +4,7 @@ package fsm_test
 
 import (
 	"net/netip"
+	"slices"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -14,7 +15,7 @@ type mNode struct {
 	liveness     fsm.Liveness
 	boot         fsm.BootID
 	acknowledged rev
-	failed       int
+	failed       []netip.Prefix
 }
 
 // applyNode has the rules of nodes: what a boot acknowledged is void after the next one (S9).
@@ -40,7 +41,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 			return false, true
 		}
 		if n.boot != c.Boot {
-			n.boot, n.acknowledged, n.failed = c.Boot, rev{}, 0
+			n.boot, n.acknowledged, n.failed = c.Boot, rev{}, nil
 		}
 		m.nodes[c.Node] = n
 		return true, true
@@ -78,9 +79,17 @@ func (m *model) acknowledge(mark fsm.AppliedMark) bool {
 	if !exists || n.boot == "" || n.boot != mark.Boot || older(mark.Upto, n.acknowledged) || older(m.now, mark.Upto) {
 		return false
 	}
-	n.acknowledged, n.failed = mark.Upto, len(mark.Failed)
+	n.acknowledged, n.failed = mark.Upto, mark.Failed
 	m.nodes[mark.Node] = n
 	return true
+}
+
+// announced is S9: a hop may be on the wire once the boot that its node runs has its rules, and until it is
+// withdrawn; where somebody else makes the rules, at once.
+func (m *model) announced(p netip.Prefix, spec fsm.HopSpec) bool {
+	h, n := m.routes[p][spec], m.nodes[spec.Node]
+	ready := n.boot != "" && n.acknowledged != rev{} && !older(n.acknowledged, h.since) && !slices.Contains(n.failed, p)
+	return !h.withdrawing && (ready || m.settings.Unsteered)
 }
 
 // applyConfig has the rules of what administrators write.

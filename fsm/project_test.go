@@ -64,7 +64,7 @@ func (m *model) facts() facts {
 	}
 	for prefix, hops := range m.routes {
 		for spec, h := range hops {
-			f.add("hop", fmt.Sprint(prefix, spec), h.since, h.withdrawing)
+			f.add("hop", fmt.Sprint(prefix, spec), h.since, h.withdrawing, m.announced(prefix, spec))
 		}
 	}
 	for vip, l := range m.leases {
@@ -127,14 +127,16 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		for _, h := range r.NextHops {
-			f.add("hop", fmt.Sprint(r.Prefix, fsm.HopSpec{Node: h.Node, Address: h.Address}), h.Since, h.Withdrawing)
+			n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
+			f.add("hop", fmt.Sprint(r.Prefix, fsm.HopSpec{Node: h.Node, Address: h.Address}), h.Since, h.Withdrawing,
+				fsm.Announceable(r.Prefix, h, n, g.Settings))
 		}
 	}
 	for _, r := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
 		f.add("lease", r.VIP, r.Holder, r.Fence)
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		f.add("node", r.ID, r.UID, r.Version, r.Eligible, uint8(r.Liveness), r.Boot, r.Acknowledged, len(r.Failed))
+		f.add("node", r.ID, r.UID, r.Version, r.Eligible, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		f.add("policy", r.ID, r.UID, r.Version)

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"math/big"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,24 +20,31 @@ import (
 // Whatever is proposed, in whatever order: the record allows what the design allows, holds what it says, and
 // refuses without a trace.
 func TestPropertyRecordAgreesWithModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		limits := fsm.Settings{}
-		last := w.state.Read()
-		for range 12 {
-			w.run(t, 16)
-			v := w.state.Read()
-			factsOf(v).compare(t, w.model.facts())
-			w.outside.covered(t, v)
-			addressesAreOwned(t, v)
-			neverBack(t, last, v)
-			limits = bounds(t, v, limits)
-			if got, want := v.Digest(), fullWalk(t, v); got != want {
-				t.Fatalf("digest %s, a walk over all records gives %s", got, want)
-			}
-			last = v
+	for _, theme := range themes {
+		t.Run(theme, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { agrees(t, theme) })
+		})
+	}
+}
+
+func agrees(t *rapid.T, theme string) {
+	w := newWorld(t)
+	limits := fsm.Settings{}
+	last := w.state.Read()
+	for range 12 {
+		w.run(t, 16, theme)
+		v := w.state.Read()
+		factsOf(v).compare(t, w.model.facts())
+		w.outside.covered(t, v)
+		addressesAreOwned(t, v)
+		indexesAgree(t, v)
+		neverBack(t, last, v)
+		limits = bounds(t, v, limits)
+		if got, want := v.Digest(), fullWalk(t, v); got != want {
+			t.Fatalf("digest %s, a walk over all records gives %s", got, want)
 		}
-	})
+		last = v
+	}
 }
 
 // addressesAreOwned is S3, read from the rows alone.
@@ -57,6 +65,30 @@ func addressesAreOwned(t *rapid.T, v *fsm.View) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// indexesAgree: what is found by an index is what a look at every row finds.
+func indexesAgree(t *rapid.T, v *fsm.View) {
+	allocations, bindings := fsm.List[*fsm.Allocation](v, fsm.TableAllocations), fsm.List[*fsm.Binding](v, fsm.TableBindings)
+	for _, a := range vips {
+		ofAddress := slices.DeleteFunc(slices.Clone(allocations), func(r *fsm.Allocation) bool { return r.Address != a })
+		if got := v.Owners(a.String()); !slices.Equal(got, ofAddress) {
+			t.Fatalf("owners of %s by index %v, by looking %v", a, got, ofAddress)
+		}
+	}
+	for _, s := range services {
+		ofService := slices.DeleteFunc(slices.Clone(allocations), func(r *fsm.Allocation) bool { return r.Service != s })
+		if got := v.Addresses(s); !slices.Equal(got, ofService) {
+			t.Fatalf("addresses of %s by index %v, by looking %v", s, got, ofService)
+		}
+	}
+	for _, b := range bindings {
+		subject := fsm.Subject(line(mBinding{balancer: b.Balancer, address: b.Address}, b.ID))
+		onLine := slices.DeleteFunc(slices.Clone(bindings), func(r *fsm.Binding) bool { return r.Subject() != subject })
+		if got := v.OnSubject(subject); !slices.Equal(got, onLine) {
+			t.Fatalf("bindings on %s by index %v, by looking %v", subject, got, onLine)
 		}
 	}
 }
@@ -122,16 +154,24 @@ func fullWalk(t *rapid.T, v *fsm.View) fsm.Digest {
 func TestPropertySnapshotResumesLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.run(t, 40)
-		w.run(t, 40)
+		for range 4 {
+			w.run(t, 20, "all")
+		}
 		cut := rapid.IntRange(0, len(w.log)).Draw(t, "cut")
 		early := fsm.New()
 		early.ApplyEntries(w.log[:cut])
+		frozen, taken := early.Freeze(), snapshot(t, early)
+		early.ApplyEntries(w.log[cut:])
+		var late bytes.Buffer
+		if err := frozen.Write(&late); err != nil || !bytes.Equal(late.Bytes(), taken) {
+			t.Fatalf("cut %d: entries that came later are in the snapshot (%v)", cut, err)
+		}
 		resumed := fsm.New()
 		resumed.ApplyEntries(w.log[:rapid.IntRange(0, cut).Draw(t, "behind")]) // what it held before does not matter
-		if err := resumed.Restore(bytes.NewReader(snapshot(t, early))); err != nil {
+		if err := resumed.Restore(&late); err != nil {
 			t.Fatal(err)
 		}
+		indexesAgree(t, resumed.Read())
 		if got, want := resumed.ApplyEntries(w.log[cut:]), w.outcomes[cut:]; len(got) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("cut %d: outcomes %v, want %v", cut, got, want)
 		}
@@ -143,8 +183,9 @@ func TestPropertySnapshotResumesLog(t *testing.T) {
 func TestPropertyEqualEntriesEqualDigests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.run(t, 40)
-		w.run(t, 40)
+		for range 4 {
+			w.run(t, 20, "all")
+		}
 		other := fsm.New()
 		var outcomes [][]fsm.Outcome
 		for rest := w.log; len(rest) > 0; {

@@ -43,9 +43,20 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// run draws and applies a history.
-func (w *world) run(t *rapid.T, most int) {
-	w.about = rapid.SampledFrom([]string{"all", "addresses", "nodes", "backends", "backends", "rest"}).Draw(t, "about")
+// themes are what a history may mostly be about.
+var themes = []string{"all", "addresses", "nodes", "backends", "rest"}
+
+// run draws and applies a history that is for some time about a few nouns, now and then in a new epoch.
+func (w *world) run(t *rapid.T, most int, theme string) {
+	w.about = rapid.SampledFrom([]string{theme, theme, "all", rapid.SampledFrom(themes).Draw(t, "another theme")}).Draw(t, "about")
+	switch epochs := rapid.IntRange(0, 5).Draw(t, "epochs"); {
+	case epochs == 5:
+		w.entry(t, w.model.now.Epoch, 1, func() fsm.Command {
+			return &fsm.NewEpoch{Group: w.model.group, Epoch: w.model.now.Epoch + 1, Cause: "test"}
+		})
+	case epochs > 2 && w.model.quarantined():
+		w.entry(t, w.model.now.Epoch, 1, func() fsm.Command { return &fsm.EndQuarantine{Since: w.model.quarantine} })
+	}
 	for range rapid.IntRange(0, most).Draw(t, "entries") {
 		w.next += fsm.Index(rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(t, "gap"))
 		epoch := w.model.now.Epoch
