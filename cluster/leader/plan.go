@@ -125,6 +125,6 @@ const (
 	WaitsForOverlap    = "overlap"     // two objects claim the same addresses
 	WaitsForNextHop    = "no-next-hop" // no node can carry the address now
 	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
-	WaitsForRules      = "rules"        // no new node acknowledged the address yet
+	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
 )

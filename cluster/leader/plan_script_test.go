@@ -58,7 +58,7 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 	case "see":
 		s.blind = false
 		for line := range strings.Lines(d.Input) {
-			s.object(t, strings.Fields(line))
+			s.line(line)
 		}
 	case "delete", "lose":
 		for line := range strings.Lines(d.Input) {
@@ -154,6 +154,9 @@ func (s *scene) remove(kind, name string) {
 		w.ConfigMaps = slices.DeleteFunc(w.ConfigMaps, func(o world.ConfigMap) bool { return drop(o.Meta) })
 	}
 }
+
+// line is object, of a whole line.
+func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 
 // object reads one line: kind, name, then key=value and words.
 //

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// NamedSource is a source and the name under which the record keeps how far it was acted on.
+type NamedSource struct {
+	Name string
+	Source
+}
+
+// Config is everything a Leader is made of. Fields without "optional" are required.
+type Config struct {
+	Sources []NamedSource // where two show one object the first wins
+	Record  Record
+	Group   Group
+	Clock   Clock
+	Log     *slog.Logger
+
+	Options Options
+	Limits  Limits
+	Timing  Timing
+
+	// Drivers finds the driver of an outside load balancer; optional: without it nothing is operated.
+	Drivers func(name string) (Driver, bool)
+	// Random spreads retries; optional with Drivers nil.
+	Random *rand.Rand
+	// Metrics is optional.
+	Metrics prometheus.Registerer
+}
+
+// Timing is what tests, simulations and unusual networks change. Zero fields take their default.
+type Timing struct {
+	// Spacing is the least time from the end of one plan to the next: what happens within it is planned together.
+	// Default 5 ms.
+	Spacing time.Duration
+	// Replan is how often to plan when nothing seems to have changed. Default 10 s.
+	Replan time.Duration
+	// Reports is how long acknowledgements and marks are collected before they are proposed. Default 10 ms.
+	Reports time.Duration
+	// Checkpoint is how often the digest of the record is compared on all members. Default 1 min.
+	Checkpoint time.Duration
+	// SwitchHolds is how long a switch may keep the paths of a lost member; zero means what the peers in the record
+	// ask for: hold time, restart time and stale time together, and at least the defaults of those three.
+	SwitchHolds time.Duration
+	// Drift is how much longer than the deadline of an attempt of another leader this one waits before it takes the
+	// attempt's outcome for unknown: what the two clocks may differ by in that time. Default 2 s.
+	Drift time.Duration
+	// RetryFloor and RetryCap bound the wait between attempts that fail. Default 10 s and 10 min.
+	RetryFloor time.Duration
+	RetryCap   time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	for _, d := range []struct {
+		value     *time.Duration
+		otherwise time.Duration
+	}{
+		{&t.Spacing, 5 * time.Millisecond}, {&t.Replan, 10 * time.Second}, {&t.Reports, 10 * time.Millisecond},
+		{&t.Checkpoint, time.Minute}, {&t.Drift, 2 * time.Second},
+		{&t.RetryFloor, 10 * time.Second}, {&t.RetryCap, 10 * time.Minute},
+	} {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+	}
+	return t
+}
+
+// Leader is what this member does while it leads. It is made once and run once in every term that it leads; its
+// other methods may be called at any time, from any goroutine.
+type Leader struct {
+	c       Config
+	metrics *metrics
+	reports *reports
+
+	mu     sync.Mutex
+	status Status
+}
+
+// New makes a Leader that does nothing yet. It fails on a missing field and on metrics that are registered already.
+func New(c Config) (*Leader, error) {
+	for _, field := range []struct {
+		missing bool
+		name    string
+	}{
+		{c.Record == nil, "Record"}, {c.Group == nil, "Group"}, {c.Clock == nil, "Clock"}, {c.Log == nil, "Log"},
+		{c.Drivers != nil && c.Random == nil, "Random"},
+	} {
+		if field.missing {
+			return nil, fmt.Errorf("leader: config lacks %s", field.name)
+		}
+	}
+	c.Timing = c.Timing.withDefaults()
+	m := newMetrics()
+	if err := m.register(c.Metrics); err != nil {
+		return nil, fmt.Errorf("leader: register metrics: %w", err)
+	}
+	return &Leader{c: c, metrics: m, reports: newReports()}, nil
+}
+
+// Run plans and operates for one term, until ctx ends. It returns once everything that it started has ended: the
+// next term may then begin. The error is nil.
+func (l *Leader) Run(ctx context.Context, term uint64) error {
+	l.setStatus(func(s *Status) { *s = Status{Term: term} })
+	defer l.setStatus(func(s *Status) { *s = Status{} })
+	parts := []func(context.Context){newPlanning(l).run, l.runReports, l.runCheckpoints}
+	if l.c.Drivers != nil {
+		parts = append(parts, newOperator(l.c, l.metrics).run)
+	}
+	var running sync.WaitGroup
+	for _, part := range parts {
+		running.Go(func() { part(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// Acknowledged takes in that a node carried out the record up to a mark. It is proposed within a short while together
+// with others; one that gets lost is repeated by its node.
+func (l *Leader) Acknowledged(mark fsm.AppliedMark) { l.reports.acknowledged(mark) }
+
+// Announced takes in that a member shows the record up to a mark on all its sessions.
+func (l *Leader) Announced(mark fsm.AnnouncedMark) { l.reports.announced(mark) }
+
+// propose commits proposals in order, as many at once as an entry may hold. Refusals are counted and logged; the
+// record tells what became of them.
+func (l *Leader) propose(ctx context.Context, u Urgency, proposals []fsm.Proposal) (refused int, err error) {
+	for len(proposals) > 0 {
+		n := min(maxTogether, len(proposals))
+		outcomes, err := l.c.Group.Propose(ctx, u, proposals[:n])
+		if err != nil {
+			l.metrics.failed(proposals[:n])
+			return refused, err
+		}
+		for i, o := range outcomes {
+			l.metrics.proposed(proposals[i].Command, o.Reject)
+			if err := o.Err(); err != nil {
+				refused++
+				l.c.Log.Debug("proposal refused", "command", kindOf(proposals[i].Command), "err", err)
+			}
+		}
+		proposals = proposals[n:]
+	}
+	return refused, nil
+}
+
+// maxTogether is how many commands go into one entry: a few milliseconds of applying, so that urgent ones need not
+// wait long behind it.
+const maxTogether = 256
+
+// sleep waits for d, for one of the tokens or for the end of ctx; it tells whether to go on.
+func sleep(ctx context.Context, clock Clock, d time.Duration, wake <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-clock.After(d):
+	}
+	return ctx.Err() == nil
+}
+
+// follow leaves a token in wake whenever one of the tables changes, until ctx ends.
+func follow(ctx context.Context, record Record, wake chan<- struct{}, tables ...fsm.Table) {
+	for {
+		v := record.Read()
+		poke(wake)
+		if err := record.Wait(ctx, v, tables...); err != nil {
+			return
+		}
+	}
+}
+
+// poke leaves a token if there is none.
+func poke(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// gaveUp tells whether an error is only the end of the term.
+func gaveUp(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, context.Canceled)
+}

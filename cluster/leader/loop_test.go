@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// wall is the time of the machine that the tests run on.
+type wall struct{ start time.Time }
+
+func newWall() wall                                   { return wall{time.Now()} }
+func (w wall) Now() time.Duration                     { return time.Since(w.start) }
+func (w wall) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (w wall) Wall() time.Time                        { return time.Now() }
+
+// liveGroup is a group of one, whose commits are immediate, and whose servers and errors a test chooses.
+type liveGroup struct {
+	*group
+	mu      sync.Mutex
+	servers []Server
+	fail    error
+	failed  int // proposals
+	entries [][]fsm.Proposal
+}
+
+func newLiveGroup(t failer) *liveGroup { return &liveGroup{group: newGroup(t)} }
+
+func (g *liveGroup) Propose(ctx context.Context, _ Urgency, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := errors.Join(ctx.Err(), g.fail); err != nil {
+		g.failed++
+		return nil, err
+	}
+	g.entries = append(g.entries, proposals)
+	return g.propose(proposals, fsm.MaxItems), nil
+}
+
+func (g *liveGroup) VerifyLeader(ctx context.Context) error { return ctx.Err() }
+
+func (g *liveGroup) Servers() []Server {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.servers
+}
+
+// commit is what somebody else has committed.
+func (g *liveGroup) commit(cs ...fsm.Command) {
+	g.t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.must(cs...)
+}
+
+func (g *liveGroup) set(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+}
+
+// committed counts the commands of a type.
+func committed[C fsm.Command](g *liveGroup) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, e := range g.entries {
+		for _, p := range e {
+			if _, ok := p.Command.(C); ok {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// folder is a source that a test writes to.
+type folder struct {
+	mu      sync.Mutex
+	scene   *scene
+	lists   uint64
+	blind   bool
+	changed chan struct{}
+}
+
+func newFolder(t failer) *folder {
+	return &folder{scene: &scene{kept: map[string]bool{}, group: &group{t: t}}, changed: make(chan struct{}, 1)}
+}
+
+// World lists everything anew each time, as a folder that is polled often does.
+func (f *folder) World() world.World {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lists++
+	w := f.scene.world.Clone()
+	w.Source, w.Cluster, w.Complete = "folder", "folder", !f.blind
+	for _, k := range world.Kinds() {
+		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: !f.blind, Complete: !f.blind, Lists: f.lists})
+	}
+	w.Sort()
+	return w
+}
+
+func (f *folder) Changed() <-chan struct{} { return f.changed }
+
+func (f *folder) write(lines ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, line := range lines {
+		f.scene.line(line)
+	}
+	poke(f.changed)
+}
+
+func (f *folder) delete(kind, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.scene.remove(kind, name)
+	poke(f.changed)
+}
+
+// lead runs a leader until the test ends or stop is called, which returns once everything has ended.
+func lead(t *testing.T, c Config) (l *Leader, stop func()) {
+	t.Helper()
+	c.Clock = newWall()
+	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	c.Metrics = prometheus.NewRegistry()
+	l, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := l.Run(ctx, 1); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}()
+	stop = func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the leader's goroutines did not end with its term")
+		}
+	}
+	t.Cleanup(stop)
+	return l, stop
+}
+
+// eventually polls until a condition holds; it says what was missing.
+func eventually(t *testing.T, missing func() string) {
+	t.Helper()
+	why := "?"
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if why = missing(); why == "" {
+			return
+		}
+	}
+	t.Fatal(why)
+}
+
+// plans waits until a leader has planned n times more.
+func plans(t *testing.T, l *Leader, n int) {
+	t.Helper()
+	last := l.Status().Planned
+	eventually(t, func() string {
+		if at := l.Status().Planned; at != last {
+			last, n = at, n-1
+		}
+		if n > 0 {
+			return "the leader does not plan"
+		}
+		return ""
+	})
+}
+
+func hopsOf(v *fsm.View, address string) string {
+	r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(netip.MustParseAddr(address)).String())
+	if !ok {
+		return ""
+	}
+	out := ""
+	for _, h := range r.NextHops {
+		out += fmt.Sprintf("%s=%s ", h.Node, v.HopState(r, h))
+	}
+	return out
+}
+
+func want(v *fsm.State, address, hops string) func() string {
+	return func() string {
+		if have := hopsOf(v.Read(), address); have != hops {
+			return fmt.Sprintf("%s has hops %q, want %q", address, have, hops)
+		}
+		return ""
+	}
+}
+
+func fastLimits() Limits { return Limits{Confirm: 20 * time.Millisecond} }
+
+func TestLoopFollowsSourcesAndReports(t *testing.T) {
+	g, f := newLiveGroup(t), newFolder(t)
+	f.write("node n1 192.0.2.1", "node n2 192.0.2.2", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1 n2/10.0.0.2")
+	l, _ := lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()})
+	eventually(t, want(g.state, "203.0.113.10", "n1=wanted n2=wanted "))
+
+	g.commit(&fsm.RegisterBoot{Node: "n1", Boot: "b"}, &fsm.RegisterBoot{Node: "n2", Boot: "b"},
+		&fsm.ReportMember{Server: "m1", Name: "m1", Format: 1, Run: "r"})
+	g.set(func() { g.servers = []Server{{"m1", true}} })
+	for _, n := range []fsm.NodeID{"n1", "n2"} {
+		l.Acknowledged(fsm.AppliedMark{Node: n, Boot: "b", Upto: g.state.Read().Revision()})
+	}
+	eventually(t, want(g.state, "203.0.113.10", "n1=acknowledged n2=acknowledged "))
+	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
+	eventually(t, want(g.state, "203.0.113.10", "n1=announced n2=announced "))
+
+	f.delete("endpoints", "web")
+	f.delete("service", "web")
+	eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing n2=withdrawing "))
+	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
+	eventually(t, func() string {
+		if n := len(fsm.List[*fsm.Service](g.state.Read(), fsm.TableServices)); n > 0 {
+			return fmt.Sprintf("%d services left", n)
+		}
+		return ""
+	})
+}
+
+func TestLoopRemovesNothingWithoutAView(t *testing.T) {
+	g, f := newLiveGroup(t), newFolder(t)
+	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
+	_, stop := lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()})
+	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+	stop()
+
+	f.blind = true
+	f.delete("service", "web")
+	f.delete("endpoints", "web")
+	before := g.state.Digest()
+	l, _ := lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits(), Timing: Timing{Replan: 5 * time.Millisecond}})
+	plans(t, l, 10)
+	if after := g.state.Digest(); after != before {
+		t.Fatalf("the record changed: hops %q", hopsOf(g.state.Read(), "203.0.113.10"))
+	}
+	if s := l.Status().Sources[0]; s.Usable || s.Why == "" {
+		t.Fatalf("source status %+v, want an unusable view and why", s)
+	}
+}
+
+// A member that is lost holds withdrawals up for as long as a switch may keep its paths, and no longer.
+func TestLoopExcusesMembersLostForLong(t *testing.T) {
+	g, f := newLiveGroup(t), newFolder(t)
+	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
+	g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: 1, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: 1, Run: "r"})
+	g.servers = []Server{{"m1", true}, {"m2", false}}
+	const holds = 300 * time.Millisecond
+	began := time.Now()
+	l, _ := lead(t, Config{
+		Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits(),
+		Timing: Timing{SwitchHolds: holds, Replan: 20 * time.Millisecond},
+	})
+	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+	f.delete("endpoints", "web")
+	eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing "))
+	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
+	eventually(t, want(g.state, "203.0.113.10", ""))
+	if took := time.Since(began); took < holds {
+		t.Fatalf("the withdrawal was over after %s, before a switch gave up the lost member's paths (%s)", took, holds)
+	}
+	g.set(func() { g.servers = []Server{{"m1", true}} }) // removed from the group
+	eventually(t, func() string {
+		if n := committed[*fsm.RemoveMember](g); n != 1 {
+			return fmt.Sprintf("%d members forgotten", n)
+		}
+		return ""
+	})
+}
+
+func TestLoopCoalescesReports(t *testing.T) {
+	g := newLiveGroup(t)
+	l, _ := lead(t, Config{Record: g.state, Group: g, Timing: Timing{Reports: 100 * time.Millisecond}})
+	const nodes = 200
+	for i := range nodes {
+		id := fsm.NodeID(fmt.Sprint("n", i))
+		g.commit(&fsm.PutNode{ID: id}, &fsm.RegisterBoot{Node: id, Boot: "b"})
+	}
+	for i := range nodes {
+		for step := range 3 {
+			l.Acknowledged(fsm.AppliedMark{Node: fsm.NodeID(fmt.Sprint("n", i)), Boot: "b", Upto: fsm.Revision{Epoch: 1, Index: fsm.Index(step + 1)}})
+		}
+	}
+	eventually(t, func() string {
+		for _, n := range fsm.List[*fsm.Node](g.state.Read(), fsm.TableNodes) {
+			if n.Acknowledged.Index != 3 {
+				return fmt.Sprintf("%s acknowledged %s", n.ID, n.Acknowledged)
+			}
+		}
+		return ""
+	})
+	if n := committed[*fsm.Acknowledge](g); n > 2 {
+		t.Fatalf("%d commands for the marks of one window", n)
+	}
+}
+
+func TestLoopRepeatsReportsThatDidNotGetThrough(t *testing.T) {
+	g := newLiveGroup(t)
+	g.commit(&fsm.PutNode{ID: "n1"}, &fsm.RegisterBoot{Node: "n1", Boot: "b"})
+	g.fail = errors.New("too busy")
+	l, _ := lead(t, Config{Record: g.state, Group: g})
+	l.Acknowledged(fsm.AppliedMark{Node: "n1", Boot: "b", Upto: fsm.Revision{Epoch: 1, Index: 1}})
+	eventually(t, func() (why string) {
+		g.set(func() {
+			if g.failed == 0 {
+				why = "the mark was not proposed"
+			}
+		})
+		return why
+	})
+	g.set(func() { g.fail = nil })
+	eventually(t, func() string {
+		if n, _ := fsm.Get[*fsm.Node](g.state.Read(), fsm.TableNodes, "n1"); n.Acknowledged.IsZero() {
+			return "the mark is lost"
+		}
+		return ""
+	})
+}
+
+func TestLoopCheckpointsWhatChanged(t *testing.T) {
+	g := newLiveGroup(t)
+	lead(t, Config{Record: g.state, Group: g, Timing: Timing{Checkpoint: 10 * time.Millisecond}})
+	checkpoints := func(n int) func() string {
+		return func() string {
+			if have := committed[*fsm.Checkpoint](g); have != n {
+				return fmt.Sprintf("%d checkpoints, want %d", have, n)
+			}
+			return ""
+		}
+	}
+	eventually(t, checkpoints(1))
+	g.commit(&fsm.PutNode{ID: "n1"})
+	eventually(t, checkpoints(2))
+	<-time.After(60 * time.Millisecond) // several checkpoints' time
+	if why := checkpoints(2)(); why != "" {
+		t.Fatalf("an idle group: %s", why)
+	}
+	if c := g.state.Read().Group().Checkpoint; c == 0 {
+		t.Fatal("no checkpoint was accepted")
+	}
+}
+
+func TestLoopEndsQuarantineOnceACompleteViewWasAdopted(t *testing.T) {
+	g, f := newLiveGroup(t), newFolder(t)
+	f.blind = true
+	g.commit(&fsm.NewEpoch{Group: "test", Epoch: 2, Cause: "restored"})
+	l, _ := lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits(), Timing: Timing{Replan: 5 * time.Millisecond}})
+	plans(t, l, 10)
+	if g.state.Read().Group().Quarantine.IsZero() {
+		t.Fatal("the quarantine ended without a view")
+	}
+	f.mu.Lock()
+	f.blind = false
+	f.mu.Unlock()
+	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
+	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Status is what the leader is about, for people. It is the zero Status on a member that does not lead.
+type Status struct {
+	Term uint64 `json:"term"`
+	// Planned is when the newest plan was made, and Proposed how many commands it proposed.
+	Planned  time.Time      `json:"planned"`
+	Proposed int            `json:"proposed"`
+	Sources  []SourceStatus `json:"sources"`
+	// Waiting tells what is not as the sources ask for, and why.
+	Waiting []Explanation `json:"waiting"`
+}
+
+// SourceStatus is what the newest view of a source is worth.
+type SourceStatus struct {
+	Name string `json:"name"`
+	// Usable says that the view is acted on; if it is not, Why tells the reason.
+	Usable   bool          `json:"usable"`
+	Why      string        `json:"why,omitempty"`
+	Complete bool          `json:"complete"`
+	Age      time.Duration `json:"age"`
+	// Rewound says that the cluster ran back, as after a restore of its etcd, and that nobody accepted it yet.
+	Rewound  bool            `json:"rewound"`
+	Problems []world.Problem `json:"problems"`
+}
+
+// Status tells what the leader is about. What it refers to must not be changed.
+func (l *Leader) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status
+}
+
+func (l *Leader) setStatus(change func(*Status)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.status)
+}
+
+// report keeps what a plan found out.
+func (p *planning) report(worlds []world.World, verdicts []Verdict, out *Result) {
+	sources := make([]SourceStatus, len(worlds))
+	for i := range worlds {
+		v := &verdicts[i]
+		sources[i] = SourceStatus{
+			Name: p.c.Sources[i].Name, Usable: v.Act, Why: v.Why, Complete: worlds[i].Complete, Age: worlds[i].Age,
+			Rewound: v.Rewind != nil, Problems: worlds[i].Problems,
+		}
+		p.metrics.judged(sources[i].Name, v)
+	}
+	waiting := out.Waiting
+	for i := range verdicts {
+		for _, w := range verdicts[i].Waiting {
+			waiting = append(waiting, Explanation{Kind: string(w.Kind), Name: w.ID.String(), Code: WaitsForEvidence, Text: w.Why})
+		}
+	}
+	p.setStatus(func(s *Status) {
+		s.Planned, s.Proposed = p.c.Clock.Wall(), len(out.Urgent)+len(out.Bulk)
+		s.Sources, s.Waiting = sources, waiting
+	})
+}
