@@ -27,16 +27,16 @@ func (s *State) Freeze() *Frozen { return &Frozen{view: s.Read()} }
 // Index is the index of the newest entry in the snapshot.
 func (f *Frozen) Index() Index { return f.view.applied }
 
-// header is the first record of a snapshot.
-type header struct {
+// SnapshotHeader opens a snapshot, behind the magic.
+type SnapshotHeader struct {
 	Applied Index  `pb:"1"`
 	Digest  Digest `pb:"2"`
 	Format  uint32 `pb:"3"`
 }
 
-// footer is the last: the number of records, so that a cut file is never taken for a whole one, and a checksum
-// of all bytes before it, since the digest says nothing of the header.
-type footer struct {
+// SnapshotFooter ends a snapshot: the number of records, so that a cut file is never taken for a whole one, and
+// a checksum of all bytes before it, since the digest says nothing of the header.
+type SnapshotFooter struct {
 	Records uint64 `pb:"1"`
 	Sum     uint32 `pb:"2"` // CRC-32, Castagnoli
 }
@@ -52,8 +52,8 @@ func (f *Frozen) Write(w io.Writer) error {
 	out := &framer{w: bufio.NewWriterSize(w, 1<<20)}
 	out.raw([]byte(snapshotMagic))
 	v := f.view
-	out.value(&header{Applied: v.applied, Digest: v.digest, Format: v.Group().Format})
-	var n footer
+	out.value(&SnapshotHeader{Applied: v.applied, Digest: v.digest, Format: v.Group().Format})
+	var n SnapshotFooter
 	for i, t := range Tables() {
 		v.rows.tables[t].Scan(func(_ string, r Record) bool {
 			out.number(uint64(i) + 1)
@@ -153,8 +153,8 @@ func (s *summed) ReadByte() (byte, error) {
 	return b, err
 }
 
-func (in *unframer) restore(next *State) (header, error) {
-	var h header
+func (in *unframer) restore(next *State) (SnapshotHeader, error) {
+	var h SnapshotHeader
 	magic := make([]byte, len(snapshotMagic))
 	if _, err := io.ReadFull(&in.r, magic); err != nil || string(magic) != snapshotMagic {
 		return h, fmt.Errorf("not a snapshot of this program (or a newer layout): it starts with %q", magic)
@@ -171,7 +171,7 @@ func (in *unframer) restore(next *State) (header, error) {
 		return h, fmt.Errorf("record %d: %w", n+1, err)
 	}
 	sum := in.r.sum
-	var f footer
+	var f SnapshotFooter
 	if err := in.value(&f); err != nil || f.Records != n {
 		return h, fmt.Errorf("footer says %d records, %d were read (%v)", f.Records, n, err)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // Coders reach values by pointer: every p below points to a value of the Go type that the coder was made
-// for, as a field's offset in its struct says. That is three times as fast as reflect.Value, and the digest
-// encodes every record that a command touches.
+// for, as a field's offset in its struct says. That takes half the time of reflect.Value, and the digest encodes
+// every record that a command touches.
 
 // appendFunc appends *p to dst: behind a tag and only if it is not zero, or without a tag and whatever it is.
 // What it returns with an error may hold half a value.
