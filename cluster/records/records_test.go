@@ -17,6 +17,7 @@ import (
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	apirecords "fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
@@ -24,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func furnished(t *testing.T) (*group, *records.Service) {
-	g := newGroup(t)
+func furnished(t *testing.T) (*grouptest.Group, *records.Service) {
+	g := grouptest.NewGroup(t)
 	furnish(t, g)
 	return g, records.New(records.Options{Member: "m1", Record: g, Leader: g, Sessions: func() map[fsm.PeerName]string {
 		return map[fsm.PeerName]string{"tor": "established"}
@@ -127,7 +128,7 @@ func TestEveryObjectIsFoundByItsNameAndListedInOrder(t *testing.T) {
 
 func TestOtherNamesOfAnObject(t *testing.T) {
 	g, s := furnished(t)
-	g.apply(t, &fsm.PutService{Service: fsm.Service{ID: "shop/mail", UID: "u"}},
+	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "shop/mail", UID: "u"}},
 		&fsm.Allocate{Address: addr("192.0.2.10"), Service: "shop/mail", Ports: []fsm.Port{{Protocol: fsm.UDP, Number: 53}}, SharingKey: "edge"})
 	for _, c := range []struct {
 		kind, name string
@@ -163,11 +164,11 @@ func TestUnknownKindNamesTheKinds(t *testing.T) {
 }
 
 func TestPagesJoinToTheWholeList(t *testing.T) {
-	g := newGroup(t)
+	g := grouptest.NewGroup(t)
 	const n = 1203
 	for i := range n {
 		name := fsm.NodeID(fmt.Sprintf("n%04d", i))
-		g.apply(t, &fsm.PutNode{ID: name, Eligible: i%7 == 0})
+		g.Apply(t, &fsm.PutNode{ID: name, Eligible: i%7 == 0})
 	}
 	s := records.New(records.Options{Record: g, Leader: g})
 	for name, c := range map[string]struct {
@@ -221,7 +222,7 @@ func TestFilterLooksIntoLists(t *testing.T) {
 
 // The steps of an object stay readable after it is gone, and go on when one of that name comes back.
 func TestDescribeRemembersWhatIsGone(t *testing.T) {
-	g := newGroup(t)
+	g := grouptest.NewGroup(t)
 	s := records.New(records.Options{Record: g, Leader: g})
 	describe := func() *fairleadv1.DescribeResponse {
 		t.Helper()
@@ -241,11 +242,11 @@ func TestDescribeRemembersWhatIsGone(t *testing.T) {
 		}
 		return out
 	}
-	g.apply(t, &fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n1", Why: "cordoned"})
+	g.Apply(t, &fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n1", Why: "cordoned"})
 	if got, want := changes(describe()), []string{"joined", "not eligible: cordoned"}; !slices.Equal(got, want) {
 		t.Errorf("alive: %q, want %q", got, want)
 	}
-	g.apply(t, &fsm.DeleteNode{ID: "n1"})
+	g.Apply(t, &fsm.DeleteNode{ID: "n1"})
 	gone := describe()
 	if gone.GetDocument() != "" {
 		t.Errorf("a document of what is gone: %s", gone.GetDocument())
@@ -253,7 +254,7 @@ func TestDescribeRemembersWhatIsGone(t *testing.T) {
 	if got, want := changes(gone), []string{"joined", "not eligible: cordoned", "gone"}; !slices.Equal(got, want) {
 		t.Errorf("gone: %q, want %q", got, want)
 	}
-	g.apply(t, &fsm.PutNode{ID: "n1", Eligible: true})
+	g.Apply(t, &fsm.PutNode{ID: "n1", Eligible: true})
 	back := describe()
 	if got, want := changes(back), []string{"joined", "not eligible: cordoned", "gone", "joined"}; !slices.Equal(got, want) || back.GetDocument() == "" {
 		t.Errorf("back: %q, want %q", got, want)
@@ -265,7 +266,7 @@ func TestDescribeRemembersWhatIsGone(t *testing.T) {
 }
 
 func TestReadsAreServedToLookersOverTLS(t *testing.T) {
-	g := newGroup(t)
+	g := grouptest.NewGroup(t)
 	furnish(t, g)
 	clients := serve(t, records.Options{Member: "m1", Record: g, Leader: g})
 	for _, role := range []pki.Role{pki.Viewer, pki.Operator, pki.Member} {

@@ -3,158 +3,35 @@
 package records_test
 
 import (
-	"context"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
-	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
 )
 
-const patience = 10 * time.Second
-
-// group is a record without Raft: what is proposed is applied at once. It stands in for *cluster.Node.
-type group struct {
-	*fsm.State
-	mu    sync.Mutex
-	index fsm.Index
-
-	term      uint64
-	refuse    error // of proposals
-	verify    error
-	proposed  []fsm.Proposal
-	urgencies []cluster.Urgency
-}
-
-func newGroup(t testing.TB) *group {
-	g := &group{State: fsm.New(), term: 3}
-	g.apply(t, &fsm.InitGroup{Group: "g1", Format: 1})
-	return g
-}
-
-// apply commits commands, one entry each, and insists that they are accepted.
-func (g *group) apply(t testing.TB, commands ...fsm.Command) {
-	t.Helper()
-	for _, c := range commands {
-		outcomes, err := g.commit(fsm.Proposal{Actor: "operator/alice", Reason: "test", AtUnixMilli: 1_700_000_000_123, Command: c})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := outcomes[0].Err(); err != nil {
-			t.Fatalf("%T: %v", c, err)
-		}
-	}
-}
-
-func (g *group) commit(proposals ...fsm.Proposal) ([]fsm.Outcome, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	data, err := fsm.EncodeEntry(g.Read().Group().Epoch, proposals)
-	if err != nil {
-		return nil, err
-	}
-	g.index++
-	return g.ApplyEntries([]fsm.LogEntry{{Index: g.index, Term: 3, Data: data}})[0], nil
-}
-
-func (g *group) ProposeLocal(_ context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error) {
-	if g.refuse != nil {
-		return nil, g.refuse
-	}
-	g.proposed, g.urgencies = append(g.proposed, proposals...), append(g.urgencies, u)
-	return g.commit(proposals...)
-}
-
-func (g *group) VerifyLeader(context.Context) error { return g.verify }
-func (g *group) LeadingTerm() uint64                { return g.term }
-func (g *group) Contact() cluster.Contact {
-	return cluster.Contact{Commit: g.Read().Applied(), Applied: g.Read().Applied()}
-}
-
 // serve puts a service behind a real API server and gives a client for each role.
 func serve(t testing.TB, o records.Options) func(role pki.Role) *admin.Client {
 	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca")
-	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	belongs := func() (string, uint64) { return "g1", 1 }
-	refusals, err := pki.NewRefusals(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := admin.NewServer(admin.ServerOptions{
-		Endpoint: &pki.Endpoint{Source: source(t, ca, pki.Member, "m1"), Self: belongs, Refusals: refusals},
-		Log:      slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Mount(func(opts ...connect.HandlerOption) (string, http.Handler) {
+	w := grouptest.NewWorld(t)
+	api := w.Serve(t, "m1", func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(o), opts...)
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, listener) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return func(role pki.Role) *admin.Client {
-		endpoint := &pki.Endpoint{Source: source(t, ca, role, "m2")}
-		if role == pki.Member {
-			endpoint.Self = belongs
-		}
-		client := admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{listener.Addr().String()}})
-		t.Cleanup(client.Close)
-		return client
-	}
-}
-
-func source(t testing.TB, ca string, role pki.Role, name string) *pki.Source {
-	t.Helper()
-	req := pki.Request{Role: role, Name: name}
-	if role == pki.Member {
-		req.Hosts = []string{"127.0.0.1"}
-	}
-	issued, err := pki.Issue(ca, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := pki.OpenSource(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return func(role pki.Role) *admin.Client { return w.Client(t, role, "m2", api.Address) }
 }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // furnish puts something of every kind into a record.
-func furnish(t testing.TB, g *group) {
+func furnish(t testing.TB, g *grouptest.Group) {
 	t.Helper()
 	tcp := func(n uint16) fsm.Port { return fsm.Port{Protocol: fsm.TCP, Number: n} }
 	web := fsm.Service{
@@ -167,7 +44,7 @@ func furnish(t testing.TB, g *group) {
 	}
 	late := fsm.Service{ID: "shop/late", UID: "u-late", Requested: []netip.Addr{addr("2001:db8::10")}, Local: true, AllNodes: true}
 	late.Pending = fsm.Pending{Code: "no-pool", Text: "no pool holds 2001:db8::10; add it to one"}
-	g.apply(t,
+	g.Apply(t,
 		&fsm.PutPool{Pool: fsm.Pool{Name: "edge", AutoAssign: true, Version: 7, Ranges: []fsm.Range{{From: addr("192.0.2.0"), To: addr("192.0.2.127")}}}},
 		&fsm.PutPool{Pool: fsm.Pool{Name: "six", Ranges: []fsm.Range{{From: addr("2001:db8:1::"), To: addr("2001:db8:1:0:ffff:ffff:ffff:ffff")}}}},
 		&fsm.PutNode{ID: "n1", UID: "u-n1", Version: 5, Addresses: []netip.Addr{addr("198.51.100.1"), addr("2001:db8:f::1")}, Eligible: true},
@@ -178,12 +55,12 @@ func furnish(t testing.TB, g *group) {
 		&fsm.SetRoute{Prefix: netip.MustParsePrefix("192.0.2.10/32"), Hops: []fsm.HopSpec{{Node: "n1", Address: addr("198.51.100.1")}, {Node: "n2", Address: addr("198.51.100.2")}}},
 	)
 	now := g.Read().Revision()
-	g.apply(t,
+	g.Apply(t,
 		&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "boot-1", Upto: now}}},
 		&fsm.ReportMember{Server: "m1-a1b2", Name: "m1", Raft: "192.0.2.201:7444", API: "192.0.2.201:7443", Format: 1, Version: "v0.1.0", Run: "r1"},
 	)
 	now = g.Read().Revision()
-	g.apply(t,
+	g.Apply(t,
 		&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1-a1b2", Run: "r1", Upto: now}}},
 		&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: addr("198.51.100.254"), ASN: 65001, LocalASN: 65000, IPv4: true, IPv6: true, HoldTime: 30 * time.Second, PasswordFrom: "env:TOR_MD5"}},
 		&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "default", Pools: []fsm.PoolName{"edge"}, Communities: []uint32{65000<<16 | 100}}},

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
+)
+
+// maxBeating bounds the nodes whose heartbeats are remembered.
+const maxBeating = 65_536
+
+// beats remembers when each node was last heard of. It is this member's own observation and never in the log.
+type beats struct {
+	now   func() time.Time
+	since time.Time
+
+	mu   sync.Mutex
+	last map[fsm.NodeID]Beat
+}
+
+// Beat is the newest heartbeat of a node. At has a monotonic reading.
+type Beat struct {
+	Node fsm.NodeID
+	Boot fsm.BootID
+	At   time.Time
+}
+
+func newBeats(now func() time.Time) *beats {
+	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}}
+}
+
+// Beats lists the newest heartbeat of each node that was ever heard of, by name, and since when this member
+// listens: a node that is not listed has been silent at least so long.
+func (s *Service) Beats() (list []Beat, since time.Time) {
+	s.beats.mu.Lock()
+	defer s.beats.mu.Unlock()
+	for _, b := range s.beats.last {
+		list = append(list, b)
+	}
+	slices.SortFunc(list, func(a, b Beat) int { return cmp.Compare(a.Node, b.Node) })
+	return list, s.beats.since
+}
+
+// Heartbeat implements fairleadv1connect.AgentServiceHandler.
+func (s *Service) Heartbeat(_ context.Context, req *fairleadv1.HeartbeatRequest) (*fairleadv1.HeartbeatResponse, error) {
+	b := Beat{Node: fsm.NodeID(req.GetNode()), Boot: fsm.BootID(req.GetBoot()), At: s.o.Now()}
+	if b.Node == "" || b.Boot == "" {
+		return nil, &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: "node or boot is missing", Remedy: "name both"}
+	}
+	if !s.beats.add(b) {
+		return nil, &admin.Refusal{Code: admin.Busy, What: "heartbeat", Why: fmt.Sprintf("%d nodes beat already", maxBeating), Remedy: "run a group for fewer nodes"}
+	}
+	return &fairleadv1.HeartbeatResponse{
+		Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: s.standing.err() == nil,
+	}, nil
+}
+
+func (l *beats) add(b Beat) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.last[b.Node]; !known && len(l.last) >= maxBeating {
+		return false
+	}
+	l.last[b.Node] = b
+	return true
+}

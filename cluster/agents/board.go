@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/fsm"
+)
+
+// ringLimit bounds the ring: agents that were away for longer are sent everything.
+type ringLimit struct{ steps, bytes int }
+
+func defaultRing() ringLimit { return ringLimit{steps: 4096, bytes: 4 << 20} }
+
+// board is what all nodes share: the items as of a revision of the record, and the newest steps towards it.
+type board struct {
+	record Record
+
+	mu      sync.Mutex
+	view    *fsm.View    // what everything here is of
+	at      fsm.Revision // its revision
+	changed chan struct{}
+
+	allocations []*fsm.Allocation
+	routes      []*fsm.Route
+	items       map[string][]byte
+	digest      desired.Digest
+
+	ring      []step
+	ringBytes int
+	limit     ringLimit
+	seq       uint64 // of the newest step
+	whole     whole
+
+	// wanted is the newest revision at which a hop of each node came to be wanted: its node has to acknowledge
+	// that, whether or not anything changed for it.
+	wanted map[fsm.NodeID]fsm.Revision
+	own    own
+}
+
+// step is one change of the items, encoded once for all nodes.
+type step struct {
+	from, to fsm.Revision
+	before   desired.Digest
+	changes  [][]byte
+	size     int
+}
+
+// whole is everything, encoded once for all who need it: as of a step that is still on the ring.
+type whole struct {
+	seq    uint64
+	pieces [][]byte
+}
+
+func newBoard(record Record) *board {
+	return &board{
+		record: record, limit: defaultRing(), changed: make(chan struct{}), items: map[string][]byte{}, wanted: map[fsm.NodeID]fsm.Revision{},
+	}
+}
+
+// itemTables are what items and wanted hops are made of, ownTables what is each node's own.
+func itemTables() []fsm.Table { return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes} }
+func ownTables() []fsm.Table {
+	return []fsm.Table{fsm.TableGroup, fsm.TableMembers, fsm.TableNodeConfigs, fsm.TableNodes}
+}
+
+// run keeps the board current until ctx ends.
+func (b *board) run(ctx context.Context) error {
+	for {
+		v, err := b.refresh()
+		if err != nil {
+			return err
+		}
+		if err := b.record.Wait(ctx, v, append(itemTables(), ownTables()...)...); err != nil {
+			return err
+		}
+	}
+}
+
+// wake lets every stream look again.
+func (b *board) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wakeLocked()
+}
+
+func (b *board) wakeLocked() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// refresh brings the board up to what the record shows now. Only what changed costs more than a look at the
+// rows' addresses, since rows are never written to.
+func (b *board) refresh() (*fsm.View, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v := b.record.Read()
+	if b.view != nil && v.Revision().Before(b.at) {
+		return v, fmt.Errorf("follow the record: it ran back from %s to %s", b.at, v.Revision())
+	}
+	first := b.view == nil
+	news := first
+	if first || b.differs(itemTables()) {
+		changed, err := b.deriveItems(v)
+		if err != nil {
+			return v, err
+		}
+		news = news || changed
+	}
+	if first || b.differs(ownTables()) {
+		news = b.own.derive(v) || news
+	}
+	b.view, b.at = v, v.Revision()
+	if news {
+		b.wakeLocked()
+	}
+	return v, nil
+}
+
+// differs tells whether any of the tables changed since the board's view.
+func (b *board) differs(tables []fsm.Table) bool {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	return b.record.Wait(over, b.view, tables...) == nil
+}
+
+// deriveItems makes a step of what changed. It tells whether any agent has to hear of it.
+func (b *board) deriveItems(v *fsm.View) (bool, error) {
+	news := false
+	dirty := map[netip.Addr]bool{}
+	allocations, routes := fsm.List[*fsm.Allocation](v, fsm.TableAllocations), fsm.List[*fsm.Route](v, fsm.TableRoutes)
+	differing(b.allocations, allocations, func(a *fsm.Allocation) { dirty[a.Address] = true }, nil)
+	differing(b.routes, routes, func(r *fsm.Route) { dirty[r.Prefix.Addr()] = true }, func(r *fsm.Route) {
+		news = b.noteWanted(r) || news
+	})
+	b.allocations, b.routes = allocations, routes
+	addresses := make([]netip.Addr, 0, len(dirty))
+	for a := range dirty {
+		addresses = append(addresses, a)
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	next := step{from: b.at, to: v.Revision(), before: b.digest}
+	var pieces desired.Pieces
+	for _, a := range addresses {
+		if err := b.deriveAddress(v, a, &pieces); err != nil {
+			return false, fmt.Errorf("encode address %s for agents: %w", a, err)
+		}
+	}
+	var err error
+	if next.changes, err = pieces.Bytes(); err != nil {
+		return false, fmt.Errorf("encode changes for agents: %w", err)
+	}
+	if len(next.changes) == 0 {
+		return news, nil
+	}
+	b.push(next)
+	return true, nil
+}
+
+// noteWanted remembers since when nodes have something to acknowledge, and tells whether that is new.
+func (b *board) noteWanted(r *fsm.Route) (news bool) {
+	for _, h := range r.NextHops {
+		if !h.Withdrawing && b.wanted[h.Node].Before(h.Since) {
+			b.wanted[h.Node], news = h.Since, true
+		}
+	}
+	return news
+}
+
+// deriveAddress brings one address's item up to date. A node has rules for every address that has an owner or
+// a route, whatever state either is in: they go when nothing can lead there any more (S9).
+func (b *board) deriveAddress(v *fsm.View, a netip.Addr, pieces *desired.Pieces) error {
+	key, owners := desired.AddressKey(a), v.Owners(a.String())
+	old, had := b.items[key]
+	_, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
+	if len(owners) == 0 && !routed {
+		if !had {
+			return nil
+		}
+		delete(b.items, key)
+		b.digest = b.digest.Minus(key, old)
+		return pieces.Remove(key)
+	}
+	var ports []desired.Port
+	for _, o := range owners {
+		for _, p := range o.Ports {
+			ports = append(ports, desired.Port{Protocol: uint8(p.Protocol), Number: p.Number})
+		}
+	}
+	value, err := desired.AddressValue(ports)
+	if err != nil || had && string(value) == string(old) {
+		return err
+	}
+	if had {
+		b.digest = b.digest.Minus(key, old)
+	}
+	b.items[key], b.digest = value, b.digest.Plus(key, value)
+	return pieces.Put(key, value)
+}
+
+// push adds a step to the ring and drops what is too old.
+func (b *board) push(s step) {
+	for _, c := range s.changes {
+		s.size += len(c)
+	}
+	b.ring, b.ringBytes = append(b.ring, s), b.ringBytes+s.size
+	b.seq++
+	drop := 0
+	for drop < len(b.ring) && (len(b.ring)-drop > b.limit.steps || b.ringBytes > b.limit.bytes) {
+		b.ringBytes -= b.ring[drop].size
+		drop++
+	}
+	b.ring = slices.Delete(b.ring, 0, drop)
+}
+
+// differing visits the rows that are not the same in two lists of one table, both in order of their keys: those
+// that are gone or new, and both sides of those that changed. now, if not nil, visits only the new sides.
+func differing[R interface {
+	fsm.Record
+	comparable
+}](old, next []R, either, now func(R)) {
+	visit := func(row R) {
+		either(row)
+		if now != nil {
+			now(row)
+		}
+	}
+	for len(old) > 0 && len(next) > 0 {
+		switch {
+		case old[0] == next[0]:
+			old, next = old[1:], next[1:]
+		case old[0].Key() < next[0].Key():
+			either(old[0])
+			old = old[1:]
+		case old[0].Key() > next[0].Key():
+			visit(next[0])
+			next = next[1:]
+		default:
+			either(old[0])
+			visit(next[0])
+			old, next = old[1:], next[1:]
+		}
+	}
+	for _, row := range old {
+		either(row)
+	}
+	for _, row := range next {
+		visit(row)
+	}
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/fsm"
+)
+
+// expected derives a node's addresses the slow way: each owner's ports, and whatever has a route in any state.
+func expected(v *fsm.View) map[netip.Prefix][]desired.Port {
+	out := map[netip.Prefix][]desired.Port{}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		out[r.Prefix] = nil
+	}
+	for _, a := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+		prefix := fsm.HostPrefix(a.Address)
+		ports := out[prefix]
+		for _, p := range a.Ports {
+			port := desired.Port{Protocol: uint8(p.Protocol), Number: p.Number}
+			if !slices.Contains(ports, port) {
+				ports = append(ports, port)
+			}
+		}
+		out[prefix] = ports
+	}
+	return out
+}
+
+func byPort(a, b desired.Port) int {
+	return int(a.Protocol)<<16 + int(a.Number) - int(b.Protocol)<<16 - int(b.Number)
+}
+
+func checkAddresses(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, s desired.State, v *fsm.View) {
+	t.Helper()
+	want := expected(v)
+	for _, a := range s.Addresses() {
+		ports, ok := want[a.Prefix]
+		slices.SortFunc(ports, byPort)
+		if !ok || !slices.Equal(a.Ports, ports) {
+			t.Fatalf("%s has ports %v, want %v (%v)", a.Prefix, a.Ports, ports, ok)
+		}
+		delete(want, a.Prefix)
+	}
+	if len(want) > 0 {
+		t.Fatalf("missing: %v", want)
+	}
+}
+
+func drawAddress(t *rapid.T) netip.Addr {
+	if rapid.Bool().Draw(t, "v6") {
+		return netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", rapid.IntRange(1, 3).Draw(t, "host6")))
+	}
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(1, 4).Draw(t, "host4"))})
+}
+
+func drawService(t *rapid.T) fsm.ServiceID {
+	return fsm.ServiceID(fmt.Sprintf("ns/s%d", rapid.IntRange(0, 2).Draw(t, "service")))
+}
+
+// drawCommand favours collisions; many of these are refused, which changes nothing.
+func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
+	a := drawAddress(t)
+	switch rapid.IntRange(0, 7).Draw(t, "command") {
+	case 0, 1:
+		port := fsm.Port{Protocol: fsm.TCP, Number: rapid.Uint16Range(80, 83).Draw(t, "port")}
+		return &fsm.Allocate{Address: a, Service: drawService(t), Ports: []fsm.Port{port}, SharingKey: "k"}
+	case 2:
+		return &fsm.ReleaseAllocation{Address: a, Service: drawService(t)}
+	case 3:
+		return &fsm.FreeAllocation{Address: a, Service: drawService(t)}
+	case 4, 5:
+		c := &fsm.SetRoute{Prefix: fsm.HostPrefix(a)}
+		for _, n := range []fsm.NodeID{"n1", "n2"} {
+			hop := netip.MustParseAddr("198.51.100.1")
+			if a.Is6() {
+				hop = netip.MustParseAddr("2001:db8:f::1")
+			}
+			if rapid.Bool().Draw(t, "hop") {
+				c.Hops = append(c.Hops, fsm.HopSpec{Node: n, Address: hop})
+			}
+		}
+		return c
+	case 6:
+		for _, r := range fsm.List[*fsm.Route](g.Read(), fsm.TableRoutes) {
+			for _, h := range r.NextHops {
+				if h.Withdrawing {
+					return &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since}
+				}
+			}
+		}
+	}
+	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{Name: "n1", InTable: rapid.Uint32Range(10, 12).Draw(t, "table")}}
+}
+
+// agent follows boards as an agent does, without the network.
+type agent struct {
+	steps desired.Steps
+	at    place
+	on    *board
+	fulls int
+}
+
+// connect goes to a board with what the agent has.
+func (a *agent) connect(b *board) {
+	var digest []byte
+	if !a.steps.State.IsZero() {
+		digest = a.steps.State.Digest[:]
+	}
+	a.on, a.at = b, b.resume(a.steps.State.Revision, digest)
+}
+
+// pull takes what there is. It starts anew where the digest says so.
+func (a *agent) pull(t *rapid.T) {
+	for range 2 {
+		u, err := a.on.since(a.at, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.at = u.to
+		if u.full {
+			a.fulls++
+		}
+		next := desired.Steps{State: a.steps.State}
+		for _, m := range messages(u) {
+			if _, err = next.Add(m); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			a.steps = next
+			return
+		}
+		a.at = place{full: true}
+	}
+	t.Fatal("everything was sent, and it did not fit")
+}
+
+// Agents that follow, lag, go away and come back to this or another member, which derived other steps, all end
+// with what a fresh agent gets, and that is what the record says. Their revision never runs back.
+func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := grouptest.NewGroup(t)
+		boards := []*board{newBoard(g), newBoard(g)}
+		for _, b := range boards {
+			b.limit = ringLimit{steps: rapid.IntRange(0, 6).Draw(t, "ring"), bytes: 1 << 20}
+			refresh(t, b)
+		}
+		followers := []*agent{{}, {}, {}}
+		for _, id := range []fsm.ServiceID{"ns/s0", "ns/s1", "ns/s2"} {
+			g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: id}})
+		}
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 5).Draw(t, "event") {
+			case 0, 1, 2:
+				if _, err := g.Commit(fsm.Proposal{Command: drawCommand(t, g)}); err != nil {
+					t.Fatal(err)
+				}
+			case 3:
+				refresh(t, boards[rapid.IntRange(0, 1).Draw(t, "board")])
+			default:
+				f := followers[rapid.IntRange(0, 2).Draw(t, "follower")]
+				if b := boards[rapid.IntRange(0, 1).Draw(t, "to")]; f.on == nil || rapid.Bool().Draw(t, "reconnect") {
+					refresh(t, b) // a member waits until it knows as much as the agent
+					f.connect(b)
+				}
+				before := f.steps.State.Revision
+				f.pull(t)
+				if f.steps.State.Revision.Before(before) {
+					t.Fatalf("ran back from %s to %s", before, f.steps.State.Revision)
+				}
+			}
+		}
+		for _, b := range boards {
+			refresh(t, b)
+			fresh := &agent{}
+			fresh.connect(b)
+			fresh.pull(t)
+			checkAddresses(t, fresh.steps.State, g.Read())
+			if c := fresh.steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
+				t.Fatalf("node configuration %v", c)
+			}
+			for _, f := range followers {
+				if f.on != b {
+					continue
+				}
+				f.pull(t)
+				if !sameState(t, f.steps.State, fresh.steps.State) {
+					t.Fatalf("followed %+v\nfresh    %+v", f.steps.State, fresh.steps.State)
+				}
+			}
+		}
+	})
+}
+
+func sameState(t *rapid.T, a, b desired.State) bool {
+	x, err := a.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := b.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(x) == string(y)
+}
+
+func refresh(t *rapid.T, b *board) {
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func furnished(t *testing.T, addresses int) (*grouptest.Group, *board) {
+	g := grouptest.NewGroup(t)
+	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/web"}})
+	var ports []fsm.Port
+	for n := range uint16(8) {
+		ports = append(ports, fsm.Port{Protocol: fsm.TCP, Number: 60000 + n})
+	}
+	for i := range addresses {
+		g.Apply(t, &fsm.Allocate{Address: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), Service: "ns/web", Ports: ports})
+	}
+	b := newBoard(g)
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	return g, b
+}
+
+// A thousand agents that come back after a restart of the group's members cost no resending: what they have is
+// known by its digest.
+func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
+	g, b := furnished(t, 100)
+	var steps desired.Steps
+	pull := func(p place) update {
+		t.Helper()
+		u, err := b.since(p, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages(u) {
+			if _, err := steps.Add(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return u
+	}
+	u := pull(place{full: true})
+	if !u.full || steps.State.Len() != 100 {
+		t.Fatalf("first: full %v, %d items", u.full, steps.State.Len())
+	}
+	g.Apply(t, &fsm.PutNode{ID: "n1"}) // nothing that nodes are told of
+	b = newBoard(g)                    // the member restarted
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:])); u.full || len(u.changes) != 0 {
+		t.Errorf("nothing changed: full %v, %d changes", u.full, len(u.changes))
+	}
+	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.1.0.0"), Service: "ns/web"})
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:])); u.full || len(u.changes) != 1 {
+		t.Errorf("one change: full %v, %d changes", u.full, len(u.changes))
+	}
+	if steps.State.Len() != 101 {
+		t.Errorf("%d items", steps.State.Len())
+	}
+}
+
+// Who needs everything shares one encoding, and a state larger than a message is cut.
+func TestWholeIsEncodedOnceAndCut(t *testing.T) {
+	g, b := furnished(t, 6000)
+	first, err := b.since(place{full: true}, "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.9.0.0"), Service: "ns/web"})
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := b.since(place{full: true}, "n2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.changes) < 2 || len(second.changes) != len(first.changes)+1 || &first.changes[0][0] != &second.changes[0][0] {
+		t.Errorf("%d and %d pieces, shared %v", len(first.changes), len(second.changes), &first.changes[0][0] == &second.changes[0][0])
+	}
+	var steps desired.Steps
+	sent := messages(second)
+	for i, m := range sent {
+		size := 0
+		for _, c := range m.GetChanges() {
+			size += len(c)
+		}
+		if size > 2*desired.PieceBytes {
+			t.Errorf("a message of %d bytes", size)
+		}
+		if whole, err := steps.Add(m); err != nil || whole != (i == len(sent)-1) {
+			t.Fatalf("message %d: whole %v, %v", i, whole, err)
+		}
+	}
+	if steps.State.Len() != 6001 {
+		t.Errorf("%d items", steps.State.Len())
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"slices"
+
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Routing tables of a node configuration that names none (see fsm.NodeConfig).
+const (
+	defaultInTable  = 101
+	defaultOutTable = 102
+)
+
+// everyNode is the key of the configuration of nodes that have none of their own.
+const everyNode = "*"
+
+// own is what differs from node to node.
+type own struct {
+	seq     uint64 // rises when any of the following changes
+	group   string
+	members []desired.Member
+	configs []*fsm.NodeConfig
+	boots   map[fsm.NodeID]fsm.BootID // of the nodes that the record knows
+}
+
+// derive reads it anew and tells whether anything changed. Of members and nodes most changes are marks, which
+// are nothing to tell.
+func (o *own) derive(v *fsm.View) (news bool) {
+	group := string(v.Group().ID)
+	var members []desired.Member
+	for _, m := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
+		if m.API != "" {
+			members = append(members, desired.Member{Name: m.Name, Address: m.API})
+		}
+	}
+	configs := fsm.List[*fsm.NodeConfig](v, fsm.TableNodeConfigs)
+	if group != o.group || !slices.Equal(members, o.members) || !slices.Equal(configs, o.configs) {
+		o.group, o.members, o.configs, news = group, members, configs, true
+		o.seq++
+	}
+	nodes := fsm.List[*fsm.Node](v, fsm.TableNodes)
+	news = news || len(nodes) != len(o.boots)
+	for _, n := range nodes {
+		if boot, known := o.boots[n.ID]; !known || boot != n.Boot {
+			news = true
+		}
+	}
+	if news {
+		o.boots = make(map[fsm.NodeID]fsm.BootID, len(nodes))
+		for _, n := range nodes {
+			o.boots[n.ID] = n.Boot
+		}
+	}
+	return news
+}
+
+// of gives what is one node's own.
+func (o *own) of(node fsm.NodeID) *fairleadv1.NodeState {
+	find := func(key string) *fsm.NodeConfig {
+		i := slices.IndexFunc(o.configs, func(c *fsm.NodeConfig) bool { return c.Key() == key })
+		if i < 0 {
+			return nil
+		}
+		return o.configs[i]
+	}
+	c := find(string(node))
+	if c == nil {
+		c = find(everyNode)
+	}
+	if c == nil {
+		return desired.NodeMessage(o.group, nil, o.members)
+	}
+	config := &desired.Config{
+		Switches: c.Switches, InTable: c.InTable, OutTable: c.OutTable, ReplaceDefault: c.ReplaceDefault,
+	}
+	if config.InTable == 0 {
+		config.InTable = defaultInTable
+	}
+	if config.OutTable == 0 {
+		config.OutTable = defaultOutTable
+	}
+	return desired.NodeMessage(o.group, config, o.members)
+}

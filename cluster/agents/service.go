@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Record is the record as this package reads it; *fsm.State is one.
+type Record interface {
+	Read() *fsm.View
+	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
+}
+
+// Proposer hands proposals to the leader, whoever that is; *cluster.Node is one.
+type Proposer interface {
+	Propose(ctx context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error)
+}
+
+// Options is what a Service is made of. Fields without "optional" are required.
+type Options struct {
+	Member   string // this member's name, the actor of what it proposes for agents
+	Record   Record
+	Proposer Proposer
+	Contact  func() cluster.Contact
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer // optional
+	// Now is a clock with a monotonic reading. Default time.Now.
+	Now    func() time.Time
+	Tuning Tuning // zero fields take their default
+}
+
+// Tuning is what tests, simulations and unusual networks change.
+type Tuning struct {
+	// Alone is how long this member may be out of touch with a quorum before it sends its agents away. Default
+	// 3 s, as the routes' demotion.
+	Alone time.Duration
+	// Behind is how long it may have entries to apply before it does so, and how long an agent that knows more
+	// than this member is kept waiting. Default 3 s.
+	Behind time.Duration
+	// Look is how often both are looked at. Default 100 ms.
+	Look time.Duration
+}
+
+func (t Tuning) withDefaults() Tuning {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&t.Alone, 3*time.Second)
+	set(&t.Behind, 3*time.Second)
+	set(&t.Look, 100*time.Millisecond)
+	return t
+}
+
+// Service implements fairleadv1connect.AgentServiceHandler. It works while Run does. Who may call it, and that
+// an agent speaks for its own node only, is seen to in cluster/admin.
+type Service struct {
+	o        Options
+	log      *slog.Logger
+	board    *board
+	standing *standing
+	marks    *marks
+	beats    *beats
+	metrics  *metrics
+
+	mu      sync.Mutex
+	streams map[fsm.NodeID]*stream // the newest of each node
+}
+
+var _ fairleadv1connect.AgentServiceHandler = (*Service)(nil)
+
+// New makes a service. Errors: the metrics are registered already.
+func New(o Options) (*Service, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Tuning = o.Tuning.withDefaults()
+	m, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		o: o, log: o.Log, metrics: m, streams: map[fsm.NodeID]*stream{},
+		board: newBoard(o.Record), standing: newStanding(o), marks: newMarks(o), beats: newBeats(o.Now),
+	}
+	return s, nil
+}
+
+// Run follows the record, watches this member's standing and proposes acknowledgements until ctx ends. It
+// returns ctx's error, or why the record cannot be encoded for agents.
+func (s *Service) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for _, part := range []func(context.Context) error{s.board.run, s.watchStanding, s.marks.run} {
+		running.Go(func() { cancel(part(ctx)) })
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// watchStanding wakes the streams when this member falls behind or out of touch.
+func (s *Service) watchStanding(ctx context.Context) error {
+	ticks := time.NewTicker(s.o.Tuning.Look)
+	defer ticks.Stop()
+	for {
+		if s.standing.look() {
+			s.board.wake()
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
+)
+
+// catchUpEvery is how often a member looks whether it knows as much as an agent that came to it.
+const catchUpEvery = 10 * time.Millisecond
+
+// stream is one agent's Sync. It runs on the goroutine of the call.
+type stream struct {
+	s    *Service
+	node fsm.NodeID
+	boot fsm.BootID
+	send func(*fairleadv1.SyncResponse) error
+	end  context.CancelCauseFunc
+
+	at         place
+	sent       fsm.Revision // of the newest step, or what the agent came with
+	own        *fairleadv1.NodeState
+	started    bool // a step was sent
+	registered bool // the record has had this boot while the stream was there
+	owed       bool // the record forgot what the node acknowledged: it has to say so anew
+}
+
+// Sync implements fairleadv1connect.AgentServiceHandler.
+func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *connect.ServerStream[fairleadv1.SyncResponse]) error {
+	if req.GetNode() == "" || req.GetBoot() == "" {
+		return &admin.Refusal{Code: admin.Invalid, What: "sync", Why: "node or boot is missing", Remedy: "name both"}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	st := &stream{
+		s: s, node: fsm.NodeID(req.GetNode()), boot: fsm.BootID(req.GetBoot()), send: out.Send, end: end,
+		sent: desired.RevisionOf(req.GetHave()),
+	}
+	s.enter(st)
+	defer s.leave(st)
+	err := st.run(ctx, req.GetDigest())
+	if cause := context.Cause(ctx); cause != nil && ctx.Err() != cause {
+		return cause
+	}
+	return err
+}
+
+// enter makes st the stream of its node and ends the one before: an agent has one.
+func (s *Service) enter(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.streams[st.node]; old != nil {
+		old.end(&admin.Refusal{Code: admin.Stopped, What: "serve this node", Why: "its agent began another stream", Remedy: "run one agent on a node"})
+	}
+	s.streams[st.node] = st
+}
+
+func (s *Service) leave(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams[st.node] == st {
+		delete(s.streams, st.node)
+	}
+}
+
+func (st *stream) run(ctx context.Context, digest []byte) error {
+	if err := st.catchUp(ctx); err != nil {
+		return err
+	}
+	st.at = st.s.board.resume(st.sent, digest)
+	for {
+		u, err := st.s.board.since(st.at, st.node)
+		if err == nil {
+			err = st.s.standing.err()
+		}
+		if err == nil {
+			err = st.checkBoot(ctx, u)
+		}
+		if err != nil {
+			return err
+		}
+		if u.known && u.boot != st.boot {
+			continue // registered a moment ago: look again
+		}
+		if err := st.step(ctx, u); err != nil {
+			return err
+		}
+		select {
+		case <-u.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// catchUp waits until this member knows as much as the agent does.
+func (st *stream) catchUp(ctx context.Context) error {
+	ticks := time.NewTicker(catchUpEvery)
+	defer ticks.Stop()
+	deadline := st.s.o.Now().Add(st.s.o.Tuning.Behind)
+	for {
+		if err := st.s.standing.err(); err != nil {
+			return err
+		}
+		v, err := st.s.board.refresh()
+		if err != nil {
+			return err
+		}
+		if !v.Revision().Before(st.sent) {
+			return nil
+		}
+		if !st.s.o.Now().Before(deadline) {
+			why := fmt.Sprintf("this member is behind: it is at %s, the agent at %s", v.Revision(), st.sent)
+			return &admin.Refusal{Code: admin.NotReady, What: "serve this node", Why: why, Remedy: "another member is asked next"}
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// checkBoot makes sure that the record knows the boot that the node runs under, before the agent is told
+// anything that it may acknowledge: a new boot voids what the node acknowledged before (S9).
+func (st *stream) checkBoot(ctx context.Context, u update) error {
+	switch {
+	case !u.known:
+		return nil // it gets its rules all the same; registered once the record knows it
+	case u.boot == st.boot:
+		st.registered = true
+		return nil
+	case st.registered && u.boot != "":
+		why := "its node is registered under another boot, " + string(u.boot)
+		return &admin.Refusal{Code: admin.Stopped, What: "serve this node", Why: why, Remedy: "run one agent on a node, and give no two machines one node's name"}
+	}
+	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Urgent, st.s.proposal("agent connected", &fsm.RegisterBoot{Node: st.node, Boot: st.boot}))
+	if err != nil {
+		return fmt.Errorf("register boot of node %s: %w", st.node, err)
+	}
+	if o := outcomes[0]; o.Reject != fsm.Accepted && o.Reject != fsm.RejectNotFound {
+		return fmt.Errorf("register boot of node %s: %w", st.node, o.Err())
+	}
+	st.owed = true
+	return st.awaitBoot(ctx)
+}
+
+// awaitBoot waits until a registration that was committed is applied here.
+func (st *stream) awaitBoot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, st.s.o.Tuning.Behind)
+	defer cancel()
+	for {
+		v := st.s.o.Record.Read()
+		if n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node)); !ok || n.Boot == st.boot {
+			_, err := st.s.board.refresh()
+			return err
+		}
+		if err := st.s.o.Record.Wait(ctx, v, fsm.TableNodes); err != nil {
+			return fmt.Errorf("wait for the boot of node %s to be applied here: %w", st.node, err)
+		}
+	}
+}
+
+// step sends what the agent lacks, if there is anything that it has to hear of.
+func (st *stream) step(ctx context.Context, u update) error {
+	if u.own != nil && st.own != nil && proto.Equal(u.own, st.own) {
+		u.own = nil
+	}
+	st.at = u.to
+	if st.started && !st.owed && len(u.changes) == 0 && !u.full && u.own == nil && !st.sent.Before(u.wanted) {
+		return nil
+	}
+	if u.revision.Before(st.sent) {
+		return fmt.Errorf("serve node %s: revision %s would run back to %s", st.node, st.sent, u.revision)
+	}
+	for _, m := range messages(u) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := st.send(m); err != nil {
+			return err
+		}
+	}
+	st.s.metrics.stepped(u.full)
+	st.sent, st.started, st.owed = u.revision, true, false
+	if u.own != nil {
+		st.own = u.own
+	}
+	return nil
+}
+
+// messages cuts a step into messages of about desired.PieceBytes.
+func messages(u update) []*fairleadv1.SyncResponse {
+	digest := u.digest
+	blank := func() *fairleadv1.SyncResponse {
+		return &fairleadv1.SyncResponse{
+			Revision: desired.RevisionMessage(u.revision), Full: u.full, Digest: digest[:], More: true,
+		}
+	}
+	last, size := blank(), 0
+	out := []*fairleadv1.SyncResponse{last}
+	for _, c := range u.changes {
+		if size > 0 && size+len(c) > desired.PieceBytes {
+			last, size = blank(), 0
+			out = append(out, last)
+		}
+		last.Changes, size = append(last.Changes, c), size+len(c)
+	}
+	last.More, last.Node = false, u.own
+	return out
+}
