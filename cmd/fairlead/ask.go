@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
-	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -82,33 +82,30 @@ func explain(ctx context.Context, what, server string, err error) error {
 	}
 	var remote *connect.Error
 	switch cause := context.Cause(ctx); {
-	case ctx.Err() != nil && errors.Is(cause, context.Canceled):
+	case errors.Is(cause, context.Canceled):
 		return fmt.Errorf("%s: interrupted before an answer came", what)
+	case errors.Is(err, admin.Unreachable):
+		return unreachable(what, err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w, so what became of it is unknown; look at that member's log, or name another with --server", what, cause)
+	case errors.As(err, &remote) && remote.Code() == connect.CodeUnimplemented:
+		return fmt.Errorf("%s: %s; use the release of fairlead that the group runs", what, remote.Message())
 	case errors.As(err, &remote) && connect.IsWireError(err):
-		return fmt.Errorf("%s: %s; the member's log says more", what, remote.Message())
-	}
-	if refused := errors.Is(err, pki.ErrRefusedByPeer); refused {
-		err = pki.Explain(withoutURL(err)) // the explanation stood outside of the URL
-	} else {
-		err = withoutURL(err)
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w; start a controller there, or name others with --server", what, err)
+		return fmt.Errorf("%s: %s", what, remote.Message())
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// withoutURL drops what HTTP and Connect say around an error of a connection: a URL that nobody asked for.
-func withoutURL(err error) error {
+// unreachable leaves out the URL, which nobody asked for, that HTTP puts before what the servers' addresses say.
+// Where certificates do not fit, the remedy is there already.
+func unreachable(what string, err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
-		return request.Err
+		err = request.Err
 	}
-	var call *connect.Error
-	if errors.As(err, &call) {
-		return call.Unwrap()
+	var certificate *tls.CertificateVerificationError
+	if errors.Is(err, pki.ErrRefusedByPeer) || errors.As(err, &certificate) {
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return err
+	return fmt.Errorf("%s: %w; start a controller there, or name others with --server", what, err)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/pki"
 )
 
@@ -136,7 +138,14 @@ func TestUnreachableGroupTellsEachServerAndTheRemedy(t *testing.T) {
 	if strings.Contains(got.stderr, "https://") {
 		t.Errorf("a URL that nobody asked for: %q", got.stderr)
 	}
-	w.run([]string{"no-such-host.invalid:7443"}, "get", "services").mustFail(t, exitFailed, "no-such-host.invalid")
+	w.run([]string{"no-such-host.invalid:7443"}, "get", "services").mustFail(t, exitFailed, "no-such-host.invalid", "name others with --server")
+}
+
+func TestFaultsOfTheMemberAreToldAsSuch(t *testing.T) {
+	w := newWorld(t)
+	server := w.serve(&fakeRaft{refuse: errors.New("disk on fire")}, fairleadv1connect.UnimplementedRecordServiceHandler{})
+	w.run([]string{server}, "raft", "snapshot").mustFail(t, exitFailed, "raft snapshot at "+server+": disk on fire")
+	w.run([]string{server}, "get", "nodes").mustFail(t, exitFailed, "get nodes at "+server, "not implemented", "release")
 }
 
 // TestFrozenServerIsPassedOver: one that accepts connections and says nothing.
