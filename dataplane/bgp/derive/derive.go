@@ -131,3 +131,19 @@ func restartOf(p *fsm.Peer) bgp.GracefulRestart {
 	}
 	return bgp.GracefulRestart{RestartTime: p.RestartTime, StaleTime: p.StaleTime}
 }
+
+// Record is the inverse for one peer, for sources that speak bgp's words: what the group shall know of it. A
+// password stays outside the record; passwordFrom names where members find it.
+func Record(p bgp.Peer, passwordFrom string) fsm.Peer {
+	out := fsm.Peer{
+		Name: fsm.PeerName(p.Name), Address: p.Address, Port: p.Port, ASN: p.RemoteASN, LocalASN: p.LocalASN, Passive: p.Passive,
+		MultihopTTL: p.EBGPMultihop, SendMax: p.SendMax,
+		HoldTime: p.HoldTime, KeepaliveTime: p.Keepalive, ConnectTime: p.ConnectRetry,
+		RestartTime: p.Restart.RestartTime, StaleTime: p.Restart.StaleTime, NoRestart: p.Restart.Mode == bgp.RestartNone,
+		IPv4: slices.Contains(p.Families, bgp.IPv4), IPv6: slices.Contains(p.Families, bgp.IPv6),
+	}
+	if p.Password != "" {
+		out.PasswordFrom = passwordFrom
+	}
+	return out
+}

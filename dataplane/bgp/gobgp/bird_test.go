@@ -20,7 +20,7 @@ const (
 	hop2 = "198.51.100.12"
 )
 
-// start2 runs BIRD and n speakers that peer with it, with nothing to announce yet.
+// startWithBird runs BIRD and n speakers that peer with it, with nothing to announce yet.
 func startWithBird(t *testing.T, n int, c birdtest.Config) (*birdtest.Bird, []self, []*Speaker) {
 	var selves []self
 	for i := range n {
@@ -36,7 +36,7 @@ func startWithBird(t *testing.T, n int, c birdtest.Config) (*birdtest.Bird, []se
 }
 
 func TestSwitchSeesEveryNextHopOfBothFamilies(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
 	d := bgp.Desired{
 		Peers: []bgp.Peer{self[0].peer(bird)},
@@ -54,7 +54,7 @@ func TestSwitchSeesEveryNextHopOfBothFamilies(t *testing.T) {
 }
 
 func TestSwitchSeesAttributes(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
 	p := path(vip, hop1)
 	p.MED, p.Origin = 7, bgp.OriginIGP
@@ -75,10 +75,10 @@ func TestSwitchSeesAttributes(t *testing.T) {
 }
 
 func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	for _, detach := range []bool{true, false} {
 		t.Run(fmt.Sprintf("detach=%t", detach), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			bird, self, sp := startWithBird(t, 1, birdtest.Config{})
 			d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1), path(vip, hop2)}}
 			apply(t, sp[0], d)
@@ -114,7 +114,7 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 // A connection that breaks is not a restart of the process, but the switch treats it as one: the session must return
 // with the forwarding bit, or the switch drops the paths before it has the new ones.
 func TestBrokenConnectionLeavesNoGap(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
 	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1)}}
 	for i := range 2000 {
@@ -144,7 +144,7 @@ func TestBrokenConnectionLeavesNoGap(t *testing.T) {
 }
 
 func TestPeersComeAndGoWithoutBouncingOthers(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	s := newSelf(t, 1)
 	one := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{s.neighbor()}})
 	two := birdtest.Start(t, birdtest.Config{Address: addr("127.0.0.2"), Neighbors: []birdtest.Neighbor{s.neighbor()}})
@@ -190,7 +190,8 @@ func TestPeersComeAndGoWithoutBouncingOthers(t *testing.T) {
 }
 
 func TestDemotionMovesAllPrefixesAtOnce(t *testing.T) {
-	t.Parallel()
+	noRaceDetector(t)
+	parallel(t)
 	const n = 5000
 	bird, self, sp := startWithBird(t, 2, birdtest.Config{})
 	nth := func(i int) netip.Prefix { return prefix(fmt.Sprintf("203.0.%d.%d/32", i/250, i%250)) }
@@ -287,7 +288,7 @@ func TestDemotionMovesAllPrefixesAtOnce(t *testing.T) {
 }
 
 func TestDemotionOfOnePeerLeavesTheOther(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	a, b := newSelf(t, 1), newSelf(t, 2)
 	neighbors := []birdtest.Neighbor{a.neighbor(), b.neighbor()}
 	one := birdtest.Start(t, birdtest.Config{Neighbors: neighbors})
@@ -320,7 +321,7 @@ func TestDemotionOfOnePeerLeavesTheOther(t *testing.T) {
 }
 
 func TestDemotionLowersLocalPrefForIBGP(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	bird, self, sp := startWithBird(t, 2, birdtest.Config{ASN: 65000})
 	var desired [2]bgp.Desired
 	for i := range 2 {

@@ -21,6 +21,21 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func path(p, nextHop string) bgp.Path { return bgp.Path{Prefix: prefix(p), NextHop: addr(nextHop)} }
 
+// GoBGP writes variables of its package whenever a server starts, always the same values, and other servers read them.
+// Under the race detector tests therefore run one by one, and those that start a speaker while another runs not at all.
+
+func parallel(t *testing.T) {
+	if !raceDetector {
+		t.Parallel()
+	}
+}
+
+func noRaceDetector(t *testing.T) {
+	if raceDetector {
+		t.Skip("starts a speaker beside a running one, which is a (harmless) data race within GoBGP")
+	}
+}
+
 // self is where the n-th speaker of a test lives: an address of its own, and a port.
 type self struct {
 	n    int

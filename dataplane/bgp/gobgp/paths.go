@@ -134,11 +134,16 @@ func addrOf(ip []byte) netip.Addr {
 	return a.Unmap()
 }
 
-// listPaths reads a table of GoBGP, in order.
-func (s *Speaker) listPaths(ctx context.Context, table api.TableType, peer string, f bgp.Family) ([]bgp.Path, error) {
+// listPaths reads a table of GoBGP, of the given prefixes or, without any, of all, in order.
+func (s *Speaker) listPaths(
+	ctx context.Context, table api.TableType, peer string, f bgp.Family, only ...netip.Prefix,
+) ([]bgp.Path, error) {
 	var out []bgp.Path
 	var failed error
 	req := &api.ListPathRequest{TableType: table, Name: peer, Family: apiFamily(f), EnableOnlyBinary: true}
+	for _, p := range only {
+		req.Prefixes = append(req.Prefixes, &api.TableLookupPrefix{Prefix: p.String()})
+	}
 	err := s.server.ListPath(ctx, req, func(d *api.Destination) {
 		prefix, err := netip.ParsePrefix(d.Prefix)
 		if err != nil {

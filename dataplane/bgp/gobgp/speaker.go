@@ -52,6 +52,7 @@ type Speaker struct {
 	mu      sync.Mutex // held while the speaker is changed
 	stopped bool
 	names   map[netip.Addr]string // of peers, for people
+	told    told
 
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
@@ -126,7 +127,15 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	if s.stopped {
 		return ErrStopped
 	}
-	observed, err := s.observe(ctx)
+	paths := byPrefix(desired.Paths)
+	look := s.told.changed(paths)
+	if look != nil {
+		desired.Paths = nil
+		for _, p := range look {
+			desired.Paths = append(desired.Paths, paths[p]...)
+		}
+	}
+	observed, err := s.observe(ctx, look)
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
@@ -136,42 +145,16 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	steps, invalid := bgp.Plan(s.asn, desired, observed)
 	s.expectUpdates(ctx, steps)
 	for _, step := range steps {
-		if err := ctx.Err(); err != nil {
-			return err
+		if err = ctx.Err(); err == nil {
+			err = s.do(ctx, step)
 		}
-		if err := s.do(ctx, step); err != nil {
+		if err != nil {
+			s.told = told{}
 			return err
 		}
 	}
+	s.told.note(paths, look == nil, invalid == nil)
 	return invalid
-}
-
-// observe reads back what GoBGP announces and to whom.
-func (s *Speaker) observe(ctx context.Context) (bgp.Observed, error) {
-	var out bgp.Observed
-	for _, f := range []bgp.Family{bgp.IPv4, bgp.IPv6} {
-		paths, err := s.listPaths(ctx, api.TableType_GLOBAL, "", f)
-		if err != nil {
-			return out, fmt.Errorf("list %s paths: %w", f, err)
-		}
-		out.Paths = append(out.Paths, paths...)
-	}
-	peers, err := s.listPeers(ctx)
-	if err != nil {
-		return out, fmt.Errorf("list peers: %w", err)
-	}
-	for _, p := range peers {
-		peer, err := decodePeer(p)
-		if err != nil {
-			return out, fmt.Errorf("list peers: %w", err)
-		}
-		out.Peers = append(out.Peers, peer)
-	}
-	out.Demoted, err = s.listDemoted(ctx)
-	if err != nil {
-		return out, fmt.Errorf("list demoted peers: %w", err)
-	}
-	return out, nil
 }
 
 func (s *Speaker) do(ctx context.Context, step bgp.Step) error {

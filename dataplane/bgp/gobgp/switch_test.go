@@ -76,7 +76,7 @@ func entry(p string, hops ...string) testswitch.Entry {
 // Whatever three speakers are told, one after the other, the switch sends packets where the best of all paths point,
 // no session bounces, and telling a speaker what it was told already sends nothing.
 func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	const n = 3
 	sw := startSwitch(t, n)
 	var speakers [n]*Speaker
@@ -111,7 +111,7 @@ func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {
 		}
 		waitRIB(rt, sw, merged(told[:]))
 		for i, s := range speakers {
-			if o, err := s.observe(t.Context()); err != nil {
+			if o, err := s.observe(t.Context(), nil); err != nil {
 				rt.Fatal(err)
 			} else if steps, _ := bgp.Plan(65000, told[i], o); len(steps) > 0 {
 				rt.Fatalf("told again, speaker %d would %v", i, steps)
@@ -171,7 +171,7 @@ func merged(told []bgp.Desired) []testswitch.Entry {
 }
 
 func TestOneChangeIsOneUpdate(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	sw := startSwitch(t, 1)
 	s := dialler(t, 0)
 	d := bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}}
@@ -191,7 +191,8 @@ func TestOneChangeIsOneUpdate(t *testing.T) {
 }
 
 func TestSwitchDropsPathsOfADrainedSpeakerAndRanksLostOnesLast(t *testing.T) {
-	t.Parallel()
+	noRaceDetector(t)
+	parallel(t)
 	sw := startSwitch(t, 2)
 	var s [2]*Speaker
 	var d [2]bgp.Desired
@@ -219,7 +220,7 @@ func TestSwitchDropsPathsOfADrainedSpeakerAndRanksLostOnesLast(t *testing.T) {
 }
 
 func TestSwitchThatRestartsGetsTheWholeTable(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	sw := startSwitch(t, 1)
 	s := dialler(t, 0)
 	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, hop1), path(vip6, "2001:db8::1")}})
@@ -240,7 +241,7 @@ func TestSwitchThatRestartsGetsTheWholeTable(t *testing.T) {
 }
 
 func TestSwitchRefusesStrangers(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	sw := startSwitch(t, 1)
 	s := dialler(t, 5)
 	if err := s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, hop1)}}); err != nil {

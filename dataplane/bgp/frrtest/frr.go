@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package frrtest runs FRR's bgpd, the other BGP switch that none of us wrote, as a process of a test.
+//
+// bgpd runs alone, without zebra, without root and without the kernel: it takes every next hop for reachable, and what
+// counts is which paths it would share traffic between. Speakers are told apart by their address.
+//
+// Start reading at Start.
+package frrtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+// ASN is bgpd's AS number.
+const ASN = 65001
+
+// FRR is a running bgpd.
+type FRR struct {
+	t     testing.TB
+	dir   string
+	vtysh string
+	port  uint16
+}
+
+// Start runs bgpd until the test ends, expecting speakers of AS 65000 (a neighbour's ASN, if set) at the addresses and
+// ports given. Without FRR on this machine the test is skipped, or fails if birdtest.RequireTools asks for that.
+func Start(t testing.TB, neighbors ...birdtest.Neighbor) *FRR {
+	t.Helper()
+	bgpd := birdtest.Find(t, "bgpd")
+	f := &FRR{t: t, vtysh: birdtest.Find(t, "vtysh")}
+	dir, err := os.MkdirTemp("", "frr") // not t.TempDir: the path of a socket has room for some hundred bytes
+	if err != nil {
+		t.Fatalf("start bgpd: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	f.dir, f.port = dir, birdtest.FreePort(t, f.Address())
+	if err := os.WriteFile(f.file("conf"), []byte(f.text(neighbors)), 0o644); err != nil {
+		t.Fatalf("start bgpd: %v", err)
+	}
+	cmd := exec.Command(bgpd, "--config_file", f.file("conf"), "--pid_file", f.file("pid"), "--no_zebra", "--skip_runas",
+		"--bgp_port", fmt.Sprint(f.port), "--listenon", f.Address().String(), "--vty_port", "0", "--vty_socket", dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start bgpd: %v", err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			log, _ := os.ReadFile(f.file("log"))
+			t.Logf("bgpd's log:\n%s", log)
+		}
+	})
+	f.Wait("bgpd to answer", func() bool {
+		_, err := f.ask("show version")
+		return err == nil
+	})
+	return f
+}
+
+// Address is where bgpd listens.
+func (f *FRR) Address() netip.Addr { return netip.MustParseAddr("127.0.0.1") }
+
+// Port is the port at which bgpd listens.
+func (f *FRR) Port() uint16 { return f.port }
+
+func (f *FRR) file(ext string) string { return filepath.Join(f.dir, "bgpd."+ext) }
+
+func (f *FRR) text(neighbors []birdtest.Neighbor) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "log file %s\nrouter bgp %d\n bgp router-id 192.0.2.200\n no bgp ebgp-requires-policy\n", f.file("log"), ASN)
+	b.WriteString(" bgp bestpath as-path multipath-relax\n bgp long-lived-graceful-restart stale-time 600\n")
+	for _, n := range neighbors {
+		asn := n.ASN
+		if asn == 0 {
+			asn = 65000
+		}
+		for _, line := range []string{
+			fmt.Sprintf("remote-as %d", asn), fmt.Sprintf("port %d", n.Port), "timers 1 3", "timers connect 1",
+			"disable-connected-check", "update-source " + f.Address().String(),
+		} {
+			fmt.Fprintf(&b, " neighbor %s %s\n", n.Address, line)
+		}
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		fmt.Fprintf(&b, " address-family %s unicast\n  maximum-paths 16\n", family)
+		for _, n := range neighbors {
+			fmt.Fprintf(&b, "  neighbor %s activate\n", n.Address)
+		}
+		b.WriteString(" exit-address-family\n")
+	}
+	return b.String()
+}
+
+func (f *FRR) ask(command string) ([]byte, error) {
+	return exec.Command(f.vtysh, "--vty_socket", f.dir, "-c", command).Output()
+}
+
+// NextHops returns where the switch sends packets for prefix, sorted; nothing if it has no route.
+func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
+	f.t.Helper()
+	family := "ipv6"
+	if prefix.Addr().Is4() {
+		family = "ipv4"
+	}
+	out, err := f.ask(fmt.Sprintf("show bgp %s unicast %s json", family, prefix))
+	if err != nil {
+		f.t.Fatalf("bgpd: routes to %s: %v", prefix, err)
+	}
+	var answer struct {
+		Paths []struct {
+			Multipath bool
+			BestPath  struct{ Overall bool }
+			NextHops  []struct {
+				IP netip.Addr
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		f.t.Fatalf("bgpd: routes to %s: %v in %s", prefix, err, out)
+	}
+	var hops []netip.Addr
+	for _, p := range answer.Paths {
+		if p.Multipath || p.BestPath.Overall {
+			hops = append(hops, p.NextHops[0].IP)
+		}
+	}
+	slices.SortFunc(hops, netip.Addr.Compare)
+	return slices.Compact(hops)
+}
+
+// WaitNextHops waits until the switch sends packets for prefix exactly to want, and fails the test after a while.
+func (f *FRR) WaitNextHops(prefix netip.Prefix, want ...netip.Addr) {
+	f.t.Helper()
+	f.Wait(fmt.Sprintf("%s to go to %v", prefix, want), func() bool { return slices.Equal(f.NextHops(prefix), want) })
+}
+
+// Wait waits for a condition, and fails the test if it does not come.
+func (f *FRR) Wait(what string, condition func() bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); {
+		if time.Now().After(deadline) {
+			summary, _ := f.ask("show bgp summary")
+			f.t.Fatalf("waited in vain for %s; bgpd has\n%s", what, summary)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
