@@ -65,8 +65,12 @@ func accessTable() map[string]access {
 		fairleadv1connect.RecordServiceGetProcedure:         look,
 		fairleadv1connect.RecordServiceDescribeProcedure:    look,
 		fairleadv1connect.RecordServiceWatchProcedure:       {roles: looking, maxMessage: smallMessage},
-		fairleadv1connect.RecordServiceProposeProcedure:     {roles: joining, settled: true, within: changing, maxMessage: largeMessage},
-		fairleadv1connect.RecordServiceCheckLeaderProcedure: {roles: joining, settled: true, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.RecordServiceProposeProcedure: {
+			roles: joining, settled: true, within: changing, maxMessage: largeMessage,
+		},
+		fairleadv1connect.RecordServiceCheckLeaderProcedure: {
+			roles: joining, settled: true, within: quickly, maxMessage: smallMessage,
+		},
 
 		fairleadv1connect.AgentServiceSyncProcedure:        {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceAcknowledgeProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},

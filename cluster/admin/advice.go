@@ -37,7 +37,8 @@ func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
 	case t.voters == 0:
 		return "this member belongs to no group yet: give all first members the same bootstrap token, or let it join a group"
 	case !t.quorate() && status.GetLeader() == "":
-		return fmt.Sprintf("no quorum: %s; traffic goes on as last agreed, changes wait; start %s again, or if they are lost for ever, `fairlead raft recover`", t, missing)
+		return fmt.Sprintf("no quorum: %s; traffic goes on as last agreed, changes wait; start %s again, "+
+			"or if they are lost for ever, `fairlead raft recover`", t, missing)
 	case status.GetLeader() == "":
 		return "nobody leads: if this stays so for more than some seconds, look at the members' logs and at the network between their Raft ports"
 	}
@@ -72,8 +73,8 @@ func disagreement(status *fairleadv1.StatusResponse) string {
 			continue
 		}
 		if first.GetDigest() != member.GetDigest() {
-			return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, wipe its data folder and let it join again",
-				first.GetName(), member.GetName(), member.GetApplied())
+			return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, "+
+				"wipe its data folder and let it join again", first.GetName(), member.GetName(), member.GetApplied())
 		}
 	}
 	return ""

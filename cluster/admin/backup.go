@@ -20,7 +20,9 @@ import (
 const pieceBytes = 256 << 10
 
 // Backup implements fairleadv1connect.RaftServiceHandler.
-func (s *RaftService) Backup(ctx context.Context, req *fairleadv1.BackupRequest, stream *connect.ServerStream[fairleadv1.BackupResponse]) error {
+func (s *RaftService) Backup(ctx context.Context, req *fairleadv1.BackupRequest,
+	stream *connect.ServerStream[fairleadv1.BackupResponse],
+) error {
 	_, err := lead(ctx, s.onLeader, "back up", func(ctx context.Context, caller Caller) (struct{}, error) {
 		change := changeOf(caller, req)
 		if err := s.mustLead(); err != nil && !change.Force {
@@ -93,7 +95,8 @@ func (w *pieceWriter) flush() error {
 }
 
 // Restore implements fairleadv1connect.RaftServiceHandler.
-func (s *RaftService) Restore(ctx context.Context, stream *connect.ClientStream[fairleadv1.RestoreRequest]) (*fairleadv1.RestoreResponse, error) {
+func (s *RaftService) Restore(ctx context.Context, stream *connect.ClientStream[fairleadv1.RestoreRequest],
+) (*fairleadv1.RestoreResponse, error) {
 	header, err := restoreHeader(stream)
 	if err != nil {
 		return nil, err
@@ -114,12 +117,17 @@ func restoreHeader(stream *connect.ClientStream[fairleadv1.RestoreRequest]) (*fa
 	}
 	header := stream.Msg().GetHeader()
 	if header == nil || len(header.GetSha256()) != sha256.Size {
-		return nil, &Refusal{Code: Invalid, What: "restore", Why: "the first message has no header with size and SHA-256", Remedy: "use `fairlead raft restore`"}
+		return nil, &Refusal{
+			Code: Invalid, What: "restore", Why: "the first message has no header with size and SHA-256",
+			Remedy: "use `fairlead raft restore`",
+		}
 	}
 	return header, nil
 }
 
-func (s *RaftService) restore(ctx context.Context, header *fairleadv1.RestoreHeader, change Change, stream *connect.ClientStream[fairleadv1.RestoreRequest]) (*fairleadv1.RestoreResponse, error) {
+func (s *RaftService) restore(ctx context.Context, header *fairleadv1.RestoreHeader, change Change,
+	stream *connect.ClientStream[fairleadv1.RestoreRequest],
+) (*fairleadv1.RestoreResponse, error) {
 	whole := &wholeReader{stream: stream, sum: sha256.New(), header: header}
 	restored, err := s.group.Restore(ctx, whole, header.GetDryRun(), change)
 	if errors.Is(err, NotLeader) {
@@ -179,10 +187,15 @@ func (r *wholeReader) end() error {
 }
 
 func (r *wholeReader) broken(format string, args ...any) error {
-	return &Refusal{Code: Invalid, What: "restore", Why: "the backup did not arrive whole: " + fmt.Sprintf(format, args...), Remedy: "nothing was changed; send it again"}
+	return &Refusal{
+		Code: Invalid, What: "restore", Why: "the backup did not arrive whole: " + fmt.Sprintf(format, args...),
+		Remedy: "nothing was changed; send it again",
+	}
 }
 
-func handOnRestore(ctx context.Context, leader *Client, header *fairleadv1.RestoreHeader, from *connect.ClientStream[fairleadv1.RestoreRequest]) (*fairleadv1.RestoreResponse, error) {
+func handOnRestore(ctx context.Context, leader *Client, header *fairleadv1.RestoreHeader,
+	from *connect.ClientStream[fairleadv1.RestoreRequest],
+) (*fairleadv1.RestoreResponse, error) {
 	to, err := leader.Raft.Restore(ctx)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,10 @@ func (c Caller) onBehalf(header http.Header) (Caller, *Refusal) {
 		return c, nil
 	}
 	refuse := func(why string) (Caller, *Refusal) {
-		return c, &Refusal{Code: Forbidden, What: "act for " + quote(actor) + " as " + c.Identity.String(), Why: why, Remedy: "leave out " + headerActor + " and " + headerForwardedBy}
+		return c, &Refusal{
+			Code: Forbidden, What: "act for " + quote(actor) + " as " + c.Identity.String(), Why: why,
+			Remedy: "leave out " + headerActor + " and " + headerForwardedBy,
+		}
 	}
 	if c.Identity.Role != pki.Member {
 		return refuse("only members hand on requests of others")

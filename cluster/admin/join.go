@@ -28,7 +28,10 @@ func NewJoinService(group Group, joiner Joiner, peers *Peers) *JoinService {
 // Confirm implements fairleadv1connect.JoinServiceHandler.
 func (s *JoinService) Confirm(ctx context.Context, req *fairleadv1.ConfirmRequest) (*fairleadv1.ConfirmResponse, error) {
 	if len(req.GetMembers()) > maxFounders || req.GetToken() == "" {
-		return nil, &Refusal{Code: Invalid, What: "confirm the bootstrap", Why: "no token, or too many members", Remedy: "give every first member the same token and list"}
+		return nil, &Refusal{
+			Code: Invalid, What: "confirm the bootstrap", Why: "no token, or too many members",
+			Remedy: "give every first member the same token and list",
+		}
 	}
 	founders := make([]Founder, len(req.GetMembers()))
 	for i, member := range req.GetMembers() {

@@ -17,7 +17,9 @@ type onLeader struct {
 	peers *Peers
 }
 
-func lead[T any](ctx context.Context, l onLeader, what string, here func(context.Context, Caller) (T, error), there func(context.Context, *Client) (T, error)) (T, error) {
+func lead[T any](ctx context.Context, l onLeader, what string,
+	here func(context.Context, Caller) (T, error), there func(context.Context, *Client) (T, error),
+) (T, error) {
 	caller, _ := CallerFrom(ctx)
 	result, err := here(ctx, caller)
 	if !errors.Is(err, NotLeader) {
@@ -38,7 +40,10 @@ func handedOn(what string, err error) error {
 		return err
 	}
 	if errors.Is(err, Unreachable) {
-		return &Refusal{Code: Unreachable, What: what, Why: "hand on to the leader: " + err.Error(), Remedy: "try again in a moment, or ask another member"}
+		return &Refusal{
+			Code: Unreachable, What: what, Why: "hand on to the leader: " + err.Error(),
+			Remedy: "try again in a moment, or ask another member",
+		}
 	}
 	return &Refusal{
 		Code: UnknownOutcome, What: what, Why: "the leader did not answer: " + err.Error(),
@@ -49,7 +54,10 @@ func handedOn(what string, err error) error {
 // client gives the way to the leader, if there is one and the request may take it.
 func (l onLeader) client(caller Caller, what string) (*Client, *Refusal) {
 	leader, ok := l.group.Leader()
-	refusal := &Refusal{Code: NotLeader, What: what, Leader: leader.Name, Remedy: "try again in a moment; `fairlead raft status` tells more if it stays so"}
+	refusal := &Refusal{
+		Code: NotLeader, What: what, Leader: leader.Name,
+		Remedy: "try again in a moment; `fairlead raft status` tells more if it stays so",
+	}
 	self := l.group.Self()
 	switch {
 	case !ok:

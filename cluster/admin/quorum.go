@@ -62,7 +62,7 @@ func Judge(servers []Member, verb Verb, id string, force bool) Verdict {
 			"start the others again; if they are lost for ever, `fairlead raft recover`")
 	}
 	if !known && verb != AddVoter && verb != AddNonvoter && (verb != Transfer || id != "") {
-		return j.refuse(UnknownServer, false, "no server of the configuration bears that id or name", "`fairlead raft peers` lists them")
+		return j.refuse(UnknownServer, false, unknownServer, peersLists)
 	}
 	switch verb {
 	case AddVoter:
@@ -75,6 +75,11 @@ func Judge(servers []Member, verb Verb, id string, force bool) Verdict {
 		return Verdict{}
 	}
 }
+
+const (
+	unknownServer = "no server of the configuration bears that id or name"
+	peersLists    = "`fairlead raft peers` lists them"
+)
 
 // tally counts the voters.
 type tally struct{ voters, healthy int }
@@ -194,13 +199,16 @@ func Resolve(servers []Member, verb Verb, wanted string) (Member, error) {
 	what := string(verb) + " " + wanted
 	switch {
 	case wanted == "":
-		return Member{}, &Refusal{Code: Invalid, What: string(verb), Why: "no server named", Remedy: "`fairlead raft peers` lists them"}
+		return Member{}, &Refusal{Code: Invalid, What: string(verb), Why: "no server named", Remedy: peersLists}
 	case len(named) == 1:
 		return last, nil
 	case len(named) > 1:
-		return Member{}, &Refusal{Code: Invalid, What: what, Why: "several servers bear that name: " + strings.Join(named, ", "), Remedy: "name one of these ids"}
+		return Member{}, &Refusal{
+			Code: Invalid, What: what, Why: "several servers bear that name: " + strings.Join(named, ", "),
+			Remedy: "name one of these ids",
+		}
 	default:
-		return Member{}, &Refusal{Code: UnknownServer, What: what, Why: "no server of the configuration bears that id or name", Remedy: "`fairlead raft peers` lists them"}
+		return Member{}, &Refusal{Code: UnknownServer, What: what, Why: unknownServer, Remedy: peersLists}
 	}
 }
 

@@ -66,7 +66,10 @@ func validateAdd(req *fairleadv1.AddRequest) error {
 	} else {
 		return nil
 	}
-	return &Refusal{Code: Invalid, What: "add " + quote(req.GetName()), Why: why, Remedy: "`fairlead raft status` on the new member shows its id and address"}
+	return &Refusal{
+		Code: Invalid, What: "add " + quote(req.GetName()), Why: why,
+		Remedy: "`fairlead raft status` on the new member shows its id and address",
+	}
 }
 
 // Remove implements fairleadv1connect.RaftServiceHandler.
@@ -178,12 +181,16 @@ type changed struct {
 }
 
 // change judges and makes one change of the configuration. Only the leader knows who is healthy, so only it judges.
-func (s *RaftService) change(ctx context.Context, verb Verb, id string, change Change, do func(Change, Member) error) (changed, error) {
+func (s *RaftService) change(ctx context.Context, verb Verb, id string, change Change, do func(Change, Member) error,
+) (changed, error) {
 	select {
 	case s.changing <- struct{}{}:
 		defer func() { <-s.changing }()
 	case <-ctx.Done():
-		return changed{}, &Refusal{Code: Busy, What: string(verb) + " " + id, Why: "another change of the configuration is under way", Remedy: "try again when it is done"}
+		return changed{}, &Refusal{
+			Code: Busy, What: string(verb) + " " + id, Why: "another change of the configuration is under way",
+			Remedy: "try again when it is done",
+		}
 	}
 	servers, index, err := s.configuration(ctx)
 	if err != nil {
@@ -198,7 +205,8 @@ func (s *RaftService) change(ctx context.Context, verb Verb, id string, change C
 	if err := do(change, old); err != nil {
 		return changed{}, err
 	}
-	s.log.Info("configuration changed", "verb", string(verb), "server", id, "actor", change.Actor, "reason", change.Reason, "force", change.Force, "warning", verdict.Warning)
+	s.log.Info("configuration changed", "verb", string(verb), "server", id, "actor", change.Actor,
+		"reason", change.Reason, "force", change.Force, "warning", verdict.Warning)
 	// The change is made, so failing to read the index back is no error.
 	if _, index, err = s.configuration(ctx); err != nil {
 		index = 0

@@ -139,7 +139,10 @@ func fromConnect(err error) error {
 			continue
 		}
 		if r, ok := value.(*fairleadv1.Refusal); ok {
-			return &Refusal{Code: Code(r.GetCode()), What: r.GetWhat(), Why: r.GetWhy(), Remedy: r.GetRemedy(), ForceOverrides: r.GetForceOverrides(), Leader: r.GetLeader()}
+			return &Refusal{
+				Code: Code(r.GetCode()), What: r.GetWhat(), Why: r.GetWhy(), Remedy: r.GetRemedy(),
+				ForceOverrides: r.GetForceOverrides(), Leader: r.GetLeader(),
+			}
 		}
 	}
 	return pki.Explain(err)

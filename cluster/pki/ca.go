@@ -82,7 +82,8 @@ func Init(dir string, opts CAOptions) error {
 func refuseExisting(path string) error {
 	switch _, err := os.Lstat(path); {
 	case err == nil:
-		return fmt.Errorf("make CA: %s: %w; it is never overwritten: use another folder, or move it away if nothing trusts it any more", path, ErrExists)
+		return fmt.Errorf("make CA: %s: %w; it is never overwritten: use another folder, or move it away if nothing "+
+			"trusts it any more", path, ErrExists)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
@@ -157,7 +158,8 @@ func openCA(dir string) (authority, error) {
 			return authority{cert: cert, key: key, bundle: bundle}, nil
 		}
 	}
-	return authority{}, fmt.Errorf("open CA: %s: none of its %d certificates belongs to %s; put the CA's own certificate back into it", certPath, len(certs), keyPath)
+	return authority{}, fmt.Errorf("open CA: %s: none of its %d certificates belongs to %s; "+
+		"put the CA's own certificate back into it", certPath, len(certs), keyPath)
 }
 
 // domain is the name that Init wrote into the CA.

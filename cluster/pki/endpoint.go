@@ -49,7 +49,9 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 	ours, remote := e.Membership(), hello.Conn.RemoteAddr()
 	theirs, named, err := port.offered(hello.SupportedProtos)
 	refuse := func(reason, remedy string, level slog.Level, err error) {
-		e.Refusals.record(refusal{port: port, remote: remote, reason: reason, ours: ours, theirs: theirs, remedy: remedy, level: level, err: err})
+		e.Refusals.record(refusal{
+			port: port, remote: remote, reason: reason, ours: ours, theirs: theirs, remedy: remedy, level: level, err: err,
+		})
 	}
 	config := e.serverConfig(port, hello.Conn, ours, theirs)
 	switch verdict := Meet(ours, theirs); {
@@ -105,7 +107,10 @@ func (e *Endpoint) serverConfig(port Port, conn net.Conn, ours, theirs Membershi
 // admit decides about a client's certificate; nil means that it is in order.
 func (e *Endpoint) admit(port Port, roots *x509.CertPool, theirs Membership, chain []*x509.Certificate) *refusal {
 	if len(chain) == 0 {
-		return &refusal{reason: reasonNoCert, err: errors.New("client sent no certificate"), remedy: "name a certificate made by `fairlead pki issue`"}
+		return &refusal{
+			reason: reasonNoCert, err: errors.New("client sent no certificate"),
+			remedy: "name a certificate made by `fairlead pki issue`",
+		}
 	}
 	id, idErr := Identify(chain[0])
 	claimed := chain[0].Subject.CommonName
@@ -124,16 +129,19 @@ func (e *Endpoint) admit(port Port, roots *x509.CertPool, theirs Membership, cha
 	})
 	if err != nil {
 		reason := certReason(err)
-		return &refusal{reason: reason, claimed: claimed, remedy: certRemedy(reason), err: fmt.Errorf("client certificate %s: %w", claimed, err)}
+		err = fmt.Errorf("client certificate %s: %w", claimed, err)
+		return &refusal{reason: reason, claimed: claimed, remedy: certRemedy(reason), err: err}
 	}
 	if idErr != nil {
 		return &refusal{reason: reasonNoIdentity, claimed: claimed, remedy: certRemedy(reasonNoIdentity), err: idErr}
 	}
 	if port == Raft && id.Role != Member {
-		return &refusal{reason: reasonRole, identity: id.String(), remedy: certRemedy(reasonRole), err: fmt.Errorf("the Raft port is for members, not for %s", id)}
+		err := fmt.Errorf("the Raft port is for members, not for %s", id)
+		return &refusal{reason: reasonRole, identity: id.String(), remedy: certRemedy(reasonRole), err: err}
 	}
 	if theirs.OrNewer && id.Role == Member {
-		return &refusal{reason: reasonMemberNewer, identity: id.String(), remedy: WeOutdated.Remedy(), err: fmt.Errorf("%s is a member, it may not follow its group into a newer epoch", id)}
+		err := fmt.Errorf("%s is a member, it may not follow its group into a newer epoch", id)
+		return &refusal{reason: reasonMemberNewer, identity: id.String(), remedy: PeerOutdated.Remedy(), err: err}
 	}
 	return nil
 }

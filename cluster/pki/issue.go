@@ -98,7 +98,8 @@ func Issue(dir string, req Request) (*Issued, error) {
 	id := Identity{Domain: domain, Role: req.Role, Name: req.Name}
 	now := clock(req.Now)()
 	if !now.Before(ca.cert.NotAfter) {
-		return nil, fmt.Errorf("issue certificate %s: the CA in %s expired on %s; make a new one with `fairlead pki init`", id, dir, ca.cert.NotAfter.Format(time.RFC3339))
+		return nil, fmt.Errorf("issue certificate %s: the CA in %s expired on %s; make a new one with `fairlead pki init`",
+			id, dir, ca.cert.NotAfter.Format(time.RFC3339))
 	}
 	issued, err := ca.sign(id, req, now)
 	if err != nil {
@@ -165,7 +166,8 @@ func (i *Issued) Write(dir string) (Files, error) {
 		return Files{}, fmt.Errorf("write certificate %s: %w", i.Identity, err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, CAKeyFile)); err == nil || i.Identity.Name == "ca" {
-		return Files{}, fmt.Errorf("write certificate %s: %s is the folder of a CA, or would look like one; use another folder or name", i.Identity, dir)
+		return Files{}, fmt.Errorf("write certificate %s: %s is the folder of a CA, or would look like one; "+
+			"use another folder or name", i.Identity, dir)
 	}
 	return files, errors.Join(
 		replace(files.Key, i.Key, 0o600),

@@ -49,7 +49,8 @@ func (v Verdict) Reason() string {
 func (v Verdict) Remedy() string {
 	return [...]string{
 		"",
-		"one of the two is configured with addresses of the other's group: correct them, or wipe the data folder of the one that shall change groups",
+		"one of the two is configured with addresses of the other's group: correct them, or wipe the data folder of the " +
+			"one that shall change groups",
 		"the peer missed a recover or restore: stop it, wipe its data folder and let it join again as a new server",
 		"this member missed a recover or restore: stop it, wipe its data folder and let it join again as a new server",
 	}[v]
