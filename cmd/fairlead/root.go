@@ -28,8 +28,11 @@ func (c *cli) print(v output.Tabler) error { return c.format.Print(c.out, v) }
 // commands lists the subcommands in the order of the help.
 func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
+		newController(c),
+		newDev(c),
 		newGet(c),
 		newDescribe(c),
+		newHolds(c),
 		newRaft(c),
 		newPKI(c),
 		newVersion(c),

@@ -33,9 +33,10 @@ type Controller struct {
 
 	BGP     BGP     `yaml:"bgp"`
 	Sources Sources `yaml:"sources"`
-	// LoadBalancerClasses that are ours; Services without a class are, too, unless OnlyClasses is set.
-	LoadBalancerClasses []string `yaml:"loadBalancerClasses"`
-	OnlyClasses         bool     `yaml:"onlyClasses"`
+	// LoadBalancerClass that is ours; empty means fairlead.io/lb. Services without a class are ours, too, unless
+	// OnlyClass is set.
+	LoadBalancerClass string `yaml:"loadBalancerClass"`
+	OnlyClass         bool   `yaml:"onlyClass"`
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 
@@ -94,8 +95,8 @@ type BGP struct {
 
 // Sources are where Services come from.
 type Sources struct {
-	// Manifests is a folder of Kubernetes YAML.
-	Manifests string `yaml:"manifests"`
+	// Manifests are folders of Kubernetes YAML.
+	Manifests []string `yaml:"manifests"`
 }
 
 // Raft is for unusual networks and for tests; zero means the default.

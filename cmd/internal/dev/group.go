@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/dataplane/bgp/testswitch"
+)
+
+// groupASN is the AS of the members; the built-in switch has its own.
+const groupASN = 65000
+
+// group is the members of one dev process. Each can be stopped and started again over its own folder.
+type group struct {
+	version string
+	log     *slog.Logger
+	sw      *testswitch.Switch
+	configs []config.Controller
+
+	mu      sync.Mutex
+	running map[string]*runningMember
+	failed  chan error
+}
+
+type runningMember struct {
+	*member.Member
+	stop func()
+	done chan struct{}
+}
+
+// newGroup makes certificates and configurations for n members below dir; the folder of an earlier run is used
+// again. Ports are drawn once and kept, so that members find each other after a restart.
+func newGroup(dir string, n int, manifests []string, version string, sw *testswitch.Switch, log *slog.Logger) (*group, error) {
+	g := &group{version: version, log: log, sw: sw, running: map[string]*runningMember{}, failed: make(chan error, n)}
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	var members []config.Member
+	for i := range n {
+		members = append(members, config.Member{
+			Name: fmt.Sprintf("m%d", i+1), Raft: loopback(ports[2*i]), API: loopback(ports[2*i+1]),
+		})
+	}
+	for i, m := range members {
+		files, err := issue(dir, pki.Member, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		c := config.Controller{
+			Name: m.Name, DataDir: filepath.Join(dir, m.Name), Members: members,
+			Listen: config.Listen{API: m.API, Raft: m.Raft}, TLS: config.TLS(files),
+			Unsteered: true, BootstrapToken: "dev", Log: "warn", Sources: config.Sources{Manifests: manifests},
+			BGP: config.BGP{
+				ASN: groupASN, RouterID: netip.AddrFrom4([4]byte{192, 0, 2, byte(11 + i)}), Port: -1,
+				RestartWindow: 2 * time.Second,
+			},
+		}
+		if err := c.Validate(); err != nil {
+			return nil, err
+		}
+		sw.AddNeighbor(testswitch.Neighbor{RouterID: c.BGP.RouterID, ASN: groupASN})
+		g.configs = append(g.configs, c)
+	}
+	return g, nil
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// freePorts finds n ports that nobody uses. They are given back at once: somebody else could take one before a
+// member listens, who then says so.
+func freePorts(n int) ([]int, error) {
+	var out []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port on loopback: %w", err)
+		}
+		defer l.Close()
+		out = append(out, l.Addr().(*net.TCPAddr).Port)
+	}
+	return out, nil
+}
+
+// issue makes a certificate below dir, and the CA first if there is none.
+func issue(dir string, role pki.Role, name string) (pki.Files, error) {
+	ca := filepath.Join(dir, "ca")
+	if err := pki.Init(ca, pki.CAOptions{Name: "dev"}); err != nil && !errors.Is(err, pki.ErrExists) {
+		return pki.Files{}, err
+	}
+	request := pki.Request{Role: role, Name: name}
+	if role == pki.Member {
+		request.Hosts = []string{"127.0.0.1"}
+	}
+	issued, err := pki.Issue(ca, request)
+	if err != nil {
+		return pki.Files{}, err
+	}
+	return issued.Write(filepath.Join(dir, "certs", string(role)+"-"+name))
+}
+
+// start runs a member that does not run.
+func (g *group) start(ctx context.Context, name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, err := g.configOf(name)
+	if err != nil {
+		return err
+	}
+	if _, runs := g.running[name]; runs {
+		return fmt.Errorf("start %s: it runs already", name)
+	}
+	m, err := member.Open(c, g.version, member.Listeners{}, g.log)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &runningMember{Member: m, stop: cancel, done: make(chan struct{})}
+	g.running[name] = r
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		if err := m.Run(ctx); err != nil {
+			select {
+			case g.failed <- fmt.Errorf("member %s: %w", name, err):
+			default:
+			}
+		}
+	}()
+	return nil
+}
+
+// kill stops a member and waits until it is gone.
+func (g *group) kill(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, err := g.configOf(name); err != nil {
+		return err
+	}
+	r, ok := g.running[name]
+	if !ok {
+		return fmt.Errorf("kill %s: it does not run", name)
+	}
+	r.stop()
+	<-r.done
+	delete(g.running, name)
+	return nil
+}
+
+func (g *group) configOf(name string) (config.Controller, error) {
+	for _, c := range g.configs {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return config.Controller{}, fmt.Errorf("no member %q; the last is %s", name, g.configs[len(g.configs)-1].Name)
+}
+
+// members lists those that run, by name.
+func (g *group) members() []*member.Member {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []*member.Member
+	for _, c := range g.configs {
+		if r, ok := g.running[c.Name]; ok {
+			out = append(out, r.Member)
+		}
+	}
+	return out
+}
+
+// stop ends all members.
+func (g *group) stop() {
+	for _, m := range g.members() {
+		_ = g.kill(m.Name()) // it runs: it was just listed
+	}
+}
+
+// servers are the API addresses of all members.
+func (g *group) servers() []string {
+	var out []string
+	for _, c := range g.configs {
+		out = append(out, c.Advertise.API)
+	}
+	return out
+}
+
+// peerManifest makes the built-in switch known to the group the way any switch is: by a manifest.
+func peerManifest(dir string, sw *testswitch.Switch) (folder string, err error) {
+	folder = filepath.Join(dir, "switch")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf(`apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: built-in-switch}
+spec: {myASN: %d, peerASN: %d, peerAddress: %s, peerPort: %d}
+`, groupASN, sw.ASN(), sw.Addr().Addr(), sw.Addr().Port())
+	return folder, os.WriteFile(filepath.Join(folder, "peer.yaml"), []byte(text), 0o644)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/dataplane/bgp/testswitch"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Picture is what a dev process shows, and what --once prints as JSON.
+type Picture struct {
+	Members  []MemberPicture  `json:"members"`
+	Leader   string           `json:"leader"`
+	Services []ServicePicture `json:"services"`
+	Routes   []RoutePicture   `json:"routes"`
+	Switch   SwitchPicture    `json:"switch"`
+}
+
+// MemberPicture is one member. Digests are equal where applied indexes are.
+type MemberPicture struct {
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
+	Leader  bool   `json:"leader"`
+	Applied uint64 `json:"applied"`
+	Digest  string `json:"digest"`
+}
+
+// ServicePicture is one Service with the addresses that it has, or why it has none.
+type ServicePicture struct {
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	Pending   string   `json:"pending,omitempty"`
+}
+
+// RoutePicture is a prefix and the next hops it is to have, sorted.
+type RoutePicture struct {
+	Prefix   string   `json:"prefix"`
+	NextHops []string `json:"nextHops"`
+	// hops tells where each stands, in the same order.
+	hops []fsm.HopState
+}
+
+// SwitchPicture is what the switch itself holds.
+type SwitchPicture struct {
+	RIB []RoutePicture `json:"rib"`
+}
+
+// take draws the picture. Services and routes are as the member that is furthest sees them.
+func take(g *group, sw *testswitch.Switch) Picture {
+	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}}
+	var best *fsm.View
+	running := g.members()
+	for _, c := range g.configs {
+		mp := MemberPicture{Name: c.Name}
+		i := slices.IndexFunc(running, func(m *member.Member) bool { return m.Name() == c.Name })
+		if i >= 0 {
+			view := running[i].Record().Read()
+			mp.Running, mp.Leader, mp.Applied, mp.Digest = true, running[i].Leads(), uint64(view.Applied()), view.Digest().String()
+			if mp.Leader {
+				p.Leader = mp.Name
+			}
+			if best == nil || best.Applied() < view.Applied() {
+				best = view
+			}
+		}
+		p.Members = append(p.Members, mp)
+	}
+	if best != nil {
+		p.Services, p.Routes = servicesOf(best), routesOf(best)
+	}
+	p.Switch.RIB = ribOf(sw)
+	return p
+}
+
+func servicesOf(v *fsm.View) []ServicePicture {
+	out := []ServicePicture{}
+	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		sp := ServicePicture{Name: string(s.ID), Addresses: []string{}, Pending: s.Pending.Text}
+		for _, a := range v.Addresses(s.ID) {
+			if !a.Releasing {
+				sp.Addresses = append(sp.Addresses, a.Address.String())
+			}
+		}
+		out = append(out, sp)
+	}
+	return out
+}
+
+func routesOf(v *fsm.View) []RoutePicture {
+	out := []RoutePicture{}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		rp := RoutePicture{Prefix: r.Prefix.String(), NextHops: []string{}}
+		hops := slices.Clone(r.NextHops)
+		slices.SortFunc(hops, func(a, b fsm.NextHop) int { return a.Address.Compare(b.Address) })
+		for _, h := range hops {
+			if !h.Withdrawing {
+				rp.NextHops = append(rp.NextHops, h.Address.String())
+				rp.hops = append(rp.hops, v.HopState(r, h))
+			}
+		}
+		if len(rp.NextHops) > 0 {
+			out = append(out, rp)
+		}
+	}
+	sortRoutes(out)
+	return out
+}
+
+func ribOf(sw *testswitch.Switch) []RoutePicture {
+	out := []RoutePicture{}
+	for _, e := range sw.RIB() {
+		rp := RoutePicture{Prefix: e.Prefix.String(), NextHops: []string{}}
+		for _, h := range e.NextHops {
+			rp.NextHops = append(rp.NextHops, h.String())
+		}
+		out = append(out, rp)
+	}
+	sortRoutes(out)
+	return out
+}
+
+func sortRoutes(routes []RoutePicture) {
+	slices.SortFunc(routes, func(a, b RoutePicture) int {
+		pa, pb := netip.MustParsePrefix(a.Prefix), netip.MustParsePrefix(b.Prefix) // they were made by String
+		return pa.Addr().Compare(pb.Addr())
+	})
+}
+
+// agrees tells why the picture is not yet one of a group at rest, nil if it is: one leader, equal records,
+// every wanted path on the wire and the switch holding just those.
+func (p Picture) agrees() error {
+	if p.Leader == "" {
+		return fmt.Errorf("no leader")
+	}
+	var first *MemberPicture
+	for i, m := range p.Members {
+		switch {
+		case !m.Running:
+		case first == nil:
+			first = &p.Members[i]
+		case m.Applied != first.Applied || m.Digest != first.Digest:
+			return fmt.Errorf("%s is at index %d, %s at %d", m.Name, m.Applied, first.Name, first.Applied)
+		}
+	}
+	for _, s := range p.Services {
+		if len(s.Addresses) == 0 && s.Pending == "" {
+			return fmt.Errorf("service %s has neither address nor reason", s.Name)
+		}
+	}
+	for _, r := range p.Routes {
+		for i, state := range r.hops {
+			if state != fsm.HopAnnounced {
+				return fmt.Errorf("route %s via %s is %s", r.Prefix, r.NextHops[i], state)
+			}
+		}
+	}
+	if len(p.Routes) == 0 {
+		return fmt.Errorf("no route yet")
+	}
+	same := func(a, b RoutePicture) bool { return a.Prefix == b.Prefix && slices.Equal(a.NextHops, b.NextHops) }
+	if !slices.EqualFunc(p.Routes, p.Switch.RIB, same) {
+		return fmt.Errorf("the switch holds %d routes, the record %d, or with other next hops", len(p.Switch.RIB), len(p.Routes))
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
+)
+
+// adminGroup shows the Raft node and the record to the operator's API.
+type adminGroup struct {
+	node    *cluster.Node
+	state   *fsm.State
+	self    admin.Member
+	version string
+	// apiOf tells where a member's API is, by its name.
+	apiOf func(name string) string
+}
+
+var _ admin.Group = (*adminGroup)(nil)
+
+func (g *adminGroup) Self() admin.Member { return g.self }
+
+func (g *adminGroup) Leader() (admin.Member, bool) {
+	p, ok := g.node.Leader()
+	return admin.Member{ID: p.ID, Name: p.Name, Address: p.Address, APIAddress: g.apiOf(p.Name), Leader: true, Voter: true}, ok
+}
+
+func (g *adminGroup) Status(context.Context) (admin.Status, error) {
+	view := g.state.Read()
+	group := view.Group()
+	raft := g.node.Status()
+	out := admin.Status{
+		Group: string(group.ID), Epoch: uint64(group.Epoch), Format: group.Format,
+		Term: raft.Contact.Term, Configuration: uint64(g.node.ConfigurationIndex()),
+	}
+	for _, p := range raft.Peers {
+		out.Members = append(out.Members, g.memberStatus(p, raft, view))
+	}
+	return out, nil
+}
+
+func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, view *fsm.View) admin.MemberStatus {
+	m := admin.MemberStatus{Member: admin.Member{
+		ID: p.ID, Name: p.Name, Address: p.Address, APIAddress: g.apiOf(p.Name),
+		Voter: p.Voter, Leader: p.Leads, Healthy: p.Answer,
+	}}
+	if known, ok := fsm.Get[*fsm.Member](view, fsm.TableMembers, p.ID); ok {
+		m.Format, m.Version = known.Format, known.Version
+		m.Announced = admin.Revision{Epoch: uint64(known.Announced.Epoch), Index: uint64(known.Announced.Index)}
+	}
+	if !p.Self {
+		m.Applied = uint64(p.Last)
+		return m
+	}
+	c := raft.Contact
+	group, epoch, _ := g.state.Identity()
+	m.State, m.Term, m.Applied, m.Commit = raft.State, c.Term, uint64(c.Applied), uint64(c.Commit)
+	m.Group, m.Epoch, m.Digest = string(group), uint64(epoch), view.Digest().String()
+	m.Format, m.Version = fsm.NewestFormat, g.version
+	if m.Heard = !c.At.IsZero(); m.Heard && !c.Leads {
+		m.LastContact = time.Since(c.At)
+	}
+	return m
+}
+
+func (g *adminGroup) AddVoter(ctx context.Context, s admin.Member, _ admin.Change) error {
+	if err := g.node.Add(ctx, s.ID, s.Address); err != nil {
+		return refusal("add "+s.ID, err)
+	}
+	return refusal("promote "+s.ID, g.node.Promote(ctx, s.ID))
+}
+
+func (g *adminGroup) AddNonvoter(ctx context.Context, s admin.Member, _ admin.Change) error {
+	return refusal("add "+s.ID, g.node.Add(ctx, s.ID, s.Address))
+}
+
+func (g *adminGroup) Demote(ctx context.Context, id string, _ admin.Change) error {
+	return refusal("demote "+id, g.node.Demote(ctx, id))
+}
+
+func (g *adminGroup) Remove(ctx context.Context, id string, change admin.Change) error {
+	if err := g.node.Remove(ctx, id); err != nil {
+		return refusal("remove "+id, err)
+	}
+	return g.propose(ctx, change, "remove "+id, &fsm.RemoveMember{Server: fsm.ServerID(id)})
+}
+
+func (g *adminGroup) Transfer(ctx context.Context, id string, _ admin.Change) error {
+	return refusal("transfer leadership", g.node.Transfer(ctx, id))
+}
+
+func (g *adminGroup) Snapshot(ctx context.Context, _ admin.Change) (admin.Snapshot, error) {
+	index, err := g.node.Snapshot(ctx)
+	return admin.Snapshot{ID: fmt.Sprintf("snapshot-%d", index), Index: uint64(index)}, refusal("snapshot", err)
+}
+
+// Finalize raises the committed format to the newest that every server reported.
+func (g *adminGroup) Finalize(ctx context.Context, format uint32, change admin.Change) (uint32, error) {
+	view := g.state.Read()
+	have := view.Group().Format
+	if format == 0 {
+		format = fsm.NewestFormat
+		for _, m := range fsm.List[*fsm.Member](view, fsm.TableMembers) {
+			format = min(format, m.Format)
+		}
+	}
+	if format == have {
+		return have, nil
+	}
+	if format > fsm.NewestFormat {
+		return have, &admin.Refusal{
+			Code: admin.Invalid, What: fmt.Sprintf("finalize format %d", format),
+			Why: fmt.Sprintf("this release knows formats up to %d", fsm.NewestFormat), Remedy: "upgrade every member first",
+		}
+	}
+	return format, g.propose(ctx, change, "finalize", &fsm.RaiseFormat{Format: format})
+}
+
+// propose commits one command in an operator's name. A member that is not known to the record is none to remove.
+func (g *adminGroup) propose(ctx context.Context, change admin.Change, what string, c fsm.Command) error {
+	out, err := g.node.Propose(ctx, cluster.Urgent, fsm.Proposal{
+		Actor: change.Actor, Reason: change.Reason, AtUnixMilli: time.Now().UnixMilli(), Command: c,
+	})
+	if err != nil {
+		return refusal(what, err)
+	}
+	if o := out[0]; o.Reject != fsm.Accepted && o.Reject != fsm.RejectNotFound {
+		return &admin.Refusal{Code: admin.Invalid, What: what, Why: o.Err().Error()}
+	}
+	return nil
+}
+
+// refusal puts errors of the Raft node into the words of the API, where a code says what to do.
+func refusal(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	codes := []struct {
+		is   error
+		code admin.Code
+	}{
+		{cluster.ErrNotLeader, admin.NotLeader}, {cluster.ErrUnknownOutcome, admin.UnknownOutcome},
+		{cluster.ErrBusy, admin.Busy}, {cluster.ErrStopped, admin.Stopped}, {cluster.ErrRemoved, admin.Removed},
+		{cluster.ErrRolledBack, admin.RolledBack}, {cluster.ErrNotReady, admin.NotReady},
+		{cluster.ErrUnknownServer, admin.UnknownServer}, {cluster.ErrBootstrapMismatch, admin.BootstrapMismatch},
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.is) {
+			return &admin.Refusal{Code: c.code, What: what, Why: err.Error()}
+		}
+	}
+	return err
+}
+
+// clusterError is the inverse: what a member was told over the API, with the identity that cluster knows.
+func clusterError(err error) error {
+	var r *admin.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	known := map[admin.Code]error{
+		admin.NotLeader: cluster.ErrNotLeader, admin.UnknownOutcome: cluster.ErrUnknownOutcome, admin.Busy: cluster.ErrBusy,
+		admin.Stopped: cluster.ErrStopped, admin.Removed: cluster.ErrRemoved, admin.RolledBack: cluster.ErrRolledBack,
+		admin.NotReady: cluster.ErrNotReady, admin.BootstrapMismatch: cluster.ErrBootstrapMismatch,
+	}[r.Code]
+	if known == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", r.Why, known)
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
+	"fairlead.io/fairlead/dataplane/bgp/derive"
+	"fairlead.io/fairlead/dataplane/bgp/gobgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// routes is the record as the announcer sees it: derived anew whenever a table that counts has changed.
+type routes struct {
+	state   *fsm.State
+	local   netip.Addr // what sessions are dialled from; unset: the kernel's choice
+	secrets derive.Secrets
+	log     *slog.Logger
+	changed chan struct{}
+
+	mu      sync.Mutex
+	missing map[fsm.PeerName]bool // already complained about
+	from    *fsm.View
+	derived bgp.Routes
+}
+
+func newRoutes(state *fsm.State, c config.BGP, secrets derive.Secrets, log *slog.Logger) *routes {
+	return &routes{
+		state: state, local: c.LocalAddress, secrets: secrets, log: log,
+		changed: make(chan struct{}, 1), missing: map[fsm.PeerName]bool{},
+	}
+}
+
+// Routes implements bgp.Source. The revision is the newest at which anything that counts changed: were it that
+// of the whole record, reporting it would be a change to report.
+func (r *routes) Routes() bgp.Routes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.from == nil || r.state.Changed(r.from, derive.Tables()...) {
+		r.from = r.state.Read()
+		r.derive(r.from)
+	}
+	return r.derived
+}
+
+func (r *routes) derive(view *fsm.View) {
+	paths, peers, missing := derive.From(view, r.secrets)
+	for i := range peers {
+		if r.local.IsValid() && r.local.BitLen() == peers[i].Address.BitLen() {
+			peers[i].LocalAddress = r.local
+		}
+	}
+	for _, name := range missing {
+		if !r.missing[name] {
+			r.log.Error("peer left out: its password is not on this member", "peer", name)
+			r.missing[name] = true
+		}
+	}
+	rev := view.Revision()
+	r.derived = bgp.Routes{
+		Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Paths: paths, Peers: peers,
+	}
+}
+
+// Changed implements bgp.Source.
+func (r *routes) Changed() <-chan struct{} { return r.changed }
+
+// follow tells the announcer of every change that counts, until ctx ends.
+func (r *routes) follow(ctx context.Context) error {
+	for {
+		view := r.state.Read()
+		if err := r.state.Wait(ctx, view, derive.Tables()...); err != nil {
+			return nil
+		}
+		select {
+		case r.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// standing tells the announcer how this member stands with the group.
+type standing struct{ node *cluster.Node }
+
+// Contact implements bgp.Group.
+func (s standing) Contact() bgp.Contact {
+	c := s.node.Contact()
+	out := bgp.Contact{Silence: bgp.Never, Commit: uint64(c.Commit), Applied: uint64(c.Applied)}
+	if !c.At.IsZero() {
+		out.Silence = time.Since(c.At)
+	}
+	return out
+}
+
+// keptState is applied.state, once the group has a name: before that there is nothing to announce.
+type keptState struct {
+	folder string
+	group  func() string
+}
+
+// Load implements bgp.Store.
+func (k keptState) Load() (*bgp.Routes, error) {
+	group := k.group()
+	if group == "" {
+		return nil, nil
+	}
+	return appliedstate.In(k.folder, group).Load()
+}
+
+// Save implements bgp.Store.
+func (k keptState) Save(r bgp.Routes) error {
+	group := k.group()
+	if group == "" {
+		return errors.New("keep what was announced: this member belongs to no group yet")
+	}
+	return appliedstate.In(k.folder, group).Save(r)
+}
+
+// newSpeaker starts the BGP speaker that a member's configuration asks for.
+func newSpeaker(c config.BGP, log *slog.Logger) (*gobgp.Speaker, error) {
+	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Logger: log}
+	if c.Port > 0 {
+		listen.ListenPort = uint16(c.Port)
+	}
+	return gobgp.New(listen)
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Backup writes the record. Without force only a leader that a quorum confirms does, so that nothing is missing.
+func (g *adminGroup) Backup(ctx context.Context, w io.Writer, change admin.Change) (admin.Backup, error) {
+	if !change.Force {
+		if err := g.node.VerifyLeader(ctx); err != nil {
+			return admin.Backup{}, refusal("backup", err)
+		}
+	}
+	header, err := g.node.Backup(ctx, w)
+	if err != nil {
+		return admin.Backup{}, refusal("backup", err)
+	}
+	group, epoch, format := g.state.Identity()
+	return admin.Backup{
+		Group: string(group), Format: format, Revision: admin.Revision{Epoch: uint64(epoch), Index: uint64(header.Index)},
+	}, nil
+}
+
+// Restore replaces the record by a backup in a new epoch. A backup of another group is refused without force: its
+// addresses and balancers are not this group's to touch.
+func (g *adminGroup) Restore(ctx context.Context, r io.Reader, dryRun bool, change admin.Change) (admin.Restored, error) {
+	ours, _, _ := g.state.Identity()
+	before := g.state.Read()
+	if !change.Force || dryRun {
+		spool, err := spooled(r)
+		if err != nil {
+			return admin.Restored{}, err
+		}
+		defer spool.Close()
+		would, err := g.node.Restore(ctx, spool, true)
+		if err != nil {
+			return admin.Restored{}, restoreError(err)
+		}
+		if theirs, _, _ := identityOf(would.State); theirs != ours && !change.Force {
+			return admin.Restored{}, &admin.Refusal{
+				Code: admin.Invalid, What: "restore", Why: fmt.Sprintf("the backup is of group %s, this is %s", theirs, ours),
+				Remedy: "check that it is the right file; --force restores it all the same", ForceOverrides: true,
+			}
+		}
+		if dryRun {
+			return restoredOf(before, would), nil
+		}
+		if _, err := spool.Seek(0, io.SeekStart); err != nil {
+			return admin.Restored{}, fmt.Errorf("restore: read the backup again: %w", err)
+		}
+		r = spool
+	}
+	done, err := g.node.Restore(ctx, r, false)
+	if err != nil {
+		return admin.Restored{}, restoreError(err)
+	}
+	return restoredOf(before, done), nil
+}
+
+func restoreError(err error) error {
+	if errors.Is(err, cluster.ErrNotABackup) {
+		return &admin.Refusal{Code: admin.Invalid, What: "restore", Why: err.Error()}
+	}
+	return refusal("restore", err)
+}
+
+func identityOf(m cluster.Machine) (fsm.GroupID, fsm.Epoch, uint32) {
+	if record, ok := m.(cluster.Record); ok {
+		return record.Identity()
+	}
+	return "", 0, 0
+}
+
+func restoredOf(before *fsm.View, r cluster.Restored) admin.Restored {
+	record, ok := r.State.(cluster.Record)
+	if !ok {
+		return admin.Restored{}
+	}
+	after := record.Read()
+	listed, more := fsm.Diff(before, after, admin.MaxDifferences)
+	out := admin.Restored{More: uint64(more)}
+	rev := after.Revision()
+	out.Revision = admin.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}
+	for _, d := range listed {
+		out.Differences = append(out.Differences, d.String())
+	}
+	return out
+}
+
+// renewAfter gives what opens the next life of a group from an earlier record: an epoch above the record's and
+// above live, the one of this member's copy.
+func renewAfter(live func() fsm.Epoch, cause string) func(cluster.Machine) ([]cluster.Proposal, error) {
+	return func(restored cluster.Machine) ([]cluster.Proposal, error) {
+		group, epoch, _ := identityOf(restored)
+		if group == "" {
+			return nil, errors.New("renew: the record holds no group")
+		}
+		return []cluster.Proposal{{
+			Actor: "operator", Reason: cause, AtUnixMilli: time.Now().UnixMilli(),
+			Command: &fsm.NewEpoch{Group: group, Epoch: max(epoch, live()) + 1, Cause: cause},
+		}}, nil
+	}
+}

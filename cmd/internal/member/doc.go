@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package member puts one member of the controller group together: record, Raft, API, leader, sources and BGP,
+// each joined to the others by a small adapter. It decides nothing itself. Several members may live in one
+// process, as in `fairlead dev`.
+//
+// Start reading at Open, then Run; one file for each seam: admingroup.go (operator's verbs), joiner.go
+// (founding and joining), forward.go (proposals to the leader), announce.go (record to BGP), lead.go (the
+// leader's work).
+package member

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"time"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
+)
+
+// joiner answers members that found a group, want to join it, or tell how far they are.
+type joiner struct {
+	node  *cluster.Node
+	state *fsm.State
+	self  admin.Member
+}
+
+var _ admin.Joiner = (*joiner)(nil)
+
+func (j *joiner) Confirm(_ context.Context, token string, members []admin.Founder) (admin.Confirmation, error) {
+	request := cluster.ConfirmRequest{Token: token}
+	for _, m := range members {
+		request.Members = append(request.Members, cluster.Peer{Name: m.Name, Address: m.Address})
+	}
+	c, err := j.node.Confirm(request)
+	return admin.Confirmation{ServerID: c.ServerID, Empty: c.Empty}, refusal("confirm bootstrap", err)
+}
+
+func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error) {
+	err := j.node.Admit(ctx, cluster.JoinRequest{ServerID: r.ID, Address: r.Address, Last: fsm.Index(r.Last)})
+	if err != nil {
+		return admin.Joined{}, refusal("join "+r.ID, err)
+	}
+	group, epoch, _ := j.state.Identity()
+	leader, _ := j.node.Leader()
+	return admin.Joined{Group: string(group), Epoch: uint64(epoch), Leader: leader.Name}, nil
+}
+
+// Report commits what a member says of itself. It is proposed by the leader, for whoever asks.
+func (j *joiner) Report(ctx context.Context, r admin.Report) (uint32, error) {
+	_, _, format := j.state.Identity()
+	if j.node.LeadingTerm() == 0 {
+		return format, refusal("report of "+r.ID, cluster.ErrNotLeader)
+	}
+	return format, nil
+}
+
+// others are the members that a member knows from its configuration, by name.
+type others struct {
+	clients *admin.Peers
+	// apiOf tells where a member's API is, "" if nobody knows.
+	apiOf func(name string) string
+	names []string
+}
+
+// confirm asks another first member on behalf of a founder.
+func (o *others) confirm(ctx context.Context, member cluster.Peer, request cluster.ConfirmRequest) (cluster.Confirmation, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	wire := &fairleadv1.ConfirmRequest{Token: request.Token}
+	for _, m := range request.Members {
+		wire.Members = append(wire.Members, &fairleadv1.FoundingMember{Name: m.Name, Address: m.Address})
+	}
+	answer, err := o.clients.Client(o.apiOf(member.Name)).Join.Confirm(ctx, wire)
+	if err != nil {
+		return cluster.Confirmation{}, clusterError(err)
+	}
+	return cluster.Confirmation{ServerID: answer.GetServerId(), Empty: answer.GetEmpty()}, nil
+}
+
+// join asks every other member in turn to be taken in; whoever does not lead hands the request on.
+func (o *others) join(self admin.Member, version string) func(context.Context, cluster.JoinRequest) error {
+	return func(ctx context.Context, r cluster.JoinRequest) error {
+		last := error(cluster.ErrNotReady)
+		for _, name := range o.names {
+			if name == self.Name {
+				continue
+			}
+			asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+			_, err := o.clients.Client(o.apiOf(name)).Join.Join(asking, &fairleadv1.JoinRequest{
+				Name: self.Name, ServerId: r.ServerID, Address: r.Address, ApiAddress: self.APIAddress,
+				Last: uint64(r.Last), Format: fsm.NewestFormat, Version: version,
+			})
+			cancel()
+			if err == nil {
+				return nil
+			}
+			last = clusterError(err)
+		}
+		return last
+	}
+}

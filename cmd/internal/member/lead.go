@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/manifests"
+	"fairlead.io/fairlead/k8s/manifests/notify"
+)
+
+// leaderWork is what this member does while it leads, and the sources that it reads all the time: a member that
+// takes over has its view already.
+type leaderWork struct {
+	*leader.Leader
+	sources []*manifests.Source
+}
+
+func newLeaderWork(ctx context.Context, c config.Controller, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
+	w := &leaderWork{}
+	options := leader.Config{
+		Record: state, Group: leaderGroup{node}, Clock: bootClock{}, Log: log, Metrics: metrics,
+		Options: leader.Options{IgnoreUnclassed: c.OnlyClass, LegacyPeers: legacyPeers},
+	}
+	if c.LoadBalancerClass != "" {
+		options.Options.Class = c.LoadBalancerClass
+	}
+	add := func(name string, o manifests.Options) {
+		o.Clock, o.Logger, o.Poll = wallClock{}, log, manifestPoll
+		s := manifests.New(o)
+		w.sources = append(w.sources, s)
+		options.Sources = append(options.Sources, leader.NamedSource{Name: name, Source: s})
+	}
+	for _, dir := range c.Sources.Manifests {
+		changes, err := notify.Watch(ctx, dir, log)
+		if err != nil {
+			log.Warn("manifests are polled only", "err", err)
+		}
+		add("manifests:"+dir, manifests.Options{FS: os.DirFS(dir), Dir: dir, Notify: changes})
+	}
+	if f := c.BGP.ConfigFile; f != "" {
+		add(legacyKey, manifests.Options{FS: legacyFolder{f}, Dir: f})
+	}
+	var err error
+	w.Leader, err = leader.New(options)
+	return w, err
+}
+
+// manifestPoll is how often folders are read through.
+const manifestPoll = 250 * time.Millisecond
+
+// worlds are what the sources of this member show now.
+func (w *leaderWork) worlds() []world.World {
+	out := make([]world.World, 0, len(w.sources))
+	for _, s := range w.sources {
+		out = append(out, s.World())
+	}
+	return out
+}
+
+// lead runs the leader's work for one term.
+func (w *leaderWork) lead(ctx context.Context, term uint64) {
+	_ = w.Run(ctx, term) // it ends with the term, without an error
+}
+
+// leaderGroup shows the Raft node to the leader's work. Proposals never leave this member: once it no longer leads,
+// they are somebody else's to make.
+type leaderGroup struct{ node *cluster.Node }
+
+func (g leaderGroup) Propose(ctx context.Context, u leader.Urgency, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
+	return g.node.ProposeLocal(ctx, cluster.Urgency(u), proposals...)
+}
+
+func (g leaderGroup) VerifyLeader(ctx context.Context) error { return g.node.VerifyLeader(ctx) }
+
+func (g leaderGroup) Servers() []leader.Server {
+	var out []leader.Server
+	for _, p := range g.node.Peers() {
+		out = append(out, leader.Server{ID: fsm.ServerID(p.ID), Answers: p.Answer})
+	}
+	return out
+}
+
+// bootClock is CLOCK_BOOTTIME: it goes on while the machine sleeps.
+type bootClock struct{}
+
+func (bootClock) Now() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic(fmt.Sprintf("read CLOCK_BOOTTIME: %v", err)) // every Linux since 2.6.39 has it
+	}
+	return time.Duration(t.Nano())
+}
+
+func (bootClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+func (bootClock) Wall() time.Time { return time.Now() }
+
+// wallClock is time as the standard library has it, with its monotonic reading.
+type wallClock struct{}
+
+func (wallClock) Now() time.Time { return time.Now() }
+
+func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"log/slog"
+
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/store/disk"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Recover makes a group of one out of the data folder of a member that does not run, after a quorum was lost for
+// good. See cluster.Recover.
+func Recover(c config.Controller, log *slog.Logger) (cluster.Recovered, error) {
+	folder, err := disk.Open(c.DataDir, c.Name)
+	if err != nil {
+		return cluster.Recovered{}, err
+	}
+	defer func() { _ = folder.Close() }() // everything is on disk by then
+	return cluster.Recover(cluster.RecoverOptions{
+		Name: c.Name, Instance: folder.Identity().Instance, Address: c.Advertise.Raft,
+		Stores: folder.Stores(), Path: folder.Path(), Machine: cluster.Record{State: fsm.New()},
+		Encode: func(ps []cluster.Proposal) ([]byte, error) { return fsm.EncodeEntry(0, ps) }, // NewEpoch names its own
+		Renew:  renewAfter(func() fsm.Epoch { return 0 }, "recover"),
+		Log:    log,
+	})
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// errStopped ends the parts of a member when one of them has ended without an error: none should.
+var errStopped = errors.New("stopped")
+
+// leaveWithin bounds how long a member takes to leave its BGP sessions.
+const leaveWithin = 3 * time.Second
+
+// Run takes part in the group until ctx ends or the member fails, then closes everything. It returns nil when
+// ctx ended. A member that leaves does so as for a planned restart: switches keep its paths.
+func (m *Member) Run(ctx context.Context) error {
+	defer m.Close()
+	group, running := errgroup.WithContext(ctx)
+	part := func(name string, run func(context.Context) error) {
+		group.Go(func() error {
+			err := run(running)
+			if err == nil && running.Err() == nil {
+				err = errStopped
+			}
+			if err != nil && running.Err() == nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	part("raft", m.node.Run)
+	part("api", func(ctx context.Context) error { return m.server.Serve(ctx, m.listeners.API) })
+	part("report", m.reporter.run)
+	part("identity", m.rememberGroup)
+	for _, s := range m.work.sources {
+		part("source", s.Run)
+	}
+	if m.listeners.Health != nil {
+		part("health", func(ctx context.Context) error {
+			return serveHTTP(ctx, m.listeners.Health, health(m.registry, m.ready))
+		})
+	}
+	if m.speaker != nil {
+		part("routes", m.routes.follow)
+		part("announcer", m.announcer.Run)
+	}
+	err := group.Wait()
+	if m.speaker != nil {
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+		defer cancel()
+		if leaveErr := m.speaker.Detach(leaving); leaveErr != nil {
+			m.log.Warn("BGP sessions not left in order", "err", leaveErr)
+		}
+	}
+	return err
+}
+
+// rememberGroup writes the group's id beside the log once it is known, so that a member which has not read its
+// log yet still knows where it belongs. Connections to other members name the group in their handshake: those that
+// were made before this member belonged to it, or in an earlier epoch, are made anew.
+func (m *Member) rememberGroup(ctx context.Context) error {
+	var known fsm.Epoch
+	for {
+		view := m.state.Read()
+		if epoch := view.Group().Epoch; epoch != known {
+			known = epoch
+			m.clients.Close()
+		}
+		if id := string(view.Group().ID); id != "" && id != m.folder.Identity().Group {
+			if err := m.folder.SetGroup(id); err != nil {
+				return err
+			}
+		}
+		if err := m.state.Wait(ctx, view, fsm.TableGroup); err != nil {
+			return nil
+		}
+	}
+}
+
+// ready tells why this member should not be counted on, nil if it may be.
+func (m *Member) ready() error {
+	c := m.node.Contact()
+	switch {
+	case !c.CaughtUp():
+		return fmt.Errorf("behind: applied %d of %d", c.Applied, c.Commit)
+	case m.speaker != nil && !m.announcer.Status().Open:
+		return fmt.Errorf("not announcing yet: %s", m.announcer.Status().Reason)
+	}
+	return nil
+}
+
+// openBGP starts the speaker, without peers: the announcer gives it those when it may.
+func (m *Member) openBGP() (err error) {
+	self := fsm.Member{
+		Server: fsm.ServerID(m.self.ID), Name: m.self.Name, Raft: m.self.Address, API: m.self.APIAddress,
+		Format: fsm.NewestFormat, Version: m.version, Run: m.run,
+	}
+	m.reporter = newReporter(m.node, m.state, self, m.log)
+	if m.config.BGP.ASN == 0 {
+		return nil
+	}
+	if m.speaker, err = newSpeaker(m.config.BGP, m.log); err != nil {
+		return err
+	}
+	m.routes = newRoutes(m.state, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds), m.log)
+	m.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{
+		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
+		Store:  keptState{folder: m.folder.Path(), group: func() string { group, _ := m.membership(); return group }},
+		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
+		Logger: m.log, Announced: m.reporter.mark,
+	})
+	return nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/records"
+)
+
+// openServices mounts every service of the API, and joins the leader's work to the node.
+func (m *Member) openServices() (err error) {
+	if m.work, err = newLeaderWork(m.open, m.config, m.node, m.state, m.log, m.registry); err != nil {
+		return err
+	}
+	m.node.WhileLeader(m.work.lead)
+	m.server, err = admin.NewServer(admin.ServerOptions{Endpoint: m.endpoint, Log: m.log, Metrics: m.registry, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	group := &adminGroup{node: m.node, state: m.state, self: m.self, version: m.version, apiOf: m.apiOf}
+	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+		return fairleadv1connect.NewRaftServiceHandler(admin.NewRaftService(group, m.clients, m.log), o...)
+	})
+	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+		j := &joiner{node: m.node, state: m.state, self: m.self}
+		return fairleadv1connect.NewJoinServiceHandler(admin.NewJoinService(group, j, m.clients), o...)
+	})
+	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
+			Member: m.config.Name, Record: m.state, Leader: m.node, Barrier: records.NewBarrier(m.node, m.reach),
+		}), o...)
+	})
+	return nil
+}
+
+// reach gives the record service of another member.
+func (m *Member) reach(p cluster.Peer) (fairleadv1connect.RecordServiceClient, error) {
+	return m.clients.Client(m.apiOf(p.Name)).Record, nil
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+// ASN is the AS of the members.
+const ASN = 65000
+
+// Options say what kind of lab is wanted. The zero value is three members that steer nothing.
+type Options struct {
+	Members int // 3
+	// Extra is appended to every controller.yaml.
+	Extra string
+	// Bird is BIRD's side; its neighbours are filled in.
+	Bird birdtest.Config
+	// Stopped leaves the members for the test to start.
+	Stopped bool
+}
+
+// Lab is one group with its switch.
+type Lab struct {
+	t         testing.TB
+	dir       string
+	bin       string
+	Bird      *birdtest.Bird
+	Members   []*Member
+	Manifests *Manifests
+	context   string
+}
+
+// New starts BIRD and the members. What runs is ended with the test; the logs of members are shown if it failed.
+func New(t testing.TB, o Options) *Lab {
+	t.Helper()
+	requireNetns(t)
+	if o.Members == 0 {
+		o.Members = 3
+	}
+	l := &Lab{t: t, dir: t.TempDir(), bin: Binary(t)}
+	for i := range o.Members {
+		o.Bird.Neighbors = append(o.Bird.Neighbors, birdtest.Neighbor{
+			Name: fmt.Sprintf("m%d", i+1), Address: netip.MustParseAddr(memberAddress(i)), ASN: ASN,
+		})
+	}
+	l.Bird = birdtest.Start(t, o.Bird)
+	l.Manifests = newManifests(t, filepath.Join(l.dir, "manifests"))
+	l.Manifests.Peer("bird", ASN, l.Bird.ASN(), l.Bird.Address(), l.Bird.Port())
+	l.members(o)
+	l.operator()
+	t.Cleanup(l.end)
+	if !o.Stopped {
+		for _, m := range l.Members {
+			m.Start()
+		}
+	}
+	return l
+}
+
+func memberAddress(i int) string { return fmt.Sprintf("127.0.0.%d", 11+i) }
+
+func (l *Lab) members(o Options) {
+	var list strings.Builder
+	for i := range o.Members {
+		a := memberAddress(i)
+		fmt.Fprintf(&list, "- {name: m%d, api: \"%s:7443\", raft: \"%s:7444\"}\n", i+1, a, a)
+	}
+	for i := range o.Members {
+		name, a := fmt.Sprintf("m%d", i+1), memberAddress(i)
+		m := &Member{
+			Name: name, Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"), t: l.t, bin: l.bin,
+		}
+		files := l.Issue(pki.Member, name, a)
+		text := fmt.Sprintf(`name: %s
+dataDir: %s
+listen: {api: "%s:7443", raft: "%s:7444", health: "%s:7480"}
+tls: {ca: %s, cert: %s, key: %s}
+bootstrapToken: lab
+members:
+%sbgp: {asn: %d, routerID: 192.0.2.%d, port: -1, localAddress: %s, restartWindow: 3s}
+sources: {manifests: [%s]}
+unsteered: true
+log: debug
+%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), ASN, 11+i, a, l.Manifests.Dir, o.Extra)
+		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
+			l.t.Fatal(err)
+		}
+		l.Members = append(l.Members, m)
+	}
+}
+
+// Issue makes a certificate of the lab's CA.
+func (l *Lab) Issue(role pki.Role, name string, hosts ...string) pki.Files {
+	l.t.Helper()
+	ca := filepath.Join(l.dir, "ca")
+	if err := pki.Init(ca, pki.CAOptions{}); err != nil && !errors.Is(err, pki.ErrExists) {
+		l.t.Fatal(err)
+	}
+	issued, err := pki.Issue(ca, pki.Request{Role: role, Name: name, Hosts: hosts})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	files, err := issued.Write(filepath.Join(l.dir, "certs", string(role)+"-"+name))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return files
+}
+
+func (l *Lab) operator() {
+	files := l.Issue(pki.Operator, "tester")
+	var servers []string
+	for i := range l.Members {
+		servers = append(servers, fmt.Sprintf("%q", memberAddress(i)+":7443"))
+	}
+	l.context = filepath.Join(l.dir, "context.yaml")
+	text := fmt.Sprintf("servers: [%s]\nca: %s\ncert: %s\nkey: %s\n", strings.Join(servers, ", "), files.CA, files.Cert, files.Key)
+	if err := os.WriteFile(l.context, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// CLI runs a command of an operator.
+func (l *Lab) CLI(args ...string) (stdout, stderr string, code int) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.bin, append([]string{"--context", l.context}, args...)...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		l.t.Fatalf("fairlead %s: %v", strings.Join(args, " "), err)
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}
+
+// Status is part of what `raft status -o json` prints.
+type Status struct {
+	Group   string `json:"group"`
+	Epoch   uint64 `json:"epoch"`
+	Leader  string `json:"leader"`
+	Members []struct {
+		Name      string `json:"name"`
+		ServerID  string `json:"serverId"`
+		Healthy   bool   `json:"healthy"`
+		Applied   uint64 `json:"applied"`
+		Digest    string `json:"digest"`
+		Suffrage  string `json:"suffrage"`
+		Announced struct{ Epoch, Index uint64 }
+	} `json:"members"`
+}
+
+// Status asks the group how it is, and whether it answered.
+func (l *Lab) Status() (Status, bool) {
+	l.t.Helper()
+	var s Status
+	out, _, code := l.CLI("raft", "status", "-o", "json")
+	if code != 0 {
+		return s, false
+	}
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		l.t.Fatalf("raft status: %v in %s", err, out)
+	}
+	return s, true
+}
+
+// Leader waits until the group has a leader, and gives its member.
+func (l *Lab) Leader() *Member {
+	l.t.Helper()
+	var leader *Member
+	l.Eventually("a leader", 30*time.Second, func() error {
+		s, ok := l.Status()
+		for _, m := range l.Members {
+			if ok && m.Name == s.Leader && m.Runs() {
+				leader = m
+				return nil
+			}
+		}
+		return fmt.Errorf("leader %q", s.Leader)
+	})
+	return leader
+}
+
+// Member gives a member by name.
+func (l *Lab) Member(name string) *Member {
+	for _, m := range l.Members {
+		if m.Name == name {
+			return m
+		}
+	}
+	l.t.Fatalf("no member %s", name)
+	return nil
+}
+
+// Others are the members but one.
+func (l *Lab) Others(than *Member) []*Member {
+	var out []*Member
+	for _, m := range l.Members {
+		if m != than {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Eventually waits for a condition, and fails the test with its last word if it does not come.
+func (l *Lab) Eventually(what string, within time.Duration, condition func() error) {
+	l.t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("no %s within %s: %v", what, within, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (l *Lab) end() {
+	for _, m := range l.Members {
+		if m.Runs() {
+			m.Kill()
+		}
+		if l.t.Failed() {
+			log := m.Log()
+			l.t.Logf("log of %s:\n%s", m.Name, log[max(0, len(log)-12_000):])
+		}
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// insideNetns marks a test binary that runs in its own network namespace already.
+const insideNetns = "FAIRLEAD_LAB_NETNS"
+
+// Main is a TestMain that runs the tests in a network namespace of their own. Where none can be made, tests that
+// need the lab are skipped with the reason, or fail if FAIRLEAD_REQUIRE_ROOT=1.
+func Main(m *testing.M) {
+	if os.Getenv(insideNetns) != "" {
+		os.Exit(m.Run())
+	}
+	code, err := again()
+	if err == nil {
+		os.Exit(code)
+	}
+	if err := os.Setenv(noNetns, err.Error()); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// noNetns tells tests why there is no namespace.
+const noNetns = "FAIRLEAD_LAB_NO_NETNS"
+
+// again runs this test binary once more, inside.
+func again() (code int, err error) {
+	flags := []string{"--net"}
+	if os.Getuid() != 0 {
+		flags = append(flags, "--user", "--map-root-user")
+	}
+	if out, err := exec.Command("unshare", append(flags, "ip", "link", "set", "lo", "up")...).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("no network namespace can be made: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	script := `ip link set lo up && exec "$0" "$@"`
+	args := append(append(flags, "sh", "-c", script), os.Args...)
+	cmd := exec.Command("unshare", args...)
+	cmd.Env = append(os.Environ(), insideNetns+"=1", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		if exit, ok := err.(*exec.ExitError); ok {
+			return exit.ExitCode(), nil
+		}
+		return 0, err
+	}
+	return 0, nil
+}
+
+// requireNetns skips a test, by name and with the reason, where Main could make no namespace.
+func requireNetns(t testing.TB) {
+	t.Helper()
+	why := os.Getenv(noNetns)
+	if why == "" {
+		return
+	}
+	if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
