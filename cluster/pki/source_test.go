@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"fairlead.io/fairlead/cluster/pki"
 )
 
@@ -98,5 +100,34 @@ func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
 	}
 	if got := strings.Count(s.log.String(), "handshake refused"); got != 2 || !strings.Contains(s.log.String(), "suppressed=4") {
 		t.Errorf("logged %d times:\n%s", got, s.log)
+	}
+}
+
+func TestExpiryIsShownOfTheCertificateInUse(t *testing.T) {
+	ca := newCA(t, pki.CAOptions{})
+	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1", TTL: time.Hour})
+	source := open(t, files)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(pki.ExpiryGauge(source))
+	shown := func() int64 {
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 {
+			t.Fatalf("%v, %v", families, err)
+		}
+		return int64(families[0].GetMetric()[0].GetGauge().GetValue())
+	}
+	first := shown()
+	if want := source.Material().Certificate.Leaf.NotAfter.Unix(); first != want {
+		t.Fatalf("%d, want %d", first, want)
+	}
+	issued, err := pki.Issue(ca, pki.Request{Role: pki.Agent, Name: "n1", TTL: 2 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := issued.Write(filepath.Dir(files.Cert)); err != nil {
+		t.Fatal(err)
+	}
+	if later := shown(); later != issued.NotAfter.Unix() {
+		t.Fatalf("%d after the renewal, want %d", later, issued.NotAfter.Unix())
 	}
 }
