@@ -129,7 +129,8 @@ func unroutable(a netip.Addr) string {
 
 // prefix reads a CIDR. Bits beyond its length are dropped, with a word about it.
 func (r *report) prefix(field, text string) (netip.Prefix, bool) {
-	p, err := netip.ParsePrefix(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	p, err := netip.ParsePrefix(text)
 	if err != nil {
 		r.fail(field, "write it like 192.0.2.0/24 or 2001:db8::/64", "%q is no prefix", text)
 		return netip.Prefix{}, false

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -82,7 +83,8 @@ type head struct {
 func (d *decoder) object(raw []byte, path string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
-		d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", "no Kubernetes object: %s", plain(err))
+		field, why := typeError(err)
+		d.fileProblem(world.Failed, join(path, field), "a manifest has apiVersion, kind and metadata", "no Kubernetes object: %s", why)
 		return
 	}
 	switch {
@@ -158,7 +160,7 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 	strict, err := kjson.UnmarshalStrict(raw, &k)
 	if err != nil {
 		field, why := typeError(err)
-		o.problems = []world.Problem{{Severity: world.Failed, Object: o.ref, Field: field, Why: why, Remedy: "write a value of that type"}}
+		o.problems = []world.Problem{{Severity: world.Failed, Object: o.ref, Field: field, Why: why, Remedy: "write it as the API defines it, a number without quotes and a text with"}}
 	} else {
 		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
 		any(&k).(metav1.Object).SetResourceVersion("")
@@ -208,10 +210,38 @@ func unknownField(ref world.Ref, err error) world.Problem {
 // typeError turns "cannot unmarshal string into Go struct field X.spec.y of type int32" into field and reason.
 func typeError(err error) (field, why string) {
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return wrong.Field, fmt.Sprintf("a %s where a value of type %s belongs", wrong.Value, wrong.Type)
+	if !errors.As(err, &wrong) {
+		return "", strings.TrimPrefix(err.Error(), "json: ")
 	}
-	return "", plain(err)
+	found, _, _ := strings.Cut(wrong.Value, " ")
+	return wrong.Field, fmt.Sprintf("%s where %s belongs", shapeName(found), shapeName(shapeOf(wrong.Type)))
 }
 
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
+// shapeOf tells the JSON shape that a Go type is read from.
+func shapeOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "bool"
+	}
+	return "number"
+}
+
+func shapeName(shape string) string {
+	switch shape {
+	case "object":
+		return "a mapping"
+	case "array":
+		return "a list"
+	case "string":
+		return "a text"
+	case "bool":
+		return "a truth value"
+	}
+	return "a number"
+}

@@ -19,11 +19,12 @@ type file struct {
 	size     int64
 	modified time.Time
 
-	// newest is the content last read, whose hash is sum; it counts once it has stood since for long enough.
-	newest  content
-	sum     [sha256.Size]byte
-	since   time.Time
-	decided bool
+	// newest is the content last read, whose hash is sum; it counts once it was seen to stand for long enough: it
+	// was there at since and still at seen.
+	newest      content
+	sum         [sha256.Size]byte
+	since, seen time.Time
+	decided     bool
 	// good is the content in force, if any ever was.
 	good    content
 	hasGood bool
@@ -44,13 +45,14 @@ func (f *file) look(fsys fs.FS, now time.Time, reread bool) bool {
 	}
 	untouched := !f.since.IsZero() && info.Size() == f.size && info.ModTime().Equal(f.modified) && !f.modified.IsZero()
 	if untouched && f.decided && !reread {
+		f.seen = now
 		return true
 	}
 	data, err := readBounded(fsys, f.name)
 	if err != nil {
 		return f.unreadable(err)
 	}
-	f.size, f.modified = info.Size(), info.ModTime()
+	f.size, f.modified, f.seen = info.Size(), info.ModTime(), now
 	if sum := sha256.Sum256(data); sum != f.sum || f.since.IsZero() {
 		f.newest, f.sum, f.since, f.decided = decode(f.name, data), sum, now, false
 	} else if f.decided {
@@ -78,21 +80,26 @@ func (f *file) miss(since time.Time) {
 	f.missing = since
 }
 
-// settled lets the newest content count if it has stood for long enough, and otherwise tells when it will have.
-func (f *file) settled(now time.Time) (due time.Time) {
+// settled lets the newest content count if it has stood for long enough, and otherwise tells when it will have. A file
+// that this reading did not see is not waited for, and while the folder is in trouble nothing is dropped: what went from
+// this file may be in one that cannot be read.
+func (f *file) settled(now time.Time, trouble bool) (due time.Time, waiting bool) {
 	if f.decided || f.since.IsZero() {
-		return time.Time{}
+		return time.Time{}, false
 	}
-	need := settle
-	if f.drops() {
+	need, drops := settle, f.drops()
+	if drops {
 		need = gone
 	}
-	if due = f.since.Add(need); now.Before(due) {
-		return due
+	switch due = f.since.Add(need); {
+	case !f.seen.Equal(now) || drops && trouble:
+		return time.Time{}, true
+	case now.Before(due):
+		return due, true
 	}
 	f.decided = true
 	f.judge()
-	return time.Time{}
+	return time.Time{}, false
 }
 
 // judge puts the newest content in force, or says why not.

@@ -60,10 +60,11 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 
 	waiting, touched := false, removed || !slices.Equal(troubled, f.trouble)
 	for _, known := range f.files {
-		if at := known.settled(now); !at.IsZero() {
-			due, waiting = earlier(due, at), true
+		at, unsettled := known.settled(now, !ok)
+		if !at.IsZero() {
+			due = earlier(due, at)
 		}
-		waiting = waiting || !known.missing.IsZero()
+		waiting = waiting || unsettled || !known.missing.IsZero()
 		touched = touched || known.touched
 		known.touched = false
 	}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api"
+)
+
+// What whole manifests become is told by the scripts of package manifests. Here are the rules that hold for any input.
+
+func number(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
+
+// A prefix is the range of the addresses it contains: both ends are in it, the neighbours of the ends are not.
+func TestPropertyPrefixBecomesExactlyItsRange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a netip.Addr
+		if rapid.Bool().Draw(t, "v6") {
+			a = netip.AddrFrom16([16]byte(append([]byte{0x20, 1, 0xd, 0xb8}, rapid.SliceOfN(rapid.Byte(), 12, 12).Draw(t, "address")...)))
+		} else {
+			a = netip.AddrFrom4([4]byte(append([]byte{198}, rapid.SliceOfN(rapid.Byte(), 3, 3).Draw(t, "address")...)))
+		}
+		bits := rapid.IntRange(8, a.BitLen()).Draw(t, "bits")
+		p := netip.PrefixFrom(a, bits)
+		pool, problems := Pool(&api.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: api.IPAddressPoolSpec{Addresses: []string{p.String()}}})
+		if !Usable(problems) || len(pool.Ranges) != 1 {
+			t.Fatalf("%s: %v %v", p, pool.Ranges, problems)
+		}
+		r := pool.Ranges[0]
+		size := new(big.Int).Add(new(big.Int).Sub(number(r.To), number(r.From)), big.NewInt(1))
+		if want := new(big.Int).Lsh(big.NewInt(1), uint(a.BitLen()-bits)); size.Cmp(want) != 0 {
+			t.Fatalf("%s has %v addresses, want %v", p, size, want)
+		}
+		if !p.Contains(r.From) || !p.Contains(r.To) || p.Contains(r.From.Prev()) || p.Contains(r.To.Next()) || !r.Contains(a) {
+			t.Fatalf("%s is not %s", p, r)
+		}
+	})
+}
+
+// However often and however an address is asked for, it is asked for once; and nothing that no client could be routed
+// to ever passes.
+func TestPropertyAddressesAreAskedForOnce(t *testing.T) {
+	texts := []string{"203.0.113.1", "203.0.113.2", "::ffff:203.0.113.1", "2001:db8::1", "2001:DB8:0::1", "127.0.0.1", "::", "ff02::1", "x", "", "203.0.113.1 "}
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(what string) []string {
+			return rapid.SliceOfN(rapid.SampledFrom(texts), 0, 4).Draw(t, what)
+		}
+		annotated := draw("annotation")
+		o := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{AnnotationAddresses: strings.Join(annotated, ",")}},
+			Spec:       corev1.ServiceSpec{ExternalIPs: draw("externalIPs"), LoadBalancerIP: rapid.SampledFrom(texts).Draw(t, "loadBalancerIP")},
+		}
+		s, problems := Service(o)
+		all := append(slices.Clone(s.ExternalIPs), s.Requested...)
+		for i, a := range all {
+			if slices.Contains(all[:i], a) {
+				t.Fatalf("%s twice in %v and %v", a, s.ExternalIPs, s.Requested)
+			}
+			if a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() {
+				t.Fatalf("%s passed", a)
+			}
+		}
+		bad := func(text string) bool {
+			return slices.Contains([]string{"127.0.0.1", "::", "ff02::1", "x", ""}, strings.TrimSpace(text))
+		}
+		wrong := o.Spec.LoadBalancerIP != "" && bad(o.Spec.LoadBalancerIP) || slices.ContainsFunc(o.Spec.ExternalIPs, bad)
+		if strings.TrimSpace(strings.Join(annotated, ",")) != "" {
+			wrong = wrong || slices.ContainsFunc(annotated, bad)
+		}
+		if Usable(problems) == wrong {
+			t.Fatalf("wrong %t, but usable %t: %v", wrong, Usable(problems), problems)
+		}
+	})
+}
+
+// Every problem tells field, reason and remedy, and names the object.
+func TestPropertyProblemsAreWhole(t *testing.T) {
+	words := rapid.SampledFrom([]string{"", "x", "203.0.113.1", "-1", "Local", "IPv4", "none", "a/b"})
+	rapid.Check(t, func(t *rapid.T) {
+		policy := corev1.ServiceInternalTrafficPolicy(words.Draw(t, "internal policy"))
+		o := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: words.Draw(t, "name"), Namespace: words.Draw(t, "namespace"), ResourceVersion: words.Draw(t, "version"),
+				Annotations: map[string]string{AnnotationNextHops: words.Draw(t, "next hops"), AnnotationSourceRanges: words.Draw(t, "ranges")}},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceType(words.Draw(t, "type")), ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicy(words.Draw(t, "policy")),
+				InternalTrafficPolicy: &policy, SessionAffinity: corev1.ServiceAffinity(words.Draw(t, "affinity")),
+				Ports: []corev1.ServicePort{{Port: int32(rapid.IntRange(-1, 70000).Draw(t, "port")), Protocol: corev1.Protocol(words.Draw(t, "protocol"))}}},
+		}
+		_, problems := Service(o)
+		for _, p := range problems {
+			if p.Field == "" || p.Why == "" || p.Remedy == "" || p.Object.Kind != world.KindService {
+				t.Fatalf("half a problem: %+v", p)
+			}
+		}
+	})
+}
+
+func TestOverlapNamesBothPools(t *testing.T) {
+	a := func(s string) netip.Addr { return netip.MustParseAddr(s) }
+	pool := func(name, from, to string) world.Pool {
+		return world.Pool{Meta: world.Meta{ID: world.ID{Name: name}}, Ranges: []world.Range{{From: a(from), To: a(to)}}}
+	}
+	got := Overlaps([]world.Pool{
+		pool("a", "203.0.113.0", "203.0.113.10"), pool("b", "203.0.113.11", "203.0.113.20"), pool("c", "203.0.113.20", "203.0.113.30"), pool("d", "2001:db8::", "2001:db8::ff"),
+	})
+	if len(got) != 1 || got[0].Object.Name != "c" || !strings.Contains(got[0].Why, "pool b") {
+		t.Fatalf("%v", got)
+	}
+}
+
+func TestVersionOfAnObjectIsKept(t *testing.T) {
+	n, problems := Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "18446744073709551615"}})
+	if n.Version != 1<<64-1 || len(problems) > 0 {
+		t.Fatal(fmt.Sprint(n.Version, problems))
+	}
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// TestDecodeScripts shows what manifests become: the values, without the fields at their zero value, and what is wrong
+// with them, on which line.
+func TestDecodeScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/decode", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			got := decode("file", []byte(d.Input))
+			var b strings.Builder
+			for _, o := range got.objects {
+				if !o.usable() {
+					fmt.Fprintf(&b, "unusable: %s\n", o.ref)
+				}
+				for _, v := range o.values {
+					fmt.Fprintf(&b, "%s %s\n", reflect.TypeOf(v).Name(), plainValue(t, v))
+				}
+				for _, p := range o.problems {
+					fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)
+				}
+			}
+			for _, p := range got.problems {
+				fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)
+			}
+			if got.broken != nil {
+				fmt.Fprintf(&b, "broken: %s\n", got.broken)
+			}
+			return b.String()
+		})
+	})
+}
+
+// plainValue renders a value without what is at its zero.
+func plainValue(t *testing.T, v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		t.Fatal(err)
+	}
+	text, err = json.Marshal(withoutZeros(tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer(`"`, "", ",", " ", "{", "(", "}", ")").Replace(string(text))
+}
+
+func withoutZeros(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, field := range v {
+			switch field := withoutZeros(field); field {
+			case nil, false, 0.0, "":
+				delete(v, key)
+			default:
+				v[key] = field
+			}
+		}
+		if len(v) == 0 {
+			return nil
+		}
+		return v
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		for i := range v {
+			v[i] = withoutZeros(v[i])
+		}
+		return &v
+	}
+	return v
+}
+
+func TestLineOfFindsTheField(t *testing.T) {
+	text := "# comment\nmetadata:\n  annotations:\n    fairlead.io/x: a\n  name: web\nspec:\n  externalIPs:\n  - 1\n  -   2\n  ports:\n  - name: a\n    port: 1\n  - name: b\n    port: 2\ndata:\n  config_bgp.toml: |\n    x\n"
+	d := document{line: 10, text: []byte(text)}
+	for field, want := range map[string]int{
+		"":                                    11,
+		"metadata.name":                       14,
+		"metadata.annotations[fairlead.io/x]": 13,
+		"metadata.annotations[fairlead.io/y]": 12,
+		"spec.externalIPs[1]":                 18,
+		"spec.externalIPs[7]":                 16,
+		"spec.ports[1].port":                  23,
+		"spec.ports[1].nodePort":              22,
+		"spec.selector":                       15,
+		"data.config_bgp.toml":                25,
+		"status.x":                            11,
+	} {
+		if got := d.lineOf(field); got != want {
+			t.Errorf("%q is on line %d, want %d", field, got, want)
+		}
+	}
+}
+
+func TestSplitKeepsEveryLineOfEveryDocument(t *testing.T) {
+	for text, want := range map[string][]document{
+		"a: 1\n":                      {{line: 1, text: []byte("a: 1\n")}},
+		"---\na: 1\n---\nb: 2":        {{line: 1, text: []byte("\na: 1\n")}, {line: 3, text: []byte("\nb: 2")}},
+		"--- {a: 1}\n...\n# x\n":      {{line: 1, text: []byte(" {a: 1}\n")}},
+		"a: |\n  ---\n  b\n----\n":    {{line: 1, text: []byte("a: |\n  ---\n  b\n----\n")}},
+		"\n# only\n---\n\n---\n# x\n": nil,
+		"---\r\na: 1\r\n---\r\n":      {{line: 1, text: []byte("\r\na: 1\r\n")}},
+	} {
+		got := split([]byte(text))
+		if len(got) != len(want) {
+			t.Errorf("%q: %d documents, want %d", text, len(got), len(want))
+			continue
+		}
+		for i := range got {
+			if got[i].line != want[i].line || string(got[i].text) != string(want[i].text) {
+				t.Errorf("%q: document %d is %d %q, want %d %q", text, i, got[i].line, got[i].text, want[i].line, want[i].text)
+			}
+		}
+	}
+}
+
+// Reading five thousand Services must not take a multiple of what parsing them takes: lines are looked up on demand.
+func TestBigFileIsReadInTime(t *testing.T) {
+	var list strings.Builder
+	list.WriteString("apiVersion: v1\nkind: List\nitems:\n")
+	const n = 2000
+	for i := range n {
+		fmt.Fprintf(&list, "- apiVersion: v1\n  kind: Service\n  metadata: {name: s%d}\n  spec: {type: LoadBalancer, externalIPs: [198.18.%d.%d], ports: [{port: 80}]}\n", i, i/250, i%250)
+	}
+	got := decode("list.yaml", []byte(list.String()))
+	if len(got.objects) != n || got.objects[n-1].line != 4+4*(n-1) {
+		t.Fatalf("%d objects, the last on line %d", len(got.objects), got.objects[len(got.objects)-1].line)
+	}
+	if got.objects[0].ref.Kind != world.KindService {
+		t.Fatal(got.objects[0].ref)
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is done to the folder, and however it fails: once it has been left alone for a while without trouble, the
+// World holds what the files last said in a readable form; and while there is trouble, nothing leaves it. Objects that
+// went while all was well are evidence, those that are missing after trouble are not.
+func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
+	names := []string{"a.yaml", "b.yaml", "sub/c.yaml"}
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench()
+		stood := map[string]string{} // by file: services that it held when it last was whole
+		troubled := false            // since the World was last known to be whole
+		everWhole := false
+		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 4).Draw(t, "edits") {
+				name := rapid.SampledFrom(names).Draw(t, "file")
+				switch rapid.SampledFrom([]string{"write", "write", "break", "empty", "delete"}).Draw(t, "edit") {
+				case "write":
+					var docs []string
+					for i := range rapid.IntRange(1, 3).Draw(t, "services") {
+						docs = append(docs, service(fmt.Sprintf("%s%d", strings.Trim(name, "sub/.yml"), i)))
+					}
+					b.write(name, strings.Join(docs, "---\n"))
+				case "break":
+					b.write(name, "a: b: c\n")
+				case "empty":
+					b.write(name, "# nothing\n")
+				case "delete":
+					delete(b.disk.files, name)
+				}
+				b.pass(time.Millisecond)
+				troubled = troubled || len(b.disk.files) == 0
+			}
+			before := serviceNames(b.source.World())
+			trouble := rapid.SampledFrom([]string{"", "", "", ".", "a.yaml", "sub"}).Draw(t, "trouble")
+			if trouble != "" {
+				if _, there := b.disk.files[trouble]; !there && trouble == "a.yaml" {
+					trouble = "."
+				}
+				b.disk.broken[trouble] = errDisk
+			}
+			b.pass(3 * time.Second)
+			failing := trouble == "." || trouble == "a.yaml" || trouble == "sub" && b.disk.files["sub/c.yaml"] != nil || len(b.disk.files) == 0
+			delete(b.disk.broken, trouble)
+			got := serviceNames(b.source.World())
+			if failing {
+				troubled = true
+				for _, s := range strings.Fields(before) {
+					if !slices.Contains(strings.Fields(got), s) && stillStands(b, stood, s) {
+						t.Fatalf("%s left the World (%q -> %q) while %q failed", s, before, got, trouble)
+					}
+				}
+				// What the failing reading could see of the files may have been taken in; go on from a quiet state.
+				b.pass(3 * time.Second)
+				got = serviceNames(b.source.World())
+				if len(b.disk.files) == 0 {
+					continue
+				}
+			}
+			gonePreviously := evidence(b)
+			whole := true
+			for name := range stood {
+				if b.disk.files[name] == nil {
+					delete(stood, name)
+				}
+			}
+			for name, f := range b.disk.files {
+				switch text := string(f.Data); {
+				case strings.HasPrefix(text, "apiVersion"):
+					stood[name] = text
+				default: // broken or empty: it counts as it was, and an empty one that was nothing holds nothing
+					if _, known := stood[name]; !known && strings.HasPrefix(text, "#") {
+						stood[name] = ""
+					} else {
+						whole = whole && known
+					}
+				}
+			}
+			if want := servicesIn(stood); got != want {
+				t.Fatalf("services %q, want %q", got, want)
+			}
+			if w := b.source.World(); w.Complete != whole && everWhole {
+				t.Fatalf("complete %t, want %t", w.Complete, whole)
+			}
+			everWhole = true
+			for _, s := range strings.Fields(before) {
+				left := !slices.Contains(strings.Fields(got), s)
+				if seen := slices.Contains(gonePreviously, s); left && seen == troubled {
+					t.Fatalf("%s left; evidence %t, after trouble %t", s, seen, troubled)
+				}
+			}
+			troubled = false
+		}
+	})
+}
+
+// stillStands tells whether a service is in what some file last said.
+func stillStands(b *bench, stood map[string]string, service string) bool {
+	return slices.Contains(strings.Fields(servicesIn(stood)), service)
+}
+
+func servicesIn(files map[string]string) string {
+	var out []string
+	for _, text := range files {
+		for line := range strings.Lines(text) {
+			if name, ok := strings.CutPrefix(line, "  name: "); ok {
+				out = append(out, strings.TrimSpace(name))
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func evidence(b *bench) []string {
+	var out []string
+	w := b.source.World()
+	for _, d := range w.Deleted {
+		out = append(out, d.Name)
+	}
+	return out
+}
