@@ -72,11 +72,7 @@ func cell(value any) string {
 	case bool:
 		return yesNo(v)
 	case []any:
-		var parts []string
-		for _, element := range v {
-			parts = append(parts, cell(element))
-		}
-		return strings.Join(parts, ",")
+		return listed(v)
 	case map[string]any:
 		if v["epoch"] != nil && v["index"] != nil {
 			return fmt.Sprintf("%v.%v", v["epoch"], v["index"])
@@ -85,4 +81,18 @@ func cell(value any) string {
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// shownElements is how many elements of a list a cell shows; all of them are in JSON and YAML.
+const shownElements = 8
+
+func listed(list []any) string {
+	var parts []string
+	for _, element := range list[:min(len(list), shownElements)] {
+		parts = append(parts, cell(element))
+	}
+	if rest := len(list) - shownElements; rest > 0 {
+		parts = append(parts, fmt.Sprintf("… %d more", rest))
+	}
+	return strings.Join(parts, ",")
 }

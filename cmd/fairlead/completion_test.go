@@ -30,7 +30,7 @@ func TestCompletionOffersWhatWillDo(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		"verbs":          {nil, []string{"raft", "re"}, "remove restore"},
+		"verbs":          {nil, []string{"raft", "re"}, "recover remove restore"},
 		"kinds":          {nil, []string{"get", "po"}, "pools policies"},
 		"describe-kinds": {nil, []string{"describe", "serv"}, "services"},
 		"names":          {alive, []string{"get", "svc", "shop/"}, "shop/api shop/web"},

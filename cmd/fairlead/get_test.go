@@ -99,8 +99,9 @@ func TestCellsShowWhatThePathNames(t *testing.T) {
 	for path, want := range map[string]string{
 		"name": "a", "missing": "", "missing.deeper": "", "name.deeper": "", "null": "", "yes": "yes", "no": "no",
 		"big": "18446744073709551615", "list": "1,2", "list.x": ",", "deep.list.x": "p,q", "revision": "3.18446744073709551615", "empty": "",
+		"long": "1,2,3,4,5,6,7,8,… 2 more",
 	} {
-		document := `{"name":"a","null":null,"yes":true,"no":false,"big":18446744073709551615,"list":[1,2],"empty":[],
+		document := `{"name":"a","null":null,"yes":true,"no":false,"big":18446744073709551615,"list":[1,2],"empty":[],"long":[1,2,3,4,5,6,7,8,9,10],
 			"deep":{"list":[{"x":"p"},{"x":"q"}]},"revision":{"epoch":3,"index":18446744073709551615}}`
 		got, err := row(records.Kind{Name: "things", Columns: []records.Column{{Title: "X", Path: path}}}, json.RawMessage(document))
 		if err != nil || got[0] != want {

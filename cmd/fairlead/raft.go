@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cmd/internal/member"
 )
 
 func newRaft(c *cli) *cobra.Command {
@@ -21,7 +22,7 @@ func newRaft(c *cli) *cobra.Command {
 	cmd.AddCommand(
 		newRaftStatus(c), newRaftPeers(c),
 		newRaftAdd(c), newRaftRemove(c), newRaftTransfer(c), newRaftSnapshot(c), newRaftFinalize(c),
-		newRaftBackup(c), newRaftRestore(c),
+		newRaftBackup(c), newRaftRestore(c), newRaftRecover(c, member.Recover),
 	)
 	return cmd
 }
