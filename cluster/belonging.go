@@ -21,15 +21,17 @@ type JoinRequest struct {
 const (
 	// keepEvery is how often a member looks whether it still belongs.
 	keepEvery = 250 * time.Millisecond
-	// lonelyAfter is how long a member that belongs hears nothing before it asks whether it still does.
-	lonelyAfter = 5 * time.Second
+	// lonelyBeats is for how many heartbeat timeouts a member that belongs hears nothing before it asks whether it
+	// still does.
+	lonelyBeats = 20
 )
 
 // runBelonging gets this member into a group, and notices when it is no longer part of one: the library tells a
-// removed server nothing, and lets a removed leader stop without a word.
+// removed server nothing.
 func (n *Node) runBelonging(ctx context.Context) {
 	founding := n.o.Bootstrap != nil && n.o.Bootstrap.founder() == n.o.Name && n.found.Empty()
 	begin, asked := time.Now(), time.Time{}
+	lonelyAfter := lonelyBeats * n.o.Tuning.Heartbeat
 	for {
 		if err := n.lost(); err != nil {
 			n.fail(err)
@@ -71,8 +73,7 @@ func (n *Node) lost() error {
 	if inConfiguration(committed, n.id) {
 		n.belonged = true
 	}
-	removed := n.belonged && !inConfiguration(committed, n.id)
-	if removed || n.raft.State() == raft.Shutdown {
+	if n.belonged && !inConfiguration(committed, n.id) {
 		return ErrRemoved
 	}
 	return nil

@@ -54,6 +54,9 @@ func (d *memDisk) stores() store.Stores {
 	return store.Stores{Log: d.entries, Stable: d.entries, Snapshots: d.snapshots}
 }
 
+// guardOf gives a disk as a member writes it.
+func guardOf(d *memDisk) store.Stores { return store.NewGuard("disk", d.stores()).Checked() }
+
 // memSnapshots keeps whole snapshots only: one that was not finished is gone with the process.
 type memSnapshots struct {
 	mu   sync.Mutex
@@ -203,7 +206,10 @@ func (g *group) start(name string) *member {
 	return m
 }
 
-func (m *member) open() error {
+func (m *member) open() error { return m.openWith(func(*Node) {}) }
+
+// openWith starts a member whose node was prepared.
+func (m *member) openWith(prepare func(*Node)) error {
 	g := m.group
 	g.mu.Lock()
 	_, m.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.name), 200*time.Millisecond)
@@ -224,6 +230,7 @@ func (m *member) open() error {
 		_ = m.wire.Close()
 		return err
 	}
+	prepare(node)
 	m.run(node)
 	return nil
 }

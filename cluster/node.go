@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (n *Node) start() error {
 		n.raft, err = raft.NewRaft(n.o.raftConfig(n.notify), n.fsm, cache, stores.Stable, stores.Snapshots, n.seen)
 	}()
 	<-done
-	if err := errors.Join(n.guard.Err(), err); err != nil {
+	if err := cmp.Or(n.guard.Err(), err); err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	return nil

@@ -18,6 +18,7 @@ type observer struct {
 	self raft.ServerID
 	rpcs chan raft.RPC
 	stop chan struct{}
+	once sync.Once
 
 	changed func()
 	// regressed is told of a follower that lost what it had.
@@ -234,6 +235,6 @@ func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *
 
 // Close ends forwarding and the transport below.
 func (o *observer) Close() error {
-	close(o.stop)
+	o.once.Do(func() { close(o.stop) })
 	return o.Transport.Close()
 }

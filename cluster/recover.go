@@ -3,7 +3,7 @@
 package cluster
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,7 +59,7 @@ func Recover(o RecoverOptions) (Recovered, error) {
 	err = raft.RecoverCluster(config, r, stores.Log, stores.Stable, &shifted{stores.Snapshots}, nowhere, raft.Configuration{
 		Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(o.Address)}},
 	})
-	if err := errors.Join(guard.Err(), r.broken, err); err != nil {
+	if err := cmp.Or(guard.Err(), r.broken, err); err != nil {
 		return Recovered{}, fmt.Errorf("recover: %w", err)
 	}
 	out := Recovered{ServerID: id, Index: r.last + 1}

@@ -49,9 +49,12 @@ func (f *Folder) identify(name string) error {
 		return f.error("read "+identityFile, store.RemedyReplace, err)
 	}
 	var id Identity
-	if err := json.Unmarshal(raw, &id); err != nil || id.Instance == "" {
-		return f.error("read "+identityFile, store.RemedyReplace, fmt.Errorf("%w: %w", store.ErrCorrupt, errors.Join(err,
-			errors.New("no instance in it"))))
+	err = json.Unmarshal(raw, &id)
+	if err == nil && id.Instance == "" {
+		err = errors.New("it names no instance")
+	}
+	if err != nil {
+		return f.error("read "+identityFile, store.RemedyReplace, fmt.Errorf("%w: %w", store.ErrCorrupt, err))
 	}
 	if id.Name != name {
 		return f.error("read "+identityFile, remedyForeign, fmt.Errorf("%w: it belongs to %s, this is %s", ErrForeign, id.Name, name))

@@ -4,7 +4,7 @@ package disk
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -74,7 +74,7 @@ func walk(path string) error {
 				})
 			})
 		})
-		return errors.Join(err, db.Close())
+		return cmp.Or(err, db.Close())
 	})
 }
 

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// voters lists the ids of the voters that the leader sees.
+func (g *group) voters() []string {
+	var out []string
+	for _, p := range g.leader().node.Peers() {
+		if p.Voter {
+			out = append(out, p.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// wipe loses a stopped member's disk: it comes back as another instance.
+func (m *member) wipe() {
+	m.disk = newDisk()
+	m.instance += "x"
+}
+
+// only keeps the bootstrap of the given members; the others wait to be joined.
+func only(names ...string) func(*member, *Options) {
+	return func(m *member, o *Options) {
+		if !slices.Contains(names, m.name) {
+			o.Bootstrap = nil
+			return
+		}
+		o.Bootstrap.Members = slices.DeleteFunc(o.Bootstrap.Members, func(p Peer) bool { return !slices.Contains(names, p.Name) })
+	}
+}
+
+func TestNewServerJoinsAndGetsItsVoteOnceCaughtUp(t *testing.T) {
+	g := newGroup(t, "a", "b", "c", "d")
+	g.change = only("a", "b", "c")
+	for _, name := range []string{"a", "b", "c"} {
+		g.start(name)
+	}
+	defer g.stopAll()
+	for i := range 50 {
+		mustPropose(t, g.leader(), put(i))
+	}
+	g.start("d")
+	eventually(t, "d votes", func() bool { return slices.Contains(g.voters(), "d-1") })
+	g.settle()
+	if !has(g.members["d"].state, 49) {
+		t.Fatal("d lacks what was committed before it came")
+	}
+}
+
+func TestLostFolderComesBackAsANewServerAndTheOldOneIsRemoved(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	victim := g.followers()[0]
+	victim.stop()
+	victim.wipe()
+	g.start(victim.name)
+	want := []string{ServerID(victim.name, victim.instance)}
+	for _, name := range g.names() {
+		if name != victim.name {
+			want = append(want, ServerID(name, "1"))
+		}
+	}
+	slices.Sort(want)
+	eventually(t, fmt.Sprint("voters are ", want), func() bool { return slices.Equal(g.voters(), want) })
+	g.settle()
+}
+
+// The library sends to an address, not to a server: without a name on its messages an empty newcomer at the old address
+// would be taken for the voter that it replaces.
+func TestNewcomerIsNotTakenForTheServerWhoseAddressItHas(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	victim, other := g.followers()[0], g.followers()[1]
+	victim.stop()
+	other.stop()
+	victim.wipe()
+	g.change = func(_ *member, o *Options) { o.Bootstrap, o.Join = nil, nil }
+	g.start(victim.name) // one of three voters is left, and a stranger at the address of the second
+	for range 50 {
+		if n := g.running(victim.name).raft.LastIndex(); n != 0 {
+			t.Fatalf("the newcomer took %d entries that were meant for %s-1", n, victim.name)
+		}
+		if n := g.running(victim.name).raft.CurrentTerm(); n != 0 {
+			t.Fatalf("the newcomer took part in term %d", n)
+		}
+		awaitTick()
+	}
+}
+
+func TestServerWhoseFormerInstanceStillAnswersHasToWait(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	alive := g.followers()[0]
+	eventually(t, "the follower answered", func() bool { return g.leader().node.answers(alive.node.id) })
+	err := g.leader().node.Admit(context.Background(), JoinRequest{ServerID: ServerID(alive.name, "2"), Address: "elsewhere"})
+	if !errors.Is(err, ErrNotReady) {
+		t.Fatalf("want ErrNotReady, got %v", err)
+	}
+}
+
+func TestServerIsNotRetiredAtTheCostOfTheQuorum(t *testing.T) {
+	g := newGroup(t, "a", "b", "c", "d")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	leader := g.leader()
+	gone := g.followers()
+	gone[0].stop()
+	gone[1].stop() // two of four are left: no quorum, whoever is removed
+	err := leader.node.Admit(context.Background(), JoinRequest{ServerID: ServerID(gone[0].name, "2"), Address: gone[0].name})
+	if err == nil {
+		t.Fatal("a member was removed from a group that had no quorum")
+	}
+}
+
+func TestAddressOfAnotherMemberIsRefused(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	err := g.leader().node.Admit(context.Background(), JoinRequest{ServerID: "z-1", Address: "b"})
+	if !errors.Is(err, ErrNotReady) {
+		t.Fatalf("want ErrNotReady, got %v", err)
+	}
+}
+
+func TestRemovedMemberEndsAndCannotComeBack(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	victim := g.followers()[0]
+	if err := g.leader().node.Remove(context.Background(), string(victim.node.id)); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, victim, ErrRemoved)
+	victim.stop()
+	if err := victim.open(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, victim, ErrRemoved)
+	mustPropose(t, g.leader(), put(2))
+}
+
+func TestMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	g.settle() // an empty server could come back as a new one
+	victim := g.followers()[0]
+	id := string(victim.node.id)
+	victim.stop()
+	if err := g.leader().node.Remove(context.Background(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.open(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, victim, ErrRemoved)
+}
+
+func TestLeaderThatRemovesItselfEnds(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	leader := g.leader()
+	if err := leader.node.Remove(context.Background(), string(leader.node.id)); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, leader, ErrRemoved)
+	mustPropose(t, g.leader(), put(2))
+}
+
+func TestUnknownServerIsNamed(t *testing.T) {
+	g := newGroup(t, "a")
+	g.startAll()
+	defer g.stopAll()
+	n := g.leader().node
+	for what, err := range map[string]error{
+		"remove": n.Remove(context.Background(), "x-1"), "promote": n.Promote(context.Background(), "x-1"),
+		"transfer": n.Transfer(context.Background(), "x-1"),
+	} {
+		if !errors.Is(err, ErrUnknownServer) {
+			t.Errorf("%s: want ErrUnknownServer, got %v", what, err)
+		}
+	}
+}
+
+func TestTransferHandsTheLeadershipOver(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	eventually(t, "leadership is where it was asked to be", func() bool {
+		leader := g.leader()
+		if leader.name == "c" {
+			return true
+		}
+		err := leader.node.Transfer(context.Background(), "c-1")
+		if err != nil {
+			t.Logf("transfer: %v", err)
+		}
+		return g.leader().name == "c"
+	})
+	mustPropose(t, g.leader(), put(2))
+}
+
+// A follower whose disk was put back to an earlier state, under its own name, is expelled.
+func TestRolledBackMemberIsExpelledAndEnds(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	victim := g.followers()[0]
+	victim.stop()
+	old := copyDisk(t, victim.disk)
+	g.start(victim.name)
+	for i := range 20 {
+		mustPropose(t, g.leader(), put(i))
+	}
+	g.settle()
+	leader := g.leader()
+	eventually(t, "the leader knows how far its follower is", func() bool {
+		p, ok := leader.node.seen.seen(victim.node.id, leader.node.raft.CurrentTerm())
+		return ok && p.matched && p.lastLog >= uint64(victim.node.Contact().Applied)
+	})
+	victim.stop()
+	victim.disk = old
+	g.start(victim.name)
+	if g.leader() != leader {
+		t.Skip("the leadership moved meanwhile: what the follower had is forgotten")
+	}
+	eventually(t, "the rolled back member ends", func() bool { return isClosed(victim.ended) })
+	if !errors.Is(victim.err, ErrRemoved) && !errors.Is(victim.err, ErrRolledBack) {
+		t.Fatalf("it ended with %v", victim.err)
+	}
+	mustPropose(t, g.leader(), put(99))
+}
+
+// copyDisk is a backup of a disk.
+func copyDisk(t *testing.T, d *memDisk) *memDisk {
+	t.Helper()
+	out := newDisk()
+	first, _ := d.entries.FirstIndex()
+	last, _ := d.entries.LastIndex()
+	for i := first; i > 0 && i <= last; i++ {
+		var l raft.Log
+		if err := d.entries.GetLog(i, &l); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.entries.StoreLog(&l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"CurrentTerm", "LastVoteTerm"} {
+		if v, err := d.entries.GetUint64([]byte(key)); err == nil {
+			_ = out.entries.SetUint64([]byte(key), v) // in memory
+		}
+	}
+	if v, err := d.entries.Get([]byte("LastVoteCand")); err == nil {
+		_ = out.entries.Set([]byte("LastVoteCand"), v)
+	}
+	return out
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+)
+
+func mustOpen(t *testing.T, path string) *Folder {
+	t.Helper()
+	f, err := Open(path, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mustClose(t *testing.T, f *Folder) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantFault fails unless err is a fault that names a path below folder and what to do.
+func wantFault(t *testing.T, err error, folder string, cause error) {
+	t.Helper()
+	var fault *store.Error
+	if !errors.As(err, &fault) {
+		t.Fatalf("want a *store.Error, got %v", err)
+	}
+	if !strings.HasPrefix(fault.Path, folder) || fault.Remedy == "" {
+		t.Fatalf("path or remedy is missing: %v", err)
+	}
+	if cause != nil && !errors.Is(err, cause) {
+		t.Fatalf("want %v, got %v", cause, err)
+	}
+}
+
+// fill stores entries from..to through a guard, as raft would.
+func fill(t *testing.T, f *Folder, from, to uint64) {
+	t.Helper()
+	s := store.NewGuard(f.Path(), f.Stores()).Checked()
+	if err := s.Stable.SetUint64([]byte("CurrentTerm"), 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := from; i <= to; i++ {
+		if err := s.Log.StoreLog(&raft.Log{Index: i, Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 300)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func snapshot(t *testing.T, f *Folder, index uint64) string {
+	t.Helper()
+	_, trans := raft.NewInmemTransport("a")
+	sink, err := f.Stores().Snapshots.Create(1, index, 1, raft.Configuration{}, 1, trans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(sink, "state at %d", index); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(f.Path(), snapshotsDir, sink.ID())
+}
+
+// check reads a folder as a start does.
+func check(path string) error {
+	f, err := Open(path, "a")
+	if err != nil {
+		return err
+	}
+	_, err = store.NewGuard(f.Path(), f.Stores()).Check(func(r io.Reader) error {
+		_, err := io.Copy(io.Discard, r)
+		return err
+	})
+	return errors.Join(err, f.Close())
+}
+
+func TestFolderKeepsItsInstanceAndALostOneGetsAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	f := mustOpen(t, path)
+	first := f.Identity()
+	if err := f.SetGroup("g1"); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, f)
+	f = mustOpen(t, path)
+	if f.Identity().Instance != first.Instance || f.Identity().Group != "g1" {
+		t.Fatalf("%+v became %+v", first, f.Identity())
+	}
+	mustClose(t, f)
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	f = mustOpen(t, path)
+	defer mustClose(t, f)
+	if f.Identity().Instance == first.Instance {
+		t.Fatal("an empty folder is the old instance")
+	}
+}
+
+func TestFolderIsLockedAgainstASecondProcess(t *testing.T) {
+	path := t.TempDir()
+	f := mustOpen(t, path)
+	defer mustClose(t, f)
+	_, err := Open(path, "a")
+	wantFault(t, err, path, ErrLocked)
+}
+
+func TestFolderOfAnotherMemberIsRefused(t *testing.T) {
+	path := t.TempDir()
+	mustClose(t, mustOpen(t, path))
+	_, err := Open(path, "b")
+	wantFault(t, err, path, ErrForeign)
+}
+
+func TestFolderWithOtherThingsIsLeftAlone(t *testing.T) {
+	path := t.TempDir()
+	other := filepath.Join(path, "photos")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(path, "a")
+	wantFault(t, err, path, ErrForeign)
+	if _, err := os.Stat(filepath.Join(path, identityFile)); err == nil {
+		t.Fatal("an identity was written into a foreign folder")
+	}
+}
+
+// A folder whose making was cut off at any point is made to its end by the next start.
+func TestHalfMadeFolderIsFinished(t *testing.T) {
+	whole := t.TempDir()
+	mustClose(t, mustOpen(t, whole))
+	raw, err := os.ReadFile(filepath.Join(whole, identityFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id Identity
+	if err := json.Unmarshal(raw, &id); err != nil {
+		t.Fatal(err)
+	}
+	id.Made = false
+	half, err := json.Marshal(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range map[string]map[string]string{
+		"lock":          {lockFile: ""},
+		"next-identity": {lockFile: "", identityFile + ".next": "{"},
+		"identity":      {lockFile: "", identityFile: string(half)},
+		"cut-log":       {lockFile: "", identityFile: string(half), logFile: "cut"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir()
+			for file, content := range files {
+				if err := os.WriteFile(filepath.Join(path, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f := mustOpen(t, path)
+			defer mustClose(t, f)
+			if !f.Identity().Made {
+				t.Fatal("not finished")
+			}
+			fill(t, f, 1, 1)
+		})
+	}
+}
+
+func TestDamagedFilesAreRefused(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, path, snapshot string){
+		"identity-cut":   func(t *testing.T, path, _ string) { truncate(t, filepath.Join(path, identityFile), 10) },
+		"identity-empty": func(t *testing.T, path, _ string) { truncate(t, filepath.Join(path, identityFile), 0) },
+		"log-removed":    func(t *testing.T, path, _ string) { remove(t, filepath.Join(path, logFile)) },
+		"log-emptied":    func(t *testing.T, path, _ string) { truncate(t, filepath.Join(path, logFile), 0) },
+		"log-cut-in-half": func(t *testing.T, path, _ string) {
+			truncate(t, filepath.Join(path, logFile), size(t, filepath.Join(path, logFile))/2)
+		},
+		"log-cut-to-two-pages": func(t *testing.T, path, _ string) { truncate(t, filepath.Join(path, logFile), 8192) },
+		"log-meta-pages":       func(t *testing.T, path, _ string) { overwrite(t, filepath.Join(path, logFile), 0, 8192) },
+		"log-entry": func(t *testing.T, path, _ string) {
+			file := filepath.Join(path, logFile)
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			entry := bytes.Repeat([]byte{37}, 300)
+			for i := 0; ; i += len(entry) { // freed pages hold copies of it
+				next := bytes.Index(raw[i:], entry)
+				if next < 0 {
+					return
+				}
+				i += next
+				overwrite(t, file, int64(i)+5, 1)
+			}
+		},
+		"snapshot-state":      func(t *testing.T, _, s string) { overwrite(t, filepath.Join(s, "state.bin"), 3, 2) },
+		"snapshot-state-cut":  func(t *testing.T, _, s string) { truncate(t, filepath.Join(s, "state.bin"), 4) },
+		"snapshot-state-gone": func(t *testing.T, _, s string) { remove(t, filepath.Join(s, "state.bin")) },
+		"snapshot-meta-cut":   func(t *testing.T, _, s string) { truncate(t, filepath.Join(s, "meta.json"), 20) },
+		"snapshot-meta-gone":  func(t *testing.T, _, s string) { remove(t, filepath.Join(s, "meta.json")) },
+		"snapshot-gone":       func(t *testing.T, _, s string) { remove(t, s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir()
+			f := mustOpen(t, path)
+			fill(t, f, 1, 20)
+			snapshot(t, f, 10)
+			newest := snapshot(t, f, 20)
+			fill(t, f, 21, 60)
+			if err := f.Stores().Log.DeleteRange(1, 15); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, f)
+			if err := check(path); err != nil {
+				t.Fatalf("before the damage: %v", err)
+			}
+			damage(t, path, newest)
+			wantFault(t, check(path), path, store.ErrCorrupt)
+		})
+	}
+}
+
+// Whatever page of the log is damaged, opening and reading it ends in an error or in the entries as they were stored,
+// and never in a crash of the process.
+func TestEveryDamagedPageIsSurvived(t *testing.T) {
+	whole := t.TempDir()
+	f := mustOpen(t, whole)
+	fill(t, f, 1, 200)
+	mustClose(t, f)
+	raw, err := os.ReadFile(filepath.Join(whole, logFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := os.ReadFile(filepath.Join(whole, identityFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	noticed := 0
+	for at := 0; at < len(raw); at += page {
+		for _, damage := range []func([]byte){
+			func(p []byte) { clear(p) },
+			func(p []byte) {
+				for i := range p {
+					p[i] = 0xff
+				}
+			},
+			func(p []byte) { p[10]++; p[20]++; p[40] ^= 0x55 }, // header, first element
+		} {
+			path := t.TempDir()
+			copied := bytes.Clone(raw)
+			damage(copied[at:min(at+page, len(copied))])
+			if err := os.WriteFile(filepath.Join(path, identityFile), identity, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(path, logFile), copied, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := check(path); err != nil {
+				noticed++
+			}
+		}
+	}
+	if noticed == 0 {
+		t.Fatal("no damage was noticed: the test damages the wrong thing")
+	}
+	t.Logf("%d damaged files, %d refused; the others held free pages or the older of the two meta pages", 3*len(raw)/page, noticed)
+}
+
+func TestOlderHalfRemovedSnapshotIsNoFault(t *testing.T) {
+	path := t.TempDir()
+	f := mustOpen(t, path)
+	fill(t, f, 1, 20)
+	older := snapshot(t, f, 10)
+	snapshot(t, f, 20)
+	mustClose(t, f)
+	remove(t, filepath.Join(older, "meta.json"))
+	if err := check(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnfinishedSnapshotIsClearedAway(t *testing.T) {
+	path := t.TempDir()
+	mustClose(t, mustOpen(t, path))
+	left := filepath.Join(path, snapshotsDir, "1-5-99.tmp")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, mustOpen(t, path))
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("it is still there (%v)", err)
+	}
+}
+
+// tmpfs mounts a small file system of its own for a test.
+func tmpfs(t *testing.T, options string) string {
+	t.Helper()
+	path := t.TempDir()
+	if err := syscall.Mount("fairlead-test", path, "tmpfs", 0, options); err != nil {
+		if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {
+			t.Fatalf("mount tmpfs: %v", err)
+		}
+		t.Skipf("mount tmpfs: %v (needs root)", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(path, 0); err != nil {
+			t.Errorf("unmount %s: %v", path, err)
+		}
+	})
+	return path
+}
+
+func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
+	path := tmpfs(t, "size=1m")
+	f := mustOpen(t, path)
+	g := store.NewGuard(f.Path(), f.Stores())
+	s := g.Checked()
+	if err := s.Stable.SetUint64([]byte("CurrentTerm"), 1); err != nil {
+		t.Fatal(err)
+	}
+	stored := uint64(0)
+	var err error
+	for err == nil && stored < 1000 {
+		if err = s.Log.StoreLog(&raft.Log{Index: stored + 1, Term: 1, Data: make([]byte, 8192)}); err == nil {
+			stored++
+		}
+	}
+	wantFault(t, err, path, syscall.ENOSPC)
+	if stored == 0 {
+		t.Fatal("nothing was stored before the disk was full")
+	}
+	mustClose(t, f)
+
+	f = mustOpen(t, path)
+	found, err := store.NewGuard(f.Path(), f.Stores()).Check(nil)
+	if err != nil {
+		t.Fatalf("what was stored before is lost: %v", err)
+	}
+	if found.Last != stored {
+		t.Fatalf("newest entry %d, stored %d", found.Last, stored)
+	}
+	mustClose(t, f)
+}
+
+func TestReadOnlyFolderIsRefused(t *testing.T) {
+	path := tmpfs(t, "size=4m")
+	mustClose(t, mustOpen(t, path))
+	if err := syscall.Mount("", path, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(path, "a")
+	wantFault(t, err, path, syscall.EROFS)
+}
+
+func truncate(t *testing.T, path string, to int64) {
+	t.Helper()
+	if err := os.Truncate(path, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func size(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// overwrite flips every bit of n bytes.
+func overwrite(t *testing.T, path string, at int64, n int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, n)
+	if _, err := f.ReadAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	for i := range b {
+		b[i] ^= 0xff
+	}
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
