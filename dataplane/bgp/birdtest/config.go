@@ -30,6 +30,8 @@ type Neighbor struct {
 	Port    uint16     // at which BIRD dials it; 0: BIRD waits to be dialled
 	ASN     uint32     // 65000
 	Import  string     // BIRD filter expression; "all"
+	// Password is for TCP MD5; none if empty.
+	Password string
 }
 
 func (c Config) withDefaults() Config {
@@ -66,6 +68,9 @@ func (c Config) text(logFile string) string {
 		fmt.Fprintf(&b, " as %d;\n  multihop 2;\n", n.ASN)
 		if n.Port == 0 {
 			b.WriteString("  passive on;\n")
+		}
+		if n.Password != "" {
+			fmt.Fprintf(&b, "  password %q;\n", n.Password)
 		}
 		fmt.Fprintf(&b, "  hold time %d;\n  keepalive time %d;\n", hold, max(hold/3, 1))
 		b.WriteString("  connect delay time 1;\n  connect retry time 1;\n  error wait time 1,2;\n")

@@ -5,9 +5,11 @@ package gobgp
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,13 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 )
+
+// TestMain lets more tests run at once than there are processors: they wait for switches most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "12")
+	os.Exit(m.Run())
+}
 
 func addr(s string) netip.Addr     { return netip.MustParseAddr(s) }
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }

@@ -32,7 +32,7 @@ func (s *Speaker) onEvent(r *api.WatchEventResponse) {
 	e := r.GetPeer()
 	peer := e.GetPeer()
 	address, err := netip.ParseAddr(peer.GetState().GetNeighborAddress())
-	if e == nil || err != nil || e.GetType() != api.WatchEventResponse_PeerEvent_STATE {
+	if err != nil || e.GetType() == api.WatchEventResponse_PeerEvent_INIT {
 		return
 	}
 	s.sessionsMu.Lock()
@@ -61,6 +61,12 @@ func (s *Speaker) session(a netip.Addr) *session {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	return s.sessions[a]
+}
+
+func (s *Speaker) openSessions() int {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	return len(s.sessions)
 }
 
 // forgetSession keeps the loss of the session, which is about to follow, from being taken for the switch's doing.

@@ -251,15 +251,26 @@ func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
 	return nil
 }
 
-// stopServer ends GoBGP: what it still has timers for after wait, its own goroutine then.
+// stopServer ends GoBGP: sessions that are still open with a NOTIFICATION, then the server, and its goroutine once all
+// timers that call the server back are over, after wait.
 func (s *Speaker) stopServer(wait time.Duration) {
+	ctx := context.Background()
+	// Peers one by one: stopping all at once clears what their goroutines still read.
+	if peers, err := s.listPeers(ctx); err == nil {
+		for a := range peers {
+			s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: a.String()})
+		}
+	}
+	for deadline := time.Now().Add(closeWait); s.openSessions() > 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 	if s.unhook != nil {
 		s.unhook()
 	}
-	s.server.StopBgp(context.Background(), &api.StopBgpRequest{})
+	s.server.StopBgp(ctx, &api.StopBgpRequest{})
 	time.AfterFunc(wait, func() {
 		s.hook.stop.Store(true)
-		s.server.ListPeer(context.Background(), &api.ListPeerRequest{}, func(*api.Peer) {})
+		s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(*api.Peer) {})
 	})
 }
 

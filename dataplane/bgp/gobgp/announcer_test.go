@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+// member is the owner of a speaker: a record, and how long ago it heard of a leader.
+type member struct {
+	self    self
+	routes  atomic.Pointer[bgp.Routes]
+	changed chan struct{}
+	commit  atomic.Uint64
+	heard   atomic.Int64 // Unix time in nanoseconds; 0: never
+}
+
+func (m *member) Routes() bgp.Routes       { return *m.routes.Load() }
+func (m *member) Changed() <-chan struct{} { return m.changed }
+
+func (m *member) set(r bgp.Routes) {
+	m.routes.Store(&r)
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (m *member) Contact() bgp.Contact {
+	c := bgp.Contact{Silence: bgp.Never, Commit: m.commit.Load(), Applied: m.Routes().Revision.Index}
+	if at := m.heard.Load(); at != 0 {
+		c.Silence = time.Since(time.Unix(0, at))
+	}
+	return c
+}
+
+// hear keeps the member in contact until the returned function is called.
+func (m *member) hear(commit uint64) (stop func()) {
+	m.commit.Store(commit)
+	m.heard.Store(time.Now().UnixNano())
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for ctx.Err() == nil {
+			m.heard.Store(time.Now().UnixNano())
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return cancel
+}
+
+// run starts a speaker and an announcer, as a process of the member does, until the returned function is called.
+func (m *member) run(t *testing.T, folder string, rules bgp.Rules) (a *bgp.Announcer, stop func()) {
+	t.Helper()
+	sp := m.self.start(t)
+	a = bgp.NewAnnouncer(bgp.AnnouncerConfig{
+		Source: m, Group: m, Speaker: sp, Store: appliedstate.In(folder, "group"), Rules: rules,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); a.Run(ctx) }()
+	return a, func() {
+		cancel()
+		<-done
+		if err := sp.Detach(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// All members stop; one comes back alone, with a record far behind. The switch never loses a prefix: first it has stale
+// paths, then those of the member, which are what it announced last and nothing in between, then the group's.
+func TestAMemberAloneComesBackWithoutAGap(t *testing.T) {
+	parallel(t)
+	const n = 200
+	self := newSelf(t, 1)
+	bird := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{self.neighbor()}})
+	m := &member{self: self, changed: make(chan struct{}, 1)}
+	folder := t.TempDir()
+	rules := bgp.Rules{RestartWindow: 2 * time.Second, DemoteAfter: time.Second, Quiet: 500 * time.Millisecond}
+	peer := self.peer(bird)
+
+	m.set(routes(100, peer, n, hop1))
+	silent := m.hear(100)
+	a, stop := m.run(t, folder, rules)
+	last := prefix(fmt.Sprintf("203.0.113.%d/32", n-1))
+	bird.WaitNextHops(last, addr(hop1))
+	eventually(t, "the report", func() bool { return a.Status().Announced == bgp.Revision{Epoch: 1, Index: 100} })
+	watched := bird.Watch(last)
+	stop()
+	silent()
+
+	m.heard.Store(0)
+	m.commit.Store(0)
+	m.set(routes(7, peer, n/2, hop2)) // the snapshot
+	a, stop = m.run(t, folder, rules)
+	bird.Wait("the last announced routes, demoted", func() bool {
+		r := bird.Routes()
+		return len(r) == n && !slices.ContainsFunc(r, func(r birdtest.Route) bool {
+			return r.Stale || r.MED != bgp.DemotionMED || r.NextHop != addr(hop1)
+		})
+	})
+	if s := a.Status(); !s.Demoted || !s.FromStored {
+		t.Errorf("status %+v", s)
+	}
+
+	silent = m.hear(120)
+	defer silent()
+	m.set(routes(60, peer, n, hop2)) // on the way to what was announced: not announced
+	m.set(routes(120, peer, n, "198.51.100.13"))
+	bird.WaitNextHops(last, addr("198.51.100.13"))
+	bird.Wait("its rank", func() bool { return bird.Routes()[0].MED == 0 })
+	stop()
+	for _, s := range watched() {
+		if len(s.NextHops) == 0 || slices.Contains(s.NextHops, addr(hop2)) {
+			t.Errorf("the switch sent packets to %v", s.NextHops)
+		}
+	}
+}
+
+func routes(index uint64, peer bgp.Peer, n int, hop string) bgp.Routes {
+	r := bgp.Routes{Revision: bgp.Revision{Epoch: 1, Index: index}, Peers: []bgp.Peer{peer}}
+	for i := range n {
+		r.Paths = append(r.Paths, path(fmt.Sprintf("203.0.113.%d/32", i), hop))
+	}
+	return r
+}

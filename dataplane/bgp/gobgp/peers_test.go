@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+// What GoBGP shows of a peer is what it was given, whatever the settings, before there is a session.
+func TestPropertyPeersAreReadBackAsTheyWereAdded(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	times := func(t *rapid.T, what string, from int) time.Duration {
+		return time.Duration(rapid.IntRange(from, 300).Draw(t, what)) * time.Second
+	}
+	gen := rapid.Custom(func(t *rapid.T) bgp.Peer {
+		p := bgp.Peer{
+			// Reserved for documentation: nobody answers.
+			Address:      addr(rapid.SampledFrom([]string{"192.0.2.101", "192.0.2.102", "2001:db8::101"}).Draw(t, "address")),
+			Port:         rapid.SampledFrom([]uint16{0, 1790}).Draw(t, "port"),
+			RemoteASN:    rapid.SampledFrom([]uint32{65000, 65001, 4200000000}).Draw(t, "asn"),
+			LocalASN:     rapid.SampledFrom([]uint32{0, 64999}).Draw(t, "local asn"),
+			Passive:      rapid.Bool().Draw(t, "passive"),
+			Families:     rapid.SampledFrom([][]bgp.Family{nil, {4}, {6}, {6, 4}}).Draw(t, "families"),
+			SendMax:      rapid.Uint8().Draw(t, "send max"),
+			ConnectRetry: times(t, "retry", 1),
+			Password:     bgp.Secret(rapid.SampledFrom([]string{"", "x"}).Draw(t, "password")),
+			Demoted:      rapid.Bool().Draw(t, "demoted"),
+		}
+		p.HoldTime = times(t, "hold", 3)
+		p.Keepalive = min(times(t, "keepalive", 1), p.HoldTime)
+		if rapid.Bool().Draw(t, "local address") {
+			p.LocalAddress = addr(map[bool]string{true: "192.0.2.5", false: "2001:db8::5"}[p.Address.Is4()])
+		}
+		if p.Normal(65000).LocalASN != p.RemoteASN {
+			p.EBGPMultihop = rapid.Uint8().Draw(t, "multihop")
+		}
+		p.Restart.Mode = rapid.SampledFrom([]bgp.RestartMode{bgp.RestartLongLived, bgp.RestartPlain, bgp.RestartNone}).Draw(t, "mode")
+		p.Restart.RestartTime, p.Restart.StaleTime = times(t, "restart", 0), times(t, "stale", 0)
+		p.Restart.Deferral = times(t, "deferral", 0)
+		p.Restart.Notification = rapid.Bool().Draw(t, "notification")
+		return p
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		peers := rapid.SliceOfNDistinct(gen, 0, 3, func(p bgp.Peer) netip.Addr { return p.Address }).Draw(rt, "peers")
+		d := bgp.Desired{Peers: peers}
+		if err := s.Apply(t.Context(), d); err != nil {
+			rt.Fatal(err)
+		}
+		o, err := s.observe(t.Context(), nil)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if steps, err := bgp.Plan(65000, d, o); len(steps) > 0 || err != nil {
+			rt.Fatalf("what is there is %+v; it would %v, %v", o, steps, err)
+		}
+	})
+}
+
+func TestApplyRepairsWhatIsNotThere(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	d := bgp.Desired{Paths: []bgp.Path{path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::1")}}
+	if err := s.Apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	want, err := s.observe(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := encodePath(want.Paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.server.DeletePath(t.Context(), &api.DeletePathRequest{Path: lost}); err != nil {
+		t.Fatal(err)
+	}
+	strange, err := encodePath(bgp.AssignPathIDs([]bgp.Path{path("203.0.113.99/32", hop1)})[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.server.AddPath(t.Context(), &api.AddPathRequest{Path: strange}); err != nil {
+		t.Fatal(err)
+	}
+	s.told.full = time.Now().Add(-2 * fullEvery)
+	if err := s.Apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.observe(t.Context(), nil); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("there is %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestInvalidPathsKeepNothingElseBack(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	bad := path(vip, "2001:db8::1")
+	for range 2 { // told again, the fault is shown again
+		err := s.Apply(t.Context(), bgp.Desired{Paths: []bgp.Path{bad, path(vip, hop1)}})
+		if !errors.Is(err, bgp.ErrInvalid) {
+			t.Fatalf("error is %v", err)
+		}
+		if o, err := s.observe(t.Context(), nil); err != nil || len(o.Paths) != 1 || o.Paths[0].NextHop != addr(hop1) {
+			t.Errorf("there is %v, %v", o, err)
+		}
+	}
+}
+
+func TestSwitchWithoutAddPathGetsTheBestPath(t *testing.T) {
+	parallel(t)
+	bird, self, sp := startWithBird(t, 1, birdtest.Config{NoAddPath: true})
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1), path(vip, hop2)}}
+	d.Paths[1].MED = 5
+	apply(t, sp[0], d)
+	bird.WaitNextHops(prefix(vip), addr(hop1))
+	d.Paths = d.Paths[1:]
+	apply(t, sp[0], d)
+	bird.WaitNextHops(prefix(vip), addr(hop2))
+	d.Demoted = true
+	apply(t, sp[0], d)
+	bird.Wait("demotion", func() bool { return bird.Routes()[0].MED == bgp.DemotionMED+5 })
+	if st, err := sp[0].Peers(t.Context()); err != nil || len(st[0].AddPath) != 0 || !st[0].LongLived || st[0].Announced != 1 {
+		t.Errorf("status %+v, %v", st, err)
+	}
+}
+
+// A switch that knows one family only is not troubled by the other, and one without graceful restart by restarts.
+func TestSwitchWithFewerCapabilitiesIsServed(t *testing.T) {
+	parallel(t)
+	bird, self, sp := startWithBird(t, 1, birdtest.Config{NoIPv6: true, NoRestart: true})
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1), path(vip6, "2001:db8::1")}}
+	apply(t, sp[0], d)
+	bird.WaitNextHops(prefix(vip), addr(hop1))
+	since := bird.Sessions()["s1"].Since
+	d.Paths[1].MED = 5
+	d.Paths = append(d.Paths, path(vip, hop2))
+	apply(t, sp[0], d)
+	bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))
+	if now := bird.Sessions()["s1"].Since; now != since {
+		t.Errorf("the session bounced at %s:\n%s", now, bird.Log())
+	}
+	st, err := sp[0].Peers(t.Context())
+	if err != nil || st[0].LongLived || !st[0].Established || !slices.Equal(st[0].AddPath, []bgp.Family{bgp.IPv4}) {
+		t.Errorf("status %+v, %v", st, err)
+	}
+	if out, err := sp[0].AdjOut(t.Context(), bird.Address()); err != nil || len(out) != 2 {
+		t.Errorf("sent %v, %v", out, err)
+	}
+}
+
+func TestPasswordComesChangesAndGoes(t *testing.T) {
+	parallel(t)
+	self := newSelf(t, 1)
+	conf := birdtest.Config{Neighbors: []birdtest.Neighbor{self.neighbor()}}
+	conf.Neighbors[0].Password = "first"
+	bird := birdtest.Start(t, conf)
+	if strings.Contains(bird.Log(), "TCP_MD5SIG") || strings.Contains(bird.Log(), "not supported") {
+		t.Skip("the kernel has no TCP MD5")
+	}
+	sp := self.start(t)
+	d := bgp.Desired{Peers: []bgp.Peer{self.peer(bird)}, Paths: []bgp.Path{path(vip, hop1)}}
+	d.Peers[0].Password = "first"
+	apply(t, sp, d)
+	bird.WaitNextHops(prefix(vip), addr(hop1))
+	for _, password := range []string{"second", ""} {
+		before := bird.Sessions()["s1"].Since
+		conf.Neighbors[0].Password = password
+		bird.Configure(conf)
+		d.Peers[0].Password = bgp.Secret(password)
+		apply(t, sp, d)
+		bird.Wait(fmt.Sprintf("a session with password %q", password), func() bool {
+			s := bird.Sessions()["s1"]
+			return s.Established && s.Since != before && len(bird.NextHops(prefix(vip))) == 1
+		})
+	}
+}
+
+func TestLostUpdatesAreReportedAndSentAgain(t *testing.T) {
+	parallel(t)
+	sw := startSwitch(t, 1)
+	s := dialler(t, 0)
+	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, hop1)}})
+	eventually(t, "the table", func() bool { return len(sw.RIB()) == 1 })
+	before := sw.Peers()[0].Updates
+	s.logger.Warn(serializeFailed, nil) // as GoBGP does
+	if ok, err := s.Written(t.Context()); ok || !errors.Is(err, ErrDropped) {
+		t.Errorf("written %t, %v", ok, err)
+	}
+	eventually(t, "the paths again", func() bool { return sw.Peers()[0].Updates > before })
+	eventually(t, "success", func() bool { ok, err := s.Written(t.Context()); return ok && err == nil })
+}
+
+func TestStoppedSpeakerSaysSo(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	if err := s.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, written := s.Written(t.Context())
+	_, peers := s.Peers(t.Context())
+	for _, err := range []error{s.Apply(t.Context(), bgp.Desired{}), written, peers, s.Detach(t.Context()), s.Drain(t.Context())} {
+		if !errors.Is(err, ErrStopped) {
+			t.Errorf("error is %v", err)
+		}
+	}
+}
+
+func TestSpeakerThatCannotStartSaysWhy(t *testing.T) {
+	parallel(t)
+	first := newSelf(t, 9)
+	first.start(t)
+	good := Config{ASN: 65000, RouterID: addr("192.0.2.1"), Logger: testLogger(t, "speaker")}
+	for want, change := range map[string]func(*Config){
+		"no AS number":                        func(c *Config) { c.ASN = 0 },
+		`router id "2001:db8::1": must be`:    func(c *Config) { c.RouterID = addr("2001:db8::1") },
+		"address already in use (choose a fr": func(c *Config) { c.ListenPort, c.ListenAddrs = first.port, []netip.Addr{first.addr} },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %s", err, want)
+		}
+	}
+}
