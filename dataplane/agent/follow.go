@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+)
+
+// errNobody says that no member is followed at present.
+var errNobody = errors.New("no member serves this node")
+
+// follow takes the node's state from one member after another.
+func (a *Agent) follow(ctx context.Context, last desired.State) {
+	steps := desired.Steps{State: last}
+	retry := a.o.Tuning.backoff()
+	var left *peer
+	for ctx.Err() == nil {
+		for _, p := range a.fleet.order(left) {
+			served, err := a.followOne(ctx, p, &steps)
+			if ctx.Err() != nil {
+				return
+			}
+			a.leave(p, served, err)
+			if errors.Is(err, desired.ErrDigest) {
+				steps.State.Digest = desired.Digest{} // ask for everything
+			}
+			left = p
+			if served {
+				retry.reset()
+				break // begin anew with the best one
+			}
+		}
+		if !sleep(ctx, retry.pause()) {
+			return
+		}
+	}
+}
+
+// leave says why a member is no longer followed, or was not at all.
+func (a *Agent) leave(p *peer, served bool, err error) {
+	a.metrics.failed("follow")
+	level := slog.LevelInfo // members restart
+	if !served {
+		level = slog.LevelWarn
+	}
+	a.log.Log(context.Background(), level, "member left", "member", p.address, "served", served, "err", err)
+}
+
+// followOne follows a member until it ends the stream, falls silent or sends what cannot be. It tells whether
+// the member served anything.
+func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (served bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	first := time.AfterFunc(a.o.Tuning.FirstStep, func() { cancel(fmt.Errorf("nothing within %v", a.o.Tuning.FirstStep)) })
+	defer first.Stop()
+	req := &fairleadv1.SyncRequest{Node: a.o.Node, Boot: a.o.Boot, Have: desired.RevisionMessage(steps.State.Revision)}
+	if steps.State.Digest != (desired.Digest{}) {
+		req.Digest = steps.State.Digest[:]
+	}
+	stream, err := p.conn().Sync(ctx, req)
+	if err != nil {
+		return false, because(ctx, err)
+	}
+	defer func() { _ = stream.Close() }() // it ended, or is no longer wanted
+	own := desired.Steps{State: steps.State}
+	for stream.Receive() {
+		whole, err := own.Add(stream.Msg())
+		if err != nil {
+			a.metrics.failed("merge")
+			return served, err
+		}
+		if !whole {
+			continue
+		}
+		if !served {
+			first.Stop()
+			served = true
+			a.enter(p)
+			defer a.enter(nil)
+			p.onSilence(func() { cancel(fmt.Errorf("no heartbeat answered for %v", a.o.Tuning.Silence)) })
+			defer p.onSilence(nil)
+		}
+		steps.State = own.State
+		a.take(own.State)
+	}
+	if err := stream.Err(); err != nil {
+		return served, because(ctx, err)
+	}
+	return served, io.EOF
+}
+
+// because prefers our own reason for ending a stream over what that looks like from outside.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// take hands a state on to be carried out.
+func (a *Agent) take(s desired.State) {
+	a.note(func(st *Status) { st.Told, st.Group = s.Revision, s.Group })
+	var members []string
+	for _, m := range s.Members {
+		members = append(members, m.Address)
+	}
+	a.fleet.set(members)
+	a.told.put(s)
+}
+
+// enter says which member is followed.
+func (a *Agent) enter(p *peer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at, a.status.Member = p, ""
+	if p != nil {
+		a.status.Member = p.address
+		a.log.Info("member followed", "member", p.address, "revision", a.status.Told.String())
+	}
+	a.metrics.following(p != nil)
+}
+
+func (a *Agent) following() *peer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at
+}

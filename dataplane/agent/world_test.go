@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/fsm"
+)
+
+// quick makes everything that waits wait less.
+func quick() agent.Tuning {
+	return agent.Tuning{
+		Heartbeat: 20 * time.Millisecond, Silence: time.Second, FirstStep: 2 * time.Second,
+		RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond,
+	}
+}
+
+// member is one member of a group, with its API on loopback behind real TLS.
+type member struct {
+	group   *grouptest.Group
+	service *agents.Service
+	api     *grouptest.API
+}
+
+// newMember starts a member over a record, which several may share: they are then always equally far.
+func newMember(t testing.TB, w *grouptest.World, name string, g *grouptest.Group) *member {
+	t.Helper()
+	m := &member{group: g}
+	var err error
+	m.service, err = agents.New(agents.Options{
+		Member: name, Record: g, Proposer: g, Contact: g.Contact, Log: slog.New(slog.DiscardHandler),
+		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := m.service.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	m.api = w.Serve(t, name, func(opts ...connect.HandlerOption) (string, http.Handler) {
+		return fairleadv1connect.NewAgentServiceHandler(m.service, opts...)
+	})
+	return m
+}
+
+// conn makes a Conn of the group's client.
+type conn struct {
+	fairleadv1connect.AgentServiceClient
+	client *admin.Client
+}
+
+func (c conn) Close() { c.client.Close() }
+
+// memory is a Store whose content outlives an agent.
+type memory struct {
+	mu    sync.Mutex
+	data  []byte
+	full  error // of Save
+	saves int
+}
+
+func (m *memory) Load() ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data, nil
+}
+
+func (m *memory) Save(data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.full != nil {
+		return m.full
+	}
+	m.data, m.saves = data, m.saves+1
+	return nil
+}
+
+func (m *memory) set(f func(*memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m)
+}
+
+// kernel is an Applier that checks what it is told: revisions never run back.
+type kernel struct {
+	agent.Recorder
+	mu      sync.Mutex
+	t       testing.TB
+	newest  fsm.Revision
+	refuse  error
+	failing []netip.Prefix
+	applied int
+}
+
+func (k *kernel) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if want.Revision.Before(k.newest) {
+		k.t.Errorf("carried out %s after %s", want.Revision, k.newest)
+	}
+	k.newest = want.Revision
+	if k.refuse != nil {
+		return nil, k.refuse
+	}
+	k.applied++
+	var failed []agent.Failure
+	for _, p := range k.failing {
+		failed = append(failed, agent.Failure{Prefix: p, Why: "no such device"})
+	}
+	_, _ = k.Recorder.Apply(ctx, want)
+	return failed, nil
+}
+
+func (k *kernel) set(f func(*kernel)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f(k)
+}
+
+// node is a machine with an agent.
+type node struct {
+	*agent.Agent
+	kernel *kernel
+	store  *memory
+	stop   func()
+}
+
+type nodeOptions struct {
+	name, boot string
+	seeds      []string
+	store      *memory
+	kernel     *kernel
+}
+
+// startNode runs an agent until the test ends, or stop is called.
+func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
+	t.Helper()
+	if o.store == nil {
+		o.store = &memory{}
+	}
+	if o.kernel == nil {
+		o.kernel = &kernel{t: t}
+	}
+	source := w.Source(t, pki.Agent, o.name)
+	n := &node{kernel: o.kernel, store: o.store}
+	var err error
+	n.Agent, err = agent.New(agent.Options{
+		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Tuning: quick(),
+		Log: slog.New(slog.DiscardHandler),
+		Connect: func(address string) agent.Conn {
+			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}
+			client := admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}})
+			return conn{client.Agent, client}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := n.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("agent of %s: %v", o.name, err)
+		}
+	}()
+	n.stop = func() { cancel(); <-done }
+	t.Cleanup(n.stop)
+	return n
+}
+
+func (n *node) has(prefixes ...string) func() bool {
+	return func() bool {
+		addresses := n.kernel.Told().Addresses()
+		if len(addresses) != len(prefixes) {
+			return false
+		}
+		for i, a := range addresses {
+			if a.Prefix.String() != prefixes[i] {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// acknowledged tells whether the record counts the hop of a prefix as acknowledged by its node.
+func acknowledged(g *grouptest.Group, prefix string) func() bool {
+	return func() bool {
+		v := g.Read()
+		r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix)
+		return ok && v.HopState(r, r.NextHops[0]) == fsm.HopAcknowledged
+	}
+}
+
+// routed gives a service an address and routes it to n1.
+func routed(t testing.TB, g *grouptest.Group, address string) {
+	t.Helper()
+	a := netip.MustParseAddr(address)
+	id := fsm.ServiceID("ns/" + address)
+	g.Apply(t,
+		&fsm.PutService{Service: fsm.Service{ID: id}},
+		&fsm.Allocate{Address: a, Service: id, Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}},
+		&fsm.SetRoute{Prefix: fsm.HostPrefix(a), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}},
+	)
+}
