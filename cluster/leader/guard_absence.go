@@ -196,16 +196,20 @@ func (j *judgement) take(kind world.Kind) (wait time.Duration) {
 // names the missing parts; another set is another sighting.
 func (j *judgement) sight(s subject, what string) {
 	j.absent[s] = ""
+	first, ok := j.sightings[s]
+	if ok && first.what != what { // also a view that confirms nothing can show that something is there
+		delete(j.sightings, s)
+		ok = false
+	}
 	view, yielded := j.views[s.Kind]
 	if why := j.blind(view, yielded); why != "" {
 		j.wait(s, why)
 		return
 	}
 	began := j.now - view.ListAge
-	first, ok := j.sightings[s]
-	if !ok || first.what != what || view.Version < first.version {
-		j.sightings[s] = sighting{began: began, lists: view.Lists, version: view.Version, what: what}
-		first = j.sightings[s]
+	if !ok || view.Version < first.version {
+		first = sighting{began: began, lists: view.Lists, version: view.Version, what: what}
+		j.sightings[s] = first
 	}
 	if view.Lists != first.lists && began-first.began >= j.limits.Confirm {
 		j.absent[s] = byLists

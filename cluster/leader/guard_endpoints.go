@@ -107,7 +107,8 @@ func (j *judgement) judgeEndpoints(s subject) {
 	missing, scanned := j.missingSlices(s.ID)
 	none := len(j.w.SlicesOf(s.ID)) == 0
 	switch {
-	case missing != "" && scanned:
+	case missing != "" && scanned && j.slices.settled:
+		delete(j.sightings, s)
 		j.absent[s] = bySight
 	case missing != "":
 		j.sight(s, missing)

@@ -11,7 +11,7 @@ import (
 )
 
 // KnownOf is what the record holds that a source may be asked about. The record does not keep which source an object
-// came from: with several, leave out what another one shows (see Without), or its objects look absent here.
+// came from: with several, what another one shows must be left out, or its objects look absent here.
 func KnownOf(record *fsm.View, source string) Known {
 	known := Known{Versions: map[world.Kind]uint64{}}
 	if seen, ok := fsm.Get[*fsm.SourceView](record, fsm.TableViews, source); ok {
@@ -59,19 +59,6 @@ func KnownOf(record *fsm.View, source string) Known {
 		known.Holds = append(known.Holds, KnownHold{ID: string(h.ID), Kind: world.Kind(h.Of), Subjects: h.Subjects, Released: h.Released})
 	}
 	return known
-}
-
-// Without leaves out the objects that another source shows.
-func (k Known) Without(other *world.World) Known {
-	shown := index(other)
-	for i := range other.EndpointSlices {
-		shown.see(world.KindEndpointSlice, world.Meta{ID: other.EndpointSlices[i].Service})
-	}
-	k.Objects = slices.DeleteFunc(slices.Clone(k.Objects), func(o KnownObject) bool {
-		_, ok := shown[o.Kind][o.ID]
-		return ok
-	})
-	return k
 }
 
 // Admit is the view as the plan may see it: not at all if it may not be acted on.

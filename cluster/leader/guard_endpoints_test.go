@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// slicesSeen is one view of the slices of one Service, as the checker remembers it.
+type slicesSeen struct {
+	view, complete  bool // whether anything of it counts, and whether absence from it does
+	began           time.Duration
+	lists, version  uint64
+	serviceAt       uint64
+	present         map[string]bool
+	watched, polled map[string]bool
+}
+
+// lackedTwice tells whether two complete lists a second apart lacked a slice ("" for any slice) since it was last
+// there. No view may have come in between that is none: everything starts anew then.
+func lackedTwice(history []slicesSeen, slice string) bool {
+	last := history[len(history)-1]
+	for i := len(history) - 1; i >= 0; i-- {
+		m := history[i]
+		if !m.view || m.present[slice] || slice == "" && len(m.present) > 0 {
+			return false
+		}
+		if m.complete && last.complete && m.lists != last.lists && last.began-m.began >= time.Second {
+			return true
+		}
+	}
+	return false
+}
+
+// settledSince tells whether two complete lists a second apart were seen since the last view that is none, and where
+// that run of views starts.
+func settledSince(history []slicesSeen) (settled bool, start int) {
+	for start = len(history); start > 0 && history[start-1].view; start-- {
+	}
+	for i, a := range history[start:] {
+		for _, b := range history[start+i:] {
+			settled = settled || a.complete && b.complete && a.lists != b.lists && b.began-a.began >= time.Second
+		}
+	}
+	return settled, start
+}
+
+// The endpoints of a Service shrink only if every slice that was ever seen of it is there, was seen to go, or is missing
+// from two lists a second apart; and only once two lists have shown which slices there are. The checker searches the
+// whole history; a single Service is never a mass change.
+func TestPropertyEndpointsShrinkOnlyWithEvidence(t *testing.T) {
+	all := []string{"a", "b", "c"}
+	web := world.ID{Namespace: "default", Name: "web"}
+	rapid.Check(t, func(t *rapid.T) {
+		guard := NewGuard(Limits{})
+		var history []slicesSeen
+		believed := map[string]bool{} // missing, and let go before
+		everGranted := false
+		now, lists, version := time.Duration(0), uint64(1), uint64(10)
+		for range rapid.IntRange(1, 20).Draw(t, "views") {
+			now += rapid.SampledFrom([]time.Duration{0, 400 * time.Millisecond, time.Second, 2 * time.Second}).Draw(t, "later")
+			if rapid.Bool().Draw(t, "listed anew") {
+				lists++
+			}
+			version += rapid.Uint64Range(0, 1).Draw(t, "newer")
+			m := slicesSeen{view: true, complete: rapid.IntRange(0, 7).Draw(t, "complete") < 7, lists: lists, version: version,
+				present: map[string]bool{}, watched: map[string]bool{}, polled: map[string]bool{}}
+			age := rapid.SampledFrom([]time.Duration{0, 0, 600 * time.Millisecond}).Draw(t, "age of the list")
+			m.began = now - age
+			m.serviceAt = version - 1 + rapid.Uint64Range(0, 2).Draw(t, "service ahead")
+			w := world.World{Cluster: "c1"}
+			if rapid.IntRange(0, 15).Draw(t, "foreign") == 15 {
+				w.Cluster, m.view = "c2", false
+			}
+			for _, slice := range all {
+				switch rapid.SampledFrom([]string{"there", "there", "missing", "missing", "watched", "polled"}).Draw(t, slice) {
+				case "there":
+					m.present[slice] = true
+					w.EndpointSlices = append(w.EndpointSlices, world.EndpointSlice{Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, Service: web})
+				case "watched":
+					m.watched[slice] = true
+					w.Deleted = append(w.Deleted, world.Deletion{Ref: world.Ref{Kind: world.KindEndpointSlice, ID: serviceID(slice), UID: "u-" + slice}, Service: web, How: world.ByWatch})
+				case "polled":
+					m.polled[slice] = true
+					w.Deleted = append(w.Deleted, world.Deletion{Ref: world.Ref{Kind: world.KindEndpointSlice, ID: serviceID(slice), UID: "u-" + slice}, Service: web, How: world.ByScan})
+				}
+			}
+			for _, kind := range world.Kinds() {
+				w.Kinds = append(w.Kinds, world.KindView{Kind: kind, Listed: true, Complete: m.complete, Lists: lists, Version: version, ListAge: age, Age: age})
+			}
+			w.Services = []world.Service{{Meta: world.Meta{ID: web, UID: "u", Version: m.serviceAt}}}
+			w.Sort()
+			history = append(history, m)
+			v := guard.Judge(now, &w, &Known{Cluster: "c1", Objects: []KnownObject{{world.KindService, web, "u"}, {Kind: world.KindEndpointSlice, ID: web}}})
+
+			settled, start := settledSince(history)
+			if start == len(history) {
+				believed, everGranted = map[string]bool{}, false
+			}
+			for slice := range m.present {
+				delete(believed, slice)
+				everGranted = false
+			}
+			may := v.MayRemove(world.KindEndpointSlice, web)
+			if !may {
+				continue
+			}
+			told := fmt.Sprintf("\n%+v", history[start:])
+			switch {
+			case !m.view:
+				t.Fatalf("shrinks on no view: %s", told)
+			case !settled:
+				t.Fatalf("shrinks before two lists told which slices there are: %s", told)
+			case len(m.present) == 0 && m.version < m.serviceAt:
+				t.Fatalf("shrinks though the slices lag behind the Service: %s", told)
+			}
+			for _, slice := range all {
+				if m.present[slice] || believed[slice] {
+					continue
+				}
+				seen, went := false, false
+				for _, h := range history[start:] {
+					if h.present[slice] {
+						seen, went = true, false
+					}
+					went = went || h.watched[slice]
+				}
+				if seen && !went && !m.polled[slice] && !lackedTwice(history, slice) {
+					t.Fatalf("shrinks by slice %s, which is just missing: %s", slice, told)
+				}
+			}
+			if everSeen := anySeen(history[start:]); len(m.present) == 0 && !everSeen && !everGranted && !lackedTwice(history, "") {
+				t.Fatalf("shrinks to nothing on one list: %s", told)
+			}
+			everGranted = true
+			for _, slice := range all {
+				believed[slice] = !m.present[slice]
+			}
+		}
+	})
+}
+
+func anySeen(history []slicesSeen) bool {
+	for _, m := range history {
+		if len(m.present) > 0 {
+			return true
+		}
+	}
+	return false
+}
