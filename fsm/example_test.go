@@ -64,6 +64,42 @@ func TestCallForForgottenBindingConfirmsNoOtherOfItsID(t *testing.T) {
 	}
 }
 
+// Two fences of one entry would be equal, and what is said of the first be taken for the second.
+func TestOneEntryGivesASubjectOneFence(t *testing.T) {
+	vip := vips[0]
+	now := rev{Epoch: 1, Index: 6}
+	for name, entry := range map[string][]fsm.Command{
+		"lease": {
+			&fsm.GrantLease{VIP: vip, Holder: "n1", Term: time.Second}, &fsm.EndLease{VIP: vip, Fence: now},
+			&fsm.GrantLease{VIP: vip, Holder: "n2", Term: time.Second},
+		},
+		"operation": {
+			&fsm.BeginOperation{Action: fsm.ActionEnsureBalancer, Balancer: "drv/lb1", Deadline: time.Second},
+			&fsm.FinishOperation{Subject: "balancer drv/lb1", Attempt: now, Result: fsm.ResultFailed},
+			&fsm.BeginOperation{Action: fsm.ActionEnsureBalancer, Balancer: "drv/lb1", Deadline: time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := formed(t)
+			tell(t, s, &fsm.PutService{Service: fsm.Service{ID: "shop/a"}}, &fsm.Allocate{Address: vip, Service: "shop/a"},
+				&fsm.PutLoadBalancer{ID: "drv/lb1", Driver: "drv"}, &fsm.PutSettings{})
+			var proposals []fsm.Proposal
+			for _, c := range entry {
+				proposals = append(proposals, fsm.Proposal{Actor: "test", Command: c})
+			}
+			data, err := fsm.EncodeEntry(1, proposals)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.ApplyEntries([]fsm.LogEntry{{Index: now.Index, Term: 1, Data: data}})[0]
+			if got[0].Err() != nil || got[1].Err() != nil || got[2].Err() == nil {
+				t.Fatalf("%v", got)
+			}
+			tell(t, s, entry[2]) // in the next entry it has a fence of its own
+		})
+	}
+}
+
 // What would fork the record stops the member instead (DESIGN §4).
 func TestApplyStopsOnWhatWouldForkTheRecord(t *testing.T) {
 	entry := func(s *fsm.State, index fsm.Index, c fsm.Command) fsm.LogEntry {
