@@ -30,14 +30,18 @@ func (c Contact) CaughtUp() bool { return c.Commit > 0 && c.Applied >= c.Commit 
 
 // Contact tells how things stand now. It is cheap.
 func (n *Node) Contact() Contact {
+	c := Contact{Term: n.raft.CurrentTerm(), Leads: n.raft.State() == raft.Leader}
+	if c.Leads {
+		n.seen.committed(n.raft.CommitIndex())
+	}
+	// On a follower the library's commit index says nothing: it reaches only as far as the follower's own log.
 	heard, commit := n.seen.last()
-	c := Contact{At: heard, Term: n.raft.CurrentTerm(), Leads: n.raft.State() == raft.Leader}
+	c.At, c.Commit = heard, Index(commit)
 	if c.Leads {
 		if at := n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, c.Term, time.Now()); at.After(c.At) {
 			c.At = at
 		}
 	}
-	c.Commit = Index(max(commit, n.raft.CommitIndex()))
 	c.Applied = Index(n.effective())
 	return c
 }

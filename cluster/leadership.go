@@ -55,9 +55,8 @@ func (n *Node) beginTerm(ctx context.Context) (end func()) {
 	}()
 	return func() {
 		cancel()
-		n.queue.lose()
+		n.shut()
 		<-done
-		n.setTerm(0)
 		n.log.Info("leadership lost", "server", n.id, "term", term)
 	}
 }
@@ -69,8 +68,9 @@ func (n *Node) runTerm(ctx context.Context, term uint64) {
 		}
 		return // leadership is gone, and the library says so in a moment
 	}
-	n.setTerm(term)
-	n.queue.begin()
+	if !n.open(ctx, term) {
+		return
+	}
 	n.touch()
 	var running sync.WaitGroup
 	for _, f := range append([]LeaderFunc{n.runAutopilot}, n.lead...) {
@@ -176,10 +176,24 @@ func (n *Node) leaderError(what string, err error) error {
 	}
 }
 
-func (n *Node) setTerm(term uint64) {
+// open lets proposals out, unless the term ended meanwhile.
+func (n *Node) open(ctx context.Context, term uint64) bool {
 	n.watch.Lock()
 	defer n.watch.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
 	n.watch.term = term
+	n.queue.begin()
+	return true
+}
+
+// shut refuses proposals; the context of the term has ended.
+func (n *Node) shut() {
+	n.watch.Lock()
+	defer n.watch.Unlock()
+	n.watch.term = 0
+	n.queue.lose()
 }
 
 // LeadingTerm is the term in which this member leads and has opened for proposals, 0 when it does not.

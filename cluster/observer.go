@@ -127,6 +127,13 @@ func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
 	}
 }
 
+// committed notes a commit index that this member found as the leader.
+func (o *observer) committed(index uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.commit = max(o.commit, index)
+}
+
 // last is when a leader was last heard, and the newest commit index that one spoke of.
 func (o *observer) last() (heard time.Time, commit uint64) {
 	o.mu.Lock()

@@ -97,12 +97,12 @@ func TestFolderKeepsItsInstanceAndALostOneGetsAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	f := mustOpen(t, path)
 	first := f.Identity()
-	if err := f.SetGroup("g1"); err != nil {
+	if err := f.SetMembership("g1", 3); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, f)
 	f = mustOpen(t, path)
-	if f.Identity().Instance != first.Instance || f.Identity().Group != "g1" {
+	if f.Identity().Instance != first.Instance || f.Identity().Group != "g1" || f.Identity().Epoch != 3 {
 		t.Fatalf("%+v became %+v", first, f.Identity())
 	}
 	mustClose(t, f)

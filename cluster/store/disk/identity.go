@@ -33,6 +33,7 @@ type Identity struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
 	Group    string    `json:"group,omitempty"` // once known
+	Epoch    uint64    `json:"epoch,omitempty"` // of the group, as this member last knew it
 	Created  time.Time `json:"created"`         // for people
 	// Made is false until the files beside this one exist. A folder that was made and lacks its log was tampered with.
 	Made bool `json:"made"`
@@ -107,12 +108,13 @@ func (f *Folder) finish() error {
 	return f.writeIdentity()
 }
 
-// SetGroup remembers which group this member belongs to.
-func (f *Folder) SetGroup(group string) error {
-	if f.identity.Group == group {
+// SetMembership remembers which group this member belongs to, and in which epoch: it is asked for both before it has
+// read its log.
+func (f *Folder) SetMembership(group string, epoch uint64) error {
+	if f.identity.Group == group && f.identity.Epoch == epoch {
 		return nil
 	}
-	f.identity.Group = group
+	f.identity.Group, f.identity.Epoch = group, epoch
 	return f.writeIdentity()
 }
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// outOfTouch waits until a member has not been in touch for several heartbeat timeouts.
+func outOfTouch(t *testing.T, m *member) {
+	t.Helper()
+	eventually(t, m.name+" is out of touch", func() bool {
+		c := m.node.Contact()
+		return !c.Leads && time.Since(c.At) > 5*m.group.tuning.Heartbeat
+	})
+}
+
+func TestMemberThatIsCutOffIsOutOfTouchAndComesBack(t *testing.T) {
+	for _, who := range []string{"leader", "follower"} {
+		t.Run(who, func(t *testing.T) {
+			g := newGroup(t, "a", "b", "c")
+			g.startAll()
+			defer g.stopAll()
+			mustPropose(t, g.leader(), put(1))
+			m := g.leader()
+			if who == "follower" {
+				m = g.followers()[0]
+			}
+			eventually(t, "in touch", func() bool { return time.Since(m.node.Contact().At) < g.tuning.Heartbeat })
+			g.setCut(m.name, true)
+			outOfTouch(t, m)
+			mustPropose(t, g.leader(), put(2))
+			g.setCut(m.name, false)
+			eventually(t, "in touch again and caught up", func() bool {
+				c := m.node.Contact()
+				return time.Since(c.At) < g.tuning.Heartbeat && c.CaughtUp() && has(m.state, 2)
+			})
+		})
+	}
+}
+
+// hashicorp/raft does not keep the commit index. A member that is alone after a restart must not claim to be current,
+// though all entries are on its disk.
+func TestMemberAloneAfterARestartKnowsNoCommitIndex(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	for i := range 10 {
+		mustPropose(t, g.leader(), put(i))
+	}
+	g.settle()
+	g.stopAll()
+	m := g.start("b")
+	defer g.stopAll()
+	for range 30 {
+		if c := m.node.Contact(); c.Commit != 0 || c.CaughtUp() || !c.At.IsZero() {
+			t.Fatalf("alone, it claims %+v", c)
+		}
+		awaitTick()
+	}
+	g.start("a")
+	g.start("c")
+	eventually(t, "caught up", func() bool { return m.node.Contact().CaughtUp() && has(m.state, 9) })
+}
+
+// A member that was away learns how far the group is before it has what it missed; until then it is not caught up.
+func TestCommitIndexIsTheLeadersNotTheLogs(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(0))
+	g.settle()
+	m := g.followers()[0]
+	m.stop()
+	for i := range 300 {
+		mustPropose(t, g.leader(), put(i))
+	}
+	g.start(m.name)
+	deadline := time.Now().Add(patience)
+	for !has(m.state, 299) {
+		if c := m.node.Contact(); c.CaughtUp() && !has(m.state, 299) && c.Commit < 300 {
+			t.Fatalf("it claims to be caught up at %+v", c)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it never caught up")
+		}
+	}
+}
+
+// An idle group after an election: the newest committed entries carry no command, and still count as applied.
+func TestEntriesWithoutCommandsCountAsApplied(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	g.leader().stop()
+	g.leader()
+	for _, m := range append(g.followers(), g.leader()) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := m.node.AwaitApplied(ctx, g.leader().node.Contact().Commit); err != nil {
+			t.Fatalf("%s: %v, %+v", m.name, err, m.node.Contact())
+		}
+	}
+}
+
+func TestChangeIsToldToWhoeverTookTheChannelBefore(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	m := g.followers()[0]
+	for i := range 20 {
+		changed := m.node.Changed()
+		if has(m.state, i) {
+			t.Fatal("too early")
+		}
+		mustPropose(t, g.leader(), put(i))
+		select {
+		case <-changed:
+		case <-time.After(patience):
+			t.Fatal("nobody was told")
+		}
+	}
+}
+
+func TestVerifyLeaderAndBarrierAreForTheLeader(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	leader := g.leader()
+	mustPropose(t, leader, put(1))
+	if err := leader.node.VerifyLeader(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	follower := g.followers()[0].node
+	for what, err := range map[string]error{
+		"verify": follower.VerifyLeader(context.Background()), "barrier": follower.Barrier(context.Background()),
+	} {
+		if !errors.Is(err, ErrNotLeader) {
+			t.Errorf("%s: want ErrNotLeader, got %v", what, err)
+		}
+	}
+	g.setCut(leader.name, true)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	eventually(t, "a leader without a majority is told so", func() bool { return leader.node.VerifyLeader(ctx) != nil })
+}
+
+// All functions of a term have returned before those of the next begin, on the same member; and they see everything
+// that was committed before.
+func TestTermsOfOneMemberDoNotOverlap(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	var mu sync.Mutex
+	running := map[string]int{}
+	var terms, overlaps, blind atomic.Int64
+	var newest atomic.Int64
+	lead := func(m *member) LeaderFunc {
+		return func(ctx context.Context, _ uint64) {
+			terms.Add(1)
+			mu.Lock()
+			running[m.name]++
+			if running[m.name] > 1 {
+				overlaps.Add(1)
+			}
+			mu.Unlock()
+			if i := newest.Load(); i > 0 && !has(m.state, int(i)) {
+				blind.Add(1)
+			}
+			<-ctx.Done()
+			time.Sleep(30 * time.Millisecond) // a function that takes its time to stop
+			mu.Lock()
+			running[m.name]--
+			mu.Unlock()
+		}
+	}
+	for _, name := range g.names() {
+		m := g.members[name]
+		if err := m.openWith(func(n *Node) { n.WhileLeader(lead(m)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer g.stopAll()
+	for i := 1; i <= 8; i++ {
+		mustPropose(t, g.leader(), put(i))
+		newest.Store(int64(i))
+		before := terms.Load()
+		eventually(t, "the leadership moves", func() bool {
+			_ = g.leader().node.Transfer(context.Background(), "") // it may have moved meanwhile
+			return terms.Load() > before
+		})
+	}
+	mustPropose(t, g.leader(), put(9))
+	if terms.Load() < 4 || overlaps.Load() > 0 || blind.Load() > 0 {
+		t.Fatalf("%d terms, %d overlapped, %d did not see what was committed", terms.Load(), overlaps.Load(), blind.Load())
+	}
+}
