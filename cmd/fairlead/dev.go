@@ -9,11 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
+	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/dev"
 )
 
 func newDev(c *cli) *cobra.Command {
 	o := dev.Options{Members: 3, Manifests: "examples/quickstart", Timeout: 30 * time.Second}
+	level := "error"
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Try it: three members, a switch and nodes in one process, without root",
@@ -21,6 +23,10 @@ func newDev(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.format == output.YAML {
 				return usagef("dev prints a table or JSON: -o table or -o json")
+			}
+			var err error
+			if o.Level, err = config.Level(level); err != nil {
+				return usagef("--log: %w", err)
 			}
 			o.Stdout, o.Stderr, o.JSON, o.Version = c.out, c.err, c.format == output.JSON, thisBuild().Version
 			o.Terminal, o.ContextLink = isTerminal(c.out), defaultContext(c.getenv)
@@ -33,6 +39,7 @@ func newDev(c *cli) *cobra.Command {
 	flags.StringVar(&o.Data, "data", "", "folder to keep everything in; without it all is forgotten at the end")
 	flags.BoolVar(&o.Once, "once", false, "wait until record and switch agree, print, and end")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long --once waits")
+	flags.StringVar(&level, "log", level, "what to log to standard error: debug, info, warn or error")
 	cmd.AddCommand(
 		newDevOrder(c, "kill", "Stop a member of a running `fairlead dev`"),
 		newDevOrder(c, "start", "Start a stopped member of a running `fairlead dev`"),

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -153,18 +154,20 @@ func (l *Lab) CLI(args ...string) (stdout, stderr string, code int) {
 
 // Status is part of what `raft status -o json` prints.
 type Status struct {
-	Group   string `json:"group"`
-	Epoch   uint64 `json:"epoch"`
-	Leader  string `json:"leader"`
-	Members []struct {
-		Name      string `json:"name"`
-		ServerID  string `json:"serverId"`
-		Healthy   bool   `json:"healthy"`
-		Applied   uint64 `json:"applied"`
-		Digest    string `json:"digest"`
-		Suffrage  string `json:"suffrage"`
-		Announced struct{ Epoch, Index uint64 }
-	} `json:"members"`
+	Group   string         `json:"group"`
+	Epoch   uint64         `json:"epoch"`
+	Leader  string         `json:"leader"`
+	Members []MemberStatus `json:"members"`
+}
+
+// MemberStatus is one member in it.
+type MemberStatus struct {
+	Name     string `json:"name"`
+	ServerID string `json:"serverId"`
+	Suffrage string `json:"suffrage"`
+	Healthy  bool   `json:"healthy"`
+	Applied  uint64 `json:"applied"`
+	Digest   string `json:"digest"`
 }
 
 // Status asks the group how it is, and whether it answered.
@@ -246,4 +249,57 @@ func (l *Lab) end() {
 			l.t.Logf("log of %s:\n%s", m.Name, log[max(0, len(log)-12_000):])
 		}
 	}
+}
+
+// Updates counts the UPDATE messages that the switch has received from all members, in their present sessions.
+func (l *Lab) Updates() int {
+	l.t.Helper()
+	total := 0
+	for _, line := range strings.Split(l.Bird.Command("show protocols all"), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) > 2 && fields[0] == "Import" && (fields[1] == "updates:" || fields[1] == "withdraws:") {
+			n, err := strconv.Atoi(fields[2])
+			if err != nil {
+				l.t.Fatalf("count of %q: %v", line, err)
+			}
+			total += n
+		}
+	}
+	return total
+}
+
+// NeverMissing watches prefixes at the switch until the returned function is called, which fails the test if one of
+// them had no next hop at any look.
+func (l *Lab) NeverMissing(prefixes ...netip.Prefix) (stop func()) {
+	l.t.Helper()
+	var stops []func() []birdtest.Seen
+	for _, p := range prefixes {
+		stops = append(stops, l.Bird.Watch(p))
+	}
+	return func() {
+		l.t.Helper()
+		for i, s := range stops {
+			seen := s()
+			if n, total := birdtest.Gaps(seen); n > 0 {
+				l.t.Errorf("%s was missing at the switch %d times, for %s in all: %v", prefixes[i], n, total, seen)
+			}
+		}
+	}
+}
+
+// Agreed waits until all members of the configuration answer with one record.
+func (l *Lab) Agreed() {
+	l.t.Helper()
+	l.Eventually("agreement", 30*time.Second, func() error {
+		s, ok := l.Status()
+		if !ok || s.Leader == "" {
+			return errors.New("no leader")
+		}
+		for _, m := range s.Members {
+			if m.Applied != s.Members[0].Applied || m.Digest != s.Members[0].Digest {
+				return fmt.Errorf("%s is at %d, %s at %d", m.Name, m.Applied, s.Members[0].Name, s.Members[0].Applied)
+			}
+		}
+		return nil
+	})
 }

@@ -32,6 +32,7 @@ type Options struct {
 	Version   string
 	Stdout    io.Writer
 	Stderr    io.Writer
+	Level     slog.Level
 	Terminal  bool // Stdout is one: the table is drawn over
 	// ContextLink is where the command line looks for a group when nobody names one. It is linked to this one
 	// while it runs, unless something is there that no dev process left behind.
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer remove()
-	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: o.Level}))
 	sw, err := testswitch.Start(testswitch.Config{})
 	if err != nil {
 		return fmt.Errorf("start the built-in switch: %w", err)

@@ -63,7 +63,7 @@ func newGroup(dir string, n int, manifests []string, version string, sw *testswi
 		c := config.Controller{
 			Name: m.Name, DataDir: filepath.Join(dir, m.Name), Members: members,
 			Listen: config.Listen{API: m.API, Raft: m.Raft}, TLS: config.TLS(files),
-			Unsteered: true, BootstrapToken: "dev", Log: "warn", Sources: config.Sources{Manifests: manifests},
+			BootstrapToken: "dev", Log: "warn", Sources: config.Sources{Manifests: manifests},
 			BGP: config.BGP{
 				ASN: groupASN, RouterID: netip.AddrFrom4([4]byte{192, 0, 2, byte(11 + i)}), Port: -1,
 				RestartWindow: 2 * time.Second,

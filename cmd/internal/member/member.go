@@ -16,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cluster/transport"
@@ -39,6 +40,7 @@ type Member struct {
 
 	folder    *disk.Folder
 	state     *fsm.State
+	belonging *belonging
 	endpoint  *pki.Endpoint
 	listeners Listeners
 	transport *transport.Transport
@@ -51,6 +53,7 @@ type Member struct {
 	open      context.Context // until Close
 	close     context.CancelFunc
 
+	agents    *agents.Service
 	work      *leaderWork
 	speaker   *gobgp.Speaker // nil: this member does not speak BGP
 	announcer *bgp.Announcer
@@ -80,8 +83,11 @@ func Open(c config.Controller, version string, listeners Listeners, log *slog.Lo
 }
 
 func (m *Member) openFolder() (err error) {
-	m.folder, err = disk.Open(m.config.DataDir, m.config.Name)
-	return err
+	if m.folder, err = disk.Open(m.config.DataDir, m.config.Name); err != nil {
+		return err
+	}
+	m.belonging = newBelonging(m.state, m.folder)
+	return nil
 }
 
 func (m *Member) openIdentity() error {
@@ -97,8 +103,9 @@ func (m *Member) openIdentity() error {
 	if err != nil {
 		return err
 	}
-	m.endpoint = &pki.Endpoint{Source: source, Self: m.membership, Refusals: refusals}
+	m.endpoint = &pki.Endpoint{Source: source, Self: m.belonging.self, Refusals: refusals}
 	m.clients = admin.NewPeers(m.endpoint, m.dial)
+	m.belonging.renew = m.clients.Close
 	m.others = &others{clients: m.clients, apiOf: m.apiOf}
 	for _, other := range m.config.Members {
 		m.others.names = append(m.others.names, other.Name)
@@ -108,16 +115,6 @@ func (m *Member) openIdentity() error {
 		Name: m.config.Name, Address: m.config.Advertise.Raft, APIAddress: m.config.Advertise.API,
 	}
 	return nil
-}
-
-// membership is the group and epoch of this member's record; before the log was read, the group that the data
-// folder remembers.
-func (m *Member) membership() (group string, epoch uint64) {
-	id, e, _ := m.state.Identity()
-	if id == "" {
-		return m.folder.Identity().Group, 0
-	}
-	return string(id), uint64(e)
 }
 
 // apiOf tells where a member's API is: what the record says, else the configuration.
@@ -178,8 +175,10 @@ func (m *Member) openNode() (err error) {
 			TrailingLogs: m.config.Raft.TrailingLogs,
 		},
 	}
-	m.node, err = cluster.Open(options)
-	return err
+	if m.node, err = cluster.Open(options); err != nil {
+		return err
+	}
+	return m.belonging.begin()
 }
 
 // dial connects from the address that this member listens on, where it is a particular one: on a machine with

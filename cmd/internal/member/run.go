@@ -40,7 +40,8 @@ func (m *Member) Run(ctx context.Context) error {
 	part("raft", m.node.Run)
 	part("api", func(ctx context.Context) error { return m.server.Serve(ctx, m.listeners.API) })
 	part("report", m.reporter.run)
-	part("identity", m.rememberGroup)
+	part("agents", m.agents.Run)
+	part("identity", m.belonging.follow)
 	for _, s := range m.work.sources {
 		part("source", s.Run)
 	}
@@ -62,28 +63,6 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// rememberGroup writes the group's id beside the log once it is known, so that a member which has not read its
-// log yet still knows where it belongs. Connections to other members name the group in their handshake: those that
-// were made before this member belonged to it, or in an earlier epoch, are made anew.
-func (m *Member) rememberGroup(ctx context.Context) error {
-	var known fsm.Epoch
-	for {
-		view := m.state.Read()
-		if epoch := view.Group().Epoch; epoch != known {
-			known = epoch
-			m.clients.Close()
-		}
-		if id := string(view.Group().ID); id != "" && id != m.folder.Identity().Group {
-			if err := m.folder.SetGroup(id); err != nil {
-				return err
-			}
-		}
-		if err := m.state.Wait(ctx, view, fsm.TableGroup); err != nil {
-			return nil
-		}
-	}
 }
 
 // ready tells why this member should not be counted on, nil if it may be.
@@ -114,7 +93,7 @@ func (m *Member) openBGP() (err error) {
 	m.routes = newRoutes(m.state, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds), m.log)
 	m.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{
 		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
-		Store:  keptState{folder: m.folder.Path(), group: func() string { group, _ := m.membership(); return group }},
+		Store:  keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }},
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
 		Logger: m.log, Announced: m.reporter.mark,
 	})

@@ -11,6 +11,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/records"
 )
 
@@ -36,6 +37,15 @@ func (m *Member) openServices() (err error) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
 			Member: m.config.Name, Record: m.state, Leader: m.node, Barrier: records.NewBarrier(m.node, m.reach),
 		}), o...)
+	})
+	m.agents, err = agents.New(agents.Options{
+		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Log: m.log, Metrics: m.registry,
+	})
+	if err != nil {
+		return err
+	}
+	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+		return fairleadv1connect.NewAgentServiceHandler(m.agents, o...)
 	})
 	return nil
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"fairlead.io/fairlead/cluster/store/disk"
+	"fairlead.io/fairlead/fsm"
+)
+
+// epochGrace is how long a member goes on naming the former epoch in handshakes after its group began another while
+// it ran, as a restore does: members that have not applied it yet must still be reached, or they never would apply
+// it. A process that starts names the newest at once.
+const epochGrace = 10 * time.Second
+
+// belonging is what a member says of its group in handshakes: what its record says, and before the log was read,
+// what the data folder remembers.
+type belonging struct {
+	state  *fsm.State
+	folder *disk.Folder
+	// renew is called when connections that named something else must be made anew.
+	renew func()
+
+	mu    sync.Mutex
+	group string
+	epoch uint64
+}
+
+func newBelonging(state *fsm.State, folder *disk.Folder) *belonging {
+	id := folder.Identity()
+	return &belonging{state: state, folder: folder, renew: func() {}, group: id.Group, epoch: id.Epoch}
+}
+
+// begin takes in what the newest snapshot says, before anybody is talked to.
+func (b *belonging) begin() error {
+	group, epoch, _ := b.state.Identity()
+	if group == "" || uint64(epoch) <= b.epoch {
+		return nil
+	}
+	b.group, b.epoch = string(group), uint64(epoch)
+	return b.folder.SetMembership(b.group, b.epoch)
+}
+
+// self implements pki.Self.
+func (b *belonging) self() (group string, epoch uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.group, b.epoch
+}
+
+// follow keeps it true until ctx ends.
+func (b *belonging) follow(ctx context.Context) error {
+	for {
+		view := b.state.Read()
+		if g := view.Group(); g.ID != "" {
+			if err := b.note(ctx, string(g.ID), uint64(g.Epoch)); err != nil {
+				return err
+			}
+		}
+		if err := b.state.Wait(ctx, view, fsm.TableGroup); err != nil {
+			return nil
+		}
+	}
+}
+
+// note takes in what the record says. A log that is still being read may name earlier epochs than the folder: they
+// are behind this member.
+func (b *belonging) note(ctx context.Context, group string, epoch uint64) error {
+	known, was := b.self()
+	if known == group && epoch <= was {
+		return nil
+	}
+	if known == group && was != 0 {
+		select {
+		case <-time.After(epochGrace):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if err := b.folder.SetMembership(group, epoch); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.group, b.epoch = group, epoch
+	b.mu.Unlock()
+	b.renew()
+	return nil
+}
