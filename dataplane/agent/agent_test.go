@@ -16,6 +16,7 @@ import (
 
 // The whole way: committed, told, kept, carried out, acknowledged, committed.
 func TestRoutedAddressIsCarriedOutAndAcknowledged(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNodeConfig{Config: fsm.NodeConfig{
 		Switches: []netip.Addr{netip.MustParseAddr("198.51.100.254")}, OutTable: 7,
@@ -53,6 +54,7 @@ func TestRoutedAddressIsCarriedOutAndAcknowledged(t *testing.T) {
 }
 
 func TestNewBootIsRegisteredBeforeItAcknowledges(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	routed(t, g, "192.0.2.1")
@@ -85,6 +87,7 @@ func TestNewBootIsRegisteredBeforeItAcknowledges(t *testing.T) {
 
 // A node that the cluster does not know yet gets its rules, and is registered as soon as it is known.
 func TestUnknownNodeIsServedAndRegisteredLater(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	routed(t, g, "192.0.2.1")
 	m := newMember(t, w, "m1", g)
@@ -95,6 +98,7 @@ func TestUnknownNodeIsServedAndRegisteredLater(t *testing.T) {
 }
 
 func TestAgentMovesOnWhenItsMemberEnds(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	one, two := newMember(t, w, "m1", g), newMember(t, w, "m2", g)
@@ -114,11 +118,13 @@ func TestAgentMovesOnWhenItsMemberEnds(t *testing.T) {
 // Members without quorum, and members that are behind, send their agents away; the agent keeps what it has
 // rather than run back.
 func TestAgentLeavesMembersThatMayBeWrong(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(*grouptest.Knobs){
 		"no-quorum": func(k *grouptest.Knobs) { k.Alone = time.Hour },
 		"behind":    func(k *grouptest.Knobs) { k.Commit = 1 << 40 },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w, good, bad := grouptest.NewWorld(t), grouptest.NewGroup(t), grouptest.NewGroup(t)
 			for _, g := range []*grouptest.Group{good, bad} {
 				g.Apply(t, &fsm.PutNode{ID: "n1"})
@@ -141,6 +147,7 @@ func TestAgentLeavesMembersThatMayBeWrong(t *testing.T) {
 
 // A member that is older than what the agent has is not followed, however long it is the only one (S13).
 func TestRevisionNeverRunsBack(t *testing.T) {
+	t.Parallel()
 	w, ahead, late := grouptest.NewWorld(t), grouptest.NewGroup(t), grouptest.NewGroup(t)
 	for _, g := range []*grouptest.Group{ahead, late} {
 		g.Apply(t, &fsm.PutNode{ID: "n1"})
@@ -171,6 +178,7 @@ func TestRevisionNeverRunsBack(t *testing.T) {
 
 // After a restart the state is there before any member answers, and nothing is sent twice.
 func TestRestartKeepsTheState(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	routed(t, g, "192.0.2.1")
@@ -195,6 +203,7 @@ func TestRestartKeepsTheState(t *testing.T) {
 }
 
 func TestWhatCannotBeKeptIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	routed(t, g, "192.0.2.1")
@@ -213,6 +222,7 @@ func TestWhatCannotBeKeptIsNotCarriedOut(t *testing.T) {
 }
 
 func TestWhatFailedIsTriedAgainAndSaid(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	routed(t, g, "192.0.2.1")
@@ -237,6 +247,7 @@ func TestWhatFailedIsTriedAgainAndSaid(t *testing.T) {
 
 // Every member hears the heartbeats, those too that the agent had to learn of.
 func TestHeartbeatsReachAllMembers(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	one, two := newMember(t, w, "m1", g), newMember(t, w, "m2", g)
 	report := func(server, address string) fsm.Command {
@@ -265,6 +276,7 @@ func TestHeartbeatsReachAllMembers(t *testing.T) {
 }
 
 func TestAgentOfAnotherNodeIsRefused(t *testing.T) {
+	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	m := newMember(t, w, "m1", g)
 	client := w.Client(t, pki.Agent, "n2", m.api.Address)
