@@ -20,6 +20,7 @@ type Config struct {
 	NoAddPath bool          // keep one path per prefix and neighbour
 	NoRestart bool          // negotiate no graceful restart of either kind
 	NoIPv6    bool          // carry IPv4 only
+	Export    string        // what BIRD announces to neighbours, a filter expression; "none"
 	Extra     string        // appended to the configuration
 }
 
@@ -43,6 +44,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.RouterID == "" {
 		c.RouterID = c.Address.String()
+	}
+	if c.Export == "" {
+		c.Export = "none"
 	}
 	if c.HoldTime == 0 {
 		c.HoldTime = 3 * time.Second
@@ -92,7 +96,7 @@ func (c Config) channel(b *strings.Builder, family string, n Neighbor) {
 	if imported == "" {
 		imported = "all"
 	}
-	fmt.Fprintf(b, "  %s { import %s; export none;", family, imported)
+	fmt.Fprintf(b, "  %s { import %s; export %s;", family, imported, c.Export)
 	if !c.NoAddPath {
 		b.WriteString(" add paths rx;")
 	}

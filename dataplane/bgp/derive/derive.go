@@ -73,6 +73,35 @@ func Paths(v *fsm.View) []bgp.Path {
 	return slices.CompactFunc(out, func(a, b bgp.Path) bool { return a.Prefix == b.Prefix && a.NextHop == b.NextHop })
 }
 
+// Keep adds to the paths of a record in quarantine those that were announced before: a restored record knows less
+// than was agreed on, and nothing is withdrawn until a complete view has filled it again (DESIGN §4). What it says is
+// to be withdrawn is not kept.
+func Keep(v *fsm.View, paths, before []bgp.Path) []bgp.Path {
+	type hop struct {
+		prefix netip.Prefix
+		via    netip.Addr
+	}
+	known := map[hop]bool{}
+	for _, p := range paths {
+		known[hop{p.Prefix, p.NextHop}] = true
+	}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		for _, h := range r.NextHops {
+			if h.Withdrawing {
+				known[hop{r.Prefix, h.Address}] = true
+			}
+		}
+	}
+	out := slices.Clone(paths)
+	for _, p := range before {
+		if !known[hop{p.Prefix, p.NextHop}] {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, bgp.Path.Compare)
+	return out
+}
+
 // attributes finds how an address is announced.
 type attributes struct {
 	advertisements []*fsm.Advertisement

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,9 @@ func TestBrokenConnectionLeavesNoGap(t *testing.T) {
 		return !slices.ContainsFunc(bird.Routes(), func(r birdtest.Route) bool { return r.Stale })
 	})
 	t.Logf("back after %s", time.Since(broken).Round(time.Millisecond))
+	if caps := bird.Command("show protocols all s1"); !strings.Contains(caps, "AF preserved: ipv4 ipv6") {
+		t.Errorf("the speaker does not say that nodes forwarded meanwhile:\n%s", caps)
+	}
 	if seen := watched(); len(seen) != 1 {
 		n, total := birdtest.Gaps(seen)
 		t.Errorf("%d gaps, %s in all", n, total)

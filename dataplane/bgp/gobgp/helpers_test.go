@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// As binaries with speakers must be built, or passwords do not work: Multipath TCP, by which Go listens, cannot sign.
+//
+//go:debug multipathtcp=0
+
 package gobgp
 
 import (

@@ -15,6 +15,9 @@ import (
 // serializeFailed is what GoBGP says, as a warning and nowhere else, when it drops an UPDATE that it cannot write.
 const serializeFailed = "failed to serialize"
 
+// passwordFailed is what GoBGP says, likewise, when it goes on without the password of a peer that dials.
+const passwordFailed = "failed to set md5"
+
 // quiet are messages of GoBGP that report what we do all the time, or what is meant to happen.
 var quiet = map[string]bool{
 	"call set policy":         true,
@@ -22,10 +25,11 @@ var quiet = map[string]bool{
 	"No matching path for withdraw found, may be path was not installed into table": true, // a refused path of a peer
 }
 
-// logger gives GoBGP's messages to a slog.Logger, and counts the one that tells of a lost UPDATE.
+// logger gives GoBGP's messages to a slog.Logger, and counts those that should have been errors.
 type logger struct {
-	log     *slog.Logger
-	dropped atomic.Uint64 // UPDATEs that GoBGP could not write
+	log      *slog.Logger
+	dropped  atomic.Uint64 // UPDATEs that GoBGP could not write
+	unsigned atomic.Uint64 // passwords that it could not set
 }
 
 // Panic and Fatal do not end the process: several members live in it. GoBGP's callers of both go on.
@@ -36,8 +40,11 @@ func (l *logger) Info(msg string, f gobgplog.Fields)  { l.write(slog.LevelInfo, 
 func (l *logger) Debug(msg string, f gobgplog.Fields) { l.write(slog.LevelDebug, msg, f) }
 
 func (l *logger) Warn(msg string, f gobgplog.Fields) {
-	if msg == serializeFailed {
+	switch msg {
+	case serializeFailed:
 		l.dropped.Add(1)
+	case passwordFailed:
+		l.unsigned.Add(1)
 	}
 	l.write(slog.LevelWarn, msg, f)
 }

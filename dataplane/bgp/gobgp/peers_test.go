@@ -162,24 +162,28 @@ func TestSwitchWithFewerCapabilitiesIsServed(t *testing.T) {
 }
 
 func TestPasswordComesChangesAndGoes(t *testing.T) {
+	if !md5Works() {
+		t.Skip("this kernel cannot sign TCP")
+	}
 	parallel(t)
 	self := newSelf(t, 1)
 	conf := birdtest.Config{Neighbors: []birdtest.Neighbor{self.neighbor()}}
 	conf.Neighbors[0].Password = "first"
 	bird := birdtest.Start(t, conf)
-	if strings.Contains(bird.Log(), "TCP_MD5SIG") || strings.Contains(bird.Log(), "not supported") {
-		t.Skip("the kernel has no TCP MD5")
-	}
 	sp := self.start(t)
-	d := bgp.Desired{Peers: []bgp.Peer{self.peer(bird)}, Paths: []bgp.Path{path(vip, hop1)}}
-	d.Peers[0].Password = "first"
-	apply(t, sp, d)
-	bird.WaitNextHops(prefix(vip), addr(hop1))
-	for _, password := range []string{"second", ""} {
+	d := bgp.Desired{Paths: []bgp.Path{path(vip, hop1)}}
+	for _, password := range []string{"first", "second", "", "third", "removed", ""} {
 		before := bird.Sessions()["s1"].Since
+		if password == "removed" { // and added again, without one
+			apply(t, sp, bgp.Desired{Paths: d.Paths})
+			continue
+		}
 		conf.Neighbors[0].Password = password
 		bird.Configure(conf)
-		d.Peers[0].Password = bgp.Secret(password)
+		peer := self.peer(bird)
+		peer.Passive = true // the key of our listener is what goes wrong easily
+		peer.Password = bgp.Secret(password)
+		d.Peers = []bgp.Peer{peer}
 		apply(t, sp, d)
 		bird.Wait(fmt.Sprintf("a session with password %q", password), func() bool {
 			s := bird.Sessions()["s1"]
@@ -233,5 +237,39 @@ func TestSpeakerThatCannotStartSaysWhy(t *testing.T) {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %s", err, want)
 		}
+	}
+}
+
+// What a switch announces to us, our own prefixes included, changes nothing that we announce, and goes nowhere.
+func TestWhatPeersAnnounceIsIgnored(t *testing.T) {
+	parallel(t)
+	s := newSelf(t, 1)
+	loud := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{s.neighbor()}, Export: "all", Extra: `
+		protocol static {
+			ipv4;
+			route 203.0.113.128/25 blackhole;
+			route ` + vip + ` blackhole;
+		}
+	`})
+	quiet := birdtest.Start(t, birdtest.Config{
+		Address: addr("127.0.0.2"), ASN: 65002, Neighbors: []birdtest.Neighbor{s.neighbor()},
+	})
+	sp := s.start(t)
+	d := bgp.Desired{Peers: []bgp.Peer{s.peer(loud), s.peer(quiet)}, Paths: []bgp.Path{path(vip, hop1)}}
+	apply(t, sp, d)
+	quiet.WaitNextHops(prefix(vip), addr(hop1))
+	eventually(t, "two routes of the switch to be refused", func() bool {
+		st, err := sp.Peers(t.Context())
+		return err == nil && st[0].Refused >= 2
+	})
+	d.Paths = append(d.Paths, path("203.0.113.11/32", hop1))
+	apply(t, sp, d)
+	quiet.WaitNextHops(prefix("203.0.113.11/32"), addr(hop1))
+	if r := quiet.Routes(); len(r) != 2 {
+		t.Errorf("the other switch has %+v", r)
+	}
+	o, err := sp.observe(t.Context(), nil)
+	if err != nil || len(o.Paths) != 2 {
+		t.Errorf("there is %v, %v", o.Paths, err)
 	}
 }

@@ -148,6 +148,10 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 		if err = ctx.Err(); err == nil {
 			err = s.do(ctx, step)
 		}
+		if errors.Is(err, bgp.ErrInvalid) {
+			invalid = errors.Join(invalid, err)
+			continue
+		}
 		if err != nil {
 			s.told = told{}
 			return err
@@ -228,11 +232,22 @@ func contains(list []netip.Addr, a netip.Addr) bool {
 	return false
 }
 
+// addPeer opens a session. A peer whose password cannot be set is not added: GoBGP would go on without it.
 func (s *Speaker) addPeer(ctx context.Context, p bgp.Peer) error {
+	if p.Password != "" && !md5Works() {
+		return fmt.Errorf("peer %s: %w: password set, and this kernel cannot sign TCP (needs TCP_MD5SIG)", p.Address, bgp.ErrInvalid)
+	}
+	before := s.logger.unsigned.Load()
 	if err := s.server.AddPeer(ctx, &api.AddPeerRequest{Peer: encodePeer(p)}); err != nil {
 		return fmt.Errorf("add peer %s: %w", p.Address, err)
 	}
-	return nil
+	if s.logger.unsigned.Load() == before {
+		return nil
+	}
+	// Go listens by Multipath TCP, which cannot sign, unless it is told otherwise.
+	err := fmt.Errorf("peer %s: %w: its password cannot be set on the listening socket (run with GODEBUG=multipathtcp=0)",
+		p.Address, bgp.ErrInvalid)
+	return errors.Join(err, s.removePeer(ctx, p))
 }
 
 // removePeer ends the session for good. GoBGP forgets the key of the listener only when the password is changed first.
