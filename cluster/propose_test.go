@@ -328,7 +328,7 @@ func genSteps(members ...string) *rapid.Generator[[]step] {
 		return step{
 			What: rapid.SampledFrom([]string{"kill", "start", "cut", "heal", "mend", "transfer", "snapshot", "propose", "propose", "propose"}).Draw(t, "what"),
 			Who:  rapid.SampledFrom(members).Draw(t, "who"),
-			N:    rapid.IntRange(1, 30).Draw(t, "n"),
+			N:    rapid.IntRange(0, 7).Draw(t, "n"),
 		}
 	}), 25, 40)
 }
@@ -359,6 +359,9 @@ func TestAcknowledgedCommandsSurviveKillsAndCuts(t *testing.T) {
 				if s.What == "propose" && m.node == nil {
 					m = g.members[map[string]string{"a": "b", "b": "c", "c": "a"}[s.Who]]
 				}
+				if (s.What == "kill" || s.What == "cut") && s.N%4 != 0 {
+					g.mend() // mostly a minority is away, so that there is something to acknowledge
+				}
 				switch running := m.node != nil; {
 				case s.What == "start" && !running:
 					g.start(s.Who)
@@ -376,7 +379,7 @@ func TestAcknowledgedCommandsSurviveKillsAndCuts(t *testing.T) {
 				case s.What == "propose":
 					// A step takes a while at most: there may be no majority.
 					ctx, cancel := context.WithTimeout(context.Background(), 5*g.tuning.Heartbeat)
-					for i := 0; i < s.N && ctx.Err() == nil; i++ {
+					for i := 0; i < 20 && ctx.Err() == nil; i++ {
 						if _, err := m.node.Propose(ctx, Bulk, put(next)); err == nil {
 							acknowledged[next] = true
 						} else {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -159,4 +160,23 @@ func TestRealGroupAgreesAndComesBackFromDisk(t *testing.T) {
 	if !has(r.leader().state, 19) {
 		t.Fatal("an acknowledged command is lost")
 	}
+}
+
+// The same address, an empty folder: the case that a name on the messages is for.
+func TestRealMemberThatLostItsFolderIsReplacedAtTheSameAddress(t *testing.T) {
+	r := newRealGroup(t, "a", "b", "c")
+	r.startAll()
+	defer r.stopAll()
+	mustPropose(t, r.leader(), put(1))
+	victim := r.followers()[0].name
+	old := r.folders[victim].Identity().Instance
+	r.stop(victim)
+	r.wipe(victim)
+	r.start(victim)
+	now := r.folders[victim].Identity().Instance
+	eventually(t, "the new server votes and the old one is gone", func() bool {
+		voters := r.voters()
+		return len(voters) == 3 && slices.Contains(voters, ServerID(victim, now)) && !slices.Contains(voters, ServerID(victim, old))
+	})
+	r.settle()
 }

@@ -101,6 +101,9 @@ func (g *guardedLog) StoreLogs(logs []*raft.Log) error {
 }
 
 func (g *guardedLog) DeleteRange(first, last uint64) error {
+	if last == 0 {
+		return nil // an empty log, when a folder is recovered twice; the library's in-memory store cannot take it
+	}
 	return g.write("cut the log", g.inner.DeleteRange(first, last))
 }
 
