@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// After a restore nothing is removed, granted or given to another owner until the outside was looked at: each
+// of these would be allowed otherwise, and is once the quarantine ends (DESIGN §4).
+func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
+	vip, freed := vips[0], vips[1]
+	prefix := fsm.HostPrefix(vip)
+	hop := fsm.HopSpec{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}
+	before := []fsm.Command{
+		2: &fsm.PutService{Service: fsm.Service{ID: "shop/a", UID: "u1"}}, 3: &fsm.PutService{Service: fsm.Service{ID: "shop/b", UID: "u1"}},
+		4: &fsm.Allocate{Address: vip, Service: "shop/a"}, 5: &fsm.Allocate{Address: freed, Service: "shop/a"},
+		6: &fsm.ReleaseAllocation{Address: freed, Service: "shop/a"},
+		7: &fsm.PutNode{ID: "n1"}, 8: &fsm.PutNode{ID: "n2"},
+		9: &fsm.SetRoute{Prefix: prefix, Hops: []fsm.HopSpec{hop}}, 10: &fsm.SetRoute{Prefix: prefix},
+		11: &fsm.PutPolicy{ID: "c1"},
+		12: &fsm.PutLoadBalancer{ID: "drv/lb1", Driver: "drv"}, 13: &fsm.PutLoadBalancer{ID: "drv/lb2", Driver: "drv"},
+		14: &fsm.PutBinding{ID: "x1", Balancer: "drv/lb1", Address: "203.0.113.1:80"},
+		15: &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "x1", Deadline: time.Second},
+		16: &fsm.FinishOperation{
+			Subject: "backend drv/lb1 203.0.113.1:80", Attempt: rev{Epoch: 1, Index: 15}, Result: fsm.ResultSucceeded,
+		},
+		17: &fsm.RemoveBinding{ID: "x1"},
+		18: &fsm.PutBinding{ID: "x2", Balancer: "drv/lb1", Address: "203.0.113.2:80"},
+	}
+	for name, c := range map[string]fsm.Command{
+		"allocate":            &fsm.Allocate{Address: vips[2], Service: "shop/a"},
+		"release-allocation":  &fsm.ReleaseAllocation{Address: vip, Service: "shop/a"},
+		"free-allocation":     &fsm.FreeAllocation{Address: freed, Service: "shop/a"},
+		"delete-service":      &fsm.DeleteService{ID: "shop/b", UID: "u1"},
+		"finish-withdrawal":   &fsm.FinishWithdrawal{Prefix: prefix, Node: hop.Node, Address: hop.Address, Since: rev{Epoch: 1, Index: 10}},
+		"grant-lease":         &fsm.GrantLease{VIP: vip, Holder: "n1", Term: time.Second},
+		"delete-node":         &fsm.DeleteNode{ID: "n2"},
+		"delete-policy":       &fsm.DeletePolicy{ID: "c1"},
+		"delete-balancer":     &fsm.DeleteLoadBalancer{ID: "drv/lb2"},
+		"begin-delete":        &fsm.BeginOperation{Action: fsm.ActionDeleteBalancer, Balancer: "drv/lb2", Deadline: time.Second},
+		"remove-binding":      &fsm.RemoveBinding{ID: "x2"},
+		"begin-deregistering": &fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "x1", Deadline: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := formed(t)
+			tell(t, s, before[2:]...)
+			tell(t, s, &fsm.NewEpoch{Group: "g1", Epoch: 2, Cause: "restore"})
+			since := s.Read().Revision()
+			data, err := fsm.EncodeEntry(2, []fsm.Proposal{{Actor: "test", Command: c}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.ApplyEntries([]fsm.LogEntry{{Index: since.Index + 1, Term: 1, Data: data}})[0][0]
+			if got.Reject != fsm.RejectQuarantine {
+				t.Fatalf("%v", got)
+			}
+			tell(t, s, &fsm.EndQuarantine{Since: since}, c)
+		})
+	}
+}
