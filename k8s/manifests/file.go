@@ -19,12 +19,13 @@ type file struct {
 	size     int64
 	modified time.Time
 
-	// newest is the content last read, whose hash is sum; it counts once it was seen to stand for long enough: it
-	// was there at since and still at seen.
-	newest      content
-	sum         [sha256.Size]byte
-	since, seen time.Time
-	decided     bool
+	// newest is the content last read, whose hash is sum. It counts once it stood for long enough: every reading
+	// from since up to the one that seen numbers found it.
+	newest  content
+	sum     [sha256.Size]byte
+	since   time.Time
+	seen    uint64
+	decided bool
 	// good is the content in force, if any ever was.
 	good    content
 	hasGood bool
@@ -37,27 +38,32 @@ type file struct {
 	touched bool
 }
 
-// look reads the file if it may have changed. It returns false if it could not be read.
-func (f *file) look(fsys fs.FS, now time.Time, reread bool) bool {
+// look reads the file if it may have changed, as part of the numbered reading of the folder. It returns false if the
+// file could not be read.
+func (f *file) look(fsys fs.FS, now time.Time, reading uint64) bool {
 	info, err := fs.Stat(fsys, f.name)
 	if err != nil {
 		return f.unreadable(err)
 	}
 	untouched := !f.since.IsZero() && info.Size() == f.size && info.ModTime().Equal(f.modified) && !f.modified.IsZero()
-	if untouched && f.decided && !reread {
-		f.seen = now
+	if untouched && f.decided && reading%rereadEvery != 0 {
+		f.seen = reading
 		return true
 	}
 	data, err := readBounded(fsys, f.name)
 	if err != nil {
 		return f.unreadable(err)
 	}
-	f.size, f.modified, f.seen = info.Size(), info.ModTime(), now
-	if sum := sha256.Sum256(data); sum != f.sum || f.since.IsZero() {
+	f.size, f.modified = info.Size(), info.ModTime()
+	switch sum := sha256.Sum256(data); {
+	case sum != f.sum || f.since.IsZero():
 		f.newest, f.sum, f.since, f.decided = decode(f.name, data), sum, now, false
-	} else if f.decided {
+	case f.decided:
 		f.judge() // it could not be read for a while, and is as it was
+	case f.seen != reading-1:
+		f.since = now // nobody knows what was there in between
 	}
+	f.seen = reading
 	return true
 }
 
@@ -83,7 +89,7 @@ func (f *file) miss(since time.Time) {
 // settled lets the newest content count if it has stood for long enough, and otherwise tells when it will have. A file
 // that this reading did not see is not waited for, and while the folder is in trouble nothing is dropped: what went from
 // this file may be in one that cannot be read.
-func (f *file) settled(now time.Time, trouble bool) (due time.Time, waiting bool) {
+func (f *file) settled(now time.Time, reading uint64, trouble bool) (due time.Time, waiting bool) {
 	if f.decided || f.since.IsZero() {
 		return time.Time{}, false
 	}
@@ -92,7 +98,7 @@ func (f *file) settled(now time.Time, trouble bool) (due time.Time, waiting bool
 		need = gone
 	}
 	switch due = f.since.Add(need); {
-	case !f.seen.Equal(now) || drops && trouble:
+	case f.seen != reading || drops && trouble:
 		return time.Time{}, true
 	case now.Before(due):
 		return due, true

@@ -60,7 +60,7 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 
 	waiting, touched := false, removed || !slices.Equal(troubled, f.trouble)
 	for _, known := range f.files {
-		at, unsettled := known.settled(now, !ok)
+		at, unsettled := known.settled(now, f.readings, !ok)
 		if !at.IsZero() {
 			due = earlier(due, at)
 		}
@@ -83,7 +83,6 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 // look reads the files found. It returns false if one could not be read.
 func (f *folder) look(found []string, now time.Time) bool {
 	ok := len(f.trouble) == 0
-	reread := f.readings%rereadEvery == 0
 	for _, name := range found {
 		known, seen := f.files[name]
 		if !seen {
@@ -91,7 +90,7 @@ func (f *folder) look(found []string, now time.Time) bool {
 			f.files[name] = known
 		}
 		known.miss(time.Time{})
-		ok = known.look(f.fs, now, reread) && ok
+		ok = known.look(f.fs, now, f.readings) && ok
 	}
 	return ok
 }

@@ -4,6 +4,7 @@ package manifests
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,9 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench()
 		stood := map[string]string{} // by file: services that it held when it last was whole
-		troubled := false            // since the World was last known to be whole
+		quiet := map[string]string{} // by file: its text when the folder was last left alone
+		troubled := false            // since the folder was last seen to be just as the World has it
+		shaken := false              // since it was last left alone for a while
 		everWhole := false
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 4).Draw(t, "edits") {
@@ -29,7 +32,7 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 				case "write":
 					var docs []string
 					for i := range rapid.IntRange(1, 3).Draw(t, "services") {
-						docs = append(docs, service(fmt.Sprintf("%s%d", strings.Trim(name, "sub/.yml"), i)))
+						docs = append(docs, service(fmt.Sprintf("%s%d", strings.TrimSuffix(path.Base(name), ".yaml"), i)))
 					}
 					b.write(name, strings.Join(docs, "---\n"))
 				case "break":
@@ -40,7 +43,8 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 					delete(b.disk.files, name)
 				}
 				b.pass(time.Millisecond)
-				troubled = troubled || len(b.disk.files) == 0
+				shaken = shaken || len(b.disk.files) == 0
+				troubled = (troubled || len(b.disk.files) == 0) && !asItWas(b, quiet)
 			}
 			before := serviceNames(b.source.World())
 			trouble := rapid.SampledFrom([]string{"", "", "", ".", "a.yaml", "sub"}).Draw(t, "trouble")
@@ -55,7 +59,7 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 			delete(b.disk.broken, trouble)
 			got := serviceNames(b.source.World())
 			if failing {
-				troubled = true
+				troubled, shaken = true, true
 				for _, s := range strings.Fields(before) {
 					if !slices.Contains(strings.Fields(got), s) && stillStands(b, stood, s) {
 						t.Fatalf("%s left the World (%q -> %q) while %q failed", s, before, got, trouble)
@@ -96,13 +100,28 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 			everWhole = true
 			for _, s := range strings.Fields(before) {
 				left := !slices.Contains(strings.Fields(got), s)
-				if seen := slices.Contains(gonePreviously, s); left && seen == troubled {
-					t.Fatalf("%s left; evidence %t, after trouble %t", s, seen, troubled)
+				seen := slices.Contains(gonePreviously, s)
+				if left && (seen && troubled || !seen && !shaken) {
+					t.Fatalf("%s left; evidence %t, after trouble %t or %t", s, seen, troubled, shaken)
 				}
 			}
-			troubled = false
+			troubled, shaken = false, false
+			clear(quiet)
+			for name, f := range b.disk.files {
+				quiet[name] = string(f.Data)
+			}
 		}
 	})
+}
+
+// asItWas tells whether the folder is again just as it was when it was last left alone: the trouble is over then.
+func asItWas(b *bench, before map[string]string) bool {
+	for name, text := range before {
+		if f := b.disk.files[name]; f == nil || string(f.Data) != text {
+			return false
+		}
+	}
+	return len(before) == len(b.disk.files) && len(before) > 0
 }
 
 // stillStands tells whether a service is in what some file last said.

@@ -342,6 +342,8 @@ func TestEveryProblemIsLoggedOnce(t *testing.T) {
 	b := newBench()
 	b.write("bad.yaml", "a: b: c\n")
 	b.pass(time.Minute)
+	b.write("web.yaml", service("web"))
+	b.pass(time.Minute)
 	if n := strings.Count(b.log.String(), "manifest not used as written"); n != 1 {
 		t.Fatalf("logged %d times:\n%s", n, b.log.String())
 	}
