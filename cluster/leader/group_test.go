@@ -4,6 +4,7 @@ package leader
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (g *group) must(cs ...fsm.Command) {
 }
 
 // maxRounds is within how many plans, each made of what the one before left, everything must come to rest.
-const maxRounds = 4
+const maxRounds = 6
 
 // settle plans and applies until nothing is left to do. Every proposal must be accepted: a plan that is refused was
 // wrong about the record. It gives one line for each proposal.
@@ -69,7 +70,7 @@ func (g *group) settle(in Input) []string {
 		in.Record = g.state.Read()
 		in.Now = time.UnixMilli(1)
 		out := Plan(in)
-		proposals := out.All()
+		proposals := all(out)
 		if len(proposals) == 0 {
 			return lines
 		}
@@ -87,6 +88,9 @@ func (g *group) settle(in Input) []string {
 		}
 	}
 }
+
+// all gives the proposals of a plan in an order in which they may be applied.
+func all(out Result) []fsm.Proposal { return slices.Concat(out.Urgent, out.Bulk) }
 
 // spell writes a command in a few words.
 func spell(c fsm.Command) string {

@@ -73,11 +73,6 @@ type Result struct {
 	Waiting []Explanation
 }
 
-// All gives the proposals in an order in which they may be applied.
-func (r *Result) All() []fsm.Proposal {
-	return append(append([]fsm.Proposal{}, r.Urgent...), r.Bulk...)
-}
-
 // Explanation says why something waits: a stable code for programs and a sentence with the remedy for people.
 type Explanation struct {
 	Kind string `json:"kind"`

@@ -132,6 +132,18 @@ func (f *folder) delete(kind, name string) {
 	poke(f.changed)
 }
 
+// deleteSeen deletes an object before the source's eyes.
+func (f *folder) deleteSeen(kind, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.scene.remove(kind, name)
+	d := world.Deletion{Ref: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "default", Name: name}, UID: name + "-uid"}, How: world.ByWatch}
+	if kind == "endpoints" {
+		d.Service, d.Kind, d.Name = d.ID, world.KindEndpointSlice, name+"-ipv4"
+	}
+	f.scene.world.Deleted = append(f.scene.world.Deleted, d)
+}
+
 // lead runs a leader until the test ends or stop is called, which returns once everything has ended.
 func lead(t *testing.T, c Config) (l *Leader, stop func()) {
 	t.Helper()
@@ -376,4 +388,30 @@ func TestLoopEndsQuarantineOnceACompleteViewWasAdopted(t *testing.T) {
 	f.mu.Unlock()
 	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
 	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+}
+
+// Objects that one folder lost are that folder's to answer for: to the other one they were never there.
+func TestLoopAsksOnlyTheSourceThatShowedAnObject(t *testing.T) {
+	g, a, b := newLiveGroup(t), newFolder(t), newFolder(t)
+	a.write("node n1 192.0.2.1", "service kept ip=203.0.113.99", "endpoints kept n1/10.0.1.1")
+	const many = 30
+	for i := range many {
+		b.write(fmt.Sprintf("service s%d ip=203.0.113.%d", i, i+1), fmt.Sprintf("endpoints s%d n1/10.0.0.%d", i, i+1))
+	}
+	lead(t, Config{Sources: []NamedSource{{"a", a}, {"b", b}}, Record: g.state, Group: g, Limits: fastLimits()})
+	services := func(n int) func() string {
+		return func() string {
+			if have := len(fsm.List[*fsm.Service](g.state.Read(), fsm.TableServices)); have != n {
+				return fmt.Sprintf("%d services, want %d", have, n)
+			}
+			return ""
+		}
+	}
+	eventually(t, services(many+1))
+	for i := range many {
+		b.deleteSeen("service", fmt.Sprint("s", i))
+		b.deleteSeen("endpoints", fmt.Sprint("s", i))
+	}
+	poke(b.changed)
+	eventually(t, services(1))
 }

@@ -63,6 +63,7 @@ type planner struct {
 	ownersOf    map[netip.Addr][]*fsm.Allocation
 	heldBy      map[fsm.ServiceID][]*fsm.Allocation
 
+	claimed  []netip.Addr // in order
 	claims   map[netip.Addr][]*claim
 	set      map[netip.Addr][]fsm.HopSpec // next hops that this plan sets
 	released map[allocationID]bool        // given up, by the record or by this plan
@@ -77,25 +78,43 @@ type allocationID struct {
 
 func newPlanner(in Input) *planner {
 	group := in.Record.Group()
+	allocations := fsm.List[*fsm.Allocation](in.Record, fsm.TableAllocations)
+	routes := fsm.List[*fsm.Route](in.Record, fsm.TableRoutes)
 	p := &planner{
 		in: in, seen: merge(in.Views), settings: group.Settings, quarantined: !group.Quarantine.IsZero(),
-		routes: fsm.List[*fsm.Route](in.Record, fsm.TableRoutes), routeOf: map[netip.Addr]*fsm.Route{},
-		allocations: fsm.List[*fsm.Allocation](in.Record, fsm.TableAllocations),
-		ownersOf:    map[netip.Addr][]*fsm.Allocation{}, heldBy: map[fsm.ServiceID][]*fsm.Allocation{},
-		claims: map[netip.Addr][]*claim{}, set: map[netip.Addr][]fsm.HopSpec{}, released: map[allocationID]bool{}, freed: map[allocationID]bool{},
+		routes: routes, routeOf: make(map[netip.Addr]*fsm.Route, len(routes)),
+		allocations: allocations,
+		ownersOf:    runs(allocations, func(a *fsm.Allocation) netip.Addr { return a.Address }, netip.Addr.Compare),
+		heldBy:      runs(allocations, func(a *fsm.Allocation) fsm.ServiceID { return a.Service }, cmp.Compare),
+		claims:      make(map[netip.Addr][]*claim, len(allocations)),
+		set:         map[netip.Addr][]fsm.HopSpec{}, released: map[allocationID]bool{}, freed: map[allocationID]bool{},
 		unrouted: map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
 	}
 	for _, r := range p.routes {
 		p.routeOf[r.Prefix.Addr()] = r
 	}
 	for _, a := range p.allocations {
-		p.ownersOf[a.Address] = append(p.ownersOf[a.Address], a)
-		p.heldBy[a.Service] = append(p.heldBy[a.Service], a)
 		if a.Releasing {
 			p.released[allocationID{a.Address, a.Service}] = true
 		}
 	}
 	return p
+}
+
+// runs groups a list by a key. The groups keep the list's order, and share memory.
+func runs[T any, K comparable](list []T, key func(T) K, compare func(a, b K) int) map[K][]T {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b T) int { return compare(key(a), key(b)) })
+	out := make(map[K][]T, len(list))
+	for from := 0; from < len(sorted); {
+		to := from + 1
+		for to < len(sorted) && key(sorted[to]) == key(sorted[from]) {
+			to++
+		}
+		out[key(sorted[from])] = sorted[from:to:to]
+		from = to
+	}
+	return out
 }
 
 // propose adds a command that may wait its turn.

@@ -89,6 +89,9 @@ func (p *planner) grantAddresses() {
 		if s.seen != nil && len(s.typed()) == 0 {
 			p.grantFromPools(s)
 		}
+		if s.seen != nil && s.have != nil && p.quarantined {
+			s.next.Pending = s.have.Pending // what it was told is decided anew afterwards
+		}
 	}
 }
 

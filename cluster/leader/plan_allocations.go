@@ -22,17 +22,16 @@ func (p *planner) emitServices() {
 		next.History = nil
 		p.propose("Service "+string(s.id), &fsm.PutService{Service: next})
 	}
-	addresses := make([]netip.Addr, 0, len(p.claims)+len(p.ownersOf))
-	for a := range p.claims {
-		addresses = append(addresses, a)
-	}
-	for a := range p.ownersOf {
-		if len(p.claims[a]) == 0 {
-			addresses = append(addresses, a)
+	for _, h := range p.allocations {
+		if len(p.claims[h.Address]) == 0 {
+			p.release(h)
 		}
 	}
-	slices.SortFunc(addresses, netip.Addr.Compare)
-	for _, a := range addresses {
+	for a := range p.claims {
+		p.claimed = append(p.claimed, a)
+	}
+	slices.SortFunc(p.claimed, netip.Addr.Compare)
+	for _, a := range p.claimed {
 		p.emitOwners(a)
 	}
 }

@@ -15,12 +15,7 @@ import (
 // planRoutes brings the next hops of every owned address to where its Services are served, and takes those of all
 // others back.
 func (p *planner) planRoutes() {
-	addresses := make([]netip.Addr, 0, len(p.claims))
-	for a := range p.claims {
-		addresses = append(addresses, a)
-	}
-	slices.SortFunc(addresses, netip.Addr.Compare)
-	for _, a := range addresses {
+	for _, a := range p.claimed {
 		p.planRoute(a)
 	}
 	for _, r := range p.routes {
@@ -35,7 +30,6 @@ func isWanted(h fsm.NextHop) bool { return !h.Withdrawing }
 
 func (p *planner) planRoute(a netip.Addr) {
 	prefix := fsm.HostPrefix(a)
-	have := wantedHops(p.routeOf[a])
 	var nodes []fsm.NodeID
 	for _, c := range p.claims[a] {
 		nodes = append(nodes, p.serving(&c.owner.next, a)...)
@@ -45,12 +39,13 @@ func (p *planner) planRoute(a netip.Addr) {
 	if len(want) == 0 {
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForNextHop, p.whyNoHop(p.claims[a]))
 	}
-	if slices.Equal(have, want) {
+	have := p.routeOf[a]
+	if showsJust(have, want) {
 		return
 	}
 	p.set[a] = want
 	c := &fsm.SetRoute{Prefix: prefix, Hops: want}
-	added := slices.ContainsFunc(want, func(h fsm.HopSpec) bool { return !slices.Contains(have, h) })
+	added := slices.ContainsFunc(want, func(spec fsm.HopSpec) bool { _, has := hopOf(have, spec); return !has })
 	if reason := "nodes that serve " + ownersText(p.claims[a]); added {
 		p.propose(reason, c)
 	} else {
@@ -67,18 +62,22 @@ func ownersText(claims []*claim) string {
 	return strings.Join(names, ", ")
 }
 
-// wantedHops lists the hops of a route that are not being withdrawn, in the record's order.
-func wantedHops(r *fsm.Route) []fsm.HopSpec {
+// showsJust tells whether the hops of a route that are not being withdrawn are those of a list. Both are in order.
+func showsJust(r *fsm.Route, want []fsm.HopSpec) bool {
 	if r == nil {
-		return nil
+		return len(want) == 0
 	}
-	var out []fsm.HopSpec
+	n := 0
 	for _, h := range r.NextHops {
-		if !h.Withdrawing {
-			out = append(out, fsm.HopSpec{Node: h.Node, Address: h.Address})
+		if h.Withdrawing {
+			continue
 		}
+		if n == len(want) || want[n] != (fsm.HopSpec{Node: h.Node, Address: h.Address}) {
+			return false
+		}
+		n++
 	}
-	return out
+	return n == len(want)
 }
 
 // serving lists the nodes where a Service is served: those of its ready endpoints; if none is ready anywhere, those
@@ -128,8 +127,9 @@ func (p *planner) nodeOfEndpoint(e *fsm.Endpoint) fsm.NodeID {
 	return p.nodeWith[e.Address]
 }
 
-// hops picks from the nodes that serve an address those that may be a next hop. Silent nodes leave only while there
-// are others: the last ones are never removed for liveness alone (DESIGN §6).
+// hops picks from the nodes that serve an address those that may be a next hop. A node without its agent is no new
+// one, and stays one whose rules it acknowledged. Others leave for their silence only while there is somebody else: the
+// last ones are never removed for liveness alone (DESIGN §6).
 func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) []fsm.HopSpec {
 	route := p.routeOf[prefix.Addr()]
 	var live, silent []fsm.HopSpec
@@ -142,17 +142,12 @@ func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) []fsm.HopSpec {
 		if !ok {
 			continue
 		}
-		switch n.liveness {
-		case fsm.NodeUp:
+		h, has := hopOf(route, hop)
+		switch {
+		case n.liveness == fsm.NodeUp, n.liveness == fsm.AgentDown && has && fsm.Announceable(prefix, h, n.have, p.settings):
 			live = append(live, hop)
-		case fsm.AgentDown:
-			if h, has := hopOf(route, hop); has && fsm.Announceable(prefix, h, n.have, p.settings) {
-				live = append(live, hop)
-			}
-		default:
-			if _, has := hopOf(route, hop); has {
-				silent = append(silent, hop)
-			}
+		case has:
+			silent = append(silent, hop)
 		}
 	}
 	if len(live) == 0 && len(silent) > 0 {

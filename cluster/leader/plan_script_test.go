@@ -256,6 +256,8 @@ func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSli
 			e.Ready, e.Terminating = false, true
 		case "no":
 			e.Ready, e.Serving = false, false
+		case "odd":
+			e.Ready = false
 		case "":
 		default:
 			t.Fatalf("no state %q", state)

@@ -20,7 +20,9 @@ func (p *planner) planWithdrawals() {
 				left++
 			}
 		}
-		p.unrouted[r.Prefix.Addr()] = left == 0
+		if left == 0 {
+			p.unrouted[r.Prefix.Addr()] = true
+		}
 	}
 }
 

@@ -4,8 +4,10 @@ package leader
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -18,9 +20,25 @@ type planning struct {
 	*Leader
 	guards  []*Guard
 	excuses *excuses
+	origins origins
 	wake    chan struct{}
 	refused int // plans in a row of which something was refused
+
+	news   atomic.Uint64 // counts tokens of the sources
+	judged judged
 }
+
+// judged is what the guards said last.
+type judged struct {
+	worlds   []world.World
+	verdicts []Verdict
+	news     uint64
+	until    time.Duration
+}
+
+// judgeAgain is how long a verdict holds while the sources are silent and only the record changes. What a guard lets
+// go stays let go, and what the record gained since is not among it.
+const judgeAgain = 250 * time.Millisecond
 
 func newPlanning(l *Leader) *planning {
 	p := &planning{Leader: l, excuses: newExcuses(l.c.Timing.SwitchHolds), wake: make(chan struct{}, 1)}
@@ -43,7 +61,7 @@ func (p *planning) run(ctx context.Context) {
 	defer watching.Wait()
 	watching.Go(func() { follow(ctx, p.c.Record, p.wake, plannedFrom()...) })
 	for _, s := range p.c.Sources {
-		watching.Go(func() { forward(ctx, s.Changed(), p.wake) })
+		watching.Go(func() { p.forward(ctx, s.Changed()) })
 	}
 	for {
 		began := p.c.Clock.Now()
@@ -60,13 +78,15 @@ func (p *planning) run(ctx context.Context) {
 	}
 }
 
-func forward(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
+// forward passes a source's tokens on, until ctx ends.
+func (p *planning) forward(ctx context.Context, from <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-from:
-			poke(to)
+			p.news.Add(1)
+			poke(p.wake)
 		}
 	}
 }
@@ -85,7 +105,7 @@ func (p *planning) step(ctx context.Context) (again time.Duration) {
 	sooner(&again, next)
 	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
 	for i := range verdicts {
-		in.Views = append(in.Views, verdicts[i].Admit(&worlds[i]))
+		in.Views = append(in.Views, p.origins.admit(i, verdicts[i].Admit(&worlds[i])))
 		sooner(&again, verdicts[i].Again)
 	}
 	for _, s := range servers {
@@ -94,7 +114,7 @@ func (p *planning) step(ctx context.Context) (again time.Duration) {
 	out := Plan(in)
 	p.metrics.planned(p.c.Clock.Now()-now, out.Waiting)
 	p.report(worlds, verdicts, &out)
-	out.Bulk = append(p.holds(worlds, verdicts), out.Bulk...)
+	out.Bulk = append(p.holds(record, worlds, verdicts), out.Bulk...)
 	if wait := p.carryOut(ctx, record, &out); wait > 0 {
 		sooner(&again, wait)
 	}
@@ -110,41 +130,60 @@ func sooner(wait *time.Duration, d time.Duration) {
 
 // judge asks each source's guard what its view is worth.
 func (p *planning) judge(now time.Duration, record *fsm.View) ([]world.World, []Verdict) {
+	news := p.news.Load()
+	if p.judged.verdicts != nil && news == p.judged.news && now < p.judged.until {
+		return p.judged.worlds, p.judged.verdicts
+	}
+	until := judgeAgain
 	worlds := make([]world.World, len(p.c.Sources))
 	for i, s := range p.c.Sources {
 		worlds[i] = s.World()
+		worlds[i].Source = s.Name
 	}
+	p.origins.see(worlds)
 	verdicts := make([]Verdict, len(worlds))
 	for i, s := range p.c.Sources {
-		known := KnownOf(record, s.Name)
-		for j := range worlds {
-			if j != i {
-				known = known.Without(&worlds[j])
-			}
-		}
+		known := p.origins.known(i, KnownOf(record, s.Name))
 		verdicts[i] = p.guards[i].Judge(now, &worlds[i], &known)
 		if r, ok := s.Source.(Relister); ok && len(verdicts[i].Relist) > 0 {
 			r.Relist(verdicts[i].Relist...)
 		}
+		sooner(&until, verdicts[i].Again)
 	}
+	p.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until}
 	return worlds, verdicts
 }
 
-// holds are the mass changes to put before an operator, and those that are over.
-func (p *planning) holds(worlds []world.World, verdicts []Verdict) []fsm.Proposal {
+// holds are the mass changes to put before an operator, and those that are over for every source, as far as the
+// record does not say so already.
+func (p *planning) holds(record *fsm.View, worlds []world.World, verdicts []Verdict) []fsm.Proposal {
 	var out []fsm.Proposal
 	propose := func(reason string, c fsm.Command) {
 		out = append(out, fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: p.c.Clock.Wall().UnixMilli(), Command: c})
 	}
+	held, lifted := map[string]bool{}, map[string]int{}
+	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
+		held[string(h.ID)] = true
+	}
+	known := maps.Clone(held)
 	for i := range verdicts {
 		for _, h := range verdicts[i].Hold {
-			propose("too many absences at once", &fsm.PutHold{ID: fsm.HoldID(h.ID), Of: string(h.Kind), Subjects: h.Subjects, Why: h.Why})
+			if !held[h.ID] {
+				held[h.ID] = true
+				propose("too many absences at once", &fsm.PutHold{ID: fsm.HoldID(h.ID), Of: string(h.Kind), Subjects: h.Subjects, Why: h.Why})
+			}
 		}
 		for _, id := range verdicts[i].Lift {
-			propose("no longer asked for", &fsm.DeleteHold{ID: fsm.HoldID(id)})
+			lifted[id]++
 		}
-		if r := verdicts[i].Rewind; r != nil && r.Accept {
+		seen, _ := fsm.Get[*fsm.SourceView](record, fsm.TableViews, worlds[i].Source)
+		if r := verdicts[i].Rewind; r != nil && r.Accept && seen != nil && !seen.Rewind {
 			propose("rewinds are accepted by configuration", &fsm.AcceptRewind{Source: worlds[i].Source})
+		}
+	}
+	for _, id := range sortedKeys(lifted) {
+		if known[id] && lifted[id] == len(verdicts) {
+			propose("no longer asked for", &fsm.DeleteHold{ID: fsm.HoldID(id)})
 		}
 	}
 	return out

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Few names of everything, so that they collide.
+var (
+	drawnServices  = []string{"s0", "s1", "s2", "s3", "s4"}
+	drawnNodes     = []string{"n0", "n1", "n2"}
+	drawnPools     = []string{"p0", "p1"}
+	drawnMembers   = []string{"m0", "m1"}
+	drawnAddresses = []string{"203.0.113.1", "203.0.113.2", "203.0.113.5", "203.0.113.9", "2001:db8::1", "2001:db8::5"}
+)
+
+func some(t *rapid.T, of []string, max int, label string) []string {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, max, rapid.ID).Draw(t, label)
+}
+
+func one(t *rapid.T, label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
+
+func drawService(t *rapid.T) string {
+	line := "service " + one(t, "service", drawnServices...)
+	if ips := some(t, drawnAddresses, 2, "externalIPs"); len(ips) > 0 && rapid.Bool().Draw(t, "typed") {
+		line += " ip=" + strings.Join(ips, ",")
+	} else if len(ips) > 0 && rapid.Bool().Draw(t, "requested") {
+		line += " request=" + strings.Join(ips, ",")
+	}
+	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp")
+	line += one(t, "policy", "", "", " local") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
+	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
+	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " class=other", " deleting") + one(t, "uid", "", "", " uid=again")
+	return line
+}
+
+func drawEndpoints(t *rapid.T) string {
+	line := "endpoints " + one(t, "service", drawnServices...)
+	n := rapid.IntRange(1, 3).Draw(t, "endpoints")
+	for i := range n {
+		family := one(t, "family", "10.0.0.", "10.0.0.", "2001:db8:a::")
+		line += fmt.Sprintf(" %s/%s%d%s", one(t, "on", "n0", "n1", "n2", "n9"), family, i+1, one(t, "state", "", "", "", "~serving", "~no", "~odd"))
+	}
+	return line
+}
+
+func drawNode(t *rapid.T) string {
+	name := one(t, "node", drawnNodes...)
+	line := "node " + name + " 192.0.2.1" + name[1:]
+	return line + one(t, "v6", " 2001:db8:f::"+name[1:], " 2001:db8:f::"+name[1:], "") + one(t, "condition", "", "", "", " notready", " excluded", " cordoned")
+}
+
+func drawPool(t *rapid.T) string {
+	line := "pool " + one(t, "pool", drawnPools...)
+	line += " " + one(t, "range", "203.0.113.1-203.0.113.2", "203.0.113.2-203.0.113.6", "203.0.113.5-203.0.113.6", "2001:db8::1-2001:db8::2")
+	return line + one(t, "second", "", "", " 2001:db8::5-2001:db8::6") + one(t, "manual", "", "", " manual") + one(t, "priority", "", " priority=1") + one(t, "for", "", "", "", " for=elsewhere")
+}
+
+// drawStep changes the world, the group or the sight of it, by at most one thing.
+func drawStep(t *rapid.T, s *scene) string {
+	v := s.group.state.Read()
+	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew"); what {
+	case "service", "endpoints", "node", "pool":
+		s.blind = false
+		line := map[string]func(*rapid.T) string{"service": drawService, "endpoints": drawEndpoints, "node": drawNode, "pool": drawPool}[what](t)
+		f := strings.Fields(line)
+		s.kept[f[0]+" "+f[1]] = false
+		s.line(line)
+		return line
+	case "delete", "lose":
+		kind := one(t, "kind", "service", "endpoints", "node", "pool")
+		name := one(t, "name", map[string][]string{"service": drawnServices, "endpoints": drawnServices, "node": drawnNodes, "pool": drawnPools}[kind]...)
+		s.remove(kind, name)
+		s.kept[kind+" "+name] = what == "lose"
+		return what + " " + kind + " " + name
+	case "blind":
+		s.blind = true
+		return what
+	case "look":
+		s.blind = false
+		return what
+	case "ack":
+		for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+			s.report(t, "ack", string(n.ID), v)
+		}
+		return what
+	case "liveness":
+		nodes := fsm.List[*fsm.Node](v, fsm.TableNodes)
+		if len(nodes) == 0 {
+			return "nothing"
+		}
+		n := rapid.SampledFrom(nodes).Draw(t, "node")
+		what = one(t, "liveness", "up", "agent-down", "down")
+		s.report(t, what, string(n.ID), v)
+		return what + " " + string(n.ID)
+	case "announced":
+		m := one(t, "member", drawnMembers...)
+		s.report(t, what, m, v)
+		return what + " " + m
+	default:
+		s.blind = s.blind || rapid.Bool().Draw(t, "blind")
+		_, epoch, _ := s.group.state.Identity()
+		s.group.must(&fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"})
+		return "renew"
+	}
+}
+
+// begin is a world in which the drawn steps meet.
+func begin(s *scene) []string {
+	story := []string{
+		"node n0 192.0.2.10 2001:db8:f::0", "node n1 192.0.2.11 2001:db8:f::1", "node n2 192.0.2.12", "pool p0 203.0.113.1-203.0.113.2",
+		"service s0 ip=203.0.113.9", "endpoints s0 n0/10.0.0.1 n1/10.0.0.2", "service s1 ip=203.0.113.9 port=443", "endpoints s1 n1/10.0.0.3 n2/10.0.0.4",
+		"service s2", "endpoints s2 n0/10.0.0.5",
+	}
+	for _, line := range story {
+		s.line(line)
+	}
+	s.group.settle(s.input())
+	return story
+}
+
+// Whatever happens in whatever order: planning comes to rest within a few rounds, nothing that it proposes is
+// refused, and what it leaves is what a simple account of the rules asks for.
+func TestPropertyPlanKeepsTheRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newScene(t)
+		story := begin(s)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			before := s.group.state.Read()
+			story = append(story, drawStep(t, s))
+			t.Logf("step: %s", story[len(story)-1])
+			reported := s.group.state.Read()
+			lines := s.group.settle(s.input())
+			t.Logf("planned: %s", strings.Join(lines, "; "))
+			a := &account{before: before, after: s.group.state.Read(), scene: s, reported: reported, step: story[len(story)-1]}
+			if why := a.check(); why != "" {
+				t.Fatalf("%s\nbegin: %s\nrecord:\n%s", why, strings.Join(begin(newScene(t)), "\n       "), s.show())
+			}
+		}
+	})
+}
+
+// account checks the record after a step by its own means: maps of the world, and rules as the design words them.
+type account struct {
+	scene                   *scene
+	step                    string
+	before, reported, after *fsm.View
+}
+
+func (a *account) check() string {
+	for _, check := range []func() string{a.sharing, a.kept, a.asked, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
+		if why := check(); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func owned(v *fsm.View, s fsm.ServiceID) (out []netip.Addr) {
+	for _, h := range v.Addresses(s) {
+		if !h.Releasing {
+			out = append(out, h.Address)
+		}
+	}
+	return out
+}
+
+// shown are the Services that a view shows as ours to serve.
+func (a *account) shown() map[fsm.ServiceID]*world.Service {
+	out := map[fsm.ServiceID]*world.Service{}
+	for i := range a.scene.world.Services {
+		s := &a.scene.world.Services[i]
+		if s.Type == world.LoadBalancer && s.Class == "" && !s.Deleting {
+			out[fsm.ServiceID(s.ID.String())] = s
+		}
+	}
+	return out
+}
+
+// S3: nobody has an address beside another one but by agreement, with other ports and policy Cluster.
+func (a *account) sharing() string {
+	services := map[fsm.ServiceID]*fsm.Service{}
+	for _, s := range fsm.List[*fsm.Service](a.after, fsm.TableServices) {
+		services[s.ID] = s
+	}
+	all := fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations)
+	for i, x := range all {
+		for _, y := range all[:i] {
+			if x.Address != y.Address || x.Releasing || y.Releasing {
+				continue
+			}
+			sx, sy := services[x.Service], services[y.Service]
+			for _, p := range sx.Ports() {
+				if slices.Contains(sy.Ports(), p) && a.settledService(sx) && a.settledService(sy) {
+					return fmt.Sprintf("%s and %s both answer on %s port %v", sx.ID, sy.ID, x.Address, p)
+				}
+			}
+			if (sx.Local || sy.Local) && a.settledService(sx) && a.settledService(sy) {
+				return fmt.Sprintf("%s and %s share %s, and one is Local", sx.ID, sy.ID, x.Address)
+			}
+		}
+	}
+	return ""
+}
+
+// settledService tells whether the record of a Service is followed by its addresses: not while nothing may be taken
+// away.
+func (a *account) settledService(s *fsm.Service) bool {
+	return a.after.Group().Quarantine.IsZero() && (a.scene.blind || a.shown()[s.ID] != nil)
+}
+
+// S12: what no evidence speaks against stays: Services, their addresses, and routes to where they were served.
+func (a *account) kept() string {
+	for _, s := range fsm.List[*fsm.Service](a.before, fsm.TableServices) {
+		name := idOf(s.ID).Name
+		_, exists := a.exists(s.ID)
+		if s.Deleting || exists || !a.scene.blind && !a.scene.kept["service "+name] {
+			continue
+		}
+		for _, address := range owned(a.before, s.ID) {
+			if !slices.Contains(owned(a.after, s.ID), address) {
+				return fmt.Sprintf("%s lost %s without evidence", s.ID, address)
+			}
+		}
+	}
+	for _, s := range fsm.List[*fsm.Service](a.before, fsm.TableServices) {
+		next, ok := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(s.ID))
+		if ok && !next.Deleting && (a.scene.blind || a.scene.kept["endpoints "+idOf(s.ID).Name]) && len(next.Endpoints) < len(s.Endpoints) {
+			return fmt.Sprintf("%s lost endpoints without evidence", s.ID)
+		}
+	}
+	if !a.scene.blind {
+		return ""
+	}
+	for _, r := range fsm.List[*fsm.Route](a.reported, fsm.TableRoutes) {
+		if slices.ContainsFunc(r.NextHops, isWanted) && a.wantedHops(a.after, r.Prefix) == nil {
+			return fmt.Sprintf("%s lost its last next hop while nothing could be seen", r.Prefix)
+		}
+	}
+	return ""
+}
+
+func (a *account) exists(id fsm.ServiceID) (*world.Service, bool) {
+	for i := range a.scene.world.Services {
+		if s := &a.scene.world.Services[i]; s.ID.String() == string(id) && !a.scene.blind {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// asked: who names addresses owns those and no others, or is told why; who names none has one of each wanted family
+// or is told why.
+func (a *account) asked() string {
+	if a.scene.blind || !a.after.Group().Quarantine.IsZero() {
+		return ""
+	}
+	for id, w := range a.shown() {
+		s, ok := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(id))
+		if !ok {
+			return string(id) + " is not in the record"
+		}
+		have := owned(a.after, id)
+		typed := slices.Concat(w.ExternalIPs, w.Requested)
+		if len(typed) == 0 {
+			if why := a.automatic(w, s, have); why != "" {
+				return why
+			}
+			continue
+		}
+		for _, address := range have {
+			if !slices.Contains(typed, address) {
+				return fmt.Sprintf("%s owns %s, which it does not name", id, address)
+			}
+		}
+		for _, address := range typed {
+			if slices.Contains(have, address) {
+				continue
+			}
+			if s.Pending.Code == "" {
+				return fmt.Sprintf("%s names %s, does not own it and is not told why", id, address)
+			}
+			if slices.Contains(w.ExternalIPs, address) && len(a.after.Owners(address.String())) == 0 {
+				return fmt.Sprintf("%s names %s, which nobody owns, and is pending: %s", id, address, s.Pending.Text)
+			}
+		}
+		if len(have) == len(typed) && s.Pending.Code != "" {
+			return fmt.Sprintf("%s owns all that it names and is pending: %s", id, s.Pending.Text)
+		}
+	}
+	return ""
+}
+
+func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr) string {
+	count := map[world.Family]int{}
+	for _, address := range have {
+		count[world.FamilyOf(address)]++
+	}
+	wanted := w.Families
+	if len(wanted) == 0 {
+		if len(have) > 1 {
+			return fmt.Sprintf("%s has %v where one address is wanted", s.ID, have)
+		}
+		if len(have) == 0 && s.Pending.Code == "" {
+			return fmt.Sprintf("%s has no address and is not told why", s.ID)
+		}
+		return ""
+	}
+	missing := 0
+	for _, f := range wanted {
+		if count[f] > 1 {
+			return fmt.Sprintf("%s has %v, two of %s", s.ID, have, f)
+		}
+		if count[f] == 0 {
+			missing++
+			if free := a.freeFor(w, f); free.IsValid() {
+				return fmt.Sprintf("%s has no %s address although %s is free", s.ID, f, free)
+			}
+		}
+	}
+	tolerated := w.FamilyPolicy == "PreferDualStack" && missing < len(wanted)
+	if missing > 0 && s.Pending.Code == "" && !tolerated {
+		return fmt.Sprintf("%s lacks addresses and is not told why", s.ID)
+	}
+	return ""
+}
+
+// freeFor finds an address that the record's pools could give a Service.
+func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
+	for _, pool := range a.scene.world.Pools {
+		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
+		usable := pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name
+		if !ok || !usable || len(pool.Namespaces) > 0 {
+			continue
+		}
+		for _, r := range rec.Ranges {
+			for x := r.From; r.Contains(x); x = x.Next() {
+				if world.FamilyOf(x) == f && len(a.after.Owners(x.String())) == 0 {
+					return x
+				}
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
+// sticky: a Service that is alone on an address and still asks for it keeps it.
+func (a *account) sticky() string {
+	for id, w := range a.shown() {
+		old, ok := fsm.Get[*fsm.Service](a.before, fsm.TableServices, string(id))
+		if a.scene.blind || !ok || old.Deleting {
+			continue
+		}
+		typed := slices.Concat(w.ExternalIPs, w.Requested)
+		for _, address := range owned(a.before, id) {
+			pooled := a.before.Addresses(id)[0].Pool != "" && len(typed) == 0 && w.Pool == "" && len(w.Families) == 0 && len(owned(a.before, id)) == 1
+			asks := slices.Contains(typed, address) || pooled
+			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {
+				return fmt.Sprintf("%s asks for %s, had it alone, and lost it", id, address)
+			}
+		}
+	}
+	return ""
+}
+
+func (a *account) wantedHops(v *fsm.View, prefix netip.Prefix) (out []fsm.NextHop) {
+	if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String()); ok {
+		for _, h := range r.NextHops {
+			if !h.Withdrawing {
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// nextHops: an address leads to the nodes that serve it, in terms of the record's own Services and nodes.
+func (a *account) nextHops() string {
+	nodes := map[fsm.NodeID]*fsm.Node{}
+	for _, n := range fsm.List[*fsm.Node](a.after, fsm.TableNodes) {
+		nodes[n.ID] = n
+	}
+	settings := a.after.Group().Settings
+	for _, al := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
+		prefix := fsm.HostPrefix(al.Address)
+		serving := map[fsm.NodeID]bool{}
+		ownerless := true
+		for _, o := range a.after.Owners(al.Address.String()) {
+			if s, ok := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(o.Service)); ok && !o.Releasing {
+				ownerless = false
+				servingNodes(s, al.Address, nodes, serving)
+			}
+		}
+		hops := a.wantedHops(a.after, prefix)
+		if ownerless && len(hops) > 0 {
+			return fmt.Sprintf("%s leads somewhere and nobody owns it", prefix)
+		}
+		var live, stay, ready int
+		for _, h := range hops {
+			n := nodes[h.Node]
+			switch {
+			case n == nil || !n.Eligible:
+				return fmt.Sprintf("%s leads to %s, which is not eligible", prefix, h.Node)
+			case !slices.Contains(n.Addresses, h.Address):
+				return fmt.Sprintf("%s leads to %s, which is no address of %s", prefix, h.Address, h.Node)
+			case serving[h.Node]:
+				stay++
+				if n.Liveness != fsm.NodeDown {
+					live++
+				}
+				if fsm.Announceable(prefix, h, n, settings) {
+					ready++
+				}
+			}
+		}
+		for _, h := range hops {
+			had := slices.ContainsFunc(a.wantedHops(a.reported, prefix), func(o fsm.NextHop) bool { return o.Node == h.Node && o.Address == h.Address })
+			switch n := nodes[h.Node]; {
+			case n.Liveness == fsm.NodeDown && live > 0:
+				return fmt.Sprintf("%s leads to %s, which is down, beside nodes that are not", prefix, h.Node)
+			case n.Liveness != fsm.NodeUp && !had:
+				return fmt.Sprintf("%s came to lead to %s, which is %s", prefix, h.Node, n.Liveness)
+			case !serving[h.Node] && (ready > 0 || stay == 0):
+				return fmt.Sprintf("%s leads to %s, which does not serve it (%d do, %d of them ready)", prefix, h.Node, stay, ready)
+			}
+		}
+		for id := range serving {
+			n := nodes[id]
+			if n == nil || !n.Eligible || n.Liveness != fsm.NodeUp {
+				continue
+			}
+			if _, has := n.Address(al.Address); has && !slices.ContainsFunc(hops, func(h fsm.NextHop) bool { return h.Node == id }) {
+				return fmt.Sprintf("%s does not lead to %s, which serves it", prefix, id)
+			}
+		}
+	}
+	return ""
+}
+
+// nodes: the record says of nodes what the sources show, as kube-loadbalancer-controller.md words it.
+func (a *account) nodes() string {
+	if a.scene.blind {
+		return ""
+	}
+	for _, w := range a.scene.world.Nodes {
+		n, ok := fsm.Get[*fsm.Node](a.after, fsm.TableNodes, w.Name)
+		if !ok || n.Eligible != (w.Ready && !w.Excluded) {
+			return fmt.Sprintf("node %s is recorded as %+v", w.Name, n)
+		}
+	}
+	return ""
+}
+
+// lastHops: a verdict on nodes alone never takes the last next hop away.
+func (a *account) lastHops() string {
+	if !strings.HasPrefix(a.step, "down ") && !strings.HasPrefix(a.step, "agent-down ") {
+		return ""
+	}
+	for _, r := range fsm.List[*fsm.Route](a.reported, fsm.TableRoutes) {
+		if slices.ContainsFunc(r.NextHops, isWanted) && a.wantedHops(a.after, r.Prefix) == nil {
+			return fmt.Sprintf("%s lost its last next hop for liveness alone", r.Prefix)
+		}
+	}
+	return ""
+}
+
+// servingNodes adds the nodes on which a Service is served, as kubernetes-lb.md words it.
+func servingNodes(s *fsm.Service, address netip.Addr, nodes map[fsm.NodeID]*fsm.Node, out map[fsm.NodeID]bool) {
+	var same []fsm.Endpoint
+	for _, e := range s.Endpoints {
+		if e.Address.Is4() == address.Is4() {
+			same = append(same, e)
+		}
+	}
+	if len(same) == 0 {
+		same = s.Endpoints
+	}
+	var ready, ending []fsm.NodeID
+	for _, e := range same {
+		if e.Ready {
+			ready = append(ready, e.Node)
+		}
+		if e.Serving && e.Terminating {
+			ending = append(ending, e.Node)
+		}
+	}
+	if len(ready) == 0 {
+		ready = ending
+	}
+	for _, id := range ready {
+		out[id] = true
+	}
+	if len(ready) > 0 && s.AllNodes && !s.Local {
+		for id := range nodes {
+			out[id] = true
+		}
+	}
+}
+
+// removals: what is surely gone is on its way out, and is out once no path can be left.
+func (a *account) removals() string {
+	if a.scene.blind || !a.after.Group().Quarantine.IsZero() {
+		return ""
+	}
+	for _, s := range fsm.List[*fsm.Service](a.after, fsm.TableServices) {
+		if a.shown()[s.ID] != nil || a.scene.kept["service "+idOf(s.ID).Name] {
+			continue
+		}
+		if !s.Deleting || len(owned(a.after, s.ID)) > 0 {
+			return fmt.Sprintf("%s is gone and still owns %v", s.ID, owned(a.after, s.ID))
+		}
+		routed := slices.ContainsFunc(a.after.Addresses(s.ID), func(h *fsm.Allocation) bool {
+			_, ok := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(h.Address).String())
+			return ok
+		})
+		if !routed {
+			return fmt.Sprintf("%s is gone, no path is left, and its record is still there", s.ID)
+		}
+	}
+	return ""
+}
+
+// The same input makes the same plan: the order of maps must not show, nor which of two sources shows an object.
+func TestPropertyPlanIsDeterministic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newScene(t)
+		steps := rapid.IntRange(1, 12).Draw(t, "steps")
+		for i := range steps {
+			drawStep(t, s)
+			if i < steps-1 {
+				s.group.settle(s.input())
+			}
+		}
+		s.blind = false
+		in := s.input()
+		in.Record = s.group.state.Read()
+		first := Plan(in)
+		for range 3 {
+			if again := Plan(in); !reflect.DeepEqual(first, again) {
+				t.Fatalf("planned %v, then %v", first, again)
+			}
+		}
+		seed := rapid.Uint64().Draw(t, "split")
+		apart := in
+		apart.Views = splitViews(in.Views[0], rand.New(rand.NewPCG(seed, 0)))
+		other := Plan(apart)
+		if want, have := commands(first), commands(other); !slices.Equal(want, have) {
+			t.Fatalf("planned from one source:\n%s\nfrom two:\n%s", strings.Join(want, "\n"), strings.Join(have, "\n"))
+		}
+	})
+}
+
+// commands spells a plan, but for up to where the sources were acted on.
+func commands(r Result) []string {
+	var out []string
+	for _, p := range all(r) {
+		if _, ok := p.Command.(*fsm.ObserveView); !ok {
+			out = append(out, spell(p.Command))
+		}
+	}
+	return out
+}
+
+// splitViews deals the objects of a view to two sources.
+func splitViews(a Admitted, random *rand.Rand) []Admitted {
+	x, y := a.World.Clone(), a.World.Clone()
+	x.Source, y.Source = "x", "y"
+	x.Services, y.Services = deal(a.World.Services, random)
+	x.EndpointSlices, y.EndpointSlices = deal(a.World.EndpointSlices, random)
+	x.Nodes, y.Nodes = deal(a.World.Nodes, random)
+	x.Pools, y.Pools = deal(a.World.Pools, random)
+	return []Admitted{{World: &x, Complete: true, MayRemove: a.MayRemove}, {World: &y, Complete: true, MayRemove: a.MayRemove}}
+}
+
+func deal[T any](list []T, random *rand.Rand) (x, y []T) {
+	for _, v := range list {
+		if random.IntN(2) == 0 {
+			x = append(x, v)
+		} else {
+			y = append(y, v)
+		}
+	}
+	return x, y
+}
