@@ -31,6 +31,8 @@ type routes struct {
 	missing map[fsm.PeerName]bool // already complained about
 	from    *fsm.View
 	derived bgp.Routes
+	// settled are the paths of the newest record outside a quarantine.
+	settled []bgp.Path
 }
 
 func newRoutes(state *fsm.State, c config.BGP, secrets derive.Secrets, log *slog.Logger) *routes {
@@ -54,6 +56,11 @@ func (r *routes) Routes() bgp.Routes {
 
 func (r *routes) derive(view *fsm.View) {
 	paths, peers, missing := derive.From(view, r.secrets)
+	if view.Group().Quarantine.IsZero() {
+		r.settled = paths
+	} else {
+		paths = derive.Keep(view, paths, r.settled)
+	}
 	for i := range peers {
 		if r.local.IsValid() && r.local.BitLen() == peers[i].Address.BitLen() {
 			peers[i].LocalAddress = r.local

@@ -62,20 +62,18 @@ type Member struct {
 }
 
 // Open builds a member bottom-up and starts listening. After an error nothing is left open.
-func Open(c config.Controller, version string, listeners Listeners, log *slog.Logger) (m *Member, err error) {
-	m = &Member{
+func Open(c config.Controller, version string, listeners Listeners, log *slog.Logger) (*Member, error) {
+	m := &Member{
 		config: c, version: version, log: log.With("member", c.Name), registry: prometheus.NewRegistry(),
 		state: fsm.New(), listeners: listeners, run: rand.Text(),
 	}
 	m.open, m.close = context.WithCancel(context.Background())
-	defer func() {
-		if err != nil {
-			m.Close()
-		}
-	}()
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, step := range []func() error{m.useLegacyGlobals, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openBGP} {
+	for _, step := range []func() error{
+		m.useLegacyGlobals, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openBGP,
+	} {
 		if err := step(); err != nil {
+			m.Close()
 			return nil, err
 		}
 	}

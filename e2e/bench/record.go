@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// Sizes of the record, in bindings.
+const (
+	largeRecord = 1_000_000
+	smallRecord = 100_000
+	balancers   = 1000
+)
+
+// perEntry is how many commands one log entry carries, perBatch how many entries come at once: as under load.
+const (
+	perEntry = 64
+	perBatch = 64
+)
+
+// filled gives a record with n bindings that wait to be ensured.
+func filled(t *bench, n int) *fsm.State {
+	t.progressf("filling a record with %d bindings", n)
+	s := fsm.New()
+	apply := func(cs ...fsm.Command) {
+		mustApply(t, s, []fsm.LogEntry{entry(t, s, s.Applied()+1, cs...)})
+	}
+	apply(&fsm.InitGroup{Group: "bench", Format: fsm.NewestFormat})
+	var batch []fsm.Command
+	put := func(c fsm.Command) {
+		if batch = append(batch, c); len(batch) == fsm.MaxItems {
+			apply(batch...)
+			batch = batch[:0]
+		}
+	}
+	for i := range balancers {
+		put(&fsm.PutLoadBalancer{ID: balancerID(i), Driver: "drv"})
+	}
+	for i := range n {
+		put(bindingNumber(i))
+	}
+	apply(batch...)
+	return s
+}
+
+func balancerID(i int) fsm.BalancerID {
+	return fsm.BalancerID(fmt.Sprintf("drv/lb-%04d", i%balancers))
+}
+
+func bindingNumber(i int) *fsm.PutBinding {
+	return &fsm.PutBinding{
+		ID: fsm.BindingID(fmt.Sprintf("binding-%07d", i)), Balancer: balancerID(i),
+		Owner:      fmt.Sprintf("pod/default/web-%07d/6b1f0d0e-0000-4000-8000-%012d", i, i),
+		Address:    fmt.Sprintf("10.%d.%d.%d:8080", i>>16, i>>8&255, i&255),
+		Parameters: []fsm.KV{{Key: "protocol", Value: "TCP"}, {Key: "weight", Value: "10"}},
+	}
+}
+
+// entry encodes commands as the leader does.
+func entry(t *bench, s *fsm.State, index fsm.Index, cs ...fsm.Command) fsm.LogEntry {
+	_, epoch, _ := s.Identity()
+	proposals := make([]fsm.Proposal, 0, len(cs))
+	for _, c := range cs {
+		proposals = append(proposals, fsm.Proposal{
+			Actor: "member/m1", Reason: "benchmark", AtUnixMilli: 1_790_000_000_000, Command: c,
+		})
+	}
+	data, err := fsm.EncodeEntry(epoch, proposals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fsm.LogEntry{Index: index, Term: 1, Data: data}
+}
+
+func mustApply(t *bench, s *fsm.State, entries []fsm.LogEntry) {
+	for _, outcomes := range s.ApplyEntries(entries) {
+		for _, o := range outcomes {
+			if err := o.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// calls prepares the commands of calls to a driver: for each binding one that begins the operation and one that
+// ends it, perEntry of a kind in an entry, bindings in an order that jumps about.
+type calls struct {
+	size int // bindings in the record
+	next int // bindings done
+}
+
+// batches encodes n batches of perBatch entries for a record that applied up to index.
+func (c *calls) batches(t *bench, s *fsm.State, index fsm.Index, n int) [][]fsm.LogEntry {
+	out := make([][]fsm.LogEntry, n)
+	for i := range out {
+		for len(out[i]) < perBatch {
+			out[i] = append(out[i], c.pair(t, s, index)...)
+			index += 2
+		}
+	}
+	return out
+}
+
+func (c *calls) pair(t *bench, s *fsm.State, index fsm.Index) []fsm.LogEntry {
+	var begin, finish []fsm.Command
+	for range perEntry {
+		b := bindingNumber(c.next * 7919 % c.size) // 7919 is prime: every binding once before any comes again
+		c.next++
+		begin = append(begin, &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: b.ID, Deadline: 10 * time.Second})
+		finish = append(finish, &fsm.FinishOperation{
+			Subject: fsm.SubjectOf(b.Balancer, b.Address, b.ID), Attempt: fsm.Revision{Epoch: 1, Index: index + 1},
+			Result: fsm.ResultSucceeded,
+		})
+	}
+	return []fsm.LogEntry{entry(t, s, index+1, begin...), entry(t, s, index+2, finish...)}
+}
