@@ -111,8 +111,12 @@ func (w *world) drawRoute(t *rapid.T) fsm.Command {
 	prefix := netip.PrefixFrom(vip, vip.BitLen())
 	if rapid.IntRange(0, 1).Draw(t, "withdrawal") == 0 {
 		spec := w.drawHop(t)
-		var since rev
-		for s, h := range w.model.routes[prefix] { // of one hop that is there, whichever comes first by name
+		since := w.model.routes[prefix][spec].since
+		known := w.model.routes[prefix]
+		if rapid.IntRange(0, 3).Draw(t, "any hop") == 3 {
+			known = nil
+		}
+		for s, h := range known { // mostly of one that is there, whichever comes first by name
 			if since == (rev{}) || string(s.Node)+s.Address.String() < string(spec.Node)+spec.Address.String() {
 				spec, since = s, h.since
 			}
