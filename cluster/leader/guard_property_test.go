@@ -75,7 +75,7 @@ func (m *moment) world() world.World {
 // String tells the moment in one line of a failure.
 func (m *moment) String() string {
 	return fmt.Sprintf("%v list %d age %v view %t complete %t: recorded %v, lacks %v, deleting %v, watched %v, scanned %v, unusable %v, released %v", m.now, m.lists,
-		m.listAge, m.isView(), m.complete, len(m.known), lacking(m), names2(m.deleting), names2(m.watched), names2(m.scanned), names2(m.unusable), names2(m.released))
+		m.listAge, m.isView(), m.complete, len(m.known), lacking(m), listed(m.deleting), listed(m.watched), listed(m.scanned), listed(m.unusable), listed(m.released))
 }
 
 func lacking(m *moment) []string {
@@ -97,7 +97,7 @@ func tell(history []*moment) string {
 	return out
 }
 
-func names2(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
+func listed(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
 
 // confirmed searches the history for two complete lists, a second apart, that lack an object, with nothing in between
 // that showed it or that was no view.

@@ -5,13 +5,17 @@ package manifests
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
 // TestDecodeScripts shows what manifests become: the values, without the fields at their zero value, and what is wrong
@@ -145,5 +149,58 @@ func TestBigFileIsReadInTime(t *testing.T) {
 	}
 	if got.objects[0].ref.Kind != world.KindService {
 		t.Fatal(got.objects[0].ref)
+	}
+}
+
+// Whatever a file was cut off at or damaged to: it is read without a crash, every problem points into the file, and no
+// object is both used and unusable.
+func TestPropertyDamagedFilesAreReadWithoutHarm(t *testing.T) {
+	var whole []byte
+	for _, name := range []string{"web.yaml", "nodes.yaml", "pool.yaml"} {
+		text, err := os.ReadFile("../../examples/quickstart/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = append(append(whole, text...), "---\n"...)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := slices.Clone(whole[rapid.IntRange(0, len(whole)).Draw(t, "from"):])
+		text = text[:rapid.IntRange(0, len(text)).Draw(t, "to")]
+		for range rapid.IntRange(0, 4).Draw(t, "damages") {
+			if len(text) == 0 {
+				break
+			}
+			at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+			piece := rapid.SampledFrom([]string{"", "\x00", "\t", ":", "- ", "[", "*x", "&x ", "\n", "---\n", "...\n", "null", "1e99", "\xff", "!!binary "}).Draw(t, "piece")
+			text = slices.Replace(text, at, min(at+rapid.IntRange(0, 3).Draw(t, "over"), len(text)), []byte(piece)...)
+		}
+		got := decode("file", text)
+		problems := slices.Clone(got.problems)
+		for _, o := range got.objects {
+			problems = append(problems, o.problems...)
+			if o.usable() != convert.Usable(o.problems) || o.ref.Name == "" {
+				t.Fatalf("%+v", o)
+			}
+		}
+		if got.broken != nil {
+			problems = append(problems, *got.broken)
+		}
+		lines := strings.Count(string(text), "\n") + 1
+		for _, p := range problems {
+			if p.File != "file" || p.Line < 1 || p.Line > lines+1 || p.Why == "" {
+				t.Fatalf("of %d lines: %+v", lines, p)
+			}
+		}
+	})
+}
+
+func TestAliasesThatExplodeAreRefused(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
+	for i := range 12 {
+		fmt.Fprintf(&text, "a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 9), i)
+	}
+	if got := decode("file", []byte(text.String())); got.broken == nil || !strings.Contains(got.broken.Why, "aliasing") {
+		t.Fatalf("%+v", got)
 	}
 }
