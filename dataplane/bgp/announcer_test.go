@@ -289,6 +289,21 @@ func TestAMemberCutOffStepsAsideAndReturns(t *testing.T) {
 	})
 }
 
+// A record never runs back; a source that does shall not take the speaker along, not even where it must be told anew.
+func TestWhatIsAnnouncedNeverRunsBack(t *testing.T) {
+	story(t, func(t *testing.T, o *owner) {
+		o.set(5, 5)
+		_, stop := o.run()
+		defer stop()
+		o.keepContact(2*time.Second, 5)
+		o.set(4, 4)
+		time.Sleep(time.Minute)
+		if d := o.last(); len(d.Paths) != 5 || !d.Demoted {
+			t.Errorf("announced %d paths, demoted %t", len(d.Paths), d.Demoted)
+		}
+	})
+}
+
 // A hanging disk or switch keeps the report back, and nothing else.
 func TestOnlyWhatIsWrittenAndKeptIsReported(t *testing.T) {
 	for _, broken := range []string{"disk", "switch"} {
@@ -319,6 +334,29 @@ func TestOnlyWhatIsWrittenAndKeptIsReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhatIsKeptIsTheNewestAlsoWhenItWasKeptBefore(t *testing.T) {
+	story(t, func(t *testing.T, o *owner) {
+		o.set(5, 5)
+		_, stop := o.run()
+		defer stop()
+		o.keepContact(2*time.Second, 5)
+		o.mu.Lock()
+		o.diskFails = true
+		o.mu.Unlock()
+		o.set(6, 6)
+		o.keepContact(2*time.Second, 6)
+		o.set(7, 5)
+		o.keepContact(2*time.Second, 7)
+		o.mu.Lock()
+		o.diskFails = false
+		o.mu.Unlock()
+		o.keepContact(3*time.Second, 7)
+		if len(o.disk.Paths) != 5 || o.reported() != (Revision{1, 7}) {
+			t.Errorf("kept %d paths, reported %s", len(o.disk.Paths), o.reported())
+		}
+	})
 }
 
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {

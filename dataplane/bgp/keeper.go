@@ -70,11 +70,11 @@ func (k *keeper) stop() {
 
 func (k *keeper) run() {
 	defer close(k.ended)
+	defer k.save()
 	for {
 		select {
 		case <-k.wake:
 		case <-k.end:
-			k.save()
 			return
 		}
 		pause := saveGap
@@ -85,7 +85,6 @@ func (k *keeper) run() {
 		select {
 		case <-k.clock.After(pause):
 		case <-k.end:
-			k.save()
 			return
 		}
 	}

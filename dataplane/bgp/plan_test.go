@@ -158,7 +158,7 @@ func walk(t *rapid.T, s *table, d Desired, n int) {
 		t.Fatal(err)
 	}
 	want, _ := d.Normal(asn)
-	stay := s.hops()
+	stay, prefixesBefore := s.hops(), s.hops()
 	target := newTable(t)
 	for _, p := range want.Paths {
 		target.paths[p.key()] = p
@@ -190,7 +190,15 @@ func walk(t *rapid.T, s *table, d Desired, n int) {
 				}
 			}
 		}
+		for p := range prefixesBefore {
+			if len(target.hops()[p]) > 0 && len(s.hops()[p]) == 0 {
+				t.Fatalf("step %d (%s) left nothing to %s", i, step.Action, p)
+			}
+		}
 		for _, p := range want.Peers {
+			if demotedBefore[p.Address] && !s.demoted[p.Address] && !reflect.DeepEqual(s.paths, target.paths) {
+				t.Fatalf("step %d (%s) gave stale paths their rank at %s", i, step.Action, p.Address)
+			}
 			if old, ok := before[p.Address]; ok && demotedBefore[p.Address] && p.Demoted && !s.demoted[p.Address] {
 				t.Fatalf("step %d (%s) showed %s our paths at full rank", i, step.Action, old.Address)
 			}
