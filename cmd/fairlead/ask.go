@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"connectrpc.com/connect"
@@ -96,12 +95,11 @@ func explain(ctx context.Context, what, server string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// unreachable leaves out the URL, which nobody asked for, that HTTP puts before what the servers' addresses say.
-// Where certificates do not fit, the remedy is there already.
+// unreachable says it without Connect's code. Where certificates do not fit, the remedy is there already.
 func unreachable(what string, err error) error {
-	var request *url.Error
-	if errors.As(err, &request) {
-		err = request.Err
+	var call *connect.Error
+	if errors.As(err, &call) {
+		err = call.Unwrap()
 	}
 	var certificate *tls.CertificateVerificationError
 	if errors.Is(err, pki.ErrRefusedByPeer) || errors.As(err, &certificate) {

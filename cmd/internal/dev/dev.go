@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,6 +223,7 @@ func (o *Options) show(ctx context.Context, contextFile string, g *group, sw *te
 
 // outline is the picture without what changes all the time in a healthy group.
 func (p Picture) outline() string {
+	p.Members = slices.Clone(p.Members)
 	for i := range p.Members {
 		p.Members[i].Applied, p.Members[i].Digest = 0, ""
 	}

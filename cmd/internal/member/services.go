@@ -3,6 +3,7 @@
 package member
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/records"
+	"fairlead.io/fairlead/fsm"
 )
 
 // openServices mounts every service of the API, and joins the leader's work to the node.
@@ -35,7 +37,7 @@ func (m *Member) openServices() (err error) {
 	})
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
-			Member: m.config.Name, Record: m.state, Leader: m.node, Barrier: records.NewBarrier(m.node, m.reach),
+			Member: m.config.Name, Record: m.state, Leader: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
 		}), o...)
 	})
 	m.agents, err = agents.New(agents.Options{
@@ -53,4 +55,23 @@ func (m *Member) openServices() (err error) {
 // reach gives the record service of another member.
 func (m *Member) reach(p cluster.Peer) (fairleadv1connect.RecordServiceClient, error) {
 	return m.clients.Client(m.apiOf(p.Name)).Record, nil
+}
+
+// sessions tells the state of this member's BGP sessions, by peer.
+func (m *Member) sessions() map[fsm.PeerName]string {
+	out := map[fsm.PeerName]string{}
+	if m.speaker == nil {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(m.open, time.Second)
+	defer cancel()
+	peers, err := m.speaker.Peers(ctx)
+	if err != nil {
+		m.log.Warn("BGP sessions not read", "err", err)
+		return out
+	}
+	for _, p := range peers {
+		out[fsm.PeerName(p.Name)] = p.State
+	}
+	return out
 }
