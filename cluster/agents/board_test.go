@@ -281,6 +281,45 @@ func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
 	}
 }
 
+// Members derive steps of their own lengths: an agent that comes from another one, between two of ours, is sent
+// a little too much rather than everything.
+func TestAgentBetweenTwoStepsIsSentADelta(t *testing.T) {
+	g, ours := furnished(t, 100)
+	allocate := func(address string) {
+		g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr(address), Service: "ns/web"})
+	}
+	allocate("10.1.0.0")
+	theirs := newBoard(g)
+	for _, step := range []func(){func() {}, func() { allocate("10.1.0.1") }} {
+		step()
+		if _, err := theirs.refresh(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var steps desired.Steps
+	take := func(u update, err error) update {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages(u) {
+			if _, err := steps.Add(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return u
+	}
+	take(theirs.since(place{full: true}, "n1"))
+	allocate("10.1.0.2")
+	if _, err := ours.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if u := take(ours.since(ours.resume(steps.State.Revision, steps.State.Digest[:]), "n1")); u.full {
+		t.Error("everything was sent")
+	}
+	checkAddresses(t, steps.State, g.Read())
+}
+
 // Who needs everything shares one encoding, and a state larger than a message is cut.
 func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 	g, b := furnished(t, 6000)

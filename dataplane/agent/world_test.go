@@ -153,6 +153,7 @@ type nodeOptions struct {
 	seeds      []string
 	store      *memory
 	kernel     *kernel
+	tuning     func(*agent.Tuning)
 }
 
 // startNode runs an agent until the test ends, or stop is called.
@@ -164,11 +165,15 @@ func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
 	if o.kernel == nil {
 		o.kernel = &kernel{t: t}
 	}
+	tuning := quick()
+	if o.tuning != nil {
+		o.tuning(&tuning)
+	}
 	source := w.Source(t, pki.Agent, o.name)
 	n := &node{kernel: o.kernel, store: o.store}
 	var err error
 	n.Agent, err = agent.New(agent.Options{
-		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Tuning: quick(),
+		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Tuning: tuning,
 		Log: slog.New(slog.DiscardHandler),
 		Connect: func(address string) agent.Conn {
 			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}
