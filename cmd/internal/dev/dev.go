@@ -165,6 +165,9 @@ func (o *Options) once(ctx context.Context, g *group, sw *testswitch.Switch) err
 		case err := <-g.failed:
 			return err
 		case <-deadline.C:
+			if err := problemsIn(before); err != nil {
+				return err
+			}
 			return fmt.Errorf("not converged within %s: %w; --timeout gives it longer", o.Timeout, why)
 		case now := <-tick.C:
 			picture := take(g, sw)
@@ -173,10 +176,22 @@ func (o *Options) once(ctx context.Context, g *group, sw *testswitch.Switch) err
 				continue
 			}
 			if now.Sub(since) >= settledFor {
-				return o.print(picture)
+				return errors.Join(o.print(picture), problemsIn(picture))
 			}
 			why = errors.New("things were still changing")
 		}
+	}
+}
+
+// problemsIn is an error if a manifest could not be used, in one line.
+func problemsIn(p Picture) error {
+	switch n := len(p.Problems); n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(p.Problems[0])
+	default:
+		return fmt.Errorf("%s; and %d more problems, as -o table shows", p.Problems[0], n-1)
 	}
 }
 

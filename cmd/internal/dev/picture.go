@@ -19,6 +19,8 @@ type Picture struct {
 	Services []ServicePicture `json:"services"`
 	Routes   []RoutePicture   `json:"routes"`
 	Switch   SwitchPicture    `json:"switch"`
+	// Problems are what is wrong with manifests, a line each.
+	Problems []string `json:"problems"`
 }
 
 // MemberPicture is one member. Digests are equal where applied indexes are.
@@ -52,7 +54,7 @@ type SwitchPicture struct {
 
 // take draws the picture. Services and routes are as the member that is furthest sees them.
 func take(g *group, sw *testswitch.Switch) Picture {
-	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}}
+	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}, Problems: []string{}}
 	var best *fsm.View
 	running := g.members()
 	for _, c := range g.configs {
@@ -74,6 +76,9 @@ func take(g *group, sw *testswitch.Switch) Picture {
 		p.Services, p.Routes = servicesOf(best), routesOf(best)
 	}
 	p.Switch.RIB = ribOf(sw)
+	if len(running) > 0 {
+		p.Problems = running[0].Problems() // all members read the same folders
+	}
 	return p
 }
 

@@ -45,6 +45,12 @@ func draw(w io.Writer, p Picture) error {
 	for prefix, hops := range rib {
 		line("%s\t-\t%s", prefix, hops)
 	}
+	for i, problem := range p.Problems {
+		if i == 0 {
+			line("\nPROBLEMS")
+		}
+		line("%s", problem)
+	}
 	return t.Flush()
 }
 

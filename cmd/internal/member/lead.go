@@ -70,6 +70,19 @@ func (w *leaderWork) worlds() []world.World {
 	return out
 }
 
+// Problems lists what is wrong with what this member's sources show, a line each.
+func (m *Member) Problems() []string {
+	out := []string{}
+	for _, w := range m.work.worlds() {
+		for _, p := range w.Problems {
+			if p.Severity == world.Failed {
+				out = append(out, p.String())
+			}
+		}
+	}
+	return out
+}
+
 // lead runs the leader's work for one term.
 func (w *leaderWork) lead(ctx context.Context, term uint64) {
 	_ = w.Run(ctx, term) // it ends with the term, without an error
