@@ -61,58 +61,60 @@ type judgement struct {
 	evidence map[objectName][]world.Deletion
 	// absent are subjects that no list has any more, and what confirms that; empty if nothing does yet.
 	absent map[subject]string
-	// base is what a kind consisted of within the window; false for what the record holds no longer.
-	base map[world.Kind]map[subject]bool
+	// recorded are those of the granted subjects that the record still holds.
+	recorded map[subject]bool
 }
 
 func (j *judgement) run() {
 	j.index()
-	for s, g := range j.granted {
-		if j.now-g.at > j.limits.Window {
-			delete(j.granted, s)
-		}
-	}
+	j.tidy()
 	j.rememberSlices()
-	stillKnown := make(map[subject]bool, len(j.known.Objects))
 	for _, o := range j.known.Objects {
-		stillKnown[subject(o)] = true
-	}
-	for s := range j.granted {
-		if !stillKnown[s] {
-			j.spend(s)
-		}
-	}
-	for _, o := range j.known.Objects {
-		s := subject(o)
-		j.count(s)
-		if s.Kind == world.KindEndpointSlice {
+		if s := subject(o); s.Kind == world.KindEndpointSlice {
 			j.judgeEndpoints(s)
 		} else {
 			j.judgeObject(s)
 		}
 	}
-	for s := range j.sightings {
-		if !stillKnown[s] {
-			delete(j.sightings, s)
-		}
-	}
-	j.slices.prune(j, stillKnown)
+	j.slices.prune(j)
 	j.decideAbsences()
 	j.settleHolds()
 	j.sort()
 }
 
-// count adds a subject to the size of its kind.
-func (j *judgement) count(s subject) {
-	if j.base[s.Kind] == nil {
-		j.base[s.Kind] = map[subject]bool{}
-		for past := range j.granted {
-			if past.Kind == s.Kind {
-				j.base[s.Kind][past] = false
-			}
+// tidy forgets what was granted long ago, and what was sighted or granted of subjects that the record holds no longer.
+func (j *judgement) tidy() {
+	for s, g := range j.granted {
+		if j.now-g.at > j.limits.Window {
+			delete(j.granted, s)
 		}
 	}
-	j.base[s.Kind][s] = true
+	j.recorded = map[subject]bool{}
+	if len(j.granted)+len(j.sightings) == 0 {
+		return
+	}
+	sighted := make(map[subject]sighting, len(j.sightings))
+	for _, o := range j.known.Objects {
+		s := subject(o)
+		if _, ok := j.granted[s]; ok {
+			j.recorded[s] = true
+		}
+		if first, ok := j.sightings[s]; ok {
+			sighted[s] = first
+		}
+	}
+	j.sightings = sighted
+	for s := range j.granted {
+		if !j.recorded[s] {
+			j.spend(s)
+		}
+	}
+}
+
+// grant remembers the leave to remove a subject of the record.
+func (j *judgement) grant(s subject, absence bool) {
+	j.granted[s] = grant{at: j.now, absence: absence}
+	j.recorded[s] = true
 }
 
 // judgeObject looks for one object of the record in the view.
@@ -170,7 +172,7 @@ func (j *judgement) grantDeletion(s subject, evidence string) {
 			j.again(wait)
 			return
 		}
-		j.granted[s] = grant{at: j.now, absence: g.absence} // an earlier absence still counts
+		j.grant(s, g.absence) // an earlier absence still counts
 	}
 	j.remove(s, evidence)
 }

@@ -14,24 +14,29 @@ import (
 // sliceMemory is what this guard has seen of EndpointSlices. The record keeps the endpoints of a Service, not their
 // slices, so that only a guard that saw a slice can tell that it is missing.
 type sliceMemory struct {
-	// of are the UIDs of a Service's slices by name, of those too that are missing.
-	of map[world.ID]map[world.ID]string
-	// went are Services that have no slice, and may have none.
-	went map[world.ID]bool
+	of map[world.ID]*served
 	// settled: two complete lists were seen, so that no slice is missing that was never seen.
 	settled bool
 	listed  bool
 	lists   uint64        // the first complete list
 	began   time.Duration // and when it began
+	round   uint64        // counts judgements
 }
 
-func newSliceMemory() sliceMemory {
-	return sliceMemory{of: map[world.ID]map[world.ID]string{}, went: map[world.ID]bool{}}
+// served is a Service that had slices.
+type served struct {
+	// uids are those of its slices by name, of those too that are missing. None are left once the last was let go.
+	uids map[world.ID]string
+	// round is when its recorded endpoints were last judged.
+	round uint64
 }
+
+func newSliceMemory() sliceMemory { return sliceMemory{of: map[world.ID]*served{}} }
 
 // rememberSlices takes in the slices of the view, and forgets those that were seen to be deleted.
 func (j *judgement) rememberSlices() {
 	m := &j.slices
+	m.round++
 	view, yielded := j.views[world.KindEndpointSlice]
 	if yielded && view.Complete {
 		began := j.now - view.ListAge
@@ -40,81 +45,85 @@ func (j *judgement) rememberSlices() {
 		}
 		m.settled = m.settled || view.Lists != m.lists && began-m.began >= j.limits.Confirm
 	}
+	var last *served
 	for i := range j.w.EndpointSlices {
 		s := &j.w.EndpointSlices[i]
-		if m.of[s.Service] == nil {
-			m.of[s.Service] = map[world.ID]string{}
+		if i == 0 || s.Service != j.w.EndpointSlices[i-1].Service {
+			if last = m.of[s.Service]; last == nil {
+				last = &served{uids: map[world.ID]string{}}
+				m.of[s.Service] = last
+			}
 		}
-		m.of[s.Service][s.ID] = s.UID
-		delete(m.went, s.Service)
+		if uid, ok := last.uids[s.ID]; !ok || uid != s.UID {
+			last.uids[s.ID] = s.UID
+		}
 	}
 	for _, d := range j.w.Deleted {
-		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || j.hasSlice(d.Service, d.ID) {
+		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || m.of[d.Service] == nil {
 			continue
 		}
-		if uid, ok := m.of[d.Service][d.ID]; ok && (uid == d.UID || uid == "" || d.UID == "") {
-			m.forget(d.Service, d.ID)
+		uid, ok := m.of[d.Service].uids[d.ID]
+		if ok && (uid == d.UID || uid == "" || d.UID == "") && !has(j.w.SlicesOf(d.Service), d.ID) {
+			delete(m.of[d.Service].uids, d.ID)
 		}
 	}
 }
 
-func (m *sliceMemory) forget(service, slice world.ID) {
-	delete(m.of[service], slice)
-	if len(m.of[service]) == 0 {
-		delete(m.of, service)
-		m.went[service] = true
-	}
-}
-
-// settle forgets the slices that a Service lacks.
+// settle forgets the slices that a Service lacks. That it may have none is remembered.
 func (m *sliceMemory) settle(j *judgement, service world.ID) {
-	for slice := range m.of[service] {
-		if !j.hasSlice(service, slice) {
-			m.forget(service, slice)
-		}
+	s := m.of[service]
+	if s == nil {
+		s = &served{uids: map[world.ID]string{}, round: m.round}
+		m.of[service] = s
 	}
-	if len(m.of[service]) == 0 {
-		m.went[service] = true
+	there := j.w.SlicesOf(service)
+	for slice := range s.uids {
+		if !has(there, slice) {
+			delete(s.uids, slice)
+		}
 	}
 }
 
 // prune forgets what Services without recorded endpoints lack: there is nothing to lose.
-func (m *sliceMemory) prune(j *judgement, known map[subject]bool) {
-	for service := range m.of {
-		if !known[subject{Kind: world.KindEndpointSlice, ID: service}] {
-			m.settle(j, service)
+func (m *sliceMemory) prune(j *judgement) {
+	for service, s := range m.of {
+		if s.round == m.round {
+			continue
 		}
-	}
-	for service := range m.went {
-		if !known[subject{Kind: world.KindEndpointSlice, ID: service}] {
-			delete(m.went, service)
+		if m.settle(j, service); len(s.uids) == 0 {
+			delete(m.of, service)
 		}
 	}
 }
 
-func (j *judgement) hasSlice(service, slice world.ID) bool {
-	return slices.ContainsFunc(j.w.SlicesOf(service), func(s world.EndpointSlice) bool { return s.ID == slice })
+func has(list []world.EndpointSlice, slice world.ID) bool {
+	return slices.ContainsFunc(list, func(s world.EndpointSlice) bool { return s.ID == slice })
 }
 
 // judgeEndpoints decides whether the recorded endpoints of a Service may shrink to what the view lists.
 func (j *judgement) judgeEndpoints(s subject) {
-	if why := j.joinBehind(s.ID); why != "" {
-		delete(j.sightings, s)
-		j.wait(s, why)
-		j.relist(world.KindEndpointSlice)
-		return
+	there, known := j.w.SlicesOf(s.ID), j.slices.of[s.ID]
+	if known != nil {
+		known.round = j.slices.round
 	}
-	missing, scanned := j.missingSlices(s.ID)
-	none := len(j.w.SlicesOf(s.ID)) == 0
+	if len(there) == 0 {
+		if why := j.joinBehind(s.ID); why != "" {
+			delete(j.sightings, s)
+			j.wait(s, why)
+			j.relist(world.KindEndpointSlice)
+			return
+		}
+	}
+	missing, scanned := j.missingSlices(known, there)
 	switch {
 	case missing != "" && scanned && j.slices.settled:
 		delete(j.sightings, s)
 		j.absent[s] = bySight
 	case missing != "":
 		j.sight(s, missing)
-	case none && j.slices.settled && j.slices.went[s.ID]:
+	case len(there) == 0 && j.slices.settled && known != nil:
 		j.grantDeletion(s, "the deletion of its slices was seen")
-	case none:
+	case len(there) == 0:
 		j.sight(s, "all")
 	case !j.slices.settled:
 		delete(j.sightings, s)
@@ -126,12 +135,9 @@ func (j *judgement) judgeEndpoints(s subject) {
 	}
 }
 
-// joinBehind says why the slices of a Service cannot be told to be none yet: the Service was seen at a version that
-// its slices have not reached.
+// joinBehind says why a Service without slices cannot be told to have none yet: it was seen at a version that the
+// slices have not reached.
 func (j *judgement) joinBehind(service world.ID) string {
-	if len(j.w.SlicesOf(service)) > 0 {
-		return ""
-	}
 	i, ok := slices.BinarySearchFunc(j.w.Services, service, func(s world.Service, id world.ID) int { return s.ID.Compare(id) })
 	if !ok {
 		return ""
@@ -145,16 +151,19 @@ func (j *judgement) joinBehind(service world.ID) string {
 
 // missingSlices names the slices of a Service that were seen and are not there, and tells whether all of them were
 // seen to go by a polled source.
-func (j *judgement) missingSlices(service world.ID) (names string, scanned bool) {
+func (j *judgement) missingSlices(known *served, there []world.EndpointSlice) (names string, scanned bool) {
+	if known == nil || len(known.uids) == len(there) { // all that are there are known
+		return "", false
+	}
 	var missing []string
 	scanned = true
-	for id, uid := range j.slices.of[service] {
-		if j.hasSlice(service, id) {
+	for id, uid := range known.uids {
+		if has(there, id) {
 			continue
 		}
 		missing = append(missing, id.Name)
 		scanned = scanned && j.deletionOf(subject{Kind: world.KindEndpointSlice, ID: id, UID: uid}) == world.ByScan
 	}
 	slices.Sort(missing)
-	return strings.Join(missing, " "), scanned && len(missing) > 0
+	return strings.Join(missing, " "), scanned
 }

@@ -37,7 +37,7 @@ func (j *judgement) decideAbsences() {
 				held = append(held, s.String())
 				j.wait(s, "it is held for an operator: "+why)
 			default:
-				j.granted[s] = grant{at: j.now, absence: true}
+				j.grant(s, true)
 				j.letGo(s, j.absent[s])
 			}
 		}
@@ -82,9 +82,9 @@ func (j *judgement) holdsOf() (released, open map[hold]bool) {
 // released are past counting.
 func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 	size, absent, left := 0, 0, 0
-	for s, known := range j.base[kind] {
-		if released[hold{kind, s.String()}] {
-			continue
+	count := func(s subject, known bool) {
+		if len(released) > 0 && released[hold{kind, s.String()}] {
+			return
 		}
 		size++
 		g, granted := j.granted[s]
@@ -94,6 +94,16 @@ func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 		}
 		if known && !isAbsent && (!granted || g.over) {
 			left++
+		}
+	}
+	for _, o := range j.known.Objects {
+		if o.Kind == kind {
+			count(subject(o), true)
+		}
+	}
+	for s := range j.granted {
+		if s.Kind == kind && !j.recorded[s] {
+			count(s, false)
 		}
 	}
 	switch {

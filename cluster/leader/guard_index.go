@@ -33,6 +33,7 @@ func index(w *world.World) shown {
 }
 
 func each[T any](list []T, kind world.Kind, s shown, meta func(*T) world.Meta) {
+	s[kind] = make(map[world.ID]bool, len(list))
 	for i := range list {
 		s.see(kind, meta(&list[i]))
 	}
@@ -51,7 +52,7 @@ func (j *judgement) index() {
 			j.views[r.Kind] = v
 		}
 	}
-	j.absent, j.base = map[subject]string{}, map[world.Kind]map[subject]bool{}
+	j.absent = map[subject]string{}
 	j.present = index(j.w)
 	j.evidence = map[objectName][]world.Deletion{}
 	for _, d := range j.w.Deleted {

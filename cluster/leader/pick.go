@@ -48,9 +48,10 @@ func (o *operator) pick(v *fsm.View, now time.Duration) (jobs []*job, again time
 // subjects lists the lines on which something may be to do, in order.
 func (o *operator) subjects(v *fsm.View, now time.Duration, again *time.Duration) []fsm.Subject {
 	inRecord, wanted := map[fsm.Subject]bool{}, map[fsm.Subject]bool{}
+	epoch := v.Group().Epoch
 	for _, op := range fsm.List[*fsm.Operation](v, fsm.TableOperations) {
 		inRecord[op.Subject] = true
-		if o.look(op, now, again) {
+		if o.look(op, epoch, now, again) {
 			wanted[op.Subject] = true
 		}
 	}
@@ -71,7 +72,7 @@ func (o *operator) subjects(v *fsm.View, now time.Duration, again *time.Duration
 // look compares a line of the record with what this term knows of it. An open attempt that nobody here works at is an
 // earlier leader's, or one of ours whose commit got lost: once its deadline is over, with a margin for the difference
 // of clocks, its outcome is unknown. It tells whether the line waits for something to be settled.
-func (o *operator) look(op *fsm.Operation, now time.Duration, again *time.Duration) bool {
+func (o *operator) look(op *fsm.Operation, epoch fsm.Epoch, now time.Duration, again *time.Duration) bool {
 	l := o.line(op.Subject)
 	if l.job != nil {
 		return false
@@ -93,8 +94,12 @@ func (o *operator) look(op *fsm.Operation, now time.Duration, again *time.Durati
 		return false
 	}
 	if l.unsettled != op.Unsettled {
-		// Somebody else's call. It ended when its line was closed, unless a new epoch closed it from outside.
-		l.unsettled, l.ended = op.Unsettled, now+op.Deadline+o.c.Timing.Drift
+		l.unsettled, l.ended = op.Unsettled, now // somebody else's call, which ended before its line was closed
+		if op.Unsettled.Epoch != epoch {
+			// Unless a new epoch closed the line: whoever called before may be at it still, and not know.
+			l.ended += op.Deadline + o.c.Timing.Drift
+			l.next = max(l.next, l.ended)
+		}
 	}
 	return true
 }
