@@ -12,8 +12,9 @@ import (
 
 // renderer makes documents of the rows of one view.
 type renderer struct {
-	view     *fsm.View
-	self     string // name of the answering member
+	view *fsm.View
+	self string // name of the answering member
+	// sessions gives the states of its BGP sessions; it is asked once. May be nil.
 	sessions func() map[fsm.PeerName]string
 	// allocated counts addresses with an owner by pool; made when first asked for.
 	allocated map[fsm.PoolName]int

@@ -4,6 +4,7 @@ package records
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -70,7 +71,11 @@ func (s *Service) view(ctx context.Context, what string, linearizable bool) (*fs
 }
 
 func (s *Service) renderer(v *fsm.View) *renderer {
-	return &renderer{view: v, self: s.o.Member, sessions: s.o.Sessions}
+	r := &renderer{view: v, self: s.o.Member}
+	if s.o.Sessions != nil {
+		r.sessions = sync.OnceValue(s.o.Sessions)
+	}
+	return r
 }
 
 // Get implements fairleadv1connect.RecordServiceHandler.

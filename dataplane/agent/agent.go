@@ -131,7 +131,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		o: o, log: o.Log.With("node", o.Node), metrics: m,
+		o: o, log: o.Log, metrics: m,
 		told: newMailbox[desired.State](), done: newMailbox[ack](),
 	}
 	a.fleet = newFleet(a)
