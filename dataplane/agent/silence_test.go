@@ -132,9 +132,6 @@ func TestAgentLeavesASilentMemberAndDialsItAnew(t *testing.T) {
 		at := n.Status().Member
 		return at != "" && at != first
 	})
-	if took := time.Since(begin); took > 10*quick().Silence {
-		t.Errorf("it took %v", took)
-	}
 	grouptest.Eventually(t, "the silent one is heard of anew", func() bool {
 		list, _ := members[first].service.Beats()
 		return list[0].At.After(begin.Add(quick().Silence))
