@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"fairlead.io/fairlead/fsm"
 )
 
 // oneCore makes this process run Go code on one core at a time, garbage collection included, until the benchmark ends.
@@ -70,5 +68,3 @@ func processorTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
-
-var _ = fsm.New

@@ -15,9 +15,17 @@ import (
 	"os"
 	"runtime/pprof"
 	"strings"
+
+	"fairlead.io/fairlead/e2e/lab"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+// The members and the switch live on the loopback of a network namespace of their own, as in the tests.
+func main() {
+	if code, ran := lab.Isolate(); ran {
+		os.Exit(code)
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // Exit codes, as of every command here.
 const (

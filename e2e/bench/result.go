@@ -39,6 +39,10 @@ func benchmarks() []benchmark {
 		{"snapshot_1m_s", "s", snapshotSeconds},
 		{"restore_1m_s", "s", restoreSeconds},
 		{"apply_pause_ms", "ms", applyPause},
+		{"commit_latency_ms", "ms", commitLatency},
+		{"commit_throughput_per_s", "commands/s", commitThroughput},
+		{"failover_commit_ms", "ms", failover},
+		{"cold_5000_services_s", "s", coldStart},
 	}
 }
 

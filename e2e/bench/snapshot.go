@@ -103,14 +103,13 @@ func applyPause(t *bench) figures {
 	s := filled(t, largeRecord)
 	file := filepath.Join(t.TempDir(), "snapshot")
 	c := &calls{size: largeRecord}
-	alone, _ := pauses(t, s, c, func() { time.Sleep(5 * time.Second) })
-	during, froze := pauses(t, s, c, func() {
+	alone := pauses(t, s, c, func() { time.Sleep(5 * time.Second) })
+	during := pauses(t, s, c, func() {
 		for range snapshotRuns {
 			writeSnapshot(t, s.Freeze(), file)
 		}
 	})
 	longest := during[len(during)-1]
-	_ = froze
 	return figures{samples: during, value: &longest, detail: map[string]any{
 		"bindings": largeRecord, "snapshots": snapshotRuns,
 		"alone_p50": quantile(alone, 0.5), "alone_p99": quantile(alone, 0.99), "alone_longest": alone[len(alone)-1],
@@ -119,7 +118,7 @@ func applyPause(t *bench) figures {
 }
 
 // pauses applies single commands while beside runs, and gives what each took in milliseconds, sorted.
-func pauses(t *bench, s *fsm.State, c *calls, beside func()) (sorted []float64, n int) {
+func pauses(t *bench, s *fsm.State, c *calls, beside func()) (sorted []float64) {
 	var done atomic.Bool
 	go func() {
 		defer done.Store(true)
@@ -135,5 +134,5 @@ func pauses(t *bench, s *fsm.State, c *calls, beside func()) (sorted []float64, 
 		}
 	}
 	slices.Sort(sorted)
-	return sorted, len(sorted)
+	return sorted
 }

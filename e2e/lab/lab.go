@@ -27,6 +27,8 @@ const ASN = 65000
 // Options say what kind of lab is wanted. The zero value is three members that steer nothing.
 type Options struct {
 	Members int // 3
+	// Log is the level at which members log; debug.
+	Log string
 	// Extra is appended to every controller.yaml.
 	Extra string
 	// Bird is BIRD's side; its neighbours are filled in.
@@ -52,6 +54,9 @@ func New(t testing.TB, o Options) *Lab {
 	requireNetns(t)
 	if o.Members == 0 {
 		o.Members = 3
+	}
+	if o.Log == "" {
+		o.Log = "debug"
 	}
 	l := &Lab{t: t, dir: t.TempDir(), bin: Binary(t)}
 	for i := range o.Members {
@@ -96,8 +101,8 @@ members:
 %sbgp: {asn: %d, routerID: 192.0.2.%d, port: -1, localAddress: %s, restartWindow: 3s}
 sources: {manifests: [%s]}
 unsteered: true
-log: debug
-%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), ASN, 11+i, a, l.Manifests.Dir, o.Extra)
+log: %s
+%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), ASN, 11+i, a, l.Manifests.Dir, o.Log, o.Extra)
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}

@@ -10,29 +10,38 @@ import (
 	"testing"
 )
 
-// insideNetns marks a test binary that runs in its own network namespace already.
+// insideNetns marks a program that runs in its own network namespace already.
 const insideNetns = "FAIRLEAD_LAB_NETNS"
 
 // Main is a TestMain that runs the tests in a network namespace of their own. Where none can be made, tests that
 // need the lab are skipped with the reason, or fail if FAIRLEAD_REQUIRE_ROOT=1.
 func Main(m *testing.M) {
+	if code, ran := Isolate(); ran {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// Isolate runs this program once more, with its arguments, in a network namespace made for it, and gives its exit
+// code. It does nothing in the program that runs there, and where no namespace can be made; New then says why.
+func Isolate() (code int, ran bool) {
 	if os.Getenv(insideNetns) != "" {
-		os.Exit(m.Run())
+		return 0, false
 	}
 	code, err := again()
 	if err == nil {
-		os.Exit(code)
+		return code, true
 	}
 	if err := os.Setenv(noNetns, err.Error()); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	return 0, false
 }
 
 // noNetns tells tests why there is no namespace.
 const noNetns = "FAIRLEAD_LAB_NO_NETNS"
 
-// again runs this test binary once more, inside.
+// again runs this program once more, inside.
 func again() (code int, err error) {
 	flags := []string{"--net"}
 	if os.Getuid() != 0 {
