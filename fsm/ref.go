@@ -46,18 +46,18 @@ func sameRefs(old, now Record) bool {
 }
 
 // reindex moves a record's refs from what it was to what it is; either may be nil.
-func (tx *txn) reindex(t Table, old, now Record) {
+func (t *table) reindex(slot uint32, old, now Record) {
 	if old != nil && now != nil && sameRefs(old, now) {
 		return
 	}
 	if old != nil {
 		for _, ref := range refsOf(old) {
-			tx.rows.refs[t].Delete(ref)
+			t.refs.Delete(ref)
 		}
 	}
 	if now != nil {
 		for _, ref := range refsOf(now) {
-			tx.rows.refs[t].Set(ref, now.Key())
+			t.refs.Set(ref, slot)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (f *Frozen) Write(w io.Writer) error {
 	out.value(&SnapshotHeader{Applied: v.applied, Digest: v.digest, Format: v.Group().Format})
 	var n SnapshotFooter
 	for i, t := range Tables() {
-		v.rows.tables[t].Scan(func(_ string, r Record) bool {
+		v.rows.tables[t].each(func(r Record) bool {
 			out.number(uint64(i) + 1)
 			out.value(r)
 			n.Records++

@@ -139,27 +139,25 @@ func (tx *txn) group() *Group {
 func (tx *txn) put(r Record) {
 	t := r.Table()
 	r.sealed().sum, tx.buf = sumOf(r, tx.buf)
-	old, existed := tx.rows.tables[t].Set(r.Key(), r)
-	if existed {
+	if old := tx.rows.tables[t].put(r); old != nil {
 		tx.state.digest.sub(old.sealed().sum)
 	} else if t == TableGraves {
 		tx.state.graves++
 	}
 	tx.state.digest.add(r.sealed().sum)
 	tx.touched[t] = true
-	tx.reindex(t, old, r)
 	if g, ok := r.(*Group); ok {
 		tx.meta = g
 	}
 }
 
+// remove takes out a record that is there.
 func (tx *txn) remove(r Record) {
 	t := r.Table()
-	tx.rows.tables[t].Delete(r.Key())
+	tx.rows.tables[t].remove(r)
 	tx.state.digest.sub(r.sealed().sum)
 	if t == TableGraves {
 		tx.state.graves--
 	}
 	tx.touched[t] = true
-	tx.reindex(t, r, nil)
 }
