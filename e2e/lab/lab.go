@@ -33,6 +33,8 @@ type Options struct {
 	Extra string
 	// Bird is BIRD's side; its neighbours are filled in.
 	Bird birdtest.Config
+	// ConfigBGP gives a config_bgp.toml in which BIRD is a neighbour; nil makes BIRD known by a manifest.
+	ConfigBGP func(bird netip.AddrPort) string
 	// Stopped leaves the members for the test to start.
 	Stopped bool
 }
@@ -66,7 +68,9 @@ func New(t testing.TB, o Options) *Lab {
 	}
 	l.Bird = birdtest.Start(t, o.Bird)
 	l.Manifests = newManifests(t, filepath.Join(l.dir, "manifests"))
-	l.Manifests.Peer("bird", ASN, l.Bird.ASN(), l.Bird.Address(), l.Bird.Port())
+	if o.ConfigBGP == nil {
+		l.Manifests.Peer("bird", ASN, l.Bird.ASN(), l.Bird.Address(), l.Bird.Port())
+	}
 	l.members(o)
 	l.operator()
 	t.Cleanup(l.end)
@@ -98,16 +102,29 @@ listen: {api: "%s:7443", raft: "%s:7444", health: "%s:7480"}
 tls: {ca: %s, cert: %s, key: %s}
 bootstrapToken: lab
 members:
-%sbgp: {asn: %d, routerID: 192.0.2.%d, port: -1, localAddress: %s, restartWindow: 3s}
+%sbgp: {%s, routerID: 192.0.2.%d, localAddress: %s, restartWindow: 3s}
 sources: {manifests: [%s]}
 unsteered: true
 log: %s
-%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), ASN, 11+i, a, l.Manifests.Dir, o.Log, o.Extra)
+%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, o.Log, o.Extra)
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
 		l.Members = append(l.Members, m)
 	}
+}
+
+// bgpOf is how a member comes by its AS number and its neighbours.
+func (l *Lab) bgpOf(o Options, address string) string {
+	if o.ConfigBGP == nil {
+		return fmt.Sprintf("asn: %d, port: -1", ASN)
+	}
+	path := filepath.Join(l.dir, "config_bgp.toml")
+	text := o.ConfigBGP(netip.AddrPortFrom(l.Bird.Address(), l.Bird.Port()))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return fmt.Sprintf("configFile: %s, listen: [%s]", path, address)
 }
 
 // Issue makes a certificate of the lab's CA.
