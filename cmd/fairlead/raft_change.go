@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -131,7 +130,7 @@ type snapshotTaken struct {
 
 // WriteTable writes one fact a line.
 func (s snapshotTaken) WriteTable(w io.Writer) error {
-	return output.WriteFields(w, [2]string{"snapshot", s.ID}, [2]string{"index", number(s.Index)}, [2]string{"size", fmt.Sprintf("%d bytes", s.SizeBytes)})
+	return output.WriteFields(w, [2]string{"snapshot", s.ID}, [2]string{"index", number(s.Index)}, [2]string{"bytes", number(s.SizeBytes)})
 }
 
 func newRaftSnapshot(c *cli) *cobra.Command {
