@@ -16,6 +16,7 @@ import (
 // adapter is the raft.BatchingFSM over a Machine. The library calls it from one goroutine; Backup and readers of the
 // position come from others.
 type adapter struct {
+	self    raft.ServerID
 	fail    func(error) // ends this member
 	changed func()      // after anything was applied
 
@@ -23,6 +24,7 @@ type adapter struct {
 	machine       Machine
 	applied, term uint64             // of the newest command or configuration applied, or of the snapshot restored
 	configuration raft.Configuration // the newest committed one
+	belonged      bool               // this server was part of a committed one
 	broken        error              // why nothing can be applied any more
 }
 
@@ -51,7 +53,7 @@ func (a *adapter) ApplyBatch(logs []*raft.Log) []any {
 		case l.Type == raft.LogCommand:
 			answers[i], outcomes = outcomes[0], outcomes[1:]
 		case l.Type == raft.LogConfiguration:
-			a.configuration = raft.DecodeConfiguration(l.Data)
+			a.configureLocked(raft.DecodeConfiguration(l.Data))
 		}
 	}
 	if a.broken == nil {
@@ -123,7 +125,13 @@ func (a *adapter) load(s *store.Snapshot) (err error) {
 }
 
 func (a *adapter) positionLocked(meta *raft.SnapshotMeta) {
-	a.applied, a.term, a.configuration = meta.Index, meta.Term, meta.Configuration
+	a.applied, a.term = meta.Index, meta.Term
+	a.configureLocked(meta.Configuration)
+}
+
+func (a *adapter) configureLocked(c raft.Configuration) {
+	a.configuration = c
+	a.belonged = a.belonged || inConfiguration(c, a.self)
 }
 
 // Snapshot freezes the state; Persist writes it later, beside further applies.
@@ -145,11 +153,18 @@ func (a *adapter) freeze() (frozen Frozen, index, term uint64, err error) {
 	return a.machine.Freeze(), a.applied, a.term, nil
 }
 
-// position tells how far this member applied, and the newest committed configuration.
-func (a *adapter) position() (index uint64, configuration raft.Configuration) {
+// position tells how far this member applied.
+func (a *adapter) position() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.applied, a.configuration
+	return a.applied
+}
+
+// removed tells whether this server was part of a committed configuration and is not part of the newest one.
+func (a *adapter) removed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.belonged && !inConfiguration(a.configuration, a.self)
 }
 
 // image is a frozen state on its way to a file.

@@ -33,8 +33,8 @@ func (n *Node) runBelonging(ctx context.Context) {
 	begin, asked := time.Now(), time.Time{}
 	lonelyAfter := lonelyBeats * n.o.Tuning.Heartbeat
 	for {
-		if err := n.lost(); err != nil {
-			n.fail(err)
+		if n.fsm.removed() {
+			n.fail(ErrRemoved)
 			return
 		}
 		member := inConfiguration(n.raft.GetConfiguration().Configuration(), n.id)
@@ -65,18 +65,6 @@ func (n *Node) runBelonging(ctx context.Context) {
 		case <-time.After(keepEvery):
 		}
 	}
-}
-
-// lost is why this member cannot go on, if it cannot.
-func (n *Node) lost() error {
-	_, committed := n.fsm.position()
-	if inConfiguration(committed, n.id) {
-		n.belonged = true
-	}
-	if n.belonged && !inConfiguration(committed, n.id) {
-		return ErrRemoved
-	}
-	return nil
 }
 
 // askToJoin asks whoever leads to take this member in. What cannot be mended by asking again ends the member.

@@ -49,7 +49,7 @@ func (n *Node) Contact() Contact {
 // effective is the index up to which everything is applied. The machine sees commands only, so entries behind its
 // newest one that carry no command (the first of a leader's term, barriers) count as applied once they are committed.
 func (n *Node) effective() uint64 {
-	applied, _ := n.fsm.position()
+	applied := n.fsm.position()
 	commit := n.raft.CommitIndex()
 	n.watch.Lock()
 	from := max(applied, n.watch.effective)

@@ -5,10 +5,14 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
 )
 
 // outOfTouch waits until a member has not been in touch for several heartbeat timeouts.
@@ -197,4 +201,47 @@ func TestTermsOfOneMemberDoNotOverlap(t *testing.T) {
 	if terms.Load() < 4 || overlaps.Load() > 0 || blind.Load() > 0 {
 		t.Fatalf("%d terms, %d overlapped, %d did not see what was committed", terms.Load(), overlaps.Load(), blind.Load())
 	}
+}
+
+// The moment that a leader was last in touch with a majority, against counting: at that moment a majority had answered
+// since, and at no later one.
+func TestPropertyQuorumAtIsTheNewestMomentOfAMajority(t *testing.T) {
+	now := time.Now()
+	rapid.Check(t, func(t *rapid.T) {
+		o := newObserver(nil, "self", func() {})
+		var c raft.Configuration
+		answers := map[raft.ServerID]time.Time{}
+		for i := range rapid.IntRange(1, 7).Draw(t, "servers") {
+			s := raft.Server{ID: raft.ServerID(fmt.Sprint("s", i))}
+			if i == 0 {
+				s.ID = "self"
+			}
+			if i > 0 && rapid.IntRange(0, 3).Draw(t, "suffrage") == 0 {
+				s.Suffrage = raft.Nonvoter
+			}
+			c.Servers = append(c.Servers, s)
+			at := now.Add(-time.Duration(rapid.IntRange(0, 5).Draw(t, "ago")) * time.Second)
+			if i == 0 {
+				at = now
+			} else {
+				o.peers[s.ID] = &peerSeen{term: 3, at: at}
+			}
+			if s.Suffrage == raft.Voter {
+				answers[s.ID] = at
+			}
+		}
+		since := func(moment time.Time) bool {
+			n := 0
+			for _, at := range answers {
+				if !at.Before(moment) {
+					n++
+				}
+			}
+			return n > len(answers)/2
+		}
+		got := o.quorumAt(c, "self", 3, now)
+		if !since(got) || got.Before(now) && since(got.Add(time.Millisecond)) {
+			t.Fatalf("%v ago, of %v", now.Sub(got), answers)
+		}
+	})
 }

@@ -179,6 +179,7 @@ func TestMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
 
 func TestLeaderThatRemovesItselfEnds(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
+	g.change = func(_ *member, o *Options) { o.Join = nil } // it notices by itself
 	g.startAll()
 	defer g.stopAll()
 	mustPropose(t, g.leader(), put(1))

@@ -50,7 +50,6 @@ type Node struct {
 	restoring chan struct{} // held while a backup is restored
 	admitting sync.Mutex    // one change of membership at a time
 	expelled  map[raft.ServerID]bool
-	belonged  bool // this server was part of a committed configuration; runBelonging's own
 }
 
 // Open checks the data folder, restores the newest snapshot and starts the library. From then on this member votes
@@ -70,7 +69,7 @@ func Open(o Options) (*Node, error) {
 	}
 	n.watch.changed = make(chan struct{})
 	n.stores = n.guard.Checked()
-	n.fsm = &adapter{machine: o.Machine, fail: n.fail, changed: n.touch}
+	n.fsm = &adapter{self: n.id, machine: o.Machine, fail: n.fail, changed: n.touch}
 	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)
 	n.seen = newObserver(o.Transport, n.id, n.touch)
 	n.seen.regressed = n.expel

@@ -175,7 +175,7 @@ func (o *Options) raftConfig(notify chan<- bool) *raft.Config {
 	c.NotifyCh = notify
 	c.Logger = newRaftLog(o.Log)
 	c.NoLegacyTelemetry = true
-	c.ShutdownOnRemove = false // the library would stop without anybody being able to wait for it: see Node.lost
+	c.ShutdownOnRemove = false // the library would stop without anybody being able to wait for it: see runBelonging
 	// Check restored the newest snapshot already, and refused to fall back to an older one.
 	c.NoSnapshotRestoreOnStart = true
 	return c

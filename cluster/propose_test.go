@@ -27,15 +27,19 @@ func TestOutcomesBelongToTheirProposals(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			outcomes, err := n.Propose(context.Background(), Urgency(i%2), put(2*i), refused, put(2*i+1))
+			proposals, rejects := []Proposal{put(i), refused}, []fsm.Reject{fsm.Accepted, fsm.RejectInvalid}
+			if i%3 == 0 {
+				proposals, rejects = []Proposal{refused, put(i), put(i + 100)}, []fsm.Reject{fsm.RejectInvalid, fsm.Accepted, fsm.Accepted}
+			}
+			outcomes, err := n.Propose(context.Background(), Urgency(i%2), proposals...)
 			if errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrNotLeader) {
 				return // an election came in between
 			}
-			if err != nil || len(outcomes) != 3 {
+			if err != nil || len(outcomes) != len(proposals) {
 				t.Errorf("%d outcomes, error %v", len(outcomes), err)
 				return
 			}
-			for k, want := range []fsm.Reject{fsm.Accepted, fsm.RejectInvalid, fsm.Accepted} {
+			for k, want := range rejects {
 				if outcomes[k].Reject != want {
 					t.Errorf("outcome %d is %v, want %v", k, outcomes[k].Reject, want)
 				}

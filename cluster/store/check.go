@@ -67,24 +67,15 @@ func (g *Guard) checkSnapshot(snapshots raft.SnapshotStore, restore func(io.Read
 }
 
 func checkLog(log raft.LogStore, f *Found) error {
-	first, err := log.FirstIndex()
-	if err != nil {
-		return err
-	}
 	last, err := log.LastIndex()
 	if err != nil {
 		return err
 	}
-	if last <= f.Snapshot {
-		return nil // also when there is no log at all
-	}
-	if first > f.Snapshot+1 {
-		return fmt.Errorf("%w: it begins at entry %d, but the newest snapshot ends at %d", ErrCorrupt, first, f.Snapshot)
-	}
-	for i := f.Snapshot + 1; i <= last; i++ {
+	for i := f.Snapshot + 1; i <= last; i++ { // not once if there is no log, or an older one than the snapshot
 		var l raft.Log
 		if err := log.GetLog(i, &l); errors.Is(err, raft.ErrLogNotFound) {
-			return fmt.Errorf("%w: entry %d of %d is missing", ErrCorrupt, i, last)
+			return fmt.Errorf("%w: entry %d is missing between the newest snapshot, of %d, and the newest entry, %d",
+				ErrCorrupt, i, f.Snapshot, last)
 		} else if err != nil {
 			return err
 		}

@@ -285,6 +285,33 @@ func TestEveryDamagedPageIsSurvived(t *testing.T) {
 	t.Logf("%d damaged files, %d refused; the others held free pages or the older of the two meta pages", 3*len(raw)/page, noticed)
 }
 
+// An older snapshot and a log that reaches back to it would do; but then something happened to the disk, and the next
+// thing that happens to it may not be noticed.
+func TestNewestSnapshotIsNotFallenBackFrom(t *testing.T) {
+	path := t.TempDir()
+	f := mustOpen(t, path)
+	fill(t, f, 1, 20)
+	snapshot(t, f, 10)
+	newest := snapshot(t, f, 20)
+	mustClose(t, f)
+	remove(t, filepath.Join(newest, "meta.json"))
+	wantFault(t, check(path), path, store.ErrCorrupt)
+}
+
+func TestLogHeldByAnotherProgramIsNotTakenForDamaged(t *testing.T) {
+	path := t.TempDir()
+	mustClose(t, mustOpen(t, path))
+	other, err := createLog(filepath.Join(path, logFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(path, "a")
+	wantFault(t, err, path, ErrLocked)
+	if err := other.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOlderHalfRemovedSnapshotIsNoFault(t *testing.T) {
 	path := t.TempDir()
 	f := mustOpen(t, path)

@@ -64,9 +64,6 @@ func (f *Folder) identify(name string) error {
 	if !id.Made {
 		return f.finish()
 	}
-	if _, err := os.Stat(filepath.Join(f.path, logFile)); err != nil {
-		return f.error("open the log", store.RemedyReplace, fmt.Errorf("%w: %w", store.ErrCorrupt, err))
-	}
 	return nil
 }
 

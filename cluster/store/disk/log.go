@@ -5,6 +5,7 @@ package disk
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"fairlead.io/fairlead/cluster/store"
 )
@@ -35,7 +37,7 @@ func boltOptions(readOnly bool) *bbolt.Options {
 // openLog opens a log that exists.
 func openLog(path string) (*logStore, error) {
 	if err := walk(path); err != nil {
-		return nil, &store.Error{Path: path, Op: "check the log", Remedy: store.RemedyReplace, Err: err}
+		return nil, openError(path, "check the log", store.RemedyReplace, err)
 	}
 	return createLog(path)
 }
@@ -48,33 +50,43 @@ func createLog(path string) (*logStore, error) {
 		return err
 	})
 	if err != nil {
-		return nil, &store.Error{Path: path, Op: "open the log", Remedy: remedyOpen, Err: err}
+		return nil, openError(path, "open the log", remedyOpen, err)
 	}
 	return l, nil
+}
+
+func openError(path, op, remedy string, err error) error {
+	if errors.Is(err, berrors.ErrTimeout) {
+		err, remedy = ErrLocked, remedyLocked
+	}
+	return &store.Error{Path: path, Op: op, Remedy: remedy, Err: err}
 }
 
 // walk reads every page before the file is opened for writing: bbolt then looks for free pages in a goroutine of its
 // own, where a panic cannot be caught.
 func walk(path string) error {
+	var db *bbolt.DB
 	l := &logStore{path: path}
-	return l.guarded(func() error {
-		db, err := bbolt.Open(path, 0o600, boltOptions(true))
-		if err != nil {
+	err := l.guarded(func() (err error) {
+		if db, err = bbolt.Open(path, 0o600, boltOptions(true)); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 		}
-		err = db.View(func(tx *bbolt.Tx) error {
-			return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
-				var last []byte
-				return b.ForEach(func(k, _ []byte) error {
-					if last != nil && bytes.Compare(last, k) >= 0 {
-						return fmt.Errorf("%w: keys of %s are out of order", store.ErrCorrupt, name)
-					}
-					last = k
-					return nil
-				})
-			})
-		})
-		return cmp.Or(err, db.Close())
+		return db.View(func(tx *bbolt.Tx) error { return tx.ForEach(walkBucket) })
+	})
+	if db == nil {
+		return err
+	}
+	return cmp.Or(err, l.guarded(db.Close))
+}
+
+func walkBucket(name []byte, b *bbolt.Bucket) error {
+	var last []byte
+	return b.ForEach(func(k, _ []byte) error {
+		if last != nil && bytes.Compare(last, k) >= 0 {
+			return fmt.Errorf("%w: keys of %s are out of order", store.ErrCorrupt, name)
+		}
+		last = k
+		return nil
 	})
 }
 
