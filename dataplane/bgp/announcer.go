@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -105,7 +107,8 @@ type Status struct {
 	Announced Revision // see AnnouncerConfig.Announced
 	Paths     int      // that the speaker was given
 	Peers     int
-	Err       error // of the last attempt to announce or to keep what was announced; nil if it went well
+	Overfull  []netip.Prefix // with more paths than some peer is sent, in order: see Desired.Overfull
+	Err       error          // of the last attempt to announce or to keep what was announced; nil if it went well
 }
 
 // Times of the loop.
@@ -218,7 +221,8 @@ func (a *Announcer) due(routes Routes, demoted bool, now time.Duration) bool {
 }
 
 func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now time.Duration) {
-	err := a.Speaker.Apply(ctx, Desired{Paths: routes.Paths, Peers: routes.Peers, Demoted: demoted})
+	desired := Desired{Paths: routes.Paths, Peers: routes.Peers, Demoted: demoted}
+	err := a.Speaker.Apply(ctx, desired)
 	if ctx.Err() != nil {
 		return
 	}
@@ -230,7 +234,11 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 	a.applied, a.demoted, a.appliedAt = &routes, demoted, now
 	a.pending, a.look = true, 0
 	a.keeper.keep(routes)
-	a.note(func(s *Status) { s.Paths, s.Peers = len(routes.Paths), len(routes.Peers) })
+	overfull := slices.SortedFunc(maps.Keys(desired.Overfull()), netip.Prefix.Compare)
+	if before := a.Status().Overfull; len(overfull) > 0 && !slices.Equal(before, overfull) {
+		a.Logger.Warn("more next hops than a peer is sent: raise its send-max", "prefixes", len(overfull), "first", overfull[0])
+	}
+	a.note(func(s *Status) { s.Paths, s.Peers, s.Overfull = len(routes.Paths), len(routes.Peers), overfull })
 }
 
 // noteErr shows an error and puts the next attempt off, longer each time.

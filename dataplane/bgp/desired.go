@@ -189,6 +189,7 @@ func wholeSeconds(what string, d, least, most time.Duration) string {
 func (d Desired) Overfull() map[netip.Prefix]int {
 	limit := map[Family]int{}
 	for _, p := range d.Peers {
+		p = p.Normal(0)
 		for _, f := range p.Families {
 			if n, ok := limit[f]; !ok || int(p.SendMax) < n {
 				limit[f] = int(p.SendMax)

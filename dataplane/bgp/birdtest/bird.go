@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -104,7 +103,7 @@ func (b *Bird) Run() {
 	b.cmd = exec.Command(b.path, "-f", "-c", b.file("conf"), "-s", b.file("ctl"), "-P", b.file("pid"))
 	var stderr strings.Builder
 	b.cmd.Stderr = &stderr
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	EndWithTest(b.cmd)
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatalf("start bird: %v", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +51,7 @@ func Start(t testing.TB, neighbors ...birdtest.Neighbor) *FRR {
 	}
 	cmd := exec.Command(bgpd, "--config_file", f.file("conf"), "--pid_file", f.file("pid"), "--no_zebra", "--skip_runas",
 		"--bgp_port", fmt.Sprint(f.port), "--listenon", f.Address().String(), "--vty_port", "0", "--vty_socket", dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	birdtest.EndWithTest(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start bgpd: %v", err)
 	}

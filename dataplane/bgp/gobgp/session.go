@@ -134,19 +134,23 @@ func (s *Speaker) restartPeer(ctx context.Context, peer bgp.Peer) error {
 	return s.replacePeer(ctx, old, peer)
 }
 
-// closeWait bounds how long we try to leave without NOTIFICATION. Closing takes a few milliseconds.
-const closeWait = 2 * time.Second
+// Leaving without NOTIFICATION takes a few milliseconds. These bound how long we try, and how long sessions that are
+// just opening are given to open (or not), so that they do not do so between our last look and the end.
+const (
+	closeWait   = 2 * time.Second
+	openingWait = 200 * time.Millisecond
+)
 
 // closeSessions closes the connections of the given peers, or of all, beneath GoBGP: the switch sees TCP close, as if
 // the process had died, and keeps our paths. It returns when GoBGP has noticed.
 func (s *Speaker) closeSessions(ctx context.Context, only ...netip.Addr) error {
-	deadline := time.Now().Add(closeWait)
+	start := time.Now()
 	for {
 		peers, err := s.listPeers(ctx)
 		if err != nil {
 			return fmt.Errorf("list peers: %w", err)
 		}
-		open := 0
+		open, opening := 0, 0
 		for a, p := range peers {
 			if len(only) > 0 && !contains(only, a) {
 				continue
@@ -159,14 +163,15 @@ func (s *Speaker) closeSessions(ctx context.Context, only ...netip.Addr) error {
 						return fmt.Errorf("close connection with %s: %w", a, err)
 					}
 				}
-			case api.PeerState_OPENSENT, api.PeerState_OPENCONFIRM: // could open any moment
-				open++
+			case api.PeerState_OPENSENT, api.PeerState_OPENCONFIRM:
+				opening++
 			}
 		}
-		if open == 0 {
+		passed := time.Since(start)
+		if open == 0 && (opening == 0 || passed > openingWait) {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if passed > closeWait {
 			return fmt.Errorf("close connections: %d of them still open after %s", open, closeWait)
 		}
 		select {
