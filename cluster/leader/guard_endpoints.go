@@ -62,8 +62,7 @@ func (j *judgement) rememberSlices() {
 		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || m.of[d.Service] == nil {
 			continue
 		}
-		uid, ok := m.of[d.Service].uids[d.ID]
-		if ok && (uid == d.UID || uid == "" || d.UID == "") && !has(j.w.SlicesOf(d.Service), d.ID) {
+		if uid, ok := m.of[d.Service].uids[d.ID]; ok && (uid == d.UID || uid == "" || d.UID == "") {
 			delete(m.of[d.Service].uids, d.ID)
 		}
 	}
