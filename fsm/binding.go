@@ -2,6 +2,8 @@
 
 package fsm
 
+import "strings"
+
 // BindingState is where a binding stands between the decision to register a backend and the confirmation
 // that it is gone. Failed attempts stay in their state, with a reason.
 type BindingState uint8
@@ -65,12 +67,31 @@ func (b *Binding) Key() string { return string(b.ID) }
 // which share one are one line of operations; before an address exists, the binding.
 func (b *Binding) Subject() Subject { return SubjectOf(b.Balancer, b.Address, b.ID) }
 
+// What subjects of bindings begin with, before and after an address exists.
+const (
+	bindingSubject = "binding "
+	backendSubject = "backend "
+)
+
 // SubjectOf names the line of operations that a binding belongs to.
 func SubjectOf(balancer BalancerID, address string, binding BindingID) Subject {
 	if address == "" {
-		return Subject("binding " + string(binding))
+		return Subject(bindingSubject + string(binding))
 	}
-	return Subject("backend " + string(balancer) + " " + address)
+	return Subject(backendSubject + string(balancer) + " " + address)
+}
+
+// on tells whether s is b's subject, without making that.
+func (b *Binding) on(s Subject) bool {
+	if b.Address == "" {
+		id, ok := strings.CutPrefix(string(s), bindingSubject)
+		return ok && id == string(b.ID)
+	}
+	rest, ok := strings.CutPrefix(string(s), backendSubject)
+	if ok {
+		rest, ok = strings.CutPrefix(rest, string(b.Balancer))
+	}
+	return ok && len(rest) == len(b.Address)+1 && rest[0] == ' ' && rest[1:] == b.Address
 }
 
 // moved is a copy of b in another state, with a step in its history.

@@ -55,8 +55,14 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 
 // step extends a trail by what the current command did.
 func (tx *txn) step(trail Trail, what string) Trail {
+	if tx.actor != tx.item.Actor {
+		tx.actor = tx.item.Actor
+	}
+	if tx.reason != tx.item.Reason {
+		tx.reason = tx.item.Reason
+	}
 	return trail.with(Transition{
 		Revision: tx.revision(), Term: tx.term, AtUnixMilli: tx.item.AtUnixMilli,
-		Actor: tx.item.Actor, Reason: tx.item.Reason, What: what,
+		Actor: tx.actor, Reason: tx.reason, What: what,
 	}, tx.group().Settings.historyLimit())
 }

@@ -64,9 +64,14 @@ func (o *Operation) Key() string { return string(o.Subject) }
 
 func (tx *txn) operationOpen(s Subject) (Outcome, bool) {
 	if op, ok := find[*Operation](tx.rows, TableOperations, string(s)); ok && op.Open {
-		return refuse(RejectOperationOpen, string(s), op.Attempt.String(), ""), true
+		return op.refuse(), true
 	}
 	return Outcome{}, false
+}
+
+// refuse answers what must wait until an open operation has ended.
+func (o *Operation) refuse() Outcome {
+	return refuse(RejectOperationOpen, string(o.Subject), o.Attempt.String(), "")
 }
 
 // BeginOperation is committed before an effect. Its Outcome's Revision is the attempt that the effect carries
@@ -89,10 +94,10 @@ func (c *BeginOperation) apply(tx *txn) Outcome {
 	if out, ok := c.aim(tx, next); !ok {
 		return out
 	}
-	if out, open := tx.operationOpen(next.Subject); open {
-		return out
-	}
 	if old, ok := find[*Operation](tx.rows, TableOperations, string(next.Subject)); ok {
+		if old.Open {
+			return old.refuse()
+		}
 		next.Unsettled = old.Unsettled
 	}
 	attempt, ok := tx.fence(string(next.Subject))
@@ -241,7 +246,7 @@ func (tx *txn) endUnknown(op *Operation, why string) {
 // bindingOf finds the binding that a call was about, unless that is gone and its id means another backend now.
 func (tx *txn) bindingOf(op *Operation) (*Binding, bool) {
 	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
-	return b, ok && b.Subject() == op.Subject
+	return b, ok && b.on(op.Subject)
 }
 
 func (tx *txn) closeLine(op *Operation, unsettled Revision) {
@@ -292,7 +297,7 @@ func (c *FinishOperation) succeed(tx *txn, op *Operation) {
 		tx.address(b, c.Address)
 		tx.endLine(op.Subject)
 	case op.Action == ActionEnsure && b.State < BindingDraining && b.Generation == op.Generation:
-		c.bound(tx, b)
+		c.bound(tx, b, op.Subject)
 	case op.Action == ActionDeregister && b.State == BindingDeregistering:
 		tx.endBinding(b, "gone, confirmed")
 	}
@@ -300,7 +305,7 @@ func (c *FinishOperation) succeed(tx *txn, op *Operation) {
 
 // bound confirms a binding. Others that were to be taken off the same address are settled by that: the
 // address is a live binding's now, and removing it would remove that one (S6).
-func (c *FinishOperation) bound(tx *txn, b *Binding) {
+func (c *FinishOperation) bound(tx *txn, b *Binding, line Subject) {
 	if b.State != BindingBound || len(c.Returned) > 0 && !equalKVs(b.Returned, c.Returned) || b.Reason != "" {
 		next := *b
 		if len(c.Returned) > 0 {
@@ -308,7 +313,10 @@ func (c *FinishOperation) bound(tx *txn, b *Binding) {
 		}
 		tx.put(tx.moved(&next, BindingBound, ""))
 	}
-	for _, o := range listRefs[*Binding](tx.rows, TableBindings, refSubject, string(b.Subject())) {
+	if tx.rows.tables[TableBindings].single(refSubject, string(line)) {
+		return
+	}
+	for _, o := range listRefs[*Binding](tx.rows, TableBindings, refSubject, string(line)) {
 		if o.State == BindingDeregistering {
 			tx.endBinding(o, "gone, its address is "+string(b.ID)+"'s now")
 		}

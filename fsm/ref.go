@@ -2,7 +2,10 @@
 
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+	"hash/maphash"
+)
 
 // index names a secondary index.
 type index string
@@ -18,15 +21,21 @@ const (
 // refPrefix begins the composite key of every record that an index holds under a value; the record's key ends it.
 func refPrefix(i index, value string) string { return string(i) + "\x00" + value + "\x00" }
 
-// refsOf lists the composite keys under which a record is indexed.
-func refsOf(r Record) []string {
+// ref is one place of a record in an index.
+type ref struct {
+	index index
+	value string
+}
+
+// refsOf lists the places of a record.
+func refsOf(r Record) []ref {
 	switch r := r.(type) {
 	case *Allocation:
-		return []string{refPrefix(refAddress, r.Address.String()) + r.Key(), refPrefix(refService, string(r.Service)) + r.Key()}
+		return []ref{{refAddress, r.Address.String()}, {refService, string(r.Service)}}
 	case *Binding:
-		return []string{refPrefix(refSubject, string(r.Subject())) + r.Key(), refPrefix(refBalancer, string(r.Balancer)) + r.Key()}
+		return []ref{{refSubject, string(r.Subject())}, {refBalancer, string(r.Balancer)}}
 	case *Grave:
-		return []string{refPrefix(refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index))) + r.Key()}
+		return []ref{{refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index))}}
 	}
 	return nil
 }
@@ -52,12 +61,37 @@ func (t *table) reindex(slot uint32, old, now Record) {
 	}
 	if old != nil {
 		for _, ref := range refsOf(old) {
-			t.refs.Delete(ref)
+			t.refs.Delete(refPrefix(ref.index, ref.value) + old.Key())
+			t.crowds.leave(ref.index, ref.value)
 		}
 	}
 	if now != nil {
 		for _, ref := range refsOf(now) {
-			t.refs.Set(ref, slot)
+			t.refs.Set(refPrefix(ref.index, ref.value)+now.Key(), slot)
+			t.crowds.enter(ref.index, ref.value)
 		}
+	}
+}
+
+// crowds counts the records that an index holds under a value. Values are kept as hashes, so that a million of them
+// is nothing to the garbage collector; two of one hash count as one, which may make a crowd look larger than it is,
+// never smaller.
+type crowds struct {
+	seed  maphash.Seed
+	sizes map[uint64]uint32
+}
+
+func newCrowds() *crowds { return &crowds{seed: maphash.MakeSeed(), sizes: map[uint64]uint32{}} }
+
+func (c *crowds) hash(i index, value string) uint64 {
+	return maphash.String(c.seed, string(i)) ^ maphash.String(c.seed, value)
+}
+
+func (c *crowds) enter(i index, value string) { c.sizes[c.hash(i, value)]++ }
+
+func (c *crowds) leave(i index, value string) {
+	h := c.hash(i, value)
+	if c.sizes[h]--; c.sizes[h] == 0 {
+		delete(c.sizes, h)
 	}
 }

@@ -20,21 +20,35 @@ type rows struct {
 // a command went into comparing keys and copying nodes of 2 KiB, and into the garbage that they made.
 type table struct {
 	records vector
-	order   btree.Map[string, uint32] // keys to slots, for readers
+	order   *keys // keys to slots, for readers
 	// refs are the secondary indexes: composite keys (see ref.go) to slots. They are derived: neither digest nor
 	// snapshot holds them.
-	refs btree.Map[string, uint32]
+	refs *keys
 
 	// What only the side that is written to has:
 
-	slots map[string]uint32 // keys to slots
-	free  []uint32          // slots of records that are gone
+	slots  map[string]uint32 // keys to slots
+	free   []uint32          // slots of records that are gone
+	crowds *crowds
+}
+
+// keys lead to slots, in order.
+type keys = btree.Map[string, uint32]
+
+// keysDegree makes nodes of at most 15 keys: an insertion after a publication copies one of them for each level.
+const keysDegree = 8
+
+func newTable() *table {
+	return &table{
+		order: btree.NewMap[string, uint32](keysDegree), refs: btree.NewMap[string, uint32](keysDegree),
+		slots: map[string]uint32{}, crowds: newCrowds(),
+	}
 }
 
 func newRows() *rows {
 	r := &rows{tables: map[Table]*table{}}
 	for _, t := range Tables() {
-		r.tables[t] = &table{slots: map[string]uint32{}}
+		r.tables[t] = newTable()
 	}
 	return r
 }
@@ -47,7 +61,7 @@ func (r *rows) freeze(before *rows, touched map[Table]bool) *rows {
 			out.tables[name] = before.tables[name]
 			continue
 		}
-		out.tables[name] = &table{records: t.records.frozen(), order: *t.order.Copy(), refs: *t.refs.Copy()}
+		out.tables[name] = &table{records: t.records.frozen(), order: t.order.Copy(), refs: t.refs.Copy()}
 	}
 	return out
 }
@@ -149,6 +163,12 @@ func firstRef[R Record](r *rows, t Table, prefix string) (R, bool) {
 		return false
 	})
 	return out, found
+}
+
+// single tells, on the side that is written to, that an index holds no more than one record under a value. It may
+// miss that.
+func (t *table) single(i index, value string) bool {
+	return t.crowds.sizes[t.crowds.hash(i, value)] <= 1
 }
 
 // eachRef visits, in key order, the records whose composite key begins with prefix, until visit says no.
