@@ -50,12 +50,12 @@ func startGroup(t *bench) *group {
 	return g
 }
 
-// commands are n that differ from all others, harmless and small.
+// commands are n harmless and small ones, on 10,000 objects in turn.
 func commands(from, n int) []fsm.Proposal {
 	out := make([]fsm.Proposal, n)
 	for i := range out {
 		out[i] = fsm.Proposal{Actor: "member/bench", Reason: "benchmark", Command: &fsm.PutPolicy{
-			ID: fsm.PolicyID(fmt.Sprintf("default/bench-%d", (from+i)%10_000)), UID: "u", Version: uint64(from + i + 1), Spec: []byte(`{"bench":true}`),
+			ID: fsm.PolicyID(fmt.Sprintf("default/bench-%d", (from+i)%10_000)), UID: "u", Version: 1, Spec: []byte(`{"bench":true}`),
 		}}
 	}
 	return out
