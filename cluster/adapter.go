@@ -183,7 +183,9 @@ func (i *image) Persist(sink raft.SnapshotSink) (err error) {
 	}()
 	if err := i.frozen.Write(sink); err != nil {
 		_ = sink.Cancel() // the first error is the one to tell
-		return fmt.Errorf("write snapshot: %w", err)
+		err = fmt.Errorf("write snapshot: %w", err)
+		i.fail(err)
+		return err
 	}
 	return sink.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -61,6 +62,31 @@ func TestRestoreReplacesTheRecordOfEverybodyAndBeginsAnEpoch(t *testing.T) {
 	if s := g.leader().state; has(s, 10) || !has(s, 50) {
 		t.Fatal("after a restart the record is another one")
 	}
+}
+
+// What the functions of the leader found in the record before is not the record any more.
+func TestLeaderBeginsAnewAfterARestore(t *testing.T) {
+	g := newGroup(t, "a")
+	var begun atomic.Int64
+	m := g.members["a"]
+	if err := m.openWith(func(n *Node) {
+		n.WhileLeader(func(ctx context.Context, _ uint64) { begun.Add(1); <-ctx.Done() })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer g.stopAll()
+	mustPropose(t, m, put(1))
+	eventually(t, "the leader's functions run", func() bool { return begun.Load() > 0 })
+	var file bytes.Buffer
+	if _, err := m.node.Backup(context.Background(), &file); err != nil {
+		t.Fatal(err)
+	}
+	before := begun.Load()
+	if _, err := m.node.Restore(context.Background(), &file, false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "they begin anew", func() bool { return begun.Load() > before })
+	mustPropose(t, m, put(2))
 }
 
 func TestDryRunOfARestoreChangesNothing(t *testing.T) {

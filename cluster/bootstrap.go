@@ -44,7 +44,7 @@ var ErrBootstrapMismatch = errors.New("token or list of members differ; give eve
 // retryAfter is how long to wait between attempts to found or join a group.
 const retryAfter = 250 * time.Millisecond
 
-func (b *Bootstrap) validate(self string) error {
+func (b *Bootstrap) validate(self, address string) error {
 	names := map[string]bool{}
 	for _, m := range b.Members {
 		if m.Name == "" || m.Address == "" {
@@ -52,6 +52,9 @@ func (b *Bootstrap) validate(self string) error {
 		}
 		if names[m.Name] {
 			return fmt.Errorf("bootstrap: member %s is listed twice", m.Name)
+		}
+		if m.Name == self && m.Address != address {
+			return fmt.Errorf("bootstrap: this member, %s, is listed at %s and reachable at %s; make them the same", self, m.Address, address)
 		}
 		names[m.Name] = true
 	}

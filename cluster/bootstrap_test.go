@@ -57,7 +57,7 @@ func TestWithoutTokenNobodyFoundsAGroup(t *testing.T) {
 func TestMembersToldDifferentThingsFoundNothing(t *testing.T) {
 	for name, differ := range map[string]func(*Options){
 		"token":  func(o *Options) { o.Bootstrap.Token = "other" },
-		"list":   func(o *Options) { o.Bootstrap.Members[0].Address = "elsewhere" },
+		"list":   func(o *Options) { o.Bootstrap.Members[0].Address = "elsewhere" }, // a's
 		"absent": func(o *Options) { o.Bootstrap = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +155,9 @@ func TestBadBootstrapIsRefusedBeforeAnythingStarts(t *testing.T) {
 		"twice":      {Token: "t", Members: []Peer{a, a}, Confirm: confirm},
 		"no-address": {Token: "t", Members: []Peer{{Name: "a"}}},
 		"no-way":     {Token: "t", Members: []Peer{a, b}},
+		"elsewhere":  {Token: "t", Members: []Peer{{Name: "a", Address: "a:2"}}},
 	} {
-		if err := boot.validate("a"); err == nil {
+		if err := boot.validate("a", "a:1"); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -23,15 +24,8 @@ import (
 // patience is how long a condition may take before a test gives up on it. It only costs time when something is wrong.
 const patience = 20 * time.Second
 
-// testing.TB without the methods that only testing's own types have, so that rapid's T fits too.
-type tester interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Logf(format string, args ...any)
-}
-
 // eventually polls until ok holds.
-func eventually(t tester, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !ok() {
@@ -126,7 +120,7 @@ func (s *memSink) Close() error {
 
 // group is some members in this process, over in-memory transports.
 type group struct {
-	t       tester
+	t       testing.TB
 	tuning  Tuning
 	log     *slog.Logger
 	change  func(m *member, o *Options) // optional, before a member is opened
@@ -157,7 +151,11 @@ func quick() Tuning {
 	}
 }
 
-func newGroup(t tester, names ...string) *group {
+// newGroup makes members that do not run yet. Tests of groups mostly wait, so they wait side by side.
+func newGroup(t testing.TB, names ...string) *group {
+	if parallel, ok := t.(interface{ Parallel() }); ok {
+		parallel.Parallel()
+	}
 	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}}
 	for _, name := range names {
 		g.members[name] = &member{group: g, name: name, instance: "1", disk: newDisk()}
@@ -397,7 +395,7 @@ func has(s *fsm.State, i int) bool {
 
 // mustPropose proposes through a member until it is accepted. Elections may come in between, so that the proposals must
 // bear being committed twice.
-func mustPropose(t tester, m *member, p ...Proposal) []Outcome {
+func mustPropose(t testing.TB, m *member, p ...Proposal) []Outcome {
 	t.Helper()
 	var outcomes []Outcome
 	var err error

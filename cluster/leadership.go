@@ -24,7 +24,7 @@ func (n *Node) WhileLeader(f LeaderFunc) { n.lead = append(n.lead, f) }
 
 // runLeadership follows the library's word on who leads.
 func (n *Node) runLeadership(ctx context.Context) {
-	end := func() {}
+	end, leading := func() {}, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,7 +36,13 @@ func (n *Node) runLeadership(ctx context.Context) {
 			if leads {
 				end = n.beginTerm(ctx)
 			}
+			leading = leads
 			n.touch()
+		case <-n.renewed:
+			// What the functions of the leader found in the record is not the record any more: they begin anew.
+			if end(); leading {
+				end = n.beginTerm(ctx)
+			}
 		}
 	}
 }
@@ -62,11 +68,17 @@ func (n *Node) beginTerm(ctx context.Context) (end func()) {
 }
 
 func (n *Node) runTerm(ctx context.Context, term uint64) {
-	if err := n.openTerm(ctx); err != nil {
-		if ctx.Err() == nil {
-			n.log.Warn("term not opened", "term", term, "error", err)
+	for {
+		err := n.openTerm(ctx)
+		if err == nil {
+			break
 		}
-		return // leadership is gone, and the library says so in a moment
+		n.log.Debug("term not opened", "term", term, "error", err)
+		select { // leadership is gone and the library says so in a moment, or a transfer failed and it stays
+		case <-ctx.Done():
+			return
+		case <-time.After(n.o.Tuning.Election):
+		}
 	}
 	if !n.open(ctx, term) {
 		return
@@ -86,7 +98,7 @@ func (n *Node) runTerm(ctx context.Context, term uint64) {
 
 // openTerm waits until everything that earlier leaders committed is applied here, then commits the opening.
 func (n *Node) openTerm(ctx context.Context) error {
-	if err := n.barrier(ctx); err != nil {
+	if err := n.await(ctx, n.raft.Barrier(0)); err != nil {
 		return fmt.Errorf("barrier: %w", err)
 	}
 	if n.o.Opening == nil {
@@ -101,26 +113,10 @@ func (n *Node) openTerm(ctx context.Context) error {
 		n.fail(fmt.Errorf("encode the opening of a term: %w", err))
 		return err
 	}
-	future := n.raft.Apply(data, 0)
-	if err := n.await(ctx, future); err != nil {
+	if err := n.await(ctx, n.raft.Apply(data, 0)); err != nil {
 		return fmt.Errorf("opening: %w", err)
 	}
 	return nil
-}
-
-// barrier is Barrier for the beginning of a term: a transfer of leadership that fails keeps it waiting.
-func (n *Node) barrier(ctx context.Context) error {
-	for {
-		err := n.await(ctx, n.raft.Barrier(0))
-		if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(n.o.Tuning.Election):
-		}
-	}
 }
 
 // catch ends this member when a function of the leader panics.

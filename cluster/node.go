@@ -33,8 +33,9 @@ type Node struct {
 	metrics *metrics
 	found   store.Found // on disk at the start
 
-	notify chan bool // from the library: leadership won or lost
-	lead   []LeaderFunc
+	notify  chan bool     // from the library: leadership won or lost
+	renewed chan struct{} // a backup was restored
+	lead    []LeaderFunc
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -65,7 +66,7 @@ func Open(o Options) (*Node, error) {
 		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
-		failed: make(chan struct{}), restoring: make(chan struct{}, 1), metrics: newMetrics(), expelled: map[raft.ServerID]bool{},
+		failed: make(chan struct{}), restoring: make(chan struct{}, 1), renewed: make(chan struct{}, 1), metrics: newMetrics(), expelled: map[raft.ServerID]bool{},
 	}
 	n.watch.changed = make(chan struct{})
 	n.stores = n.guard.Checked()

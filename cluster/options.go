@@ -140,7 +140,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("cluster options: instance %q holds a dash, which ends the member's name in a server id", o.Instance)
 	}
 	if o.Bootstrap != nil {
-		if err := o.Bootstrap.validate(o.Name); err != nil {
+		if err := o.Bootstrap.validate(o.Name, string(o.Transport.LocalAddr())); err != nil {
 			return fmt.Errorf("cluster options: %w", err)
 		}
 	}

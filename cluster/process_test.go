@@ -11,7 +11,6 @@ import (
 	"net/rpc"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +43,10 @@ type processConfig struct {
 }
 
 // processControl is what the test, and other members, ask of a member process.
-type processControl struct{ node *Node }
+type processControl struct {
+	node  *Node
+	state *fsm.State
+}
 
 // ProcessState is how a member process sees itself.
 type ProcessState struct {
@@ -65,6 +67,11 @@ func (p *processControl) Propose(i int, ok *bool) error {
 	_, err := p.node.ProposeLocal(ctx, Urgent, put(i))
 	*ok = err == nil
 	return err
+}
+
+func (p *processControl) Has(i int, out *bool) error {
+	*out = has(p.state, i)
+	return nil
 }
 
 func (p *processControl) Confirm(r ConfirmRequest, out *Confirmation) (err error) {
@@ -115,7 +122,7 @@ func runProcess(raw string) error {
 		return err
 	}
 	server := rpc.NewServer()
-	if err := server.RegisterName("Member", &processControl{node}); err != nil {
+	if err := server.RegisterName("Member", &processControl{node, state}); err != nil {
 		return err
 	}
 	control, err := net.Listen("tcp", c.Control[c.Name])
@@ -150,7 +157,7 @@ func startProcesses(t testing.TB, tuning Tuning, names ...string) *processes {
 	}
 	for _, name := range names {
 		p.configs[name] = processConfig{
-			Name: name, Dir: filepath.Join(r.dir, name), Raft: r.addresses, Control: control, Cert: cert, Key: key, Tuning: tuning,
+			Name: name, Dir: r.dirs[name], Raft: r.addresses, Control: control, Cert: cert, Key: key, Tuning: tuning,
 		}
 		p.start(name)
 	}
@@ -194,7 +201,7 @@ func (p *processes) kill(name string) {
 	delete(p.running, name)
 }
 
-// state asks every running member; those that do not answer are left out.
+// states asks every running member; those that do not answer are left out.
 func (p *processes) states() map[string]ProcessState {
 	out := map[string]ProcessState{}
 	for name := range p.running {
@@ -249,5 +256,34 @@ func (p *processes) propose(i int) {
 	case <-done:
 	case <-time.After(patience):
 		p.t.Fatalf("no command committed within %v", patience)
+	}
+}
+
+// Members are killed in the middle of their work (-9), one after the other; what was acknowledged is in the record of
+// every one of them afterwards.
+func TestAcknowledgedCommandsSurviveKill9(t *testing.T) {
+	p := startProcesses(t, Tuning{}, "a", "b", "c")
+	next := 0
+	for range 4 {
+		for range 20 {
+			p.propose(next)
+			next++
+		}
+		victim := p.leader()
+		p.kill(victim)
+		p.propose(next)
+		next++
+		p.start(victim)
+	}
+	for name, client := range p.clients {
+		for i := range next {
+			eventually(t, fmt.Sprintf("%s has command %d", name, i), func() bool {
+				var ok bool
+				if err := client.Call("Member.Has", i, &ok); err != nil {
+					t.Fatal(err)
+				}
+				return ok
+			})
+		}
 	}
 }

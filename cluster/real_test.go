@@ -10,22 +10,28 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk"
+	"fairlead.io/fairlead/cluster/store/disk/disktest"
 	"fairlead.io/fairlead/cluster/transport"
+	"fairlead.io/fairlead/fsm"
 )
 
 // realGroup is a group whose members have folders and loopback ports of their own, with TLS between them.
 type realGroup struct {
 	*group
-	dir       string
+	dirs      map[string]string
 	addresses map[string]string
 	pool      *x509.CertPool
 	pair      tls.Certificate
@@ -35,7 +41,7 @@ type realGroup struct {
 func newRealGroup(t testing.TB, names ...string) *realGroup {
 	t.Helper()
 	r := &realGroup{
-		group: newGroup(t, names...), dir: t.TempDir(), addresses: map[string]string{}, folders: map[string]*disk.Folder{},
+		group: newGroup(t, names...), dirs: map[string]string{}, addresses: map[string]string{}, folders: map[string]*disk.Folder{},
 	}
 	r.tuning = Tuning{SnapshotInterval: time.Hour, Stabilization: 200 * time.Millisecond}
 	if err := r.setCertificate(r.certificate(t)); err != nil {
@@ -48,6 +54,7 @@ func newRealGroup(t testing.TB, names ...string) *realGroup {
 		}
 		r.addresses[name] = l.Addr().String()
 		_ = l.Close() // only to find a free port; a member listens there again and again
+		r.dirs[name] = filepath.Join(t.TempDir(), name)
 	}
 	r.change = r.equip
 	return r
@@ -55,7 +62,7 @@ func newRealGroup(t testing.TB, names ...string) *realGroup {
 
 // equip gives a member its folder and its port.
 func (r *realGroup) equip(m *member, o *Options) {
-	folder, err := disk.Open(filepath.Join(r.dir, m.name), m.name)
+	folder, err := disk.Open(r.dirs[m.name], m.name)
 	if err != nil {
 		r.t.Fatalf("open folder of %s: %v", m.name, err)
 	}
@@ -95,7 +102,7 @@ func (r *realGroup) stopAll() {
 
 // wipe loses a member's folder.
 func (r *realGroup) wipe(name string) {
-	if err := os.RemoveAll(filepath.Join(r.dir, name)); err != nil {
+	if err := os.RemoveAll(r.dirs[name]); err != nil {
 		r.t.Fatalf("wipe: %v", err)
 	}
 }
@@ -179,4 +186,42 @@ func TestRealMemberThatLostItsFolderIsReplacedAtTheSameAddress(t *testing.T) {
 		return len(voters) == 3 && slices.Contains(voters, ServerID(victim, now)) && !slices.Contains(voters, ServerID(victim, old))
 	})
 	r.settle()
+}
+
+// A member whose disk is full ends with the path and the remedy; the others go on, and with more space it comes back
+// with everything.
+func TestRealFullDiskEndsThatMemberOnlyAndLosesNothing(t *testing.T) {
+	r := newRealGroup(t, "a", "b", "c")
+	mount := disktest.Tmpfs(t, "512k")
+	r.dirs["b"] = filepath.Join(mount, "data")
+	r.startAll()
+	defer r.stopAll()
+	b := r.members["b"]
+	acknowledged := 0
+	eventually(t, "the disk is full", func() bool {
+		p := put(acknowledged)
+		p.Command.(*fsm.PutPolicy).Spec = make([]byte, 4096)
+		if leader := r.leader(); leader != b || !isClosed(b.ended) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if _, err := leader.node.Propose(ctx, Bulk, p); err == nil {
+				acknowledged++
+			}
+		}
+		return isClosed(b.ended)
+	})
+	var fault *store.Error
+	if !errors.As(b.err, &fault) || !errors.Is(b.err, syscall.ENOSPC) || !strings.HasPrefix(fault.Path, r.dirs["b"]) || fault.Remedy == "" {
+		t.Fatalf("it ended with %v", b.err)
+	}
+	r.stop("b")
+	mustPropose(t, r.leader(), put(acknowledged))
+	disktest.Remount(t, mount, "64m", 0)
+	r.start("b")
+	r.settle()
+	for i := range acknowledged + 1 {
+		if !has(b.state, i) {
+			t.Fatalf("command %d was acknowledged and is lost", i)
+		}
+	}
 }

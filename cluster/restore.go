@@ -53,14 +53,21 @@ func (n *Node) Restore(ctx context.Context, r io.Reader, dryRun bool) (Restored,
 		return Restored{}, fmt.Errorf("restore: %w", ErrStopped)
 	}
 	n.log.Warn("restoring a backup", "index", header.Index, "term", header.Term, "from", header.ServerID)
-	return out, n.install(machine.Freeze(), index, header.Term)
+	if err := n.install(machine.Freeze(), index, header.Term); err != nil {
+		return Restored{}, fmt.Errorf("restore: %w", err)
+	}
+	select {
+	case n.renewed <- struct{}{}:
+	default: // it is on its way
+	}
+	return out, nil
 }
 
 // install hands a state to the library, which sends it to everybody.
 func (n *Node) install(state Frozen, index Index, term uint64) error {
 	var size counter
 	if err := state.Write(&size); err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return err
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(state.Write(w)) }()
@@ -78,9 +85,9 @@ func (n *Node) install(state Frozen, index Index, term uint64) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrEnqueueTimeout), errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("restore: %w: %w", ErrNotLeader, err)
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
 	default:
-		return fmt.Errorf("restore: %w: %w", ErrUnknownOutcome, err)
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 }
 

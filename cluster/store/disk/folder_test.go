@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster/store"
+	"fairlead.io/fairlead/cluster/store/disk/disktest"
 )
 
 func mustOpen(t *testing.T, path string) *Folder {
@@ -338,26 +339,8 @@ func TestUnfinishedSnapshotIsClearedAway(t *testing.T) {
 	}
 }
 
-// tmpfs mounts a small file system of its own for a test.
-func tmpfs(t *testing.T, options string) string {
-	t.Helper()
-	path := t.TempDir()
-	if err := syscall.Mount("fairlead-test", path, "tmpfs", 0, options); err != nil {
-		if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {
-			t.Fatalf("mount tmpfs: %v", err)
-		}
-		t.Skipf("mount tmpfs: %v (needs root)", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(path, 0); err != nil {
-			t.Errorf("unmount %s: %v", path, err)
-		}
-	})
-	return path
-}
-
 func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
-	path := tmpfs(t, "size=1m")
+	path := disktest.Tmpfs(t, "1m")
 	f := mustOpen(t, path)
 	g := store.NewGuard(f.Path(), f.Stores())
 	s := g.Checked()
@@ -389,11 +372,9 @@ func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
 }
 
 func TestReadOnlyFolderIsRefused(t *testing.T) {
-	path := tmpfs(t, "size=4m")
+	path := disktest.Tmpfs(t, "4m")
 	mustClose(t, mustOpen(t, path))
-	if err := syscall.Mount("", path, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Remount(t, path, "", syscall.MS_RDONLY)
 	_, err := Open(path, "a")
 	wantFault(t, err, path, syscall.EROFS)
 }
