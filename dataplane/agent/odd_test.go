@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -148,12 +149,16 @@ func TestAgentDoesNotBelieveEveryMember(t *testing.T) {
 // A member that accepts the stream and says nothing is not waited for.
 func TestAgentDoesNotWaitForOneWhoSaysNothing(t *testing.T) {
 	t.Parallel()
-	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
-	g.Apply(t, &fsm.PutNode{ID: "n1"})
+	w := grouptest.NewWorld(t)
 	mute := &odd{sync: func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse { return nil }}
-	m := newMember(t, w, "m1", g)
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{mute.serve(t, w), m.api.Address}})
-	grouptest.Eventually(t, "the other one is followed", func() bool { return n.Status().Member == m.api.Address })
+	startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{mute.serve(t, w)}, tuning: func(t *agent.Tuning) {
+		t.FirstStep = 50 * time.Millisecond
+	}})
+	grouptest.Eventually(t, "another attempt is made", func() bool {
+		mute.mu.Lock()
+		defer mute.mu.Unlock()
+		return len(mute.requests) > 1
+	})
 }
 
 func TestAgentSaysWhatItLacks(t *testing.T) {
