@@ -65,6 +65,8 @@ func accessTable() map[string]access {
 		fairleadv1connect.RecordServiceGetProcedure:      look,
 		fairleadv1connect.RecordServiceDescribeProcedure: look,
 		fairleadv1connect.RecordServiceWatchProcedure:    {roles: looking, maxMessage: smallMessage},
+		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
+		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,
 		fairleadv1connect.RecordServiceProposeProcedure: {
 			roles: joining, settled: true, within: changing, maxMessage: largeMessage,
 		},

@@ -35,6 +35,8 @@ type Options struct {
 	Member string // the answering member's name
 	Record Record
 	Leader Leader
+	// Proposer commits an operator's word.
+	Proposer Proposer
 	// Barrier returns once everything that was committed before the call is in Record. Without it
 	// linearizable reads are refused. Optional: see NewBarrier.
 	Barrier func(ctx context.Context) error

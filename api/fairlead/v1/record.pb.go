@@ -755,6 +755,183 @@ func (x *CheckLeaderResponse) GetCommit() *Revision {
 	return nil
 }
 
+type ReleaseHoldRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseHoldRequest) Reset() {
+	*x = ReleaseHoldRequest{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseHoldRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseHoldRequest) ProtoMessage() {}
+
+func (x *ReleaseHoldRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseHoldRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseHoldRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReleaseHoldRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReleaseHoldRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type ReleaseHoldResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseHoldResponse) Reset() {
+	*x = ReleaseHoldResponse{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseHoldResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseHoldResponse) ProtoMessage() {}
+
+func (x *ReleaseHoldResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseHoldResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseHoldResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{12}
+}
+
+type AcceptRewindRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As `fairlead get sources` names it.
+	Source        string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptRewindRequest) Reset() {
+	*x = AcceptRewindRequest{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptRewindRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptRewindRequest) ProtoMessage() {}
+
+func (x *AcceptRewindRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptRewindRequest.ProtoReflect.Descriptor instead.
+func (*AcceptRewindRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AcceptRewindRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *AcceptRewindRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type AcceptRewindResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptRewindResponse) Reset() {
+	*x = AcceptRewindResponse{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptRewindResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptRewindResponse) ProtoMessage() {}
+
+func (x *AcceptRewindResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptRewindResponse.ProtoReflect.Descriptor instead.
+func (*AcceptRewindResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{14}
+}
+
 var File_fairlead_v1_record_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_record_proto_rawDesc = "" +
@@ -808,17 +985,27 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\x13CheckLeaderResponse\x12\x16\n" +
 	"\x06leader\x18\x01 \x01(\tR\x06leader\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12-\n" +
-	"\x06commit\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x06commit*<\n" +
+	"\x06commit\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x06commit\"<\n" +
+	"\x12ReleaseHoldRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x15\n" +
+	"\x13ReleaseHoldResponse\"E\n" +
+	"\x13AcceptRewindRequest\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x16\n" +
+	"\x14AcceptRewindResponse*<\n" +
 	"\x04Lane\x12\x14\n" +
 	"\x10LANE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLANE_URGENT\x10\x01\x12\r\n" +
-	"\tLANE_BULK\x10\x022\x80\x03\n" +
+	"\tLANE_BULK\x10\x022\xa7\x04\n" +
 	"\rRecordService\x12=\n" +
 	"\x03Get\x12\x17.fairlead.v1.GetRequest\x1a\x18.fairlead.v1.GetResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bDescribe\x12\x1c.fairlead.v1.DescribeRequest\x1a\x1d.fairlead.v1.DescribeResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\x05Watch\x12\x19.fairlead.v1.WatchRequest\x1a\x1a.fairlead.v1.WatchResponse\"\x03\x90\x02\x010\x01\x12D\n" +
 	"\aPropose\x12\x1b.fairlead.v1.ProposeRequest\x1a\x1c.fairlead.v1.ProposeResponse\x12U\n" +
-	"\vCheckLeader\x12\x1f.fairlead.v1.CheckLeaderRequest\x1a .fairlead.v1.CheckLeaderResponse\"\x03\x90\x02\x01B1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\vCheckLeader\x12\x1f.fairlead.v1.CheckLeaderRequest\x1a .fairlead.v1.CheckLeaderResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\vReleaseHold\x12\x1f.fairlead.v1.ReleaseHoldRequest\x1a .fairlead.v1.ReleaseHoldResponse\x12S\n" +
+	"\fAcceptRewind\x12 .fairlead.v1.AcceptRewindRequest\x1a!.fairlead.v1.AcceptRewindResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_record_proto_rawDescOnce sync.Once
@@ -833,45 +1020,53 @@ func file_fairlead_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_fairlead_v1_record_proto_goTypes = []any{
-	(Lane)(0),                   // 0: fairlead.v1.Lane
-	(*GetRequest)(nil),          // 1: fairlead.v1.GetRequest
-	(*GetResponse)(nil),         // 2: fairlead.v1.GetResponse
-	(*DescribeRequest)(nil),     // 3: fairlead.v1.DescribeRequest
-	(*DescribeResponse)(nil),    // 4: fairlead.v1.DescribeResponse
-	(*Transition)(nil),          // 5: fairlead.v1.Transition
-	(*WatchRequest)(nil),        // 6: fairlead.v1.WatchRequest
-	(*WatchResponse)(nil),       // 7: fairlead.v1.WatchResponse
-	(*ProposeRequest)(nil),      // 8: fairlead.v1.ProposeRequest
-	(*ProposeResponse)(nil),     // 9: fairlead.v1.ProposeResponse
-	(*CheckLeaderRequest)(nil),  // 10: fairlead.v1.CheckLeaderRequest
-	(*CheckLeaderResponse)(nil), // 11: fairlead.v1.CheckLeaderResponse
-	nil,                         // 12: fairlead.v1.GetRequest.FilterEntry
-	(*Revision)(nil),            // 13: fairlead.v1.Revision
+	(Lane)(0),                    // 0: fairlead.v1.Lane
+	(*GetRequest)(nil),           // 1: fairlead.v1.GetRequest
+	(*GetResponse)(nil),          // 2: fairlead.v1.GetResponse
+	(*DescribeRequest)(nil),      // 3: fairlead.v1.DescribeRequest
+	(*DescribeResponse)(nil),     // 4: fairlead.v1.DescribeResponse
+	(*Transition)(nil),           // 5: fairlead.v1.Transition
+	(*WatchRequest)(nil),         // 6: fairlead.v1.WatchRequest
+	(*WatchResponse)(nil),        // 7: fairlead.v1.WatchResponse
+	(*ProposeRequest)(nil),       // 8: fairlead.v1.ProposeRequest
+	(*ProposeResponse)(nil),      // 9: fairlead.v1.ProposeResponse
+	(*CheckLeaderRequest)(nil),   // 10: fairlead.v1.CheckLeaderRequest
+	(*CheckLeaderResponse)(nil),  // 11: fairlead.v1.CheckLeaderResponse
+	(*ReleaseHoldRequest)(nil),   // 12: fairlead.v1.ReleaseHoldRequest
+	(*ReleaseHoldResponse)(nil),  // 13: fairlead.v1.ReleaseHoldResponse
+	(*AcceptRewindRequest)(nil),  // 14: fairlead.v1.AcceptRewindRequest
+	(*AcceptRewindResponse)(nil), // 15: fairlead.v1.AcceptRewindResponse
+	nil,                          // 16: fairlead.v1.GetRequest.FilterEntry
+	(*Revision)(nil),             // 17: fairlead.v1.Revision
 }
 var file_fairlead_v1_record_proto_depIdxs = []int32{
-	12, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
-	13, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
+	16, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
+	17, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.DescribeResponse.history:type_name -> fairlead.v1.Transition
-	13, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
-	13, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
-	13, // 5: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
+	17, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
+	17, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
+	17, // 5: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
 	0,  // 6: fairlead.v1.ProposeRequest.lane:type_name -> fairlead.v1.Lane
-	13, // 7: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
-	13, // 8: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
+	17, // 7: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
+	17, // 8: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
 	1,  // 9: fairlead.v1.RecordService.Get:input_type -> fairlead.v1.GetRequest
 	3,  // 10: fairlead.v1.RecordService.Describe:input_type -> fairlead.v1.DescribeRequest
 	6,  // 11: fairlead.v1.RecordService.Watch:input_type -> fairlead.v1.WatchRequest
 	8,  // 12: fairlead.v1.RecordService.Propose:input_type -> fairlead.v1.ProposeRequest
 	10, // 13: fairlead.v1.RecordService.CheckLeader:input_type -> fairlead.v1.CheckLeaderRequest
-	2,  // 14: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
-	4,  // 15: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
-	7,  // 16: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
-	9,  // 17: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
-	11, // 18: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
-	14, // [14:19] is the sub-list for method output_type
-	9,  // [9:14] is the sub-list for method input_type
+	12, // 14: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
+	14, // 15: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
+	2,  // 16: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
+	4,  // 17: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
+	7,  // 18: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
+	9,  // 19: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
+	11, // 20: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
+	13, // 21: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
+	15, // 22: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
+	16, // [16:23] is the sub-list for method output_type
+	9,  // [9:16] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -889,7 +1084,7 @@ func file_fairlead_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_record_proto_rawDesc), len(file_fairlead_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

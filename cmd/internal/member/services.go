@@ -37,7 +37,7 @@ func (m *Member) openServices() (err error) {
 	})
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
-			Member: m.config.Name, Record: m.state, Leader: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
+			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
 		}), o...)
 	})
 	m.agents, err = agents.New(agents.Options{

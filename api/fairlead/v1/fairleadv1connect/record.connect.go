@@ -46,6 +46,12 @@ const (
 	// RecordServiceCheckLeaderProcedure is the fully-qualified name of the RecordService's CheckLeader
 	// RPC.
 	RecordServiceCheckLeaderProcedure = "/fairlead.v1.RecordService/CheckLeader"
+	// RecordServiceReleaseHoldProcedure is the fully-qualified name of the RecordService's ReleaseHold
+	// RPC.
+	RecordServiceReleaseHoldProcedure = "/fairlead.v1.RecordService/ReleaseHold"
+	// RecordServiceAcceptRewindProcedure is the fully-qualified name of the RecordService's
+	// AcceptRewind RPC.
+	RecordServiceAcceptRewindProcedure = "/fairlead.v1.RecordService/AcceptRewind"
 )
 
 // RecordServiceClient is a client for the fairlead.v1.RecordService service.
@@ -62,6 +68,10 @@ type RecordServiceClient interface {
 	Propose(context.Context, *v1.ProposeRequest) (*v1.ProposeResponse, error)
 	// CheckLeader succeeds if the asked member leads and a quorum confirmed so after the call came in.
 	CheckLeader(context.Context, *v1.CheckLeaderRequest) (*v1.CheckLeaderResponse, error)
+	// ReleaseHold is an operator's word that a held mass change may go ahead.
+	ReleaseHold(context.Context, *v1.ReleaseHoldRequest) (*v1.ReleaseHoldResponse, error)
+	// AcceptRewind is an operator's word that an older view of a source is the truth: its cluster was restored from a backup.
+	AcceptRewind(context.Context, *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error)
 }
 
 // NewRecordServiceClient constructs a client for the fairlead.v1.RecordService service. By default,
@@ -109,16 +119,30 @@ func NewRecordServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		releaseHold: connect.NewClient[v1.ReleaseHoldRequest, v1.ReleaseHoldResponse](
+			httpClient,
+			baseURL+RecordServiceReleaseHoldProcedure,
+			connect.WithSchema(recordServiceMethods.ByName("ReleaseHold")),
+			connect.WithClientOptions(opts...),
+		),
+		acceptRewind: connect.NewClient[v1.AcceptRewindRequest, v1.AcceptRewindResponse](
+			httpClient,
+			baseURL+RecordServiceAcceptRewindProcedure,
+			connect.WithSchema(recordServiceMethods.ByName("AcceptRewind")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // recordServiceClient implements RecordServiceClient.
 type recordServiceClient struct {
-	get         *connect.Client[v1.GetRequest, v1.GetResponse]
-	describe    *connect.Client[v1.DescribeRequest, v1.DescribeResponse]
-	watch       *connect.Client[v1.WatchRequest, v1.WatchResponse]
-	propose     *connect.Client[v1.ProposeRequest, v1.ProposeResponse]
-	checkLeader *connect.Client[v1.CheckLeaderRequest, v1.CheckLeaderResponse]
+	get          *connect.Client[v1.GetRequest, v1.GetResponse]
+	describe     *connect.Client[v1.DescribeRequest, v1.DescribeResponse]
+	watch        *connect.Client[v1.WatchRequest, v1.WatchResponse]
+	propose      *connect.Client[v1.ProposeRequest, v1.ProposeResponse]
+	checkLeader  *connect.Client[v1.CheckLeaderRequest, v1.CheckLeaderResponse]
+	releaseHold  *connect.Client[v1.ReleaseHoldRequest, v1.ReleaseHoldResponse]
+	acceptRewind *connect.Client[v1.AcceptRewindRequest, v1.AcceptRewindResponse]
 }
 
 // Get calls fairlead.v1.RecordService.Get.
@@ -162,6 +186,24 @@ func (c *recordServiceClient) CheckLeader(ctx context.Context, req *v1.CheckLead
 	return nil, err
 }
 
+// ReleaseHold calls fairlead.v1.RecordService.ReleaseHold.
+func (c *recordServiceClient) ReleaseHold(ctx context.Context, req *v1.ReleaseHoldRequest) (*v1.ReleaseHoldResponse, error) {
+	response, err := c.releaseHold.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AcceptRewind calls fairlead.v1.RecordService.AcceptRewind.
+func (c *recordServiceClient) AcceptRewind(ctx context.Context, req *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error) {
+	response, err := c.acceptRewind.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RecordServiceHandler is an implementation of the fairlead.v1.RecordService service.
 type RecordServiceHandler interface {
 	// Get lists the objects of a kind, or one of them.
@@ -176,6 +218,10 @@ type RecordServiceHandler interface {
 	Propose(context.Context, *v1.ProposeRequest) (*v1.ProposeResponse, error)
 	// CheckLeader succeeds if the asked member leads and a quorum confirmed so after the call came in.
 	CheckLeader(context.Context, *v1.CheckLeaderRequest) (*v1.CheckLeaderResponse, error)
+	// ReleaseHold is an operator's word that a held mass change may go ahead.
+	ReleaseHold(context.Context, *v1.ReleaseHoldRequest) (*v1.ReleaseHoldResponse, error)
+	// AcceptRewind is an operator's word that an older view of a source is the truth: its cluster was restored from a backup.
+	AcceptRewind(context.Context, *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error)
 }
 
 // NewRecordServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -219,6 +265,18 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	recordServiceReleaseHoldHandler := connect.NewUnaryHandlerSimple(
+		RecordServiceReleaseHoldProcedure,
+		svc.ReleaseHold,
+		connect.WithSchema(recordServiceMethods.ByName("ReleaseHold")),
+		connect.WithHandlerOptions(opts...),
+	)
+	recordServiceAcceptRewindHandler := connect.NewUnaryHandlerSimple(
+		RecordServiceAcceptRewindProcedure,
+		svc.AcceptRewind,
+		connect.WithSchema(recordServiceMethods.ByName("AcceptRewind")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.RecordService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case RecordServiceGetProcedure:
@@ -231,6 +289,10 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 			recordServiceProposeHandler.ServeHTTP(w, r)
 		case RecordServiceCheckLeaderProcedure:
 			recordServiceCheckLeaderHandler.ServeHTTP(w, r)
+		case RecordServiceReleaseHoldProcedure:
+			recordServiceReleaseHoldHandler.ServeHTTP(w, r)
+		case RecordServiceAcceptRewindProcedure:
+			recordServiceAcceptRewindHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -258,4 +320,12 @@ func (UnimplementedRecordServiceHandler) Propose(context.Context, *v1.ProposeReq
 
 func (UnimplementedRecordServiceHandler) CheckLeader(context.Context, *v1.CheckLeaderRequest) (*v1.CheckLeaderResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.CheckLeader is not implemented"))
+}
+
+func (UnimplementedRecordServiceHandler) ReleaseHold(context.Context, *v1.ReleaseHoldRequest) (*v1.ReleaseHoldResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.ReleaseHold is not implemented"))
+}
+
+func (UnimplementedRecordServiceHandler) AcceptRewind(context.Context, *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.AcceptRewind is not implemented"))
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"context"
+	"time"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Proposer hands proposals to the leader, whoever that is; *cluster.Node is one.
+type Proposer interface {
+	Propose(ctx context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error)
+}
+
+// ReleaseHold implements fairleadv1connect.RecordServiceHandler.
+func (s *Service) ReleaseHold(ctx context.Context, req *fairleadv1.ReleaseHoldRequest) (*fairleadv1.ReleaseHoldResponse, error) {
+	err := s.word(ctx, "holds release "+req.GetId(), "`fairlead holds list` shows what is held", req.GetReason(),
+		&fsm.ReleaseHold{ID: fsm.HoldID(req.GetId())})
+	return &fairleadv1.ReleaseHoldResponse{}, err
+}
+
+// AcceptRewind implements fairleadv1connect.RecordServiceHandler.
+func (s *Service) AcceptRewind(ctx context.Context, req *fairleadv1.AcceptRewindRequest) (*fairleadv1.AcceptRewindResponse, error) {
+	err := s.word(ctx, "accept-rewind "+req.GetSource(), "`fairlead get sources` lists the sources", req.GetReason(),
+		&fsm.AcceptRewind{Source: req.GetSource()})
+	return &fairleadv1.AcceptRewindResponse{}, err
+}
+
+// word commits an operator's word, in the name that the certificate proves.
+func (s *Service) word(ctx context.Context, what, remedy, reason string, c fsm.Command) error {
+	caller, _ := admin.CallerFrom(ctx)
+	outcomes, err := s.o.Proposer.Propose(ctx, cluster.Urgent, fsm.Proposal{
+		Actor: caller.Actor(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c,
+	})
+	if err != nil {
+		return remote(what, err)
+	}
+	if err := outcomes[0].Err(); err != nil {
+		return &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: remedy}
+	}
+	return nil
+}
