@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fairlead.io/fairlead/fsm"
 )
 
 // oneCore makes this process run Go code on one core at a time, garbage collection included, until the benchmark ends.
@@ -20,44 +22,63 @@ func oneCore(t *bench) {
 	})
 }
 
-// applyPerSecond applies the commands of calls to a driver, two for each binding, to a large record on one core.
-// Decoding the entries, the digest, publishing what changed and collecting garbage are part of it.
+// applyGroups is how many groups of bindings applyPerSecond changes: about a third of the record.
+const applyGroups = largeRecord / perEntry / 3
+
+// applyPerSecond applies changes of bound bindings to a large record on one core, three commands for each: put, begin
+// the call, finish it. Decoding the entries, the digest, publishing what changed and collecting garbage are part of
+// it. The calls by which those bindings became bound, two commands for each, are in detail.
 func applyPerSecond(t *bench) figures {
 	oneCore(t)
-	const window, windows = 25 * perEntry * perBatch, 10
 	s := filled(t, largeRecord)
-	c := &calls{size: largeRecord}
-	batches := c.batches(t, s, s.Applied(), windows*window/(perEntry*perBatch))
-	runtime.GC()
-	t.progressf("applying %d commands", windows*window)
-	var wall, cpu []float64
-	var wallAll, cpuAll time.Duration
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for chunk := range slices.Chunk(batches, len(batches)/windows) {
-		begin, used := time.Now(), processorTime()
-		for _, batch := range chunk {
-			mustApply(t, s, batch)
-		}
-		tookWall, tookCPU := time.Since(begin), processorTime()-used
-		wallAll, cpuAll = wallAll+tookWall, cpuAll+tookCPU
-		wall = append(wall, window/tookWall.Seconds())
-		cpu = append(cpu, window/tookCPU.Seconds())
-	}
-	var after runtime.MemStats
-	runtime.ReadMemStats(&after)
-	total := float64(windows * window)
-	value := total / wallAll.Seconds()
-	slices.Sort(cpu)
-	return figures{samples: wall, value: &value, detail: map[string]any{
-		"bindings": largeRecord, "commands": windows * window,
-		"per_processor_second":     total / cpuAll.Seconds(), // what a core to itself would give: others use this machine
-		"per_processor_second_p50": quantile(cpu, 0.5),
-		"allocated_bytes_each":     float64(after.TotalAlloc-before.TotalAlloc) / total,
-		"allocations_each":         float64(after.Mallocs-before.Mallocs) / total,
-		"collections":              after.NumGC - before.NumGC,
-		"heap_mb":                  after.HeapAlloc >> 20,
+	firstCalls := applyAll(t, s, batches(t, s, largeRecord, applyGroups, perEntry, begin))
+	changes := applyAll(t, s, batches(t, s, largeRecord, applyGroups, perEntry, change))
+	value := changes.commands / changes.wall.Seconds()
+	return figures{samples: changes.windows, value: &value, detail: map[string]any{
+		"bindings": largeRecord, "changes": changes.detail(), "first_calls": firstCalls.detail(),
 	}}
+}
+
+// applied is what applying some commands took.
+type applied struct {
+	commands    float64
+	wall, cpu   time.Duration
+	windows     []float64 // commands a second, by the clock
+	cpuWindows  []float64 // by this process's processor time
+	before, now runtime.MemStats
+}
+
+// applyAll applies batches in ten windows.
+func applyAll(t *bench, s *fsm.State, all [][]fsm.LogEntry) applied {
+	runtime.GC()
+	t.progressf("applying %d batches of entries", len(all))
+	var a applied
+	runtime.ReadMemStats(&a.before)
+	for window := range slices.Chunk(all, (len(all)+9)/10) {
+		n := 0.0
+		start, used := time.Now(), processorTime()
+		for _, batch := range window {
+			mustApply(t, s, batch)
+			n += float64(len(batch) * perEntry)
+		}
+		wall, cpu := time.Since(start), processorTime()-used
+		a.commands, a.wall, a.cpu = a.commands+n, a.wall+wall, a.cpu+cpu
+		a.windows = append(a.windows, n/wall.Seconds())
+		a.cpuWindows = append(a.cpuWindows, n/cpu.Seconds())
+	}
+	runtime.ReadMemStats(&a.now)
+	return a
+}
+
+// detail tells what a core to itself would give too: others may use this machine.
+func (a applied) detail() map[string]any {
+	return map[string]any{
+		"commands": a.commands, "per_s": a.commands / a.wall.Seconds(),
+		"per_processor_second": a.commands / a.cpu.Seconds(), "per_processor_second_of_tenths": a.cpuWindows,
+		"allocated_bytes_each": float64(a.now.TotalAlloc-a.before.TotalAlloc) / a.commands,
+		"allocations_each":     float64(a.now.Mallocs-a.before.Mallocs) / a.commands,
+		"collections":          a.now.NumGC - a.before.NumGC, "heap_mb": a.now.HeapAlloc >> 20,
+	}
 }
 
 // processorTime is what this process has used of any core.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -84,45 +83,4 @@ func mustApply(t *bench, s *fsm.State, entries []fsm.LogEntry) {
 			}
 		}
 	}
-}
-
-// calls prepares the commands of calls to a driver: for each binding one that begins the operation and, a batch later,
-// one that ends it; perEntry of a kind in an entry, bindings in an order that jumps about.
-type calls struct {
-	size int // bindings in the record
-	next int // calls begun
-	open [][]fsm.Command
-}
-
-// batches encodes n batches of perBatch entries for a record that applied up to index.
-func (c *calls) batches(t *bench, s *fsm.State, index fsm.Index, n int) [][]fsm.LogEntry {
-	out := make([][]fsm.LogEntry, n)
-	for i := range out {
-		for range perBatch {
-			index++
-			out[i] = append(out[i], entry(t, s, index, c.commands(index)...))
-		}
-	}
-	return out
-}
-
-// commands are those of the entry at index.
-func (c *calls) commands(index fsm.Index) []fsm.Command {
-	if len(c.open) > perBatch {
-		finish := c.open[0]
-		c.open = c.open[1:]
-		return finish
-	}
-	var begin, finish []fsm.Command
-	for range perEntry {
-		b := bindingNumber(c.next * 7919 % c.size) // 7919 is prime: every binding once before any comes again
-		c.next++
-		begin = append(begin, &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: b.ID, Deadline: 10 * time.Second})
-		finish = append(finish, &fsm.FinishOperation{
-			Subject: fsm.SubjectOf(b.Balancer, b.Address, b.ID), Attempt: fsm.Revision{Epoch: 1, Index: index},
-			Result: fsm.ResultSucceeded,
-		})
-	}
-	c.open = append(c.open, finish)
-	return begin
 }

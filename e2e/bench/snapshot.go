@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -95,44 +94,4 @@ func restoreSnapshot(t *bench, file string) *fsm.State {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// applyPause takes the longest time that Apply needed for an entry of one command while snapshots of a large record
-// were taken and written, beside the longest without.
-func applyPause(t *bench) figures {
-	s := filled(t, largeRecord)
-	file := filepath.Join(t.TempDir(), "snapshot")
-	c := &calls{size: largeRecord}
-	alone := pauses(t, s, c, func() { time.Sleep(5 * time.Second) })
-	during := pauses(t, s, c, func() {
-		for range snapshotRuns {
-			writeSnapshot(t, s.Freeze(), file)
-		}
-	})
-	longest := during[len(during)-1]
-	return figures{samples: during, value: &longest, detail: map[string]any{
-		"bindings": largeRecord, "snapshots": snapshotRuns,
-		"alone_p50": quantile(alone, 0.5), "alone_p99": quantile(alone, 0.99), "alone_longest": alone[len(alone)-1],
-		"p999": quantile(during, 0.999),
-	}}
-}
-
-// pauses applies single commands while beside runs, and gives what each took in milliseconds, sorted.
-func pauses(t *bench, s *fsm.State, c *calls, beside func()) (sorted []float64) {
-	var done atomic.Bool
-	go func() {
-		defer done.Store(true)
-		beside()
-	}()
-	for !done.Load() {
-		for _, batch := range c.batches(t, s, s.Applied(), 1) {
-			for _, e := range batch {
-				begin := time.Now()
-				mustApply(t, s, []fsm.LogEntry{e})
-				sorted = append(sorted, milliseconds(time.Since(begin)))
-			}
-		}
-	}
-	slices.Sort(sorted)
-	return sorted
 }
