@@ -24,6 +24,7 @@ type adapter struct {
 	machine       Machine
 	applied, term uint64             // of the newest command or configuration applied, or of the snapshot restored
 	configuration raft.Configuration // the newest committed one
+	configuredAt  uint64             // its index
 	belonged      bool               // this server was part of a committed one
 	broken        error              // why nothing can be applied any more
 }
@@ -53,7 +54,7 @@ func (a *adapter) ApplyBatch(logs []*raft.Log) []any {
 		case l.Type == raft.LogCommand:
 			answers[i], outcomes = outcomes[0], outcomes[1:]
 		case l.Type == raft.LogConfiguration:
-			a.configureLocked(raft.DecodeConfiguration(l.Data))
+			a.configureLocked(raft.DecodeConfiguration(l.Data), l.Index)
 		}
 	}
 	if a.broken == nil {
@@ -126,11 +127,11 @@ func (a *adapter) load(s *store.Snapshot) (err error) {
 
 func (a *adapter) positionLocked(meta *raft.SnapshotMeta) {
 	a.applied, a.term = meta.Index, meta.Term
-	a.configureLocked(meta.Configuration)
+	a.configureLocked(meta.Configuration, meta.ConfigurationIndex)
 }
 
-func (a *adapter) configureLocked(c raft.Configuration) {
-	a.configuration = c
+func (a *adapter) configureLocked(c raft.Configuration, index uint64) {
+	a.configuration, a.configuredAt = c, index
 	a.belonged = a.belonged || inConfiguration(c, a.self)
 }
 
@@ -158,6 +159,13 @@ func (a *adapter) position() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.applied
+}
+
+// configured is the index of the newest committed configuration.
+func (a *adapter) configured() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.configuredAt
 }
 
 // removed tells whether this server was part of a committed configuration and is not part of the newest one.

@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// ConfigurationIndex is the log index of the newest configuration, which may not be committed yet.
-func (n *Node) ConfigurationIndex() Index { return Index(n.raft.GetConfiguration().Index()) }
+// ConfigurationIndex is the log index of the newest committed configuration that this member applied. (The library
+// answers 0 for its own, whatever it is.)
+func (n *Node) ConfigurationIndex() Index { return Index(n.fsm.configured()) }
 
 // Demote takes a server's vote away; it goes on receiving entries. It does not ask whether a quorum is left: that is
 // the caller's guard. On the leader only.

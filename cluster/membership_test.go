@@ -191,6 +191,28 @@ func TestLeaderThatRemovesItselfEnds(t *testing.T) {
 	mustPropose(t, g.leader(), put(2))
 }
 
+func TestConfigurationIndexRisesWithEveryChange(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	g.settle()
+	before := g.leader().node.ConfigurationIndex()
+	if before == 0 {
+		t.Fatal("a founded group has no configuration")
+	}
+	if err := g.leader().node.Demote(context.Background(), g.followers()[0].node.Status().ServerID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "every member knows of the change", func() bool {
+		for _, name := range g.names() {
+			if g.running(name).ConfigurationIndex() <= before {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func TestUnknownServerIsNamed(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()

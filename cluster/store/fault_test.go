@@ -62,7 +62,68 @@ func (f *failing) GetUint64(k []byte) (uint64, error) {
 	return f.InmemStore.GetUint64(k)
 }
 
-// operations is every operation of the log and the stable store that can fail.
+// failingSnapshots fails one kind of operation on snapshots.
+type failingSnapshots struct {
+	*raft.InmemSnapshotStore
+	op string
+}
+
+type failingSink struct {
+	raft.SnapshotSink
+	op string
+}
+
+func (f *failingSnapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64, t raft.Transport,
+) (raft.SnapshotSink, error) {
+	if f.op == "Create" {
+		return nil, errDisk
+	}
+	sink, err := f.InmemSnapshotStore.Create(v, index, term, c, ci, t)
+	return &failingSink{sink, f.op}, err
+}
+
+func (f *failingSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if f.op == "Open" {
+		return nil, nil, errDisk
+	}
+	return f.InmemSnapshotStore.Open(id)
+}
+
+func (f *failingSnapshots) List() ([]*raft.SnapshotMeta, error) {
+	if f.op == "List" {
+		return nil, errDisk
+	}
+	return f.InmemSnapshotStore.List()
+}
+
+func (f *failingSink) Write(p []byte) (int, error) {
+	if f.op == "Write" {
+		return 0, errDisk
+	}
+	return f.SnapshotSink.Write(p)
+}
+
+func (f *failingSink) Close() error {
+	if f.op == "Close" {
+		return errDisk
+	}
+	return f.SnapshotSink.Close()
+}
+
+// takeSnapshot writes a snapshot as the library does.
+func takeSnapshot(s store.Stores) error {
+	_, trans := raft.NewInmemTransport("a")
+	sink, err := s.Snapshots.Create(1, 1, 1, raft.Configuration{}, 1, trans)
+	if err != nil {
+		return err
+	}
+	if _, err := sink.Write([]byte("state")); err != nil {
+		return err
+	}
+	return sink.Close()
+}
+
+// operations is every operation that can fail.
 var operations = map[string]func(store.Stores) error{
 	"StoreLogs":   func(s store.Stores) error { return s.Log.StoreLog(&raft.Log{Index: 2, Term: 1}) },
 	"GetLog":      func(s store.Stores) error { return s.Log.GetLog(1, new(raft.Log)) },
@@ -71,11 +132,17 @@ var operations = map[string]func(store.Stores) error{
 	"SetUint64":   func(s store.Stores) error { return s.Stable.SetUint64([]byte("k"), 1) },
 	"Get":         func(s store.Stores) error { _, err := s.Stable.Get([]byte("k")); return err },
 	"GetUint64":   func(s store.Stores) error { _, err := s.Stable.GetUint64([]byte("k")); return err },
+	"Create":      takeSnapshot,
+	"Write":       takeSnapshot,
+	"Close":       takeSnapshot,
+	"List":        func(s store.Stores) error { _, err := s.Snapshots.List(); return err },
+	"Open":        func(s store.Stores) error { _, _, err := s.Snapshots.Open("x"); return err },
 }
 
 func guarded(op string) *store.Guard {
 	inner := &failing{InmemStore: raft.NewInmemStore(), op: op}
-	return store.NewGuard("/data/a", store.Stores{Log: inner, Stable: inner, Snapshots: raft.NewInmemSnapshotStore()})
+	snapshots := &failingSnapshots{InmemSnapshotStore: raft.NewInmemSnapshotStore(), op: op}
+	return store.NewGuard("/data/a", store.Stores{Log: inner, Stable: inner, Snapshots: snapshots})
 }
 
 func TestFailureIsRememberedWithPathAndRemedy(t *testing.T) {
