@@ -417,11 +417,11 @@ func (a *account) nextHops() string {
 				return fmt.Sprintf("%s leads to %s, which is no address of %s", prefix, h.Address, h.Node)
 			case serving[h.Node]:
 				stay++
-				if n.Liveness != fsm.NodeDown {
-					live++
-				}
 				if fsm.Announceable(prefix, h, n, settings) {
 					ready++
+					if n.Liveness != fsm.NodeDown {
+						live++
+					}
 				}
 			}
 		}
@@ -429,7 +429,7 @@ func (a *account) nextHops() string {
 			had := slices.ContainsFunc(a.wantedHops(a.reported, prefix), func(o fsm.NextHop) bool { return o.Node == h.Node && o.Address == h.Address })
 			switch n := nodes[h.Node]; {
 			case n.Liveness == fsm.NodeDown && live > 0:
-				return fmt.Sprintf("%s leads to %s, which is down, beside nodes that are not", prefix, h.Node)
+				return fmt.Sprintf("%s leads to %s, which is down, beside one that is not and may be announced", prefix, h.Node)
 			case n.Liveness != fsm.NodeUp && !had:
 				return fmt.Sprintf("%s came to lead to %s, which is %s", prefix, h.Node, n.Liveness)
 			case !serving[h.Node] && (ready > 0 || stay == 0):

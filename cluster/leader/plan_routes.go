@@ -128,11 +128,12 @@ func (p *planner) nodeOfEndpoint(e *fsm.Endpoint) fsm.NodeID {
 }
 
 // hops picks from the nodes that serve an address those that may be a next hop. A node without its agent is no new
-// one, and stays one whose rules it acknowledged. Others leave for their silence only while there is somebody else: the
-// last ones are never removed for liveness alone (DESIGN §6).
+// one, and stays one whose rules it acknowledged. Others leave for their silence only once somebody else may be
+// announced: the last ones are never removed for liveness alone (DESIGN §6).
 func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) []fsm.HopSpec {
 	route := p.routeOf[prefix.Addr()]
 	var live, silent []fsm.HopSpec
+	ready := false
 	for _, id := range nodes {
 		n := p.nodes[id]
 		if n == nil || !n.next.Eligible {
@@ -143,16 +144,18 @@ func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) []fsm.HopSpec {
 			continue
 		}
 		h, has := hopOf(route, hop)
+		acknowledged := has && fsm.Announceable(prefix, h, n.have, p.settings)
 		switch {
-		case n.liveness == fsm.NodeUp, n.liveness == fsm.AgentDown && has && fsm.Announceable(prefix, h, n.have, p.settings):
+		case n.liveness == fsm.NodeUp, n.liveness == fsm.AgentDown && acknowledged:
 			live = append(live, hop)
+			ready = ready || acknowledged
 		case has:
 			silent = append(silent, hop)
 		}
 	}
-	if len(live) == 0 && len(silent) > 0 {
-		live = silent
-		p.explain(fsm.TableRoutes, prefix.String(), WaitsForLiveness, "every node that serves it is silent; they stay, since there are no others")
+	if !ready && len(silent) > 0 {
+		live = append(live, silent...)
+		p.explain(fsm.TableRoutes, prefix.String(), WaitsForLiveness, "it leads to silent nodes still: no other one may be announced")
 	}
 	slices.SortFunc(live, compareSpecs)
 	return live
