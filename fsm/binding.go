@@ -133,7 +133,7 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 		if op, known := find[*Operation](tx.rows, TableOperations, string(l.Subject())); known && op.Open && op.Action == ActionDeleteBalancer {
 			return refuse(RejectOperationOpen, string(op.Subject), op.Attempt.String(), "") // it may be gone before this is on it
 		}
-		b := &Binding{ID: c.ID, Balancer: c.Balancer, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters}
+		b := &Binding{ID: c.ID, Balancer: l.ID, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters}
 		b.Generation = tx.generationOn(b.Subject()) + 1
 		tx.put(tx.moved(b, entryState(c.Address), ""))
 		return tx.ok()

@@ -77,8 +77,7 @@ type txn struct {
 	touched map[Table]bool
 	fenced  map[string]bool // what the present entry gave a fence to
 	meta    *Group          // the group's row, read once and kept current
-	actor   string          // of the previous step, and its reason: most are the same, and one copy then serves all
-	reason  string
+	words   words
 }
 
 func (tx *txn) applyEntry(e LogEntry) []Outcome {
