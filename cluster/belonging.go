@@ -52,7 +52,7 @@ func (n *Node) runBelonging(ctx context.Context) {
 		case founding:
 			done, err := n.tryFound(ctx)
 			if err != nil && ctx.Err() == nil {
-				n.log.Warn("group not founded yet", "error", err)
+				n.complain("group not founded yet", err)
 			}
 			founding = !done
 		case time.Since(asked) > retryAfter:
@@ -81,8 +81,15 @@ func (n *Node) askToJoin(ctx context.Context) {
 		n.fail(err)
 	default:
 		if ctx.Err() == nil {
-			n.log.Info("not joined yet", "server", n.id, "error", err)
+			n.complain("not joined yet", err)
 		}
+	}
+}
+
+// complain logs what is tried again and again, as often as a person wants to read it.
+func (n *Node) complain(msg string, err error) {
+	if _, ok := n.calm.say(msg); ok {
+		n.log.Warn(msg, "server", n.id, "error", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// repeatEvery is how often the library may say the same thing. It complains about a dead peer at every heartbeat, a
+// repeatEvery is how often the same thing may be said. The library complains about a dead peer at every heartbeat, a
 // dozen times a second, for as long as the peer is away.
 const repeatEvery = 10 * time.Second
 
@@ -27,7 +27,7 @@ type raftLog struct {
 
 func newRaftLog(log *slog.Logger) hclog.Logger {
 	return &raftLog{
-		Logger: hclog.NewNullLogger(), log: log, calm: &calm{said: map[string]said{}},
+		Logger: hclog.NewNullLogger(), log: log, calm: newCalm(),
 		debug: log.Enabled(context.Background(), slog.LevelDebug),
 	}
 }
@@ -37,6 +37,8 @@ type calm struct {
 	mu   sync.Mutex
 	said map[string]said
 }
+
+func newCalm() *calm { return &calm{said: map[string]said{}} }
 
 type said struct {
 	at         time.Time

@@ -31,6 +31,7 @@ type Node struct {
 	seen    *observer
 	queue   *queue
 	metrics *metrics
+	calm    *calm
 	found   store.Found // on disk at the start
 
 	notify  chan bool     // from the library: leadership won or lost
@@ -66,7 +67,7 @@ func Open(o Options) (*Node, error) {
 		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
-		failed: make(chan struct{}), restoring: make(chan struct{}, 1), renewed: make(chan struct{}, 1), metrics: newMetrics(), expelled: map[raft.ServerID]bool{},
+		failed: make(chan struct{}), restoring: make(chan struct{}, 1), renewed: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
 	}
 	n.watch.changed = make(chan struct{})
 	n.stores = n.guard.Checked()
