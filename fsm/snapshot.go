@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"runtime"
 
 	"fairlead.io/fairlead/fsm/wire"
 )
@@ -26,6 +27,10 @@ func (s *State) Freeze() *Frozen { return &Frozen{view: s.Read()} }
 
 // Index is the index of the newest entry in the snapshot.
 func (f *Frozen) Index() Index { return f.view.applied }
+
+// breather is after how many records Write lets others run: encoding keeps a core busy for seconds, and where there are
+// few of them Apply would otherwise wait for the scheduler to notice, 10 ms each time.
+const breather = 64
 
 // SnapshotHeader opens a snapshot, behind the magic.
 type SnapshotHeader struct {
@@ -58,7 +63,9 @@ func (f *Frozen) Write(w io.Writer) error {
 		v.rows.tables[t].each(func(r Record) bool {
 			out.number(uint64(i) + 1)
 			out.value(r)
-			n.Records++
+			if n.Records++; n.Records%breather == 0 {
+				runtime.Gosched()
+			}
 			return out.err == nil
 		})
 	}
