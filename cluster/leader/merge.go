@@ -89,6 +89,24 @@ func (m *merged) mayRemove(kind world.Kind, id world.ID) bool {
 	return asked
 }
 
+// sees tells whether any source shows objects of a kind now.
+func (m *merged) sees(kind world.Kind) bool {
+	return slices.ContainsFunc(m.views, func(a Admitted) bool { _, yields := a.World.View(kind); return yields })
+}
+
+// why tells in words why an object that is absent may not be removed.
+func (m *merged) why(kind world.Kind, id world.ID) string {
+	for _, a := range m.views {
+		if a.WhyNot == nil {
+			continue
+		}
+		if why := a.WhyNot(kind, id); why != "" {
+			return why
+		}
+	}
+	return "absent from the sources, and not certain to be gone"
+}
+
 // community resolves the name of a community with the objects of all sources.
 func (m *merged) community(text string) (uint32, error) {
 	for _, a := range m.views {

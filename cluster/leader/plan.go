@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // actor is who proposes what is planned.
@@ -133,6 +134,19 @@ func (p *planner) proposal(reason string, c fsm.Command) fsm.Proposal {
 
 func (p *planner) explain(kind fsm.Table, name, code, text string) {
 	p.out.Waiting = append(p.out.Waiting, Explanation{Kind: string(kind), Name: name, Code: code, Text: text})
+}
+
+// explainAbsent says why something that no source shows stays. Where nothing of its kind is seen at all, that is said
+// once, with the source.
+func (p *planner) explainAbsent(table fsm.Table, kind world.Kind, id world.ID) {
+	if !p.seen.sees(kind) {
+		return
+	}
+	why := p.seen.why(kind, id)
+	if kind == world.KindEndpointSlice {
+		why = "endpoints that no EndpointSlice lists stay: " + why
+	}
+	p.explain(table, id.String(), WaitsForEvidence, why)
 }
 
 // Codes of explanations that are not codes of fsm.Pending.

@@ -39,7 +39,7 @@ func (p *planner) planPeers() {
 		if keep(h.Name) {
 			taken[endpoint{h.Address, h.Port}] = h.Name
 			p.peerWith[h.Address] = h.Name
-			p.explain(fsm.TablePeers, string(h.Name), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+			p.explainAbsent(fsm.TablePeers, world.KindPeer, world.ID{Name: string(h.Name)})
 			continue
 		}
 		p.propose("BGPPeer is gone", &fsm.DeletePeer{Name: h.Name})
@@ -165,7 +165,7 @@ func (p *planner) planAdvertisements() {
 	}
 	for _, name := range sortedKeys(have) {
 		if !p.seen.mayRemove(world.KindAdvertisement, world.ID{Name: string(name)}) {
-			p.explain(fsm.TableAdvertisements, string(name), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+			p.explainAbsent(fsm.TableAdvertisements, world.KindAdvertisement, world.ID{Name: string(name)})
 			continue
 		}
 		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})

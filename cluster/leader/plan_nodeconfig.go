@@ -49,8 +49,9 @@ func (p *planner) removeNodeConfig(have *fsm.NodeConfig) {
 	if have == nil {
 		return
 	}
-	if !p.seen.mayRemove(world.KindConfigMap, world.ID{Namespace: "kube-system", Name: configMapIPRule}) {
-		p.explain(fsm.TableNodeConfigs, configMapIPRule, WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+	id := world.ID{Namespace: "kube-system", Name: configMapIPRule}
+	if !p.seen.mayRemove(world.KindConfigMap, id) {
+		p.explainAbsent(fsm.TableNodeConfigs, world.KindConfigMap, id)
 		return
 	}
 	p.propose("ConfigMap "+configMapIPRule+" is gone", &fsm.DeleteNodeConfig{})

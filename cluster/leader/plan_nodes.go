@@ -64,7 +64,7 @@ func (p *planner) planNodes() {
 func (p *planner) judgeAbsentNode(n *nodePlan) {
 	if !p.seen.mayRemove(world.KindNode, world.ID{Name: string(n.id)}) {
 		if n.next.Why != nodeGone {
-			p.explain(fsm.TableNodes, string(n.id), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+			p.explainAbsent(fsm.TableNodes, world.KindNode, world.ID{Name: string(n.id)})
 		}
 		return
 	}

@@ -101,8 +101,7 @@ func (p *planner) keepAbsentPools(have map[fsm.PoolName]*fsm.Pool, shown map[fsm
 		}
 		h := have[name]
 		p.pools = append(p.pools, &poolPlan{name: name, ranges: h.Ranges, autoAssign: h.AutoAssign, priority: math.MaxInt})
-		p.explain(fsm.TablePools, string(name), WaitsForEvidence,
-			"absent from the sources, kept until its removal is certain; it gives out no new addresses")
+		p.explainAbsent(fsm.TablePools, world.KindPool, world.ID{Name: string(name)})
 	}
 	return removed
 }

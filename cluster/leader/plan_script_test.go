@@ -22,7 +22,7 @@ import (
 //	see         objects come, or come to look different: one a line, see scene.object
 //	delete      objects go, and that is certain
 //	lose        objects are absent, and nobody knows why
-//	blind       the next steps have no view to plan from; see ends that
+//	blind       the next steps have no view to plan from; look and see end that
 //	ack, down, agent-down, up NODE...    what nodes and the group say
 //	announced MEMBER...   members report that they show everything up to now
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
@@ -66,8 +66,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 			s.remove(f[0], f[1])
 			s.kept[f[0]+" "+f[1]] = d.Cmd == "lose"
 		}
-	case "blind":
-		s.blind = true
+	case "blind", "look":
+		s.blind = d.Cmd == "blind"
 	case "show":
 		return s.show()
 	case "renew":

@@ -56,7 +56,7 @@ func (p *planner) gatherServices() {
 		case h.Deleting || p.seen.mayRemove(world.KindService, idOf(h.ID)):
 			s.next, s.going = going(h), true
 		default:
-			p.explain(fsm.TableServices, string(h.ID), WaitsForEvidence, "absent from the sources, kept until its removal is certain")
+			p.explainAbsent(fsm.TableServices, world.KindService, idOf(h.ID))
 		}
 		p.services = append(p.services, s)
 	}
@@ -137,7 +137,11 @@ func (p *planner) endpointsOf(id world.ID, have *fsm.Service) []fsm.Endpoint {
 	if have == nil || len(have.Endpoints) == 0 || p.seen.mayRemove(world.KindEndpointSlice, id) {
 		return out
 	}
-	return keepEndpoints(out, have.Endpoints)
+	kept := keepEndpoints(out, have.Endpoints)
+	if len(kept) > len(out) {
+		p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, id)
+	}
+	return kept
 }
 
 func appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpoint {

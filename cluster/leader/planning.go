@@ -105,7 +105,9 @@ func (p *planning) step(ctx context.Context) (again time.Duration) {
 	sooner(&again, next)
 	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
 	for i := range verdicts {
-		in.Views = append(in.Views, p.origins.admit(i, verdicts[i].Admit(&worlds[i])))
+		view := p.origins.admit(i, verdicts[i].Admit(&worlds[i]))
+		view.WhyNot = whyNot(&verdicts[i])
+		in.Views = append(in.Views, view)
 		sooner(&again, verdicts[i].Again)
 	}
 	for _, s := range servers {
@@ -119,6 +121,15 @@ func (p *planning) step(ctx context.Context) (again time.Duration) {
 		sooner(&again, wait)
 	}
 	return again
+}
+
+// whyNot finds what a guard said of an object.
+func whyNot(v *Verdict) func(world.Kind, world.ID) string {
+	waiting := make(map[origin]string, len(v.Waiting))
+	for _, w := range v.Waiting {
+		waiting[origin{w.Kind, w.ID}] = w.Why
+	}
+	return func(kind world.Kind, id world.ID) string { return waiting[origin{kind, id}] }
 }
 
 // sooner brings a wait down to d unless d is zero.

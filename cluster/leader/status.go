@@ -56,14 +56,8 @@ func (p *planning) report(worlds []world.World, verdicts []Verdict, out *Result)
 		}
 		p.metrics.judged(sources[i].Name, v)
 	}
-	waiting := out.Waiting
-	for i := range verdicts {
-		for _, w := range verdicts[i].Waiting {
-			waiting = append(waiting, Explanation{Kind: string(w.Kind), Name: w.ID.String(), Code: WaitsForEvidence, Text: w.Why})
-		}
-	}
 	p.setStatus(func(s *Status) {
 		s.Planned, s.Proposed = p.c.Clock.Wall(), len(out.Urgent)+len(out.Bulk)
-		s.Sources, s.Waiting = sources, waiting
+		s.Sources, s.Waiting = sources, out.Waiting
 	})
 }
