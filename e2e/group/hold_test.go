@@ -18,39 +18,42 @@ func TestMassRemovalWaitsForAnOperator(t *testing.T) {
 	const many = 14
 	l := started(t, lab.Options{})
 	var prefixes []netip.Prefix
+	all := ""
 	for i := 1; i < many; i++ {
-		l.Manifests.Service(i, 1)
+		all += "---\n" + lab.Service(i, 1)
 		prefixes = append(prefixes, prefix(i))
 	}
+	l.Manifests.Put("all.yaml", all)
 	l.Bird.WaitNextHops(prefix(many-1), lab.NodeAddress(1))
 	l.Agreed()
-	stop := l.NeverMissing(prefixes...)
-	for i := 1; i < many; i++ {
-		l.Manifests.Remove(fmt.Sprintf("svc-%d.yaml", i))
-	}
-	id := ""
-	l.Eventually("a hold", 20*time.Second, func() error {
+	stop := l.NeverMissing(prefixes[0], prefixes[many-2])
+	l.Manifests.Remove("all.yaml")
+	var held []string
+	l.Eventually("holds", 20*time.Second, func() error {
 		var list struct {
 			Items []struct {
-				Name     string `json:"name"`
-				Released bool   `json:"released"`
+				Name string `json:"name"`
 			} `json:"items"`
 		}
 		out, stderr, code := l.CLI("holds", "list", "-o", "json")
 		if code != 0 {
 			return fmt.Errorf("holds list: %s", stderr)
 		}
-		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) == 0 {
-			return fmt.Errorf("no hold in %s (%v)", out, err)
+		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) < 2 {
+			return fmt.Errorf("no hold of Services and one of their endpoints in %s (%v)", out, err)
 		}
-		id = list.Items[0].Name
+		for _, i := range list.Items {
+			held = append(held, i.Name)
+		}
 		return nil
 	})
 	l.Manifests.Service(0, 3) // everything else goes on
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(3))
 	stop()
-	if _, stderr, code := l.CLI("holds", "release", id, "--reason", "they were meant to go"); code != 0 {
-		t.Fatalf("holds release: %s", stderr)
+	for _, id := range held {
+		if _, stderr, code := l.CLI("holds", "release", id, "--reason", "they were meant to go"); code != 0 {
+			t.Fatalf("holds release: %s", stderr)
+		}
 	}
 	for _, p := range prefixes {
 		l.Bird.WaitNextHops(p)

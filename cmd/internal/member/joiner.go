@@ -31,6 +31,12 @@ func (j *joiner) Confirm(_ context.Context, token string, members []admin.Founde
 }
 
 func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error) {
+	if cluster.NameOf(r.ID) != r.Name { // the name is the certificate's
+		return admin.Joined{}, &admin.Refusal{
+			Code: admin.Forbidden, What: "join " + r.ID, Why: "the server id is not one of member " + r.Name,
+			Remedy: "give the member a certificate of its own name",
+		}
+	}
 	err := j.node.Admit(ctx, cluster.JoinRequest{ServerID: r.ID, Address: r.Address, Last: fsm.Index(r.Last)})
 	if err != nil {
 		return admin.Joined{}, refusal("join "+r.ID, err)

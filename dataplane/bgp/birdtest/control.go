@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +16,10 @@ import (
 // minus after the code announces more, and a code that begins with 0, 8 or 9 ends the answer, the latter two as errors.
 func (b *Bird) ask(line string) (string, error) {
 	conn, err := net.DialTimeout("unix", b.file("ctl"), time.Second)
+	for tries := 0; errors.Is(err, syscall.EAGAIN) && tries < 1000; tries++ { // BIRD's queue is short, and watchers are many
+		time.Sleep(time.Millisecond)
+		conn, err = net.DialTimeout("unix", b.file("ctl"), time.Second)
+	}
 	if err != nil {
 		return "", err
 	}
