@@ -86,25 +86,28 @@ func (t *table) get(key string) (Record, bool) {
 func (t *table) put(r Record) (old Record) {
 	key := r.Key()
 	slot, exists := t.slots[key]
-	switch {
-	case exists:
+	if exists {
 		place := t.records.own(slot)
 		old = *place
 		*place = r
-	case len(t.free) > 0:
-		slot = t.free[len(t.free)-1]
-		t.free = t.free[:len(t.free)-1]
-		t.records.set(slot, r)
-	default:
-		slot = uint32(len(t.slots))
-		t.records.set(slot, r)
-	}
-	if !exists {
-		t.slots[key] = slot
+	} else {
+		slot = t.seat(key, r)
 		t.order.Set(key, slot)
 	}
 	t.reindex(slot, old, r)
 	return old
+}
+
+// seat gives a new record a slot.
+func (t *table) seat(key string, r Record) (slot uint32) {
+	if n := len(t.free); n > 0 {
+		slot, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		slot = uint32(len(t.slots))
+	}
+	t.records.set(slot, r)
+	t.slots[key] = slot
+	return slot
 }
 
 func (t *table) remove(r Record) {

@@ -177,6 +177,9 @@ func (in *unframer) restore(next *State) (SnapshotHeader, error) {
 	if err != nil {
 		return h, fmt.Errorf("record %d: %w", n+1, err)
 	}
+	for _, t := range tx.rows.tables {
+		t.loaded()
+	}
 	sum := in.r.sum
 	var f SnapshotFooter
 	if err := in.value(&f); err != nil || f.Records != n {
@@ -208,7 +211,9 @@ func (in *unframer) records(tx *txn) (uint64, error) {
 		if err := in.value(rec); err != nil {
 			return n, err
 		}
-		tx.put(rec)
+		if err := tx.load(rec); err != nil {
+			return n, err
+		}
 	}
 }
 
