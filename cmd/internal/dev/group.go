@@ -4,8 +4,10 @@ package dev
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -45,7 +47,7 @@ type runningMember struct {
 // again. Ports are drawn once and kept, so that members find each other after a restart.
 func newGroup(dir string, n int, manifests []string, version string, sw *testswitch.Switch, log *slog.Logger) (*group, error) {
 	g := &group{version: version, log: log, sw: sw, running: map[string]*runningMember{}, failed: make(chan error, n)}
-	ports, err := freePorts(2 * n)
+	ports, err := keptPorts(filepath.Join(dir, "ports.json"), 2*n)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +81,32 @@ func newGroup(dir string, n int, manifests []string, version string, sw *testswi
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// keptPorts gives the ports of an earlier run over the same folder, whose members look for each other there, or
+// draws new ones and keeps them.
+func keptPorts(path string, n int) ([]int, error) {
+	var ports []int
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &ports)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w; remove the folder to begin anew", path, err)
+	case len(ports) != n:
+		return nil, fmt.Errorf("%s is of %d members, not %d; remove the folder to begin anew, or give another", filepath.Dir(path), len(ports)/2, n/2)
+	default:
+		return ports, nil
+	}
+	if ports, err = freePorts(n); err != nil {
+		return nil, err
+	}
+	if data, err = json.Marshal(ports); err != nil {
+		return nil, err
+	}
+	return ports, os.WriteFile(path, data, 0o600)
+}
 
 // freePorts finds n ports that nobody uses. They are given back at once: somebody else could take one before a
 // member listens, who then says so.

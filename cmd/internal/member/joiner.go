@@ -46,8 +46,9 @@ func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error
 	return admin.Joined{Group: string(group), Epoch: uint64(epoch), Leader: leader.Name}, nil
 }
 
-// Report commits what a member says of itself. It is proposed by the leader, for whoever asks.
-func (j *joiner) Report(ctx context.Context, r admin.Report) (uint32, error) {
+// Report answers with the committed format. What a member says of itself it proposes (report.go), so that it is
+// agreed on like everything else.
+func (j *joiner) Report(_ context.Context, r admin.Report) (uint32, error) {
 	_, _, format := j.state.Identity()
 	if j.node.LeadingTerm() == 0 {
 		return format, refusal("report of "+r.ID, cluster.ErrNotLeader)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func once(t *testing.T, data, manifests string, timeout time.Duration) (Picture, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := Run(context.Background(), Options{
+		Members: 3, Manifests: manifests, Data: data, Once: true, Timeout: timeout, JSON: true, Version: "test",
+		Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
+	})
+	var p Picture
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+			t.Fatalf("not only JSON on standard output: %v in %s", err, out.String())
+		}
+	}
+	return p, err
+}
+
+const quickstart = "../../../examples/quickstart"
+
+// The quickstart shows a route with two next hops, an IPv6 one, and a Service that stays pending; the switch holds
+// just what the record says. A second run over the same folder takes up where the first one ended.
+func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	first, err := once(t, data, quickstart, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(first.Routes, first.Switch.RIB) {
+		t.Errorf("routes %v, the switch %v", first.Routes, first.Switch.RIB)
+	}
+	var two, v6, pending bool
+	for _, r := range first.Routes {
+		two = two || len(r.NextHops) == 2
+		v6 = v6 || strings.HasSuffix(r.Prefix, "/128")
+	}
+	for _, s := range first.Services {
+		pending = pending || s.Pending != "" && len(s.Addresses) == 0
+	}
+	if !two || !v6 || !pending {
+		t.Errorf("two next hops %t, IPv6 %t, pending with a reason %t", two, v6, pending)
+	}
+	second, err := once(t, data, quickstart, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(second.Routes, first.Routes) || second.Members[0].Applied <= first.Members[0].Applied {
+		t.Errorf("the second run forgot: %v at %d after %v at %d",
+			second.Routes, second.Members[0].Applied, first.Routes, first.Members[0].Applied)
+	}
+}
+
+func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
+	dir := t.TempDir()
+	entries, err := os.ReadDir(quickstart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(quickstart, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.ReplaceAll(text, []byte("203.0.113.10"), []byte("203.0.113.999"))
+		if err := os.WriteFile(filepath.Join(dir, e.Name()), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = once(t, "", dir, time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "web.yaml:") || !strings.Contains(err.Error(), "spec.externalIPs[0]") {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than one line: %q", err)
+	}
+}
