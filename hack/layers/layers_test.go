@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package layers_test holds the tree to the rule of who may import whom (ARCHITECTURE.md).
+package layers_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "fairlead.io/fairlead/"
+
+// mayImport lists, for each room, the other rooms that it may import. Kubernetes, GoBGP and the kernel stop at the rooms
+// below.
+var (
+	mayImport = map[string][]string{
+		"fsm":       {},
+		"api":       {"fsm"},
+		"cluster":   {"fsm", "api"},
+		"dataplane": {"fsm", "api"},
+		"k8s":       {"fsm"},
+		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s"},
+	}
+	stopsAt = map[string][]string{
+		"k8s.io/":                 {"k8s"},
+		"github.com/osrg/gobgp":   {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch"},
+		"github.com/hashicorp/":   {"cluster"},
+		"go.etcd.io/bbolt":        {"cluster/store/disk"},
+		"github.com/spf13/cobra":  {"cmd"},
+		"github.com/tidwall/":     {"fsm"},
+		"github.com/pelletier/go": {"dataplane/bgp/legacy"},
+	}
+)
+
+func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Fields(line)
+		from := strings.TrimPrefix(fields[0], module)
+		room, _, _ := strings.Cut(from, "/")
+		allowed, ruled := mayImport[room]
+		for _, imported := range fields[1:] {
+			if to, ours := strings.CutPrefix(imported, module); ours && ruled {
+				seen++
+				if other, _, _ := strings.Cut(to, "/"); other != room && !slices.Contains(allowed, other) {
+					t.Errorf("%s imports %s; %s may import %v", from, to, room, allowed)
+				}
+			}
+			for prefix, rooms := range stopsAt {
+				if strings.HasPrefix(imported, prefix) && !slices.ContainsFunc(rooms, func(r string) bool { return from == r || strings.HasPrefix(from, r+"/") }) {
+					t.Errorf("%s imports %s, which stops at %v", from, imported, rooms)
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d imports were looked at", seen)
+	}
+}
