@@ -24,13 +24,15 @@ func snapshotSeconds(t *bench) figures {
 	var f figures
 	for _, size := range []int{smallRecord, largeRecord} {
 		s := filled(t, size)
+		var cpu []float64
 		f.samples = nil
 		for range snapshotRuns {
-			begin := time.Now()
+			begin, used := time.Now(), processorTime()
 			writeSnapshot(t, s.Freeze(), file)
 			f.samples = append(f.samples, time.Since(begin).Seconds())
+			cpu = append(cpu, (processorTime() - used).Seconds())
 		}
-		describe(t, detail, size, file, f.samples)
+		describe(t, detail, size, file, f.samples, cpu)
 	}
 	f.detail = detail
 	return f
@@ -44,20 +46,22 @@ func restoreSeconds(t *bench) figures {
 	var f figures
 	for _, size := range []int{smallRecord, largeRecord} {
 		writeSnapshot(t, filled(t, size).Freeze(), file)
+		var cpu []float64
 		f.samples = nil
 		for range snapshotRuns {
 			runtime.GC()
-			begin := time.Now()
+			begin, used := time.Now(), processorTime()
 			restoreSnapshot(t, file)
 			f.samples = append(f.samples, time.Since(begin).Seconds())
+			cpu = append(cpu, (processorTime() - used).Seconds())
 		}
-		describe(t, detail, size, file, f.samples)
+		describe(t, detail, size, file, f.samples, cpu)
 	}
 	f.detail = detail
 	return f
 }
 
-func describe(t *bench, detail map[string]any, size int, file string, samples []float64) {
+func describe(t *bench, detail map[string]any, size int, file string, samples, cpu []float64) {
 	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +70,10 @@ func describe(t *bench, detail map[string]any, size int, file string, samples []
 	if size == largeRecord {
 		name = "1000000"
 	}
-	detail[name] = map[string]any{"seconds_p50": quantile(slices.Sorted(slices.Values(samples)), 0.5), "seconds": samples, "bytes": info.Size()}
+	detail[name] = map[string]any{
+		"seconds_p50": quantile(slices.Sorted(slices.Values(samples)), 0.5), "seconds": samples,
+		"processor_seconds": cpu, "bytes": info.Size(),
+	}
 }
 
 func writeSnapshot(t *bench, frozen *fsm.Frozen, file string) {
@@ -83,7 +90,7 @@ func writeSnapshot(t *bench, frozen *fsm.Frozen, file string) {
 	}
 }
 
-func restoreSnapshot(t *bench, file string) *fsm.State {
+func restoreSnapshot(t *bench, file string) {
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -93,5 +100,4 @@ func restoreSnapshot(t *bench, file string) *fsm.State {
 	if err := s.Restore(bufio.NewReader(f)); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
