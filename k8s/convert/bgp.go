@@ -129,6 +129,9 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 	if len(spec.IPAddressPoolSelectors) > 0 {
 		r.fail("spec.ipAddressPoolSelectors", "name the pools in spec.ipAddressPools", "selectors of pools are not evaluated")
 	}
+	if len(spec.Peers) > 0 {
+		r.degrade("spec.peers", "remove it, or filter at the switches that shall not have them", "every path goes to every peer")
+	}
 	for i, c := range spec.Communities {
 		// Without a colon it may be a name that a Community object explains.
 		if _, err := world.ParseCommunity(c); err != nil && (c == "" || strings.Contains(c, ":")) {
