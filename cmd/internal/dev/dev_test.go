@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -88,4 +90,69 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("more than one line: %q", err)
 	}
+}
+
+// A member is stopped and started from outside by name or number, and what cannot be done says why.
+func TestOrdersReachARunningDev(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	ctx, stop := context.WithCancel(context.Background())
+	var out syncBuffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{
+			Members: 3, Manifests: quickstart, Data: data, Version: "test", JSON: true,
+			Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
+		})
+	}()
+	eventually(t, func() error { return Order(ctx, data, "kill", "2") })
+	eventually(t, func() error { return out.shows(`"name": "m2",` + "\n" + `      "running": false`) })
+	if err := Order(ctx, data, "kill", "m2"); err == nil || !strings.Contains(err.Error(), "does not run") {
+		t.Errorf("killed twice: %v", err)
+	}
+	if err := Order(ctx, data, "start", "7"); err == nil || !strings.Contains(err.Error(), "no member") {
+		t.Errorf("started a stranger: %v", err)
+	}
+	if err := Order(ctx, data, "start", "m2"); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if err := Order(context.Background(), data, "kill", "1"); err == nil || !strings.Contains(err.Error(), "no `fairlead dev` runs") {
+		t.Errorf("an order to nobody: %v", err)
+	}
+}
+
+// eventually waits until f succeeds.
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for err := f(); err != nil; err = f() {
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// syncBuffer is a buffer for a writer and a reader at once.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) shows(text string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !strings.Contains(b.buf.String(), text) {
+		return fmt.Errorf("not shown yet: %s", text)
+	}
+	return nil
 }
