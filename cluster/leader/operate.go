@@ -71,9 +71,11 @@ func (o *operator) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		said := o.finish(ctx)
 		jobs, again := o.pick(o.c.Record.Read(), o.c.Clock.Now())
-		for _, j := range o.begin(ctx, jobs) {
+		begun, next := o.begin(ctx, jobs)
+		for _, j := range begun {
 			joined.Go(func() { o.call(ctx, j) })
 		}
+		sooner(&again, next)
 		switch {
 		case len(o.unsaid) > 0 && said:
 			continue // there is more to say by now
@@ -103,16 +105,18 @@ func (o *operator) line(s fsm.Subject) *line {
 	return l
 }
 
-// begin commits the attempts of jobs, and gives those whose calls may go out.
-func (o *operator) begin(ctx context.Context, jobs []*job) []*job {
-	var out []*job
+// begin commits the attempts of jobs. It gives those whose calls may go out, and when to try the others again; zero if
+// there are none.
+func (o *operator) begin(ctx context.Context, jobs []*job) (begun []*job, again time.Duration) {
 	for batch := range slices.Chunk(jobs, maxTogether) {
-		out = append(out, o.beginBatch(ctx, batch)...)
+		out, next := o.beginBatch(ctx, batch)
+		begun = append(begun, out...)
+		again = max(again, next)
 	}
-	return out
+	return begun, again
 }
 
-func (o *operator) beginBatch(ctx context.Context, jobs []*job) []*job {
+func (o *operator) beginBatch(ctx context.Context, jobs []*job) (out []*job, again time.Duration) {
 	now := o.c.Clock.Now()
 	proposals := make([]fsm.Proposal, 0, len(jobs))
 	for _, j := range jobs {
@@ -128,14 +132,18 @@ func (o *operator) beginBatch(ctx context.Context, jobs []*job) []*job {
 	outcomes, err := o.c.Group.Propose(ctx, Bulk, proposals)
 	if err != nil {
 		// The attempts may be open all the same. Nobody calls, and if they are they will be found as orphans.
-		o.postpone(jobs, err)
-		return nil
+		o.c.Log.Debug("operations not begun", "operations", len(jobs), "err", err)
+		for _, j := range jobs {
+			o.line(j.subject).next = o.c.Clock.Now() + saidAgain
+		}
+		return nil, saidAgain
 	}
 	var begun []*job
 	for i, outcome := range outcomes {
 		j := jobs[i]
 		if err := outcome.Err(); err != nil {
 			o.line(j.subject).next = now + refusedAgain
+			again = refusedAgain
 			o.c.Log.Debug("operation not begun", "subject", j.subject, "err", err)
 			continue
 		}
@@ -145,11 +153,10 @@ func (o *operator) beginBatch(ctx context.Context, jobs []*job) []*job {
 		begun = append(begun, j)
 	}
 	if len(begun) == 0 {
-		return nil
+		return nil, again
 	}
 	leads := o.c.Group.VerifyLeader(ctx)
 	record := o.c.Record.Read()
-	var out []*job
 	for _, j := range begun {
 		switch {
 		case leads != nil:
@@ -160,7 +167,7 @@ func (o *operator) beginBatch(ctx context.Context, jobs []*job) []*job {
 			out = append(out, j)
 		}
 	}
-	return out
+	return out, again
 }
 
 // refresh takes what the call is about from a record that holds the attempt, and tells whether it is still asked for.
@@ -184,13 +191,6 @@ func (j *job) notSent(why string, now time.Duration) result {
 
 // refusedAgain is how long to leave a subject alone whose attempt the record refused: it changed meanwhile.
 const refusedAgain = time.Second
-
-func (o *operator) postpone(jobs []*job, err error) {
-	o.c.Log.Debug("operations not begun", "operations", len(jobs), "err", err)
-	for _, j := range jobs {
-		o.line(j.subject).next = o.c.Clock.Now() + saidAgain
-	}
-}
 
 func (o *operator) proposal(c fsm.Command, reason string) fsm.Proposal {
 	return fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: o.c.Clock.Wall().UnixMilli(), Command: c}

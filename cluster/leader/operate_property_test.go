@@ -99,12 +99,12 @@ type cue struct {
 func drawCue(t *rapid.T) cue {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return cue{
-		Elect: rapid.IntRange(0, 6).Draw(t, "elect") == 0, Zombie: ms(rapid.IntRange(0, 3000).Draw(t, "zombie")),
-		Act:     one(t, "act", "put", "put", "put", "put", "remove", "remove", "drain", "drained", "settle", "renew"),
+		Elect: rapid.IntRange(0, 9).Draw(t, "elect") == 0, Zombie: ms(rapid.IntRange(0, 3000).Draw(t, "zombie")),
+		Act:     one(t, "act", "put", "put", "put", "put", "remove", "remove", "drain", "drained", "settle", "renew", "forget"),
 		Binding: fsm.BindingID(one(t, "binding", "x", "y", "z", "w")),
-		To:      place{fsm.BalancerID(one(t, "balancer", "drv/a", "drv/a", "drv/b")), one(t, "address", "10.0.0.1", "10.0.0.1", "10.0.0.2", "")},
+		To:      place{fsm.BalancerID(one(t, "balancer", "drv/a", "drv/a", "drv/a", "drv/b")), one(t, "address", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "")},
 		Weight:  one(t, "weight", "1", "2"),
-		Pause:   ms(rapid.SampledFrom([]int{0, 10, 500, 1500, 4000}).Draw(t, "pause")),
+		Pause:   ms(rapid.SampledFrom([]int{0, 10, 1500, 4000, 9000}).Draw(t, "pause")),
 	}
 }
 
@@ -126,6 +126,11 @@ func (th *theatre) play(t failer, q cue) {
 		c = &fsm.RemoveBinding{ID: q.Binding, Drain: q.Act == "drain"}
 	case "drained":
 		c = &fsm.Drained{ID: q.Binding}
+	case "forget":
+		if b, exists := fsm.Get[*fsm.Binding](v, fsm.TableBindings, string(q.Binding)); exists && b.Address != "" {
+			th.outside.forget(place{b.Balancer, b.Address})
+		}
+		c = &fsm.Forget{ID: q.Binding}
 	case "renew":
 		_, epoch, _ := th.group.state.Identity()
 		c = &fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"}
@@ -146,7 +151,7 @@ func TestPropertyOperationsKeepTheOutsideInLine(t *testing.T) {
 	counts := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		cues := rapid.SliceOfN(rapid.Custom(drawCue), 5, 40).Draw(rt, "cues")
+		cues := rapid.SliceOfN(rapid.Custom(drawCue), 10, 60).Draw(rt, "cues")
 		if why := bubble(t, func(t failer) {
 			th := newTheatre(t, seed)
 			th.elect(t, 0)
@@ -155,6 +160,8 @@ func TestPropertyOperationsKeepTheOutsideInLine(t *testing.T) {
 				th.play(t, q)
 			}
 			th.converge(t)
+			th.outside.mu.Lock()
+			defer th.outside.mu.Unlock()
 			for k, n := range th.outside.counts {
 				counts[k] += n
 			}
@@ -221,7 +228,15 @@ func (th *theatre) converge(t failer) {
 	}
 	th.outside.mu.Lock()
 	defer th.outside.mu.Unlock()
+	for at := range th.outside.forgotten {
+		if want[at] == nil {
+			delete(th.outside.present, at)
+		}
+	}
 	for at, parameters := range th.outside.present {
+		if th.outside.forgotten[at] && want[at] != nil {
+			continue // the parameters may be those of the binding that was forgotten
+		}
 		if !slices.Contains(want[at], parameters) {
 			t.Fatalf("%v is there with %s; the record asks for %v", at, parameters, want[at])
 		}

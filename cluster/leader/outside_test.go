@@ -26,6 +26,7 @@ type outside struct {
 
 	mu         sync.Mutex
 	present    map[place]string // parameters
+	forgotten  map[place]bool   // an operator's word counts: nobody answers for what is there
 	inFlight   map[fsm.Subject]int
 	calls      map[fsm.Subject]uint64
 	violations []string
@@ -41,7 +42,7 @@ type place struct {
 
 func newOutside(state *fsm.State, terms Terms, seed uint64) *outside {
 	return &outside{
-		state: state, terms: terms, seed: seed, present: map[place]string{}, inFlight: map[fsm.Subject]int{},
+		state: state, terms: terms, seed: seed, present: map[place]string{}, forgotten: map[place]bool{}, inFlight: map[fsm.Subject]int{},
 		calls: map[fsm.Subject]uint64{}, counts: map[string]int{},
 	}
 }
@@ -66,7 +67,7 @@ func (o *outside) compare() {
 		}
 	}
 	for at := range o.present {
-		if !covered[at] {
+		if !covered[at] && !o.forgotten[at] {
 			o.violate("S4: %v is there at index %d, and no binding covers it", at, v.Applied())
 		}
 	}
@@ -77,6 +78,13 @@ func (o *outside) changed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.compare()
+}
+
+// forget takes an operator's word on a place.
+func (o *outside) forget(at place) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgotten[at] = true
 }
 
 // effect does what a call asked for.
@@ -122,7 +130,7 @@ func (o *outside) mood(s fsm.Subject) (mood int, random *rand.Rand) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s))
 	random = rand.New(rand.NewPCG(o.seed^h.Sum64(), o.calls[s]))
-	if o.calm.Load() {
+	if o.calm.Load() || random.IntN(2) == 0 {
 		return moodWell, random
 	}
 	return random.IntN(moods), random
@@ -168,11 +176,19 @@ func (d driver) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 
 func (d driver) meet(ctx context.Context, a fsm.Action, at place, parameters string, mood int, random *rand.Rand) Answer {
 	switch mood {
-	case moodSlow:
+	case moodSlow: // it happens at some moment of the call, and is answered at a later one
+		some := func() <-chan time.Time { return time.After(time.Duration(random.Int64N(int64(d.terms.Timeout)))) }
 		select {
-		case <-time.After(time.Duration(random.Int64N(int64(d.terms.Timeout)))):
+		case <-some():
+			d.effect(a, at, parameters)
 		case <-ctx.Done(): // it was given up, and happens all the same
 			d.later(time.Duration(random.Int64N(int64(d.terms.Settle))), a, at, parameters)
+			return Answer{Result: fsm.ResultUnknown, Message: "gave up"}
+		}
+		select {
+		case <-some():
+			return Answer{Result: fsm.ResultSucceeded, Address: oneOf(random)}
+		case <-ctx.Done():
 			return Answer{Result: fsm.ResultUnknown, Message: "gave up"}
 		}
 	case moodRefuses:
@@ -190,8 +206,11 @@ func (d driver) meet(ctx context.Context, a fsm.Action, at place, parameters str
 		return Answer{Result: fsm.ResultUnknown, Message: "no answer"}
 	}
 	d.effect(a, at, parameters)
-	return Answer{Result: fsm.ResultSucceeded, Address: fmt.Sprintf("10.0.0.%d", 1+random.IntN(3))}
+	return Answer{Result: fsm.ResultSucceeded, Address: oneOf(random)}
 }
+
+// oneOf is an address that others may have too.
+func oneOf(random *rand.Rand) string { return fmt.Sprintf("10.0.0.%d", 1+random.IntN(3)) }
 
 // seat is a place in the group: the one who leads sits on it. Others' proposals get nowhere.
 type seat struct {
