@@ -286,7 +286,7 @@ func (o *operator) settled(r result) bool {
 func (o *operator) said(r result, outcome fsm.Outcome) {
 	l := o.line(r.subject)
 	l.job = nil
-	if outcome.Reject != fsm.Accepted || r.answer.Result == fsm.ResultUnknown {
+	if outcome.Reject == fsm.Accepted && r.answer.Result == fsm.ResultUnknown {
 		l.unsettled, l.ended = r.request.Attempt, r.ended
 	}
 	l.next = o.c.Clock.Now() + o.retryAfter(l, r)
@@ -306,7 +306,7 @@ func bounded(s string) string {
 	return s[:cut]
 }
 
-// forget drops what is known of lines that are idle and not in the record.
-func (o *operator) forget(inRecord map[fsm.Subject]bool, now time.Duration) {
-	maps.DeleteFunc(o.lines, func(s fsm.Subject, l *line) bool { return l.job == nil && l.next <= now && !inRecord[s] })
+// forget drops what is known of lines that are idle and of no concern any more.
+func (o *operator) forget(concern map[fsm.Subject]bool, now time.Duration) {
+	maps.DeleteFunc(o.lines, func(s fsm.Subject, l *line) bool { return l.job == nil && l.next <= now && !concern[s] })
 }

@@ -36,11 +36,13 @@ type theatre struct {
 	past    []*reign
 }
 
-var stagedTerms = Terms{Timeout: 2 * time.Second, Settle: 2 * time.Second, Concurrent: 3}
-
 func newTheatre(t failer, seed uint64) *theatre {
 	g := newLiveGroup(t)
-	th := &theatre{group: g, outside: newOutside(g.state, stagedTerms, seed), random: rand.New(rand.NewPCG(seed, 1))}
+	terms := Terms{Timeout: 2 * time.Second, Settle: 2 * time.Second, Concurrent: 3}
+	if seed%2 == 1 { // a call may outlast the time within which an earlier one takes effect
+		terms.Timeout, terms.Settle = 3*time.Second, time.Second
+	}
+	th := &theatre{group: g, outside: newOutside(g.state, terms, seed), random: rand.New(rand.NewPCG(seed, 1))}
 	g.commit(&fsm.PutLoadBalancer{ID: "drv/a", Driver: "drv"}, &fsm.PutLoadBalancer{ID: "drv/b", Driver: "drv"})
 	return th
 }

@@ -4,6 +4,7 @@ package leader
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -47,10 +48,10 @@ func (o *operator) pick(v *fsm.View, now time.Duration) (jobs []*job, again time
 
 // subjects lists the lines on which something may be to do, in order.
 func (o *operator) subjects(v *fsm.View, now time.Duration, again *time.Duration) []fsm.Subject {
-	inRecord, wanted := map[fsm.Subject]bool{}, map[fsm.Subject]bool{}
+	concern, wanted := map[fsm.Subject]bool{}, map[fsm.Subject]bool{}
 	epoch := v.Group().Epoch
 	for _, op := range fsm.List[*fsm.Operation](v, fsm.TableOperations) {
-		inRecord[op.Subject] = true
+		concern[op.Subject] = true
 		if o.look(op, epoch, now, again) {
 			wanted[op.Subject] = true
 		}
@@ -65,7 +66,8 @@ func (o *operator) subjects(v *fsm.View, now time.Duration, again *time.Duration
 			wanted[b.Subject()] = true
 		}
 	}
-	o.forget(inRecord, now)
+	maps.Copy(concern, wanted)
+	o.forget(concern, now)
 	return sortedKeys(wanted)
 }
 
