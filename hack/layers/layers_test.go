@@ -19,9 +19,9 @@ var (
 		"fsm":       {},
 		"api":       {"fsm"},
 		"cluster":   {"fsm", "api"},
-		"dataplane": {"fsm", "api"},
+		"dataplane": {"fsm", "api", "internal"},
 		"k8s":       {"fsm"},
-		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s"},
+		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 	}
 	stopsAt = map[string][]string{
 		"k8s.io/":                 {"k8s"},

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/dataplane/bgp/testswitch"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // groupASN is the AS of the members; the built-in switch has its own.
@@ -99,28 +100,19 @@ func keptPorts(path string, n int) ([]int, error) {
 	default:
 		return ports, nil
 	}
-	if ports, err = freePorts(n); err != nil {
-		return nil, err
+	for len(ports) < n {
+		port, err := freeport.Draw(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ports, int(port)) {
+			ports = append(ports, int(port))
+		}
 	}
 	if data, err = json.Marshal(ports); err != nil {
 		return nil, err
 	}
 	return ports, os.WriteFile(path, data, 0o600)
-}
-
-// freePorts finds n ports that nobody uses. They are given back at once: somebody else could take one before a
-// member listens, who then says so.
-func freePorts(n int) ([]int, error) {
-	var out []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port on loopback: %w", err)
-		}
-		defer l.Close()
-		out = append(out, l.Addr().(*net.TCPAddr).Port)
-	}
-	return out, nil
 }
 
 // issue makes a certificate below dir, and the CA first if there is none.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // RequireTools is the environment variable that, set to 1, makes a missing tool a failure rather than a skip.
@@ -78,12 +79,11 @@ func Find(t testing.TB, tool string) string {
 // FreePort returns a TCP port of address that nobody listens at just now.
 func FreePort(t testing.TB, address netip.Addr) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", netip.AddrPortFrom(address, 0).String())
+	port, err := freeport.Draw(address)
 	if err != nil {
-		t.Fatalf("find a free port: %v", err)
+		t.Fatal(err)
 	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	return port
 }
 
 // Address is where BIRD listens.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package freeport finds TCP ports for servers that are told their port before they listen at it.
+package freeport
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+)
+
+// Ports are drawn below the range from which Linux takes the local ports of outgoing connections (32768 and up): a
+// port of that range may be somebody's connection by the time that it is listened at.
+const (
+	lowest  = 16_384
+	highest = 32_767
+	tries   = 256
+)
+
+// Draw returns a port of address that nobody listens at just now, at random, so that processes which draw at the same
+// time hardly draw the same. Errors: the last attempt's, if all failed.
+func Draw(address netip.Addr) (uint16, error) {
+	last := errors.New("no attempt")
+	for range tries {
+		port := uint16(lowest + rand.IntN(highest-lowest+1))
+		l, err := net.Listen("tcp", netip.AddrPortFrom(address, port).String())
+		if err != nil {
+			last = err
+			continue
+		}
+		return port, l.Close()
+	}
+	return 0, fmt.Errorf("find a free port of %s: %w", address, last)
+}
