@@ -365,7 +365,8 @@ func (a *account) sticky() string {
 		}
 		typed := slices.Concat(w.ExternalIPs, w.Requested)
 		for _, address := range owned(a.before, id) {
-			pooled := a.before.Addresses(id)[0].Pool != "" && len(typed) == 0 && w.Pool == "" && len(w.Families) == 0 && len(owned(a.before, id)) == 1
+			of, _ := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, address.String()+" "+string(id))
+			pooled := of.Pool != "" && len(typed) == 0 && w.Pool == "" && len(w.Families) == 0 && len(owned(a.before, id)) == 1
 			asks := slices.Contains(typed, address) || pooled
 			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {
 				return fmt.Sprintf("%s asks for %s, had it alone, and lost it", id, address)

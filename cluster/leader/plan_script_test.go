@@ -22,6 +22,7 @@ import (
 //	see         objects come, or come to look different: one a line, see scene.object
 //	delete      objects go, and that is certain
 //	lose        objects are absent, and nobody knows why
+//	forbid, allow  objects may not, or may, be removed: one "kind name" a line
 //	blind       the next steps have no view to plan from; look and see end that
 //	ack, down, agent-down, up NODE...    what nodes and the group say
 //	announced MEMBER...   members report that they show everything up to now
@@ -65,6 +66,10 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 			f := strings.Fields(line)
 			s.remove(f[0], f[1])
 			s.kept[f[0]+" "+f[1]] = d.Cmd == "lose"
+		}
+	case "allow", "forbid":
+		for line := range strings.Lines(d.Input) {
+			s.kept[strings.TrimSpace(line)] = d.Cmd == "forbid"
 		}
 	case "blind", "look":
 		s.blind = d.Cmd == "blind"

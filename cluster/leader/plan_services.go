@@ -34,8 +34,11 @@ func (p *planner) gatherServices() {
 		id := fsm.ServiceID(w.ID.String())
 		h := known[id]
 		handled := p.handles(w)
-		if h == nil && !handled {
+		if h == nil && (!handled || w.Deleting) {
 			continue
+		}
+		if w.Deleting && (h.Deleting || p.seen.mayRemove(world.KindService, w.ID)) {
+			handled = false
 		}
 		shown[id] = true
 		s := &wish{id: id, have: h}
@@ -78,10 +81,10 @@ func (p *planner) postponeRemovals() {
 
 const quarantineText = "the group was recovered or restored: nothing is removed or given out until a complete view was read"
 
-// handles tells whether a Service is ours and stays.
+// handles tells whether a Service is ours to serve.
 func (p *planner) handles(w *world.Service) bool {
 	switch {
-	case w.Type != world.LoadBalancer || w.Deleting || w.Foreign:
+	case w.Type != world.LoadBalancer || w.Foreign:
 		return false
 	case w.Class == "":
 		return !p.in.Options.IgnoreUnclassed
