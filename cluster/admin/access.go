@@ -62,9 +62,9 @@ func accessTable() map[string]access {
 		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, own: ownName, within: changing, maxMessage: smallMessage},
 		fairleadv1connect.JoinServiceReportProcedure:  {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
 
-		fairleadv1connect.RecordServiceGetProcedure:      look,
-		fairleadv1connect.RecordServiceDescribeProcedure: look,
-		fairleadv1connect.RecordServiceWatchProcedure:    {roles: looking, maxMessage: smallMessage},
+		fairleadv1connect.RecordServiceGetProcedure:          look,
+		fairleadv1connect.RecordServiceDescribeProcedure:     look,
+		fairleadv1connect.RecordServiceWatchProcedure:        {roles: looking, maxMessage: smallMessage},
 		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
 		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,
 		fairleadv1connect.RecordServiceProposeProcedure: {
