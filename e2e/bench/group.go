@@ -111,9 +111,9 @@ func number(s string) float64 {
 	return n
 }
 
-// usages is what each member has used.
+// usages is what each member and the switch have used.
 func (g *group) usages() map[string]usage {
-	out := map[string]usage{}
+	out := map[string]usage{"bird": usageOf(g.Bird.PID())}
 	for _, m := range g.Members {
 		if m.Runs() {
 			out[m.Name] = usageOf(m.PID())

@@ -92,6 +92,9 @@ func (b *Bird) Address() netip.Addr { return b.conf.Address }
 // Port is the port at which BIRD listens.
 func (b *Bird) Port() uint16 { return b.conf.Port }
 
+// PID is the process id of a BIRD that runs.
+func (b *Bird) PID() int { return b.cmd.Process.Pid }
+
 // ASN is BIRD's AS number.
 func (b *Bird) ASN() uint32 { return b.conf.ASN }
 
