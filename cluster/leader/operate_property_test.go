@@ -114,6 +114,7 @@ func drawCue(t *rapid.T) cue {
 func (th *theatre) play(t failer, q cue) {
 	if q.Elect {
 		th.elect(t, q.Zombie)
+		th.outside.say("another leader; the one before goes on for %s", q.Zombie)
 	}
 	v := th.group.state.Read()
 	var c fsm.Command
@@ -129,9 +130,6 @@ func (th *theatre) play(t failer, q cue) {
 	case "drained":
 		c = &fsm.Drained{ID: q.Binding}
 	case "forget":
-		if b, exists := fsm.Get[*fsm.Binding](v, fsm.TableBindings, string(q.Binding)); exists && b.Address != "" {
-			th.outside.forget(place{b.Balancer, b.Address})
-		}
 		c = &fsm.Forget{ID: q.Binding}
 	case "renew":
 		_, epoch, _ := th.group.state.Identity()
@@ -139,8 +137,15 @@ func (th *theatre) play(t failer, q cue) {
 	default:
 		c = &fsm.EndQuarantine{Since: v.Group().Quarantine}
 	}
-	th.group.set(func() { th.group.propose([]fsm.Proposal{{Actor: "test", Command: c}}, 1) })
-	th.outside.changed()
+	var outcomes []fsm.Outcome
+	proposals := []fsm.Proposal{{Actor: "test", Command: c}}
+	th.group.set(func() {
+		if b, exists := fsm.Get[*fsm.Binding](th.group.state.Read(), fsm.TableBindings, string(q.Binding)); exists && q.Act == "forget" {
+			th.outside.forget(place{b.Balancer, b.Address})
+		}
+		outcomes = th.group.propose(proposals, 1)
+	})
+	th.outside.committed(proposals, outcomes)
 	time.Sleep(q.Pause)
 	th.judge(t)
 }
@@ -203,7 +208,7 @@ func (th *theatre) judge(t failer) {
 	th.outside.mu.Lock()
 	defer th.outside.mu.Unlock()
 	if len(th.outside.violations) > 0 {
-		t.Fatalf("%s", th.outside.violations[0])
+		t.Fatalf("%s\n%s", th.outside.violations[0], strings.Join(th.outside.log, "\n"))
 	}
 }
 

@@ -30,6 +30,7 @@ type outside struct {
 	inFlight   map[fsm.Subject]int
 	calls      map[fsm.Subject]uint64
 	violations []string
+	log        []string       // what happened, in order
 	effects    sync.WaitGroup // that are still to come
 	counts     map[string]int // how often what happened
 }
@@ -49,6 +50,17 @@ func newOutside(state *fsm.State, terms Terms, seed uint64) *outside {
 
 func (o *outside) violate(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
+}
+
+// note keeps what happened, for whoever has to find out why. It is called with mu held.
+func (o *outside) note(format string, args ...any) {
+	o.log = append(o.log, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
+}
+
+func (o *outside) say(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.note(format, args...)
 }
 
 // compare holds S4, S5 and S6 against what is outside. It is called with mu held, after every change.
@@ -73,10 +85,13 @@ func (o *outside) compare() {
 	}
 }
 
-// changed is called after every change of the record.
-func (o *outside) changed() {
+// committed is called after every change of the record.
+func (o *outside) committed(proposals []fsm.Proposal, outcomes []fsm.Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for i, outcome := range outcomes {
+		o.note("%s: %T %+v: %s %s", proposals[i].Actor, proposals[i].Command, proposals[i].Command, outcome.Reject, outcome.Revision)
+	}
 	o.compare()
 }
 
@@ -91,6 +106,7 @@ func (o *outside) forget(at place) {
 func (o *outside) effect(a fsm.Action, at place, parameters string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.note("effect of %s at %v %s", a, at, parameters)
 	switch a {
 	case fsm.ActionEnsure:
 		o.present[at] = parameters
@@ -165,13 +181,14 @@ func (d driver) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 	}
 	mood, random := d.mood(subject)
 	d.counts[moodNames[mood]]++
+	d.note("call %s about %s, attempt %s: meets with %s", a, subject, r.Attempt, moodNames[mood])
 	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.inFlight[subject]--
-	}()
-	return d.meet(ctx, a, at, parameters, mood, random)
+	answer := d.meet(ctx, a, at, parameters, mood, random)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inFlight[subject]--
+	d.note("call %s about %s, attempt %s: ends %s", a, subject, r.Attempt, resultName(answer.Result))
+	return answer
 }
 
 func (d driver) meet(ctx context.Context, a fsm.Action, at place, parameters string, mood int, random *rand.Rand) Answer {
@@ -227,7 +244,7 @@ func (s *seat) Propose(ctx context.Context, u Urgency, proposals []fsm.Proposal)
 		return nil, errDeposed
 	}
 	out, err := s.liveGroup.Propose(ctx, u, proposals)
-	s.outside.changed()
+	s.outside.committed(proposals, out)
 	if err == nil && s.lossy() {
 		return nil, errors.New("answer lost")
 	}

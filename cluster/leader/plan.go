@@ -66,10 +66,9 @@ type planner struct {
 
 	claimed  []netip.Addr // in order
 	claims   map[netip.Addr][]*claim
-	set      map[netip.Addr][]fsm.HopSpec // next hops that this plan sets
-	released map[allocationID]bool        // given up, by the record or by this plan
-	freed    map[allocationID]bool        // taken off the record by this plan
-	unrouted map[netip.Addr]bool          // addresses whose last next hop this plan takes off the record
+	released map[allocationID]bool // given up, by the record or by this plan
+	freed    map[allocationID]bool // taken off the record by this plan
+	unrouted map[netip.Addr]bool   // addresses whose last next hop this plan takes off the record
 }
 
 type allocationID struct {
@@ -88,7 +87,7 @@ func newPlanner(in Input) *planner {
 		ownersOf:    runs(allocations, func(a *fsm.Allocation) netip.Addr { return a.Address }, netip.Addr.Compare),
 		heldBy:      runs(allocations, func(a *fsm.Allocation) fsm.ServiceID { return a.Service }, cmp.Compare),
 		claims:      make(map[netip.Addr][]*claim, len(allocations)),
-		set:         map[netip.Addr][]fsm.HopSpec{}, released: map[allocationID]bool{}, freed: map[allocationID]bool{},
+		released:    map[allocationID]bool{}, freed: map[allocationID]bool{},
 		unrouted: map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
 	}
 	for _, r := range p.routes {

@@ -43,7 +43,6 @@ func (p *planner) planRoute(a netip.Addr) {
 	if showsJust(have, want) {
 		return
 	}
-	p.set[a] = want
 	c := &fsm.SetRoute{Prefix: prefix, Hops: want}
 	added := slices.ContainsFunc(want, func(spec fsm.HopSpec) bool { _, has := hopOf(have, spec); return !has })
 	if reason := "nodes that serve " + ownersText(p.claims[a]); added {

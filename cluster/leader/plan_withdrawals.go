@@ -16,7 +16,7 @@ func (p *planner) planWithdrawals() {
 	for _, r := range p.routes {
 		left := 0
 		for _, h := range r.NextHops {
-			if !h.Withdrawing || p.wantedAgain(r, h) || !p.finish(r, h, members) {
+			if !h.Withdrawing || !p.finish(r, h, members) {
 				left++
 			}
 		}
@@ -24,11 +24,6 @@ func (p *planner) planWithdrawals() {
 			p.unrouted[r.Prefix.Addr()] = true
 		}
 	}
-}
-
-// wantedAgain tells whether this plan turns a withdrawal round.
-func (p *planner) wantedAgain(r *fsm.Route, h fsm.NextHop) bool {
-	return slices.Contains(p.set[r.Prefix.Addr()], fsm.HopSpec{Node: h.Node, Address: h.Address})
 }
 
 // finish proposes the end of one withdrawal, or explains what it waits for.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"slices"
+	"testing"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// routedScene is a Service on one node, planned and at rest.
+func routedScene(t *testing.T) *scene {
+	t.Helper()
+	s := newScene(t)
+	for _, line := range []string{"node n1 192.0.2.1", "node n2 192.0.2.2", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1"} {
+		s.line(line)
+	}
+	s.group.settle(s.input())
+	return s
+}
+
+// While slices are reshuffled an endpoint stands in two of them for a moment: it is one endpoint, the better news
+// counts, and it answers on the ports of both.
+func TestPlanMergesAnEndpointThatStandsInTwoSlices(t *testing.T) {
+	s := routedScene(t)
+	other := s.world.EndpointSlices[0]
+	other.Name, other.Ports = "web-other", []world.EndpointPort{{Name: "p443", Protocol: world.TCP, Port: 8443}}
+	other.Endpoints = slices.Clone(other.Endpoints)
+	other.Endpoints[0].Ready, other.Endpoints[0].Serving, other.Endpoints[0].Terminating = false, false, true
+	for range 2 { // whichever slice comes first
+		s.world.EndpointSlices = []world.EndpointSlice{s.world.EndpointSlices[0], other}
+		s.group.settle(s.input())
+		web, _ := fsm.Get[*fsm.Service](s.group.state.Read(), fsm.TableServices, "default/web")
+		if len(web.Endpoints) != 1 || len(web.Endpoints[0].Ports) != 2 {
+			t.Fatalf("endpoints %+v, want one with two ports", web.Endpoints)
+		}
+		if e := web.Endpoints[0]; !e.Ready || !e.Serving || e.Terminating {
+			t.Fatalf("endpoint %+v, want it ready", e)
+		}
+		other.Name, s.world.EndpointSlices[0].Name = s.world.EndpointSlices[0].Name, other.Name
+	}
+}
+
+// Whoever left the group may have open sessions still: its marks count until no switch can hold its paths.
+func TestPlanForgetsServersOnlyOnceTheyAreExcused(t *testing.T) {
+	s := routedScene(t)
+	for _, m := range []string{"m1", "m2", "m3"} {
+		s.report(t, "announced", m, s.group.state.Read())
+	}
+	in := s.input()
+	in.Servers, in.Excused = []fsm.ServerID{"m1"}, []fsm.ServerID{"m2"}
+	if lines := s.group.settle(in); !slices.Equal(lines, []string{"RemoveMember m2"}) {
+		t.Errorf("planned %v, want only m2 to be forgotten", lines)
+	}
+	in.Servers, in.Excused = nil, []fsm.ServerID{"m3"}
+	if lines := s.group.settle(in); len(lines) > 0 {
+		t.Errorf("planned %v without knowing the configuration", lines)
+	}
+}
+
+// Up to where a source was acted on is committed with what was done, and never alone.
+func TestPlanObservesAViewOnlyBesideOtherCommands(t *testing.T) {
+	s := routedScene(t)
+	at := func(version uint64) []fsm.Proposal {
+		in := s.input()
+		for i := range in.Views[0].World.Kinds {
+			in.Views[0].World.Kinds[i].Version = version
+		}
+		in.Record = s.group.state.Read()
+		return all(Plan(in))
+	}
+	if proposals := at(7); len(proposals) > 0 {
+		t.Errorf("%d proposals for a version alone, the first %T", len(proposals), proposals[0].Command)
+	}
+	s.line("node n3 192.0.2.3")
+	proposals := at(7)
+	if len(proposals) != 2 {
+		t.Fatalf("%d proposals, want two", len(proposals))
+	}
+	if o, ok := proposals[0].Command.(*fsm.ObserveView); !ok || len(o.Versions) != len(world.Kinds()) || o.Versions[0].Version != 7 {
+		t.Errorf("first %+v, want up to where the source was acted on", proposals[0].Command)
+	}
+}
+
+// Every proposal says who asks, why and when.
+func TestPlanSaysWhoAndWhy(t *testing.T) {
+	s := newScene(t)
+	for _, line := range []string{"node n1 192.0.2.1", "pool p 203.0.113.1-203.0.113.2", "service web", "endpoints web n1/10.0.0.1"} {
+		s.line(line)
+	}
+	in := s.input()
+	in.Record = s.group.state.Read()
+	for _, p := range all(Plan(in)) {
+		if p.Actor == "" || p.Reason == "" || p.AtUnixMilli != in.Now.UnixMilli() {
+			t.Errorf("%T: actor %q, reason %q, at %d", p.Command, p.Actor, p.Reason, p.AtUnixMilli)
+		}
+	}
+}
