@@ -60,6 +60,9 @@ const (
 	KindDeleteHold          Kind = 45
 	KindObserveView         Kind = 46
 	KindAcceptRewind        Kind = 47
+	KindPutEnrolment        Kind = 48
+	KindUseEnrolment        Kind = 49
+	KindDeleteEnrolment     Kind = 50
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -82,7 +85,7 @@ func Kinds() []Command {
 		&PutBinding{}, &SetBindingAddress{}, &RemoveBinding{}, &Drained{}, &Forget{},
 		&BeginOperation{}, &FinishOperation{}, &GrantLease{}, &EndLease{},
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
-		&ObserveView{}, &AcceptRewind{},
+		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -123,7 +124,13 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 8).Draw(t, "verb") {
+	switch rapid.IntRange(0, 11).Draw(t, "verb") {
+	case 9:
+		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
+	case 10:
+		return &fsm.UseEnrolment{ID: drawSum(t), Node: among(t, "node", nodes)}
+	case 11:
+		return &fsm.DeleteEnrolment{ID: drawSum(t)}
 	case 0, 1:
 		return &fsm.PutHold{ID: hold, Of: "Service", Subjects: some(t, "subjects", []string{"a", "b"})}
 	case 2:
@@ -142,6 +149,11 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 		versions = append(versions, fsm.KindVersion{Kind: kind, Version: rapid.Uint64Range(0, 3).Draw(t, "version")})
 	}
 	return &fsm.ObserveView{Source: source, Cluster: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "cluster"), Versions: versions}
+}
+
+// drawSum draws the id of an enrolment, now and then one that is none.
+func drawSum(t *rapid.T) fsm.EnrolmentID {
+	return fsm.EnrolmentID(strings.Repeat(rapid.SampledFrom([]string{"0a", "0a", "f1", "f1", "0A"}).Draw(t, "token"), 32))
 }
 
 func drawSettings(t *rapid.T) fsm.Settings {
@@ -167,10 +179,11 @@ func (w *world) drawGroup(t *rapid.T) fsm.Command {
 	case 5:
 		return &fsm.PutSettings{Settings: settings}
 	case 6:
-		if m.mayRaise(2) {
-			return &fsm.RaiseFormat{Format: 1} // to 2 would rightly stop this release
+		format := rapid.Uint32Range(0, fsm.NewestFormat+1).Draw(t, "format")
+		if m.mayRaise(fsm.NewestFormat + 1) {
+			format = min(format, fsm.NewestFormat) // to a newer one would rightly stop this release
 		}
-		return &fsm.RaiseFormat{Format: rapid.SampledFrom([]uint32{0, 1, 2}).Draw(t, "format")}
+		return &fsm.RaiseFormat{Format: format}
 	}
 	back := rapid.IntRange(0, len(w.digests)).Draw(t, "checkpoint")
 	if back == len(w.digests) {

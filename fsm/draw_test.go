@@ -187,7 +187,7 @@ func (w *world) drawMember(t *rapid.T) fsm.Command {
 		return &fsm.RemoveMember{Server: id}
 	case 1, 2:
 		return &fsm.ReportMember{
-			Server: id, Run: among(t, "run", runs), Format: rapid.SampledFrom([]uint32{0, 1, 1, 1, 2}).Draw(t, "format"),
+			Server: id, Run: among(t, "run", runs), Format: rapid.SampledFrom([]uint32{0, 1, 2, 2, 2, 3}).Draw(t, "format"),
 		}
 	}
 	marks := make([]fsm.AnnouncedMark, rapid.IntRange(0, 2).Draw(t, "marks"))

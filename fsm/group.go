@@ -61,7 +61,7 @@ func orDefault(v, def uint32) uint32 {
 // member knows and raises it only by RaiseFormat.
 const (
 	OldestFormat uint32 = 1
-	NewestFormat uint32 = 1
+	NewestFormat uint32 = 2
 )
 
 // InitGroup is the first command of a group: it names it and opens epoch 1.

@@ -5,6 +5,7 @@ package fsm_test
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -33,11 +34,14 @@ type model struct {
 	nodes     map[fsm.NodeID]mNode
 	policies  map[fsm.PolicyID]mObject
 	holds     map[fsm.HoldID]mHold
+	enrolled  map[fsm.EnrolmentID]mEnrolment
 	views     map[string]mView
 	balancers map[fsm.BalancerID]mBalancer
 	bindings  map[fsm.BindingID]mBinding
 	lines     map[string]mLine // by what may have one call in flight: see line
 }
+
+var isSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // rev is (epoch, index). Older is by epoch first.
 type rev = fsm.Revision
@@ -53,6 +57,10 @@ type (
 		format    uint32
 		run       string
 		announced rev
+	}
+	mEnrolment struct {
+		node fsm.NodeID
+		used bool
 	}
 	mHold struct {
 		subjects string
@@ -71,7 +79,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, views: map[string]mView{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, views: map[string]mView{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -94,7 +102,11 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		}
 		return ok
 	case *fsm.RaiseFormat:
-		return m.mayRaise(c.Format) // there is no newer one to raise to
+		ok := m.mayRaise(c.Format)
+		if ok {
+			m.format = c.Format
+		}
+		return ok
 	case *fsm.PutSettings:
 		ok := bounded(c.Settings)
 		if ok {
@@ -133,6 +145,22 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 			m.views[c.Source] = v
 		}
 		return ok
+	case *fsm.PutEnrolment:
+		_, exists := m.enrolled[c.ID]
+		ok := !exists && c.Node != "" && c.TTL > 0 && isSum.MatchString(string(c.ID)) && m.format >= 2
+		if ok {
+			m.enrolled[c.ID] = mEnrolment{node: c.Node}
+		}
+		return ok
+	case *fsm.UseEnrolment:
+		e, exists := m.enrolled[c.ID]
+		ok := exists && e.node == c.Node && !e.used
+		if ok {
+			m.enrolled[c.ID] = mEnrolment{e.node, true}
+		}
+		return ok
+	case *fsm.DeleteEnrolment:
+		return drop(m.enrolled, c.ID)
 	case *fsm.PutPolicy:
 		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
 	case *fsm.DeletePolicy:

@@ -99,6 +99,12 @@ func newCommand(k Kind) Command {
 		return &ObserveView{}
 	case KindAcceptRewind:
 		return &AcceptRewind{}
+	case KindPutEnrolment:
+		return &PutEnrolment{}
+	case KindUseEnrolment:
+		return &UseEnrolment{}
+	case KindDeleteEnrolment:
+		return &DeleteEnrolment{}
 	}
 	return nil
 }

@@ -13,6 +13,11 @@ type NodeConfig struct {
 	OutTable uint32       `pb:"4" json:"outTable"` // routing table for answers; 0 means 102
 	// ReplaceDefault is DEPLOY_MODEL=test: the node's default gateway becomes the switch.
 	ReplaceDefault bool `pb:"5" json:"replaceDefault"`
+	// Priorities of the rules for packets to and from addresses, and the packet mark; 0 means the agent's own
+	// choice. From format 2 on.
+	RulePriorityIn  uint32 `pb:"6" json:"rulePriorityIn"`
+	RulePriorityOut uint32 `pb:"7" json:"rulePriorityOut"`
+	FwMark          uint32 `pb:"8" json:"fwMark"`
 }
 
 // Table is TableNodeConfigs.

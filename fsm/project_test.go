@@ -79,6 +79,9 @@ func (m *model) facts() facts {
 	for id, h := range m.holds {
 		f.add("hold", id, h.subjects, h.released)
 	}
+	for id, e := range m.enrolled {
+		f.add("enrolment", id, e.node, e.used)
+	}
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
 	}
@@ -143,6 +146,9 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Hold](v, fsm.TableHolds) {
 		f.add("hold", r.ID, fmt.Sprint(r.Subjects), r.Released)
+	}
+	for _, r := range fsm.List[*fsm.Enrolment](v, fsm.TableEnrolments) {
+		f.add("enrolment", r.ID, r.Node, r.Used)
 	}
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
 		versions := map[string]uint64{}

@@ -2,7 +2,10 @@
 
 package fsm
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Frontend is one port that clients dial on each address of a service.
 type Frontend struct {
@@ -55,6 +58,10 @@ type Service struct {
 	History  Trail `pb:"13" json:"history"`
 	// AllNodes asks for every eligible node as a next hop, not only those with endpoints.
 	AllNodes bool `pb:"14" json:"allNodes"`
+	// Affinity is for how long a client keeps its endpoint; zero for not at all. From format 2 on.
+	Affinity time.Duration `pb:"15" json:"affinity"`
+	// SourceRanges are the only clients that may use the addresses; none means all. From format 2 on.
+	SourceRanges []netip.Prefix `pb:"16" json:"sourceRanges"`
 }
 
 // Table is TableServices.

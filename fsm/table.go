@@ -27,6 +27,7 @@ const (
 	TableHolds          Table = "holds"
 	TableViews          Table = "views"
 	TableGraves         Table = "graves"
+	TableEnrolments     Table = "enrolments"
 )
 
 // Tables lists every table in snapshot order.
@@ -35,6 +36,7 @@ func Tables() []Table {
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
+		TableEnrolments,
 	}
 }
 
@@ -90,6 +92,8 @@ func newRecord(t Table) (Record, error) {
 		return &SourceView{}, nil
 	case TableGraves:
 		return &Grave{}, nil
+	case TableEnrolments:
+		return &Enrolment{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

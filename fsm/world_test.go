@@ -37,7 +37,7 @@ func newWorld(t *rapid.T) *world {
 	settings := []fsm.Settings{drawSettings(t), {HistoryLimit: 3, GraveLimit: 3}}
 	for i := range groups { // the first may be refused, or may be the one
 		w.entry(t, w.model.now.Epoch, 1, func() fsm.Command {
-			return &fsm.InitGroup{Group: groups[i], Format: 1, Settings: settings[i]}
+			return &fsm.InitGroup{Group: groups[i], Format: rapid.Uint32Range(1, fsm.NewestFormat).Draw(t, "format"), Settings: settings[i]}
 		})
 	}
 	return w

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -108,6 +110,52 @@ func toJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
+// readsAs compares a value with what its golden file tells. Fields of later formats are missing there, and zero here.
+func readsAs(t *testing.T, have any, want string) {
+	t.Helper()
+	var h, w any
+	text := toJSON(t, have)
+	if err := errors.Join(json.Unmarshal([]byte(text), &h), json.Unmarshal([]byte(want), &w)); err != nil {
+		t.Fatal(err)
+	}
+	if where := differs(h, w); where != "" {
+		t.Errorf("at %s: reads as\n%s\nwant\n%s", where, text, want)
+	}
+}
+
+// differs names the first place where have is not what was wanted.
+func differs(have, want any) string {
+	w, isObject := want.(map[string]any)
+	h, both := have.(map[string]any)
+	if !isObject || !both {
+		hs, bothLists := have.([]any)
+		ws, isList := want.([]any)
+		if !bothLists || !isList || len(hs) != len(ws) {
+			if reflect.DeepEqual(have, want) {
+				return ""
+			}
+			return "."
+		}
+		for i := range ws {
+			if at := differs(hs[i], ws[i]); at != "" {
+				return fmt.Sprintf("[%d]%s", i, at)
+			}
+		}
+		return ""
+	}
+	for key := range maps.Keys(w) {
+		if at := differs(h[key], w[key]); at != "" {
+			return key + "." + at
+		}
+	}
+	for key, value := range h {
+		if _, told := w[key]; !told && value != nil && !reflect.ValueOf(value).IsZero() {
+			return key
+		}
+	}
+	return ""
+}
+
 // A command's golden file is a log entry that holds it alone.
 func TestCommandEncodingsAreCurrent(t *testing.T) {
 	for _, c := range fsm.Kinds() {
@@ -131,9 +179,7 @@ func TestReleasedCommandsDecodeAndEncodeToTheSameBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := toJSON(t, proposals[0]); got != g.value {
-			t.Errorf("reads as\n%s\nwant\n%s", got, g.value)
-		}
+		readsAs(t, proposals[0], g.value)
 		again, err := fsm.EncodeEntry(epoch, proposals)
 		if err != nil || !bytes.Equal(again, g.data) {
 			t.Errorf("written as %x (%v), want %x", again, err, g.data)
@@ -146,7 +192,7 @@ func records() []fsm.Record {
 	return []fsm.Record{
 		&fsm.Group{}, &fsm.Member{}, &fsm.Pool{}, &fsm.Allocation{}, &fsm.Service{}, &fsm.Route{}, &fsm.Peer{},
 		&fsm.Advertisement{}, &fsm.Node{}, &fsm.NodeConfig{}, &fsm.LoadBalancer{}, &fsm.Binding{}, &fsm.Operation{},
-		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{},
+		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{}, &fsm.Enrolment{},
 	}
 }
 
@@ -182,9 +228,7 @@ func TestReleasedRecordsDecodeAndEncodeToTheSameBytes(t *testing.T) {
 		if err := wire.Decode(g.data, r); err != nil {
 			t.Fatal(err)
 		}
-		if got := toJSON(t, r); got != g.value {
-			t.Errorf("reads as\n%s\nwant\n%s", got, g.value)
-		}
+		readsAs(t, r, g.value)
 		again, err := wire.Append(nil, r)
 		if err != nil || !bytes.Equal(again, g.data) {
 			t.Errorf("written as %x (%v), want %x", again, err, g.data)
