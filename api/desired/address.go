@@ -38,7 +38,7 @@ func AddressValue(ports []Port) ([]byte, error) {
 	})
 	var m fairleadv1.Address
 	for _, p := range slices.Compact(ports) {
-		m.Ports = append(m.Ports, &fairleadv1.Port{Protocol: uint32(p.Protocol), Number: uint32(p.Number)})
+		m.Ports = append(m.Ports, portMessage(p))
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&m)
 }
@@ -55,10 +55,22 @@ func decodeAddress(key string, value []byte) (*Address, error) {
 	}
 	out := &Address{Prefix: netip.PrefixFrom(addr, addr.BitLen())}
 	for _, p := range m.GetPorts() {
-		if p.GetProtocol() > 0xff || p.GetNumber() > 0xffff {
-			return nil, fmt.Errorf("decode item of address %s: no such port: protocol %d, number %d", addr, p.GetProtocol(), p.GetNumber())
+		port, err := portOf(p)
+		if err != nil {
+			return nil, fmt.Errorf("decode item of address %s: %w", addr, err)
 		}
-		out.Ports = append(out.Ports, Port{Protocol: uint8(p.GetProtocol()), Number: uint16(p.GetNumber())})
+		out.Ports = append(out.Ports, port)
 	}
 	return out, nil
+}
+
+func portMessage(p Port) *fairleadv1.Port {
+	return &fairleadv1.Port{Protocol: uint32(p.Protocol), Number: uint32(p.Number)}
+}
+
+func portOf(p *fairleadv1.Port) (Port, error) {
+	if p.GetProtocol() > 0xff || p.GetNumber() > 0xffff {
+		return Port{}, fmt.Errorf("no such port: protocol %d, number %d", p.GetProtocol(), p.GetNumber())
+	}
+	return Port{Protocol: uint8(p.GetProtocol()), Number: uint16(p.GetNumber())}, nil
 }

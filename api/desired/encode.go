@@ -117,6 +117,7 @@ func NodeMessage(group string, config *Config, members []Member) *fairleadv1.Nod
 	if config != nil {
 		m.Config = &fairleadv1.NodeConfig{
 			InTable: config.InTable, OutTable: config.OutTable, ReplaceDefault: config.ReplaceDefault,
+			RulePriorityIn: config.RulePriorityIn, RulePriorityOut: config.RulePriorityOut, FwMark: config.FwMark,
 		}
 		for _, gateway := range config.Switches {
 			m.Config.Switches = append(m.Config.Switches, gateway.String())

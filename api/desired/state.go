@@ -17,6 +17,11 @@ type Config struct {
 	InTable        uint32       `json:"inTable"`
 	OutTable       uint32       `json:"outTable"`
 	ReplaceDefault bool         `json:"replaceDefault"`
+	// RulePriorityIn and RulePriorityOut are those of the rules for packets to and from addresses, FwMark is the
+	// mark of packets of connections to them; 0 is the agent's own choice.
+	RulePriorityIn  uint32 `json:"rulePriorityIn"`
+	RulePriorityOut uint32 `json:"rulePriorityOut"`
+	FwMark          uint32 `json:"fwMark"`
 }
 
 // Member is a controller that agents heartbeat to and ask.
@@ -41,6 +46,7 @@ type item struct {
 	key     string
 	value   []byte
 	address *Address // of items of that kind
+	service *Service // likewise
 }
 
 func (i item) compare(o item) int { return cmp.Compare(i.key, o.key) }
@@ -63,17 +69,31 @@ func (s State) Addresses() []Address {
 	return out
 }
 
-// newItem decodes what this release understands of an item.
-func newItem(key string, value []byte) (item, error) {
-	i := item{key: key, value: value}
-	if key != "" && key[0] == kindAddress {
-		address, err := decodeAddress(key, value)
-		if err != nil {
-			return item{}, err
+// Services lists the Services, in order of their names. One that did not change from one state to the next is the
+// same pointer in both. They must not be written to.
+func (s State) Services() []*Service {
+	var out []*Service
+	for _, i := range s.items {
+		if i.service != nil {
+			out = append(out, i.service)
 		}
-		i.address = address
 	}
-	return i, nil
+	return out
+}
+
+// newItem decodes what this release understands of an item.
+func newItem(key string, value []byte) (i item, err error) {
+	i = item{key: key, value: value}
+	if key == "" {
+		return i, nil
+	}
+	switch key[0] {
+	case kindAddress:
+		i.address, err = decodeAddress(key, value)
+	case kindService:
+		i.service, err = decodeService(key, value)
+	}
+	return i, err
 }
 
 // RevisionOf reads a revision from its message; nil is the zero one.

@@ -97,7 +97,10 @@ func (s *State) own(m *fairleadv1.NodeState) error {
 	if c == nil {
 		return nil
 	}
-	s.Config = &Config{InTable: c.GetInTable(), OutTable: c.GetOutTable(), ReplaceDefault: c.GetReplaceDefault()}
+	s.Config = &Config{
+		InTable: c.GetInTable(), OutTable: c.GetOutTable(), ReplaceDefault: c.GetReplaceDefault(),
+		RulePriorityIn: c.GetRulePriorityIn(), RulePriorityOut: c.GetRulePriorityOut(), FwMark: c.GetFwMark(),
+	}
 	for _, text := range c.GetSwitches() {
 		gateway, err := netip.ParseAddr(text)
 		if err != nil {

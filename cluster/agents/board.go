@@ -5,6 +5,7 @@ package agents
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -29,6 +30,7 @@ type board struct {
 
 	allocations []*fsm.Allocation
 	routes      []*fsm.Route
+	services    []*fsm.Service
 	items       map[string][]byte
 	digest      desired.Digest
 
@@ -65,7 +67,10 @@ func newBoard(record Record) *board {
 }
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
-func itemTables() []fsm.Table { return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes} }
+func itemTables() []fsm.Table {
+	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices}
+}
+
 func ownTables() []fsm.Table {
 	return []fsm.Table{fsm.TableGroup, fsm.TableMembers, fsm.TableNodeConfigs, fsm.TableNodes}
 }
@@ -133,23 +138,25 @@ func (b *board) differs(tables []fsm.Table) bool {
 // deriveItems makes a step of what changed. It tells whether any agent has to hear of it.
 func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	news := false
-	dirty := map[netip.Addr]bool{}
+	dirty, serving := map[netip.Addr]bool{}, map[fsm.ServiceID]bool{}
 	allocations, routes := fsm.List[*fsm.Allocation](v, fsm.TableAllocations), fsm.List[*fsm.Route](v, fsm.TableRoutes)
-	differing(b.allocations, allocations, func(a *fsm.Allocation) { dirty[a.Address] = true }, nil)
+	services := fsm.List[*fsm.Service](v, fsm.TableServices)
+	differing(b.allocations, allocations, func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }, nil)
+	differing(b.services, services, func(s *fsm.Service) { serving[s.ID] = true }, nil)
 	differing(b.routes, routes, func(r *fsm.Route) { dirty[r.Prefix.Addr()] = true }, func(r *fsm.Route) {
 		news = b.noteWanted(r) || news
 	})
-	b.allocations, b.routes = allocations, routes
-	addresses := make([]netip.Addr, 0, len(dirty))
-	for a := range dirty {
-		addresses = append(addresses, a)
-	}
-	slices.SortFunc(addresses, netip.Addr.Compare)
+	b.allocations, b.routes, b.services = allocations, routes, services
 	next := step{from: b.at, to: v.Revision(), before: b.digest}
 	var pieces desired.Pieces
-	for _, a := range addresses {
+	for _, a := range slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare) {
 		if err := b.deriveAddress(v, a, &pieces); err != nil {
 			return false, fmt.Errorf("encode address %s for agents: %w", a, err)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(serving)) {
+		if err := b.deriveService(v, id, &pieces); err != nil {
+			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
 	var err error
@@ -171,37 +178,6 @@ func (b *board) noteWanted(r *fsm.Route) (news bool) {
 		}
 	}
 	return news
-}
-
-// deriveAddress brings one address's item up to date. A node has rules for every address that has an owner or
-// a route, whatever state either is in: they go when nothing can lead there any more (S9).
-func (b *board) deriveAddress(v *fsm.View, a netip.Addr, pieces *desired.Pieces) error {
-	key, owners := desired.AddressKey(a), v.Owners(a.String())
-	old, had := b.items[key]
-	_, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
-	if len(owners) == 0 && !routed {
-		if !had {
-			return nil
-		}
-		delete(b.items, key)
-		b.digest = b.digest.Minus(key, old)
-		return pieces.Remove(key)
-	}
-	var ports []desired.Port
-	for _, o := range owners {
-		for _, p := range o.Ports {
-			ports = append(ports, desired.Port{Protocol: uint8(p.Protocol), Number: p.Number})
-		}
-	}
-	value, err := desired.AddressValue(ports)
-	if err != nil || had && string(value) == string(old) {
-		return err
-	}
-	if had {
-		b.digest = b.digest.Minus(key, old)
-	}
-	b.items[key], b.digest = value, b.digest.Plus(key, value)
-	return pieces.Put(key, value)
 }
 
 // push adds a step to the ring and drops what is too old.

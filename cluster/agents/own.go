@@ -77,6 +77,7 @@ func (o *own) of(node fsm.NodeID) *fairleadv1.NodeState {
 	}
 	config := &desired.Config{
 		Switches: c.Switches, InTable: c.InTable, OutTable: c.OutTable, ReplaceDefault: c.ReplaceDefault,
+		RulePriorityIn: c.RulePriorityIn, RulePriorityOut: c.RulePriorityOut, FwMark: c.FwMark,
 	}
 	if config.InTable == 0 {
 		config.InTable = defaultInTable

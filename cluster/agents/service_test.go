@@ -109,7 +109,7 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 				t.Errorf("%d steps on the ring", len(s.board.ring))
 			}
 			close(r.gate)
-			grouptest.Eventually(t, "the agent has everything", func() bool { state, _ := r.state(); return state.Len() == 510 })
+			grouptest.Eventually(t, "the agent has everything", func() bool { state, _ := r.state(); return len(state.Addresses()) == 510 })
 			if _, count := r.state(); count > 3 {
 				t.Errorf("%d messages were sent to one who did not read", count)
 			}

@@ -247,9 +247,9 @@ func (x *Changes) GetRemove() [][]byte {
 // Item is one thing that every node shall have.
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes.
+	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes, 's' by a Service's namespace/name.
 	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// An encoded message, of kind 'a' an Address.
+	// An encoded message: of kind 'a' an Address, of kind 's' a Service.
 	Value         []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -344,6 +344,295 @@ func (x *Address) GetPorts() []*Port {
 	return nil
 }
 
+// Service is how packets to service addresses are translated.
+type Service struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes each.
+	Addresses [][]byte    `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Frontends []*Frontend `protobuf:"bytes,2,rep,name=frontends,proto3" json:"frontends,omitempty"`
+	Endpoints []*Endpoint `protobuf:"bytes,3,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	// externalTrafficPolicy: Local.
+	Local bool `protobuf:"varint,4,opt,name=local,proto3" json:"local,omitempty"`
+	// For how long a client keeps its endpoint, seconds; 0 for not at all.
+	AffinitySeconds uint32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
+	// The only clients that may use the addresses, as CIDRs; none means all.
+	SourceRanges  []string `protobuf:"bytes,6,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Service) Reset() {
+	*x = Service{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Service) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Service) ProtoMessage() {}
+
+func (x *Service) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Service.ProtoReflect.Descriptor instead.
+func (*Service) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Service) GetAddresses() [][]byte {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *Service) GetFrontends() []*Frontend {
+	if x != nil {
+		return x.Frontends
+	}
+	return nil
+}
+
+func (x *Service) GetEndpoints() []*Endpoint {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
+func (x *Service) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+func (x *Service) GetAffinitySeconds() uint32 {
+	if x != nil {
+		return x.AffinitySeconds
+	}
+	return 0
+}
+
+func (x *Service) GetSourceRanges() []string {
+	if x != nil {
+		return x.SourceRanges
+	}
+	return nil
+}
+
+// Frontend is one port that clients dial on each address of a Service.
+type Frontend struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Port          *Port                  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	NodePort      uint32                 `protobuf:"varint,3,opt,name=node_port,json=nodePort,proto3" json:"node_port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Frontend) Reset() {
+	*x = Frontend{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Frontend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Frontend) ProtoMessage() {}
+
+func (x *Frontend) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
+func (*Frontend) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Frontend) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Frontend) GetPort() *Port {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *Frontend) GetNodePort() uint32 {
+	if x != nil {
+		return x.NodePort
+	}
+	return 0
+}
+
+// Endpoint is one pod, or static address, that serves a Service.
+type Endpoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes.
+	Address     []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Node        string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Ready       bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Serving     bool   `protobuf:"varint,4,opt,name=serving,proto3" json:"serving,omitempty"`
+	Terminating bool   `protobuf:"varint,5,opt,name=terminating,proto3" json:"terminating,omitempty"`
+	// Where it answers, by name of the frontend.
+	Ports         []*EndpointPort `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Endpoint) Reset() {
+	*x = Endpoint{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Endpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Endpoint) ProtoMessage() {}
+
+func (x *Endpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
+func (*Endpoint) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Endpoint) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Endpoint) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Endpoint) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *Endpoint) GetServing() bool {
+	if x != nil {
+		return x.Serving
+	}
+	return false
+}
+
+func (x *Endpoint) GetTerminating() bool {
+	if x != nil {
+		return x.Terminating
+	}
+	return false
+}
+
+func (x *Endpoint) GetPorts() []*EndpointPort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+type EndpointPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Port          *Port                  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndpointPort) Reset() {
+	*x = EndpointPort{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndpointPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndpointPort) ProtoMessage() {}
+
+func (x *EndpointPort) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
+func (*EndpointPort) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *EndpointPort) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EndpointPort) GetPort() *Port {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
 type Port struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// IANA number: 6 TCP, 17 UDP, 132 SCTP.
@@ -355,7 +644,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -367,7 +656,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -380,7 +669,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -412,7 +701,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +713,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +726,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -472,13 +761,17 @@ type NodeConfig struct {
 	OutTable uint32 `protobuf:"varint,3,opt,name=out_table,json=outTable,proto3" json:"out_table,omitempty"`
 	// The node's default gateway becomes the switch.
 	ReplaceDefault bool `protobuf:"varint,4,opt,name=replace_default,json=replaceDefault,proto3" json:"replace_default,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Priorities of the rules for packets to and from addresses, and the packet mark; 0 is the agent's own choice.
+	RulePriorityIn  uint32 `protobuf:"varint,5,opt,name=rule_priority_in,json=rulePriorityIn,proto3" json:"rule_priority_in,omitempty"`
+	RulePriorityOut uint32 `protobuf:"varint,6,opt,name=rule_priority_out,json=rulePriorityOut,proto3" json:"rule_priority_out,omitempty"`
+	FwMark          uint32 `protobuf:"varint,7,opt,name=fw_mark,json=fwMark,proto3" json:"fw_mark,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +783,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +796,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -534,6 +827,27 @@ func (x *NodeConfig) GetReplaceDefault() bool {
 	return false
 }
 
+func (x *NodeConfig) GetRulePriorityIn() uint32 {
+	if x != nil {
+		return x.RulePriorityIn
+	}
+	return 0
+}
+
+func (x *NodeConfig) GetRulePriorityOut() uint32 {
+	if x != nil {
+		return x.RulePriorityOut
+	}
+	return 0
+}
+
+func (x *NodeConfig) GetFwMark() uint32 {
+	if x != nil {
+		return x.FwMark
+	}
+	return 0
+}
+
 type GroupMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -545,7 +859,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +871,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +884,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GroupMember) GetName() string {
@@ -600,7 +914,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +926,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +939,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -666,7 +980,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +992,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +1005,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -716,7 +1030,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +1042,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +1055,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 type HeartbeatRequest struct {
@@ -754,7 +1068,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +1080,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +1093,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -808,7 +1122,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +1134,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +1147,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -874,20 +1188,44 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"2\n" +
 	"\aAddress\x12'\n" +
-	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\":\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\xf7\x01\n" +
+	"\aService\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
+	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
+	"\tendpoints\x18\x03 \x03(\v2\x15.fairlead.v1.EndpointR\tendpoints\x12\x14\n" +
+	"\x05local\x18\x04 \x01(\bR\x05local\x12)\n" +
+	"\x10affinity_seconds\x18\x05 \x01(\rR\x0faffinitySeconds\x12#\n" +
+	"\rsource_ranges\x18\x06 \x03(\tR\fsourceRanges\"b\n" +
+	"\bFrontend\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
+	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
+	"\tnode_port\x18\x03 \x01(\rR\bnodePort\"\xbb\x01\n" +
+	"\bEndpoint\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x18\n" +
+	"\aserving\x18\x04 \x01(\bR\aserving\x12 \n" +
+	"\vterminating\x18\x05 \x01(\bR\vterminating\x12/\n" +
+	"\x05ports\x18\x06 \x03(\v2\x19.fairlead.v1.EndpointPortR\x05ports\"I\n" +
+	"\fEndpointPort\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
+	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\":\n" +
 	"\x04Port\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\"\x86\x01\n" +
 	"\tNodeState\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x17.fairlead.v1.NodeConfigR\x06config\x122\n" +
-	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\"\x89\x01\n" +
+	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\"\xf8\x01\n" +
 	"\n" +
 	"NodeConfig\x12\x1a\n" +
 	"\bswitches\x18\x01 \x03(\tR\bswitches\x12\x19\n" +
 	"\bin_table\x18\x02 \x01(\rR\ainTable\x12\x1b\n" +
 	"\tout_table\x18\x03 \x01(\rR\boutTable\x12'\n" +
-	"\x0freplace_default\x18\x04 \x01(\bR\x0ereplaceDefault\";\n" +
+	"\x0freplace_default\x18\x04 \x01(\bR\x0ereplaceDefault\x12(\n" +
+	"\x10rule_priority_in\x18\x05 \x01(\rR\x0erulePriorityIn\x12*\n" +
+	"\x11rule_priority_out\x18\x06 \x01(\rR\x0frulePriorityOut\x12\x17\n" +
+	"\afw_mark\x18\a \x01(\rR\x06fwMark\";\n" +
 	"\vGroupMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xa3\x01\n" +
@@ -923,46 +1261,55 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*SyncRequest)(nil),         // 0: fairlead.v1.SyncRequest
 	(*SyncResponse)(nil),        // 1: fairlead.v1.SyncResponse
 	(*Changes)(nil),             // 2: fairlead.v1.Changes
 	(*Item)(nil),                // 3: fairlead.v1.Item
 	(*Address)(nil),             // 4: fairlead.v1.Address
-	(*Port)(nil),                // 5: fairlead.v1.Port
-	(*NodeState)(nil),           // 6: fairlead.v1.NodeState
-	(*NodeConfig)(nil),          // 7: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),         // 8: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),  // 9: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),       // 10: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil), // 11: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),    // 12: fairlead.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),   // 13: fairlead.v1.HeartbeatResponse
-	(*Revision)(nil),            // 14: fairlead.v1.Revision
+	(*Service)(nil),             // 5: fairlead.v1.Service
+	(*Frontend)(nil),            // 6: fairlead.v1.Frontend
+	(*Endpoint)(nil),            // 7: fairlead.v1.Endpoint
+	(*EndpointPort)(nil),        // 8: fairlead.v1.EndpointPort
+	(*Port)(nil),                // 9: fairlead.v1.Port
+	(*NodeState)(nil),           // 10: fairlead.v1.NodeState
+	(*NodeConfig)(nil),          // 11: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),         // 12: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),  // 13: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),       // 14: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil), // 15: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),    // 16: fairlead.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),   // 17: fairlead.v1.HeartbeatResponse
+	(*Revision)(nil),            // 18: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	14, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	14, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	6,  // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	18, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	18, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	10, // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	3,  // 3: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	5,  // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	7,  // 5: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	8,  // 6: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	14, // 7: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	10, // 8: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	14, // 9: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	0,  // 10: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	9,  // 11: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	12, // 12: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	1,  // 13: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	11, // 14: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	13, // 15: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	9,  // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	6,  // 5: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	7,  // 6: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	9,  // 7: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	8,  // 8: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	9,  // 9: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	11, // 10: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	12, // 11: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	18, // 12: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	14, // 13: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	18, // 14: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	0,  // 15: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	13, // 16: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	16, // 17: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	1,  // 18: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	15, // 19: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	17, // 20: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	18, // [18:21] is the sub-list for method output_type
+	15, // [15:18] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -977,7 +1324,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

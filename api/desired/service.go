@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+)
+
+// kindService begins the key of a Service.
+const kindService = 's'
+
+// Service is how packets to service addresses are translated.
+type Service struct {
+	Name      string       `json:"name"` // namespace/name
+	Addresses []netip.Addr `json:"addresses"`
+	Frontends []Frontend   `json:"frontends"`
+	Endpoints []Endpoint   `json:"endpoints"`
+	// Local is externalTrafficPolicy: Local.
+	Local bool `json:"local"`
+	// Affinity is for how long a client keeps its endpoint, in whole seconds; zero for not at all.
+	Affinity time.Duration `json:"affinity"`
+	// SourceRanges are the only clients that may use the addresses; none means all.
+	SourceRanges []netip.Prefix `json:"sourceRanges"`
+}
+
+// Frontend is one port that clients dial on each address of a Service.
+type Frontend struct {
+	Name     string `json:"name"`
+	Port     Port   `json:"port"`
+	NodePort uint16 `json:"nodePort"` // 0 for none
+}
+
+// Endpoint is one pod, or static address, that serves a Service.
+type Endpoint struct {
+	Address     netip.Addr `json:"address"`
+	Node        string     `json:"node"` // that carries it, empty if unknown
+	Ready       bool       `json:"ready"`
+	Serving     bool       `json:"serving"`
+	Terminating bool       `json:"terminating"`
+	// Ports are where it answers, by name of the frontend.
+	Ports []EndpointPort `json:"ports"`
+}
+
+// EndpointPort is where an endpoint answers for the frontend of the same name and protocol.
+type EndpointPort struct {
+	Name string `json:"name"`
+	Port Port   `json:"port"`
+}
+
+// ServiceKey is the key of a Service's item; name is namespace/name.
+func ServiceKey(name string) string { return string(kindService) + name }
+
+// ServiceValue encodes what a Service's item says. The name is the key's.
+func ServiceValue(s Service) ([]byte, error) {
+	m := &fairleadv1.Service{Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second)}
+	for _, a := range s.Addresses {
+		m.Addresses = append(m.Addresses, a.AsSlice())
+	}
+	for _, f := range s.Frontends {
+		m.Frontends = append(m.Frontends, &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort)})
+	}
+	for _, e := range s.Endpoints {
+		out := &fairleadv1.Endpoint{
+			Address: e.Address.AsSlice(), Node: e.Node, Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+		}
+		for _, p := range e.Ports {
+			out.Ports = append(out.Ports, &fairleadv1.EndpointPort{Name: p.Name, Port: portMessage(p.Port)})
+		}
+		m.Endpoints = append(m.Endpoints, out)
+	}
+	for _, r := range s.SourceRanges {
+		m.SourceRanges = append(m.SourceRanges, r.String())
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// decodeService reads a Service's item.
+func decodeService(key string, value []byte) (*Service, error) {
+	name := key[1:]
+	fail := func(format string, args ...any) (*Service, error) {
+		return nil, fmt.Errorf("decode item of Service %s: %w", name, fmt.Errorf(format, args...))
+	}
+	var m fairleadv1.Service
+	if err := proto.Unmarshal(value, &m); err != nil {
+		return fail("%w", err)
+	}
+	s := &Service{Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second}
+	for _, b := range m.GetAddresses() {
+		a, ok := netip.AddrFromSlice(b)
+		if !ok {
+			return fail("an address has 4 or 16 bytes, not %d", len(b))
+		}
+		s.Addresses = append(s.Addresses, a)
+	}
+	for _, f := range m.GetFrontends() {
+		port, err := portOf(f.GetPort())
+		if err != nil || f.GetNodePort() > 0xffff {
+			return fail("frontend %q: %v, node port %d", f.GetName(), err, f.GetNodePort())
+		}
+		s.Frontends = append(s.Frontends, Frontend{Name: f.GetName(), Port: port, NodePort: uint16(f.GetNodePort())})
+	}
+	for _, e := range m.GetEndpoints() {
+		endpoint, err := endpointOf(e)
+		if err != nil {
+			return fail("%w", err)
+		}
+		s.Endpoints = append(s.Endpoints, endpoint)
+	}
+	for _, text := range m.GetSourceRanges() {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fail("%w", err)
+		}
+		s.SourceRanges = append(s.SourceRanges, prefix)
+	}
+	return s, nil
+}
+
+func endpointOf(e *fairleadv1.Endpoint) (Endpoint, error) {
+	address, ok := netip.AddrFromSlice(e.GetAddress())
+	if !ok {
+		return Endpoint{}, fmt.Errorf("an endpoint's address has 4 or 16 bytes, not %d", len(e.GetAddress()))
+	}
+	out := Endpoint{
+		Address: address, Node: e.GetNode(), Ready: e.GetReady(), Serving: e.GetServing(), Terminating: e.GetTerminating(),
+	}
+	for _, p := range e.GetPorts() {
+		port, err := portOf(p.GetPort())
+		if err != nil {
+			return Endpoint{}, fmt.Errorf("endpoint %s: %w", address, err)
+		}
+		out.Ports = append(out.Ports, EndpointPort{Name: p.GetName(), Port: port})
+	}
+	return out, nil
+}

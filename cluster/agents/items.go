@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"net/netip"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/fsm"
+)
+
+// deriveAddress brings one address's item up to date. A node has rules for every address that has an owner or
+// a route, whatever state either is in: they go when nothing can lead there any more (S9).
+func (b *board) deriveAddress(v *fsm.View, a netip.Addr, pieces *desired.Pieces) error {
+	key, owners := desired.AddressKey(a), v.Owners(a.String())
+	_, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
+	if len(owners) == 0 && !routed {
+		return b.drop(key, pieces)
+	}
+	var ports []desired.Port
+	for _, o := range owners {
+		for _, p := range o.Ports {
+			ports = append(ports, portOf(p))
+		}
+	}
+	value, err := desired.AddressValue(ports)
+	if err != nil {
+		return err
+	}
+	return b.put(key, value, pieces)
+}
+
+// deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
+// gives up: packets may still come.
+func (b *board) deriveService(v *fsm.View, id fsm.ServiceID, pieces *desired.Pieces) error {
+	key := desired.ServiceKey(string(id))
+	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
+	owned := v.Addresses(id)
+	if !ok || len(owned) == 0 {
+		return b.drop(key, pieces)
+	}
+	value, err := desired.ServiceValue(serviceOf(s, owned))
+	if err != nil {
+		return err
+	}
+	return b.put(key, value, pieces)
+}
+
+func (b *board) put(key string, value []byte, pieces *desired.Pieces) error {
+	old, had := b.items[key]
+	if had && string(value) == string(old) {
+		return nil
+	}
+	if had {
+		b.digest = b.digest.Minus(key, old)
+	}
+	b.items[key], b.digest = value, b.digest.Plus(key, value)
+	return pieces.Put(key, value)
+}
+
+func (b *board) drop(key string, pieces *desired.Pieces) error {
+	old, had := b.items[key]
+	if !had {
+		return nil
+	}
+	delete(b.items, key)
+	b.digest = b.digest.Minus(key, old)
+	return pieces.Remove(key)
+}
+
+// serviceOf is a Service as nodes translate it.
+func serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Service {
+	out := desired.Service{Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges}
+	for _, a := range owned {
+		out.Addresses = append(out.Addresses, a.Address)
+	}
+	for _, f := range s.Frontends {
+		out.Frontends = append(out.Frontends, desired.Frontend{Name: f.Name, Port: portOf(f.Port), NodePort: f.NodePort})
+	}
+	for _, e := range s.Endpoints {
+		endpoint := desired.Endpoint{
+			Address: e.Address, Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+		}
+		for _, p := range e.Ports {
+			endpoint.Ports = append(endpoint.Ports, desired.EndpointPort{Name: p.Name, Port: portOf(p.Port)})
+		}
+		out.Endpoints = append(out.Endpoints, endpoint)
+	}
+	return out
+}
+
+func portOf(p fsm.Port) desired.Port {
+	return desired.Port{Protocol: uint8(p.Protocol), Number: p.Number}
+}
