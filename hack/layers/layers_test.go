@@ -24,7 +24,7 @@ var (
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 	}
 	stopsAt = map[string][]string{
-		"k8s.io/":                 {"k8s"},
+		"k8s.io/":                 {"k8s", "e2e/kubetest"},
 		"github.com/osrg/gobgp":   {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch"},
 		"github.com/hashicorp/":   {"cluster"},
 		"go.etcd.io/bbolt":        {"cluster/store/disk"},

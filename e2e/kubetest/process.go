@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is one program that runs, with its output in a file.
+type process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// launch starts a program. The kernel ends it (SIGKILL) if this process ends first.
+func launch(log, name string, argv ...string) (*process, error) {
+	p := &process{name: name, log: log, done: make(chan struct{})}
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		// "This process" is to the kernel the thread that started the program, so that thread has to stay.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer out.Close()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
+	}
+	return p, nil
+}
+
+// stop asks the program to end, and ends it if it has not after patience.
+func (p *process) stop(patience time.Duration) {
+	if p == nil || p.ended() {
+		return
+	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.kill()
+	}
+}
+
+// kill ends the program at once and waits until it has.
+func (p *process) kill() {
+	if p == nil || p.ended() {
+		return
+	}
+	p.cmd.Process.Kill()
+	<-p.done
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// lastWords are the end of the program's log, for an error message.
+func (p *process) lastWords() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text[max(0, len(text)-2000):]))
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubetest
+
+import (
+	"os"
+	"testing"
+
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+// Start is New for a test: the cluster ends with it, and where the binaries cannot be had the test is skipped with
+// the reason, or fails if birdtest.RequireTools asks for that. Logs are shown if the test failed.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	o.Log = t.Output()
+	if _, err := Binaries(t.Context(), o.Log); err != nil {
+		if os.Getenv(birdtest.RequireTools) == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	c, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, p := range []*process{c.etcd, c.apiServer, c.controllers} {
+				if p != nil {
+					t.Logf("log of %s:\n%s", p.name, p.lastWords())
+				}
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
