@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -97,6 +98,18 @@ type BGP struct {
 type Sources struct {
 	// Manifests are folders of Kubernetes YAML.
 	Manifests []string `yaml:"manifests"`
+	// Kubernetes is a live cluster; nil reads none.
+	Kubernetes *Kubernetes `yaml:"kubernetes"`
+}
+
+// Kubernetes says how a live cluster is reached. One of Kubeconfig and InCluster is set.
+type Kubernetes struct {
+	// Kubeconfig is a file with the API server and an account of it.
+	Kubeconfig string `yaml:"kubeconfig"`
+	// InCluster takes the ServiceAccount of the pod that this process runs in.
+	InCluster bool `yaml:"inCluster"`
+	// ConfigMaps is the namespace of kube-gobgp-cfg and kube-iprule-cfg; empty means kube-system.
+	ConfigMaps string `yaml:"configMaps"`
 }
 
 // Raft is for unusual networks and for tests; zero means the default.
@@ -154,6 +167,7 @@ func (c *Controller) Validate() error {
 	c.validateAddresses(bad)
 	c.validateMembers(bad)
 	c.validateBGP(bad)
+	c.Sources.validate(bad)
 	if _, err := Level(c.Log); err != nil {
 		bad("log", err.Error())
 	}
@@ -217,6 +231,29 @@ func (c *Controller) validateBGP(bad func(field, why string)) {
 		bad("bgp.restartWindow, bgp.demoteAfter", "are durations from 0 up")
 	}
 }
+
+func (s *Sources) validate(bad func(field, why string)) {
+	k := s.Kubernetes
+	if k == nil {
+		return
+	}
+	const field = "sources.kubernetes"
+	switch {
+	case k.Kubeconfig == "" && !k.InCluster:
+		bad(field, "says no API server; give kubeconfig: FILE, or inCluster: true in a pod")
+	case k.Kubeconfig != "" && k.InCluster:
+		bad(field, "has both kubeconfig and inCluster; remove one of them")
+	}
+	if k.ConfigMaps == "" {
+		k.ConfigMaps = "kube-system"
+	}
+	if !namespaceName.MatchString(k.ConfigMaps) || len(k.ConfigMaps) > 63 {
+		bad(field+".configMaps", fmt.Sprintf("%q is no name of a namespace; leave it out for kube-system", k.ConfigMaps))
+	}
+}
+
+// namespaceName is a label of RFC 1123, as Kubernetes has it.
+var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // faultOfAddress tells what is wrong with a host:port; a dialled one needs its host.
 func faultOfAddress(v string, dialled bool) string {

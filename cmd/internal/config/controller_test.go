@@ -53,6 +53,10 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"bad duration":      {"restartWindow: 2s", "restartWindow: soon", "line 7"},
 		"not in the list":   {"- {name: m1, api", "- {name: m2, api", "members: does not list"},
 		"unknown log level": {"name: m1\n", "name: m1\nlog: loud\n", `log: "loud" is no log level`},
+		"no API server":     {"name: m1\n", "name: m1\nsources: {kubernetes: {}}\n", "sources.kubernetes: says no API server; give kubeconfig"},
+		"two API servers":   {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, inCluster: true}}\n", "sources.kubernetes: has both"},
+		"bad namespace":     {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, configMaps: Kube/System}}\n", `sources.kubernetes.configMaps: "Kube/System" is no name`},
+		"unknown source":    {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeConfig: k}}\n", "field kubeConfig not found"},
 		"no yaml":           {"name: m1\n", "name: [m1\n", "line "},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
@@ -75,5 +79,23 @@ func TestLoadNamesAMissingFile(t *testing.T) {
 	_, err := config.LoadController(filepath.Join(t.TempDir(), "none.yaml"))
 	if err == nil || !strings.Contains(err.Error(), "none.yaml: does not exist") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+func TestLoadReadsWhereTheClusterIs(t *testing.T) {
+	for text, want := range map[string]config.Kubernetes{
+		"sources: {kubernetes: {kubeconfig: /etc/fairlead/kubeconfig}}": {Kubeconfig: "/etc/fairlead/kubeconfig", ConfigMaps: "kube-system"},
+		"sources: {kubernetes: {inCluster: true, configMaps: lb}}":      {InCluster: true, ConfigMaps: "lb"},
+	} {
+		c, err := load(t, valid+text+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Sources.Kubernetes; got == nil || *got != want {
+			t.Errorf("%s: got %+v, want %+v", text, got, want)
+		}
+	}
+	if c, err := load(t, valid); err != nil || c.Sources.Kubernetes != nil {
+		t.Errorf("without the section: %v, %+v", err, c.Sources.Kubernetes)
 	}
 }

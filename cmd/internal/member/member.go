@@ -24,6 +24,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/client"
 )
 
 // Listeners are the sockets of a member. Those left nil are opened as the configuration says.
@@ -52,6 +53,7 @@ type Member struct {
 	run       string          // drawn at this start
 	open      context.Context // until Close
 	close     context.CancelFunc
+	kube      *client.API // nil: no cluster is read
 
 	agents    *agents.Service
 	work      *leaderWork
@@ -70,7 +72,7 @@ func Open(c config.Controller, version string, listeners Listeners, log *slog.Lo
 	m.open, m.close = context.WithCancel(context.Background())
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, step := range []func() error{
-		m.useLegacyGlobals, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openBGP,
+		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openBGP,
 	} {
 		if err := step(); err != nil {
 			m.Close()
