@@ -74,6 +74,9 @@ func accessTable() map[string]access {
 			roles: joining, settled: true, within: quickly, maxMessage: smallMessage,
 		},
 
+		fairleadv1connect.LivenessServiceSilencesProcedure: {roles: joining, settled: true, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.LivenessServiceProbeProcedure:    {roles: joining, settled: true, within: quickly, maxMessage: smallMessage},
+
 		fairleadv1connect.AgentServiceSyncProcedure:        {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceAcknowledgeProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceHeartbeatProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},

@@ -35,10 +35,11 @@ type ClientOptions struct {
 // *Refusal where the member had something to say, Unreachable (errors.Is) if no member could be connected to, and
 // see Unsure for what to think of the others.
 type Client struct {
-	Raft   fairleadv1connect.RaftServiceClient
-	Join   fairleadv1connect.JoinServiceClient
-	Record fairleadv1connect.RecordServiceClient
-	Agent  fairleadv1connect.AgentServiceClient
+	Raft     fairleadv1connect.RaftServiceClient
+	Join     fairleadv1connect.JoinServiceClient
+	Record   fairleadv1connect.RecordServiceClient
+	Agent    fairleadv1connect.AgentServiceClient
+	Liveness fairleadv1connect.LivenessServiceClient
 
 	transport *http.Transport
 	dialer    *dialer
@@ -70,6 +71,7 @@ func NewClient(o ClientOptions) *Client {
 		Join:      fairleadv1connect.NewJoinServiceClient(doer, base, options...),
 		Record:    fairleadv1connect.NewRecordServiceClient(doer, base, options...),
 		Agent:     fairleadv1connect.NewAgentServiceClient(doer, base, options...),
+		Liveness:  fairleadv1connect.NewLivenessServiceClient(doer, base, options...),
 		transport: transport,
 		dialer:    d,
 	}
