@@ -29,6 +29,7 @@ func (c *cli) print(v output.Tabler) error { return c.format.Print(c.out, v) }
 func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
 		newController(c),
+		newAgent(c),
 		newDev(c),
 		newGet(c),
 		newDescribe(c),

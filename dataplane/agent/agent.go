@@ -118,6 +118,9 @@ type Status struct {
 	Applied      fsm.Revision // newest that was carried out
 	Acknowledged fsm.Revision // newest that the group committed as such, in this run
 	Failed       []Failure    // of Applied
+	// Behind is since when something that was told is not carried out; zero when nothing is. It begins anew with each
+	// state that is carried out.
+	Behind time.Time
 }
 
 // New makes an agent. Errors: an option is missing, the metrics are registered already.
@@ -147,7 +150,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	if !last.IsZero() {
-		a.note(func(s *Status) { s.Told, s.Group = last.Revision, last.Group })
+		a.note(func(s *Status) { s.Told, s.Group, s.Behind = last.Revision, last.Group, time.Now() })
 		a.told.put(last)
 	}
 	var running sync.WaitGroup

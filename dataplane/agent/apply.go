@@ -98,7 +98,12 @@ func (a *Agent) carryOut(ctx context.Context, want desired.State, again bool) bo
 	}
 	a.metrics.applied(time.Since(begin), want.Len(), len(failed))
 	before := a.Status()
-	a.note(func(s *Status) { s.Applied, s.Failed = want.Revision, failed })
+	a.note(func(s *Status) {
+		s.Applied, s.Failed, s.Behind = want.Revision, failed, time.Time{}
+		if s.Told != s.Applied {
+			s.Behind = time.Now()
+		}
+	})
 	if !again || before.Applied != want.Revision || !slices.Equal(before.Failed, failed) {
 		a.done.put(ack{want.Revision, failed})
 	}

@@ -107,7 +107,12 @@ func because(ctx context.Context, err error) error {
 
 // take hands a state on to be carried out.
 func (a *Agent) take(s desired.State) {
-	a.note(func(st *Status) { st.Told, st.Group = s.Revision, s.Group })
+	a.note(func(st *Status) {
+		st.Told, st.Group = s.Revision, s.Group
+		if st.Behind.IsZero() && st.Applied != st.Told {
+			st.Behind = time.Now()
+		}
+	})
 	var members []string
 	for _, m := range s.Members {
 		members = append(members, m.Address)

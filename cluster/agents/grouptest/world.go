@@ -46,6 +46,9 @@ func NewWorld(t testing.TB) *World {
 	return w
 }
 
+// CA is the folder of the CA.
+func (w *World) CA() string { return w.ca }
+
 // Source issues a certificate; members answer on loopback.
 func (w *World) Source(t testing.TB, role pki.Role, name string) *pki.Source {
 	t.Helper()

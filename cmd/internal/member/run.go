@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fairlead.io/fairlead/cmd/internal/health"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm"
 )
@@ -47,7 +48,7 @@ func (m *Member) Run(ctx context.Context) error {
 	}
 	if m.listeners.Health != nil {
 		part("health", func(ctx context.Context) error {
-			return serveHTTP(ctx, m.listeners.Health, health(m.registry, m.ready))
+			return health.Serve(ctx, m.listeners.Health, health.Handler(m.registry, health.Alive, m.ready))
 		})
 	}
 	if m.speaker != nil {

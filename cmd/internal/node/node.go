@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node puts the agent of one node together: its loop, the way to the members, and the folder that keeps the
-// last state. Start reading at Run.
+// Package node puts the agent of one node together: its loop, the way to the members, the folder that keeps the last
+// state, and what touches the kernel.
+//
+// It promises that the node keeps its state when the agent ends, for whatever reason, and that Cleanup leaves nothing
+// of it. Start reading at Process.Run, which is `fairlead agent`; Run is the loop alone, for `fairlead dev`.
 package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +20,9 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 )
+
+// Files of the state folder.
+const stateFile = "desired.state"
 
 // Options say what an agent is made of.
 type Options struct {
@@ -37,20 +44,35 @@ type conn struct {
 
 func (c conn) Close() { c.client.Close() }
 
-// Run works until ctx ends. The node keeps its state at the end.
+// Run works until ctx ends, and returns its error. The node keeps its state at the end.
 func Run(ctx context.Context, o Options) error {
 	source, err := pki.OpenSource(o.Files, o.Log)
 	if err != nil {
 		return err
 	}
-	if o.Boot == "" {
-		if o.Boot, err = disk.BootID(); err != nil {
-			return err
-		}
-	}
-	store, err := disk.Open(o.State, "desired.state")
+	a, err := open(o, source)
 	if err != nil {
 		return err
+	}
+	return a.Run(ctx)
+}
+
+// open makes the agent's loop.
+func open(o Options, source *pki.Source) (*agent.Agent, error) {
+	if id := source.Material().Identity; id.Role != pki.Agent || id.Name != o.Node {
+		return nil, fmt.Errorf("%s: the certificate is %s's, this is agent/%s; issue one with `fairlead pki issue agent %s`",
+			o.Files.Cert, id, o.Node, o.Node)
+	}
+	if o.Boot == "" {
+		boot, err := disk.BootID()
+		if err != nil {
+			return nil, err
+		}
+		o.Boot = boot
+	}
+	store, err := disk.Open(o.State, stateFile)
+	if err != nil {
+		return nil, err
 	}
 	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
 	a, err := agent.New(agent.Options{
@@ -62,8 +84,8 @@ func Run(ctx context.Context, o Options) error {
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	endpoint.Self = a.Membership
-	return a.Run(ctx)
+	return a, nil
 }

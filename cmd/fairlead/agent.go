@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/node"
+)
+
+func newAgent(c *cli) *cobra.Command {
+	path, name := "/etc/fairlead/agent.yaml", ""
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run the agent of one node",
+		Long: "Run the agent of one node until it is told to stop. It leaves the kernel as it is then: traffic goes on, and\n" +
+			"the next agent takes over what is there. `fairlead agent cleanup` removes it.",
+		Args: arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conf, log, err := agentConfig(c, path, name)
+			if err != nil {
+				return err
+			}
+			p, err := node.Open(conf, log)
+			if err != nil {
+				return err
+			}
+			return p.Run(cmd.Context())
+		},
+	}
+	cmd.PersistentFlags().StringVar(&path, "config", path, "configuration file of this agent")
+	cmd.PersistentFlags().StringVar(&name, "node", "", "name of this node, where one file serves many")
+	cmd.AddCommand(newAgentCleanup(c, &path, &name))
+	return cmd
+}
+
+func newAgentCleanup(c *cli, path, name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove everything that the agent of this node made",
+		Long: "Remove everything that the agent of this node made: rules, routes, tables, sysctls, and the files in its state\n" +
+			"folder. What others made stays. It refuses while the agent runs.",
+		Args: arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conf, log, err := agentConfig(c, *path, *name)
+			if err != nil {
+				return err
+			}
+			return node.Cleanup(cmd.Context(), conf, log)
+		},
+	}
+}
+
+func agentConfig(c *cli, path, name string) (config.Agent, *slog.Logger, error) {
+	conf, err := config.LoadAgent(path, name)
+	if err != nil {
+		return config.Agent{}, nil, err
+	}
+	level, err := config.Level(conf.Log)
+	if err != nil {
+		return config.Agent{}, nil, err
+	}
+	return conf, slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Agent is the configuration of the agent of one node: agent.yaml.
+type Agent struct {
+	// Node is the name that the group knows this node by; in Kubernetes the Node's. One file may serve many nodes:
+	// `fairlead agent --node` goes first.
+	Node string `yaml:"node"`
+	// StateDir holds what the node was told last, and certificates that the agent got itself; made when absent.
+	StateDir string `yaml:"stateDir"`
+	// Members are host:port of members' APIs; the others are learned.
+	Members []string `yaml:"members"`
+	// TLS names the agent's certificate, which is kept renewed in place. With Enrol it may be left out.
+	TLS TLS `yaml:"tls"`
+	// Enrol says how to get a first certificate, and another one when that has expired.
+	Enrol *Enrol `yaml:"enrol"`
+
+	// Steer is whether packets to service addresses are delivered on this node and answers leave through the switch.
+	Steer bool `yaml:"steer"`
+	// NAT is who translates service addresses to endpoints: nftables, or kube-proxy (or whoever else does).
+	NAT string `yaml:"nat"`
+	// DrainDelay is how long the rules of an address stay after it left the state that the group wants.
+	DrainDelay time.Duration `yaml:"drainDelay"`
+
+	// Health listens in plain HTTP: /healthz, /readyz and /metrics only; empty: none.
+	Health string `yaml:"health"`
+	// Log is debug, info, warn or error.
+	Log string `yaml:"log"`
+}
+
+// Enrol is how an agent proves which node it runs on before it has a certificate.
+type Enrol struct {
+	// CA is the file of the group's CA, which members are known by.
+	CA string `yaml:"ca"`
+	// TokenFile holds a ServiceAccount token bound to a Pod of this node (audience fairlead), or the one-time token
+	// that `fairlead pki enrol` printed.
+	TokenFile string `yaml:"tokenFile"`
+}
+
+// Who may translate.
+const (
+	NATNftables  = "nftables"
+	NATKubeProxy = "kube-proxy"
+)
+
+const defaultDrainDelay = 30 * time.Second
+
+// LoadAgent reads an agent.yaml, fills in defaults and judges it as a whole. A node that is not empty goes before the
+// file's.
+func LoadAgent(path, node string) (Agent, error) {
+	c := Agent{Steer: true, NAT: NATKubeProxy, DrainDelay: defaultDrainDelay, Health: defaultHealth, Log: "info"}
+	if err := decode(path, &c); err != nil {
+		return Agent{}, err
+	}
+	if node != "" {
+		c.Node = node
+	}
+	if err := c.Validate(); err != nil {
+		return Agent{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Validate fills in what follows from other fields and tells everything that is wrong, in one error.
+func (c *Agent) Validate() error {
+	var errs []error
+	bad := func(field, why string) { errs = append(errs, fmt.Errorf("%s: %s", field, why)) }
+	if c.Node == "" {
+		bad("node", "is missing; write the node's name, or give it with --node")
+	}
+	if c.StateDir == "" {
+		bad("stateDir", "is missing; name a folder that survives restarts of the agent")
+	}
+	c.validateMembers(bad)
+	c.validateTLS(bad)
+	if !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
+		bad("nat", fmt.Sprintf("%q is not known; use %s or %s", c.NAT, NATNftables, NATKubeProxy))
+	}
+	if c.DrainDelay < 0 {
+		bad("drainDelay", "is a duration from 0 up")
+	}
+	if c.Health != "" {
+		if why := faultOfAddress(c.Health, false); why != "" {
+			bad("health", why)
+		}
+	}
+	if _, err := Level(c.Log); err != nil {
+		bad("log", err.Error())
+	}
+	return joinSorted(errs)
+}
+
+func (c *Agent) validateMembers(bad func(field, why string)) {
+	if len(c.Members) == 0 {
+		bad("members", "is empty; list host:port of the members' APIs, one at least")
+	}
+	for i, m := range c.Members {
+		if why := faultOfAddress(m, true); why != "" {
+			bad(fmt.Sprintf("members[%d]", i), why+"; the API's port is 7443 by default")
+		}
+	}
+}
+
+func (c *Agent) validateTLS(bad func(field, why string)) {
+	files := []struct {
+		field, made string
+		path        *string
+	}{{"tls.ca", "ca.crt", &c.TLS.CA}, {"tls.cert", "agent.crt", &c.TLS.Cert}, {"tls.key", "agent.key", &c.TLS.Key}}
+	for _, f := range files {
+		switch {
+		case *f.path != "":
+		case c.Enrol != nil:
+			*f.path = filepath.Join(c.StateDir, f.made)
+		default:
+			bad(f.field, "is missing; `fairlead pki issue agent` makes the file, or let the agent enrol: enrol.ca and enrol.tokenFile")
+		}
+	}
+	if c.Enrol == nil {
+		return
+	}
+	if c.Enrol.CA == "" {
+		bad("enrol.ca", "is missing; name a copy of the group's ca.crt: the agent has to know whom it shows its token")
+	}
+	if c.Enrol.TokenFile == "" {
+		bad("enrol.tokenFile", "is missing; name the mounted ServiceAccount token, or a file with what `fairlead pki enrol` printed")
+	}
+}

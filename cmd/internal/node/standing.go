@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/agent"
+)
+
+const (
+	// readyWithin is how long a ready agent may be at work on something new.
+	readyWithin = 5 * time.Second
+	// healthyWithin is how long nothing may have been carried out while there is something to do. Retries happen every
+	// ten seconds at most, so that several have failed by then.
+	healthyWithin = time.Minute
+)
+
+func (p *Process) ready() error   { return notReady(p.agent.Status(), time.Now()) }
+func (p *Process) healthy() error { return notHealthy(p.agent.Status(), time.Now()) }
+
+// notReady tells why a node should not be counted on: no member leads it, or it does not do as it was told.
+func notReady(s agent.Status, now time.Time) error {
+	switch {
+	case s.Told.IsZero():
+		return errors.New("no member has told this node anything yet; do `members` name the group's APIs?")
+	case s.Applied.IsZero():
+		return fmt.Errorf("nothing carried out yet of %s; the log says why", s.Told)
+	case s.Member == "":
+		return fmt.Errorf("no member serves this node; it keeps what it has, %s", s.Applied)
+	case !s.Behind.IsZero() && now.Sub(s.Behind) > readyWithin:
+		return behind(s, now)
+	}
+	return nil
+}
+
+// notHealthy tells why a restart may help. That no member answers is no such reason: the node keeps its state.
+func notHealthy(s agent.Status, now time.Time) error {
+	if !s.Behind.IsZero() && now.Sub(s.Behind) > healthyWithin {
+		return behind(s, now)
+	}
+	return nil
+}
+
+func behind(s agent.Status, now time.Time) error {
+	return fmt.Errorf("nothing carried out for %v: at %s, told %s; the log says why",
+		now.Sub(s.Behind).Truncate(time.Second), s.Applied, s.Told)
+}

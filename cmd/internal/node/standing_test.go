@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/fsm"
+)
+
+func TestHealthFailsOnlyWhenNothingIsCarriedOutForLong(t *testing.T) {
+	now := time.Now()
+	at := func(index fsm.Index) fsm.Revision { return fsm.Revision{Epoch: 1, Index: index} }
+	for name, c := range map[string]struct {
+		status         agent.Status
+		ready, healthy bool
+	}{
+		"nothing-told":      {agent.Status{}, false, true},
+		"told-at-start":     {agent.Status{Member: "m", Told: at(1), Behind: now}, false, true},
+		"done":              {agent.Status{Member: "m", Told: at(1), Applied: at(1)}, true, true},
+		"at-work":           {agent.Status{Member: "m", Told: at(2), Applied: at(1), Behind: now.Add(-time.Second)}, true, true},
+		"at-work-too-long":  {agent.Status{Member: "m", Told: at(2), Applied: at(1), Behind: now.Add(-6 * time.Second)}, false, true},
+		"stuck":             {agent.Status{Member: "m", Told: at(2), Applied: at(1), Behind: now.Add(-61 * time.Second)}, false, false},
+		"stuck-at-start":    {agent.Status{Told: at(2), Behind: now.Add(-61 * time.Second)}, false, false},
+		"alone":             {agent.Status{Told: at(1), Applied: at(1)}, false, true},
+		"an-address-failed": {agent.Status{Member: "m", Told: at(1), Applied: at(1), Failed: make([]agent.Failure, 1)}, true, true},
+	} {
+		if err := notReady(c.status, now); (err == nil) != c.ready {
+			t.Errorf("%s: ready: %v", name, err)
+		}
+		if err := notHealthy(c.status, now); (err == nil) != c.healthy {
+			t.Errorf("%s: healthy: %v", name, err)
+		}
+	}
+}

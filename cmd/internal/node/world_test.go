@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/fsm"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// world is a group with one member's API on loopback, and a CA.
+type world struct {
+	ca    string
+	group *grouptest.Group
+	api   *grouptest.API
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	certified := grouptest.NewWorld(t)
+	w := &world{ca: certified.CA(), group: grouptest.NewGroup(t)}
+	service, err := agents.New(agents.Options{
+		Member: "m1", Record: w.group, Proposer: w.group, Contact: w.group.Contact, Log: quiet,
+		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("agents' service: %v", err)
+		}
+	})
+	w.api = certified.Serve(t, "m1", func(o ...connect.HandlerOption) (string, http.Handler) {
+		return fairleadv1connect.NewAgentServiceHandler(service, o...)
+	})
+	w.group.Apply(t, &fsm.PutNode{ID: "n1"})
+	return w
+}
+
+// config is that of an agent whose kernel is left alone.
+func (w *world) config(t *testing.T) config.Agent {
+	t.Helper()
+	issued, err := pki.Issue(w.ca, pki.Request{Role: pki.Agent, Name: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := issued.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Agent{
+		Node: "n1", StateDir: filepath.Join(t.TempDir(), "state"), Members: []string{w.api.Address},
+		TLS: config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key}, NAT: config.NATKubeProxy, Health: freeAddress(t), Log: "info",
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) route(t *testing.T, address string) {
+	t.Helper()
+	a, id := netip.MustParseAddr(address), fsm.ServiceID("ns/"+address)
+	w.group.Apply(t, &fsm.PutService{Service: fsm.Service{ID: id}}, &fsm.Allocate{Address: a, Service: id, Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}},
+		&fsm.SetRoute{Prefix: fsm.HostPrefix(a), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// started is a process that runs until the test ends, or stop is called.
+type started struct {
+	*node.Process
+	stop func() error
+}
+
+func start(t *testing.T, c config.Agent) *started {
+	t.Helper()
+	p, err := node.Open(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	var ended error
+	go func() { defer close(done); ended = p.Run(ctx) }()
+	s := &started{p, func() error { cancel(); <-done; return ended }}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("agent: %v", err)
+		}
+	})
+	return s
+}
+
+// ask gives status code and body of a page of the health listener.
+func ask(t *testing.T, c config.Agent, path string) (int, string) {
+	t.Helper()
+	answer, err := http.Get("http://" + c.Health + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}

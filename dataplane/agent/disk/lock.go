@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// LockName is the file that Lock makes.
+const LockName = "lock"
+
+// ErrLocked says that another process works with the folder.
+var ErrLocked = errors.New("another agent is running on it")
+
+// Lock keeps a second process out of a folder, which is made if it is missing, for as long as this one lives or
+// until the lock is closed.
+func Lock(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("keep state in %s: %w; name a folder that the agent may write to", dir, err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("keep state in %s: %w; name a folder that the agent may write to", dir, err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = fmt.Errorf("%w; stop it first", ErrLocked)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, errors.Join(err, file.Close()))
+	}
+	return file, nil
+}
