@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package netnstest gives tests network namespaces of their own, in which they may do what they like: nothing that
+// happens there is seen outside, and all of it goes when the test ends.
+//
+// A topology is built from New and Join. Namespace.Do runs Go code inside (sockets opened there stay there),
+// Namespace.Run a program. Where the machine allows none, New skips the test by name, or fails it if
+// FAIRLEAD_REQUIRE_ROOT=1.
+package netnstest
