@@ -49,6 +49,7 @@ type planner struct {
 	out  Result
 
 	settings    fsm.Settings
+	format      uint32
 	quarantined bool
 
 	pools    []*poolPlan // in the order in which addresses are given out of them
@@ -81,7 +82,7 @@ func newPlanner(in Input) *planner {
 	allocations := fsm.List[*fsm.Allocation](in.Record, fsm.TableAllocations)
 	routes := fsm.List[*fsm.Route](in.Record, fsm.TableRoutes)
 	p := &planner{
-		in: in, seen: merge(in.Views), settings: group.Settings, quarantined: !group.Quarantine.IsZero(),
+		in: in, seen: merge(in.Views), settings: group.Settings, format: group.Format, quarantined: !group.Quarantine.IsZero(),
 		routes: routes, routeOf: make(map[netip.Addr]*fsm.Route, len(routes)),
 		allocations: allocations,
 		ownersOf:    runs(allocations, func(a *fsm.Allocation) netip.Addr { return a.Address }, netip.Addr.Compare),

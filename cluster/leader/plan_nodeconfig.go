@@ -4,6 +4,7 @@ package leader
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -34,6 +35,9 @@ func (p *planner) planNodeConfigs() {
 		return
 	}
 	next, err := nodeConfigOf(of)
+	if p.format < formatTranslation {
+		next.RulePriorityIn, next.RulePriorityOut, next.FwMark = 0, 0, 0
+	}
 	if err != nil {
 		p.explain(fsm.TableNodeConfigs, of.ID.String(), WaitsForMend, err.Error()+"; the nodes steer as before")
 		return
@@ -94,6 +98,9 @@ func nodeConfigOf(c *world.ConfigMap) (fsm.NodeConfig, error) {
 	if in == out {
 		return n, fmt.Errorf("IN_ROUTING_TABLE and OUT_ROUTING_TABLE are both %d; use two different tables", in)
 	}
+	if err := readMarks(c, &n); err != nil {
+		return n, err
+	}
 	switch model, _ := c.Get("DEPLOY_MODEL"); model {
 	case "", "barematel", "baremetal":
 	case "test":
@@ -103,6 +110,35 @@ func nodeConfigOf(c *world.ConfigMap) (fsm.NodeConfig, error) {
 	}
 	return n, nil
 }
+
+// readMarks reads the optional keys that the old system did not have.
+func readMarks(c *world.ConfigMap, n *fsm.NodeConfig) error {
+	for _, key := range []struct {
+		name string
+		into *uint32
+		most uint64
+	}{
+		{"RULE_PRIORITY_IN", &n.RulePriorityIn, mainRule - 1}, {"RULE_PRIORITY_OUT", &n.RulePriorityOut, mainRule - 1},
+		{"FWMARK", &n.FwMark, math.MaxUint32},
+	} {
+		text, _ := c.Get(key.name)
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		value, err := strconv.ParseUint(text, 0, 32)
+		if err != nil || value == 0 || value > key.most {
+			return fmt.Errorf("%s: %q is no number from 1 to %d; 0x is read as hexadecimal", key.name, text, key.most)
+		}
+		*key.into = uint32(value)
+	}
+	if n.RulePriorityIn != 0 && n.RulePriorityIn == n.RulePriorityOut {
+		return fmt.Errorf("RULE_PRIORITY_IN and RULE_PRIORITY_OUT are both %d; use two different ones", n.RulePriorityIn)
+	}
+	return nil
+}
+
+// mainRule is the priority of the kernel's own rule that looks up the main table: ours must come before it.
+const mainRule = 32766
 
 // reservedTables are those that the kernel names itself (local, main, default).
 const reservedTables = 253
@@ -121,5 +157,6 @@ func routingTable(c *world.ConfigMap, key string) (uint32, error) {
 
 func sameNodeConfig(a, b *fsm.NodeConfig) bool {
 	return slices.Equal(a.Switches, b.Switches) && a.InTable == b.InTable && a.OutTable == b.OutTable &&
-		a.ReplaceDefault == b.ReplaceDefault
+		a.ReplaceDefault == b.ReplaceDefault && a.RulePriorityIn == b.RulePriorityIn &&
+		a.RulePriorityOut == b.RulePriorityOut && a.FwMark == b.FwMark
 }

@@ -120,8 +120,15 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 		})
 	}
 	next.Endpoints = p.endpointsOf(w.ID, have)
+	if p.format >= formatTranslation {
+		next.Affinity, next.SourceRanges = w.Affinity, w.SourceRanges
+	}
 	return next
 }
+
+// formatTranslation is the first format of the record that holds what only nodes that translate need; members
+// before it would stop at the fields.
+const formatTranslation = 2
 
 // endpointsOf merges the slices of a Service. Recorded endpoints that no slice lists stay while their absence is no
 // evidence: the slices may only be late.
@@ -218,6 +225,7 @@ func protocolOf(p world.Protocol) fsm.Protocol {
 func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
+		a.Affinity == b.Affinity && slices.Equal(a.SourceRanges, b.SourceRanges) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
 }
