@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+// Changes visits the rows of a table that differ between two views of one State: before is the zero R for a row that
+// came, after for one that went; one that went and came back may be visited as both. The order means nothing. Pages
+// that both views share are passed over, so that it costs what changed and next to nothing for the rest, whatever the
+// size of the table. A nil old view has no rows.
+func Changes[R Record](old, now *View, t Table, visit func(before, after R)) {
+	var was vector
+	if old != nil {
+		if old.rows.tables[t] == now.rows.tables[t] {
+			return
+		}
+		was = old.rows.tables[t].records
+	}
+	is := now.rows.tables[t].records
+	for i := range max(len(was.blocks), len(is.blocks)) {
+		b, a := blockAt(was, i), blockAt(is, i)
+		if b == a {
+			continue
+		}
+		for j := range blockSize {
+			if before, after := b.page(j), a.page(j); before != after {
+				changesOfPage(before, after, visit)
+			}
+		}
+	}
+}
+
+func blockAt(v vector, i int) *block {
+	if i >= len(v.blocks) {
+		return nil
+	}
+	return v.blocks[i]
+}
+
+func (b *block) page(i int) *page {
+	if b == nil {
+		return nil
+	}
+	return b.pages[i]
+}
+
+func changesOfPage[R Record](was, is *page, visit func(before, after R)) {
+	var none R
+	for i := range pageSize {
+		var before, after Record
+		if was != nil {
+			before = was.records[i]
+		}
+		if is != nil {
+			after = is.records[i]
+		}
+		switch {
+		case before == after:
+		case before == nil:
+			visit(none, after.(R))
+		case after == nil:
+			visit(before.(R), none)
+		case before.Key() != after.Key(): // the slot was given to another row
+			visit(before.(R), none)
+			visit(none, after.(R))
+		default:
+			visit(before.(R), after.(R))
+		}
+	}
+}

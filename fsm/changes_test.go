@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+func byKey(v *fsm.View, table fsm.Table) map[string]fsm.Record {
+	out := map[string]fsm.Record{}
+	if v == nil {
+		return out
+	}
+	for _, r := range fsm.List[fsm.Record](v, table) {
+		out[r.Key()] = r
+	}
+	return out
+}
+
+// Whoever follows the record by its changes has what it has.
+func TestPropertyChangesLeadFromOneViewToAnother(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		views := []*fsm.View{nil, w.state.Read()}
+		for range rapid.IntRange(1, 4).Draw(t, "views") {
+			w.run(t, 30, rapid.SampledFrom(themes).Draw(t, "theme"))
+			views = append(views, w.state.Read())
+		}
+		i := rapid.IntRange(0, len(views)-1).Draw(t, "from")
+		old, now := views[i], views[rapid.IntRange(max(i, 1), len(views)-1).Draw(t, "to")]
+		for _, table := range fsm.Tables() {
+			have, want := byKey(old, table), byKey(now, table)
+			came := map[string]fsm.Record{}
+			fsm.Changes(old, now, table, func(before, after fsm.Record) {
+				if before != nil {
+					if have[before.Key()] != before {
+						t.Fatalf("%s %s: visited a row that was not there", table, before.Key())
+					}
+					delete(have, before.Key())
+				}
+				if after != nil {
+					came[after.Key()] = after
+				}
+			})
+			for key, r := range have {
+				if want[key] != r {
+					t.Fatalf("%s %s: not visited", table, key)
+				}
+			}
+			maps.Copy(have, came)
+			if !maps.Equal(have, want) {
+				t.Fatalf("%s: leads to %d rows, want %d", table, len(have), len(want))
+			}
+			for key, r := range came {
+				if old != nil && byKey(old, table)[key] == r {
+					t.Fatalf("%s %s: visited, and did not change", table, key)
+				}
+			}
+		}
+	})
+}
