@@ -28,11 +28,8 @@ type board struct {
 	at      fsm.Revision // its revision
 	changed chan struct{}
 
-	allocations []*fsm.Allocation
-	routes      []*fsm.Route
-	services    []*fsm.Service
-	items       map[string][]byte
-	digest      desired.Digest
+	items  map[string][]byte
+	digest desired.Digest
 
 	ring      []step
 	ringBytes int
@@ -100,8 +97,7 @@ func (b *board) wakeLocked() {
 	b.changed = make(chan struct{})
 }
 
-// refresh brings the board up to what the record shows now. Only what changed costs more than a look at the
-// rows' addresses, since rows are never written to.
+// refresh brings the board up to what the record shows now. It costs what changed.
 func (b *board) refresh() (*fsm.View, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,14 +135,14 @@ func (b *board) differs(tables []fsm.Table) bool {
 func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	news := false
 	dirty, serving := map[netip.Addr]bool{}, map[fsm.ServiceID]bool{}
-	allocations, routes := fsm.List[*fsm.Allocation](v, fsm.TableAllocations), fsm.List[*fsm.Route](v, fsm.TableRoutes)
-	services := fsm.List[*fsm.Service](v, fsm.TableServices)
-	differing(b.allocations, allocations, func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }, nil)
-	differing(b.services, services, func(s *fsm.Service) { serving[s.ID] = true }, nil)
-	differing(b.routes, routes, func(r *fsm.Route) { dirty[r.Prefix.Addr()] = true }, func(r *fsm.Route) {
-		news = b.noteWanted(r) || news
+	fsm.Changes(b.view, v, fsm.TableAllocations, either(func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }))
+	fsm.Changes(b.view, v, fsm.TableServices, either(func(s *fsm.Service) { serving[s.ID] = true }))
+	fsm.Changes(b.view, v, fsm.TableRoutes, func(before, after *fsm.Route) {
+		either(func(r *fsm.Route) { dirty[r.Prefix.Addr()] = true })(before, after)
+		if after != nil {
+			news = b.noteWanted(after) || news
+		}
 	})
-	b.allocations, b.routes, b.services = allocations, routes, services
 	next := step{from: b.at, to: v.Revision(), before: b.digest}
 	var pieces desired.Pieces
 	for _, a := range slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare) {
@@ -195,38 +191,17 @@ func (b *board) push(s step) {
 	b.ring = slices.Delete(b.ring, 0, drop)
 }
 
-// differing visits the rows that are not the same in two lists of one table, both in order of their keys: those
-// that are gone or new, and both sides of those that changed. now, if not nil, visits only the new sides.
-func differing[R interface {
+// either visits both sides of a change with what is the same on both.
+func either[R interface {
 	fsm.Record
 	comparable
-}](old, next []R, either, now func(R)) {
-	visit := func(row R) {
-		either(row)
-		if now != nil {
-			now(row)
+}](visit func(R)) func(before, after R) {
+	var none R
+	return func(before, after R) {
+		if after != none {
+			visit(after)
+		} else {
+			visit(before)
 		}
-	}
-	for len(old) > 0 && len(next) > 0 {
-		switch {
-		case old[0] == next[0]:
-			old, next = old[1:], next[1:]
-		case old[0].Key() < next[0].Key():
-			either(old[0])
-			old = old[1:]
-		case old[0].Key() > next[0].Key():
-			visit(next[0])
-			next = next[1:]
-		default:
-			either(old[0])
-			visit(next[0])
-			old, next = old[1:], next[1:]
-		}
-	}
-	for _, row := range old {
-		either(row)
-	}
-	for _, row := range next {
-		visit(row)
 	}
 }
