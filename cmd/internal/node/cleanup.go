@@ -32,7 +32,7 @@ func Cleanup(ctx context.Context, c config.Agent, log *slog.Logger) error {
 }
 
 // made are the files that agents leave in their folder.
-var made = []string{stateFile, stateFile + ".next", disk.LockName}
+var made = []string{stateFile, stateFile + ".next", drainingFile, drainingFile + ".next", disk.LockName}
 
 func cleanFolder(dir string) error {
 	for _, name := range made {

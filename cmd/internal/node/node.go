@@ -22,7 +22,10 @@ import (
 )
 
 // Files of the state folder.
-const stateFile = "desired.state"
+const (
+	stateFile    = "desired.state"  // what the node was told last
+	drainingFile = "draining.state" // what left that and still has its rules
+)
 
 // Options say what an agent is made of.
 type Options struct {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,6 +20,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/health"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
+	"fairlead.io/fairlead/dataplane/agent/drain"
 )
 
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
@@ -29,6 +31,7 @@ type Process struct {
 	lock     io.Closer    // of the state folder
 	listener net.Listener // of health, nil for none
 	kernel   *kernel
+	drain    *drain.Drain // around the kernel
 	agent    *agent.Agent
 }
 
@@ -61,9 +64,26 @@ func (p *Process) listen() (err error) {
 }
 
 func (p *Process) openKernel() (err error) {
-	p.kernel, err = openKernel(p.config, p.log, p.registry)
+	if p.kernel, err = openKernel(p.config, p.log, p.registry); err != nil {
+		return err
+	}
+	store, err := disk.Open(p.config.StateDir, drainingFile)
+	if err != nil {
+		return err
+	}
+	p.drain, err = drain.New(drain.Options{
+		Applier: p.kernel, Delay: p.config.DrainDelay, Clock: clock{}, Log: p.log, Found: p.kernel.found, Store: store,
+		Metrics: p.registry,
+	})
 	return err
 }
+
+// clock is time as the standard library has it, with its monotonic reading.
+type clock struct{}
+
+func (clock) Now() time.Time { return time.Now() }
+
+func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 func (p *Process) openAgent() error {
 	source, err := pki.OpenSource(files(p.config.TLS), p.log)
@@ -73,7 +93,7 @@ func (p *Process) openAgent() error {
 	p.registry.MustRegister(pki.ExpiryGauge(source))
 	p.agent, err = open(Options{
 		Node: p.config.Node, Servers: p.config.Members, Files: files(p.config.TLS), State: p.config.StateDir,
-		Applier: p.kernel, Log: p.log, Metrics: p.registry,
+		Applier: p.drain, Log: p.log, Metrics: p.registry,
 	}, source)
 	return err
 }
@@ -98,6 +118,7 @@ func (p *Process) Run(ctx context.Context) error {
 		})
 	}
 	part("agent", p.agent.Run)
+	part("drain", p.drain.Run)
 	part("kernel", p.kernel.run)
 	if p.listener != nil {
 		part("health", func(ctx context.Context) error {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Keeping is s and, beside it, what old has about those of some addresses that s does not have: their items, and the
+// translations to them. A Service that s still has translates to them as it does to its other addresses. What is no
+// item is that of s.
+//
+// Errors: a Service cannot be encoded.
+func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) {
+	if len(addresses) == 0 {
+		return s, nil
+	}
+	kept := map[netip.Addr]bool{}
+	var add []item
+	for _, i := range old.items {
+		if i.address == nil || !addresses[i.address.Prefix.Addr()] {
+			continue
+		}
+		if _, wanted := s.find(i.key); !wanted {
+			kept[i.address.Prefix.Addr()] = true
+			add = append(add, i)
+		}
+	}
+	if len(kept) == 0 {
+		return s, nil
+	}
+	for _, theirs := range s.Services() {
+		for _, a := range theirs.Addresses {
+			delete(kept, a) // translated already
+		}
+	}
+	for _, i := range old.items {
+		if i.service == nil {
+			continue
+		}
+		left := slices.DeleteFunc(slices.Clone(i.service.Addresses), func(a netip.Addr) bool { return !kept[a] })
+		if len(left) == 0 {
+			continue
+		}
+		service := *i.service
+		service.Addresses = left
+		if have, found := s.find(i.key); found && have.service != nil {
+			service = *have.service
+			service.Addresses = slices.Concat(have.service.Addresses, left)
+		}
+		value, err := ServiceValue(service)
+		if err != nil {
+			return s, err
+		}
+		add = append(add, item{key: i.key, value: value, service: &service})
+	}
+	return s.with(add), nil
+}
+
+// Only is s with nothing but what it has about some addresses, as Keeping would keep it.
+func (s State) Only(addresses map[netip.Addr]bool) (State, error) {
+	bare := s
+	bare.items, bare.Digest = nil, Digest{}
+	return bare.Keeping(s, addresses)
+}
+
+// Bare is a state of which nothing is known but its addresses.
+//
+// Errors: an address cannot be encoded.
+func Bare(addresses []Address) (State, error) {
+	var add []item
+	for _, a := range addresses {
+		value, err := AddressValue(a.Ports)
+		if err != nil {
+			return State{}, err
+		}
+		i, err := newItem(AddressKey(a.Prefix.Addr()), value)
+		if err != nil {
+			return State{}, err
+		}
+		add = append(add, i)
+	}
+	return State{}.with(add), nil
+}
+
+// find looks an item up by its key.
+func (s State) find(key string) (item, bool) {
+	at, found := slices.BinarySearchFunc(s.items, item{key: key}, item.compare)
+	if !found {
+		return item{}, false
+	}
+	return s.items[at], true
+}
+
+// with is s with items put in, over those of the same key.
+func (s State) with(add []item) State {
+	changes := map[string]*item{}
+	for _, i := range add {
+		changes[i.key] = &i
+	}
+	add = make([]item, 0, len(changes))
+	for _, i := range changes {
+		s.Digest = s.Digest.Plus(i.key, i.value)
+		add = append(add, *i)
+	}
+	slices.SortFunc(add, item.compare)
+	s.items = s.spliced(changes, add)
+	return s
+}
