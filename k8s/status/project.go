@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// Write is all that shall be ours in the status of one Service. What was ours and is not in it goes.
+type Write struct {
+	ID              fsm.ServiceID
+	UID             string
+	ResourceVersion string // of the Service that it was decided on
+	Ingress         []corev1.LoadBalancerIngress
+	Conditions      []metav1.Condition
+	// Urgent says that it tells an address or an end, not only how far something is on its way.
+	Urgent bool
+}
+
+// Project says what to write so that each Service shows what the record holds of it. Once that is done it says
+// nothing more. It never removes what is not ours, and nothing at all while the record is in quarantine.
+func Project(v *fsm.View, why Explanations, current []*Seen, o Options, now time.Time) []Write {
+	var out []Write
+	for _, s := range current {
+		if w, needed := project(v, why, s, o, now); needed {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// project decides on one Service.
+func project(v *fsm.View, why Explanations, s *Seen, o Options, now time.Time) (Write, bool) {
+	w := Write{ID: s.ID, UID: s.UID, ResourceVersion: s.ResourceVersion}
+	if !o.ours(s) {
+		w.Urgent = true
+		return w, s.Owned && v.Group().Quarantine == fsm.Revision{}
+	}
+	f := factsOf(v, s.ID, s.UID)
+	if f == nil {
+		return w, false // not planned yet: nobody knows better than what stands there
+	}
+	w.Ingress = f.ingress(s, o)
+	if len(w.Ingress) == 0 && !s.OwnsIngress {
+		w.Ingress = nil // what somebody else wrote may stay while there is nothing of ours to show
+	} else if !slices.EqualFunc(w.Ingress, s.Ingress, sameIngress) {
+		w.Urgent = true
+	}
+	changed := w.Urgent || s.OwnsIngress && len(w.Ingress) == 0
+	for _, said := range f.verdicts(why, s) {
+		before := s.condition(said.kind)
+		c := said.dated(before, s.Generation, now)
+		switch {
+		case before == nil, before.Status != c.Status:
+			changed = true
+			w.Urgent = w.Urgent || c.Status == metav1.ConditionTrue
+		case *before != c:
+			changed = true
+		}
+		w.Conditions = append(w.Conditions, c)
+	}
+	return w, changed
+}
+
+// ingress lists the addresses to show: those that the Service owns, once they are announced. One that stands there
+// stays until the Service gives it up, also while no node can carry it.
+func (f *facts) ingress(s *Seen, o Options) []corev1.LoadBalancerIngress {
+	var out []corev1.LoadBalancerIngress
+	switch {
+	case f.quarantined && s.OwnsIngress:
+		out = slices.Clone(s.Ingress)
+	case f.quarantined && len(s.Ingress) > 0:
+		return nil
+	}
+	if f.service.Deleting || s.Going {
+		return out
+	}
+	for i := range f.addresses {
+		a := &f.addresses[i]
+		if a.external && !o.ExternalIPs || a.stage() < announced && !shows(s.Ingress, a.address) || shows(out, a.address) {
+			continue
+		}
+		mode := corev1.LoadBalancerIPModeVIP
+		out = append(out, corev1.LoadBalancerIngress{IP: a.address.String(), IPMode: &mode})
+	}
+	return out
+}
+
+// shows tells whether a list has an address.
+func shows(list []corev1.LoadBalancerIngress, a netip.Addr) bool {
+	return slices.ContainsFunc(list, func(in corev1.LoadBalancerIngress) bool {
+		have, err := netip.ParseAddr(in.IP)
+		return err == nil && have == a
+	})
+}
+
+func sameIngress(a, b corev1.LoadBalancerIngress) bool {
+	mode := func(in corev1.LoadBalancerIngress) corev1.LoadBalancerIPMode {
+		if in.IPMode == nil {
+			return ""
+		}
+		return *in.IPMode
+	}
+	return a.IP == b.IP && a.Hostname == b.Hostname && mode(a) == mode(b) && len(a.Ports) == len(b.Ports)
+}

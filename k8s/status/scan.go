@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// scan names the Services for which Project or tell may say something else of the newer of two views of the record: few,
+// however many there are. All means every Service.
+func scan(before, now *fsm.View) (concerned map[fsm.ServiceID]bool, all bool) {
+	if before == nil || groupDiffers(before, now) {
+		return nil, true
+	}
+	c := changes{before: before, now: now, out: map[fsm.ServiceID]bool{}}
+	fsm.Changes(before, now, fsm.TableServices, func(old, new *fsm.Service) { c.out[either(old, new).ID] = true })
+	fsm.Changes(before, now, fsm.TableAllocations, func(old, new *fsm.Allocation) { c.out[either(old, new).Service] = true })
+	fsm.Changes(before, now, fsm.TableRoutes, func(old, new *fsm.Route) { c.owners(either(old, new).Prefix.Addr()) })
+	fsm.Changes(before, now, fsm.TableNodes, c.node)
+	fsm.Changes(before, now, fsm.TableMembers, c.member)
+	return c.out, false
+}
+
+// groupDiffers tells whether something changed that all Services depend on.
+func groupDiffers(a, b *fsm.View) bool {
+	silent := func(v *fsm.View) bool { return len(fsm.List[*fsm.Peer](v, fsm.TablePeers)) == 0 }
+	return a.Group().Quarantine != b.Group().Quarantine || a.Group().Settings != b.Group().Settings || silent(a) != silent(b)
+}
+
+func either[R comparable](old, new R) R {
+	var none R
+	if new != none {
+		return new
+	}
+	return old
+}
+
+// changes gathers the Services that a change concerns.
+type changes struct {
+	before, now *fsm.View
+	out         map[fsm.ServiceID]bool
+}
+
+func (c *changes) owners(a netip.Addr) {
+	for _, v := range []*fsm.View{c.before, c.now} {
+		for _, o := range v.Owners(a.String()) {
+			c.out[o.Service] = true
+		}
+	}
+}
+
+// hops names the owners of every address with a hop that matters.
+func (c *changes) hops(matters func(h fsm.NextHop) bool) {
+	for _, r := range fsm.List[*fsm.Route](c.now, fsm.TableRoutes) {
+		if slices.ContainsFunc(r.NextHops, matters) {
+			c.owners(r.Prefix.Addr())
+		}
+	}
+}
+
+// node looks for hops whose state a change of their node may have changed. An acknowledgement that only went on
+// concerns what was not acknowledged before.
+func (c *changes) node(old, new *fsm.Node) {
+	id := either(old, new).ID
+	onward := old != nil && new != nil && old.Boot == new.Boot && !new.Acknowledged.Before(old.Acknowledged) && slices.Equal(old.Failed, new.Failed)
+	c.hops(func(h fsm.NextHop) bool {
+		return h.Node == id && (!onward || old.Acknowledged.Before(h.Since))
+	})
+}
+
+// member looks for hops that a member's mark newly covers. A mark that ran back, since the member restarted, makes
+// nobody say less.
+func (c *changes) member(old, new *fsm.Member) {
+	if new == nil {
+		return
+	}
+	var from fsm.Revision
+	if old != nil {
+		from = old.Announced
+	}
+	if !from.Before(new.Announced) {
+		return
+	}
+	since := func(h fsm.NextHop) fsm.Revision {
+		if n, ok := fsm.Get[*fsm.Node](c.now, fsm.TableNodes, string(h.Node)); ok && n.Acknowledged == h.Since {
+			return n.AcknowledgedAt
+		}
+		return h.Since
+	}
+	c.hops(func(h fsm.NextHop) bool { return from.Before(since(h)) })
+}
+
+// reworded names the Services of which the leader says something else than before.
+func reworded(v *fsm.View, before, now Explanations, concerned map[fsm.ServiceID]bool) {
+	say := func(a, b Explanations) {
+		for key, list := range a {
+			if slices.Equal(list, b[key]) {
+				continue
+			}
+			switch fsm.Table(key[0]) {
+			case fsm.TableServices:
+				concerned[fsm.ServiceID(key[1])] = true
+			case fsm.TableRoutes:
+				if prefix, err := netip.ParsePrefix(key[1]); err == nil {
+					for _, o := range v.Owners(prefix.Addr().String()) {
+						concerned[o.Service] = true
+					}
+				}
+			}
+		}
+	}
+	say(before, now)
+	say(now, before)
+}
