@@ -118,8 +118,8 @@ func buildOnce(ctx context.Context, module, dir, version string, log io.Writer) 
 		return nil // built while we waited
 	}
 	fmt.Fprintf(log, "building kube-apiserver and kube-controller-manager %s and etcd into %s, once; this takes some minutes\n", version, dir)
-	partial, err := os.MkdirTemp(filepath.Dir(dir), "building-")
-	if err != nil {
+	partial := dir + ".building" // ours alone while we hold the lock; a build that was killed may have left it
+	if err := errors.Join(os.RemoveAll(partial), os.Mkdir(partial, 0o755)); err != nil {
 		return err
 	}
 	defer os.RemoveAll(partial)
