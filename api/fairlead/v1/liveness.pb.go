@@ -125,12 +125,10 @@ func (x *SilencesResponse) GetHeard() uint32 {
 type Silence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	// Whether the node was ever heard of since this member listens.
-	Ever bool `protobuf:"varint,2,opt,name=ever,proto3" json:"ever,omitempty"`
-	// The boot that its newest heartbeat named.
-	Boot string `protobuf:"bytes,3,opt,name=boot,proto3" json:"boot,omitempty"`
+	// The boot that its newest heartbeat named; empty if this member has never heard of it.
+	Boot string `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
 	// Time since that heartbeat, or, if none ever came or this member was not listening since, since it listens.
-	ForUs         uint64 `protobuf:"varint,4,opt,name=for_us,json=forUs,proto3" json:"for_us,omitempty"`
+	ForUs         uint64 `protobuf:"varint,3,opt,name=for_us,json=forUs,proto3" json:"for_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,13 +168,6 @@ func (x *Silence) GetNode() string {
 		return x.Node
 	}
 	return ""
-}
-
-func (x *Silence) GetEver() bool {
-	if x != nil {
-		return x.Ever
-	}
-	return false
 }
 
 func (x *Silence) GetBoot() string {
@@ -344,12 +335,11 @@ const file_fairlead_v1_liveness_proto_rawDesc = "" +
 	"\x05about\x18\x01 \x03(\tR\x05about\"Z\n" +
 	"\x10SilencesResponse\x120\n" +
 	"\bsilences\x18\x01 \x03(\v2\x14.fairlead.v1.SilenceR\bsilences\x12\x14\n" +
-	"\x05heard\x18\x02 \x01(\rR\x05heard\"\\\n" +
+	"\x05heard\x18\x02 \x01(\rR\x05heard\"H\n" +
 	"\aSilence\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
-	"\x04ever\x18\x02 \x01(\bR\x04ever\x12\x12\n" +
-	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x15\n" +
-	"\x06for_us\x18\x04 \x01(\x04R\x05forUs\"$\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x15\n" +
+	"\x06for_us\x18\x03 \x01(\x04R\x05forUs\"$\n" +
 	"\fProbeRequest\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\"C\n" +
 	"\rProbeResponse\x122\n" +

@@ -34,6 +34,7 @@ type Controller struct {
 
 	BGP     BGP     `yaml:"bgp"`
 	Sources Sources `yaml:"sources"`
+	Status  Status  `yaml:"status"`
 	// LoadBalancerClass that is ours; empty means fairlead.io/lb. Services without a class are ours, too, unless
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
@@ -41,7 +42,8 @@ type Controller struct {
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 
-	Raft Raft `yaml:"raft"`
+	Raft     Raft     `yaml:"raft"`
+	Liveness Liveness `yaml:"liveness"`
 	// Log is debug, info, warn or error.
 	Log string `yaml:"log"`
 }
@@ -112,6 +114,13 @@ type Kubernetes struct {
 	ConfigMaps string `yaml:"configMaps"`
 }
 
+// Status is what is shown in Kubernetes of each Service.
+type Status struct {
+	// ExternalIPs also writes the addresses of spec.externalIPs into status.loadBalancer, where listings then show them
+	// twice.
+	ExternalIPs bool `yaml:"externalIPs"`
+}
+
 // Raft is for unusual networks and for tests; zero means the default.
 type Raft struct {
 	Heartbeat         time.Duration `yaml:"heartbeat"`
@@ -119,6 +128,13 @@ type Raft struct {
 	SnapshotThreshold uint64        `yaml:"snapshotThreshold"`
 	SnapshotInterval  time.Duration `yaml:"snapshotInterval"`
 	TrailingLogs      uint64        `yaml:"trailingLogs"`
+}
+
+// Liveness is how silent nodes are probed.
+type Liveness struct {
+	// ProbePort is the TCP port that they are asked at, beside ICMP; a refusal is an answer, too. 0 means 10250, the
+	// kubelet's.
+	ProbePort uint16 `yaml:"probePort"`
 }
 
 // Defaults of listeners (DESIGN §11).
@@ -168,6 +184,9 @@ func (c *Controller) Validate() error {
 	c.validateMembers(bad)
 	c.validateBGP(bad)
 	c.Sources.validate(bad)
+	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
+		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
+	}
 	if _, err := Level(c.Log); err != nil {
 		bad("log", err.Error())
 	}

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cluster/transport"
@@ -25,6 +26,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/k8s/status"
 )
 
 // Listeners are the sockets of a member. Those left nil are opened as the configuration says.
@@ -53,9 +55,11 @@ type Member struct {
 	run       string          // drawn at this start
 	open      context.Context // until Close
 	close     context.CancelFunc
-	kube      *client.API // nil: no cluster is read
+	kube      *client.API   // nil: no cluster is read
+	shown     *status.Store // what the cluster shows of its Services; nil without one
 
 	agents    *agents.Service
+	liveness  *liveness.Service
 	work      *leaderWork
 	speaker   *gobgp.Speaker // nil: this member does not speak BGP
 	announcer *bgp.Announcer
@@ -72,7 +76,7 @@ func Open(c config.Controller, version string, listeners Listeners, log *slog.Lo
 	m.open, m.close = context.WithCancel(context.Background())
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, step := range []func() error{
-		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openBGP,
+		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openLiveness, m.openBGP,
 	} {
 		if err := step(); err != nil {
 			m.Close()
