@@ -57,6 +57,8 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"two API servers":   {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, inCluster: true}}\n", "sources.kubernetes: has both"},
 		"bad namespace":     {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, configMaps: Kube/System}}\n", `sources.kubernetes.configMaps: "Kube/System" is no name`},
 		"unknown source":    {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeConfig: k}}\n", "field kubeConfig not found"},
+		"status of nothing": {"name: m1\n", "name: m1\nstatus: {externalIPs: true}\n", "status: there is no cluster"},
+		"unknown status":    {"name: m1\n", "name: m1\nstatus: {externalips: true}\n", "field externalips not found"},
 		"no yaml":           {"name: m1\n", "name: [m1\n", "line "},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

@@ -19,6 +19,9 @@ import (
 
 // openServices mounts every service of the API, and joins the leader's work to the node.
 func (m *Member) openServices() (err error) {
+	if err = m.openStatus(); err != nil {
+		return err
+	}
 	if m.work, err = newLeaderWork(m.open, m.config, m.node, m.state, m.log, m.registry); err != nil {
 		return err
 	}

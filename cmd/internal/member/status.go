@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"cmp"
+	"context"
+
+	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/status"
+)
+
+// openStatus has this member write the status of Services while it leads, if it reads a cluster.
+func (m *Member) openStatus() error {
+	if m.kube == nil {
+		return nil
+	}
+	m.shown = status.NewStore()
+	p, err := status.New(status.Config{
+		Record: m.state, Store: m.shown, Waiting: m.waiting, Clock: wallClock{}, Log: m.log, Metrics: m.registry, Instance: m.config.Name,
+		API: status.Kubernetes{Services: m.kube.Client.CoreV1(), Events: m.kube.Client.EventsV1()},
+		Options: status.Options{
+			Class: cmp.Or(m.config.LoadBalancerClass, leader.OurClass), IgnoreUnclassed: m.config.OnlyClass,
+			ExternalIPs: m.config.Status.ExternalIPs,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	m.node.WhileLeader(func(ctx context.Context, _ uint64) { p.Run(ctx) })
+	return nil
+}
+
+// waiting is the leader's word on Services and their routes that are not as they shall be.
+func (m *Member) waiting() []status.Explanation {
+	var out []status.Explanation
+	for _, e := range m.work.Status().Waiting {
+		switch fsm.Table(e.Kind) {
+		case fsm.TableServices, fsm.TableRoutes:
+			out = append(out, status.Explanation(e))
+		}
+	}
+	return out
+}
