@@ -35,7 +35,6 @@ type Controller struct {
 	BGP     BGP     `yaml:"bgp"`
 	Sources Sources `yaml:"sources"`
 	Status  Status  `yaml:"status"`
-	Status  Status  `yaml:"status"`
 	// LoadBalancerClass that is ours; empty means fairlead.io/lb. Services without a class are ours, too, unless
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
@@ -122,13 +121,6 @@ type Status struct {
 	ExternalIPs bool `yaml:"externalIPs"`
 }
 
-// Status is what is shown in Kubernetes of each Service.
-type Status struct {
-	// ExternalIPs also writes the addresses of spec.externalIPs into status.loadBalancer, where listings then show them
-	// twice.
-	ExternalIPs bool `yaml:"externalIPs"`
-}
-
 // Raft is for unusual networks and for tests; zero means the default.
 type Raft struct {
 	Heartbeat         time.Duration `yaml:"heartbeat"`
@@ -192,9 +184,6 @@ func (c *Controller) Validate() error {
 	c.validateMembers(bad)
 	c.validateBGP(bad)
 	c.Sources.validate(bad)
-	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
-		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
-	}
 	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
 		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
 	}

@@ -27,7 +27,6 @@ import (
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/status"
-	"fairlead.io/fairlead/k8s/status"
 )
 
 // Listeners are the sockets of a member. Those left nil are opened as the configuration says.
