@@ -10,6 +10,9 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 )
 
+// Nobody is the role of a caller without a certificate. The handshake lets one in only to enrol.
+const Nobody pki.Role = "none"
+
 // own says what an agent or a member may speak about only for itself.
 type own uint8
 
@@ -32,6 +35,7 @@ type access struct {
 }
 
 const (
+	tinyMessage  = 16 << 10 // from strangers, too
 	smallMessage = 1 << 20
 	largeMessage = 16 << 20 // proposals of a whole batch, pieces of a backup
 
@@ -76,6 +80,12 @@ func accessTable() map[string]access {
 
 		fairleadv1connect.LivenessServiceSilencesProcedure: {roles: joining, settled: true, within: quickly, maxMessage: smallMessage},
 		fairleadv1connect.LivenessServiceProbeProcedure:    {roles: joining, settled: true, within: quickly, maxMessage: smallMessage},
+
+		// Members hand on what they cannot sign.
+		fairleadv1connect.EnrolServiceEnrolProcedure:       {roles: []pki.Role{Nobody, pki.Member}, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.EnrolServiceRenewMemberProcedure: {roles: joining, own: ownName, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.EnrolServiceOfferProcedure:       change,
 
 		fairleadv1connect.AgentServiceSyncProcedure:        {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceAcknowledgeProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},

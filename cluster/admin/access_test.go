@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/pki"
 )
 
@@ -86,7 +87,7 @@ func TestPropertyRolesAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(all).Draw(t, "method")
 		caller := Caller{
-			Identity:   pki.Identity{Role: rapid.SampledFrom(append(pki.Roles(), "", "root")).Draw(t, "role"), Name: "x"},
+			Identity:   pki.Identity{Role: rapid.SampledFrom(append(pki.Roles(), Nobody, "", "root")).Draw(t, "role"), Name: "x"},
 			Membership: pki.Membership{Group: rapid.SampledFrom([]string{"", "g1"}).Draw(t, "group")},
 		}
 		if rapid.Bool().Draw(t, "forwarded") {
@@ -99,13 +100,15 @@ func TestPropertyRolesAreKept(t *testing.T) {
 		switch role := caller.Identity.Role; {
 		case role == pki.Viewer && !m.looks:
 			t.Fatalf("a viewer may call %s", m.procedure)
-		case role == pki.Agent && service != "AgentService":
+		case role == Nobody && m.procedure != fairleadv1connect.EnrolServiceEnrolProcedure:
+			t.Fatalf("a caller without certificate may call %s", m.procedure)
+		case role == pki.Agent && service != "AgentService" && m.procedure != fairleadv1connect.EnrolServiceRenewProcedure:
 			t.Fatalf("an agent may call %s", m.procedure)
 		case service == "RaftService" && !m.looks && role != pki.Operator:
 			t.Fatalf("%s may call %s", role, m.procedure)
 		case service == "JoinService" && role != pki.Member:
 			t.Fatalf("%s may call %s", role, m.procedure)
-		case !slices.Contains(pki.Roles(), role):
+		case role != Nobody && !slices.Contains(pki.Roles(), role):
 			t.Fatalf("unknown role %q may call %s", role, m.procedure)
 		case caller.ForwardedBy != "" && caller.Membership.Group == "":
 			t.Fatalf("an empty member hands on %s", m.procedure)

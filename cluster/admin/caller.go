@@ -4,6 +4,7 @@ package admin
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +21,8 @@ type Caller struct {
 	ForwardedBy string
 	// Membership is what the connection named in its handshake; the zero value if nothing.
 	Membership pki.Membership
+	// Certificate is what the connection was made with; nil without one.
+	Certificate *x509.Certificate
 	// Remote is the address at the other end of the connection.
 	Remote string
 }
@@ -80,6 +83,11 @@ func forwarding(ctx context.Context, self string, caller Caller) context.Context
 	header.Set(headerActor, caller.Actor())
 	header.Set(headerForwardedBy, self)
 	return context.WithValue(ctx, forwardKey{}, header)
+}
+
+// OnBehalf marks calls made with a Client and ctx as handed on by member self for a caller whom a certificate proved.
+func OnBehalf(ctx context.Context, self string, caller Caller) context.Context {
+	return forwarding(ctx, self, caller)
 }
 
 // addForwarding writes the mark into a request's header.

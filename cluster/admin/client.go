@@ -40,6 +40,7 @@ type Client struct {
 	Record   fairleadv1connect.RecordServiceClient
 	Agent    fairleadv1connect.AgentServiceClient
 	Liveness fairleadv1connect.LivenessServiceClient
+	Enrol    fairleadv1connect.EnrolServiceClient
 
 	transport *http.Transport
 	dialer    *dialer
@@ -72,6 +73,7 @@ func NewClient(o ClientOptions) *Client {
 		Record:    fairleadv1connect.NewRecordServiceClient(doer, base, options...),
 		Agent:     fairleadv1connect.NewAgentServiceClient(doer, base, options...),
 		Liveness:  fairleadv1connect.NewLivenessServiceClient(doer, base, options...),
+		Enrol:     fairleadv1connect.NewEnrolServiceClient(doer, base, options...),
 		transport: transport,
 		dialer:    d,
 	}

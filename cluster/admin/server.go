@@ -147,18 +147,28 @@ type connKey struct{}
 // identify finds out who is calling; the handshake has proven that the certificate is in order.
 func (s *Server) identify(w http.ResponseWriter, r *http.Request) {
 	conn, ok := r.Context().Value(connKey{}).(*tls.Conn)
-	if !ok || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	if !ok || r.TLS == nil {
 		http.Error(w, "connect with mutual TLS", http.StatusForbidden)
 		return
 	}
-	identity, err := pki.Identify(r.TLS.PeerCertificates[0])
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusForbidden)
-		return
-	}
-	caller := Caller{Identity: identity, Remote: r.RemoteAddr}
-	if accepted, ok := conn.NetConn().(*pki.Conn); ok {
+	caller := Caller{Remote: r.RemoteAddr}
+	accepted, watched := conn.NetConn().(*pki.Conn)
+	if watched {
 		caller.Membership = accepted.Offer()
+	}
+	switch {
+	case len(r.TLS.PeerCertificates) > 0:
+		identity, err := pki.Identify(r.TLS.PeerCertificates[0])
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		caller.Identity, caller.Certificate = identity, r.TLS.PeerCertificates[0]
+	case watched && accepted.Stranger():
+		caller.Identity = pki.Identity{Role: Nobody}
+	default:
+		http.Error(w, "connect with mutual TLS", http.StatusForbidden)
+		return
 	}
 	s.mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), caller)))
 }

@@ -120,7 +120,7 @@ func newCA(opts CAOptions) (certPEM, keyPEM []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, err
 }
 
-// authority is an opened CA folder.
+// authority is a CA with its key.
 type authority struct {
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
@@ -128,7 +128,10 @@ type authority struct {
 }
 
 func openCA(dir string) (authority, error) {
-	certPath, keyPath := filepath.Join(dir, CAFile), filepath.Join(dir, CAKeyFile)
+	return openAuthority(filepath.Join(dir, CAFile), filepath.Join(dir, CAKeyFile))
+}
+
+func openAuthority(certPath, keyPath string) (authority, error) {
 	keyPEM, err := os.ReadFile(keyPath)
 	if err != nil {
 		return authority{}, fmt.Errorf("open CA: %w; make one with `fairlead pki init`, or name its folder", err)

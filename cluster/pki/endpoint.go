@@ -9,17 +9,21 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 )
 
 // Endpoint is one process's side of mutual TLS, for both ports and both directions. TLS 1.3 only, no session
 // tickets: each handshake proves the certificate anew, with the files and the membership as they are then.
 type Endpoint struct {
-	Source   *Source
-	Self     Self             // nil: belongs to no group, as people's clients
-	OrNewer  bool             // for agents, see Membership
-	Refusals *Refusals        // of connections that came in; only servers need it
-	Now      func() time.Time // nil: time.Now
+	Source   *Source        // nil: a stranger, who has no certificate yet; only Roots
+	Roots    *x509.CertPool // of a stranger: whom it takes for a member
+	Self     Self           // nil: belongs to no group, as people's clients
+	OrNewer  bool           // for agents, see Membership
+	Refusals *Refusals      // of connections that came in; only servers need it
+	// Strangers may connect to the API port of a server without a certificate, to enrol; nil: nobody may.
+	Strangers *Strangers
+	Now       func() time.Time // nil: time.Now
 }
 
 // Membership is what this process belongs to now.
@@ -53,7 +57,7 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 			port: port, remote: remote, reason: reason, ours: ours, theirs: theirs, remedy: remedy, level: level, err: err,
 		})
 	}
-	config := e.serverConfig(port, hello.Conn, ours, theirs)
+	config := e.serverConfig(port, hello, ours, theirs)
 	switch verdict := Meet(ours, theirs); {
 	case err != nil:
 		refuse(reasonMembership, "run releases that know each other on both sides", slog.LevelWarn, err)
@@ -79,8 +83,9 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 	return config, nil
 }
 
-func (e *Endpoint) serverConfig(port Port, conn net.Conn, ours, theirs Membership) *tls.Config {
-	material := e.Source.Material()
+func (e *Endpoint) serverConfig(port Port, hello *tls.ClientHelloInfo, ours, theirs Membership) *tls.Config {
+	material, conn := e.Source.Material(), hello.Conn
+	mayEnrol := port == API && e.Strangers != nil && slices.Contains(hello.SupportedProtos, protocolEnrol)
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		SessionTicketsDisabled: true,
@@ -89,7 +94,12 @@ func (e *Endpoint) serverConfig(port Port, conn net.Conn, ours, theirs Membershi
 		// The chain is verified in VerifyConnection, because crypto/tls would refuse without telling us.
 		ClientAuth: tls.RequestClientCert,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			refused := e.admit(port, material.Roots, theirs, state.PeerCertificates)
+			var refused *refusal
+			if mayEnrol && len(state.PeerCertificates) == 0 {
+				refused = e.Strangers.admit(conn)
+			} else {
+				refused = e.admit(port, material.Roots, theirs, state.PeerCertificates)
+			}
 			if refused == nil {
 				return nil
 			}
@@ -152,6 +162,9 @@ func (e *Endpoint) Client(port Port, address string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %q: %w; write host:port", address, err)
+	}
+	if e.Source == nil {
+		return e.strangersClient(host, address), nil
 	}
 	material, offer := e.Source.Material(), port.protocol(e.Membership())
 	config := &tls.Config{

@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -77,7 +78,7 @@ func (r Request) ttl() time.Duration {
 type Issued struct {
 	Identity Identity
 	Cert     []byte
-	Key      []byte
+	Key      []byte // nil where somebody else has it
 	CA       []byte
 	NotAfter time.Time
 }
@@ -91,28 +92,40 @@ func Issue(dir string, req Request) (*Issued, error) {
 	if err != nil {
 		return nil, err
 	}
-	domain, err := ca.domain()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("issue certificate %s/%s: %w", req.Role, req.Name, err)
+	}
+	issued, err := ca.issue(req, key.Public())
+	if err != nil {
+		return nil, err
+	}
+	if issued.Key, err = encodeKey(key); err != nil {
+		return nil, fmt.Errorf("issue certificate %s: %w", issued.Identity, err)
+	}
+	return issued, nil
+}
+
+// issue makes a certificate for whoever has the key to public.
+func (a authority) issue(req Request, public crypto.PublicKey) (*Issued, error) {
+	domain, err := a.domain()
 	if err != nil {
 		return nil, err
 	}
 	id := Identity{Domain: domain, Role: req.Role, Name: req.Name}
 	now := clock(req.Now)()
-	if !now.Before(ca.cert.NotAfter) {
-		return nil, fmt.Errorf("issue certificate %s: the CA in %s expired on %s; make a new one with `fairlead pki init`",
-			id, dir, ca.cert.NotAfter.Format(time.RFC3339))
+	if !now.Before(a.cert.NotAfter) {
+		return nil, fmt.Errorf("issue certificate %s: the CA %q expired on %s; make a new one with `fairlead pki init`",
+			id, a.cert.Subject.CommonName, a.cert.NotAfter.Format(time.RFC3339))
 	}
-	issued, err := ca.sign(id, req, now)
+	issued, err := a.sign(id, req, public, now)
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate %s: %w", id, err)
 	}
 	return issued, nil
 }
 
-func (a authority) sign(id Identity, req Request, now time.Time) (*Issued, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+func (a authority) sign(id Identity, req Request, public crypto.PublicKey, now time.Time) (*Issued, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
@@ -140,16 +153,12 @@ func (a authority) sign(id Identity, req Request, now time.Time) (*Issued, error
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return nil, err
-	}
-	keyPEM, err := encodeKey(key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, public, a.key)
 	if err != nil {
 		return nil, err
 	}
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return &Issued{Identity: id, Cert: certPEM, Key: keyPEM, CA: a.bundle, NotAfter: notAfter}, nil
+	return &Issued{Identity: id, Cert: certPEM, CA: a.bundle, NotAfter: notAfter}, nil
 }
 
 // Write puts ca.crt, <name>.crt and <name>.key (readable by its owner only) into dir, which is made if

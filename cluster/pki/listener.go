@@ -41,6 +41,8 @@ type Conn struct {
 	net.Conn
 	offer   atomic.Pointer[Membership]
 	refused atomic.Bool
+	// visit ends when a stranger's connection does; nil for everybody else.
+	visit atomic.Pointer[visit]
 }
 
 // Offer is the membership that the client named in its handshake; the zero value if none.
@@ -55,6 +57,9 @@ func (c *Conn) Offer() Membership {
 // handshake for done and is sending its request already; closing at once would answer that with a reset, which
 // overtakes the alert that says what is wrong.
 func (c *Conn) Close() error {
+	if v := c.visit.Load(); v != nil {
+		v.end()
+	}
 	if !c.refused.Load() {
 		return c.Conn.Close()
 	}

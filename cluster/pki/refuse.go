@@ -39,6 +39,7 @@ const (
 	reasonNoIdentity  = "no-identity"
 	reasonRole        = "wrong-role"
 	reasonMemberNewer = "member-follows-epochs"
+	reasonStrangers   = "too-many-strangers"
 )
 
 // certReason sorts verification errors of crypto/x509.

@@ -61,6 +61,9 @@ func (s stamp) equal(other stamp) bool {
 // OpenSource reads the files for the first time. Unlike later, they must be in order now.
 func OpenSource(files Files, log *slog.Logger) (*Source, error) {
 	s := &Source{files: files, log: log}
+	if err := files.mend(); err != nil {
+		return nil, err
+	}
 	s.stamp, _ = s.stat()
 	material, err := load(files)
 	if err != nil {
@@ -120,10 +123,6 @@ func load(files Files) (*Material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CA certificates %s: %w; name the ca.crt that `fairlead pki` wrote", files.CA, err)
 	}
-	roots := x509.NewCertPool()
-	for _, ca := range cas {
-		roots.AddCert(ca)
-	}
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s with key %s: %w; %s", files.Cert, files.Key, err, remedy)
@@ -132,5 +131,5 @@ func load(files Files) (*Material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; %s", files.Cert, err, remedy)
 	}
-	return &Material{Identity: id, Certificate: pair, Roots: roots}, nil
+	return &Material{Identity: id, Certificate: pair, Roots: poolOf(cas)}, nil
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// nextSuffix is of files that are about to take the place of others.
+const nextSuffix = ".next"
+
+// Install puts a new certificate, its key and the CAs in the place of the old ones, as one: whoever reads in between
+// keeps the old ones (see Source), and after a crash in between OpenSource ends what was begun. The files' folders are
+// made if they are missing.
+//
+// Errors: certificate and key do not fit together or are no identity; a file cannot be written. Then the old ones are
+// still there.
+func (f Files) Install(cert, key, ca []byte) error {
+	if err := usable(cert, key, ca); err != nil {
+		return fmt.Errorf("install certificate %s: %w", f.Cert, err)
+	}
+	steps := []struct {
+		path string
+		data []byte
+		mode fs.FileMode
+	}{{f.CA, ca, 0o644}, {f.Key, key, 0o600}, {f.Cert, cert, 0o644}}
+	for _, s := range steps {
+		if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+			return fmt.Errorf("install certificate: %w", err)
+		}
+		if err := replace(s.path+nextSuffix, s.data, s.mode); err != nil {
+			return fmt.Errorf("install certificate: %w; the files must be writable to be renewed", err)
+		}
+	}
+	// CAs first: the new certificate may need them. The pair is broken between the last two only, see mend.
+	for _, s := range steps {
+		if err := os.Rename(s.path+nextSuffix, s.path); err != nil {
+			return fmt.Errorf("install certificate: %w", err)
+		}
+	}
+	return nil
+}
+
+func usable(cert, key, ca []byte) error {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return err
+	}
+	if _, err := Identify(pair.Leaf); err != nil {
+		return err
+	}
+	_, err = parseBundle(ca)
+	return err
+}
+
+// mend ends an Install that a crash cut short: the new key is there, its certificate waits.
+func (f Files) mend() error {
+	waiting, err := os.ReadFile(f.Cert + nextSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var key, cert []byte
+	if err == nil {
+		key, err = os.ReadFile(f.Key)
+	}
+	if err == nil {
+		cert, err = os.ReadFile(f.Cert)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("certificate files: %w", err)
+	}
+	if _, err := tls.X509KeyPair(cert, key); err == nil {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(waiting, key); err != nil {
+		return nil // not ours to mend; reading them will say what is wrong
+	}
+	if err := os.Rename(f.Cert+nextSuffix, f.Cert); err != nil {
+		return fmt.Errorf("certificate files: %w", err)
+	}
+	return nil
+}
