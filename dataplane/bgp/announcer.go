@@ -19,10 +19,15 @@ type Routes struct {
 	Revision Revision
 	Paths    []Path
 	Peers    []Peer
+	// Since and Touched say what changed, so that a change need not be searched for: only the prefixes in Touched, in
+	// order, may have other paths than the routes of revision Since, whose peers are the same; Paths are in order then.
+	// A zero Since says nothing.
+	Since   Revision
+	Touched []netip.Prefix
 }
 
 func (r Routes) sameContent(s Routes) bool {
-	return slices.EqualFunc(r.Paths, s.Paths, Path.Equal) && slices.EqualFunc(r.Peers, s.Peers, Peer.equal)
+	return slices.EqualFunc(r.Paths, s.Paths, Path.Equal) && slices.EqualFunc(r.Peers, s.Peers, Peer.Equal)
 }
 
 // Source is where routes come from.
@@ -87,6 +92,7 @@ type Announcer struct {
 	keeper   *keeper
 	stored   *Routes // of an earlier run
 
+	news      news    // since the speaker was last given something
 	applied   *Routes // what the speaker was last given without an error
 	demoted   bool    // whether it was given that demoted
 	appliedAt time.Duration
@@ -193,6 +199,7 @@ func (a *Announcer) turn(ctx context.Context) time.Duration {
 	}
 	if now >= a.retryAt {
 		a.lookWritten(ctx, now)
+		a.news.take(routes)
 		if a.due(routes, v.Demoted, now) {
 			a.apply(ctx, routes, v.Demoted, now)
 		}
@@ -213,7 +220,7 @@ func (a *Announcer) due(routes Routes, demoted bool, now time.Duration) bool {
 	if routes.Revision.Compare(a.applied.Revision) <= 0 {
 		return false
 	}
-	if !routes.sameContent(*a.applied) {
+	if a.news.known && len(a.news.touched) > 0 || !a.news.known && !routes.sameContent(*a.applied) {
 		return true
 	}
 	a.applied.Revision = routes.Revision // nothing to tell: what is announced is this new already
@@ -222,23 +229,42 @@ func (a *Announcer) due(routes Routes, demoted bool, now time.Duration) bool {
 
 func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now time.Duration) {
 	desired := Desired{Paths: routes.Paths, Peers: routes.Peers, Demoted: demoted}
+	if a.applied != nil && demoted == a.demoted && now-a.appliedAt < repeatEvery {
+		desired.Touched = a.news.prefixes()
+	}
 	err := a.Speaker.Apply(ctx, desired)
 	if ctx.Err() != nil {
 		return
 	}
 	a.noteErr(err, now)
+	a.news = news{known: err == nil, upto: routes.Revision}
 	if err != nil && !errors.Is(err, ErrInvalid) { // the rest of an invalid set was applied, and trying again is no help
 		return
 	}
 	a.backoff, a.retryAt = 0, 0
 	a.applied, a.demoted, a.appliedAt = &routes, demoted, now
 	a.pending, a.look = true, 0
-	a.keeper.keep(routes)
-	overfull := slices.SortedFunc(maps.Keys(desired.Overfull()), netip.Prefix.Compare)
+	a.keeper.keep(routes, desired.Touched != nil)
+	overfull := a.overfull(desired)
 	if before := a.Status().Overfull; len(overfull) > 0 && !slices.Equal(before, overfull) {
 		a.Logger.Warn("more next hops than a peer is sent: raise its send-max", "prefixes", len(overfull), "first", overfull[0])
 	}
 	a.note(func(s *Status) { s.Paths, s.Peers, s.Overfull = len(routes.Paths), len(routes.Peers), overfull })
+}
+
+// overfull lists the prefixes with more paths than some peer is sent.
+func (a *Announcer) overfull(d Desired) []netip.Prefix {
+	before := a.Status().Overfull
+	if d.Touched == nil {
+		return slices.SortedFunc(maps.Keys(d.Overfull()), netip.Prefix.Compare)
+	}
+	part := Desired{Peers: d.Peers, Paths: PathsOf(d.Paths, d.Touched)}
+	now := slices.AppendSeq(slices.DeleteFunc(slices.Clone(before), func(p netip.Prefix) bool {
+		_, touched := slices.BinarySearchFunc(d.Touched, p, netip.Prefix.Compare)
+		return touched
+	}), maps.Keys(part.Overfull()))
+	slices.SortFunc(now, netip.Prefix.Compare)
+	return now
 }
 
 // noteErr shows an error and puts the next attempt off, longer each time.

@@ -17,6 +17,9 @@ type Desired struct {
 	Peers []Peer
 	// Demoted puts our paths behind those of every other speaker at every peer: they serve when nothing else does.
 	Demoted bool
+	// Touched says, if it is not nil, that Paths are in order and differ at most at these prefixes, in order, from what
+	// was applied last; all else is as it was. A speaker need not look further then.
+	Touched []netip.Prefix
 }
 
 // Normal returns d sorted, with path identifiers assigned and defaults spelled out, as a speaker of the AS asn runs it.

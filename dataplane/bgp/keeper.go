@@ -39,10 +39,11 @@ func startKeeper(store Store, clock Clock, saved *Routes) *keeper {
 	return k
 }
 
-// keep has r saved soon, unless what is saved or about to be has the same content.
-func (k *keeper) keep(r Routes) {
+// keep has r saved soon, unless what is saved or about to be has the same content, which is looked at if r is not known
+// to be other routes.
+func (k *keeper) keep(r Routes, other bool) {
 	k.mu.Lock()
-	same := k.want != nil && k.want.sameContent(r)
+	same := !other && k.want != nil && k.want.sameContent(r)
 	if !same {
 		k.want = &r
 	}

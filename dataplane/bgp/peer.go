@@ -164,8 +164,8 @@ func setDefault[T comparable](field *T, value T) {
 // IBGP says whether p is of the speaker's own AS.
 func (p Peer) IBGP() bool { return p.LocalASN == p.RemoteASN }
 
-// equal says whether p and q are the same in every respect.
-func (p Peer) equal(q Peer) bool {
+// Equal says whether p and q are the same in every respect.
+func (p Peer) Equal(q Peer) bool {
 	return p.sameOnWire(q) && p.Name == q.Name && p.Demoted == q.Demoted
 }
 

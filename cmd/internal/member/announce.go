@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +31,11 @@ type routes struct {
 	mu      sync.Mutex
 	missing map[fsm.PeerName]bool // already complained about
 	from    *fsm.View
+	paths   derive.Follower
 	derived bgp.Routes
 	// settled are the paths of the newest record outside a quarantine.
 	settled []bgp.Path
+	kept    bool // derived holds paths that are not of the record
 }
 
 func newRoutes(state *fsm.State, c config.BGP, secrets derive.Secrets, log *slog.Logger) *routes {
@@ -55,11 +58,12 @@ func (r *routes) Routes() bgp.Routes {
 }
 
 func (r *routes) derive(view *fsm.View) {
-	paths, peers, missing := derive.From(view, r.secrets)
+	paths, touched, whole := r.paths.Follow(view)
+	peers, missing := derive.Peers(view, r.secrets)
 	if view.Group().Quarantine.IsZero() {
 		r.settled = paths
 	} else {
-		paths = derive.Keep(view, paths, r.settled)
+		paths, whole = derive.Keep(view, paths, r.settled), true
 	}
 	for i := range peers {
 		if r.local.IsValid() && r.local.BitLen() == peers[i].Address.BitLen() {
@@ -73,9 +77,13 @@ func (r *routes) derive(view *fsm.View) {
 		}
 	}
 	rev := view.Revision()
-	r.derived = bgp.Routes{
+	next := bgp.Routes{
 		Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Paths: paths, Peers: peers,
 	}
+	if !whole && !r.kept && slices.EqualFunc(peers, r.derived.Peers, bgp.Peer.Equal) {
+		next.Since, next.Touched = r.derived.Revision, touched
+	}
+	r.derived, r.kept = next, !view.Group().Quarantine.IsZero()
 }
 
 // Changed implements bgp.Source.

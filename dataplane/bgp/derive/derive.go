@@ -4,7 +4,7 @@
 // meet those of bgp: the speaker itself knows nothing of records or members.
 //
 // Every member derives from its own copy, so that equal copies announce equal paths; only a member's own
-// source address differs. Start reading at From.
+// source address differs. Start reading at Paths, then Follower, which has the same at the cost of a change.
 package derive
 
 import (
@@ -16,7 +16,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Tables are the tables that From reads: nothing else can change what is announced.
+// Tables are the tables that announcements are derived from: nothing else can change what is announced.
 func Tables() []fsm.Table {
 	return []fsm.Table{
 		fsm.TableGroup, fsm.TableRoutes, fsm.TableNodes, fsm.TableAllocations, fsm.TableAdvertisements, fsm.TablePeers,
@@ -27,10 +27,9 @@ func Tables() []fsm.Table {
 // never in the record.
 type Secrets func(from string) (bgp.Secret, bool)
 
-// From gives the paths and peers that v asks for, in order. A peer whose password this member does not have is
-// left out and named in missing: without it the session could not open, and with an empty one it would be
-// open to anybody.
-func From(v *fsm.View, secrets Secrets) (paths []bgp.Path, peers []bgp.Peer, missing []fsm.PeerName) {
+// Peers gives the peers that v asks for, in order. One whose password this member does not have is left out and named
+// in missing: without it the session could not open, and with an empty one it would be open to anybody.
+func Peers(v *fsm.View, secrets Secrets) (peers []bgp.Peer, missing []fsm.PeerName) {
 	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
 		peer := peerOf(p)
 		if p.PasswordFrom != "" {
@@ -43,7 +42,7 @@ func From(v *fsm.View, secrets Secrets) (paths []bgp.Path, peers []bgp.Peer, mis
 		}
 		peers = append(peers, peer)
 	}
-	return Paths(v), peers, missing
+	return peers, missing
 }
 
 // Paths gives one path for every next hop that may be on the wire.
@@ -56,21 +55,10 @@ func Paths(v *fsm.View) []bgp.Path {
 	attributes := newAttributes(v)
 	var out []bgp.Path
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
-		var path bgp.Path
-		for _, h := range r.NextHops {
-			if !fsm.Announceable(r.Prefix, h, nodes[h.Node], settings) {
-				continue
-			}
-			if !path.Prefix.IsValid() {
-				path = attributes.of(r.Prefix)
-			}
-			path.NextHop = h.Address
-			out = append(out, path)
-		}
+		out = append(out, attributes.paths(r, func(id fsm.NodeID) *fsm.Node { return nodes[id] }, settings)...)
 	}
 	slices.SortFunc(out, bgp.Path.Compare)
-	// Two node objects may carry one address; the switch sees one next hop.
-	return slices.CompactFunc(out, func(a, b bgp.Path) bool { return a.Prefix == b.Prefix && a.NextHop == b.NextHop })
+	return out
 }
 
 // Keep adds to the paths of a record in quarantine those that were announced before: a restored record knows less
@@ -117,6 +105,33 @@ func newAttributes(v *fsm.View) attributes {
 		}
 	}
 	return a
+}
+
+// repool looks up anew which pool an address is of.
+func (a attributes) repool(v *fsm.View, address netip.Addr) {
+	delete(a.pools, address)
+	for _, owner := range v.Owners(address.String()) {
+		a.pools[address] = owner.Pool
+	}
+}
+
+// paths gives one path for every next hop of a route that may be on the wire, in order. Two node objects may carry one
+// address; the switch sees one next hop.
+func (a attributes) paths(r *fsm.Route, node func(fsm.NodeID) *fsm.Node, settings fsm.Settings) []bgp.Path {
+	var out []bgp.Path
+	var path bgp.Path
+	for _, h := range r.NextHops {
+		if !fsm.Announceable(r.Prefix, h, node(h.Node), settings) {
+			continue
+		}
+		if !path.Prefix.IsValid() {
+			path = a.of(r.Prefix)
+		}
+		path.NextHop = h.Address
+		out = append(out, path)
+	}
+	slices.SortFunc(out, bgp.Path.Compare)
+	return slices.CompactFunc(out, func(a, b bgp.Path) bool { return a.NextHop == b.NextHop })
 }
 
 // of joins the communities of every advertisement that covers the prefix; the highest local preference wins.

@@ -4,6 +4,7 @@ package gobgp
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -24,6 +25,7 @@ func BenchmarkApplyOneChange(b *testing.B) {
 	if err := s.Apply(b.Context(), d); err != nil {
 		b.Fatal(err)
 	}
+	d.Touched = []netip.Prefix{d.Paths[0].Prefix}
 	for i := 0; b.Loop(); i++ {
 		d.Paths[0].MED = uint32(i % 2)
 		if err := s.Apply(b.Context(), d); err != nil {

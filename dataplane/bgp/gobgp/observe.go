@@ -35,10 +35,16 @@ func byPrefix(paths []bgp.Path) map[netip.Prefix][]bgp.Path {
 	return out
 }
 
-// changed returns the prefixes, in order, that are told something else than before, or nil if all are to be looked at.
-func (t *told) changed(paths map[netip.Prefix][]bgp.Path) []netip.Prefix {
-	if t.paths == nil || time.Since(t.full) > fullEvery {
-		return nil
+// changed returns the prefixes, in order, that are told something else than before, and at least their paths; no
+// prefixes, that is nil, if all are to be looked at, and all paths.
+func (t *told) changed(d bgp.Desired) (paths map[netip.Prefix][]bgp.Path, look []netip.Prefix) {
+	current := t.paths != nil && time.Since(t.full) <= fullEvery
+	if current && d.Touched != nil && len(d.Touched) <= lookUpAtMost {
+		return byPrefix(bgp.PathsOf(d.Paths, d.Touched)), d.Touched
+	}
+	paths = byPrefix(d.Paths)
+	if !current {
+		return paths, nil
 	}
 	out := []netip.Prefix{}
 	for p, now := range paths {
@@ -52,21 +58,27 @@ func (t *told) changed(paths map[netip.Prefix][]bgp.Path) []netip.Prefix {
 		}
 	}
 	if len(out) > lookUpAtMost {
-		return nil
+		return paths, nil
 	}
 	slices.SortFunc(out, netip.Prefix.Compare)
-	return out
+	return paths, out
 }
 
 // note keeps what was told. Invalid paths are told again, so that their fault is shown again.
-func (t *told) note(paths map[netip.Prefix][]bgp.Path, full, valid bool) {
-	if !valid {
+func (t *told) note(paths map[netip.Prefix][]bgp.Path, look []netip.Prefix, valid bool) {
+	switch {
+	case !valid:
 		*t = told{}
-		return
-	}
-	t.paths = paths
-	if full {
-		t.full = time.Now()
+	case look == nil:
+		*t = told{paths: paths, full: time.Now()}
+	default:
+		for _, p := range look {
+			if now := paths[p]; len(now) > 0 {
+				t.paths[p] = now
+			} else {
+				delete(t.paths, p)
+			}
+		}
 	}
 }
 

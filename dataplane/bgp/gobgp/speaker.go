@@ -127,8 +127,7 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	if s.stopped {
 		return ErrStopped
 	}
-	paths := byPrefix(desired.Paths)
-	look := s.told.changed(paths)
+	paths, look := s.told.changed(desired)
 	if look != nil {
 		desired.Paths = nil
 		for _, p := range look {
@@ -157,7 +156,7 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 			return err
 		}
 	}
-	s.told.note(paths, look == nil, invalid == nil)
+	s.told.note(paths, look, invalid == nil)
 	return invalid
 }
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package derive
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Follower keeps the paths of a record that changes, at the cost of the change: one pod that moves must not cost a
+// walk over thousands of routes. Always, its paths are those that Paths gives. The zero value has seen nothing; one
+// goroutine uses it, with newer and newer views of one State.
+type Follower struct {
+	view       *fsm.View
+	attributes attributes
+	paths      []bgp.Path // in order; never written to once given out
+	// unsettled are the prefixes with hops that wait for their node, by node: all that can come of a newer mark.
+	unsettled map[fsm.NodeID]map[netip.Prefix]bool
+}
+
+// Follow takes in a newer view. It gives all paths, in order, and the prefixes, in order, that are the only ones whose
+// paths may differ from before; whole says that all may.
+func (f *Follower) Follow(v *fsm.View) (paths []bgp.Path, touched []netip.Prefix, whole bool) {
+	if f.view == nil || f.rulesChanged(v) {
+		f.begin(v)
+		return f.paths, nil, true
+	}
+	dirty := f.dirty(v)
+	f.view = v
+	touched = slices.SortedFunc(maps.Keys(dirty), netip.Prefix.Compare)
+	if len(touched) > 0 {
+		f.splice(touched)
+	}
+	return f.paths, touched, false
+}
+
+// rulesChanged tells whether what holds for all routes changed.
+func (f *Follower) rulesChanged(v *fsm.View) bool {
+	changed := f.view.Group().Settings != v.Group().Settings
+	fsm.Changes(f.view, v, fsm.TableAdvertisements, func(_, _ *fsm.Advertisement) { changed = true })
+	return changed
+}
+
+// begin derives everything.
+func (f *Follower) begin(v *fsm.View) {
+	f.view, f.attributes, f.unsettled = v, newAttributes(v), map[fsm.NodeID]map[netip.Prefix]bool{}
+	f.paths = nil
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		f.paths = append(f.paths, f.pathsOf(r)...)
+	}
+	slices.SortFunc(f.paths, bgp.Path.Compare)
+}
+
+// dirty finds the prefixes whose paths may have changed on the way to v.
+func (f *Follower) dirty(v *fsm.View) map[netip.Prefix]bool {
+	dirty := map[netip.Prefix]bool{}
+	fsm.Changes(f.view, v, fsm.TableRoutes, func(before, after *fsm.Route) {
+		if before != nil {
+			f.forget(before)
+			dirty[before.Prefix] = true
+		}
+		if after != nil {
+			dirty[after.Prefix] = true
+		}
+	})
+	if f.attributes.pools != nil {
+		fsm.Changes(f.view, v, fsm.TableAllocations, func(before, after *fsm.Allocation) {
+			if after == nil {
+				after = before
+			}
+			f.attributes.repool(v, after.Address)
+			dirty[fsm.HostPrefix(after.Address)] = true
+		})
+	}
+	fsm.Changes(f.view, v, fsm.TableNodes, func(before, after *fsm.Node) {
+		if before != nil && after != nil && !before.Acknowledged.IsZero() &&
+			!after.Acknowledged.Before(before.Acknowledged) && slices.Equal(before.Failed, after.Failed) {
+			if before.Acknowledged != after.Acknowledged {
+				maps.Copy(dirty, f.unsettled[after.ID]) // hops that were announced stay so
+			}
+			return
+		}
+		if after == nil {
+			after = before
+		}
+		for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+			if slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool { return h.Node == after.ID }) {
+				dirty[r.Prefix] = true
+			}
+		}
+	})
+	return dirty
+}
+
+// splice derives the prefixes anew and puts their paths in place.
+func (f *Follower) splice(touched []netip.Prefix) {
+	old := f.paths
+	out := make([]bgp.Path, 0, len(old)+len(touched))
+	for _, prefix := range touched {
+		from, _ := slices.BinarySearchFunc(old, prefix, byPrefix)
+		out = append(out, old[:from]...)
+		old = old[from:]
+		for len(old) > 0 && old[0].Prefix == prefix {
+			old = old[1:]
+		}
+		if r, ok := fsm.Get[*fsm.Route](f.view, fsm.TableRoutes, prefix.String()); ok {
+			out = append(out, f.pathsOf(r)...)
+		}
+	}
+	f.paths = append(out, old...)
+}
+
+func byPrefix(p bgp.Path, prefix netip.Prefix) int {
+	return bgp.Path{Prefix: p.Prefix}.Compare(bgp.Path{Prefix: prefix})
+}
+
+// pathsOf gives the paths of a route, in order, and notes which hops wait for their node.
+func (f *Follower) pathsOf(r *fsm.Route) []bgp.Path {
+	settings := f.view.Group().Settings
+	node := func(id fsm.NodeID) *fsm.Node {
+		n, _ := fsm.Get[*fsm.Node](f.view, fsm.TableNodes, string(id))
+		return n
+	}
+	f.forget(r)
+	for _, h := range r.NextHops {
+		if !h.Withdrawing && !fsm.Announceable(r.Prefix, h, node(h.Node), settings) {
+			if f.unsettled[h.Node] == nil {
+				f.unsettled[h.Node] = map[netip.Prefix]bool{}
+			}
+			f.unsettled[h.Node][r.Prefix] = true
+		}
+	}
+	return f.attributes.paths(r, node, settings)
+}
+
+func (f *Follower) forget(r *fsm.Route) {
+	for _, h := range r.NextHops {
+		delete(f.unsettled[h.Node], r.Prefix)
+	}
+}
