@@ -22,7 +22,9 @@ func benchGroup(b *testing.B, addresses int) *grouptest.Group {
 	var batch []fsm.Proposal
 	for i := range addresses {
 		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		batch = append(batch, fsm.Proposal{Command: &fsm.Allocate{Address: a, Service: "ns/web", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 443}}}})
+		id := fsm.ServiceID(fmt.Sprintf("ns/web%d", i))
+		batch = append(batch, fsm.Proposal{Command: &fsm.PutService{Service: fsm.Service{ID: id}}},
+			fsm.Proposal{Command: &fsm.Allocate{Address: a, Service: id, Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 443}}}})
 		if len(batch) == fsm.MaxItems || i == addresses-1 {
 			if _, err := g.Commit(batch...); err != nil {
 				b.Fatal(err)
@@ -43,7 +45,7 @@ func BenchmarkRefresh(b *testing.B) {
 				b.Fatal(err)
 			}
 			extra := netip.MustParseAddr("192.0.2.1")
-			for i := range b.N {
+			for i := 0; b.Loop(); i++ {
 				b.StopTimer()
 				g.Apply(b, &fsm.Allocate{Address: extra, Service: "ns/web", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: uint16(i)}}})
 				b.StartTimer()
