@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+var (
+	drawnServices  = []string{"default/a", "default/b", "default/c"}
+	drawnAddresses = []string{"203.0.113.1", "203.0.113.2", "203.0.113.3"}
+	drawnNodes     = []string{"n1", "n2", "n3"}
+	drawnTypes     = []corev1.ServiceType{corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeClusterIP}
+	drawnClasses   = []string{"", class, "example.com/other"}
+)
+
+// story of one run: a record and an API server that change independently.
+type scene struct {
+	b        *book
+	services map[string]*served
+	epoch    fsm.Epoch
+}
+
+func newScene(t *rapid.T) *scene {
+	x := &scene{b: newBook(t), services: map[string]*served{}, epoch: 1}
+	for _, id := range drawnServices {
+		x.services[id] = newServed(id[len("default/"):], corev1.ServiceTypeLoadBalancer, rapid.SampledFrom(drawnClasses).Draw(t, "class"))
+	}
+	return x
+}
+
+// record changes the record by a drawn command, which may be refused.
+func (x *scene) record(t *rapid.T) {
+	id := rapid.SampledFrom(drawnServices).Draw(t, "service")
+	a := netip.MustParseAddr(rapid.SampledFrom(drawnAddresses).Draw(t, "address"))
+	node := rapid.SampledFrom(drawnNodes).Draw(t, "node")
+	ports := []fsm.Port{{Protocol: fsm.TCP, Number: 80}}
+	switch rapid.SampledFrom([]string{"put", "put", "allocate", "allocate", "route", "route", "acknowledge", "acknowledge",
+		"announce", "announce", "release", "fail", "boot", "restart", "epoch", "calm", "unpeer", "finish"}).Draw(t, "command") {
+	case "put":
+		s := fsm.Service{ID: fsm.ServiceID(id), UID: "uid-" + id, Deleting: rapid.IntRange(0, 5).Draw(t, "deleting") == 0}
+		if rapid.Bool().Draw(t, "external") {
+			s.External = []netip.Addr{a}
+		}
+		if rapid.Bool().Draw(t, "pending") {
+			s.Pending = fsm.Pending{Code: "address-taken", Text: a.String() + " is taken"}
+		}
+		if rapid.IntRange(0, 9).Draw(t, "earlier life") == 0 {
+			s.UID = "uid-before"
+		}
+		_ = x.b.try(t, &fsm.PutService{Service: s})
+	case "allocate":
+		_ = x.b.try(t, &fsm.Allocate{Address: a, Service: fsm.ServiceID(id), Pool: "public", Ports: ports})
+	case "release":
+		_ = x.b.try(t, &fsm.ReleaseAllocation{Address: a, Service: fsm.ServiceID(id)})
+	case "route":
+		c := &fsm.SetRoute{Prefix: fsm.HostPrefix(a)}
+		for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(drawnNodes), 0, 3, rapid.ID).Draw(t, "hops") {
+			c.Hops = append(c.Hops, fsm.HopSpec{Node: fsm.NodeID(n), Address: nodeAddress(n)})
+		}
+		_ = x.b.try(t, c)
+	case "acknowledge":
+		_ = x.b.try(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: fsm.NodeID(node), Boot: "boot1", Upto: x.b.now()}}})
+	case "fail":
+		_ = x.b.try(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: fsm.NodeID(node), Boot: "boot1", Upto: x.b.now(), Failed: []netip.Prefix{fsm.HostPrefix(a)}}}})
+	case "boot":
+		_ = x.b.try(t, &fsm.RegisterBoot{Node: fsm.NodeID(node), Boot: "boot2"}, &fsm.RegisterBoot{Node: fsm.NodeID(node), Boot: "boot1"})
+	case "announce":
+		run := rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "run")
+		_ = x.b.try(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: run, Upto: x.b.now()}}})
+	case "restart":
+		_ = x.b.try(t, &fsm.ReportMember{Server: "m1", Name: "m1", Run: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "run"), Format: fsm.NewestFormat})
+	case "epoch":
+		x.epoch++
+		_ = x.b.try(t, &fsm.NewEpoch{Group: "g", Epoch: x.epoch, Cause: "restore"})
+	case "calm":
+		_ = x.b.try(t, &fsm.EndQuarantine{Since: x.b.Read().Group().Quarantine})
+	case "unpeer":
+		_ = x.b.try(t, &fsm.DeletePeer{Name: "switch"})
+	case "finish":
+		if r, ok := fsm.Get[*fsm.Route](x.b.Read(), fsm.TableRoutes, fsm.HostPrefix(a).String()); ok && len(r.NextHops) > 0 {
+			h := r.NextHops[0]
+			_ = x.b.try(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since})
+		}
+	}
+}
+
+// meddle is what others do to a Service.
+func (x *scene) meddle(t *rapid.T) {
+	s := x.services[rapid.SampledFrom(drawnServices).Draw(t, "meddled service")]
+	switch rapid.SampledFrom([]string{"ingress", "turn", "clear", "condition"}).Draw(t, "meddling") {
+	case "ingress":
+		s.update("other", rapid.SliceOfN(rapid.SampledFrom(append(drawnAddresses, "198.51.100.1")), 0, 2).Draw(t, "others' ingress")...)
+	case "turn":
+		s.turn(rapid.SampledFrom(drawnTypes).Draw(t, "type"), rapid.SampledFrom(drawnClasses).Draw(t, "class"))
+	case "clear":
+		s.ingress, s.owners, s.conditions = nil, map[string]map[string]bool{}, map[string]metav1.Condition{}
+	case "condition":
+		s.conditions["example.com/Other"] = metav1.Condition{Type: "example.com/Other", Message: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "message")}
+		s.owners["example.com/Other"] = map[string]bool{"other": true}
+	}
+}
+
+func (x *scene) current() []*Seen {
+	var out []*Seen
+	for _, id := range drawnServices {
+		out = append(out, x.services[id].seen())
+	}
+	return out
+}
+
+// carryOut applies writes, and holds each to what may be touched at all.
+func (x *scene) carryOut(t *rapid.T, writes []Write, o Options) {
+	for _, w := range writes {
+		s := x.services[string(w.ID)]
+		before := *s
+		before.conditions = maps.Clone(s.conditions)
+		mine, had := s.owners["ingress"][Manager], s.shows()
+		s.apply(w)
+		if !reflect.DeepEqual(before.conditions["example.com/Other"], s.conditions["example.com/Other"]) {
+			t.Fatalf("%s: somebody else's condition changed", w.ID)
+		}
+		handled := s.kind == corev1.ServiceTypeLoadBalancer && (s.class == class || s.class == "" && !o.IgnoreUnclassed)
+		if !handled && (len(w.Ingress)+len(w.Conditions) > 0 || !mine && s.shows() != had) {
+			t.Fatalf("%s of type %s and class %q: written %+v, showed %q, shows %q", w.ID, s.kind, s.class, w, had, s.shows())
+		}
+		if handled && !mine && had != s.shows() && s.shows() == "" {
+			t.Fatalf("%s: somebody else's ingress %q taken away for nothing", w.ID, had)
+		}
+	}
+}
+
+func drawOptions(t *rapid.T) Options {
+	return Options{Class: class, IgnoreUnclassed: rapid.Bool().Draw(t, "ignore unclassed"), ExternalIPs: rapid.Bool().Draw(t, "externalIPs")}
+}
+
+// Whatever the record and other writers do: once its writes are done, the projection has nothing more to say, and what
+// is not ours was not touched.
+func TestPropertyProjectionIsIdempotentAndTouchesOnlyOurs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, o := newScene(t), drawOptions(t)
+		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 12).Draw(t, "commands") {
+				x.record(t)
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "meddlings") {
+				x.meddle(t)
+			}
+			x.carryOut(t, Project(x.b.Read(), nil, x.current(), o, noon), o)
+			if again := Project(x.b.Read(), nil, x.current(), o, noon.Add(time.Hour)); len(again) > 0 {
+				t.Fatalf("written again: %+v", again)
+			}
+		}
+	})
+}
+
+// What stands in the ingress by our hand is owned by the Service, and was announced at some time since.
+func TestPropertyShownAddressesAreOwned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, o := newScene(t), drawOptions(t)
+		announcedOnce := map[string]bool{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			x.record(t)
+			v := x.b.Read()
+			for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+				for _, h := range r.NextHops {
+					silent := len(fsm.List[*fsm.Peer](v, fsm.TablePeers)) == 0 && v.HopState(r, h) == fsm.HopAcknowledged
+					if silent || v.HopState(r, h) == fsm.HopAnnounced {
+						announcedOnce[r.Prefix.Addr().String()] = true
+					}
+				}
+			}
+			x.carryOut(t, Project(v, nil, x.current(), o, noon), o)
+			if v.Group().Quarantine != (fsm.Revision{}) {
+				continue // nothing is taken away meanwhile
+			}
+			for id, s := range x.services {
+				svc, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, id)
+				for _, in := range s.ingress {
+					a := netip.MustParseAddr(in.IP)
+					owns := slices.ContainsFunc(v.Owners(in.IP), func(h *fsm.Allocation) bool { return string(h.Service) == id && !h.Releasing })
+					switch {
+					case !ok || svc.UID != s.uid: // the record does not know this life of it
+					case !owns:
+						t.Fatalf("%s shows %s, which it does not own", id, a)
+					case !announcedOnce[in.IP]:
+						t.Fatalf("%s shows %s, which nobody ever announced", id, a)
+					case slices.Contains(svc.External, a) && !o.ExternalIPs:
+						t.Fatalf("%s shows %s of externalIPs", id, a)
+					case in.IPMode == nil || *in.IPMode != corev1.LoadBalancerIPModeVIP:
+						t.Fatalf("%s shows %s without ipMode VIP", id, a)
+					}
+				}
+			}
+		}
+	})
+}
+
+// scan may name too many, never too few: whoever it does not name, nothing new can be said of.
+func TestPropertyScanNamesAllThatAreConcerned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, o := newScene(t), drawOptions(t)
+		told := map[string]story{}
+		before := x.b.Read()
+		x.carryOut(t, Project(before, nil, x.current(), o, noon), o)
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			for range rapid.IntRange(1, 3).Draw(t, "commands") {
+				x.record(t)
+			}
+			now := x.b.Read()
+			concerned, all := scan(before, now)
+			for _, id := range drawnServices {
+				seen := x.services[id].seen()
+				ws := Project(now, nil, []*Seen{seen}, o, noon)
+				was := told[id]
+				is := storyOf(factsOf(now, seen.ID, seen.UID), nil, &was)
+				told[id] = is
+				if all || concerned[seen.ID] {
+					continue
+				}
+				if len(ws) > 0 {
+					t.Fatalf("%s is not named, yet to be written: %+v", id, ws)
+				}
+				if said := tell(seen.ID, &was, &is); len(said) > 0 {
+					t.Fatalf("%s is not named, yet to be told: %+v", id, said)
+				}
+			}
+			x.carryOut(t, Project(now, nil, x.current(), o, noon), o)
+			before = now
+		}
+	})
+}
