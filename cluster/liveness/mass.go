@@ -21,8 +21,11 @@ const few = 2
 
 // mass keeps what was held lately.
 type mass struct {
-	nodes []fsm.NodeID
-	since time.Duration
+	nodes []fsm.NodeID  // held now
+	since time.Duration // that they are the same
+
+	seen time.Duration // when too many were silent together last, zero for never
+	why  string
 }
 
 // passed are the nodes that an operator released.
@@ -40,7 +43,8 @@ func (m *mass) passed(holds []*fsm.Hold) map[fsm.NodeID]bool {
 
 // held says why nobody may be found down now, or nothing. Counted are nodes that give no sign since a little less
 // than a verdict takes, because the heartbeats of nodes that are lost together end up to a beat apart, and those
-// that went down a moment ago. Those that were down before are past counting, and so are those released.
+// that went down a moment ago. Those that were down before are past counting, and so are those released. Once too
+// many were silent, whoever is silent still is held a while longer: they come back one after the other.
 func (m *mass) held(c *court, nodes []*fsm.Node, released map[fsm.NodeID]bool, dying []Verdict) (why string) {
 	silent := map[fsm.NodeID]bool{}
 	for _, s := range c.suspects {
@@ -61,9 +65,11 @@ func (m *mass) held(c *court, nodes []*fsm.Node, released map[fsm.NodeID]bool, d
 		}
 		all++
 	}
-	var waiting []fsm.NodeID
 	if len(silent) > few && 2*len(silent) > all {
-		why = fmt.Sprintf("%d of %d nodes fell silent together", len(silent), all)
+		m.seen, m.why = c.now, fmt.Sprintf("%d of %d nodes fell silent together", len(silent), all)
+	}
+	var waiting []fsm.NodeID
+	if m.seen > 0 && c.now-m.seen < c.j.t.Together {
 		for _, v := range dying {
 			if !released[v.Node] {
 				waiting = append(waiting, v.Node)
@@ -76,7 +82,7 @@ func (m *mass) held(c *court, nodes []*fsm.Node, released map[fsm.NodeID]bool, d
 	if len(waiting) == 0 {
 		return ""
 	}
-	return why
+	return m.why
 }
 
 // settle puts those held before an operator once they have been the same for a moment, and takes back the holds

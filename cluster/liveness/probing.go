@@ -20,18 +20,20 @@ type Probe struct {
 	Asked  time.Duration
 }
 
-// probe is the newest of one member to one node.
+// probe is what came of one member's newest probe of a node, and whether another one is under way.
 type probe struct {
-	asked, ended time.Duration
-	open         bool // no end of it is known yet
+	asked time.Duration // when the newest began
+	open  bool          // it has not ended yet
+
+	// Of the newest that ended, and of which the member said how.
+	began, ended time.Duration
 	answered     bool
-	failed       bool // the member did not say
 }
 
-// vain tells whether a probe counts as evidence against a node: it was asked for after the last sign of life, and
-// ended not long ago.
+// vain tells whether a probe counts as evidence against a node: it began after the last sign of life, and ended not
+// long ago.
 func (p *probe) vain(now, sign time.Duration, t *Timing) bool {
-	return !p.open && !p.failed && !p.answered && p.asked >= sign && now-p.ended <= 2*t.Reprobe
+	return p.ended > 0 && !p.answered && p.began >= sign && now-p.ended <= 2*t.Reprobe
 }
 
 // Probed takes in how a probe ended. Nodes that answers does not name were not probed; nil says that none was.
@@ -41,8 +43,12 @@ func (j *Judge) Probed(now time.Duration, of Probe, answers map[fsm.NodeID]bool)
 		if x == nil || x.probes[of.Member] == nil {
 			continue // the node is gone meanwhile
 		}
+		p := x.probes[of.Member]
+		p.open = false
 		answered, probed := answers[id]
-		*x.probes[of.Member] = probe{asked: of.Asked, ended: now, answered: answered, failed: !probed}
+		if probed {
+			p.began, p.ended, p.answered = of.Asked, now, answered
+		}
 		if answered {
 			x.answered = now
 		}
@@ -69,7 +75,10 @@ func (c *court) probe() {
 		order := Probe{Member: w.name, Asked: c.now}
 		for _, s := range due {
 			order.Nodes = append(order.Nodes, s.node.ID)
-			s.probes[w.name] = &probe{asked: c.now, open: true}
+			if s.probes[w.name] == nil {
+				s.probes[w.name] = &probe{}
+			}
+			s.probes[w.name].asked, s.probes[w.name].open = c.now, true
 		}
 		order.Nodes = sorted(order.Nodes)
 		c.d.Probes = append(c.d.Probes, order)
