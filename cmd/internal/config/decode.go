@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,6 +38,9 @@ func decode(path string, into any) error {
 	if len(data) > maxBytes {
 		return fmt.Errorf("%s: larger than %d bytes; is it the right file?", path, maxBytes)
 	}
+	if data, err = expand(data); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	switch err := d.Decode(into); {
@@ -46,6 +50,26 @@ func decode(path string, into any) error {
 		return fmt.Errorf("%s: %s", path, oneLine(err))
 	}
 	return nil
+}
+
+// variable is how a file names an environment variable, so that one file may serve many members or nodes.
+var variable = regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*)\}`)
+
+// expand puts the values of environment variables where a file names them.
+func expand(data []byte) ([]byte, error) {
+	var missing []string
+	out := variable.ReplaceAllFunc(data, func(match []byte) []byte {
+		name := string(match[2 : len(match)-1])
+		value, ok := os.LookupEnv(name)
+		if !ok || value == "" {
+			missing = append(missing, name+": is not set in the environment; set it, or write its value")
+		}
+		return []byte(value)
+	})
+	if len(missing) > 0 {
+		return nil, errors.New(sortedLine(slices.Compact(missing)))
+	}
+	return out, nil
 }
 
 // oneLine puts the several lines of a YAML error into one.
