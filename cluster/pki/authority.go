@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // Authority signs certificate requests with a CA's key. It reads its files for each request, so that another CA in
@@ -27,10 +29,10 @@ var ErrRequest = errors.New("not a certificate request that can be signed")
 // Sign makes a certificate for the key of a certificate request (PKCS #10, DER). Nothing else in it counts: what the
 // certificate says is in req. Issued.Key is nil.
 //
-// Errors: ErrRequest; the CA cannot be read or has expired; req makes no sense.
+// Errors: ErrRequest, also where req makes no sense; the CA cannot be read or has expired.
 func (a *Authority) Sign(request []byte, req Request) (*Issued, error) {
 	if err := req.validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	parsed, err := x509.ParseCertificateRequest(request)
 	if err == nil {
@@ -49,6 +51,15 @@ func (a *Authority) Sign(request []byte, req Request) (*Issued, error) {
 	return ca.issue(req, parsed.PublicKey)
 }
 
+// HostsOf gives the names and addresses at which a member's certificate is good.
+func HostsOf(cert *x509.Certificate) []string {
+	hosts := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
+}
+
 // NewRequest makes a key and a certificate request for it (DER). The key, PEM, is for its holder alone.
 func NewRequest() (request, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,4 +73,11 @@ func NewRequest() (request, key []byte, err error) {
 		return nil, nil, fmt.Errorf("make a certificate request: %w", err)
 	}
 	return request, key, nil
+}
+
+// RenewFrom is when a certificate is due to be renewed: with a third of its life left. Its holder then has that long to
+// find somebody who signs.
+func RenewFrom(cert *x509.Certificate) (at time.Time, window time.Duration) {
+	window = cert.NotAfter.Sub(cert.NotBefore.Add(backdate)) / 3
+	return cert.NotAfter.Add(-window), window
 }
