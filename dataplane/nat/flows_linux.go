@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"fairlead.io/fairlead/internal/netns"
+)
+
+// end removes from the connection tracking of a network namespace the flows that may not go on, and returns how many
+// those were.
+func (f Flows) end(netNS int) (ended uint, err error) {
+	for _, one := range []struct {
+		family netlink.InetFamily
+		is     family
+	}{{unix.AF_INET, ipv4}, {unix.AF_INET6, ipv6}} {
+		if !f.has(one.is) {
+			continue
+		}
+		err := netns.Do(netNS, func() error {
+			n, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, one.family, f)
+			ended += n
+			return err
+		})
+		if err != nil {
+			return ended, fmt.Errorf("end UDP flows to endpoints that left: %w", err)
+		}
+	}
+	return ended, nil
+}
+
+func (f Flows) has(is family) bool {
+	for front := range f {
+		if familyOf(netip.AddrPort(front).Addr()) == is {
+			return true
+		}
+	}
+	return false
+}
+
+// MatchConntrackFlow tells whether a flow has to be ended.
+func (f Flows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	if flow.Forward.Protocol != protocolUDP {
+		return false
+	}
+	dialled, ok := netip.AddrFromSlice(flow.Forward.DstIP)
+	if !ok {
+		return false
+	}
+	serving, ours := f[Frontend(netip.AddrPortFrom(dialled.Unmap(), flow.Forward.DstPort))]
+	if !ours {
+		return false
+	}
+	answers, ok := netip.AddrFromSlice(flow.Reverse.SrcIP)
+	return !ok || !serving[netip.AddrPortFrom(answers.Unmap(), flow.Reverse.SrcPort)]
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// family is what differs between IPv4 and IPv6. Names of sets and chains end in its number.
+type family struct {
+	number       byte
+	netfilter    byte // NFPROTO_*
+	words        Register
+	source       Field
+	destination  Field
+	addressType  Type
+	addressBytes int
+}
+
+var (
+	ipv4 = family{4, 2, 1, Source4, Destination4, Address4, 4}
+	ipv6 = family{6, 10, 4, Source6, Destination6, Address6, 16}
+)
+
+func familyOf(a netip.Addr) family {
+	if a.Unmap().Is4() {
+		return ipv4
+	}
+	return ipv6
+}
+
+func (f family) name(base string) string { return fmt.Sprintf("%s%d", base, f.number) }
+
+// Sets and maps of each family.
+const (
+	setAddresses = "addresses" // every service address
+	setCluster   = "cluster"   // ranges that clients inside the cluster come from
+	setLocal     = "local"     // endpoints on this node
+	setHairpin   = "hairpin"   // the same twice: packets from an endpoint to itself
+	mapRanged    = "ranged"    // address, protocol, port: verdict on who may come
+	mapServices  = "services"  // address, protocol, port: verdict on where to
+	mapSlots     = "slots"     // address, protocol, port, slot: endpoint
+	mapInside    = "inside"    // as services, of those that differ for clients inside the cluster
+	mapInSlots   = "inslots"   // as slots, likewise
+)
+
+// affinityClients bounds how many clients are remembered of each endpoint of a service port with affinity. Further
+// ones are served without. As many of IPv6 take about 8 MB.
+const affinityClients = 1 << 16
+
+// Chains that are always there; those of a family end in its number.
+const (
+	chainPrerouting  = "prerouting"
+	chainOutput      = "output"
+	chainPostrouting = "postrouting"
+	chainArrive      = "arrive"       // packets to a service address from outside this node
+	chainOutside     = "from-outside" // of a client outside the cluster
+	chainInside      = "from-inside"  // of a client inside the cluster
+	chainLeave       = "leave"        // packets of translated connections on their way out
+	chainRefuse      = "refuse"
+)
+
+// Translation comes just before kube-proxy's (-100 and 100): what was translated once is left alone by others.
+const (
+	priorityDestination = -110
+	prioritySource      = 90
+)
+
+// Constants of the kernel, as rules compare them.
+const (
+	protocolTCP  = 6
+	protocolUDP  = 17
+	protocolSCTP = 132
+	translated   = 1 << 5 // IPS_DST_NAT
+)
+
+// layout is what is there whatever the Services.
+func (c Config) layout() Ruleset {
+	r := newRuleset()
+	entry := func(base string, hook Hook, priority int32, rules ...Rule) {
+		chain := newChain(base, rules...)
+		chain.Hook, chain.Priority = hook, priority
+		r.Chains[base] = chain
+	}
+	entry(chainPrerouting, Prerouting, priorityDestination, c.enter(ipv4, chainArrive), c.enter(ipv6, chainArrive))
+	entry(chainOutput, Output, priorityDestination, c.enter(ipv4, chainInside), c.enter(ipv6, chainInside))
+	entry(chainPostrouting, Postrouting, prioritySource, c.unmarked(), c.exit(ipv4), c.exit(ipv6))
+	r.add(refuseChain())
+	for _, f := range []family{ipv4, ipv6} {
+		for _, s := range f.sets() {
+			r.Sets[s.Name] = s
+		}
+		r.add(newChain(f.name(chainArrive), f.fromCluster(), Rule{Verdict{goTo(f.name(chainOutside))}}))
+		r.add(newChain(f.name(chainOutside), f.screen(), f.choose(mapServices), refuse()))
+		r.add(newChain(f.name(chainInside), f.screen(), f.choose(mapInside), f.choose(mapServices), refuse()))
+		r.add(newChain(f.name(chainLeave), c.leave(f)...))
+		r.put(intervals(f.name(setCluster), f, c.ClusterCIDRs))
+	}
+	return r
+}
+
+func (r Ruleset) add(c Chain) { r.Chains[c.Name] = c }
+
+func (f family) sets() []Set {
+	front := []Type{f.addressType, ProtocolNumber, PortNumber}
+	slot := append(slices.Clone(front), Word)
+	endpoint := []Type{f.addressType, PortNumber}
+	return []Set{
+		{Name: f.name(setAddresses), Key: []Type{f.addressType}},
+		{Name: f.name(setCluster), Key: []Type{f.addressType}, Interval: true},
+		{Name: f.name(setLocal), Key: []Type{f.addressType}},
+		{Name: f.name(setHairpin), Key: []Type{f.addressType, f.addressType}},
+		{Name: f.name(mapRanged), Key: front, Verdict: true},
+		{Name: f.name(mapServices), Key: front, Verdict: true},
+		{Name: f.name(mapSlots), Key: slot, Data: endpoint},
+		{Name: f.name(mapInside), Key: front, Verdict: true},
+		{Name: f.name(mapInSlots), Key: slot, Data: endpoint},
+	}
+}
+
+// enter sends packets to service addresses to a chain, marked. Only the first packet of a connection comes here.
+func (c Config) enter(f family, chain string) Rule {
+	return Rule{
+		Load{Family, 0}, Match{Register: 0, Value: string([]byte{f.netfilter})},
+		Load{f.destination, 0}, Member{f.name(setAddresses), 0},
+		SetMark{c.mark(), c.mark(), 0},
+		Verdict{goTo(f.name(chain))},
+	}
+}
+
+// unmarked lets go what is none of ours.
+func (c Config) unmarked() Rule {
+	return Rule{Load{PacketMark, 0}, Mask{word(c.mark()), 0}, Match{Register: 0, Value: word(0)}, Verdict{VerdictReturn}}
+}
+
+// exit sends translated packets to the chain that decides about their source, without the mark: a tunnel would hand it
+// on to the packets around them.
+func (c Config) exit(f family) Rule {
+	return Rule{
+		Load{Family, 0}, Match{Register: 0, Value: string([]byte{f.netfilter})},
+		SetMark{c.mark(), 0, 0},
+		Load{ConnectionStatus, 0}, Mask{word(translated), 0}, Match{Register: 0, Value: word(0), Not: true},
+		Verdict{goTo(f.name(chainLeave))},
+	}
+}
+
+// mark is the bit that leads packets from enter to exit.
+func (c Config) mark() uint32 {
+	if c.Mark == 0 {
+		return DefaultMark
+	}
+	return c.Mark
+}
+
+func (f family) fromCluster() Rule {
+	return Rule{Load{f.source, 0}, Member{f.name(setCluster), 0}, Verdict{goTo(f.name(chainInside))}}
+}
+
+// leave decides whose source is rewritten: where the answer would not come back by this node otherwise (K42). A packet
+// that this node sent itself may have a service address as its source, to which no endpoint can answer.
+func (c Config) leave(f family) []Rule {
+	if c.MasqueradeAll {
+		return []Rule{{Masquerade{}}}
+	}
+	w := f.words
+	return []Rule{
+		{Load{Inbound, 0}, Match{Register: 0, Value: word(0)}, Masquerade{}},
+		{Load{f.source, 0}, Load{f.destination, w}, Member{f.name(setHairpin), 0}, Masquerade{}},
+		{Load{f.destination, 0}, Member{f.name(setLocal), 0}, Verdict{VerdictReturn}},
+		{Load{f.source, 0}, Member{f.name(setCluster), 0}, Verdict{VerdictReturn}},
+		{Masquerade{}},
+	}
+}
+
+// front loads the key of the maps by service port, and tells where the next register is.
+func (f family) front() (ops []Op, next Register) {
+	w := f.words
+	return []Op{Load{f.destination, 0}, Load{Protocol, w}, Load{DestinationPort, w + 1}}, w + 2
+}
+
+// screen asks whether the client may come at all (K29).
+func (f family) screen() Rule { return f.choose(mapRanged) }
+
+// choose does what a map says of the service port.
+func (f family) choose(base string) Rule {
+	ops, _ := f.front()
+	return append(ops, Branch{f.name(base), 0})
+}
+
+func refuse() Rule { return Rule{Verdict{goTo(chainRefuse)}} }
+
+func refuseChain() Chain {
+	is := func(protocol byte, then Op) Rule {
+		return Rule{Load{Protocol, 0}, Match{Register: 0, Value: string([]byte{protocol})}, then}
+	}
+	return newChain(chainRefuse, is(protocolTCP, Refuse{Reset: true}), is(protocolUDP, Refuse{}), is(protocolSCTP, Refuse{}))
+}
+
+// pick is the chain of all service ports with a number of endpoints, whose slots are in a map. A packet may be on its
+// way while a transaction replaces what it is looking up, so that its slot is gone by now: there is always a first
+// one, or none.
+func (f family) pick(slots string, endpoints int) Chain {
+	among := func(endpoints int) Rule {
+		ops, slot := f.front()
+		return append(ops, Draw{uint32(endpoints), slot}, Get{f.name(slots), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
+	}
+	return newChain(fmt.Sprintf("%s-%d", f.name("pick-"+slots), endpoints), among(endpoints), among(1), refuse())
+}
+
+// keep is what serves a port with affinity: a chain that looks which endpoint remembers the client, and else draws
+// one; and of each endpoint a set of its clients and a chain that remembers one more. An endpoint that leaves takes
+// its set along, and nobody else's client is touched (K36). Names are by id of service port and endpoint.
+func (f family) keep(id string, endpoints []netip.AddrPort, affinity time.Duration) (chain string, chains []Chain, sets []Set) {
+	chain = f.name("keep") + "-" + id
+	var known, drawn []Rule
+	for i, e := range endpoints {
+		name := chain + "-" + shortHash(e.String())
+		sets = append(sets, Set{Name: name, Key: []Type{f.addressType}, Dynamic: true, Size: affinityClients})
+		chains = append(chains, newChain(name,
+			Rule{Load{f.source, 0}, Remember{name, 0, affinity}},
+			Rule{Put{string(e.Addr().AsSlice()), 0}, Put{portBytes(e.Port())[:2], f.words}, Translate{f.netfilter, 0, f.words}}))
+		known = append(known, Rule{Load{f.source, 0}, Member{name, 0}, Verdict{goTo(name)}})
+		drawn = append(drawn, Rule{
+			Draw{uint32(len(endpoints) - i), 0}, Match{Register: 0, Value: word(0)}, Verdict{goTo(name)},
+		})
+	}
+	return chain, append(chains, newChain(chain, append(known, drawn...)...)), sets
+}
+
+// word is a number as registers have it.
+func word(n uint32) string {
+	var b [4]byte
+	binary.NativeEndian.PutUint32(b[:], n)
+	return string(b[:])
+}
+
+// portBytes is a port as keys and data have it.
+func portBytes(port uint16) string {
+	var b [4]byte
+	binary.BigEndian.PutUint16(b[:], port)
+	return string(b[:])
+}
+
+// shortHash makes a name out of what is too long for one.
+func shortHash(of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// Planner knows what the table shall hold, and tells what a change of the Services means for it, at a cost that
+// depends on the Services that changed. It is for one goroutine.
+type Planner struct {
+	config   Config
+	services map[string]planned
+	owners   map[dialled]string // Services that have a frontend, by what is dialled
+	pieces   map[string]*counted
+}
+
+// planned is a Service, and what of it is left out because another one has it.
+type planned struct {
+	service *desired.Service
+	skip    map[dialled]bool
+}
+
+type counted struct {
+	piece
+	users int
+}
+
+// Problem is an address of which something cannot be done.
+type Problem struct {
+	Address netip.Addr
+	Why     string
+}
+
+// NewPlanner makes a Planner without Services.
+func NewPlanner(c Config) *Planner {
+	return &Planner{config: c, services: map[string]planned{}, owners: map[dialled]string{}, pieces: map[string]*counted{}}
+}
+
+// Step takes the Services that there shall be from now on, and returns the Change from before, and the UDP flows that
+// may go on of frontends that it concerns. A Service that is the same pointer as before has not changed.
+func (p *Planner) Step(services []*desired.Service) (Change, Flows) {
+	next := p.next(services)
+	d := delta{from: newRuleset(), to: newRuleset(), before: map[string]int{}}
+	flows := Flows{}
+	for name, was := range p.services {
+		if now, ok := next[name]; !ok || !was.same(now) {
+			p.add(&d, p.config.part(was.service, was.skip), -1)
+			flows.flows(was.service, was.skip, true)
+		}
+	}
+	for name, now := range next {
+		if was, ok := p.services[name]; !ok || !was.same(now) {
+			p.add(&d, p.config.part(now.service, now.skip), +1)
+			flows.flows(now.service, now.skip, false)
+		}
+	}
+	p.services = next
+	return p.settle(d), flows
+}
+
+func (a planned) same(b planned) bool { return a.service == b.service && maps.Equal(a.skip, b.skip) }
+
+// next finds out who has what. The record gives no frontend to two Services; should it happen nevertheless, the first
+// by name has it.
+func (p *Planner) next(services []*desired.Service) map[string]planned {
+	next := make(map[string]planned, len(services))
+	clear(p.owners)
+	sorted := slices.SortedFunc(slices.Values(services), func(a, b *desired.Service) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range sorted {
+		one := planned{service: s}
+		for _, a := range s.Addresses {
+			for _, front := range s.Frontends {
+				d := dialled{a.Unmap(), front.Port}
+				if owner, taken := p.owners[d]; !taken {
+					p.owners[d] = s.Name
+				} else if owner != s.Name {
+					if one.skip == nil {
+						one.skip = map[dialled]bool{}
+					}
+					one.skip[d] = true
+				}
+			}
+		}
+		next[s.Name] = one
+	}
+	return next
+}
+
+// delta collects what the changed Services had and have.
+type delta struct {
+	from, to Ruleset
+	before   map[string]int // their users
+}
+
+func (p *Planner) add(d *delta, one part, sign int) {
+	if sign < 0 {
+		d.from.addPart(one)
+	} else {
+		d.to.addPart(one)
+	}
+	for _, shared := range one.pieces {
+		c := p.pieces[shared.name]
+		if c == nil {
+			c = &counted{piece: shared}
+			p.pieces[shared.name] = c
+		}
+		if _, ok := d.before[shared.name]; !ok {
+			d.before[shared.name] = c.users
+		}
+		c.users += sign
+	}
+}
+
+// settle turns what changed Services had and have into the Change, pieces included whose first user came or whose
+// last one went.
+func (p *Planner) settle(d delta) Change {
+	for name, before := range d.before {
+		c := p.pieces[name]
+		if before > 0 {
+			d.from.addPiece(c.piece)
+		}
+		if c.users > 0 {
+			d.to.addPiece(c.piece)
+		} else {
+			delete(p.pieces, name)
+		}
+	}
+	return Diff(d.from, d.to)
+}
+
+func (r Ruleset) addPart(p part) {
+	r.addPiece(piece{sets: p.sets, chains: p.chains, elements: p.elements})
+}
+
+func (r Ruleset) addPiece(p piece) {
+	for _, s := range p.sets {
+		r.Sets[s.Name] = s
+	}
+	for _, c := range p.chains {
+		r.add(c)
+	}
+	r.put(p.elements)
+}
+
+// Ruleset is all that the table shall hold.
+func (p *Planner) Ruleset() Ruleset {
+	r := p.config.layout()
+	for _, one := range p.services {
+		r.addPart(p.config.part(one.service, one.skip))
+	}
+	for _, c := range p.pieces {
+		r.addPiece(c.piece)
+	}
+	return r
+}
+
+// Problems lists what cannot be done of what is wanted, in order of address.
+func (p *Planner) Problems() []Problem {
+	var out []Problem
+	for _, one := range p.services {
+		for _, a := range one.service.Addresses {
+			for _, front := range one.service.Frontends {
+				if why := p.problem(one, dialled{a.Unmap(), front.Port}); why != "" {
+					out = append(out, Problem{a.Unmap(), why})
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Problem) int {
+		if c := a.Address.Compare(b.Address); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Why, b.Why)
+	})
+	return slices.Compact(out)
+}
+
+func (p *Planner) problem(one planned, d dialled) string {
+	switch {
+	case one.skip[d]:
+		return fmt.Sprintf("translate %s for %s: it is %s's already", d, one.service.Name, p.owners[d])
+	case d.port.Protocol == protocolSCTP && p.config.WithoutSCTP:
+		return fmt.Sprintf("translate %s for %s: this kernel does not track SCTP (needs CONFIG_NF_CT_PROTO_SCTP)", d, one.service.Name)
+	case !p.config.translates(d.port.Protocol):
+		return fmt.Sprintf("translate %s for %s: only TCP, UDP and SCTP can be", d, one.service.Name)
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Pauses of Run.
+const (
+	// settleTime lets somebody finish what they are doing to the table, so that it is put right once.
+	settleTime = 50 * time.Millisecond
+	// repairPause bounds how often a quarrel about the table is fought, five times a second at most.
+	repairPause = 200 * time.Millisecond
+	// retryPause is between attempts while the kernel refuses.
+	retryPause = time.Second
+)
+
+// Run puts right what others do to the table, within a second, until ctx ends; it returns ctx's error. Beside the
+// kernel's word it relies on a full comparison every Options.Audit.
+func (n *NAT) Run(ctx context.Context) error {
+	touched := make(chan struct{}, 1)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		n.watch(ctx, touched)
+	}()
+	defer func() { <-watched }()
+	audit := time.NewTicker(n.audit)
+	defer audit.Stop()
+	for {
+		wait := settleTime
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-touched:
+		case <-audit.C:
+			wait = 0
+		}
+		if !sleep(ctx, wait) {
+			return ctx.Err()
+		}
+		pause := repairPause
+		if err := n.repair(ctx); err != nil && ctx.Err() == nil {
+			n.log.Error("table not put right", "error", err)
+			notify(touched)
+			pause = retryPause
+		}
+		if !sleep(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// repair compares the table with the plan.
+func (n *NAT) repair(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.told {
+		return nil // nothing is known of what shall be: what is there stays
+	}
+	change, err := n.compare(ctx)
+	if err != nil {
+		n.metrics.failures.Inc()
+		return err
+	}
+	if !change.Empty() {
+		n.metrics.repairs.Inc()
+		n.log.Warn("table put right", "table", TableName, "added", len(change.Add), "removed", len(change.Remove),
+			"chains", len(change.AddChains)+len(change.Refill)+len(change.DropChains))
+	}
+	return nil
+}
+
+// watch tells whenever somebody else changed the table, or may have.
+func (n *NAT) watch(ctx context.Context, touched chan<- struct{}) {
+	for ctx.Err() == nil {
+		err := n.follow(ctx, touched)
+		if ctx.Err() != nil {
+			return
+		}
+		n.log.Warn("events of nftables lost", "error", err)
+		sleep(ctx, retryPause)
+	}
+}
+
+// follow reads events until something fails.
+func (n *NAT) follow(ctx context.Context, touched chan<- struct{}) error {
+	events, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: n.kernel.netns})
+	if err != nil {
+		return explain("watch nftables", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = events.SetReadDeadline(time.Unix(1, 0)) })
+	defer func() {
+		stop()
+		_ = events.Close() // it was only read
+	}()
+	if err := errors.Join(events.SetReadBuffer(readBytes), events.JoinGroup(unix.NFNLGRP_NFTABLES)); err != nil {
+		return explain("watch nftables", err)
+	}
+	notify(touched) // of what happened before we listened
+	for {
+		messages, err := events.Receive()
+		if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("watch nftables: %w", err)
+		}
+		for _, m := range messages {
+			if concernsUs(m) && !n.kernel.owns(m.Header.PID) {
+				notify(touched)
+			}
+		}
+	}
+}
+
+// concernsUs tells whether an event is of our table. The name of the table is the first attribute of whatever changed.
+func concernsUs(m netlink.Message) bool {
+	if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < familyBytes || m.Data[0] != unix.NFPROTO_INET {
+		return false
+	}
+	attributes, err := netlink.NewAttributeDecoder(m.Data[familyBytes:])
+	if err != nil {
+		return false
+	}
+	for attributes.Next() {
+		if attributes.Type() == unix.NFTA_TABLE_NAME {
+			return attributes.String() == TableName
+		}
+	}
+	return false
+}
+
+// notify leaves word, if none is waiting yet.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits, and tells whether ctx still goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// Config is what the plan of a node depends on besides the Services.
+type Config struct {
+	Node          string         // its name in Kubernetes
+	ClusterCIDRs  []netip.Prefix // where clients inside the cluster come from: pods, and nodes if they shall count
+	NodeAddresses []netip.Addr   // this node's own
+	MasqueradeAll bool           // rewrite the source of all translated connections
+	WithoutSCTP   bool           // this kernel cannot translate SCTP
+	// Mark is a bit of packets' marks that nobody else uses; 0 means DefaultMark. The first packet of a connection
+	// has it from where it comes in to where it goes out.
+	Mark uint32
+}
+
+// DefaultMark is the bit in packets' marks that is ours.
+const DefaultMark = 0x0400
+
+// dialled is what a client dials.
+type dialled struct {
+	address netip.Addr
+	port    desired.Port
+}
+
+func (d dialled) String() string {
+	return fmt.Sprintf("%s %s", netip.AddrPortFrom(d.address, d.port.Number), protocolName(d.port.Protocol))
+}
+
+func protocolName(p uint8) string {
+	switch p {
+	case protocolTCP:
+		return "tcp"
+	case protocolUDP:
+		return "udp"
+	case protocolSCTP:
+		return "sctp"
+	}
+	return fmt.Sprintf("protocol %d", p)
+}
+
+func (d dialled) key() string {
+	return string(d.address.AsSlice()) + string([]byte{d.port.Protocol, 0, 0, 0}) + portBytes(d.port.Number)
+}
+
+// piece is something that several Services may need. Equal names mean equal pieces.
+type piece struct {
+	name     string
+	sets     []Set
+	chains   []Chain
+	elements []Element
+}
+
+// part is what one Service adds to the table.
+type part struct {
+	// Nobody else's:
+	sets     []Set
+	chains   []Chain
+	elements []Element
+	// Others may need them, too:
+	pieces []piece
+}
+
+// part plans one Service, without the frontends that skip names.
+func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
+	var p part
+	for _, a := range s.Addresses {
+		a = a.Unmap()
+		p.pieces = append(p.pieces, piece{
+			name: "address " + a.String(), elements: []Element{{familyOf(a).name(setAddresses), string(a.AsSlice()), ""}},
+		})
+	}
+	for _, f := range []family{ipv4, ipv6} {
+		addresses := ofFamily(s, f)
+		if len(addresses) == 0 {
+			continue
+		}
+		for _, front := range s.Frontends {
+			if c.translates(front.Port.Protocol) {
+				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip))
+			}
+		}
+		c.addLocal(&p, s, f)
+	}
+	return p
+}
+
+func (c Config) translates(protocol uint8) bool {
+	switch protocol {
+	case protocolTCP, protocolUDP:
+		return true
+	case protocolSCTP:
+		return !c.WithoutSCTP
+	}
+	return false
+}
+
+func ofFamily(s *desired.Service, f family) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range s.Addresses {
+		if familyOf(a) == f {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+// free are the addresses on which a port is nobody else's.
+func free(addresses []netip.Addr, port desired.Port, skip map[dialled]bool) []dialled {
+	var out []dialled
+	for _, a := range addresses {
+		if d := (dialled{a, port}); !skip[d] {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// addFrontend adds who may use a service port, and where it leads.
+func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at []dialled) {
+	if len(s.SourceRanges) > 0 {
+		allowed := c.allowance(f, s.SourceRanges)
+		p.pieces = append(p.pieces, allowed)
+		for _, d := range at {
+			p.elements = append(p.elements, Element{f.name(mapRanged), d.key(), call(allowed.name)})
+		}
+	}
+	for _, l := range c.lanes(s, front, f) {
+		verdict := l.empty
+		switch {
+		case len(l.endpoints) == 0:
+		case s.Affinity > 0:
+			chain, chains, sets := f.keep(l.id, l.endpoints, affinityOf(s))
+			p.chains, p.sets = append(p.chains, chains...), append(p.sets, sets...)
+			verdict = goTo(chain)
+		default:
+			chain := f.pick(l.slots, len(l.endpoints))
+			p.pieces = append(p.pieces, piece{name: chain.Name, chains: []Chain{chain}})
+			verdict = goTo(chain.Name)
+		}
+		for _, d := range at {
+			p.elements = append(p.elements, Element{f.name(l.base), d.key(), verdict})
+			if s.Affinity <= 0 {
+				p.addSlots(f.name(l.slots), d, l.endpoints)
+			}
+		}
+	}
+}
+
+func (p *part) addSlots(set string, d dialled, endpoints []netip.AddrPort) {
+	for slot, e := range endpoints {
+		data := string(e.Addr().AsSlice()) + portBytes(e.Port())
+		p.elements = append(p.elements, Element{set, d.key() + word(uint32(slot)), data})
+	}
+}
+
+// addLocal adds which endpoints are on this node: all of them, also for connections that they had before.
+func (c Config) addLocal(p *part, s *desired.Service, f family) {
+	for _, e := range s.Endpoints {
+		if e.Node != c.Node || familyOf(e.Address) != f {
+			continue
+		}
+		a := string(e.Address.Unmap().AsSlice())
+		p.pieces = append(p.pieces, piece{
+			name:     "local " + e.Address.Unmap().String(),
+			elements: []Element{{f.name(setLocal), a, ""}, {f.name(setHairpin), a + a, ""}},
+		})
+	}
+}
+
+// lane is one way into a service port: that of all clients or, of a Service whose policy is Local, of clients from
+// outside, and then another one of clients inside the cluster (K22, K23).
+type lane struct {
+	id          string
+	base, slots string // maps
+	endpoints   []netip.AddrPort
+	empty       string // verdict without endpoints (K19)
+}
+
+func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
+	all := eligible(s, front, f, "")
+	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
+	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse)}
+	if !s.Local {
+		return []lane{everybody}
+	}
+	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse)}
+	outside := everybody
+	outside.endpoints = eligible(s, front, f, c.Node)
+	if len(all) > 0 {
+		outside.empty = VerdictDrop
+	}
+	return []lane{outside, inside}
+}
+
+// maxAffinity is the longest that Kubernetes takes.
+const maxAffinity = 86400 * time.Second
+
+// affinityOf is for how long a client keeps its endpoint, whole seconds.
+func affinityOf(s *desired.Service) time.Duration {
+	return min((s.Affinity + time.Second - 1).Truncate(time.Second), maxAffinity)
+}
