@@ -111,7 +111,7 @@ func TestAnnouncedStaysTrueWhileMembersRestart(t *testing.T) {
 	b.service(t, "default/web")
 	b.serve(t, "default/web", "203.0.113.10", "n1")
 	one(b, s, nil, ours, noon)
-	b.do(t, &fsm.ReportMember{Server: "m1", Name: "m1", Run: "r2", Format: fsm.NewestFormat})
+	b.restart(t)
 	if w, again := one(b, s, nil, ours, noon); again {
 		t.Fatalf("written: %+v", w)
 	}

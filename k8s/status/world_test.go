@@ -13,6 +13,7 @@ import (
 // book is a record that tests write.
 type book struct {
 	*fsm.State
+	run string // of the member
 }
 
 // fataler is what *testing.T and *rapid.T have in common.
@@ -22,7 +23,7 @@ type fataler interface {
 }
 
 func newBook(t fataler) *book {
-	b := &book{fsm.New()}
+	b := &book{fsm.New(), "r1"}
 	b.do(t, &fsm.InitGroup{Group: "g", Format: fsm.NewestFormat},
 		&fsm.ReportMember{Server: "m1", Name: "m1", Run: "r1", Format: fsm.NewestFormat},
 		&fsm.PutPeer{Peer: fsm.Peer{Name: "switch", Address: netip.MustParseAddr("192.0.2.254"), ASN: 65001, LocalASN: 65000, IPv4: true}})
@@ -98,7 +99,14 @@ func (b *book) acknowledge(t fataler, nodes ...string) {
 // announce has the member announce all that is committed.
 func (b *book) announce(t fataler) {
 	t.Helper()
-	b.do(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: "r1", Upto: b.now()}}})
+	b.do(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: b.run, Upto: b.now()}}})
+}
+
+// restart has the member forget what it announced.
+func (b *book) restart(t fataler) {
+	t.Helper()
+	b.run += "+"
+	b.do(t, &fsm.ReportMember{Server: "m1", Name: "m1", Run: b.run, Format: fsm.NewestFormat})
 }
 
 // serve does all that leads to an address being announced.

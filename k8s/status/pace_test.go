@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+func TestOverwrittenStatusIsWrittenBackAtOnceButNotForEver(t *testing.T) {
+	var p pace
+	now := noon
+	var waits []time.Duration
+	slowed := 0
+	for range 12 {
+		d, _ := p.wait(1, now)
+		waits = append(waits, d)
+		now = now.Add(d)
+		if p.wrote(1, now) {
+			slowed++
+		}
+	}
+	want := "[0s 0s 0s 0s 1m0s 2m0s 4m0s 8m0s 16m0s 32m0s 1h0m0s 1h0m0s]"
+	if got := fmt.Sprint(waits); got != want || slowed != 1 {
+		t.Errorf("waits %s, slowed down %d times, want %s", got, slowed, want)
+	}
+	if d, overwritten := p.wait(2, now); d != 0 || overwritten {
+		t.Error("what is new waits, too")
+	}
+	p = pace{}
+	p.wrote(1, noon)
+	p.wrote(1, noon)
+	p.wrote(1, noon)
+	p.wrote(1, noon)
+	if d, _ := p.wait(1, noon.Add(11*time.Minute)); d != 0 || p.rewrites != 0 {
+		t.Error("what was long ago is not forgotten")
+	}
+}
+
+func TestDigestTellsContentNotTime(t *testing.T) {
+	b, s := newBook(t), newServed("web", "LoadBalancer", "")
+	b.service(t, "default/web")
+	b.serve(t, "default/web", "203.0.113.10", "n1")
+	a := Project(b.Read(), nil, []*Seen{s.seen()}, ours, noon)[0]
+	later := Project(b.Read(), nil, []*Seen{s.seen()}, ours, noon.Add(time.Hour))[0]
+	if a.digest() != later.digest() {
+		t.Error("the time makes a difference")
+	}
+	none := Write{}
+	if none.digest() == a.digest() || none.digest() == 0 {
+		t.Error("nothing looks like something, or like never written")
+	}
+}
+
+// The queue against a map that is searched.
+func TestPropertyQueueGivesEachOnceInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q, want := newQueue(), map[fsm.ServiceID]time.Time{}
+		now := noon
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "add") {
+				id := fsm.ServiceID(rapid.SampledFrom(drawnServices).Draw(t, "id"))
+				at := now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "at")) * time.Second)
+				if have, ok := want[id]; !ok || at.Before(have) {
+					want[id] = at
+				}
+				q.add(id, at)
+			} else {
+				now = now.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "pass")) * time.Second)
+				id, due := q.next(now)
+				at, ok := want[id]
+				switch {
+				case due && !ok:
+					t.Fatalf("%s was not asked for", id)
+				case due:
+					delete(want, id)
+				}
+				for other, t2 := range want {
+					if due && t2.Before(at) {
+						t.Fatalf("%s came before %s", id, other)
+					}
+					if !due && !t2.After(now) {
+						t.Fatalf("%s is due and not given", other)
+					}
+				}
+			}
+			if q.len() != len(want) {
+				t.Fatalf("%d in the queue, want %d", q.len(), len(want))
+			}
+		}
+	})
+}
+
+func TestEventsOfOneServiceAreLimited(t *testing.T) {
+	var a allowance
+	n := 0
+	for range 100 {
+		if a.take(noon) {
+			n++
+		}
+	}
+	if n != eventBurst || !a.take(noon.Add(eventEvery)) || a.take(noon.Add(eventEvery)) {
+		t.Errorf("%d at once", n)
+	}
+}

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// cluster is an API server with a watch that fills a store.
+type cluster struct {
+	mu       sync.Mutex
+	services map[fsm.ServiceID]*served
+	events   map[string]*eventsv1.Event
+	store    *Store
+	lag      time.Duration // of the watch
+	takes    time.Duration // a write
+	err      error         // of every call
+	// after is called after every write of a Service, with the lock held.
+	after func(*served)
+
+	calls, writes, conflicts, under, most int
+}
+
+func newCluster(ids ...string) *cluster {
+	c := &cluster{services: map[fsm.ServiceID]*served{}, events: map[string]*eventsv1.Event{}, store: NewStore()}
+	for _, id := range ids {
+		s := newServed(id, corev1.ServiceTypeLoadBalancer, "")
+		c.services[s.id()] = s
+		c.store.Set(s.object())
+	}
+	return c
+}
+
+// change changes a Service as others do, and shows it on the watch.
+func (c *cluster) change(id string, f func(*served)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.services[fsm.ServiceID("default/"+id)]
+	f(s)
+	c.show(s)
+}
+
+func (c *cluster) show(s *served) {
+	o := s.object()
+	if c.lag == 0 {
+		c.store.Set(o)
+		return
+	}
+	time.AfterFunc(c.lag, func() { c.store.Set(o) })
+}
+
+// Write implements API.
+func (c *cluster) Write(ctx context.Context, w Write) (*Seen, error) {
+	c.mu.Lock()
+	c.calls++
+	c.under++
+	c.most = max(c.most, c.under)
+	takes := c.takes
+	c.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(takes):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.under--
+	s := c.services[w.ID]
+	resource := schema.GroupResource{Resource: "services"}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case c.err != nil:
+		return nil, c.err
+	case s == nil || s.uid != w.UID:
+		return nil, apierrors.NewNotFound(resource, string(w.ID))
+	case fmt.Sprint(s.version) != w.ResourceVersion:
+		c.conflicts++
+		return nil, apierrors.NewConflict(resource, string(w.ID), errors.New("the object has been modified"))
+	}
+	c.writes++
+	s.apply(w)
+	c.show(s)
+	answer := s.seen()
+	if c.after != nil {
+		c.after(s)
+	}
+	return answer, nil
+}
+
+// Tell implements API.
+func (c *cluster) Tell(_ context.Context, e *eventsv1.Event) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.events[e.Name] != nil:
+		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, e.Name)
+	}
+	c.events[e.Name] = e
+	return nil
+}
+
+func (c *cluster) told(reason string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.events {
+		if e.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cluster) wrote() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
+}
+
+func (c *cluster) shows(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.services[fsm.ServiceID("default/"+id)].shows()
+}
+
+type machineClock struct{}
+
+func (machineClock) Now() time.Time                         { return time.Now() }
+func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// stageOf is a projector at work in a bubble of fake time.
+type stageOf struct {
+	t *testing.T
+	b *book
+	c *cluster
+
+	mu   sync.Mutex
+	logs bytes.Buffer
+	why  []Explanation
+
+	metrics *prometheus.Registry
+	stop    func()
+}
+
+func (s *stageOf) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logs.Write(p)
+}
+
+func (s *stageOf) log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logs.String()
+}
+
+// lead runs a projector until stop is called, as a member does for a term.
+func (s *stageOf) lead() {
+	s.t.Helper()
+	s.metrics = prometheus.NewRegistry()
+	p, err := New(Config{
+		Record: s.b, Store: s.c.store, API: s.c, Clock: machineClock{}, Log: slog.New(slog.NewTextHandler(s, nil)), Options: ours,
+		Instance: "m1", Metrics: s.metrics,
+		Waiting: func() []Explanation {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.why
+		},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.Run(ctx)
+	}()
+	s.stop = func() {
+		cancel()
+		<-done
+	}
+}
+
+// during runs a test in fake time, with a leader from the start.
+func during(t *testing.T, c func() *cluster, f func(s *stageOf)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stageOf{t: t, b: newBook(t), c: c()}
+		s.lead()
+		f(s)
+		s.stop()
+	})
+}
+
+// pass lets time go by, and whatever is to happen in it.
+func pass(d time.Duration) {
+	time.Sleep(d) // in the bubble's own time
+	synctest.Wait()
+}
+
+func web() *cluster { return newCluster("web") }
+
+func TestStatusFollowsTheRecordSoonAndInOneWrite(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		pass(50 * time.Millisecond)
+		s.b.allocate(t, "default/web", "203.0.113.10")
+		s.b.route(t, "203.0.113.10", "n1")
+		pass(50 * time.Millisecond)
+		s.b.acknowledge(t, "n1")
+		pass(50 * time.Millisecond)
+		s.b.announce(t)
+		pass(50 * time.Millisecond)
+		if s.c.shows("web") != "203.0.113.10/VIP" {
+			t.Fatalf("shows %q", s.c.shows("web"))
+		}
+		if n := s.c.wrote(); n > 2 {
+			t.Errorf("%d writes for one Service: what was on its way did not wait", n)
+		}
+		pass(2 * time.Second)
+		if s.c.told(EventAllocated) != 1 || s.c.told(EventAnnounced) != 1 || s.c.told(EventNotAnnounced) != 0 || len(s.c.events) != 2 {
+			t.Errorf("events %v", s.c.events)
+		}
+	})
+}
+
+func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(5 * time.Second)
+		writes, events := s.c.wrote(), len(s.c.events)
+		s.c.change("web", func(w *served) { w.version++ }) // somebody edits an annotation
+		s.b.acknowledge(t, "n1", "n2", "n3")
+		s.b.announce(t)
+		pass(3 * time.Hour)
+		if s.c.wrote() != writes || len(s.c.events) != events || s.c.calls != writes {
+			t.Errorf("%d writes and %d events more", s.c.wrote()-writes, len(s.c.events)-events)
+		}
+	})
+}
+
+func TestANewLeaderWritesAndTellsNothingTwice(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(5 * time.Second)
+		writes, events := s.c.wrote(), len(s.c.events)
+		s.stop()
+		s.lead()
+		pass(time.Minute)
+		if s.c.wrote() != writes || len(s.c.events) != events || events == 0 {
+			t.Errorf("%d writes and %d events more", s.c.wrote()-writes, len(s.c.events)-events)
+		}
+		s.b.route(t, "203.0.113.10", "n1", "n2")
+		s.b.acknowledge(t, "n2")
+		s.b.announce(t)
+		pass(5 * time.Second)
+		if s.c.told(EventNextHopsChanged) != 1 {
+			t.Errorf("a change afterwards is not told: %v", s.c.events)
+		}
+	})
+}
+
+func TestNodesAreWaitedForBeforeAnybodyIsTold(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		s.b.allocate(t, "default/web", "203.0.113.10")
+		s.b.route(t, "203.0.113.10", "n1")
+		pass(4 * time.Second)
+		if s.c.told(EventNotAnnounced) != 0 {
+			t.Error("told at once")
+		}
+		pass(4 * time.Second)
+		if s.c.told(EventNotAnnounced) != 1 {
+			t.Error("never told")
+		}
+		s.mu.Lock()
+		s.why = []Explanation{{"routes", "203.0.113.10/32", "no-next-hop", "node n1 is not eligible: not ready"}}
+		s.mu.Unlock()
+		s.b.route(t, "203.0.113.10")
+		pass(10 * time.Second)
+		if got := s.c.services["default/web"].says(Announced); got != "False NoNextHop: 203.0.113.10: node n1 is not eligible: not ready" {
+			t.Error(got)
+		}
+	})
+}
+
+// An API server that is away is waited for, with less and less asked of it, and nothing piles up.
+func TestAPIServerAwayIsWaitedFor(t *testing.T) {
+	ids := make([]string, 200)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("s%d", i)
+	}
+	during(t, func() *cluster { return newCluster(ids...) }, func(s *stageOf) {
+		s.c.err = errors.New("connection refused")
+		for i, id := range ids {
+			s.b.service(t, "default/"+id)
+			s.b.serve(t, "default/"+id, fmt.Sprintf("203.0.113.%d", i), "n1")
+		}
+		pass(10 * time.Minute)
+		if s.c.calls > 60 {
+			t.Errorf("%d calls in ten minutes", s.c.calls)
+		}
+		if n := strings.Count(s.log(), "status not written"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, s.log())
+		}
+		s.c.mu.Lock()
+		s.c.err = nil
+		s.c.mu.Unlock()
+		pass(lastRetry + 2*time.Second)
+		for i, id := range ids {
+			if got := s.c.shows(id); got != fmt.Sprintf("203.0.113.%d/VIP", i) {
+				t.Fatalf("%s shows %q", id, got)
+			}
+		}
+		if s.c.wrote() != len(ids) || !strings.Contains(s.log(), "status written again") {
+			t.Errorf("%d writes\n%s", s.c.wrote(), s.log())
+		}
+	})
+}
+
+func TestThrottledWritesWaitAsLongAsTheServerSays(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.c.err = apierrors.NewTooManyRequests("slow down", 20)
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(19 * time.Second)
+		if s.c.calls != 1 {
+			t.Errorf("%d calls", s.c.calls)
+		}
+		s.c.mu.Lock()
+		s.c.err = nil
+		s.c.mu.Unlock()
+		pass(2 * time.Second)
+		if s.c.shows("web") == "" {
+			t.Error("not written")
+		}
+	})
+}
+
+func TestManyAreWrittenAFewAtOnce(t *testing.T) {
+	ids := make([]string, 100)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("s%d", i)
+	}
+	during(t, func() *cluster { return newCluster(ids...) }, func(s *stageOf) {
+		s.stop()
+		s.c.takes = 10 * time.Millisecond
+		for i, id := range ids {
+			s.b.service(t, "default/"+id)
+			s.b.serve(t, "default/"+id, fmt.Sprintf("203.0.113.%d", i), "n1")
+		}
+		s.lead()
+		pass(time.Second)
+		if s.c.wrote() != len(ids) || s.c.most != 8 {
+			t.Errorf("%d written, %d at once", s.c.wrote(), s.c.most)
+		}
+	})
+}
+
+func TestLateWatchCostsOnlyARetry(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.c.lag = 300 * time.Millisecond
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		s.c.change("web", func(w *served) { w.version += 5 }) // an edit that the watch shows late
+		pass(5 * time.Second)
+		if s.c.shows("web") != "203.0.113.10/VIP" || s.c.conflicts == 0 || s.c.conflicts > 5 || s.c.wrote() != 1 {
+			t.Errorf("shows %q after %d conflicts and %d writes", s.c.shows("web"), s.c.conflicts, s.c.wrote())
+		}
+	})
+}
+
+func TestStatusDeletedByHandIsWrittenBackOnce(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(5 * time.Second)
+		writes := s.c.wrote()
+		s.c.change("web", func(w *served) { w.update("kubectl-edit") })
+		pass(time.Second)
+		if s.c.shows("web") != "203.0.113.10/VIP" || s.c.wrote() != writes+1 {
+			t.Errorf("shows %q after %d writes", s.c.shows("web"), s.c.wrote()-writes)
+		}
+		if n := counted(t, s.metrics, "fairlead_status_overwritten_total"); n != 1 {
+			t.Errorf("counted %v times", n)
+		}
+	})
+}
+
+// Two controllers that both take the Service for theirs: we give way, and say so once.
+func TestAnotherControllerIsGivenWay(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.c.after = func(w *served) {
+			w.update("other", "198.51.100.1")
+			s.c.show(w)
+		}
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(time.Hour)
+		if n := s.c.wrote(); n < 5 || n > 12 {
+			t.Errorf("%d writes in an hour", n)
+		}
+		if s.c.told(EventOverwritten) != 1 || strings.Count(s.log(), "keeps being overwritten") != 1 {
+			t.Errorf("told %d times:\n%s", s.c.told(EventOverwritten), s.log())
+		}
+		s.c.mu.Lock()
+		s.c.after = nil
+		s.c.mu.Unlock()
+		pass(2 * time.Hour)
+		if s.c.shows("web") != "203.0.113.10/VIP" {
+			t.Errorf("shows %q once the other one is gone", s.c.shows("web"))
+		}
+	})
+}
+
+func TestDeletedServiceIsToldAndForgotten(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(5 * time.Second)
+		s.c.mu.Lock()
+		delete(s.c.services, "default/web")
+		s.c.mu.Unlock()
+		s.c.store.Delete("default", "web")
+		s.b.service(t, "default/web", func(s *fsm.Service) { s.Deleting = true })
+		writes := s.c.calls
+		pass(time.Minute)
+		if s.c.told(EventWithdrawn) != 1 || s.c.calls != writes {
+			t.Errorf("events %v, %d calls", s.c.events, s.c.calls-writes)
+		}
+	})
+}
+
+func TestNewRefusesHalfAConfig(t *testing.T) {
+	whole := Config{
+		Record: fsm.New(), Store: NewStore(), API: web(), Clock: machineClock{}, Log: slog.New(slog.DiscardHandler), Instance: "m1", Options: ours,
+		Waiting: func() []Explanation { return nil }, Metrics: prometheus.NewRegistry(),
+	}
+	if _, err := New(whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(whole); err == nil {
+		t.Error("metrics twice")
+	}
+	half := whole
+	half.Store = nil
+	if _, err := New(half); err == nil || !strings.Contains(err.Error(), "Store") {
+		t.Error(err)
+	}
+}
+
+// counted gives the value of a counter without labels.
+func counted(t *testing.T, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.Metric[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
