@@ -225,7 +225,7 @@ func (s *Service) refused(call string, caller admin.Caller, err error) error {
 	if errors.As(err, &hidden) {
 		why = hidden.why
 	}
-	if suppressed, due := s.repeats.Due(call + result + hostOf(caller.Remote)); due {
+	if suppressed, due := s.repeats.Due(call + why + hostOf(caller.Remote)); due {
 		s.o.Log.Warn("certificate refused", "call", call, "remote", caller.Remote, "identity", caller.Actor(), "reason", why, "suppressed", suppressed)
 	}
 	return err
