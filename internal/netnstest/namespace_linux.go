@@ -35,6 +35,10 @@ func New(t testing.TB, name string) *Namespace {
 	}
 	n := &Namespace{t: t, name: name, fd: fd}
 	t.Cleanup(func() { _ = unix.Close(fd) }) // a descriptor that is open already closes
+	// Without detection of duplicates link-local addresses serve at once, too: routers ask for neighbours from them.
+	for _, of := range []string{"all", "default"} {
+		n.SetSysctl("ipv6/conf/"+of+"/accept_dad", "0")
+	}
 	n.Run("ip", "link", "set", "lo", "up")
 	return n
 }

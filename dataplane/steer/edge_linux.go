@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"fairlead.io/fairlead/internal/netns"
+)
+
+// linux is the edge on Linux: netlink, nftables and /proc/sys. One goroutine at a time uses it.
+type linux struct {
+	o       Options
+	netlink *netlink.Handle
+	filter  *filter
+	memory  memory
+
+	mu      sync.Mutex     // of what follows: watch uses it too
+	names   map[int]string // of interfaces
+	indexes map[string]int
+	facing  map[string]bool // the interfaces that matter
+	q       query
+}
+
+func openEdge(o Options) (edge, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fmt.Errorf("steer: boot id: %w", err)
+	}
+	m, err := loadMemory(o.Folder, strings.TrimSpace(string(boot)))
+	if err != nil {
+		return nil, fmt.Errorf("steer: %w", err)
+	}
+	k := &linux{o: o, memory: m}
+	err = netns.Do(o.Namespace, func() (err error) {
+		k.netlink, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("steer: netlink: %w", err)
+	}
+	if k.filter, err = openFilter(o); err != nil {
+		k.netlink.Close()
+		return nil, fmt.Errorf("steer: %w", remedy(err))
+	}
+	return k, nil
+}
+
+func (k *linux) close() {
+	k.netlink.Close()
+	k.filter.close()
+}
+
+// hopeless tells whether an error is not one address's alone.
+func hopeless(err error) bool {
+	for _, e := range []error{unix.EPERM, unix.EACCES, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOBUFS} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// remedy says what an operator can do about an error.
+func remedy(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w; run the agent as root or give it CAP_NET_ADMIN, and let it write /proc/sys/net", err)
+	case errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
+		return fmt.Errorf("%w; this kernel lacks nftables (Linux 5.9 or newer with nf_tables, nft_fib, nft_reject, nft_redir and nft_socket is needed)", err)
+	}
+	return err
+}
+
+func (k *linux) read(q query) (*View, Facts, error) {
+	v := NewView()
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		if err := k.readRules(family, v); err != nil {
+			return nil, Facts{}, remedy(err)
+		}
+	}
+	facts, err := k.look(q, v)
+	if err != nil {
+		return nil, Facts{}, err
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		if err := k.readRoutes(family, q, v); err != nil {
+			return nil, Facts{}, remedy(err)
+		}
+	}
+	if err := k.filter.read(v); err != nil {
+		return nil, Facts{}, remedy(err)
+	}
+	return v, facts, nil
+}
+
+// dumps is how often a list is asked for that changed while it was told.
+const dumps = 5
+
+func again(list func() error) (err error) {
+	for range dumps {
+		if err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return err
+		}
+	}
+	return err
+}
+
+// dump lists what the kernel has of a kind.
+func (k *linux) dump(request, answer int, family int) (all [][]byte, err error) {
+	err = netns.Do(k.o.Namespace, func() error {
+		return again(func() (err error) {
+			req := nl.NewNetlinkRequest(request, unix.NLM_F_DUMP)
+			req.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: uint8(family)}})
+			all, err = req.Execute(unix.NETLINK_ROUTE, uint16(answer))
+			return err
+		})
+	})
+	return all, err
+}
+
+func (k *linux) readRules(family int, v *View) error {
+	all, err := k.dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, family)
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil // a kernel without IPv6
+	}
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	for _, m := range all {
+		r, err := parseRule(m)
+		if err != nil {
+			return err
+		}
+		v.Rules[r] = true
+	}
+	return nil
+}
+
+func (k *linux) readRoutes(family int, q query, v *View) error {
+	all, err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, family)
+	if err != nil {
+		return fmt.Errorf("list routes: %w", err)
+	}
+	for _, m := range all {
+		r, err := k.parseRoute(m)
+		if err != nil {
+			return err
+		}
+		if msg := nl.DeserializeRtMsg(m); msg.Flags&unix.RTM_F_CLONED == 0 && msg.Family == uint8(family) && concerns(q, r) {
+			v.Routes[r] = true
+		}
+	}
+	return nil
+}
+
+// concerns tells which routes a view has.
+func concerns(q query, r Route) bool {
+	return r.ours() || r.Table == q.inTable || r.Table == q.outTable || r.Table == mainTable && r.isDefault()
+}
+
+// look reads interfaces, ways to the switches, and settings.
+func (k *linux) look(q query, v *View) (Facts, error) {
+	facts := Facts{Ways: map[netip.Addr]Way{}}
+	var links []netlink.Link
+	if err := again(func() (err error) {
+		links, err = k.netlink.LinkList()
+		return err
+	}); err != nil {
+		return facts, fmt.Errorf("list interfaces: %w", err)
+	}
+	names, indexes := map[int]string{}, map[string]int{}
+	for _, l := range links {
+		a := l.Attrs()
+		names[a.Index], indexes[a.Name] = a.Name, a.Index
+		kind := l.Type()
+		if kind == "device" {
+			kind = ""
+		}
+		facts.Links = append(facts.Links, Link{
+			Name: a.Name, Kind: kind, ARP: a.RawFlags&(unix.IFF_NOARP|unix.IFF_LOOPBACK) == 0 && a.EncapType == "ether",
+		})
+	}
+	for _, s := range q.switches {
+		if w, ok := k.way(s, names); ok {
+			facts.Ways[s] = w
+		}
+	}
+	facing := map[string]bool{"lo": true}
+	for _, name := range k.o.facing(facts) {
+		facing[name] = true
+	}
+	k.mu.Lock()
+	k.names, k.indexes, k.facing, k.q = names, indexes, facing, q
+	k.mu.Unlock()
+	k.readSettings(k.o.facing(facts), v)
+	return facts, nil
+}
+
+// nameOf names an interface; a new one has no name before the next look.
+func (k *linux) nameOf(index int) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.names[index]
+}
+
+// way asks the kernel how a switch is reached.
+func (k *linux) way(to netip.Addr, names map[int]string) (Way, bool) {
+	o := &netlink.RouteGetOptions{}
+	if zone := to.Zone(); zone != "" {
+		o.Oif = zone
+	}
+	routes, err := k.netlink.RouteGetWithOptions(to.AsSlice(), o)
+	if err != nil || len(routes) == 0 {
+		return Way{}, false // no route: nothing to tell apart from no way
+	}
+	r := routes[0]
+	source, _ := netip.AddrFromSlice(r.Src)
+	return Way{
+		Device: names[r.LinkIndex], Source: source.Unmap(),
+		OnLink: r.Gw == nil && r.Via == nil && r.Type == unix.RTN_UNICAST && names[r.LinkIndex] != "lo",
+	}, true
+}
+
+// do makes a change.
+func (k *linux) do(c Change) error {
+	err := k.change(c)
+	if err != nil {
+		return remedy(fmt.Errorf("%s: %w", c, err))
+	}
+	return nil
+}
+
+func (k *linux) change(c Change) error {
+	switch c := c.(type) {
+	case AddRule:
+		return k.netlink.RuleAdd(toRule(c.Rule))
+	case DeleteRule:
+		return gone(k.netlink.RuleDel(toRule(c.Rule)))
+	case PutRoute:
+		return k.put(c.Route, c.Over)
+	case DeleteRoute:
+		return gone(k.netlink.RouteDel(k.toRoute(c.Route)))
+	case TakeDefault:
+		return k.takeDefault(c)
+	case GiveDefault:
+		return k.giveDefault(c.Route)
+	case EditFilter:
+		return k.filter.edit(c)
+	case DropFilter:
+		return k.filter.drop()
+	case SetSettings:
+		return k.set(c.Values)
+	case RestoreSettings:
+		return k.restore(c.Settings)
+	}
+	return fmt.Errorf("unknown change %T", c)
+}
+
+// gone forgives that what is to be deleted is not there.
+func gone(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+func (k *linux) put(r, over Route) error {
+	if over == (Route{}) {
+		return k.netlink.RouteAdd(k.toRoute(r))
+	}
+	return k.netlink.RouteReplace(k.toRoute(r))
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	if !p.IsValid() {
+		return nil
+	}
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func familyOf(v6 bool) int {
+	if v6 {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+func toRule(r Rule) *netlink.Rule {
+	out := netlink.NewRule()
+	out.Family, out.Priority, out.Dst, out.Src = familyOf(r.V6), int(r.Priority), ipNet(r.To), ipNet(r.From)
+	out.Table, out.Protocol = int(r.Table), r.Protocol
+	if r.Mask != 0 {
+		out.Mark, out.Mask = r.Mark, &r.Mask
+	}
+	return out
+}
+
+func (k *linux) toRoute(r Route) *netlink.Route {
+	out := &netlink.Route{
+		Family: familyOf(r.v6()), Table: int(r.Table), Dst: ipNet(r.To), LinkIndex: k.indexes[r.Device], Priority: int(r.Metric),
+		Protocol: netlink.RouteProtocol(r.Protocol), Type: unix.RTN_UNICAST, Scope: netlink.SCOPE_UNIVERSE,
+	}
+	if r.Local {
+		out.Type, out.Scope = unix.RTN_LOCAL, netlink.SCOPE_HOST
+	}
+	if r.Gateway.IsValid() {
+		out.Gw = r.Gateway.AsSlice()
+	}
+	if r.Source.IsValid() {
+		out.Src = r.Source.AsSlice()
+	}
+	return out
+}
+
+// rawDefaults lists default routes of the main table that are not ours, as the kernel tells them.
+func (k *linux) rawDefaults(r Route) (raw [][]byte, err error) {
+	all, err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, familyOf(r.v6()))
+	for _, m := range all {
+		o, bad := k.parseRoute(m)
+		if bad == nil && o.place() == r.place() && !o.ours() {
+			raw = append(raw, m)
+		}
+	}
+	return raw, err
+}
+
+// takeDefault replaces the node's default route. What stood there is on disk before.
+func (k *linux) takeDefault(c TakeDefault) error {
+	raw, err := k.rawDefaults(c.Route)
+	if err != nil {
+		return err
+	}
+	if len(raw) > 0 {
+		k.memory.Defaults[familyName(c.Route.v6())] = raw[0]
+		if err := k.memory.save(k.o.Folder); err != nil {
+			return err
+		}
+	}
+	return k.put(c.Route, c.Over)
+}
+
+// giveDefault puts the node's own default route back, in one step, or deletes ours if there was none.
+func (k *linux) giveDefault(r Route) error {
+	name := familyName(r.v6())
+	raw, kept := k.memory.Defaults[name]
+	if !kept {
+		return gone(k.netlink.RouteDel(k.toRoute(r)))
+	}
+	if err := k.putRaw(raw); err != nil {
+		return fmt.Errorf("the route that was there before cannot be put back: %w", err)
+	}
+	delete(k.memory.Defaults, name)
+	return k.memory.save(k.o.Folder)
+}
+
+// putRaw gives the kernel a route as it told it.
+func (k *linux) putRaw(raw []byte) error {
+	raw = append([]byte(nil), raw...)
+	msg := nl.DeserializeRtMsg(raw)
+	msg.Flags &= unix.RTNH_F_ONLINK // the others tell of a state
+	return netns.Do(k.o.Namespace, func() error {
+		req := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
+		req.AddRawData(raw)
+		_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+		return err
+	})
+}

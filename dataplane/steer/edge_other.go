@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package steer
+
+import "errors"
+
+func openEdge(Options) (edge, error) {
+	return nil, errors.New("steer: service addresses are steered on Linux only")
+}
+
+func hopeless(error) bool { return true }

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/userdata"
+	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/netns"
+)
+
+// filter is our nftables table.
+type filter struct {
+	o     Options
+	table *nftables.Table
+	sets  map[Set]*nftables.Set
+	conn  *nftables.Conn
+	port  atomic.Uint32 // by which the kernel tells whose a change was
+}
+
+// Limits of one transaction: its messages go to the kernel in one call, and an attribute holds 64 KiB.
+const (
+	filterBuffer      = 32 << 20
+	elementsInMessage = 512
+)
+
+func openFilter(o Options) (*filter, error) {
+	t := &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}
+	f := &filter{o: o, table: t, sets: map[Set]*nftables.Set{}}
+	for i, s := range []struct {
+		name  Set
+		of    nftables.SetDatatype
+		order binaryutil.ByteOrder // for who lists the table
+	}{
+		{SetAddresses4, nftables.TypeIPAddr, binaryutil.BigEndian},
+		{SetAddresses6, nftables.TypeIP6Addr, binaryutil.BigEndian},
+		{SetPorts4, nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService), binaryutil.BigEndian},
+		{SetPorts6, nftables.MustConcatSetType(nftables.TypeIP6Addr, nftables.TypeInetProto, nftables.TypeInetService), binaryutil.BigEndian},
+		{SetInterfaces, nftables.TypeIFName, binaryutil.NativeEndian},
+	} {
+		f.sets[s.name] = &nftables.Set{
+			Table: t, ID: uint32(i + 1), Name: string(s.name), KeyType: s.of, KeyByteOrder: s.order, Concatenation: strings.HasPrefix(string(s.name), "ports"),
+		}
+	}
+	return f, f.open()
+}
+
+// open makes the connection. It is made anew after an error, which may leave answers behind.
+func (f *filter) open() (err error) {
+	f.conn, err = nftables.New(nftables.AsLasting(), nftables.WithNetNSFd(f.o.Namespace), nftables.WithSockOptions(f.prepare))
+	if err != nil {
+		return fmt.Errorf("reach nftables: %w", err)
+	}
+	return nil
+}
+
+// prepare sets a socket up and learns its number.
+func (f *filter) prepare(c *netlink.Conn) error {
+	// Without the right to larger buffers, large changes fail and say so.
+	_ = c.SetWriteBuffer(filterBuffer)
+	_ = c.SetReadBuffer(filterBuffer)
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var name unix.Sockaddr
+	if err := errors.Join(raw.Control(func(fd uintptr) { name, err = unix.Getsockname(int(fd)) }), err); err != nil {
+		return err
+	}
+	if a, ok := name.(*unix.SockaddrNetlink); ok {
+		f.port.Store(a.Pid)
+	}
+	return nil
+}
+
+func (f *filter) close() { _ = f.conn.CloseLasting() } // nothing waits for it
+
+// flush carries the transaction out.
+func (f *filter) flush() error {
+	err := f.conn.Flush()
+	if err != nil {
+		f.close()
+		err = errors.Join(err, f.open())
+	}
+	return err
+}
+
+// edit makes a change in one transaction.
+func (f *filter) edit(c EditFilter) error {
+	if c.Reset {
+		f.conn.AddTable(f.table)
+		f.conn.DelTable(f.table)
+		f.conn.AddTable(f.table)
+		for _, name := range f.names() {
+			if err := f.conn.AddSet(f.sets[name], nil); err != nil {
+				return err
+			}
+		}
+		f.addRules(c.Filter)
+	}
+	if err := f.elements(c.Remove, f.conn.SetDeleteElements); err != nil {
+		return err
+	}
+	if err := f.elements(c.Add, f.conn.SetAddElements); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
+func (f *filter) names() []Set {
+	return []Set{SetAddresses4, SetAddresses6, SetPorts4, SetPorts6, SetInterfaces}
+}
+
+// elements hands elements, which are sorted by set, to a call in pieces.
+func (f *filter) elements(all []Element, call func(*nftables.Set, []nftables.SetElement) error) error {
+	for _, name := range f.names() {
+		var of []nftables.SetElement
+		for _, e := range all {
+			if e.Set == name {
+				of = append(of, nftables.SetElement{Key: keyOf(e)})
+			}
+		}
+		for piece := range slices.Chunk(of, elementsInMessage) {
+			if err := call(f.sets[name], piece); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addRules adds chains and rules. Each rule says in its comment of which Filter it is.
+func (f *filter) addRules(id string) {
+	for _, c := range chains(f.o) {
+		c.chain.Table = f.table
+		f.conn.AddChain(c.chain)
+	}
+	for _, c := range chains(f.o) {
+		c.chain.Table = f.table
+		for _, r := range c.rules {
+			f.conn.AddRule(&nftables.Rule{
+				Table: f.table, Chain: c.chain, Exprs: r, UserData: userdata.AppendString(nil, userdata.TypeComment, id),
+			})
+		}
+	}
+}
+
+func (f *filter) drop() error {
+	f.conn.AddTable(f.table)
+	f.conn.DelTable(f.table)
+	return f.flush()
+}
+
+// damagedFilter is the Filter of a table whose rules are not those of any.
+const damagedFilter = "damaged"
+
+// read reads our table.
+func (f *filter) read(v *View) error {
+	id, err := f.readRules()
+	if err != nil || id == "" {
+		return err
+	}
+	v.Filter = id
+	for name, set := range f.sets {
+		elements, err := f.conn.GetSetElements(set)
+		if err != nil {
+			f.close()
+			if err := f.open(); err != nil {
+				return err
+			}
+			v.Filter = damagedFilter
+			continue
+		}
+		for _, e := range elements {
+			if element, ok := elementOf(name, e.Key); ok {
+				v.Elements[element] = true
+			}
+		}
+	}
+	return nil
+}
+
+// readRules tells which rules our table has: the id that all of them bear, if there are as many as there should be.
+func (f *filter) readRules() (id string, err error) {
+	want := map[string]int{}
+	for _, c := range chains(f.o) {
+		want[c.chain.Name] = len(c.rules)
+	}
+	have, ids := map[string]int{}, map[string]bool{}
+	err = netns.Do(f.o.Namespace, func() error {
+		req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP)
+		req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_INET})
+		req.AddData(nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(TableName)))
+		return again(func() error {
+			rules, err := req.Execute(unix.NETLINK_NETFILTER, 0)
+			clear(have)
+			clear(ids)
+			for _, r := range rules {
+				chain, comment := chainAndComment(r)
+				have[chain]++
+				ids[comment] = true
+			}
+			return err
+		})
+	})
+	switch {
+	case errors.Is(err, unix.ENOENT) || err == nil && len(have) == 0:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("list nftables rules: %w", err)
+	}
+	for chain, n := range want {
+		if have[chain] != n {
+			return damagedFilter, nil
+		}
+	}
+	if len(have) != len(want) || len(ids) != 1 {
+		return damagedFilter, nil
+	}
+	for one := range ids {
+		id = one
+	}
+	return id, nil
+}
+
+// chainAndComment reads two attributes of a rule, as the kernel tells it.
+func chainAndComment(rule []byte) (chain, comment string) {
+	ad, err := netlink.NewAttributeDecoder(rule[nl.SizeofNfgenmsg:])
+	if err != nil {
+		return "", ""
+	}
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.NFTA_RULE_CHAIN:
+			chain = ad.String()
+		case unix.NFTA_RULE_USERDATA:
+			comment, _ = userdata.GetString(ad.Bytes(), userdata.TypeComment)
+		}
+	}
+	return chain, comment
+}
+
+// keyOf encodes an element as the kernel has it: each part in whole registers.
+func keyOf(e Element) []byte {
+	switch e.Set {
+	case SetAddresses4, SetAddresses6:
+		return e.Address.AsSlice()
+	case SetPorts4, SetPorts6:
+		key := append(e.Address.AsSlice(), e.Port.Protocol, 0, 0, 0)
+		return append(append(key, binaryutil.BigEndian.PutUint16(e.Port.Number)...), 0, 0)
+	}
+	return interfaceKey(e.Interface)
+}
+
+func interfaceKey(name string) []byte {
+	key := make([]byte, unix.IFNAMSIZ)
+	copy(key, name)
+	return key
+}
+
+func elementOf(set Set, key []byte) (e Element, ok bool) {
+	switch set {
+	case SetAddresses4, SetAddresses6:
+		e.Address, ok = netip.AddrFromSlice(key)
+		return AddressElement(e.Address), ok
+	case SetPorts4, SetPorts6:
+		if len(key) < 8 {
+			return e, false
+		}
+		rest := key[len(key)-8:]
+		e.Address, ok = netip.AddrFromSlice(key[:len(key)-8])
+		return PortElement(e.Address, desired.Port{Protocol: rest[0], Number: binaryutil.BigEndian.Uint16(rest[4:6])}), ok
+	}
+	name, _, _ := strings.Cut(string(key), "\x00")
+	return Element{Set: set, Interface: name}, true
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/dataplane/steer"
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// lab is
+//
+//	client ---- switch ---- eth0 node cni0 ---- pod
+//	                        eth1  |
+//	                            other
+//
+// The node's default route leads to other, which answers nothing: what reaches the client left through the switch.
+// The node translates port 80 of each service address to the pod's 8080, as kube-proxy does; port 81 is a Service port
+// that nobody translates.
+type lab struct {
+	t                                 *testing.T
+	client, switch_, node, other, pod *netnstest.Namespace
+	folder                            string
+	log                               *logbook
+}
+
+var (
+	switch4, switch6 = netip.MustParseAddr("192.0.2.254"), netip.MustParseAddr("2001:db8:a::254")
+	vip4, vip6       = netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("2001:db8:e1::10")
+)
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{
+		t: t, folder: t.TempDir(), log: &logbook{},
+		client: netnstest.New(t, "client"), switch_: netnstest.New(t, "switch"), node: netnstest.New(t, "node"),
+		other: netnstest.New(t, "other"), pod: netnstest.New(t, "pod"),
+	}
+	join := func(a *netnstest.Namespace, aName, a4, a6 string, b *netnstest.Namespace, bName, b4, b6 string) {
+		netnstest.Join(
+			netnstest.Link{In: a, Name: aName, Addresses: []string{a4, a6}},
+			netnstest.Link{In: b, Name: bName, Addresses: []string{b4, b6}},
+		)
+	}
+	join(l.client, "eth0", "203.0.113.2/24", "2001:db8:c::2/64", l.switch_, "port1", "203.0.113.1/24", "2001:db8:c::1/64")
+	join(l.node, "eth0", "192.0.2.11/24", "2001:db8:a::11/64", l.switch_, "port2", "192.0.2.254/24", "2001:db8:a::254/64")
+	join(l.node, "eth1", "10.9.0.11/24", "2001:db8:9::11/64", l.other, "eth0", "10.9.0.1/24", "2001:db8:9::1/64")
+	join(l.node, "cni0", "10.244.0.1/24", "2001:db8:f::1/64", l.pod, "eth0", "10.244.0.2/24", "2001:db8:f::2/64")
+	for _, n := range []*netnstest.Namespace{l.switch_, l.node} {
+		n.SetSysctl("ipv4/ip_forward", "1")
+		n.SetSysctl("ipv6/conf/all/forwarding", "1")
+	}
+	route := func(n *netnstest.Namespace, to, via string) { n.Run("ip", "route", "add", to, "via", via) }
+	route(l.client, "default", "203.0.113.1")
+	route(l.client, "default", "2001:db8:c::1")
+	route(l.pod, "default", "10.244.0.1")
+	route(l.pod, "default", "2001:db8:f::1")
+	route(l.node, "default", "10.9.0.1")
+	route(l.node, "default", "2001:db8:9::1")
+	route(l.switch_, "198.51.100.0/24", "192.0.2.11")
+	route(l.switch_, "2001:db8:e1::/64", "2001:db8:a::11")
+	l.node.Feed(`table inet proxy {
+		chain prerouting {
+			type nat hook prerouting priority dstnat
+			ip daddr 198.51.100.0/24 tcp dport 80 dnat ip to 10.244.0.2:8080
+			ip6 daddr 2001:db8:e1::/64 tcp dport 80 dnat ip6 to [2001:db8:f::2]:8080
+		}
+	}`, "nft", "-f", "-")
+	l.answer(l.pod, ":8080", "pod")
+	return l
+}
+
+// options are those of an agent on the node.
+func (l *lab) options() steer.Options {
+	return steer.Options{
+		Folder: l.folder, Namespace: l.node.FD(), Log: slog.New(slog.NewTextHandler(l.log, nil)), Interfaces: []string{"eth*"},
+	}
+}
+
+// steer starts an agent's part on the node, without repairs.
+func (l *lab) steer() *steer.Steer { return l.steerWith(l.options()) }
+
+func (l *lab) steerWith(o steer.Options) *steer.Steer {
+	l.t.Helper()
+	s, err := steer.New(o)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(s.Close)
+	return s
+}
+
+// apply has a state carried out, and fails if an address fails.
+func (l *lab) apply(s *steer.Steer, w steer.Wanted) {
+	l.t.Helper()
+	failed, err := s.Apply(context.Background(), stateOf(l.t, w))
+	if err != nil || len(failed) > 0 {
+		l.t.Fatalf("apply: %v, %v", failed, err)
+	}
+}
+
+// wanted is a state of service addresses with the ports 80 and 81, and the usual configuration.
+func wanted(addresses ...netip.Addr) steer.Wanted {
+	w := steer.Wanted{Config: desired.Config{Switches: []netip.Addr{switch4, switch6}}}
+	for _, a := range addresses {
+		w.Addresses = append(w.Addresses, desired.Address{
+			Prefix: netip.PrefixFrom(a, a.BitLen()), Ports: []desired.Port{{Protocol: 6, Number: 80}, {Protocol: 6, Number: 81}},
+		})
+	}
+	return w
+}
+
+// many are n addresses of a family, the first of which is vip4 or vip6.
+func many(first netip.Addr, n int) (out []netip.Addr) {
+	for a := first; len(out) < n; a = a.Next() {
+		out = append(out, a)
+	}
+	return out
+}
+
+// stateOf makes the state that says so.
+func stateOf(t testing.TB, w steer.Wanted) desired.State {
+	t.Helper()
+	var pieces desired.Pieces
+	var digest desired.Digest
+	for _, a := range w.Addresses {
+		value, err := desired.AddressValue(a.Ports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := desired.AddressKey(a.Prefix.Addr())
+		digest = digest.Plus(key, value)
+		if err := pieces.Put(key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes, err := pieces.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps desired.Steps
+	if _, err := steps.Add(&fairleadv1.SyncResponse{
+		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:],
+		Node: desired.NodeMessage("g", &w.Config, nil),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return steps.State
+}
+
+// answer has every connection to an address of a namespace told a word, until the test ends.
+func (l *lab) answer(n *netnstest.Namespace, address, word string) {
+	l.t.Helper()
+	var listener net.Listener
+	if err := n.Do(func() (err error) {
+		listener, err = net.Listen("tcp", address)
+		return err
+	}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, word) // the client tells
+			c.Close()
+		}
+	}()
+}
+
+// dial connects from a namespace and gives what is told there.
+func dial(from *netnstest.Namespace, to netip.Addr, port uint16) (word string, err error) {
+	err = from.Do(func() error {
+		c, err := net.DialTimeout("tcp", netip.AddrPortFrom(to, port).String(), 2*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+		data, err := io.ReadAll(c)
+		word = string(data)
+		return err
+	})
+	return word, err
+}
+
+// wantWord fails unless a client is told a word.
+func wantWord(t *testing.T, from *netnstest.Namespace, to netip.Addr, port uint16, word string) {
+	t.Helper()
+	if got, err := dial(from, to, port); err != nil || got != word {
+		t.Errorf("%s port %d: %q, %v; want %q", to, port, got, err, word)
+	}
+}
+
+// wantRefused fails unless a client is refused in less than a second.
+func wantRefused(t *testing.T, from *netnstest.Namespace, to netip.Addr, port uint16) {
+	t.Helper()
+	begin := time.Now()
+	got, err := dial(from, to, port)
+	if took := time.Since(begin); !errors.Is(err, syscall.ECONNREFUSED) || took > time.Second {
+		t.Errorf("%s port %d: %q, %v after %s; want it refused at once", to, port, got, err, took)
+	}
+}
+
+// eventually polls a condition.
+func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// failures are those of one application.
+func (l *lab) failures(s *steer.Steer, w steer.Wanted) []agent.Failure {
+	l.t.Helper()
+	failed, err := s.Apply(context.Background(), stateOf(l.t, w))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return failed
+}
+
+// picture is everything in the kernel that steering may touch.
+func picture(n *netnstest.Namespace) string {
+	var b strings.Builder
+	for _, args := range [][]string{
+		{"ip", "rule"}, {"ip", "-6", "rule"}, {"ip", "route", "show", "table", "all"}, {"ip", "-6", "route", "show", "table", "all"},
+		{"nft", "list", "ruleset"},
+	} {
+		fmt.Fprintf(&b, "# %s\n%s", strings.Join(args, " "), n.Run(args[0], args[1:]...))
+	}
+	b.WriteString(n.Run("sh", "-c", "cd /proc/sys/net && grep -r . ipv4/conf ipv6/conf 2>/dev/null | grep -v -e stable_secret | sort"))
+	return b.String()
+}
+
+// logbook keeps what was logged.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Plan lists the changes that lead from what the kernel has to a goal that Aim set for it, in the order in which they
+// are to be made. Whoever carries it out may stop anywhere and plan anew.
+//
+// At every step an address that was steered and stays wanted is steered, its packets are filtered, and packets with a
+// mark never meet a table in which everything is local: they may have been translated already.
+func Plan(have *View, goal Goal) []Change {
+	p := planner{
+		have: have, goal: goal, places: map[place]Route{}, goneRules: map[Rule]bool{}, goneRoutes: map[Route]bool{},
+	}
+	for r := range have.Routes {
+		if o, there := p.places[r.place()]; !there || r.ours() && !o.ours() {
+			p.places[r.place()] = r
+		}
+	}
+	p.settings()
+	p.filter()
+	p.addRoutes()
+	p.addRules()
+	p.switchModes()
+	p.defaults()
+	p.removeRules()
+	p.removeRoutes()
+	p.removeElements()
+	p.restoreSettings()
+	return p.changes
+}
+
+type planner struct {
+	have    *View
+	goal    Goal
+	places  map[place]Route
+	changes []Change
+
+	goneRules  map[Rule]bool // by the changes so far
+	goneRoutes map[Route]bool
+}
+
+func (p *planner) add(c ...Change) { p.changes = append(p.changes, c...) }
+
+func (p *planner) settings() {
+	values := map[Setting]string{}
+	for s, value := range p.goal.Settings {
+		if p.have.Settings[s] != value {
+			values[s] = value
+		}
+	}
+	if len(values) > 0 {
+		p.add(SetSettings{values})
+	}
+}
+
+// filter makes the nftables table, or adds what is missing in it. Ports of an address that stays are changed in the
+// same transaction.
+func (p *planner) filter() {
+	if p.goal.Filter == "" {
+		return
+	}
+	if p.have.Filter != p.goal.Filter {
+		all := maps.Clone(p.goal.Elements)
+		for e := range p.have.Elements {
+			all[e] = true // goes when the rules for it have gone
+		}
+		p.add(EditFilter{Filter: p.goal.Filter, Reset: true, Add: sortedElements(all)})
+		return
+	}
+	edit := EditFilter{Filter: p.goal.Filter, Add: sortedElements(missing(p.goal.Elements, p.have.Elements))}
+	for _, e := range p.surplus() {
+		if e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)] {
+			edit.Remove = append(edit.Remove, e)
+		}
+	}
+	if len(edit.Add)+len(edit.Remove) > 0 {
+		p.add(edit)
+	}
+}
+
+func (p *planner) surplus() []Element {
+	return sortedElements(missing(p.have.Elements, p.goal.Elements))
+}
+
+func (p *planner) put(r Route) { p.add(PutRoute{Route: r, Over: p.places[r.place()]}) }
+
+// newRoutes lists the wanted routes that are not there and for which a condition holds.
+func (p *planner) newRoutes(only func(Route) bool) []Route {
+	return sortedRoutes(missing(p.goal.Routes, p.have.Routes), only)
+}
+
+// everythingLocal tells of a route that delivers all packets of its family here.
+func everythingLocal(r Route) bool { return r.Local && r.isDefault() }
+
+// addRoutes adds routes, but not one that would deliver marked packets here.
+func (p *planner) addRoutes() {
+	for _, r := range p.newRoutes(func(r Route) bool {
+		return r.Table != mainTable && !(everythingLocal(r) && p.marksLeadTo(r))
+	}) {
+		p.put(r)
+	}
+}
+
+// marksLeadTo tells whether a rule of ours sends marked packets to a route's table.
+func (p *planner) marksLeadTo(route Route) bool {
+	for r := range p.have.Rules {
+		if forMarks(r) && r.V6 == route.v6() && r.Table == route.Table {
+			return true
+		}
+	}
+	return false
+}
+
+// forMarks tells of our rules for marked packets.
+func forMarks(r Rule) bool { return r.ours() && r.Mask != 0 }
+
+func (p *planner) newRules(only func(Rule) bool) []Rule {
+	return sortedRules(missing(p.goal.Rules, p.have.Rules), only)
+}
+
+func (p *planner) addRules() {
+	for _, r := range p.newRules(func(r Rule) bool { return !forMarks(r) }) {
+		p.add(AddRule{r})
+	}
+}
+
+// switchModes takes the route that delivers all packets here away before marked packets may meet it, and adds it only
+// after none can.
+func (p *planner) switchModes() {
+	for _, v6 := range []bool{false, true} {
+		for _, rule := range p.newRules(func(r Rule) bool { return forMarks(r) && r.V6 == v6 }) {
+			for _, r := range sortedRoutes(p.have.Routes, func(r Route) bool {
+				return everythingLocal(r) && r.Table == rule.Table && r.v6() == v6 && (r.ours() || slices.Contains(p.goal.OldRoutes, r))
+			}) {
+				p.deleteRoute(r)
+			}
+			p.add(AddRule{rule})
+		}
+		late := p.newRoutes(func(r Route) bool { return r.v6() == v6 && everythingLocal(r) && p.marksLeadTo(r) })
+		if len(late) == 0 {
+			continue
+		}
+		for _, rule := range sortedRules(p.have.Rules, func(r Rule) bool { return forMarks(r) && r.V6 == v6 && !p.goal.Rules[r] }) {
+			p.deleteRule(rule)
+		}
+		for _, r := range late {
+			p.put(r)
+		}
+	}
+}
+
+// defaults takes the node's default route over, or gives it back.
+func (p *planner) defaults() {
+	for _, r := range p.newRoutes(func(r Route) bool { return r.Table == mainTable }) {
+		p.add(TakeDefault{Route: r, Over: p.places[r.place()]})
+	}
+}
+
+func (p *planner) removeRules() {
+	for _, r := range sortedRules(missing(p.have.Rules, p.goal.Rules), Rule.ours) {
+		p.deleteRule(r)
+	}
+	for _, r := range slices.SortedFunc(slices.Values(p.goal.OldRules), compareRules) {
+		p.deleteRule(r)
+	}
+}
+
+func (p *planner) deleteRule(r Rule) {
+	if !p.goneRules[r] {
+		p.goneRules[r] = true
+		p.add(DeleteRule{r})
+	}
+}
+
+func (p *planner) deleteRoute(r Route) {
+	if !p.goneRoutes[r] {
+		p.goneRoutes[r] = true
+		p.add(DeleteRoute{r})
+	}
+}
+
+// removeRoutes removes routes that were not replaced.
+func (p *planner) removeRoutes() {
+	replaced := map[place]bool{}
+	for r := range p.goal.Routes {
+		replaced[r.place()] = true
+	}
+	surplus := sortedRoutes(missing(p.have.Routes, p.goal.Routes), Route.ours)
+	for _, r := range append(surplus, slices.SortedFunc(slices.Values(p.goal.OldRoutes), compareRoutes)...) {
+		switch {
+		case r.ours() && r.Table == mainTable:
+			if !replaced[r.place()] {
+				p.add(GiveDefault{r})
+			}
+		case !replaced[r.place()]:
+			p.deleteRoute(r)
+		}
+	}
+}
+
+// removeElements comes after the rules of the addresses have gone: until then packets to them are delivered here, and
+// have to be filtered.
+func (p *planner) removeElements() {
+	if p.goal.Filter == "" {
+		if p.have.Filter != "" {
+			p.add(DropFilter{})
+		}
+		return
+	}
+	edit := EditFilter{Filter: p.goal.Filter}
+	for _, e := range p.surplus() {
+		early := p.have.Filter == p.goal.Filter && e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)]
+		if !early {
+			edit.Remove = append(edit.Remove, e)
+		}
+	}
+	if len(edit.Remove) > 0 {
+		p.add(edit)
+	}
+}
+
+func (p *planner) restoreSettings() {
+	var back []Setting
+	for s := range p.have.Changed {
+		if _, wanted := p.goal.Settings[s]; !wanted {
+			back = append(back, s)
+		}
+	}
+	if len(back) > 0 {
+		slices.SortFunc(back, func(a, b Setting) int { return cmp.Compare(a.Path(), b.Path()) })
+		p.add(RestoreSettings{back})
+	}
+}
+
+// missing is what is in want and not in have.
+func missing[T comparable](want, have map[T]bool) map[T]bool {
+	out := map[T]bool{}
+	for k := range want {
+		if !have[k] {
+			out[k] = true
+		}
+	}
+	return out
+}
+
+func sortedRules(rules map[Rule]bool, only func(Rule) bool) []Rule {
+	var out []Rule
+	for r := range rules {
+		if only(r) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, compareRules)
+	return out
+}
+
+func compareRules(a, b Rule) int {
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority), comparePrefixes(a.To, b.To), comparePrefixes(a.From, b.From),
+		cmp.Compare(a.Table, b.Table), cmp.Compare(a.Mark, b.Mark), cmp.Compare(a.Protocol, b.Protocol),
+		cmp.Compare(a.Other, b.Other),
+	)
+}
+
+func sortedRoutes(routes map[Route]bool, only func(Route) bool) []Route {
+	var out []Route
+	for r := range routes {
+		if only(r) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, compareRoutes)
+	return out
+}
+
+func compareRoutes(a, b Route) int {
+	return cmp.Or(
+		cmp.Compare(a.Table, b.Table), comparePrefixes(a.To, b.To), cmp.Compare(a.Metric, b.Metric),
+		cmp.Compare(a.Protocol, b.Protocol), a.Gateway.Compare(b.Gateway), cmp.Compare(a.Device, b.Device),
+		cmp.Compare(a.Other, b.Other),
+	)
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}
+
+func sortedElements(elements map[Element]bool) []Element {
+	out := slices.Collect(maps.Keys(elements))
+	slices.SortFunc(out, func(a, b Element) int {
+		return cmp.Or(
+			cmp.Compare(a.Set, b.Set), a.Address.Compare(b.Address), cmp.Compare(a.Port.Protocol, b.Port.Protocol),
+			cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Interface, b.Interface),
+		)
+	})
+	return out
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// chain is a chain of our table and its rules.
+type chain struct {
+	chain *nftables.Chain
+	rules [][]expr.Any
+}
+
+// chains is what our table says; `nft list table inet fairlead-steer` shows it. Whoever changes it raises filterVersion.
+//
+//   - mark: packets to a service address get MarkIn, which some ip rule may deliver here. If they came from outside,
+//     their connection is marked, and so are its answers then: a translated answer's source is no service address yet.
+//   - echo: pings are answered by an address of this host's, since the kernel refuses to answer from a service address
+//     that no interface has. Conntrack puts the service address back.
+//   - service: whatever was not translated may only use the Service's ports, and only if somebody here can answer. It
+//     is a prerouting chain because of the same refusal: rejections made later would not leave.
+//   - answers: as mark, for what this host itself sends.
+//   - quiet: no neighbour advertisements for service addresses.
+//   - clamp: ICMP errors about a flow may reach another node, so its segments fit what is known of both ways.
+func chains(o Options) []chain {
+	base := func(name string, t nftables.ChainType, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
+		return &nftables.Chain{Name: name, Type: t, Hooknum: hook, Priority: &priority}
+	}
+	afterNAT := *nftables.ChainPriorityFilter
+	beforeNAT := *nftables.ChainPriorityNATDest - 10
+	return []chain{
+		{&nftables.Chain{Name: "entering"}, [][]expr.Any{
+			mark(o.MarkIn),
+			rule(in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(o.MarkOut)),
+		}},
+		{&nftables.Chain{Name: "service4"}, service(SetPorts4)},
+		{&nftables.Chain{Name: "service6"}, service(SetPorts6)},
+		{base("mark", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), [][]expr.Any{
+			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
+			rule(to(SetAddresses4), jump(expr.VerdictGoto, "entering")),
+			rule(to(SetAddresses6), jump(expr.VerdictGoto, "entering")),
+			rule(from(SetAddresses4), mark(o.MarkOut)),
+			rule(from(SetAddresses6), mark(o.MarkOut)),
+		}},
+		{base("echo", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, beforeNAT), [][]expr.Any{
+			rule(to(SetAddresses4), protocol(unix.IPPROTO_ICMP), icmpType(icmpEcho), redirect()),
+			rule(to(SetAddresses6), protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Echo), redirect()),
+		}},
+		{base("service", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, afterNAT), [][]expr.Any{
+			rule(to(SetAddresses4), jump(expr.VerdictGoto, "service4")),
+			rule(to(SetAddresses6), jump(expr.VerdictGoto, "service6")),
+		}},
+		{base("answers", nftables.ChainTypeRoute, nftables.ChainHookOutput, *nftables.ChainPriorityMangle), [][]expr.Any{
+			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
+			rule(to(SetAddresses4), mark(o.MarkIn), verdict(expr.VerdictAccept)),
+			rule(to(SetAddresses6), mark(o.MarkIn), verdict(expr.VerdictAccept)),
+			rule(from(SetAddresses4), mark(o.MarkOut)),
+			rule(from(SetAddresses6), mark(o.MarkOut)),
+			rule(protocol(unix.IPPROTO_ICMP), icmpType(icmpUnreachable), in(payload(expr.PayloadBaseTransportHeader, icmpInner4, 4), SetAddresses4), mark(o.MarkOut)),
+			rule(protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Unreachable), in(payload(expr.PayloadBaseTransportHeader, icmpInner6, 16), SetAddresses6), mark(o.MarkOut)),
+		}},
+		{base("quiet", nftables.ChainTypeFilter, nftables.ChainHookOutput, *nftables.ChainPriorityFilter), [][]expr.Any{
+			rule(protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Advertisement), in(payload(expr.PayloadBaseTransportHeader, 8, 16), SetAddresses6), verdict(expr.VerdictDrop)),
+		}},
+		{base("clamp", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityMangle), [][]expr.Any{
+			rule(connectionHas(o.MarkOut), protocol(unix.IPPROTO_TCP), isSYN(), clampMSS()),
+		}},
+	}
+}
+
+// service is what becomes of packets to a service address that nobody translated.
+func service(ports Set) [][]expr.Any {
+	icmp, tooBig := byte(unix.IPPROTO_ICMP), rule(icmpType(icmpUnreachable), is(payload(expr.PayloadBaseTransportHeader, 1, 1), 4))
+	echo := byte(icmpEcho)
+	if ports == SetPorts6 {
+		icmp, tooBig, echo = unix.IPPROTO_ICMPV6, icmpType(icmp6TooBig), icmp6Echo
+	}
+	return [][]expr.Any{
+		rule(protocol(icmp), icmpType(echo), verdict(expr.VerdictAccept)),
+		rule(protocol(icmp), tooBig, verdict(expr.VerdictAccept)),
+		rule(protocol(icmp), verdict(expr.VerdictDrop)),
+		rule(toPort(ports), addressIsLocal(), verdict(expr.VerdictAccept)),
+		rule(toPort(ports), socketIsTransparent(), verdict(expr.VerdictAccept)),
+		rule(protocol(unix.IPPROTO_TCP), reject(unix.NFT_REJECT_TCP_RST, 0)),
+		reject(unix.NFT_REJECT_ICMPX_UNREACH, unix.NFT_REJECT_ICMPX_PORT_UNREACH),
+	}
+}
+
+// ICMP types, and where the destination of the packet stands that an ICMP error is about.
+const (
+	icmpEcho           = 8
+	icmpUnreachable    = 3
+	icmp6Unreachable   = 1
+	icmp6TooBig        = 2
+	icmp6Echo          = 128
+	icmp6Advertisement = 136
+	icmpInner4         = 8 + 16
+	icmpInner6         = 8 + 24
+)
+
+func rule(parts ...[]expr.Any) (out []expr.Any) {
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+func meta(key expr.MetaKey) []expr.Any { return []expr.Any{&expr.Meta{Key: key, Register: 1}} }
+
+func payload(base expr.PayloadBase, offset, length uint32) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: 1, Base: base, Offset: offset, Len: length}}
+}
+
+// in tells whether what was loaded is in a set.
+func in(load []expr.Any, s Set) []expr.Any {
+	return append(load, &expr.Lookup{SourceRegister: 1, SetName: string(s)})
+}
+
+// is tells whether what was loaded has these bytes.
+func is(load []expr.Any, data ...byte) []expr.Any {
+	return append(load, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data})
+}
+
+// has tells whether what was loaded has any of these bits.
+func has(load []expr.Any, bits uint32) []expr.Any {
+	return append(load,
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: number(bits), Xor: number(0)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: number(0)})
+}
+
+// withBits sets bits of what was loaded.
+func withBits(load []expr.Any, bits uint32) []expr.Any {
+	return append(load, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: number(^bits), Xor: number(bits)})
+}
+
+func number(n uint32) []byte { return binaryutil.NativeEndian.PutUint32(n) }
+
+func mark(bits uint32) []expr.Any {
+	return append(withBits(meta(expr.MetaKeyMARK), bits), &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1})
+}
+
+func connection(key expr.CtKey) []expr.Any { return []expr.Any{&expr.Ct{Key: key, Register: 1}} }
+
+func markConnection(bits uint32) []expr.Any {
+	return append(withBits(connection(expr.CtKeyMARK), bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: 1})
+}
+
+func connectionHas(bits uint32) []expr.Any { return has(connection(expr.CtKeyMARK), bits) }
+
+// isAnswer tells of packets back to who began a marked connection.
+func isAnswer(bits uint32) []expr.Any {
+	const reply = 1 // IP_CT_DIR_REPLY
+	return rule(connectionHas(bits), is(connection(expr.CtKeyDIRECTION), reply))
+}
+
+func ofFamily(s Set) (family byte, source, destination, length uint32) {
+	if s == SetAddresses6 || s == SetPorts6 {
+		return unix.NFPROTO_IPV6, 8, 24, 16
+	}
+	return unix.NFPROTO_IPV4, 12, 16, 4
+}
+
+func to(s Set) []expr.Any {
+	family, _, destination, length := ofFamily(s)
+	return rule(is(meta(expr.MetaKeyNFPROTO), family), in(payload(expr.PayloadBaseNetworkHeader, destination, length), s))
+}
+
+func from(s Set) []expr.Any {
+	family, source, _, length := ofFamily(s)
+	return rule(is(meta(expr.MetaKeyNFPROTO), family), in(payload(expr.PayloadBaseNetworkHeader, source, length), s))
+}
+
+// toPort tells whether address, protocol and port are in a set. They stand in consecutive registers of four bytes.
+func toPort(s Set) []expr.Any {
+	_, _, destination, length := ofFamily(s)
+	first := uint32(unix.NFT_REG32_00)
+	next := first + length/4
+	return []expr.Any{
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: destination, Len: length},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: next},
+		&expr.Payload{DestRegister: next + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: first, SetName: string(s)},
+	}
+}
+
+func protocol(number byte) []expr.Any { return is(meta(expr.MetaKeyL4PROTO), number) }
+
+func icmpType(t byte) []expr.Any { return is(payload(expr.PayloadBaseTransportHeader, 0, 1), t) }
+
+func isSYN() []expr.Any {
+	const syn, rst = 0x02, 0x04
+	return append(payload(expr.PayloadBaseTransportHeader, 13, 1),
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{syn | rst}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{syn}})
+}
+
+// clampMSS lowers the maximum segment size to what the route carries.
+func clampMSS() []expr.Any {
+	const mss, offset, length = 2, 2, 2
+	return []expr.Any{
+		&expr.Rt{Register: 1, Key: expr.RtTCPMSS},
+		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: length, Size: length},
+		&expr.Exthdr{SourceRegister: 1, Type: mss, Offset: offset, Len: length, Op: expr.ExthdrOpTcpopt},
+	}
+}
+
+// addressIsLocal tells whether this host can answer from the packet's destination: an interface has it.
+func addressIsLocal() []expr.Any {
+	return is([]expr.Any{&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true}}, number(unix.RTN_LOCAL)...)
+}
+
+// socketIsTransparent tells whether a program waits for the packet that answers from any address.
+func socketIsTransparent() []expr.Any {
+	return is([]expr.Any{&expr.Socket{Key: expr.SocketKeyTransparent, Register: 1}}, 1)
+}
+
+func redirect() []expr.Any { return []expr.Any{&expr.Redir{}} }
+
+func reject(kind uint32, code byte) []expr.Any {
+	return []expr.Any{&expr.Reject{Type: kind, Code: code}}
+}
+
+func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
+
+func jump(kind expr.VerdictKind, chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/agent"
+)
+
+// Steer keeps a node steering service addresses. It is an agent.Applier.
+type Steer struct {
+	o       Options
+	log     *slog.Logger
+	metrics *metrics
+	edge    edge
+	damaged chan struct{} // something has to be looked at
+
+	mu       sync.Mutex
+	want     *Wanted // nil before the first Apply
+	view     *View   // nil: has to be read
+	facts    Facts
+	nodeOld  bool // facts have to be read
+	warnings []string
+}
+
+// New makes a Steer; nothing is changed before the first Apply.
+//
+// Errors: an option is missing or wrong, the metrics are registered already, or the kernel cannot be reached.
+func New(o Options) (*Steer, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	e, err := openEdge(o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSteer(o, e)
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func newSteer(o Options, e edge) (*Steer, error) {
+	m, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Steer{o: o, log: o.Log, metrics: m, edge: e, damaged: make(chan struct{}, 1)}, nil
+}
+
+// Close ends the use of the kernel; everything stays as it is there. It is called after Run has returned.
+func (s *Steer) Close() { s.edge.close() }
+
+// Apply implements agent.Applier. What is not wanted any more goes at once.
+func (s *Steer) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	w := Wanted{Addresses: want.Addresses()}
+	if want.Config != nil {
+		w.Config = *want.Config
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.want == nil || !reflect.DeepEqual(s.want.Config, w.Config) {
+		s.view = nil // other tables, another switch
+	}
+	s.want = &w
+	failed, changes, err := s.converge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if changes > 0 {
+		s.log.Info("steering changed", "addresses", len(w.Addresses), "changes", changes, "failed", len(failed))
+	}
+	out := make([]agent.Failure, 0, len(failed))
+	for _, a := range slices.SortedFunc(maps.Keys(failed), netip.Addr.Compare) {
+		out = append(out, agent.Failure{Prefix: netip.PrefixFrom(a, a.BitLen()), Why: failed[a]})
+	}
+	return out, nil
+}
+
+// converge brings the kernel to what is wanted, and tells which addresses failed and how many changes were made.
+func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, changes int, err error) {
+	if err := s.see(); err != nil {
+		return nil, 0, err
+	}
+	goal := Aim(s.o, *s.want, s.facts, s.view)
+	s.warn(goal.Warnings)
+	for _, c := range Plan(s.view, goal) {
+		if err := ctx.Err(); err != nil {
+			return nil, changes, err
+		}
+		if err := s.edge.do(c); err != nil {
+			if a := c.address(); a.IsValid() && !hopeless(err) {
+				goal.Failed[a] = err.Error()
+				s.view = nil // after this round
+				continue
+			}
+			s.view = nil
+			return nil, changes, fmt.Errorf("steer: %w", err)
+		}
+		if _, loud := c.(TakeDefault); loud {
+			s.log.Warn("the node's default route now leads to the switch", "change", c.String())
+		}
+		if _, loud := c.(GiveDefault); loud {
+			s.log.Warn("the node's default route is its own again", "change", c.String())
+		}
+		if s.view != nil {
+			c.note(s.view)
+		}
+		changes++
+	}
+	s.metrics.steered(*s.want, goal)
+	return goal.Failed, changes, nil
+}
+
+// query says what to read for what is wanted.
+func (s *Steer) query() query {
+	q := query{inTable: s.want.Config.InTable, outTable: s.want.Config.OutTable, switches: s.want.Config.Switches}
+	if q.inTable == 0 {
+		q.inTable = s.o.InTable
+	}
+	if q.outTable == 0 {
+		q.outTable = s.o.OutTable
+	}
+	return q
+}
+
+// see reads what is not known of the kernel.
+func (s *Steer) see() (err error) {
+	if s.view != nil && s.nodeOld {
+		facts, err := s.edge.look(s.query(), s.view)
+		if err != nil || !maps.Equal(facts.Ways, s.facts.Ways) {
+			s.view = nil // routes may have gone with the way
+		}
+		s.facts = facts
+	}
+	if s.view == nil {
+		s.view, s.facts, err = s.edge.read(s.query())
+	}
+	if err != nil {
+		s.view = nil
+		return fmt.Errorf("steer: %w", err)
+	}
+	s.nodeOld = false
+	return nil
+}
+
+// warn logs what was not said the last time.
+func (s *Steer) warn(warnings []string) {
+	for _, w := range warnings {
+		if !slices.Contains(s.warnings, w) {
+			s.log.Warn("steering is not as configured", "why", w)
+		}
+	}
+	s.warnings = warnings
+}
+
+// Found lists the addresses that the kernel steers for us, whoever asked for it, in order.
+func (s *Steer) Found(context.Context) ([]netip.Addr, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, _, err := s.edge.read(query{inTable: s.o.InTable, outTable: s.o.OutTable})
+	if err != nil {
+		return nil, fmt.Errorf("steer: %w", err)
+	}
+	found := map[netip.Addr]bool{}
+	for r := range v.Rules {
+		if r.ours() && r.To.IsValid() {
+			found[r.To.Addr()] = true
+		}
+	}
+	for r := range v.Routes {
+		if r.ours() && r.Local && !r.isDefault() {
+			found[r.To.Addr()] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), netip.Addr.Compare), nil
+}
+
+// Cleanup removes everything that bears our mark, puts settings and the node's default route back, and forgets what
+// they were. No Steer may run meanwhile.
+func Cleanup(ctx context.Context, o Options) error {
+	o.Metrics = nil
+	s, err := New(o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.want = &Wanted{}
+	_, _, err = s.converge(ctx)
+	return err
+}
+
+// hear takes note of an event.
+func (s *Steer) hear(e event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.want == nil || s.view == nil {
+		return // all will be read anyway
+	}
+	switch {
+	case e.lost, e.filter:
+		s.view = nil
+	case e.rule != nil && (s.view.Rules[*e.rule] == e.gone) && s.concerns(*e.rule):
+		s.view = nil
+	case e.route != nil && s.view.Routes[*e.route] == e.gone:
+		s.view = nil
+	case e.node:
+		s.nodeOld = true
+	default:
+		return // what we did ourselves, or what does not concern us
+	}
+	select {
+	case s.damaged <- struct{}{}:
+	default:
+	}
+}
+
+// concerns tells whether a rule is ours, stands where ours do, or may be the old system's.
+func (s *Steer) concerns(r Rule) bool {
+	q := s.query()
+	return r.ours() || r.Priority == s.o.PriorityIn || r.Priority == s.o.PriorityOut || r.Priority == s.o.PriorityMark ||
+		r.address().IsValid() && (r.Table == q.inTable || r.Table == q.outTable)
+}
+
+// Run repairs what somebody else changes, within a second, until ctx ends; then it returns its error. While somebody
+// goes on changing it back, repairs become rarer.
+//
+// Errors: the kernel's events cannot be heard.
+func (s *Steer) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var heard sync.WaitGroup
+	defer heard.Wait()
+	ready := make(chan struct{})
+	heard.Go(func() {
+		if err := s.edge.watch(ctx, ready, s.hear); err != nil {
+			cancel(fmt.Errorf("steer: hear of changes: %w", err))
+		}
+	})
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	// What was changed before anybody listened.
+	s.hear(event{lost: true})
+	pace := pace{min: repairPause, max: repairPauseMax, quiet: repairQuiet}
+	reread := time.NewTicker(s.o.Reread)
+	defer reread.Stop()
+	for {
+		select {
+		case <-s.damaged:
+			if !sleep(ctx, pace.next(time.Now())) {
+				return context.Cause(ctx)
+			}
+		case <-reread.C:
+			s.hear(event{lost: true})
+			continue
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		s.repair(ctx)
+	}
+}
+
+// repair converges once more. What fails is tried again at the next event or reading.
+func (s *Steer) repair(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.want == nil {
+		return
+	}
+	_, changes, err := s.converge(ctx)
+	s.metrics.repaired(changes)
+	if changes > 0 {
+		s.log.Warn("steering repaired: somebody had changed it", "changes", changes)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("steering not repaired", "err", err)
+	}
+}
