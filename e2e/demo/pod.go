@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// servePod makes this program a pod: its value says as whom it answers.
+const servePod = "FAIRLEAD_DEMO_POD"
+
+// serve answers every connection with who we are, until the process is ended.
+func serve(identity string) error {
+	l, err := net.Listen("tcp4", fmt.Sprintf(":%d", podPort))
+	if err != nil {
+		return err
+	}
+	body := identity + "\n"
+	answer := []byte(fmt.Sprintf("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			if err := reply(conn, answer); err != nil {
+				fmt.Fprintf(os.Stderr, "%s: %v\n", conn.RemoteAddr(), err)
+			}
+		}()
+	}
+}
+
+// slowest is how long a client may take to ask.
+const slowest = 5 * time.Second
+
+func reply(conn net.Conn, answer []byte) error {
+	if err := conn.SetDeadline(time.Now().Add(slowest)); err != nil {
+		return err
+	}
+	for r := bufio.NewReader(io.LimitReader(conn, 4<<10)); ; {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if line == "\r\n" {
+			break
+		}
+	}
+	_, err := conn.Write(answer)
+	return err
+}
+
+// identityOf is what a pod says of itself.
+func identityOf(service, pod, node string) string {
+	return strings.Join([]string{"fairlead-demo", service, pod, node}, " ")
+}
+
+// checkAnswer tells what is wrong with an answer that a pod of the service should have given, and which pod gave it.
+func checkAnswer(service, body string) (pod string, err error) {
+	words := strings.Fields(body)
+	if len(words) != 4 || words[0] != "fairlead-demo" {
+		return "", fmt.Errorf("answer of a stranger: %q", body)
+	}
+	if words[1] != service {
+		return "", fmt.Errorf("answer of service %s, asked was %s", words[1], service)
+	}
+	return words[2] + " on " + words[3], nil
+}
