@@ -17,6 +17,8 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/manifests"
 	"fairlead.io/fairlead/k8s/manifests/notify"
 )
@@ -25,10 +27,16 @@ import (
 // takes over has its view already.
 type leaderWork struct {
 	*leader.Leader
-	sources []*manifests.Source
+	sources []source
 }
 
-func newLeaderWork(ctx context.Context, c config.Controller, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
+// source is a leader.Source that must be run.
+type source interface {
+	leader.Source
+	Run(context.Context) error
+}
+
+func newLeaderWork(ctx context.Context, c config.Controller, kube *client.API, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
 	w := &leaderWork{}
 	options := leader.Config{
 		Record: state, Group: leaderGroup{node}, Clock: bootClock{}, Log: log, Metrics: metrics,
@@ -37,11 +45,20 @@ func newLeaderWork(ctx context.Context, c config.Controller, node *cluster.Node,
 	if c.LoadBalancerClass != "" {
 		options.Options.Class = c.LoadBalancerClass
 	}
-	add := func(name string, o manifests.Options) {
-		o.Clock, o.Logger, o.Poll = wallClock{}, log, manifestPoll
-		s := manifests.New(o)
+	put := func(name string, s source) {
 		w.sources = append(w.sources, s)
 		options.Sources = append(options.Sources, leader.NamedSource{Name: name, Source: s})
+	}
+	if kube != nil {
+		s, err := informers.New(informers.Options{API: kube, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Logger: log, Metrics: metrics})
+		if err != nil {
+			return nil, err
+		}
+		put(informers.Name, s)
+	}
+	add := func(name string, o manifests.Options) {
+		o.Clock, o.Logger, o.Poll = wallClock{}, log, manifestPoll
+		put(name, manifests.New(o))
 	}
 	for _, dir := range c.Sources.Manifests {
 		changes, err := notify.Watch(ctx, dir, log)

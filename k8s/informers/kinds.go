@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api"
+	"fairlead.io/fairlead/k8s/convert"
+)
+
+// kind is one kind of values of the World.
+type kind[T any] struct {
+	name  world.Kind
+	field func(*world.World) *[]T
+	meta  func(*T) *world.Meta
+}
+
+// makeRacks makes the lines to every resource, and what keeps their objects, kind by kind.
+func (s *Source) makeRacks(configMaps string) []publisher {
+	core, slices := s.api.Client.CoreV1(), s.api.Client.DiscoveryV1()
+	service := kind[world.Service]{world.KindService,
+		func(w *world.World) *[]world.Service { return &w.Services }, func(v *world.Service) *world.Meta { return &v.Meta }}
+	slice := kind[world.EndpointSlice]{world.KindEndpointSlice,
+		func(w *world.World) *[]world.EndpointSlice { return &w.EndpointSlices }, func(v *world.EndpointSlice) *world.Meta { return &v.Meta }}
+	node := kind[world.Node]{world.KindNode,
+		func(w *world.World) *[]world.Node { return &w.Nodes }, func(v *world.Node) *world.Meta { return &v.Meta }}
+	configMap := kind[world.ConfigMap]{world.KindConfigMap,
+		func(w *world.World) *[]world.ConfigMap { return &w.ConfigMaps }, func(v *world.ConfigMap) *world.Meta { return &v.Meta }}
+	pool := kind[world.Pool]{world.KindPool,
+		func(w *world.World) *[]world.Pool { return &w.Pools }, func(v *world.Pool) *world.Meta { return &v.Meta }}
+	peer := kind[world.Peer]{world.KindPeer,
+		func(w *world.World) *[]world.Peer { return &w.Peers }, func(v *world.Peer) *world.Meta { return &v.Meta }}
+	advertisement := kind[world.Advertisement]{world.KindAdvertisement,
+		func(w *world.World) *[]world.Advertisement { return &w.Advertisements }, func(v *world.Advertisement) *world.Meta { return &v.Meta }}
+	community := kind[world.Community]{world.KindCommunity,
+		func(w *world.World) *[]world.Community { return &w.Communities }, func(v *world.Community) *world.Meta { return &v.Meta }}
+
+	maps := ofKind(core.ConfigMaps(configMaps))
+	v1beta1 := []string{api.MetalLBV1Beta1}
+	return []publisher{
+		service.rack(service.shelf(s.always("services", service.name, ofKind(core.Services(""))), typed(service, convert.Service))),
+		slice.rack(slice.shelf(s.always("endpointslices", slice.name, ofKind(slices.EndpointSlices(""))), slicesOnly(typed(slice, convert.EndpointSlice)))),
+		node.rack(node.shelf(s.always("nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))),
+		configMap.rack(
+			configMap.shelf(s.always("configmaps", configMap.name, maps.named(convert.ConfigMapGoBGP)), typed(configMap, convert.ConfigMap)),
+			configMap.shelf(s.always("configmaps", configMap.name, maps.named(convert.ConfigMapIPRule)), typed(configMap, convert.ConfigMap))),
+		custom(s, pool, "ipaddresspools", v1beta1, convert.Pool),
+		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
+		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
+		custom(s, community, "communities", v1beta1, convert.Community),
+	}
+}
+
+func (k kind[T]) rack(shelves ...*shelf[T]) *rack[T] { return &rack[T]{kind: k, shelves: shelves} }
+
+func (k kind[T]) shelf(l *line, turn func(runtime.Object) (converted[T], error)) *shelf[T] {
+	return newShelf(l, turn, k.meta)
+}
+
+// always is the line to a resource that every cluster has.
+func (s *Source) always(resource string, of world.Kind, ask asker) *line {
+	l := s.newLine(of, resource)
+	l.ask = ask
+	return l
+}
+
+// custom keeps a kind that is defined in our own group, in MetalLB's, in both or in neither; ours goes first.
+func custom[K, T any](s *Source, k kind[T], resource string, metalLB []string, turn func(*K) (T, []world.Problem)) *rack[T] {
+	r := k.rack()
+	for _, versions := range [][]string{{api.GroupVersion}, metalLB} {
+		l := s.newLine(k.name, resource)
+		for _, v := range versions {
+			gv, _ := schema.ParseGroupVersion(v) // constants of ours
+			l.versions = append(l.versions, gv)
+		}
+		r.shelves = append(r.shelves, k.shelf(l, untyped(k, turn)))
+	}
+	return r
+}

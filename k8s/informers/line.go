@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// line leads to one resource of the API server. It is the ListerWatcher of a reflector, whose store is the shelf.
+type line struct {
+	source *Source
+	kind   world.Kind
+	// resource is its plural name, and what it is called in problems.
+	resource string
+	// versions are where the resource may be found, best first; nil for one that every cluster has.
+	versions []schema.GroupVersion
+	store    store
+	asked    chan struct{} // holds a token while a list is asked for
+
+	// Guarded by the source's mutex.
+
+	ask      asker
+	troubles map[stage]trouble
+	listed   bool
+	lists    uint64
+	version  uint64 // newest known
+	floor    uint64 // version of the newest list: events up to it are known
+	// began is the start of the reflector's newest list, listBegan that of the newest list taken in.
+	began     start
+	listBegan time.Time
+	heard     time.Time
+	watching  bool
+	// deleted are the deletions that were seen since a list began beside the watch; nil while none is under way.
+	deleted map[world.ID]uint64
+	restart context.CancelFunc // of the reflector that runs, nil if none does
+}
+
+// start is how a list began.
+type start struct {
+	at      time.Time
+	known   uint64 // the version that was known: a consistent list is no older
+	cluster int    // counts the clusters that were seen
+}
+
+// store is a shelf of any kind.
+type store interface {
+	cache.ReflectorStore
+	take(began start, items []any, version uint64) (news, ranBack bool)
+	clearLocked(cluster bool)
+	forgetLocked(before time.Time)
+	countLocked() (all, unused int)
+}
+
+func (s *Source) newLine(kind world.Kind, resource string) *line {
+	l := &line{source: s, kind: kind, resource: resource, asked: make(chan struct{}, 1), troubles: map[stage]trouble{}}
+	s.lines = append(s.lines, l)
+	return l
+}
+
+// run keeps a reflector going until ctx ends.
+func (l *line) run(ctx context.Context) {
+	ctx = klog.NewContext(ctx, klog.Logger{}) // the reflector's words are ours to choose
+	t := l.source.timing
+	backoff := t.backoff()
+	for ctx.Err() == nil {
+		switch present, err := l.locate(ctx); {
+		case err != nil:
+			l.source.sleep(ctx, backoff.Step(), nil)
+		case present:
+			backoff = t.backoff()
+			l.reflect(ctx)
+			l.source.sleep(ctx, t.Retry, nil) // it was restarted for a reason that may hold on
+		default:
+			l.source.sleep(ctx, t.Spacing, nil)
+			l.source.sleep(ctx, t.Absent-t.Spacing, l.asked)
+		}
+	}
+}
+
+// sleep waits for d, for a token or for the end of ctx.
+func (s *Source) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-s.clock.After(d):
+	}
+}
+
+// reflect runs a reflector until ctx ends or the line is restarted.
+func (l *line) reflect(ctx context.Context) {
+	s := l.source
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	l.restart = cancel
+	s.mu.Unlock()
+	var relisting sync.WaitGroup
+	defer func() {
+		cancel()
+		relisting.Wait()
+	}()
+	relisting.Go(func() { l.relistOnDemand(ctx) })
+	cache.NewReflectorWithOptions(l, nil, l.store, cache.ReflectorOptions{
+		Name: l.resource, TypeDescription: l.resource, Clock: s.clock,
+		Backoff: s.timing.backoff(),
+	}).RunWithContext(ctx)
+	s.mu.Lock()
+	l.restart, l.watching = nil, false
+	s.mu.Unlock()
+}
+
+// restartLocked has the resource listed and watched anew.
+func (l *line) restartLocked() {
+	if l.restart != nil {
+		l.restart()
+	}
+	l.watching = false
+}
+
+// event notes that the watch said something.
+func (l *line) event(name string, version uint64) {
+	l.heard = l.source.clock.Now()
+	l.version = max(l.version, version)
+	l.source.metrics.events.WithLabelValues(string(l.kind), name).Inc()
+}
+
+// listedLocked notes that a complete list has been taken in.
+func (l *line) listedLocked(began time.Time, version uint64) {
+	l.listed = true
+	l.lists++
+	l.listBegan, l.heard = began, l.source.clock.Now()
+	l.version, l.floor = max(l.version, version), version
+	l.source.metrics.lists.WithLabelValues(string(l.kind)).Inc()
+}
+
+// misunderstood notes that the server sent what makes no sense, and starts anew.
+func (l *line) misunderstood(err error) error {
+	l.note(stageWatch, fmt.Errorf("%w: %w", errMalformed, err))
+	l.source.mu.Lock()
+	defer l.source.mu.Unlock()
+	l.restartLocked()
+	return err
+}
+
+// relistOnDemand lists beside the running watch whenever that is asked for, until ctx ends.
+func (l *line) relistOnDemand(ctx context.Context) {
+	s := l.source
+	idle := 0 // lists in a row that told nothing new
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.asked:
+		}
+		s.mu.Lock()
+		listed, began := l.listed, l.listBegan
+		s.mu.Unlock()
+		if !listed {
+			continue // the reflector is about to list anyway
+		}
+		now := s.clock.Now()
+		if now.Sub(last) > idleReset {
+			idle = 0
+		}
+		s.sleep(ctx, s.timing.Spacing<<min(idle, maxIdle)-now.Sub(began), nil)
+		last = s.clock.Now()
+		if news := l.relist(ctx); news {
+			idle = 0
+		} else {
+			idle++
+		}
+	}
+}
+
+// Lists that are asked for again and again and tell nothing new are made rarer, up to 2^maxIdle times the usual
+// spacing, until none was asked for during idleReset.
+const (
+	maxIdle   = 3
+	idleReset = time.Minute
+)
+
+// relist lists once beside the watch.
+func (l *line) relist(ctx context.Context) (news bool) {
+	s := l.source
+	s.mu.Lock()
+	began := l.startLocked()
+	l.deleted = map[world.ID]uint64{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		l.deleted = nil
+		s.mu.Unlock()
+	}()
+	items, version, err := l.list(ctx)
+	if err != nil {
+		return false
+	}
+	news, ranBack := l.store.take(began, items, version)
+	if ranBack {
+		s.mu.Lock()
+		l.restartLocked()
+		s.mu.Unlock()
+		return true
+	}
+	s.poke()
+	return news
+}
+
+func (l *line) startLocked() start {
+	return start{l.source.clock.Now(), l.version, l.source.identity.number}
+}
+
+// parseVersion reads a resourceVersion. Those of one resource are numbers that can be compared (KEP-5504).
+func parseVersion(text string) (uint64, error) {
+	v, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || v == 0 {
+		return 0, fmt.Errorf("%w: resourceVersion %q", errMalformed, text)
+	}
+	return v, nil
+}
+
+var errMalformed = errors.New("makes no sense")

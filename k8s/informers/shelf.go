@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// shelf is what is known of the objects of one resource, converted; nothing of the Kubernetes object is kept. It is
+// the store of the line's reflector, and takes in lists that were asked for beside a running watch, too. Both say at
+// which version they speak, so that neither takes back what the other knows better:
+//
+//   - of two forms of an object, the one of the higher version counts;
+//   - a list at version L says everything up to L: an object that it lacks is absent unless its version is above L,
+//     and events up to L that the watch still delivers change nothing any more.
+//
+// Fields are guarded by the source's mutex.
+type shelf[T any] struct {
+	line *line
+	turn func(runtime.Object) (converted[T], error)
+	meta func(*T) *world.Meta
+
+	entries map[world.ID]*entry[T]
+	// list are the values in use, in order of ranks. Both are shared with Worlds that were handed out: a change makes
+	// new ones.
+	list  []T
+	ranks []rank
+	dirty map[rank]bool // ranks at which something changed since list was made
+
+	evidence
+}
+
+// entry is one object.
+type entry[T any] struct {
+	converted[T]
+	// used says that value counts: the newest form of the object, or its last good one.
+	used bool
+}
+
+// converted is an object as it came.
+type converted[T any] struct {
+	// key is the object's own namespace and name, which the value's may lack.
+	key      world.ID
+	ref      world.Ref
+	service  world.ID // that a slice belongs to
+	version  uint64
+	value    T
+	problems []world.Problem
+	fate     fate
+}
+
+// fate is what is to become of an object.
+type fate uint8
+
+const (
+	usable fate = iota
+	unusable
+	// ignored is not meant for us, and never was: its absence could not take anything away.
+	ignored
+)
+
+// rank orders values as a sorted World has them.
+type rank struct{ service, key world.ID }
+
+func (r rank) compare(o rank) int {
+	if c := r.service.Compare(o.service); c != 0 {
+		return c
+	}
+	return r.key.Compare(o.key)
+}
+
+func (c *converted[T]) rank() rank { return rank{c.service, c.key} }
+
+func newShelf[T any](l *line, turn func(runtime.Object) (converted[T], error), meta func(*T) *world.Meta) *shelf[T] {
+	s := &shelf[T]{line: l, turn: turn, meta: meta, entries: map[world.ID]*entry[T]{}, dirty: map[rank]bool{}}
+	l.store = s
+	return s
+}
+
+// Add takes in an event of the watch.
+func (s *shelf[T]) Add(o any) error { return s.event("added", o) }
+
+// Update takes in an event of the watch.
+func (s *shelf[T]) Update(o any) error { return s.event("modified", o) }
+
+func (s *shelf[T]) event(name string, o any) error {
+	c, err := s.watched(o)
+	if err != nil {
+		return s.line.misunderstood(err)
+	}
+	s.line.source.mu.Lock()
+	defer s.line.source.mu.Unlock()
+	if !s.line.listed {
+		return nil // a remnant of another cluster's watch
+	}
+	s.line.event(name, c.version)
+	if e := s.entries[c.key]; c.version <= s.line.floor || e != nil && c.version <= e.version {
+		return nil // known already, from a list that overtook the watch
+	}
+	if s.put(c) {
+		s.line.source.poke()
+	}
+	s.line.source.metrics.observeLag(o, s.line.heard)
+	return nil
+}
+
+// Delete takes in an event of the watch, as evidence. The object comes as it last was, at the version of its deletion.
+func (s *shelf[T]) Delete(o any) error {
+	c, err := s.watched(o)
+	if err != nil {
+		return s.line.misunderstood(err)
+	}
+	s.line.source.mu.Lock()
+	defer s.line.source.mu.Unlock()
+	if !s.line.listed {
+		return nil
+	}
+	s.line.event("deleted", c.version)
+	if s.line.deleted != nil {
+		s.line.deleted[c.key] = c.version
+	}
+	e := s.entries[c.key]
+	if e != nil && e.version > c.version {
+		return nil // it has come back since, as a list showed
+	}
+	if e != nil {
+		s.drop(e)
+	}
+	s.saw(c.key, world.Deletion{Ref: c.ref, Service: c.service, Version: c.version, How: world.ByWatch}, s.line.heard)
+	s.line.source.gone = true
+	s.line.source.poke()
+	return nil
+}
+
+// Bookmark takes in how far the watch is.
+func (s *shelf[T]) Bookmark(version string) error {
+	v, err := parseVersion(version)
+	if err != nil {
+		return s.line.misunderstood(err)
+	}
+	s.line.source.mu.Lock()
+	defer s.line.source.mu.Unlock()
+	if s.line.listed {
+		s.line.event("bookmark", v)
+	}
+	return nil
+}
+
+// Resync is never asked for.
+func (s *shelf[T]) Resync() error { return nil }
+
+// Replace takes in a list of the reflector, which watches nothing meanwhile.
+func (s *shelf[T]) Replace(items []any, version string) error {
+	v, err := parseVersion(version)
+	if err != nil {
+		return err
+	}
+	s.line.source.mu.Lock()
+	began := s.line.began
+	s.line.source.mu.Unlock()
+	if _, ranBack := s.take(began, items, v); ranBack {
+		s.line.source.log.Warn("the API server ran back", "source", Name, "kind", s.line.kind, "known", began.known, "version", v)
+	}
+	s.line.source.poke()
+	return nil
+}
+
+// take takes in a complete list. It tells whether anything is new, and whether the server ran back meanwhile: the
+// list is then taken as it is if nothing is being watched, and left to a new list otherwise.
+func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack bool) {
+	source := s.line.source
+	made := s.convertNew(items)
+	source.mu.Lock()
+	defer source.mu.Unlock()
+	ranBack = version < began.known
+	switch {
+	case began.cluster != source.identity.number:
+		return false, false
+	case ranBack && s.line.watching:
+		return false, true
+	case ranBack:
+		s.line.version, s.line.floor = version, 0 // true, though older: what it is worth is for the guard to say
+		for _, e := range s.entries {
+			e.version = 0 // whatever the list says is newer
+		}
+	case version < s.line.floor:
+		return false, false // a list that began later has been taken in
+	}
+	listed := make(map[world.ID]bool, len(items))
+	for i := range items {
+		c := made[i]
+		listed[c.key] = true
+		e := s.entries[c.key]
+		switch {
+		case e != nil && e.version >= c.version:
+		case s.line.deleted[c.key] > version: // while the list was under way
+		default:
+			if c.ref == (world.Ref{}) { // it was known when we looked first
+				c, _ = s.convert(items[i])
+			}
+			s.put(c)
+			news = true
+		}
+	}
+	for key, e := range s.entries {
+		if !listed[key] && e.version <= version {
+			s.drop(e)
+			news = true
+		}
+	}
+	s.line.listedLocked(began.at, version)
+	return news, ranBack
+}
+
+// convertNew converts the objects of a list that are not known in just that form. Of the others it gives key and
+// version only.
+func (s *shelf[T]) convertNew(items []any) []converted[T] {
+	out := make([]converted[T], len(items))
+	s.line.source.mu.Lock()
+	for i, o := range items {
+		if m, ok := o.(metav1.Object); ok {
+			out[i].key = keyOf(m)
+			out[i].version, _ = parseVersion(m.GetResourceVersion())
+			if e := s.entries[out[i].key]; e == nil || e.version != out[i].version || e.ref.UID != string(m.GetUID()) {
+				out[i].fate = unusable // to do
+			}
+		}
+	}
+	s.line.source.mu.Unlock()
+	for i, o := range items {
+		if out[i].fate == unusable {
+			out[i], _ = s.convert(o) // a list holds only objects of its kind
+		}
+	}
+	return out
+}
+
+// watched converts the object of an event. Without a version there is no telling what it follows.
+func (s *shelf[T]) watched(o any) (converted[T], error) {
+	c, err := s.convert(o)
+	if err == nil && c.version == 0 {
+		err = errors.New("an event without resourceVersion")
+	}
+	return c, err
+}
+
+func (s *shelf[T]) convert(o any) (converted[T], error) {
+	object, ok := o.(runtime.Object)
+	if !ok {
+		return converted[T]{}, fmt.Errorf("a %T is no object", o)
+	}
+	return s.turn(object)
+}
+
+// put makes an object known. One that cannot be used keeps the form that could, with its new version; the life before
+// it does not count. It tells whether more than the version changed.
+func (s *shelf[T]) put(c converted[T]) (news bool) {
+	e, known := s.entries[c.key]
+	if !known {
+		e = &entry[T]{}
+		s.entries[c.key] = e
+	}
+	was, before := e.converted, e.used
+	e.converted, e.used = c, c.fate == usable
+	if c.fate == unusable && before && was.ref.UID == c.ref.UID {
+		e.used, e.value, e.service = true, was.value, was.service
+		m, now := s.meta(&e.value), s.meta(&c.value)
+		m.Version, m.Deleting = now.Version, now.Deleting
+		e.problems = append(e.problems[:len(e.problems):len(e.problems)], world.Problem{
+			Severity: world.Ignored, Object: c.ref, Why: "its last good form stays in use"})
+	}
+	if before {
+		s.dirty[was.rank()] = true
+	}
+	if e.used {
+		s.dirty[e.rank()] = true
+	}
+	if len(was.problems)+len(e.problems) > 0 || known && was.fate != c.fate {
+		s.line.source.notes = true
+	}
+	if s.unsee(c.key) {
+		s.line.source.gone = true
+	}
+	return !known || was.fate != c.fate || !slices.Equal(was.problems, e.problems) || !s.alike(was.value, e.value)
+}
+
+// alike tells whether two values differ in their version at most.
+func (s *shelf[T]) alike(a, b T) bool {
+	s.meta(&a).Version = s.meta(&b).Version
+	return reflect.DeepEqual(a, b)
+}
+
+// drop forgets an object.
+func (s *shelf[T]) drop(e *entry[T]) {
+	delete(s.entries, e.key)
+	if e.used {
+		s.dirty[e.rank()] = true
+	}
+	if len(e.problems) > 0 {
+		s.line.source.notes = true
+	}
+}
+
+// clearLocked forgets everything: it was of another cluster, or its definition is gone.
+func (s *shelf[T]) clearLocked(cluster bool) {
+	for _, e := range s.entries {
+		s.drop(e)
+	}
+	if cluster {
+		s.evidence = evidence{}
+		s.line.source.gone = true
+	}
+}
+
+// countLocked tells how many objects are known, and how many of them are not used in their newest form.
+func (s *shelf[T]) countLocked() (all, unused int) {
+	for _, e := range s.entries {
+		if e.fate == unusable {
+			unused++
+		}
+	}
+	return len(s.entries), unused
+}

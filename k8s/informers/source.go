@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package informers is the source that reads a live Kubernetes cluster: client-go reflectors list and watch Services,
+// EndpointSlices, Nodes, the two config maps of the old system, and pools, peers, advertisements and communities
+// where their definitions are installed. It yields a fsm/world.World and keeps it current.
+//
+// It promises true evidence, and leaves every verdict to the leader's guard (DESIGN §5):
+//
+//   - A list is a consistent read of everything (no resourceVersion, no limit, no stream of initial events): it has
+//     one beginning, one version and an end. Client-go's own first list may be served from a stale cache, and its
+//     streamed lists can wait without an end, so neither is used.
+//   - Deleted holds what a watch that resumed without a gap saw deleted. What is missing from a list is only absent.
+//   - A watch that is resumed is first compared with a consistent read: a server that was set back is listed anew,
+//     at its true, older version, instead of being waited for in silence.
+//   - Lists count only while the UID of the namespace kube-system stays what it was; another one is another cluster
+//     and empties the view.
+//   - What cannot be asked (no permission, no server) makes the view incomplete and is one line in its problems; what
+//     is known stays. An object that cannot be used keeps its last good form or is named in Unusable.
+//
+// Start reading at Source, then shelf for what is known of a resource and line for how the server is asked.
+package informers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/client"
+)
+
+// Name is the World's Source.
+const Name = "kubernetes"
+
+// defaultConfigMaps is the namespace in which the old system keeps its config maps.
+const defaultConfigMaps = "kube-system"
+
+// Clock is the time that a source lives by.
+type Clock = clock.WithTickerAndDelayedExecution
+
+// Options says which cluster to read and how. Fields without "optional" are required.
+type Options struct {
+	API *client.API
+	// ConfigMaps is the namespace of kube-gobgp-cfg and kube-iprule-cfg; optional: kube-system.
+	ConfigMaps string
+	Clock      Clock // optional: the machine's
+	// Logger is told of every new problem and of its end, once.
+	Logger  *slog.Logger
+	Metrics prometheus.Registerer // optional
+	Timing  Timing
+}
+
+// Source reads a cluster. Its methods may be called from any goroutine; Run from one.
+type Source struct {
+	api      *client.API
+	clock    Clock
+	log      *slog.Logger
+	timing   Timing
+	metrics  *metrics
+	changed  chan struct{}
+	identity *identity
+
+	mu    sync.Mutex // of everything below, and of the state of lines and shelves
+	lines []*line
+	racks []publisher
+	world world.World // without Kinds and ages
+	notes bool        // problems or unusable objects changed since world was made
+	gone  bool        // likewise deletions
+	told  map[world.Problem]bool
+}
+
+// New returns a source that has read nothing yet: its World is incomplete until Run has listed every kind. It fails on
+// a missing field and on metrics that are registered already.
+func New(o Options) (*Source, error) {
+	if o.API == nil || o.Logger == nil {
+		return nil, errors.New("kubernetes source: options lack API or Logger")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.ConfigMaps == "" {
+		o.ConfigMaps = defaultConfigMaps
+	}
+	s := &Source{
+		api: o.API, clock: o.Clock, log: o.Logger, timing: o.Timing.withDefaults(), changed: make(chan struct{}, 1),
+		world: world.World{Source: Name, WholeCluster: true}, told: map[world.Problem]bool{},
+	}
+	s.metrics = newMetrics(s)
+	if err := s.metrics.register(o.Metrics); err != nil {
+		return nil, err
+	}
+	s.identity = &identity{source: s}
+	s.racks = s.makeRacks(o.ConfigMaps)
+	return s, nil
+}
+
+// Run reads the cluster until ctx ends, and then returns nil. Trouble with the API server is in the World's problems,
+// not an error: the source goes on and recovers when the server does.
+func (s *Source) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, l := range s.lines {
+		running.Go(func() { l.run(ctx) })
+	}
+	tick := s.clock.NewTicker(s.timing.Housekeeping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C():
+			s.keepHouse()
+		}
+	}
+}
+
+// keepHouse ends watches that fell silent, forgets old evidence and tells new problems.
+func (s *Source) keepHouse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	for _, l := range s.lines {
+		if l.watching && now.Sub(l.heard) > s.timing.Silence {
+			t, _ := s.diagnose(stageWatch, l.resource, errSilent)
+			l.noteLocked(stageWatch, t)
+			l.restartLocked()
+		}
+		l.store.forgetLocked(now.Add(-s.timing.Remember))
+	}
+	s.refreshLocked()
+}
+
+// World gives the newest view. Its lists are shared and must not be changed; see world.World.Clone. Ages are those at
+// the moment of the call. It costs a copy of the lists in which something changed since the last call.
+func (s *Source) World() world.World {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refreshLocked()
+	w := s.world
+	w.Cluster = s.identity.uid
+	w.Kinds, w.Complete, w.Age = s.viewsLocked(s.clock.Now())
+	return w
+}
+
+// Changed holds a token after the World has changed, other than by growing older or by being confirmed unasked.
+func (s *Source) Changed() <-chan struct{} { return s.changed }
+
+// Relist asks for a new complete list of kinds, begun after this call. Lists of one kind begin at least
+// Timing.Spacing apart; those that are asked for again and again and tell nothing new, further.
+func (s *Source) Relist(kinds ...world.Kind) {
+	for _, l := range s.lines {
+		for _, kind := range kinds {
+			if l.kind == kind {
+				poke(l.asked)
+			}
+		}
+	}
+}
+
+// poke leaves a token if there is none.
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Timing is what tests, simulations and unusual networks change. Zero fields take their default.
+type Timing struct {
+	// Spacing is the least time between the beginnings of two lists of a resource. Default 1.05 s: a little more than
+	// the leader's guard needs between two that confirm an absence.
+	Spacing time.Duration
+	// ListTimeout bounds a list and every other short request; OpenTimeout the wait for a watch to be opened, which
+	// some proxies delay to the first event. Default 60 s and 70 s.
+	ListTimeout time.Duration
+	OpenTimeout time.Duration
+	// Silence is how long a watch may say nothing. An API server sends a bookmark every minute. Default 100 s.
+	Silence time.Duration
+	// Absent is how often to look whether a definition has been installed that was missing. Default 10 s.
+	Absent time.Duration
+	// Retry and RetryCap bound the wait after a request that failed; it doubles, and half of it is random. Default
+	// 200 ms and 5 s.
+	Retry    time.Duration
+	RetryCap time.Duration
+	// Housekeeping is how often watches are looked after. Default 1 s.
+	Housekeeping time.Duration
+	// Remember is how long evidence of a deletion is kept. Default 1 h.
+	Remember time.Duration
+}
+
+func (t Timing) backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: t.Retry, Cap: t.RetryCap, Steps: 16, Factor: 2, Jitter: 1}
+}
+
+func (t Timing) withDefaults() Timing {
+	for _, d := range []struct {
+		value     *time.Duration
+		otherwise time.Duration
+	}{
+		{&t.Spacing, 1050 * time.Millisecond}, {&t.ListTimeout, time.Minute}, {&t.OpenTimeout, 70 * time.Second},
+		{&t.Silence, 100 * time.Second}, {&t.Absent, 10 * time.Second}, {&t.Retry, 200 * time.Millisecond},
+		{&t.RetryCap, 5 * time.Second}, {&t.Housekeeping, time.Second}, {&t.Remember, time.Hour},
+	} {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+	}
+	return t
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/informers"
+)
+
+// fast are times for a server on the same machine.
+var fast = informers.Timing{
+	Spacing: 10 * time.Millisecond, Absent: 20 * time.Millisecond, Retry: 2 * time.Millisecond, RetryCap: 20 * time.Millisecond,
+	Housekeeping: 5 * time.Millisecond,
+}
+
+// notebook is a log that can be read meanwhile.
+type notebook struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (n *notebook) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.b.Write(p)
+}
+
+func (n *notebook) count(text string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Count(n.b.String(), text)
+}
+
+// reading runs a source over a server until the test ends.
+type reading struct {
+	*informers.Source
+	log     *notebook
+	metrics *prometheus.Registry
+}
+
+func read(t testing.TB, s *server, timing informers.Timing) *reading {
+	t.Helper()
+	r := &reading{log: &notebook{}, metrics: prometheus.NewRegistry()}
+	var err error
+	r.Source, err = informers.New(informers.Options{API: s.api(t), Logger: slog.New(slog.NewTextHandler(r.log, nil)), Timing: timing, Metrics: r.metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Run has not ended")
+		}
+	})
+	return r
+}
+
+// until polls the World for a condition.
+func (r *reading) until(t testing.TB, what string, ok func(w world.World) bool) world.World {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		w := r.World()
+		if ok(w) {
+			return w
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("never %s: %+v\n%s", what, w, r.log.b.String())
+		}
+		select {
+		case <-r.Changed():
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func complete(w world.World) bool { return w.Complete }
+
+func hasService(name string) func(world.World) bool {
+	return func(w world.World) bool { return find(w, name) != nil }
+}
+
+func find(w world.World, name string) *world.Service {
+	for i := range w.Services {
+		if w.Services[i].Name == name {
+			return &w.Services[i]
+		}
+	}
+	return nil
+}
+
+func view(t testing.TB, w world.World, kind world.Kind) world.KindView {
+	t.Helper()
+	v, ok := w.View(kind)
+	if !ok {
+		t.Fatalf("no view of %s", kind)
+	}
+	return v
+}
+
+func TestWorldShowsTheClusterOnceEveryKindIsListed(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "kubernetes", service(443))
+	s.put(endpoints, "default", "kubernetes", slice("kubernetes", "192.0.2.1"))
+	s.put(nodes, "", "n1", node("192.0.2.1"))
+	s.put(configMaps, "kube-system", "kube-gobgp-cfg", object{"data": object{"config_bgp.toml": "x"}})
+	s.put(configMaps, "kube-system", "kube-iprule-cfg", object{"data": object{"SWITCH": "on"}})
+	s.put(configMaps, "kube-system", "other", object{"data": object{"a": "b"}})
+	r := read(t, s, fast)
+	w := r.until(t, "complete", complete)
+	if w.Source != "kubernetes" || w.Cluster != "cluster-1" || !w.WholeCluster {
+		t.Errorf("source %q, cluster %q, whole %v", w.Source, w.Cluster, w.WholeCluster)
+	}
+	if len(w.Services) != 1 || len(w.EndpointSlices) != 1 || len(w.Nodes) != 1 || len(w.ConfigMaps) != 2 || len(w.Problems) != 0 {
+		t.Errorf("got %+v", w)
+	}
+	if v := view(t, w, world.KindService); v.Version != s.revision || v.Lists == 0 || !v.Listed {
+		t.Errorf("view of Services %+v, server at %d", v, s.revision)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queries {
+		list := !strings.Contains(q, "watch=") && strings.Contains(q, "services?")
+		if list && (strings.Contains(q, "resourceVersion=") || strings.Contains(q, "limit=") && !strings.Contains(q, "limit=1&")) {
+			t.Errorf("%s is no consistent list of everything", q)
+		}
+		if strings.Contains(q, "sendInitialEvents") {
+			t.Errorf("%s streams a list", q)
+		}
+	}
+}
+
+func TestChangesShowAtOnce(t *testing.T) {
+	s := newServer(t)
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	rev := s.put(services, "default", "web", service(80))
+	w := r.until(t, "there", hasService("web"))
+	if v := view(t, w, world.KindService); v.Version < rev {
+		t.Errorf("version %d after an event at %d", v.Version, rev)
+	}
+	s.put(services, "default", "web", service(81))
+	r.until(t, "changed", func(w world.World) bool { return find(w, "web").Ports[0].Port == 81 })
+}
+
+func TestADeletionSeenByTheWatchIsEvidence(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	s.put(endpoints, "default", "web-1", slice("web", "192.0.2.7"))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	uid := s.remove(services, "default", "web")
+	sliceUID := s.remove(endpoints, "default", "web-1")
+	w := r.until(t, "gone", func(w world.World) bool { return len(w.Deleted) == 2 })
+	for _, d := range w.Deleted {
+		switch d.Kind {
+		case world.KindService:
+			if d.UID != uid || d.How != world.ByWatch || d.Version == 0 || d.Name != "web" {
+				t.Errorf("got %+v", d)
+			}
+		default:
+			if d.UID != sliceUID || d.Service.Name != "web" || d.How != world.ByWatch {
+				t.Errorf("got %+v", d)
+			}
+		}
+	}
+	s.put(services, "default", "web", service(80))
+	w = r.until(t, "back", hasService("web"))
+	if len(w.Deleted) != 1 {
+		t.Errorf("evidence against a name in use: %+v", w.Deleted)
+	}
+}
+
+// What went while nobody watched is absent, and nothing was seen to go.
+func TestADeletionFoundByAListIsNoEvidence(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	before := view(t, r.until(t, "complete", complete), world.KindService)
+	s.answer(services, refusal(503, "ServiceUnavailable", "away"))
+	r.until(t, "incomplete", func(w world.World) bool { return !w.Complete })
+	s.remove(services, "default", "web")
+	s.cut(true)
+	s.answer(services, nil)
+	w := r.until(t, "gone", func(w world.World) bool { return w.Complete && find(w, "web") == nil })
+	if len(w.Deleted) != 0 {
+		t.Errorf("nobody saw %+v", w.Deleted)
+	}
+	if after := view(t, w, world.KindService); after.Lists <= before.Lists || after.Version <= before.Version {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
+func TestAWatchResumedWithoutAGapSeesDeletions(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	lists := view(t, r.until(t, "complete", complete), world.KindService).Lists
+	s.set(func() { s.round++ })
+	s.remove(services, "default", "web")
+	w := r.until(t, "gone", func(w world.World) bool { return find(w, "web") == nil })
+	if now := view(t, w, world.KindService).Lists; now == lists && len(w.Deleted) != 1 {
+		t.Errorf("resumed without a list, and saw %+v", w.Deleted)
+	}
+}
+
+func TestRelistListsBesideTheWatch(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	first := view(t, r.until(t, "complete", complete), world.KindService)
+	r.Relist(world.KindService)
+	w := r.until(t, "listed again", func(w world.World) bool { return view(t, w, world.KindService).Lists > first.Lists })
+	if !w.Complete || find(w, "web") == nil {
+		t.Errorf("got %+v", w)
+	}
+	s.remove(services, "default", "web")
+	w = r.until(t, "gone", func(w world.World) bool { return find(w, "web") == nil })
+	if len(w.Deleted) != 1 {
+		t.Errorf("the watch went on and saw %+v", w.Deleted)
+	}
+}
+
+func TestListsAskedForAgainAndAgainGrowRare(t *testing.T) {
+	s := newServer(t)
+	slow := fast
+	slow.Spacing = 20 * time.Millisecond
+	r := read(t, s, slow)
+	first := view(t, r.until(t, "complete", complete), world.KindService).Lists
+	end := time.Now().Add(400 * time.Millisecond)
+	for time.Now().Before(end) {
+		r.Relist(world.KindService)
+		<-time.After(time.Millisecond)
+	}
+	if n := view(t, r.World(), world.KindService).Lists - first; n < 2 || n > 8 {
+		t.Errorf("%d lists in 400 ms that told nothing new; 20 ms apart, doubling to 160 ms, make about 5", n)
+	}
+}
+
+func TestBookmarksRaiseVersionAndAge(t *testing.T) {
+	s := newServer(t)
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	rev := s.bookmark(services)
+	r.until(t, "at the bookmark", func(w world.World) bool { return view(t, w, world.KindService).Version == rev })
+}
+
+func TestASilentWatchIsReplaced(t *testing.T) {
+	s := newServer(t)
+	quick := fast
+	quick.Silence = 50 * time.Millisecond
+	r := read(t, s, quick)
+	lists := view(t, r.until(t, "complete", complete), world.KindService).Lists
+	r.until(t, "listed anew", func(w world.World) bool { return view(t, w, world.KindService).Lists > lists && w.Complete })
+	if r.log.count("fell silent") == 0 {
+		t.Error("nobody was told")
+	}
+}

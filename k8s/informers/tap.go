@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// tap passes the events of a watch on, and notes errors among them, which the reflector keeps to itself.
+type tap struct {
+	line  *line
+	inner watch.Interface
+	out   chan watch.Event
+	done  chan struct{}
+	stop  func()
+}
+
+func newTap(l *line, inner watch.Interface, first *watch.Event, cancel func()) *tap {
+	t := &tap{line: l, inner: inner, out: make(chan watch.Event), done: make(chan struct{})}
+	t.stop = sync.OnceFunc(func() {
+		close(t.done)
+		inner.Stop()
+		cancel()
+		l.source.mu.Lock()
+		l.watching = false
+		l.source.mu.Unlock()
+	})
+	go t.run(first)
+	return t
+}
+
+// ResultChan gives the events.
+func (t *tap) ResultChan() <-chan watch.Event { return t.out }
+
+// Stop ends the watch.
+func (t *tap) Stop() { t.stop() }
+
+func (t *tap) run(first *watch.Event) {
+	defer close(t.out)
+	if first != nil && !t.pass(*first) {
+		return
+	}
+	for {
+		select {
+		case <-t.done:
+			return
+		case e, ok := <-t.inner.ResultChan():
+			if !ok || !t.pass(e) {
+				return
+			}
+		}
+	}
+}
+
+// pass passes an event on. It tells whether to go on.
+func (t *tap) pass(e watch.Event) bool {
+	if e.Type == watch.Error {
+		t.line.note(stageWatch, apierrors.FromObject(e.Object))
+	}
+	select {
+	case <-t.done:
+		return false
+	case t.out <- e:
+		return true
+	}
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+func problem(w world.World, parts ...string) bool {
+	for _, p := range w.Problems {
+		all := p.Severity == world.Failed
+		for _, part := range parts {
+			all = all && strings.Contains(p.String(), part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// Too small an RBAC: one line with resource, verb and remedy, once; other kinds go on; the view is not complete.
+func TestForbiddenIsOneLineWithARemedyAndOthersGoOn(t *testing.T) {
+	s := newServer(t)
+	s.answer(services, refusal(403, "Forbidden", `services is forbidden: User "u" cannot list resource "services" in API group "" at the cluster scope`))
+	r := read(t, s, fast)
+	r.until(t, "told", func(w world.World) bool {
+		return problem(w, `list services: forbidden`, `User "u" cannot list resource "services"`, "allow list and watch of services")
+	})
+	s.put(nodes, "", "n1", node("192.0.2.1"))
+	w := r.until(t, "a node", func(w world.World) bool { return len(w.Nodes) == 1 })
+	if w.Complete || view(t, w, world.KindService).Listed || !view(t, w, world.KindNode).Complete {
+		t.Errorf("got %+v", w.Kinds)
+	}
+	r.until(t, "tried several times", func(world.World) bool { return s.asked(services) > 5 })
+	if n := r.log.count("cluster not read in full"); n != 1 {
+		t.Errorf("%d lines for %d tries", n, s.asked(services))
+	}
+	s.answer(services, nil)
+	w = r.until(t, "complete", complete)
+	if len(w.Problems) != 0 || r.log.count("trouble with the cluster is over") != 1 {
+		t.Errorf("problems %v", w.Problems)
+	}
+}
+
+func (s *server) asked(path string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queries {
+		if strings.HasPrefix(q, path+"?") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAForbiddenWatchLeavesTheViewIncomplete(t *testing.T) {
+	s := newServer(t)
+	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			refusal(403, "Forbidden", `services is forbidden: User "u" cannot watch resource "services"`)(w, r)
+			return
+		}
+		s.list(w, r)
+	})
+	r := read(t, s, fast)
+	w := r.until(t, "told", func(w world.World) bool {
+		return problem(w, "watch services: forbidden", "allow list and watch of services") && view(t, w, world.KindService).Listed
+	})
+	if w.Complete {
+		t.Error("complete without a watch")
+	}
+}
+
+func TestAnotherClusterIsNeverMixedIn(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	s.put(nodes, "", "n1", node("192.0.2.1"))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.set(func() {
+		s.uid = "cluster-2"
+		s.round++
+		s.revision += 1000
+		for _, known := range s.resources {
+			known.objects, known.log, known.compacted = map[string]object{}, nil, s.revision
+		}
+	})
+	w := r.until(t, "the other cluster", func(w world.World) bool { return w.Cluster == "cluster-2" && w.Complete })
+	if len(w.Services)+len(w.Nodes)+len(w.Deleted) != 0 {
+		t.Errorf("of the former cluster: %+v", w)
+	}
+}
+
+func TestWithoutIdentityNothingIsListed(t *testing.T) {
+	s := newServer(t)
+	s.answer(namespace, refusal(403, "Forbidden", `namespaces "kube-system" is forbidden: User "u" cannot get resource "namespaces"`))
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	w := r.until(t, "told", func(w world.World) bool { return problem(w, "get namespaces: forbidden", "allow get of namespaces") })
+	if v := view(t, w, world.KindService); v.Listed || v.Complete || w.Cluster != "" {
+		t.Errorf("got %+v of cluster %q", v, w.Cluster)
+	}
+	s.answer(namespace, nil)
+	r.until(t, "complete", complete)
+}
+
+func TestMissingDefinitionsAreCompleteAndEmptyAndPickedUpWhenInstalled(t *testing.T) {
+	s := newServer(t)
+	r := read(t, s, fast)
+	w := r.until(t, "complete", complete)
+	if v := view(t, w, world.KindPool); !v.Complete || v.Version != 0 || len(w.Problems) != 0 {
+		t.Errorf("got %+v, problems %v", v, w.Problems)
+	}
+	s.put(pools, "metallb-system", "a", pool("203.0.113.0/28"))
+	s.set(func() { s.resources[pools].missing = false })
+	w = r.until(t, "a pool", func(w world.World) bool { return len(w.Pools) == 1 && w.Complete })
+	if v := view(t, w, world.KindPool); v.Version == 0 || w.Pools[0].ID != (world.ID{Name: "a"}) {
+		t.Errorf("got %+v and %+v", v, w.Pools)
+	}
+	s.set(func() { s.resources[pools].missing = true })
+	w = r.until(t, "without it", func(w world.World) bool { return len(w.Pools) == 0 })
+	if len(w.Deleted) != 0 {
+		t.Errorf("a definition went, and %+v is taken for seen", w.Deleted)
+	}
+}
+
+func TestAnObjectThatCannotBeUsedKeepsItsLastGoodForm(t *testing.T) {
+	s := newServer(t)
+	s.set(func() { s.resources[pools].missing = false })
+	s.put(pools, "m", "good", pool("203.0.113.0/28"))
+	s.put(pools, "m", "bad", pool("nonsense"))
+	s.put(pools, "m", "odd", object{"spec": object{"addresses": 7}})
+	r := read(t, s, fast)
+	w := r.until(t, "complete", complete)
+	if len(w.Pools) != 1 || len(w.Unusable) != 2 || !problem(w, "IPAddressPool bad", `"nonsense"`) || !problem(w, "IPAddressPool odd", "spec.addresses") {
+		t.Fatalf("pools %v, unusable %v, problems %v", w.Pools, w.Unusable, w.Problems)
+	}
+	s.put(pools, "m", "good", pool("nonsense"))
+	w = r.until(t, "spoilt", func(w world.World) bool { return problem(w, "IPAddressPool good") })
+	if len(w.Pools) != 1 || len(w.Pools[0].Ranges) != 1 || len(w.Unusable) != 2 {
+		t.Errorf("pools %v, unusable %v", w.Pools, w.Unusable)
+	}
+	s.put(pools, "m", "bad", pool("203.0.113.16/28"))
+	w = r.until(t, "mended", func(w world.World) bool { return len(w.Pools) == 2 })
+	if problem(w, "IPAddressPool bad") || len(w.Unusable) != 1 {
+		t.Errorf("unusable %v, problems %v", w.Unusable, w.Problems)
+	}
+	s.put(pools, "other", "good", pool("203.0.113.32/28"))
+	w = r.until(t, "two of one name", func(w world.World) bool { return problem(w, "same name") })
+	if len(w.Pools) != 2 {
+		t.Errorf("pools %v", w.Pools)
+	}
+}
+
+// Slices that belong to no Service, or hold no addresses, say nothing about anybody's endpoints.
+func TestForeignSlicesAreLeftOutAndDoNotBlind(t *testing.T) {
+	s := newServer(t)
+	s.put(endpoints, "default", "loose", object{"addressType": "IPv4", "endpoints": []any{}})
+	s.put(endpoints, "default", "names", object{"metadata": object{"labels": object{"kubernetes.io/service-name": "x"}}, "addressType": "FQDN",
+		"endpoints": []any{object{"addresses": []string{"www.example.org"}}}})
+	r := read(t, s, fast)
+	w := r.until(t, "complete", complete)
+	if len(w.EndpointSlices) != 0 || len(w.Unusable) != 0 || len(w.Problems) != 2 || w.Problems[0].Severity != world.Ignored {
+		t.Errorf("slices %v, unusable %v, problems %v", w.EndpointSlices, w.Unusable, w.Problems)
+	}
+}
+
+// A server set back is listed anew at its true version, though the watch would have been resumed in silence.
+func TestAServerThatRanBackIsShownAsItIs(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "old", service(80))
+	back := s.revision
+	s.put(services, "default", "new", service(80))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.set(func() {
+		known := s.resources[services]
+		delete(known.objects, "default/new")
+		known.log, s.revision = nil, back
+		s.round++
+	})
+	w := r.until(t, "set back", func(w world.World) bool { return find(w, "new") == nil && w.Complete })
+	if v := view(t, w, world.KindService); v.Version != back || find(w, "old") == nil || len(w.Deleted) != 0 {
+		t.Errorf("version %d, server at %d; %+v", v.Version, back, w.Deleted)
+	}
+	s.put(services, "default", "next", service(80))
+	r.until(t, "going on", hasService("next"))
+}
+
+func TestAListOlderThanTheWatchIsNeverServedAsNew(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.freeze(services)
+	rev := s.put(services, "default", "next", service(80))
+	r.until(t, "next", hasService("next"))
+	lists := view(t, r.World(), world.KindService).Lists
+	for range 5 {
+		r.Relist(world.KindService)
+		w := r.until(t, "listed", func(w world.World) bool { return view(t, w, world.KindService).Lists > lists })
+		lists = view(t, w, world.KindService).Lists
+		if v := view(t, w, world.KindService).Version; (v >= rev) != (find(w, "next") != nil) {
+			t.Fatalf("at version %d the view shows %v", v, w.Services)
+		}
+	}
+	s.set(func() { delete(s.stale, services) })
+	r.Relist(world.KindService)
+	r.until(t, "next again", hasService("next"))
+}
+
+func TestAnswersThatMakeNoSenseAreNoLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		with func(http.ResponseWriter, *http.Request)
+		want string
+	}{
+		"no-version": {func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, object{"apiVersion": "v1", "kind": "ServiceList", "metadata": object{}, "items": []any{}})
+		}, `makes no sense: resourceVersion ""`},
+		"part": {func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, object{"apiVersion": "v1", "kind": "ServiceList", "metadata": object{"resourceVersion": "99", "continue": "x"}, "items": []any{}})
+		}, "part of a list"},
+		"page": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html>hello</html>"))
+		}, "list services"},
+		"server-error": {refusal(500, "InternalError", "etcd is gone"), "failed: etcd is gone"},
+		"unauthorized": {refusal(401, "Unauthorized", "Unauthorized"), "does not accept our credentials"},
+		"not-there":    {notFound, "does not know the resource"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(services, "default", "web", service(80))
+			r := read(t, s, fast)
+			r.until(t, "complete", complete)
+			s.answer(services, c.with)
+			s.remove(services, "default", "web")
+			w := r.until(t, "told", func(w world.World) bool { return problem(w, c.want) })
+			if w.Complete || find(w, "web") == nil {
+				t.Errorf("complete %v, services %v", w.Complete, w.Services)
+			}
+			s.answer(services, nil)
+			r.until(t, "over", func(w world.World) bool { return w.Complete && find(w, "web") == nil && len(w.Problems) == 0 })
+		})
+	}
+}
+
+// Client-go itself asks ten times more, a second apart, before it gives an empty watch.
+func TestAWatchThatIsNeverAnsweredIsTold(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			s.list(w, r)
+			return
+		}
+		c, _, _ := w.(http.Hijacker).Hijack()
+		_ = c.Close()
+	})
+	r.until(t, "told", func(w world.World) bool {
+		return problem(w, "cannot be reached: the connection was closed without an answer")
+	})
+	s.answer(services, nil)
+	r.until(t, "over", func(w world.World) bool { return w.Complete && len(w.Problems) == 0 })
+}
+
+// A server that is away is one problem, whatever was being asked of it.
+func TestAServerThatIsAwayIsOneLine(t *testing.T) {
+	s := newServer(t)
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.CloseClientConnections()
+	s.Listener.Close()
+	s.cut(false)
+	w := r.until(t, "told", func(w world.World) bool {
+		return problem(w, "cannot be reached", "connection refused") && len(w.Problems) == 1
+	})
+	if w.Complete {
+		t.Error("complete without a server")
+	}
+	if n := r.log.count("connection refused"); n != 1 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestListsAreBoundedInTime(t *testing.T) {
+	s := newServer(t)
+	s.answer(services, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	short := fast
+	short.ListTimeout, short.OpenTimeout = 30*time.Millisecond, 30*time.Millisecond
+	r := read(t, s, short)
+	r.until(t, "told", func(w world.World) bool { return problem(w, "list services", "does not answer in time") })
+	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			s.list(w, r)
+			return
+		}
+		<-r.Context().Done()
+	})
+	r.until(t, "told of the watch", func(w world.World) bool { return problem(w, "watch services", "does not answer in time") })
+	s.answer(services, nil)
+	r.until(t, "over", func(w world.World) bool { return w.Complete && len(w.Problems) == 0 })
+}
