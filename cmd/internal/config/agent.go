@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"time"
@@ -27,9 +28,23 @@ type Agent struct {
 	Steer bool `yaml:"steer"`
 	// NAT is who translates service addresses to endpoints: nftables, or kube-proxy (or whoever else does).
 	NAT string `yaml:"nat"`
+	// ClusterCIDRs are the ranges that clients inside the cluster come from, for NAT.
+	ClusterCIDRs []string `yaml:"clusterCIDRs"`
+	// MasqueradeAll rewrites the source of all connections that NAT translates.
+	MasqueradeAll bool `yaml:"masqueradeAll"`
+	// Interfaces are patterns of the network interfaces that face the switch or the clients, for Steer. Default:
+	// Ethernet cards, bonds, teams and VLANs, and whatever leads to the switch.
+	Interfaces []string `yaml:"interfaces"`
+	// RulesMax is up to how many addresses of a family have ip rules of their own. 0 means 256.
+	RulesMax int `yaml:"rulesMax"`
+	// Priorities and Marks are for nodes where somebody else uses ours; 0 means the default.
+	Priorities Priorities `yaml:"priorities"`
+	Marks      Marks      `yaml:"marks"`
 	// DrainDelay is how long the rules of an address stay after it left the state that the group wants.
 	DrainDelay time.Duration `yaml:"drainDelay"`
 
+	// Namespace is a file descriptor of the network namespace to work in; 0 is the process's own. Tests set it.
+	Namespace int `yaml:"-"`
 	// Health listens in plain HTTP: /healthz, /readyz and /metrics only; empty: none.
 	Health string `yaml:"health"`
 	// Log is debug, info, warn or error.
@@ -43,6 +58,21 @@ type Enrol struct {
 	// TokenFile holds a ServiceAccount token bound to a Pod of this node (audience fairlead), or the one-time token
 	// that `fairlead pki enrol` printed.
 	TokenFile string `yaml:"tokenFile"`
+}
+
+// Priorities of the ip rules that steer: to an address, from one, and for marked answers. They rise, below 32766.
+type Priorities struct {
+	In   uint32 `yaml:"in"`
+	Out  uint32 `yaml:"out"`
+	Mark uint32 `yaml:"mark"`
+}
+
+// Marks are bits of packet marks that nobody else uses: of packets to a service address, of answers, and of
+// connections that NAT makes come from this node.
+type Marks struct {
+	In  uint32 `yaml:"in"`
+	Out uint32 `yaml:"out"`
+	NAT uint32 `yaml:"nat"`
 }
 
 // Who may translate.
@@ -84,6 +114,17 @@ func (c *Agent) Validate() error {
 	if !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
 		bad("nat", fmt.Sprintf("%q is not known; use %s or %s", c.NAT, NATNftables, NATKubeProxy))
 	}
+	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 {
+		bad("marks", "share bits; give each its own")
+	}
+	for i, text := range c.ClusterCIDRs {
+		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
+			bad(fmt.Sprintf("clusterCIDRs[%d]", i), fmt.Sprintf("%q is no range; write it as 192.0.2.0/24", text))
+		}
+	}
+	if c.RulesMax < 0 {
+		bad("rulesMax", "is a number from 1 up, or 0 for the default")
+	}
 	if c.DrainDelay < 0 {
 		bad("drainDelay", "is a duration from 0 up")
 	}
@@ -96,6 +137,15 @@ func (c *Agent) Validate() error {
 		bad("log", err.Error())
 	}
 	return joinSorted(errs)
+}
+
+// ClusterRanges are the ClusterCIDRs of a configuration that Validate found in order.
+func (c *Agent) ClusterRanges() []netip.Prefix {
+	out := make([]netip.Prefix, len(c.ClusterCIDRs))
+	for i, text := range c.ClusterCIDRs {
+		out[i] = netip.MustParsePrefix(text)
+	}
+	return out
 }
 
 func (c *Agent) validateMembers(bad func(field, why string)) {

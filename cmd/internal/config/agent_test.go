@@ -59,6 +59,8 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 		"enrol-no-ca":    {"steer: off", "enrol: {tokenFile: token}", "enrol.ca: is missing"},
 		"steer-no-bool":  {"steer: off", "steer: sometimes", "line 5"},
 		"unknown-nat":    {"nat: kube-proxy", "nat: ipvs", `nat: "ipvs" is not known; use nftables or kube-proxy`},
+		"shared-marks":   {"nat: kube-proxy", "nat: nftables\nmarks: {in: 0x3000, out: 0x2000}", "marks: share bits"},
+		"bad-range":      {"nat: kube-proxy", "nat: nftables\nclusterCIDRs: [10.0.0.0/8, 10.0.0.1]", `clusterCIDRs[1]: "10.0.0.1" is no range`},
 		"negative-delay": {"drainDelay: 5s", "drainDelay: -1s", "drainDelay: is a duration from 0 up"},
 		"bad-health":     {`health: "127.0.0.1:7480"`, "health: local", `health: "local" is no host:port`},
 		"unknown-level":  {"node: n1\n", "node: n1\nlog: loud\n", `log: "loud" is no log level`},

@@ -18,7 +18,7 @@ import (
 // Cleanup removes what the agent made: in the kernel, and in its state folder; the folder too if nothing else is in it.
 // What is gone already is fine, so that it may be repeated.
 //
-// Errors: the agent is running, or something could not be removed; the rest is removed all the same.
+// Errors: the agent is running, or something could not be removed; files stay until the kernel is clean.
 func Cleanup(ctx context.Context, c config.Agent, log *slog.Logger) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return cleanKernel(ctx, c, log)
@@ -27,8 +27,11 @@ func Cleanup(ctx context.Context, c config.Agent, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
-	err = errors.Join(cleanKernel(ctx, c, log), cleanFolder(c.StateDir))
-	return errors.Join(err, lock.Close())
+	// The folder goes last: what settings were before is in it.
+	if err = cleanKernel(ctx, c, log); err == nil {
+		err = cleanFolder(c.StateDir)
+	}
+	return inOneLine(err, lock.Close())
 }
 
 // made are the files that agents leave in their folder.
@@ -46,5 +49,3 @@ func cleanFolder(dir string) error {
 	}
 	return os.Remove(dir)
 }
-
-func cleanKernel(ctx context.Context, c config.Agent, log *slog.Logger) error { return nil }

@@ -4,9 +4,9 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,33 +27,60 @@ type part interface {
 type kernel struct {
 	names []string
 	parts []part
+	// found lists the addresses that an earlier agent left; nil for none.
+	found  func(ctx context.Context) ([]desired.Address, error)
+	closes []func()
 }
 
-// openKernel makes the parts that the configuration asks for.
+// openKernel makes the parts that the configuration asks for. Nothing is changed before the first Apply.
 func openKernel(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (*kernel, error) {
-	return &kernel{}, nil
+	k := &kernel{}
+	if c.Steer {
+		if err := k.openSteer(c, log, metrics); err != nil {
+			k.close()
+			return nil, err
+		}
+	}
+	if c.NAT == config.NATNftables {
+		if err := k.openNAT(c, log, metrics); err != nil {
+			k.close()
+			return nil, err
+		}
+	}
+	return k, nil
 }
+
+func (k *kernel) add(name string, p part) { k.names, k.parts = append(k.names, name), append(k.parts, p) }
 
 // Apply implements agent.Applier. Every part is brought to the state, also when another one fails: each is of use
 // alone.
 func (k *kernel) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
 	var all []agent.Failure
-	var whys []string
 	var errs []error
 	for i, p := range k.parts {
 		failed, err := p.Apply(ctx, want)
-		if err != nil {
-			errs = append(errs, err)
-			whys = append(whys, k.names[i]+": "+err.Error())
-		}
+		errs = append(errs, err)
 		for _, f := range failed {
 			all = append(all, agent.Failure{Prefix: f.Prefix, Why: k.names[i] + ": " + f.Why})
 		}
 	}
-	if len(errs) > 0 {
-		return nil, &partsError{text: strings.Join(whys, "; "), errs: errs}
+	if err := inOneLine(errs...); err != nil {
+		return nil, err
 	}
 	return all, nil
+}
+
+// inOneLine is errors.Join for people: what it makes has one line.
+func inOneLine(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return &partsError{text: strings.Join(texts, "; "), errs: errs}
 }
 
 // partsError is what several parts had to say, in one line.
@@ -84,9 +111,9 @@ func (k *kernel) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// found lists the addresses that an earlier agent left in the kernel.
-func (k *kernel) found(ctx context.Context) ([]desired.Address, error) {
-	return nil, nil
+// close ends the use of the kernel; what is there stays.
+func (k *kernel) close() {
+	for _, end := range slices.Backward(k.closes) {
+		end()
+	}
 }
-
-func (k *kernel) close() error { return errors.Join() }

@@ -143,7 +143,7 @@ func (p *Process) Close() {
 		}
 	}
 	if p.kernel != nil {
-		errs = append(errs, p.kernel.close())
+		p.kernel.close()
 	}
 	if p.lock != nil {
 		errs = append(errs, p.lock.Close())

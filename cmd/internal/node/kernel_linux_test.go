@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// machine is a node's network: its card eth0, and a switch at the other end.
+//
+//	node eth0 198.51.100.1/24 ---- 198.51.100.254 switch
+type machine struct{ *netnstest.Namespace }
+
+func newMachine(t *testing.T) machine {
+	t.Helper()
+	n, s := netnstest.New(t, "node"), netnstest.New(t, "switch")
+	netnstest.Join(netnstest.Link{In: n, Name: "eth0", Addresses: []string{"198.51.100.1/24"}}, netnstest.Link{In: s, Name: "eth0", Addresses: []string{"198.51.100.254/24"}})
+	return machine{n}
+}
+
+// state is all that an agent may change.
+func (m machine) state() string {
+	out := ""
+	for _, c := range []string{"ip -4 rule", "ip -6 rule", "ip -4 route show table all", "ip -6 route show table all", "nft list ruleset"} {
+		words := strings.Fields(c)
+		out += c + "\n" + m.Run(words[0], words[1:]...)
+	}
+	for _, s := range []string{"ipv4/conf/all/arp_ignore", "ipv4/conf/eth0/arp_ignore", "ipv4/conf/all/rp_filter", "ipv4/conf/eth0/rp_filter", "ipv4/ip_forward"} {
+		out += s + " " + m.Sysctl(s) + "\n"
+	}
+	return out
+}
+
+func (m machine) steers(address string) bool {
+	return strings.Contains(m.Run("ip", "-4", "rule"), "to "+address)
+}
+
+func (w *world) steering(t *testing.T, m machine) config.Agent {
+	t.Helper()
+	w.group.Apply(t, &fsm.PutNodeConfig{Config: fsm.NodeConfig{Switches: []netip.Addr{netip.MustParseAddr("198.51.100.254")}}})
+	c := w.config(t)
+	c.Steer, c.NAT, c.DrainDelay, c.Namespace = true, config.NATNftables, 200*time.Millisecond, m.FD()
+	return c
+}
+
+// The kernel is prepared before the node acknowledges, stays when the agent ends or dies, is taken over by the next
+// one, and is as it was after the cleanup.
+func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
+	m, w := newMachine(t), newWorld(t)
+	before := m.state()
+	c := w.steering(t, m)
+	w.route(t, "192.0.2.1")
+	p := start(t, c)
+	grouptest.Eventually(t, "the node acknowledges", func() bool {
+		s := p.Status()
+		return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
+	})
+	if s := p.Status(); !m.steers("192.0.2.1") || len(s.Failed) > 0 {
+		t.Fatalf("failed %v\n%s", s.Failed, m.state())
+	}
+	if nft := m.Run("nft", "list", "tables"); !strings.Contains(nft, "inet fairlead-steer") || !strings.Contains(nft, "inet fairlead-nat") {
+		t.Errorf("tables: %s", nft)
+	}
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !m.steers("192.0.2.1") {
+		t.Fatal("the rules went with the agent")
+	}
+	w.api.Stop() // nobody answers: what was told last is carried out all the same
+	again := start(t, c)
+	grouptest.Eventually(t, "the next agent took over", func() bool { return !again.Status().Applied.IsZero() })
+	if code, _ := ask(t, c, "/readyz"); code != http.StatusServiceUnavailable || !m.steers("192.0.2.1") {
+		t.Errorf("without a member: ready says %d, steered %v", code, m.steers("192.0.2.1"))
+	}
+	if err := again.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := node.Cleanup(t.Context(), c, quiet); err != nil {
+			t.Fatal(err)
+		}
+		if after := m.state(); after != before {
+			t.Fatalf("before:\n%s\nafter the cleanup:\n%s", before, after)
+		}
+	}
+	if _, err := os.Stat(c.StateDir); !os.IsNotExist(err) {
+		t.Errorf("state folder: %v", err)
+	}
+}
+
+// An address that left while no agent ran, and whose kept state was lost, is found in the kernel and goes after the
+// drain delay.
+func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
+	m, w := newMachine(t), newWorld(t)
+	c := w.steering(t, m)
+	w.route(t, "192.0.2.1")
+	w.route(t, "192.0.2.2")
+	p := start(t, c)
+	grouptest.Eventually(t, "both are steered", func() bool { return m.steers("192.0.2.1") && m.steers("192.0.2.2") })
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(c.StateDir + "/desired.state"); err != nil {
+		t.Fatal(err)
+	}
+	w.unroute(t, "192.0.2.2")
+	c.DrainDelay = 2 * time.Second
+	again := start(t, c)
+	grouptest.Eventually(t, "the new state is acknowledged", func() bool {
+		s := again.Status()
+		return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
+	})
+	if !m.steers("192.0.2.2") {
+		t.Error("the rules went at once")
+	}
+	grouptest.Eventually(t, "they go", func() bool { return !m.steers("192.0.2.2") })
+	if !m.steers("192.0.2.1") {
+		t.Error("the other address is not steered")
+	}
+}
