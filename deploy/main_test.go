@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deploy_test applies the manifests to a real API server, lets the product do there what it does with no more
+// rights than they give, and has whatever else is in this folder read by the tools that it is for.
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/e2e/kubetest"
+)
+
+// missing skips a test for want of something, or fails it where that is asked for.
+func missing(t *testing.T, why error) {
+	t.Helper()
+	if os.Getenv(birdtest.RequireTools) == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// kustomize builds a folder as `kubectl apply -k` does.
+func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "tool", "kustomize", "build", path)
+	cmd.Dir = "kustomize"
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		if words := stderr.String(); strings.Contains(words, "go: ") { // it could not be built
+			missing(t, errors.New("no kustomize: "+strings.TrimSpace(words)))
+		}
+		t.Fatalf("kustomize build %s: %v\n%s", folder, err, stderr.String())
+	}
+	return documents(t, out)
+}
+
+// manifests reads a file.
+func manifests(t *testing.T, path string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents(t, text)
+}
+
+func documents(t *testing.T, text []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		o := &unstructured.Unstructured{}
+		err := d.Decode(o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Object) > 0 {
+			all = append(all, o)
+		}
+	}
+}
+
+// applier applies objects of any kind, as `kubectl apply --server-side` does.
+type applier struct {
+	client dynamic.Interface
+	mapper *restmapper.DeferredDiscoveryRESTMapper
+}
+
+func newApplier(t *testing.T, c *kubetest.Cluster) *applier {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &applier{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Client().Discovery()))}
+}
+
+func (a *applier) resource(t *testing.T, o *unstructured.Unstructured) dynamic.ResourceInterface {
+	t.Helper()
+	gvk := o.GroupVersionKind()
+	m, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.GetNamespace() == "" {
+		return a.client.Resource(m.Resource)
+	}
+	return a.client.Resource(m.Resource).Namespace(o.GetNamespace())
+}
+
+// apply applies objects, and gives them as the API server has them then.
+func (a *applier) apply(t *testing.T, objects ...*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, o := range objects {
+		got, err := a.resource(t, o).Apply(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "deploy"})
+		if err != nil {
+			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+		all = append(all, got)
+	}
+	return all
+}
+
+// eventually waits for a condition, and fails the test with its last word if it does not come.
+func eventually(t *testing.T, what string, condition func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("no %s: %v", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
