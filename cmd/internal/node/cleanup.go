@@ -29,18 +29,31 @@ func Cleanup(ctx context.Context, c config.Agent, log *slog.Logger) error {
 	}
 	// The folder goes last: what settings were before is in it.
 	if err = cleanKernel(ctx, c, log); err == nil {
-		err = cleanFolder(c.StateDir)
+		err = cleanFolder(c)
 	}
 	return inOneLine(err, lock.Close())
 }
 
-// made are the files that agents leave in their folder.
-var made = []string{stateFile, stateFile + ".next", drainingFile, drainingFile + ".next", disk.LockName}
+// made are the files that an agent leaves in its folder: those that somebody else gave it are not among them.
+func made(c config.Agent) []string {
+	files := []string{stateFile, drainingFile, disk.LockName}
+	if c.Enrol != nil {
+		for _, path := range []string{c.TLS.CA, c.TLS.Cert, c.TLS.Key} {
+			if filepath.Dir(path) == filepath.Clean(c.StateDir) {
+				files = append(files, filepath.Base(path))
+			}
+		}
+	}
+	return files
+}
 
-func cleanFolder(dir string) error {
-	for _, name := range made {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("clean up: %w", err)
+func cleanFolder(c config.Agent) error {
+	dir := c.StateDir
+	for _, name := range made(c) {
+		for _, path := range []string{name, name + ".next"} {
+			if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("clean up: %w", err)
+			}
 		}
 	}
 	left, err := os.ReadDir(dir)

@@ -50,7 +50,9 @@ func openKernel(c config.Agent, log *slog.Logger, metrics prometheus.Registerer)
 	return k, nil
 }
 
-func (k *kernel) add(name string, p part) { k.names, k.parts = append(k.names, name), append(k.parts, p) }
+func (k *kernel) add(name string, p part) {
+	k.names, k.parts = append(k.names, name), append(k.parts, p)
+}
 
 // Apply implements agent.Applier. Every part is brought to the state, also when another one fails: each is of use
 // alone.

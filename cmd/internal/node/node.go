@@ -13,9 +13,11 @@ import (
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
@@ -33,7 +35,8 @@ type Options struct {
 	Boot    string // empty: the kernel's
 	Servers []string
 	Files   pki.Files
-	State   string // folder
+	Enrol   enrol.Ask // how to get another certificate once the present one has expired; optional
+	State   string    // folder
 	Applier agent.Applier
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
@@ -57,11 +60,26 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return a.Run(ctx)
+	return a.run(ctx)
+}
+
+// loop is the agent's loop, and what keeps its certificate fresh.
+type loop struct {
+	*agent.Agent
+	holder *enrol.Holder
+	peers  *admin.Peers // that are asked for certificates
+}
+
+func (l *loop) run(ctx context.Context) error {
+	defer l.peers.Close()
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.Run(running) })
+	group.Go(func() error { return l.holder.Run(running) })
+	return group.Wait()
 }
 
 // open makes the agent's loop.
-func open(o Options, source *pki.Source) (*agent.Agent, error) {
+func open(o Options, source *pki.Source) (*loop, error) {
 	if id := source.Material().Identity; id.Role != pki.Agent || id.Name != o.Node {
 		return nil, fmt.Errorf("%s: the certificate is %s's, this is agent/%s; issue one with `fairlead pki issue agent %s`",
 			o.Files.Cert, id, o.Node, o.Node)
@@ -90,5 +108,10 @@ func open(o Options, source *pki.Source) (*agent.Agent, error) {
 		return nil, err
 	}
 	endpoint.Self = a.Membership
-	return a, nil
+	l := &loop{Agent: a, peers: admin.NewPeers(endpoint, nil)}
+	l.holder, err = enrol.NewHolder(enrol.HolderOptions{
+		Files: o.Files, Source: source, Log: o.Log.With("node", o.Node), Metrics: o.Metrics, Enrol: o.Enrol,
+		Renew: enrol.AsAgent(o.Node, func() []enrol.Other { return enrol.Members(l.peers, o.Servers) }),
+	})
+	return l, err
 }

@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/health"
@@ -32,7 +36,10 @@ type Process struct {
 	listener net.Listener // of health, nil for none
 	kernel   *kernel
 	drain    *drain.Drain // around the kernel
-	agent    *agent.Agent
+
+	mu   sync.Mutex
+	loop *loop // nil until the agent has a certificate
+	lack error // why it has none, after the first attempt
 }
 
 // Open builds the agent of one node bottom-up and starts listening. After an error nothing is left open.
@@ -85,20 +92,87 @@ func (clock) Now() time.Time { return time.Now() }
 
 func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
+// openAgent makes the loop, unless there is no certificate yet: then Run gets one.
 func (p *Process) openAgent() error {
-	source, err := pki.OpenSource(files(p.config.TLS), p.log)
+	if _, err := os.Stat(p.config.TLS.Cert); p.config.Enrol == nil || !errors.Is(err, fs.ErrNotExist) {
+		return p.openLoop()
+	}
+	// What is missing now is missing for good.
+	if _, err := pki.ReadRoots(p.config.Enrol.CA); err != nil {
+		return fmt.Errorf("enrol.ca: %w", err)
+	}
+	if _, err := os.Stat(p.config.Enrol.TokenFile); err != nil {
+		return fmt.Errorf("enrol.tokenFile: %w; mount the ServiceAccount token there, or write what `fairlead pki enrol` printed", err)
+	}
+	return nil
+}
+
+func (p *Process) openLoop() error {
+	files := pki.Files{CA: p.config.TLS.CA, Cert: p.config.TLS.Cert, Key: p.config.TLS.Key}
+	source, err := pki.OpenSource(files, p.log)
 	if err != nil {
 		return err
 	}
 	p.registry.MustRegister(pki.ExpiryGauge(source))
-	p.agent, err = open(Options{
-		Node: p.config.Node, Servers: p.config.Members, Files: files(p.config.TLS), State: p.config.StateDir,
+	l, err := open(Options{
+		Node: p.config.Node, Servers: p.config.Members, Files: files, Enrol: p.enrol(), State: p.config.StateDir,
 		Applier: p.drain, Log: p.log, Metrics: p.registry,
 	}, source)
-	return err
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loop = l
+	return nil
 }
 
-func files(c config.TLS) pki.Files { return pki.Files{CA: c.CA, Cert: c.Cert, Key: c.Key} }
+// enrol is how to get a first certificate, nil for not at all.
+func (p *Process) enrol() enrol.Ask {
+	e := p.config.Enrol
+	if e == nil {
+		return nil
+	}
+	return enrol.AsStranger(p.config.Node, e.CA, e.TokenFile, p.config.Members)
+}
+
+// runAgent gets a certificate if there is none, and works with it.
+func (p *Process) runAgent(ctx context.Context) error {
+	if p.loop == nil {
+		if err := p.getCertificate(ctx); err != nil {
+			return err
+		}
+		if err := p.openLoop(); err != nil {
+			return err
+		}
+	}
+	return p.loop.run(ctx)
+}
+
+const enrolRetryMin, enrolRetryMax = time.Second, time.Minute
+
+// getCertificate enrols, however often it takes.
+func (p *Process) getCertificate(ctx context.Context) error {
+	files := pki.Files{CA: p.config.TLS.CA, Cert: p.config.TLS.Cert, Key: p.config.TLS.Key}
+	for pause := enrolRetryMin; ; pause = min(2*pause, enrolRetryMax) {
+		err := enrol.Get(ctx, files, p.enrol())
+		if err == nil {
+			p.log.Info("enrolled", "cert", files.Cert)
+			return nil
+		}
+		if ctx.Err() == nil {
+			p.log.Error("not enrolled", "err", err)
+		}
+		p.mu.Lock()
+		p.lack = err
+		p.mu.Unlock()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // Run works until ctx ends or a part fails, then closes everything; the kernel stays as it is. It returns nil when ctx
 // ended.
@@ -117,7 +191,7 @@ func (p *Process) Run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		})
 	}
-	part("agent", p.agent.Run)
+	part("agent", p.runAgent)
 	part("drain", p.drain.Run)
 	part("kernel", p.kernel.run)
 	if p.listener != nil {
@@ -131,8 +205,15 @@ func (p *Process) Run(ctx context.Context) error {
 // errStopped ends the agent when one of its parts ended without an error: none should.
 var errStopped = errors.New("stopped")
 
-// Status tells how the agent stands.
-func (p *Process) Status() agent.Status { return p.agent.Status() }
+// Status tells how the agent stands; the zero Status while it has no certificate.
+func (p *Process) Status() agent.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.loop == nil {
+		return agent.Status{}
+	}
+	return p.loop.Status()
+}
 
 // Close gives back everything that Open took. Run does it itself.
 func (p *Process) Close() {

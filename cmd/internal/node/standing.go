@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -18,8 +19,17 @@ const (
 	healthyWithin = time.Minute
 )
 
-func (p *Process) ready() error   { return notReady(p.agent.Status(), time.Now()) }
-func (p *Process) healthy() error { return notHealthy(p.agent.Status(), time.Now()) }
+func (p *Process) healthy() error { return notHealthy(p.Status(), time.Now()) }
+
+func (p *Process) ready() error {
+	p.mu.Lock()
+	missing, why := p.loop == nil, p.lack
+	p.mu.Unlock()
+	if missing {
+		return fmt.Errorf("not enrolled yet: %w", cmp.Or(why, errors.New("on its way")))
+	}
+	return notReady(p.Status(), time.Now())
+}
 
 // notReady tells why a node should not be counted on: no member leads it, or it does not do as it was told.
 func notReady(s agent.Status, now time.Time) error {
