@@ -83,6 +83,12 @@ func newLab(t *testing.T) *lab {
 		}
 	}`, "nft", "-f", "-")
 	l.answer(l.pod, ":8080", "pod")
+	for _, n := range []*netnstest.Namespace{l.client, l.switch_, l.node, l.other, l.pod} {
+		eventually(t, 10*time.Second, "cables are noticed", func() bool {
+			return !strings.Contains(n.Run("sh", "-c", "ip link; ip route show table all; ip -6 route show table all"), "linkdown") &&
+				!strings.Contains(n.Run("ip", "link"), "state DOWN") && !strings.Contains(n.Run("ip", "link"), "LOWERLAYERDOWN")
+		})
+	}
 	return l
 }
 
