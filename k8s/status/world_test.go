@@ -5,7 +5,8 @@ package status
 import (
 	"fmt"
 	"net/netip"
-	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -138,4 +139,6 @@ func pending(code, text string) func(*fsm.Service) {
 	return func(s *fsm.Service) { s.Pending = fsm.Pending{Code: code, Text: text} }
 }
 
-var _ fataler = (*testing.T)(nil)
+func uid(of types.UID) func(*fsm.Service) {
+	return func(s *fsm.Service) { s.UID = string(of) }
+}
