@@ -72,12 +72,15 @@ func intervals(set string, f family, prefixes []netip.Prefix) []Element {
 // by what is in them, so that they never change.
 func (c Config) allowance(f family, ranges []netip.Prefix) piece {
 	own := slices.ContainsFunc(c.NodeAddresses, func(a netip.Addr) bool {
-		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a.Unmap()) })
+		return familyOf(a) == f && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a.Unmap()) })
 	})
 	elements := intervals("", f, ranges)
 	var content strings.Builder
 	for _, e := range elements {
 		content.WriteString(e.Data + e.Key)
+	}
+	if own {
+		content.WriteString("own")
 	}
 	name := f.name("allow") + "-" + shortHash(content.String())
 	rules := []Rule{{Load{f.source, 0}, Member{name, 0}, Verdict{VerdictReturn}}}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"net/netip"
+	"sort"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// expected is what Kubernetes says becomes of a packet: a verdict and, if it is translated, the endpoints that may get
+// it, each with the same probability.
+type expected struct {
+	verdict   string
+	endpoints []netip.AddrPort
+	affinity  time.Duration
+}
+
+// kubernetes is a direct account of the semantics: it asks one question after the other and knows no maps.
+func kubernetes(c Config, services []*desired.Service, p packet) expected {
+	services = append([]*desired.Service(nil), services...)
+	sort.Slice(services, func(i, j int) bool { return services[i].Name < services[j].Name })
+	ours := false
+	for _, s := range services {
+		for _, a := range s.Addresses {
+			if a != p.destination {
+				continue
+			}
+			ours = true
+			for _, front := range s.Frontends {
+				if front.Port == (desired.Port{Protocol: p.protocol, Number: p.port}) && !(p.protocol == 132 && c.WithoutSCTP) {
+					return serve(c, s, front, p)
+				}
+			}
+		}
+	}
+	if ours && (p.protocol == 6 || p.protocol == 17 || p.protocol == 132) {
+		return expected{verdict: "refused"} // K10
+	}
+	return expected{verdict: "passed"}
+}
+
+func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expected {
+	if len(s.SourceRanges) > 0 && !allowedBy(s.SourceRanges, p.source) { // K29
+		own := false
+		for _, a := range c.NodeAddresses {
+			own = own || a.Is4() == p.destination.Is4() && allowedBy(s.SourceRanges, a)
+		}
+		if !p.local || !own {
+			return expected{verdict: "dropped"}
+		}
+	}
+	all := usable(s, front, p.destination.Is4(), func(desired.Endpoint) bool { return true })
+	inside := p.local || allowedBy(c.ClusterCIDRs, p.source)
+	chosen := all
+	if s.Local && !inside { // K22, K23
+		chosen = usable(s, front, p.destination.Is4(), func(e desired.Endpoint) bool { return e.Node == c.Node })
+	}
+	switch {
+	case len(chosen) > 0:
+		return expected{"translated", chosen, s.Affinity}
+	case len(all) > 0:
+		return expected{verdict: "dropped"} // K19
+	}
+	return expected{verdict: "refused"} // K19
+}
+
+func allowedBy(ranges []netip.Prefix, a netip.Addr) bool {
+	for _, r := range ranges {
+		if r.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// usable are the endpoints of K13 to K17 and K35.
+func usable(s *desired.Service, front desired.Frontend, is4 bool, where func(desired.Endpoint) bool) []netip.AddrPort {
+	pick := func(condition func(desired.Endpoint) bool) []netip.AddrPort {
+		seen := map[netip.AddrPort]bool{}
+		var out []netip.AddrPort
+		for _, e := range s.Endpoints {
+			for _, port := range e.Ports {
+				at := netip.AddrPortFrom(e.Address, port.Port.Number)
+				if e.Address.Is4() == is4 && where(e) && condition(e) && !seen[at] &&
+					port.Name == front.Name && port.Port.Protocol == front.Port.Protocol {
+					seen[at] = true
+					out = append(out, at)
+				}
+			}
+		}
+		return out
+	}
+	if ready := pick(func(e desired.Endpoint) bool { return e.Ready }); len(ready) > 0 {
+		return ready
+	}
+	return pick(func(e desired.Endpoint) bool { return e.Serving && e.Terminating })
+}
+
+// masqueraded says whether the answer would not come back by this node otherwise (K11, K42).
+func masqueraded(c Config, services []*desired.Service, p packet, to netip.AddrPort) bool {
+	if c.MasqueradeAll || p.local || p.source == to.Addr() && onNode(c, services, to.Addr()) {
+		return true
+	}
+	return !onNode(c, services, to.Addr()) && !allowedBy(c.ClusterCIDRs, p.source)
+}
+
+func onNode(c Config, services []*desired.Service, a netip.Addr) bool {
+	for _, s := range services {
+		family := false
+		for _, vip := range s.Addresses {
+			family = family || vip.Is4() == a.Is4()
+		}
+		for _, e := range s.Endpoints {
+			if family && e.Address == a && e.Node == c.Node {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Few values, so that they meet.
+var (
+	vips       = addrs("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
+	pods       = addrs("10.0.0.1", "10.0.0.2", "10.0.1.3", "fd00::1", "fd00::2")
+	clients    = addrs("203.0.113.1", "203.0.113.200", "10.0.0.1", "10.0.1.3", "198.51.100.7", "2001:db8:c::1", "fd00::1", "fd00::9")
+	fronts     = []desired.Frontend{{Name: "web", Port: desired.Port{Protocol: 6, Number: 80}}, {Name: "dns", Port: desired.Port{Protocol: 17, Number: 53}}, {Name: "dns-tcp", Port: desired.Port{Protocol: 6, Number: 53}}, {Name: "sig", Port: desired.Port{Protocol: 132, Number: 80}}}
+	rangesOf   = prefixes("203.0.113.0/25", "203.0.113.128/25", "10.0.0.0/8", "0.0.0.0/0", "198.51.100.7/32", "fd00::/64", "::/0", "255.0.0.0/8")
+	clusterOf  = prefixes("10.0.0.0/24", "10.0.0.0/8", "fd00::/64")
+	nodeOfPods = []string{"n1", "n2", ""}
+)
+
+func addrs(of ...string) (out []netip.Addr) {
+	for _, a := range of {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	return out
+}
+
+func prefixes(of ...string) (out []netip.Prefix) {
+	for _, p := range of {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
+
+func some[T comparable](of []T, min, max int) *rapid.Generator[[]T] {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), min, max, rapid.ID[T])
+}
+
+func genConfig() *rapid.Generator[Config] {
+	return rapid.Custom(func(t *rapid.T) Config {
+		return Config{
+			Node: "n1", ClusterCIDRs: some(clusterOf, 0, 2).Draw(t, "cluster"),
+			NodeAddresses: some(addrs("198.51.100.7", "fd00::9"), 0, 2).Draw(t, "own"),
+			MasqueradeAll: rapid.IntRange(0, 4).Draw(t, "all") == 0, WithoutSCTP: rapid.Bool().Draw(t, "no-sctp"),
+			Mark: rapid.SampledFrom([]uint32{0, 0x8000}).Draw(t, "mark"),
+		}
+	})
+}
+
+func genService(name string) *rapid.Generator[*desired.Service] {
+	return rapid.Custom(func(t *rapid.T) *desired.Service {
+		s := &desired.Service{
+			Name: name, Addresses: some(vips, 1, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
+			Affinity: rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
+		}
+		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
+			s.Frontends = append(s.Frontends, fronts[i])
+		}
+		if rapid.IntRange(0, 2).Draw(t, "ranged") == 2 {
+			s.SourceRanges = some(rangesOf, 1, 3).Draw(t, "ranges")
+		}
+		s.Endpoints = rapid.SliceOfN(genEndpoint(), 0, 6).Draw(t, "endpoints")
+		return s
+	})
+}
+
+func genEndpoint() *rapid.Generator[desired.Endpoint] {
+	return rapid.Custom(func(t *rapid.T) desired.Endpoint {
+		e := desired.Endpoint{
+			Address: rapid.SampledFrom(pods).Draw(t, "address"), Node: rapid.SampledFrom(nodeOfPods).Draw(t, "node"),
+			Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
+		}
+		for i := range fronts {
+			if rapid.IntRange(0, 5).Draw(t, "port") == 5 {
+				continue
+			}
+			number := rapid.SampledFrom([]uint16{fronts[i].Port.Number, 8080, 443}).Draw(t, "target")
+			e.Ports = append(e.Ports, desired.EndpointPort{Name: fronts[i].Name, Port: desired.Port{Protocol: fronts[i].Port.Protocol, Number: number}})
+		}
+		return e
+	})
+}
+
+func genServices() *rapid.Generator[[]*desired.Service] {
+	return rapid.Custom(func(t *rapid.T) []*desired.Service {
+		var out []*desired.Service
+		for _, name := range some([]string{"a/x", "a/y", "b/x"}, 1, 3).Draw(t, "names") {
+			out = append(out, genService(name).Draw(t, name))
+		}
+		return out
+	})
+}
+
+// drawSuccessors gives the Services after some of their endpoints came, went or became unready.
+func drawSuccessors(t *rapid.T, of []*desired.Service) []*desired.Service {
+	var out []*desired.Service
+	for _, was := range of {
+		s := *was
+		s.Endpoints = nil
+		for _, e := range was.Endpoints {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 3:
+				e.Ready = !e.Ready
+			case 4:
+				continue
+			case 5:
+				s.Endpoints = append(s.Endpoints, genEndpoint().Draw(t, "new"))
+			}
+			s.Endpoints = append(s.Endpoints, e)
+		}
+		out = append(out, &s)
+	}
+	return out
+}
+
+// genPacket favours what the Services have.
+func genPacket(services []*desired.Service) *rapid.Generator[packet] {
+	return rapid.Custom(func(t *rapid.T) packet {
+		p := packet{
+			destination: rapid.SampledFrom(append(vips, netip.MustParseAddr("192.0.2.99"))).Draw(t, "to"),
+			protocol:    rapid.SampledFrom([]uint8{6, 17, 132, 1}).Draw(t, "protocol"),
+			port:        rapid.SampledFrom([]uint16{80, 53, 9}).Draw(t, "port"), local: rapid.IntRange(0, 2).Draw(t, "from-here") == 2,
+		}
+		if len(services) > 0 && rapid.IntRange(0, 4).Draw(t, "known") < 4 {
+			s := rapid.SampledFrom(services).Draw(t, "service")
+			front := rapid.SampledFrom(s.Frontends).Draw(t, "frontend")
+			p.destination = rapid.SampledFrom(s.Addresses).Draw(t, "address")
+			p.protocol, p.port = front.Port.Protocol, front.Port.Number
+		}
+		var sources []netip.Addr
+		for _, a := range append(append([]netip.Addr(nil), clients...), p.destination) { // the node may use the address itself
+			if a.Is4() == p.destination.Is4() {
+				sources = append(sources, a)
+			}
+		}
+		p.source = rapid.SampledFrom(sources).Draw(t, "from")
+		return p
+	})
+}
