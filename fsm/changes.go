@@ -28,6 +28,16 @@ func Changes[R Record](old, now *View, t Table, visit func(before, after R)) {
 	}
 }
 
+// Differ tells whether any of the tables was written to between two views of one State. It compares no rows.
+func Differ(old, now *View, tables ...Table) bool {
+	for _, t := range tables {
+		if old.rows.tables[t] != now.rows.tables[t] {
+			return true
+		}
+	}
+	return false
+}
+
 func blockAt(v vector, i int) *block {
 	if i >= len(v.blocks) {
 		return nil

@@ -15,7 +15,7 @@ import (
 // it answers.
 func TestExcusesCountFromTheLastAnswer(t *testing.T) {
 	g := newGroup(t)
-	g.must(&fsm.ReportMember{Server: "m1", Name: "m1", Format: 1, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: 1, Run: "r"})
+	g.must(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: fsm.NewestFormat, Run: "r"})
 	g.must(&fsm.PutPeer{Peer: fsm.Peer{Name: "patient", Address: netip.MustParseAddr("192.0.2.254"), ASN: 65001, StaleTime: time.Hour}})
 	e := newExcuses(0)
 	const wait = 30*time.Second + time.Second + time.Hour

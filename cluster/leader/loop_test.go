@@ -231,7 +231,7 @@ func TestLoopFollowsSourcesAndReports(t *testing.T) {
 	eventually(t, want(g.state, "203.0.113.10", "n1=wanted n2=wanted "))
 
 	g.commit(&fsm.RegisterBoot{Node: "n1", Boot: "b"}, &fsm.RegisterBoot{Node: "n2", Boot: "b"},
-		&fsm.ReportMember{Server: "m1", Name: "m1", Format: 1, Run: "r"})
+		&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"})
 	g.set(func() { g.servers = []Server{{"m1", true}} })
 	for _, n := range []fsm.NodeID{"n1", "n2"} {
 		l.Acknowledged(fsm.AppliedMark{Node: n, Boot: "b", Upto: g.state.Read().Revision()})
@@ -277,7 +277,7 @@ func TestLoopRemovesNothingWithoutAView(t *testing.T) {
 func TestLoopExcusesMembersLostForLong(t *testing.T) {
 	g, f := newLiveGroup(t), newFolder(t)
 	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
-	g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: 1, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: 1, Run: "r"})
+	g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: fsm.NewestFormat, Run: "r"})
 	g.servers = []Server{{"m1", true}, {"m2", false}}
 	const holds = 300 * time.Millisecond
 	began := time.Now()

@@ -15,6 +15,7 @@ import (
 // metrics is what this package counts. Without a registerer it counts for nobody.
 type metrics struct {
 	plans      prometheus.Histogram
+	shorts     prometheus.Histogram
 	proposals  *prometheus.CounterVec // by command and result
 	waiting    *prometheus.GaugeVec   // by kind and code
 	usable     *prometheus.GaugeVec   // by source
@@ -30,6 +31,10 @@ func newMetrics() *metrics {
 		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_leader_plan_seconds", Help: "Time to compare the sources with the record.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
+		shorts: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "fairlead_leader_endpoints_plan_seconds", Help: "Time to plan a change of endpoints alone.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
 		}),
 		proposals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_leader_proposals_total", Help: "Commands that the leader proposed, by result.",
@@ -57,7 +62,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.plans, m.proposals, m.waiting, m.usable, m.absent, m.operations, m.calls} {
+	for _, c := range []prometheus.Collector{m.plans, m.shorts, m.proposals, m.waiting, m.usable, m.absent, m.operations, m.calls} {
 		if err := r.Register(c); err != nil {
 			return err
 		}
@@ -85,6 +90,9 @@ func (m *metrics) planned(took time.Duration, waiting []Explanation) {
 	}
 	m.counted = now
 }
+
+// short counts a plan of endpoints alone.
+func (m *metrics) short(took time.Duration) { m.shorts.Observe(took.Seconds()) }
 
 // called counts a call to a driver.
 func (m *metrics) called(r result) {

@@ -80,7 +80,7 @@ func (p *planner) endQuarantine() {
 }
 
 // observeViews says with the plan's own commands up to where each source was acted on, so that no older view of it
-// is acted on later (DESIGN §5). Alone it is not worth a commit.
+// is acted on later (DESIGN §5). It goes with the first of them. Alone it is not worth a commit.
 func (p *planner) observeViews() {
 	if len(p.out.Urgent)+len(p.out.Bulk) == 0 {
 		return
@@ -93,6 +93,10 @@ func (p *planner) observeViews() {
 		if next, changed := p.observed(a.World); changed {
 			first = append(first, p.proposal("acted on", next))
 		}
+	}
+	if len(p.out.Urgent) > 0 {
+		p.out.Urgent = append(first, p.out.Urgent...)
+		return
 	}
 	p.out.Bulk = append(first, p.out.Bulk...)
 }

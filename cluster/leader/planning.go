@@ -26,6 +26,7 @@ type planning struct {
 
 	news   atomic.Uint64 // counts tokens of the sources
 	judged judged
+	lane   lane
 }
 
 // judged is what the guards said last.
@@ -65,13 +66,16 @@ func (p *planning) run(ctx context.Context) {
 	}
 	for {
 		began := p.c.Clock.Now()
-		again := p.step(ctx)
+		again, short := p.step(ctx)
 		took := p.c.Clock.Now() - began
 		if ctx.Err() != nil {
 			return
 		}
 		// What happens in quick succession is planned together, the longer a plan takes the more of it.
-		pause := max(p.c.Timing.Spacing, took)
+		pause := took
+		if !short {
+			pause = max(p.c.Timing.Spacing, took)
+		}
 		if !sleep(ctx, p.c.Clock, pause, nil) || !sleep(ctx, p.c.Clock, again-pause, p.wake) {
 			return
 		}
@@ -91,14 +95,24 @@ func (p *planning) forward(ctx context.Context, from <-chan struct{}) {
 	}
 }
 
-// step plans once and proposes what came out. It tells when to plan again though nothing may have changed.
-func (p *planning) step(ctx context.Context) (again time.Duration) {
+// step plans once and proposes what came out. It tells when to plan again though nothing may have changed, and whether
+// the short way was enough.
+func (p *planning) step(ctx context.Context) (again time.Duration, short bool) {
 	again = p.c.Timing.Replan
 	record := p.c.Record.Read()
 	if record.Group().ID == "" {
-		return again // the opening of the group is not committed yet
+		return again, false // the opening of the group is not committed yet
 	}
 	now := p.c.Clock.Now()
+	if again, done := p.short(ctx, now, record); done {
+		return again, true
+	}
+	return p.full(ctx, now, p.c.Record.Read()), false
+}
+
+// full plans everything.
+func (p *planning) full(ctx context.Context, now time.Duration, record *fsm.View) (again time.Duration) {
+	again = p.c.Timing.Replan
 	worlds, verdicts := p.judge(now, record)
 	servers := p.c.Group.Servers()
 	excused, next := p.excuses.update(now, record, servers)
@@ -120,6 +134,7 @@ func (p *planning) step(ctx context.Context) (again time.Duration) {
 	if wait := p.carryOut(ctx, record, &out); wait > 0 {
 		sooner(&again, wait)
 	}
+	p.lane.begin(&p.judged, record, len(out.Urgent)+len(out.Bulk) > 0, now, again)
 	return again
 }
 
@@ -146,11 +161,7 @@ func (p *planning) judge(now time.Duration, record *fsm.View) ([]world.World, []
 		return p.judged.worlds, p.judged.verdicts
 	}
 	until := judgeAgain
-	worlds := make([]world.World, len(p.c.Sources))
-	for i, s := range p.c.Sources {
-		worlds[i] = s.World()
-		worlds[i].Source = s.Name
-	}
+	worlds := p.worlds()
 	p.origins.see(worlds)
 	verdicts := make([]Verdict, len(worlds))
 	for i, s := range p.c.Sources {
@@ -163,6 +174,16 @@ func (p *planning) judge(now time.Duration, record *fsm.View) ([]world.World, []
 	}
 	p.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until}
 	return worlds, verdicts
+}
+
+// worlds are what the sources show now.
+func (p *planning) worlds() []world.World {
+	worlds := make([]world.World, len(p.c.Sources))
+	for i, s := range p.c.Sources {
+		worlds[i] = s.World()
+		worlds[i].Source = s.Name
+	}
+	return worlds
 }
 
 // holds are the mass changes to put before an operator, and those that are over for every source, as far as the

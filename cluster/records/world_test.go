@@ -57,7 +57,7 @@ func furnish(t testing.TB, g *grouptest.Group) {
 	now := g.Read().Revision()
 	g.Apply(t,
 		&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "boot-1", Upto: now}}},
-		&fsm.ReportMember{Server: "m1-a1b2", Name: "m1", Raft: "192.0.2.201:7444", API: "192.0.2.201:7443", Format: 1, Version: "v0.1.0", Run: "r1"},
+		&fsm.ReportMember{Server: "m1-a1b2", Name: "m1", Raft: "192.0.2.201:7444", API: "192.0.2.201:7443", Format: fsm.NewestFormat, Version: "v0.1.0", Run: "r1"},
 	)
 	now = g.Read().Revision()
 	g.Apply(t,
