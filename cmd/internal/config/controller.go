@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,7 +25,8 @@ type Controller struct {
 
 	Listen    Listen    `yaml:"listen"`
 	Advertise Advertise `yaml:"advertise"`
-	TLS       TLS       `yaml:"tls"`
+	TLS       MemberTLS `yaml:"tls"`
+	Enrolment Enrolment `yaml:"enrolment"`
 	// Members are the first members of the group, this one included; how to reach the others before the record
 	// tells.
 	Members []Member `yaml:"members"`
@@ -66,6 +68,20 @@ type TLS struct {
 	CA   string `yaml:"ca"`
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
+}
+
+// MemberTLS is TLS of a member. The files are kept renewed in place.
+type MemberTLS struct {
+	TLS `yaml:",inline"`
+	// CAKey is the key of a CA in CA. A member that has it signs certificates; one such member is enough, the others hand
+	// on to it. Empty: this one has not.
+	CAKey string `yaml:"caKey"`
+}
+
+// Enrolment is who may get the certificate of a node's agent without having one.
+type Enrolment struct {
+	// ServiceAccount is whose tokens count, namespace/name. Empty means kube-system/fairlead-agent.
+	ServiceAccount string `yaml:"serviceAccount"`
 }
 
 // Member is how to reach a first member.
@@ -179,6 +195,9 @@ func (c *Controller) Validate() error {
 		if v == "" {
 			bad(field, "is missing; `fairlead pki init` and `fairlead pki issue` make the files")
 		}
+	}
+	if a := c.Enrolment.ServiceAccount; a != "" && strings.Count(a, "/") != 1 {
+		bad("enrolment.serviceAccount", fmt.Sprintf("%q is no namespace/name", a))
 	}
 	c.validateAddresses(bad)
 	c.validateMembers(bad)

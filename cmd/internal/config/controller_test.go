@@ -52,6 +52,7 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"no router id":      {"routerID: 192.0.2.1", `routerID: "2001:db8::1"`, "bgp.routerID: is no IPv4 address"},
 		"bad duration":      {"restartWindow: 2s", "restartWindow: soon", "line 7"},
 		"not in the list":   {"- {name: m1, api", "- {name: m2, api", "members: does not list"},
+		"bad account":       {"name: m1\n", "name: m1\nenrolment: {serviceAccount: agent}\n", `enrolment.serviceAccount: "agent" is no namespace/name`},
 		"unknown log level": {"name: m1\n", "name: m1\nlog: loud\n", `log: "loud" is no log level`},
 		"no API server":     {"name: m1\n", "name: m1\nsources: {kubernetes: {}}\n", "sources.kubernetes: says no API server; give kubeconfig"},
 		"two API servers":   {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, inCluster: true}}\n", "sources.kubernetes: has both"},

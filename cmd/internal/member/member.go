@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/store/disk"
@@ -59,6 +60,7 @@ type Member struct {
 	shown     *status.Store // what the cluster shows of its Services; nil without one
 
 	agents    *agents.Service
+	holder    *enrol.Holder // of this member's own certificate
 	liveness  *liveness.Service
 	work      *leaderWork
 	speaker   *gobgp.Speaker // nil: this member does not speak BGP
@@ -76,7 +78,7 @@ func Open(c config.Controller, version string, listeners Listeners, log *slog.Lo
 	m.open, m.close = context.WithCancel(context.Background())
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, step := range []func() error{
-		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openLiveness, m.openBGP,
+		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openIdentity, m.listen, m.openNode, m.openServices, m.openEnrolment, m.openLiveness, m.openBGP,
 	} {
 		if err := step(); err != nil {
 			m.Close()
@@ -95,7 +97,7 @@ func (m *Member) openFolder() (err error) {
 }
 
 func (m *Member) openIdentity() error {
-	source, err := pki.OpenSource(pki.Files(m.config.TLS), m.log)
+	source, err := pki.OpenSource(pki.Files(m.config.TLS.TLS), m.log)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (m *Member) openIdentity() error {
 	if err != nil {
 		return err
 	}
-	m.endpoint = &pki.Endpoint{Source: source, Self: m.belonging.self, Refusals: refusals}
+	m.endpoint = &pki.Endpoint{Source: source, Self: m.belonging.self, Refusals: refusals, Strangers: &pki.Strangers{}}
 	m.clients = admin.NewPeers(m.endpoint, m.dial)
 	m.belonging.renew = m.clients.Close
 	m.others = &others{clients: m.clients, apiOf: m.apiOf}

@@ -42,6 +42,7 @@ func (m *Member) Run(ctx context.Context) error {
 	part("api", func(ctx context.Context) error { return m.server.Serve(ctx, m.listeners.API) })
 	part("report", m.reporter.run)
 	part("agents", m.agents.Run)
+	part("certificate", m.holder.Run)
 	part("liveness", m.liveness.Run)
 	part("identity", m.belonging.follow)
 	for _, s := range m.work.sources {
