@@ -27,6 +27,8 @@ type planning struct {
 	news   atomic.Uint64 // counts tokens of the sources
 	judged judged
 	lane   lane
+	// notBefore is when everything may be planned again.
+	notBefore time.Duration
 }
 
 // judged is what the guards said last.
@@ -65,18 +67,8 @@ func (p *planning) run(ctx context.Context) {
 		watching.Go(func() { p.forward(ctx, s.Changed()) })
 	}
 	for {
-		began := p.c.Clock.Now()
-		again, short := p.step(ctx)
-		took := p.c.Clock.Now() - began
-		if ctx.Err() != nil {
-			return
-		}
-		// What happens in quick succession is planned together, the longer a plan takes the more of it.
-		pause := took
-		if !short {
-			pause = max(p.c.Timing.Spacing, took)
-		}
-		if !sleep(ctx, p.c.Clock, pause, nil) || !sleep(ctx, p.c.Clock, again-pause, p.wake) {
+		again, _ := p.step(ctx)
+		if ctx.Err() != nil || !sleep(ctx, p.c.Clock, again, p.wake) {
 			return
 		}
 	}
@@ -107,7 +99,15 @@ func (p *planning) step(ctx context.Context) (again time.Duration, short bool) {
 	if again, done := p.short(ctx, now, record); done {
 		return again, true
 	}
-	return p.full(ctx, now, p.c.Record.Read()), false
+	// What happens in quick succession is planned together, the longer a plan takes the more of it.
+	if !sleep(ctx, p.c.Clock, p.notBefore-now, nil) {
+		return again, false
+	}
+	now = p.c.Clock.Now()
+	again = p.full(ctx, now, p.c.Record.Read())
+	ended := p.c.Clock.Now()
+	p.notBefore = ended + max(p.c.Timing.Spacing, ended-now)
+	return again, false
 }
 
 // full plans everything.
