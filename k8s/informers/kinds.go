@@ -3,6 +3,7 @@
 package informers
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,7 +20,7 @@ type kind[T any] struct {
 }
 
 // makeRacks makes the lines to every resource, and what keeps their objects, kind by kind.
-func (s *Source) makeRacks(configMaps string) []publisher {
+func (s *Source) makeRacks(configMaps string, mirror Mirror) []publisher {
 	core, slices := s.api.Client.CoreV1(), s.api.Client.DiscoveryV1()
 	service := kind[world.Service]{world.KindService,
 		func(w *world.World) *[]world.Service { return &w.Services }, func(v *world.Service) *world.Meta { return &v.Meta }}
@@ -38,10 +39,12 @@ func (s *Source) makeRacks(configMaps string) []publisher {
 	community := kind[world.Community]{world.KindCommunity,
 		func(w *world.World) *[]world.Community { return &w.Communities }, func(v *world.Community) *world.Meta { return &v.Meta }}
 
+	services := service.shelf(s.always("services", service.name, ofKind(core.Services(""))), typed(service, convert.Service))
+	services.mirror = mirrorOf(mirror)
 	maps := ofKind(core.ConfigMaps(configMaps))
 	v1beta1 := []string{api.MetalLBV1Beta1}
 	return []publisher{
-		service.rack(service.shelf(s.always("services", service.name, ofKind(core.Services(""))), typed(service, convert.Service))),
+		service.rack(services),
 		slice.rack(slice.shelf(s.always("endpointslices", slice.name, ofKind(slices.EndpointSlices(""))), slicesOnly(typed(slice, convert.EndpointSlice)))),
 		node.rack(node.shelf(s.always("nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))),
 		configMap.rack(
@@ -51,6 +54,20 @@ func (s *Source) makeRacks(configMaps string) []publisher {
 		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
 		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
 		custom(s, community, "communities", v1beta1, convert.Community),
+	}
+}
+
+// mirrorOf shows Services to a Mirror, if there is one.
+func mirrorOf(m Mirror) func(world.ID, any) {
+	if m == nil {
+		return nil
+	}
+	return func(key world.ID, o any) {
+		if service, ok := o.(*corev1.Service); ok {
+			m.Set(service)
+		} else {
+			m.Delete(key.Namespace, key.Name)
+		}
 	}
 }
 

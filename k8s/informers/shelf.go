@@ -34,6 +34,8 @@ type shelf[T any] struct {
 	list  []T
 	ranks []rank
 	dirty map[rank]bool // ranks at which something changed since list was made
+	// mirror is shown objects as they come, and nil for those that go; nil if nobody looks.
+	mirror func(key world.ID, o any)
 
 	evidence
 }
@@ -108,6 +110,7 @@ func (s *shelf[T]) event(name string, o any) error {
 	if s.put(c) {
 		s.line.source.poke()
 	}
+	s.show(c.key, o)
 	s.line.source.metrics.observeLag(o, s.line.heard)
 	return nil
 }
@@ -207,6 +210,7 @@ func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack
 				c, _ = s.convert(items[i])
 			}
 			s.put(c)
+			s.show(c.key, items[i])
 			news = true
 		}
 	}
@@ -292,6 +296,12 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 	return !known || was.fate != c.fate || !slices.Equal(was.problems, e.problems) || !s.alike(was.value, e.value)
 }
 
+func (s *shelf[T]) show(key world.ID, o any) {
+	if s.mirror != nil {
+		s.mirror(key, o)
+	}
+}
+
 // alike tells whether two values differ in their version at most.
 func (s *shelf[T]) alike(a, b T) bool {
 	s.meta(&a).Version = s.meta(&b).Version
@@ -301,6 +311,7 @@ func (s *shelf[T]) alike(a, b T) bool {
 // drop forgets an object.
 func (s *shelf[T]) drop(e *entry[T]) {
 	delete(s.entries, e.key)
+	s.show(e.key, nil)
 	if e.used {
 		s.dirty[e.rank()] = true
 	}

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
@@ -50,10 +51,19 @@ type Options struct {
 	// ConfigMaps is the namespace of kube-gobgp-cfg and kube-iprule-cfg; optional: kube-system.
 	ConfigMaps string
 	Clock      Clock // optional: the machine's
+	// Services is shown every Service as it comes and goes; optional.
+	Services Mirror
 	// Logger is told of every new problem and of its end, once.
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Timing  Timing
+}
+
+// Mirror sees the Services themselves, with what a World leaves out, in the order in which the source took them in. It
+// must not block, call the source or change what it is given.
+type Mirror interface {
+	Set(*corev1.Service)
+	Delete(namespace, name string)
 }
 
 // Source reads a cluster. Its methods may be called from any goroutine; Run from one.
@@ -96,7 +106,7 @@ func New(o Options) (*Source, error) {
 		return nil, err
 	}
 	s.identity = &identity{source: s}
-	s.racks = s.makeRacks(o.ConfigMaps)
+	s.racks = s.makeRacks(o.ConfigMaps, o.Services)
 	return s, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/manifests"
 	"fairlead.io/fairlead/k8s/manifests/notify"
+	"fairlead.io/fairlead/k8s/status"
 )
 
 // leaderWork is what this member does while it leads, and the sources that it reads all the time: a member that
@@ -36,7 +37,7 @@ type source interface {
 	Run(context.Context) error
 }
 
-func newLeaderWork(ctx context.Context, c config.Controller, kube *client.API, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
+func newLeaderWork(ctx context.Context, c config.Controller, kube *client.API, shown *status.Store, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
 	w := &leaderWork{}
 	options := leader.Config{
 		Record: state, Group: leaderGroup{node}, Clock: bootClock{}, Log: log, Metrics: metrics,
@@ -50,7 +51,7 @@ func newLeaderWork(ctx context.Context, c config.Controller, kube *client.API, n
 		options.Sources = append(options.Sources, leader.NamedSource{Name: name, Source: s})
 	}
 	if kube != nil {
-		s, err := informers.New(informers.Options{API: kube, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Logger: log, Metrics: metrics})
+		s, err := informers.New(informers.Options{API: kube, Services: shown, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Logger: log, Metrics: metrics})
 		if err != nil {
 			return nil, err
 		}
