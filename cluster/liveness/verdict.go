@@ -82,7 +82,7 @@ func (j *Judge) Decide(s Scene) Decision {
 	j.observe(s)
 	var d Decision
 	present := j.present(s)
-	if quorum := len(s.Voters)/2 + 1; len(present) < quorum {
+	if quorum := len(s.Voters)/2 + 1; len(present) < quorum && slices.ContainsFunc(s.Nodes, judged) {
 		d.Problem = fmt.Sprintf("%d of %d voting members answered within %s, %d must", len(present), len(s.Voters), j.t.Contact, quorum)
 		for _, x := range j.subjects {
 			x.heardSince = -1

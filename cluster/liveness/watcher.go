@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,13 +143,17 @@ func (t *term) look() {
 			more = false
 		}
 	}
-	voters := t.o.Group.Voters()
-	t.poll(voters)
 	view := t.o.Record.Read()
-	d := t.judge.Decide(Scene{
-		Now: t.o.Clock.Now(), Voters: voters,
+	s := Scene{
+		Now: t.o.Clock.Now(), Voters: t.o.Group.Voters(),
 		Nodes: fsm.List[*fsm.Node](view, fsm.TableNodes), Holds: fsm.List[*fsm.Hold](view, fsm.TableHolds),
-	})
+	}
+	if slices.ContainsFunc(s.Nodes, judged) {
+		t.poll(s.Voters)
+	} else {
+		t.poll(nil)
+	}
+	d := t.judge.Decide(s)
 	t.ask(d)
 	for _, p := range d.Probes {
 		t.running.Go(func() { t.probe(p) })

@@ -15,14 +15,38 @@ const nftTable = "fairlead_lab"
 // replaces an earlier cut.
 func (l *Lab) Cut(members, others []*Member) {
 	l.t.Helper()
+	l.separate(addresses(members), addresses(others))
+}
+
+// CutFromMachines separates members from machines in both directions; the members still reach each other. It replaces
+// an earlier cut.
+func (l *Lab) CutFromMachines(members []*Member, machines []*Machine) {
+	l.t.Helper()
+	l.separate(addresses(members), machineAddresses(machines))
+}
+
+// Isolate separates a member from all others and from machines; the switch and the test still reach it. It replaces an
+// earlier cut.
+func (l *Lab) Isolate(m *Member, machines []*Machine) {
+	l.t.Helper()
+	l.separate([]string{m.Address}, append(addresses(l.Others(m)), machineAddresses(machines)...))
+}
+
+func (l *Lab) separate(these, those []string) {
+	l.t.Helper()
 	l.Heal()
+	a, b := strings.Join(these, ", "), strings.Join(those, ", ")
+	rules := fmt.Sprintf("ip saddr { %s } ip daddr { %s } drop\nip saddr { %s } ip daddr { %s } drop", a, b, b, a)
 	l.nft(fmt.Sprintf(`table ip %s {
+	chain in {
+		type filter hook input priority 0;
+		%s
+	}
 	chain out {
 		type filter hook output priority 0;
-		ip saddr { %s } ip daddr { %s } drop
-		ip saddr { %s } ip daddr { %s } drop
+		%s
 	}
-}`, nftTable, addresses(members), addresses(others), addresses(others), addresses(members)))
+}`, nftTable, rules, rules))
 	l.t.Cleanup(l.Heal)
 }
 
@@ -32,12 +56,20 @@ func (l *Lab) Heal() {
 	l.nft(fmt.Sprintf("table ip %s {}\ndelete table ip %s", nftTable, nftTable))
 }
 
-func addresses(members []*Member) string {
+func addresses(members []*Member) []string {
 	var out []string
 	for _, m := range members {
 		out = append(out, m.Address)
 	}
-	return strings.Join(out, ", ")
+	return out
+}
+
+func machineAddresses(machines []*Machine) []string {
+	var out []string
+	for _, m := range machines {
+		out = append(out, m.Address.String())
+	}
+	return out
 }
 
 func (l *Lab) nft(rules string) {

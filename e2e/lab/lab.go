@@ -24,6 +24,9 @@ import (
 // ASN is the AS of the members.
 const ASN = 65000
 
+// soon bounds what takes milliseconds.
+const soon = 10 * time.Second
+
 // Options say what kind of lab is wanted. The zero value is three members that steer nothing.
 type Options struct {
 	Members int // 3
@@ -37,11 +40,15 @@ type Options struct {
 	ConfigBGP func(bird netip.AddrPort) string
 	// Stopped leaves the members for the test to start.
 	Stopped bool
+	// Steered makes next hops wait for the acknowledgement of their nodes' agents, which are a Machine's, and gives
+	// the members addresses that a Machine can reach.
+	Steered bool
 }
 
 // Lab is one group with its switch.
 type Lab struct {
 	t         testing.TB
+	o         Options
 	dir       string
 	bin       string
 	Bird      *birdtest.Bird
@@ -60,10 +67,11 @@ func New(t testing.TB, o Options) *Lab {
 	if o.Log == "" {
 		o.Log = "debug"
 	}
-	l := &Lab{t: t, dir: t.TempDir(), bin: Binary(t)}
+	l := &Lab{t: t, o: o, dir: t.TempDir(), bin: Binary(t)}
 	for i := range o.Members {
+		l.give(i)
 		o.Bird.Neighbors = append(o.Bird.Neighbors, birdtest.Neighbor{
-			Name: fmt.Sprintf("m%d", i+1), Address: netip.MustParseAddr(memberAddress(i)), ASN: ASN,
+			Name: fmt.Sprintf("m%d", i+1), Address: netip.MustParseAddr(l.memberAddress(i)), ASN: ASN,
 		})
 	}
 	l.Bird = birdtest.Start(t, o.Bird)
@@ -82,16 +90,28 @@ func New(t testing.TB, o Options) *Lab {
 	return l
 }
 
-func memberAddress(i int) string { return fmt.Sprintf("127.0.0.%d", 11+i) }
+func (l *Lab) memberAddress(i int) string {
+	if l.o.Steered {
+		return fmt.Sprintf("198.51.100.%d", 11+i)
+	}
+	return fmt.Sprintf("127.0.0.%d", 11+i)
+}
+
+// give sees to it that this namespace has the address of a member.
+func (l *Lab) give(i int) {
+	if l.o.Steered {
+		l.ip("addr", "replace", l.memberAddress(i)+"/32", "dev", "lo")
+	}
+}
 
 func (l *Lab) members(o Options) {
 	var list strings.Builder
 	for i := range o.Members {
-		a := memberAddress(i)
+		a := l.memberAddress(i)
 		fmt.Fprintf(&list, "- {name: m%d, api: \"%s:7443\", raft: \"%s:7444\"}\n", i+1, a, a)
 	}
 	for i := range o.Members {
-		name, a := fmt.Sprintf("m%d", i+1), memberAddress(i)
+		name, a := fmt.Sprintf("m%d", i+1), l.memberAddress(i)
 		m := &Member{
 			Name: name, Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"), t: l.t, bin: l.bin,
 		}
@@ -104,9 +124,9 @@ bootstrapToken: lab
 members:
 %sbgp: {%s, routerID: 192.0.2.%d, localAddress: %s, restartWindow: 3s}
 sources: {manifests: [%s]}
-unsteered: true
+unsteered: %t
 log: %s
-%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, o.Log, o.Extra)
+%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, !o.Steered, o.Log, o.Extra)
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
@@ -149,7 +169,7 @@ func (l *Lab) operator() {
 	files := l.Issue(pki.Operator, "tester")
 	var servers []string
 	for i := range l.Members {
-		servers = append(servers, fmt.Sprintf("%q", memberAddress(i)+":7443"))
+		servers = append(servers, fmt.Sprintf("%q", l.memberAddress(i)+":7443"))
 	}
 	l.context = filepath.Join(l.dir, "context.yaml")
 	text := fmt.Sprintf("servers: [%s]\nca: %s\ncert: %s\nkey: %s\n", strings.Join(servers, ", "), files.CA, files.Cert, files.Key)
