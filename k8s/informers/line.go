@@ -159,6 +159,7 @@ func (l *line) misunderstood(err error) error {
 func (l *line) relistOnDemand(ctx context.Context) {
 	s := l.source
 	idle := 0 // lists in a row that told nothing new
+	backoff := s.timing.backoff()
 	var last time.Time
 	for {
 		select {
@@ -178,11 +179,18 @@ func (l *line) relistOnDemand(ctx context.Context) {
 		}
 		s.sleep(ctx, s.timing.Spacing<<min(idle, maxIdle)-now.Sub(began), nil)
 		last = s.clock.Now()
-		if news := l.relist(ctx); news {
+		switch news, err := l.relist(ctx); {
+		case err != nil:
+			// Whoever asked still waits, and what is noted as failing must be seen to work again.
+			s.sleep(ctx, backoff.Step(), nil)
+			poke(l.asked)
+			continue
+		case news:
 			idle = 0
-		} else {
+		default:
 			idle++
 		}
+		backoff = s.timing.backoff()
 	}
 }
 
@@ -194,7 +202,7 @@ const (
 )
 
 // relist lists once beside the watch.
-func (l *line) relist(ctx context.Context) (news bool) {
+func (l *line) relist(ctx context.Context) (news bool, err error) {
 	s := l.source
 	s.mu.Lock()
 	began := l.startLocked()
@@ -207,17 +215,17 @@ func (l *line) relist(ctx context.Context) (news bool) {
 	}()
 	items, version, err := l.list(ctx)
 	if err != nil {
-		return false
+		return false, err
 	}
 	news, ranBack := l.store.take(began, items, version)
 	if ranBack {
 		s.mu.Lock()
 		l.restartLocked()
 		s.mu.Unlock()
-		return true
+		return true, nil
 	}
 	s.poke()
-	return news
+	return news, nil
 }
 
 func (l *line) startLocked() start {

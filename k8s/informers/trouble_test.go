@@ -272,6 +272,18 @@ func TestAWatchThatIsNeverAnsweredIsTold(t *testing.T) {
 	r.until(t, "over", func(w world.World) bool { return w.Complete && len(w.Problems) == 0 })
 }
 
+// A list asked for that fails while the watch goes on is tried again: nobody else would see that it works.
+func TestAFailedRelistDoesNotLeaveTroubleBehind(t *testing.T) {
+	s := newServer(t)
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.set(func() { s.instead[services] = refusal(403, "Forbidden", "no") }) // the watch is not cut off
+	r.Relist(world.KindService)
+	r.until(t, "told", func(w world.World) bool { return problem(w, "list services: forbidden") })
+	s.set(func() { delete(s.instead, services) })
+	r.until(t, "over", func(w world.World) bool { return w.Complete && len(w.Problems) == 0 })
+}
+
 // A server that is away is one problem, whatever was being asked of it.
 func TestAServerThatIsAwayIsOneLine(t *testing.T) {
 	s := newServer(t)

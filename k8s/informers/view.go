@@ -121,6 +121,9 @@ func (s *Source) viewLocked(kind world.Kind, now time.Time) world.KindView {
 	if s.identity.uid == "" {
 		v.Listed, v.Complete = false, false
 	}
+	if !v.Listed {
+		v.Version = 0 // not that of all lines yet
+	}
 	v.Complete = v.Complete && s.identity.trouble == nil
 	return v
 }
