@@ -18,12 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/k8s/informers"
 )
 
 // real is a real API server, and a projector that reads a record of the test's own.
@@ -52,28 +52,24 @@ func (r *real) log() string {
 	return r.logs.String()
 }
 
-// watch fills the store as the source's informers do.
+// watch fills the store by the watch that a member has.
 func (r *real) watch() {
-	services := cache.NewListWatchFromClient(r.Client().CoreV1().RESTClient(), "services", metav1.NamespaceAll, fields.Everything())
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: services, ObjectType: &corev1.Service{}, Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { r.store.Set(o.(*corev1.Service)) },
-			UpdateFunc: func(_, o any) { r.store.Set(o.(*corev1.Service)) },
-			DeleteFunc: func(o any) {
-				if s, ok := o.(*corev1.Service); ok {
-					r.store.Delete(s.Namespace, s.Name)
-				}
-			},
-		},
-	})
-	go informer.RunWithContext(r.ctx)
+	api, err := client.New(r.Config())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	source, err := informers.New(informers.Options{API: api, Services: r.store, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	go func() { _ = source.Run(r.ctx) }() // it ends with the test, without an error
 }
 
 // lead runs a projector until the test or stop ends it.
-func (r *real) lead(client kubernetes.Interface, o Options) {
+func (r *real) lead(account kubernetes.Interface, o Options) {
 	r.t.Helper()
 	p, err := New(Config{
-		Record: r.b, Store: r.store, API: Kubernetes{Services: client.CoreV1(), Events: client.EventsV1()}, Clock: machineClock{},
+		Record: r.b, Store: r.store, API: Kubernetes{Services: account.CoreV1(), Events: account.EventsV1()}, Clock: machineClock{},
 		Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})), Options: o, Instance: "m1", Waiting: func() []Explanation { return nil },
 		Timing: Timing{Settle: 200 * time.Millisecond, Recheck: time.Second},
 	})
@@ -474,13 +470,13 @@ func leastAccount(t *testing.T, r *real) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(config)
+	account, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := r.service()
 	address := r.announce(name)
-	r.lead(client, ours)
+	r.lead(account, ours)
 	deadline := time.Now().Add(20 * time.Second)
 	for !strings.Contains(r.log(), "let the account patch services/status") {
 		if time.Now().After(deadline) {
