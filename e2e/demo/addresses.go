@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"fairlead.io/fairlead/e2e/demo/internal/hops"
 	"fairlead.io/fairlead/e2e/demo/internal/sandbox"
 )
 
@@ -47,6 +48,12 @@ func podAddress(n, i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byt
 func podGateway(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(n), 1}) }
 
 func podNet(n int) netip.Prefix { return netip.PrefixFrom(podGateway(n), 24).Masked() }
+
+// linkAddress is of a machine on the LAN, by its address there.
+func linkAddress(a netip.Addr) hops.MAC { return hops.MAC{2, 0, 0, 0, 0, a.As4()[3]} }
+
+// ownerOf names a machine by its link address.
+func ownerOf(m hops.MAC) string { return hopName(netip.AddrFrom4([4]byte{192, 0, 2, m[5]})) }
 
 // hopName names a next hop of the switch by its address, for people.
 func hopName(a netip.Addr) string {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -105,7 +106,7 @@ func (m *machine) dies() error {
 			return err
 		}
 	}
-	return m.net.Remove()
+	return errors.Join(detach(m.name), m.net.Remove())
 }
 
 func newUUID() string {

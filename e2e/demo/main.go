@@ -36,11 +36,13 @@ const (
 // Options say what the demo does.
 type Options struct {
 	Binary string   // the shipped command
-	Only   []string // names of steps; none: all
+	Only   []string // names of steps, in order; none: all
 	JSON   string   // file for the figures; empty: none
 	Keep   bool     // leave everything running at the end, until a signal
 	Logs   string   // folder for logs; empty: they go with the demo
 	Dir    string   // folder for everything else
+	// Stateless has the switch forget which next hop a flow had: it re-hashes all flows whenever next hops change.
+	Stateless bool
 	// Shorter makes steps shorter than the documents say, for tests.
 	Shorter bool
 }
@@ -82,7 +84,8 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 	flags.StringVar(&o.JSON, "json", "", "also write the figures to this `file`")
 	flags.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and say how to look around")
 	flags.StringVar(&o.Logs, "log", "", "keep the logs of all parts in this `folder`")
-	only := flags.String("only", "", "run only these `steps`, separated by commas")
+	flags.BoolVar(&o.Stateless, "stateless-switch", false, "have the switch move established flows, too, whenever next hops change")
+	only := flags.String("only", "", "run these `steps`, separated by commas, in this order")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err

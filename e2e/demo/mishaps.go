@@ -19,6 +19,7 @@ func leaderKilled(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
+	w.notef("killing %s, the leader", old.name)
 	if err := old.process.Kill(); err != nil {
 		return err
 	}
@@ -34,6 +35,7 @@ func leaderKilled(ctx context.Context, w *world) error {
 // membersReturn starts members again and waits until they announce what the others do.
 func (w *world) membersReturn(ctx context.Context, gone ...*controller) error {
 	for _, c := range gone {
+		w.notef("starting %s", c.name)
 		if err := c.process.Start(); err != nil {
 			return err
 		}
@@ -57,6 +59,7 @@ func memberCutOff(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
+	w.notef("cutting off %s, the leader", cut.name)
 	if err := cut.cutOff(); err != nil {
 		return err
 	}
@@ -64,6 +67,7 @@ func memberCutOff(ctx context.Context, w *world) error {
 	if err == nil {
 		err = during(ctx, w.a(10*time.Second))
 	}
+	w.notef("healing the cut")
 	if err := errors.Join(err, cut.heal()); err != nil {
 		return err
 	}
@@ -75,6 +79,7 @@ const outage = 10 * time.Second
 
 // allMembersStopped kills every member (SIGKILL) for ten seconds: without one of them nothing changes.
 func allMembersStopped(ctx context.Context, w *world) error {
+	w.notef("killing all members")
 	for _, c := range w.members {
 		if err := c.process.Kill(); err != nil {
 			return err
@@ -111,6 +116,7 @@ func (w *world) movePods(ctx context.Context, from, to *machine) error {
 		if err != nil {
 			return err
 		}
+		w.notef("pod %s is ready on %s", p.name, to.name)
 		if w.objects[p.name], err = w.tellPod(ctx, to, p); err != nil {
 			return err
 		}
@@ -119,6 +125,7 @@ func (w *world) movePods(ctx context.Context, from, to *machine) error {
 		return err
 	}
 	for _, p := range leaving {
+		w.notef("pod %s terminates", p.name)
 		delete(from.pods, p.name) // counts no more
 		if err := w.objects[p.name].Terminate(ctx); err != nil {
 			return err
@@ -131,6 +138,7 @@ func (w *world) movePods(ctx context.Context, from, to *machine) error {
 		return err
 	}
 	for _, p := range leaving {
+		w.notef("pod %s goes", p.name)
 		if err := errors.Join(p.ends(), w.objects[p.name].Remove(ctx)); err != nil {
 			return err
 		}
@@ -152,6 +160,7 @@ func (m *machine) newestPod(service string) *pod {
 
 // nodeKilled cuts a node's power.
 func nodeKilled(ctx context.Context, w *world) error {
+	w.notef("cutting the power of n2")
 	if err := w.machines[1].dies(); err != nil {
 		return err
 	}
@@ -167,6 +176,7 @@ func machinesReturn(ctx context.Context, w *world) error {
 		if m.alive {
 			continue
 		}
+		w.notef("%s boots", m.name)
 		if err := m.boots(); err != nil {
 			return err
 		}
@@ -191,12 +201,14 @@ func machinesReturn(ctx context.Context, w *world) error {
 // agentRestarted kills an agent (SIGKILL) for longer than the group takes to notice, and starts it again.
 func agentRestarted(ctx context.Context, w *world) error {
 	agent := w.machines[2].agent
+	w.notef("killing the agent of n3")
 	if err := agent.Kill(); err != nil {
 		return err
 	}
 	if err := during(ctx, w.a(6*time.Second)); err != nil {
 		return err
 	}
+	w.notef("starting it again")
 	if err := agent.Start(); err != nil {
 		return err
 	}
@@ -211,10 +223,12 @@ func apiStopped(ctx context.Context, w *world) error {
 	}
 	follower := w.members[slices.IndexFunc(w.members, func(c *controller) bool { return c != leader })]
 	begin := time.Now()
+	w.notef("killing the API server")
 	w.kube.Kill()
 	if err := during(ctx, w.a(15*time.Second)); err != nil {
 		return err
 	}
+	w.notef("cutting the power of n2")
 	if err := w.machines[1].dies(); err != nil {
 		return err
 	}
@@ -224,12 +238,14 @@ func apiStopped(ctx context.Context, w *world) error {
 	if err := during(ctx, w.a(10*time.Second)); err != nil {
 		return err
 	}
+	w.notef("killing %s, a follower", follower.name)
 	if err := follower.process.Kill(); err != nil {
 		return err
 	}
 	if err := during(ctx, w.a(time.Minute)-time.Since(begin)); err != nil {
 		return err
 	}
+	w.notef("starting the API server")
 	if err := w.kube.Start(ctx); err != nil {
 		return err
 	}
@@ -238,12 +254,14 @@ func apiStopped(ctx context.Context, w *world) error {
 
 // switchRestarted kills BIRD (SIGKILL) for two seconds: the switch goes on forwarding, and learns everything anew.
 func switchRestarted(ctx context.Context, w *world) error {
+	w.notef("killing BIRD")
 	if err := w.border.bird.Kill(); err != nil {
 		return err
 	}
 	if err := during(ctx, 2*time.Second); err != nil {
 		return err
 	}
+	w.notef("starting BIRD")
 	if err := w.border.starts(ctx); err != nil {
 		return err
 	}

@@ -40,28 +40,46 @@ func stepNames() []string {
 	return names
 }
 
+// chosen are the steps of these names, in their order and as often; all if there are none.
+func chosen(names []string) []step {
+	if len(names) == 0 {
+		return steps
+	}
+	var out []step
+	for _, name := range names {
+		out = append(out, steps[slices.Index(stepNames(), name)])
+	}
+	return out
+}
+
 // perform goes through the chosen steps. What was told until an error comes with it.
 func perform(ctx context.Context, w *world, out io.Writer) (report, error) {
-	var r report
+	r := report{Steps: []stepReport{}}
 	printHead(out)
-	for _, s := range steps {
-		if len(w.o.Only) > 0 && !slices.Contains(w.o.Only, s.name) {
-			continue
-		}
+	for _, s := range chosen(w.o.Only) {
+		w.sayf("%s …", s.name)
 		one, err := s.perform(ctx, w)
+		if one.Name != "" {
+			one.print(out)
+			r.Steps = append(r.Steps, one)
+		}
+		if err == nil {
+			err = w.right(ctx)
+		}
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", s.name, err)
 		}
-		one.print(out)
-		r.Steps = append(r.Steps, one)
 	}
 	return r, nil
 }
 
+// around is how long clients ask before and after something happens.
+const around = 2 * time.Second
+
+// perform gives what became of the requests; its name is empty if the mishap itself failed.
 func (s step) perform(ctx context.Context, w *world) (stepReport, error) {
-	w.sayf("%s …", s.name)
 	got, err := under(ctx, func(ctx context.Context) error {
-		if err := during(ctx, w.a(2*time.Second)); err != nil { // as it was before
+		if err := during(ctx, w.a(around)); err != nil {
 			return err
 		}
 		return s.do(ctx, w)
@@ -69,17 +87,23 @@ func (s step) perform(ctx context.Context, w *world) (stepReport, error) {
 	if err != nil {
 		return stepReport{}, err
 	}
+	if err := got.record(w.log("failures"), s.name); err != nil {
+		return stepReport{}, err
+	}
 	r := newStepReport(s.name, got.Tally)
 	r.Dropped, r.Seconds = got.dropped, got.took.Seconds()
-	if s.back != nil {
-		after, err := under(ctx, func(ctx context.Context) error { return errors.Join(s.back(ctx, w), during(ctx, w.a(2*time.Second))) })
-		if err != nil {
-			return r, fmt.Errorf("bring back: %w", err)
-		}
-		f := figuresOf(after.Figures)
-		r.After = &f
+	if s.back == nil {
+		return r, nil
 	}
-	return r, w.right(ctx)
+	after, err := under(ctx, func(ctx context.Context) error {
+		if err := s.back(ctx, w); err != nil {
+			return fmt.Errorf("bring back: %w", err)
+		}
+		return during(ctx, w.a(around))
+	})
+	f := figuresOf(after.Figures)
+	r.After = &f
+	return r, errors.Join(err, after.record(w.log("failures"), s.name+" (coming back)"))
 }
 
 // a is how long something lasts: less for tests.

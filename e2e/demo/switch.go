@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 // border is the switch between clients and nodes: BIRD decides, the kernel forwards.
 type border struct {
 	bird   *sandbox.Process
+	routes *sandbox.Process
 	socket string
 }
 
@@ -44,8 +46,45 @@ template bgp speaker {
 }
 `
 
+// flowTable has the switch keep each flow on the next hop that ECMP chose for its first packet, as switches with a flow
+// table or resilient hashing do. Without it every change of next hops moves some flows to a node that does not know them.
+const flowTable = `table ip flows {
+	chain in {
+		type filter hook prerouting priority mangle;
+		iifname "clients" ct mark != 0 meta mark set ct mark
+	}
+	chain out {
+		type filter hook postrouting priority mangle;
+		oifname "%s" ct state new ct mark set rt ip nexthop map { %s }
+	}
+}
+`
+
+// remembersFlows installs the flow table.
+func remembersFlows() error {
+	var hops, lines []string
+	for n := 1; n <= nodeCount; n++ {
+		hops = append(hops, fmt.Sprintf("%s : %d", nodeAddress(n), n))
+		lines = append(lines, fmt.Sprintf("rule add fwmark %d lookup %d", n, firstFlowTable+n),
+			fmt.Sprintf("route add default via %s dev %s table %d", nodeAddress(n), lan, firstFlowTable+n))
+	}
+	if err := switchNet.IP(lines...); err != nil {
+		return err
+	}
+	if _, err := switchNet.Run(fmt.Sprintf(flowTable, lan, strings.Join(hops, ", ")), "nft", "-f", "-"); err != nil {
+		return err
+	}
+	// Two thousand short flows a second: what is over must not be remembered for minutes.
+	return switchNet.Sysctl("net.netfilter.nf_conntrack_tcp_timeout_time_wait=5",
+		"net.netfilter.nf_conntrack_tcp_timeout_last_ack=5", "net.netfilter.nf_conntrack_tcp_timeout_close_wait=5",
+		"net.netfilter.nf_conntrack_tcp_timeout_syn_sent=5", "net.netfilter.nf_conntrack_tcp_timeout_fin_wait=5")
+}
+
+// firstFlowTable is the routing table before those of the flow table, one for each node.
+const firstFlowTable = 1000
+
 // newBorder makes the networks of switch and clients, and starts BIRD.
-func newBorder(ctx context.Context, dir, logs string) (*border, error) {
+func newBorder(ctx context.Context, o Options) (*border, error) {
 	for _, n := range []sandbox.Namespace{switchNet, clientNet} {
 		if err := n.Make(); err != nil {
 			return nil, err
@@ -71,21 +110,34 @@ func newBorder(ctx context.Context, dir, logs string) (*border, error) {
 	if err := clientNet.IP(lines...); err != nil {
 		return nil, err
 	}
-	b := &border{socket: filepath.Join(dir, "bird.ctl")}
+	if !o.Stateless {
+		if err := remembersFlows(); err != nil {
+			return nil, err
+		}
+	}
+	b := &border{socket: filepath.Join(o.Dir, "bird.ctl")}
 	var conf strings.Builder
-	fmt.Fprintf(&conf, birdConfig, filepath.Join(logs, "bird.log"), clientGateway, switchAddress, switchASN)
+	fmt.Fprintf(&conf, birdConfig, filepath.Join(o.Logs, "bird.log"), clientGateway, switchAddress, switchASN)
 	for m := 1; m <= memberCount; m++ {
 		fmt.Fprintf(&conf, "protocol bgp m%d from speaker { neighbor %s as %d; }\n", m, memberAddress(m), memberASN)
 	}
-	file := filepath.Join(dir, "bird.conf")
+	file := filepath.Join(o.Dir, "bird.conf")
 	if err := os.WriteFile(file, []byte(conf.String()), 0o644); err != nil {
 		return nil, err
 	}
 	b.bird = &sandbox.Process{
-		Name: "bird", Network: switchNet, Log: filepath.Join(logs, "bird.out"),
-		Argv: []string{"bird", "-f", "-c", file, "-s", b.socket, "-P", filepath.Join(dir, "bird.pid")},
+		Name: "bird", Network: switchNet, Log: filepath.Join(o.Logs, "bird.out"),
+		Argv: []string{"bird", "-f", "-c", file, "-s", b.socket, "-P", filepath.Join(o.Dir, "bird.pid")},
 	}
 	if err := b.starts(ctx); err != nil {
+		return nil, err
+	}
+	// What the kernel of the switch was told, and when: the first thing to look at when requests failed.
+	b.routes = &sandbox.Process{
+		Name: "ip monitor", Network: switchNet, Log: filepath.Join(o.Logs, "switch-routes.log"),
+		Argv: []string{"ip", "-tshort", "-oneline", "monitor", "route"},
+	}
+	if err := b.routes.Start(); err != nil {
 		return nil, err
 	}
 	// From now on: what the kernel has stays until the speakers are back, as a switch's forwarding plane keeps it.
@@ -95,16 +147,18 @@ func newBorder(ctx context.Context, dir, logs string) (*border, error) {
 
 // attach connects a network with the LAN: its interface eth0 has the address, the switch's port has the network's name.
 func attach(n sandbox.Namespace, port string, address netip.Addr) error {
-	if n == here {
-		// The sandbox's own network has no name; its end of the link is made here and the other one moved.
-		return here.IP("link add eth0 type veth peer name "+port+" netns "+string(switchNet),
-			fmt.Sprintf("address add %s/24 dev eth0", address), "link set eth0 up",
-		)
+	var err error
+	if n == here { // which has no name, so its end stays where the link is made
+		err = here.IP("link add eth0 type veth peer name " + port + " netns " + string(switchNet))
+	} else {
+		err = switchNet.IP("link add " + port + " type veth peer name eth0 netns " + string(n))
 	}
-	if err := switchNet.IP("link add " + port + " type veth peer name eth0 netns " + string(n)); err != nil {
+	if err != nil {
 		return err
 	}
-	return n.IP(fmt.Sprintf("address add %s/24 dev eth0", address), "link set eth0 up")
+	mac := linkAddress(address)
+	return n.IP("link set eth0 address "+net.HardwareAddr(mac[:]).String(),
+		fmt.Sprintf("address add %s/24 dev eth0", address), "link set eth0 up")
 }
 
 // plug joins a port to the LAN.
@@ -112,6 +166,9 @@ func plug(port string) error { return switchNet.IP("link set " + port + " master
 
 // unplug takes it away: nothing goes through any more, and nobody is told.
 func unplug(port string) error { return switchNet.IP("link set " + port + " nomaster down") }
+
+// detach is the end of what attach made. (Links also go with their network, but later.)
+func detach(port string) error { return switchNet.IP("link delete " + port) }
 
 // kernelRoute is part of what `ip -json route` prints.
 type kernelRoute struct {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,40 +39,75 @@ func generator() load.Generator {
 // counted is what became of the requests of a while.
 type counted struct {
 	load.Tally
-	dropped int
-	took    time.Duration
+	failures []failure
+	dropped  int
+	took     time.Duration
+}
+
+// failure is one request that failed, and where the switch sent it.
+type failure struct {
+	load.Request
+	hop string
 }
 
 // under has clients ask while f runs.
 func under(ctx context.Context, f func(context.Context) error) (counted, error) {
-	watcher, err := hops.Watch(switchNet.Enter, webPort, func(name string) bool { return strings.HasPrefix(name, "n") })
+	watcher, err := hops.Watch(switchNet.Enter, lan, webPort)
 	if err != nil {
 		return counted{}, err
 	}
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	var out load.Outcome
-	var failure error
+	var broken error
 	begin := time.Now()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		g := generator()
-		out, failure = g.Run(asking)
+		out, broken = g.Run(asking)
 	}()
 	err = f(ctx)
 	took := time.Since(begin)
 	stop()
 	<-ended
-	err = errors.Join(err, failure, watcher.Close())
-	tally := load.Count(out.Requests, func(r load.Request) string {
-		if hop := watcher.Hop(r.Source); hop != "" {
-			return hop
+	err = errors.Join(err, broken, watcher.Close())
+	hop := func(r load.Request) string {
+		if neighbor, sent := watcher.Hop(r.Source); sent {
+			return ownerOf(neighbor)
 		}
 		return load.Nowhere
-	})
-	return counted{tally, out.Dropped, took}, err
+	}
+	got := counted{Tally: load.Count(out.Requests, hop), dropped: out.Dropped, took: took}
+	for _, r := range out.Requests {
+		if r.Failed() {
+			got.failures = append(got.failures, failure{r, hop(r)})
+		}
+	}
+	slices.SortFunc(got.failures, func(a, b failure) int { return a.Start.Compare(b.Start) })
+	return got, err
 }
+
+// record adds the failures to a log, so that they can be laid beside those of the parts.
+func (c counted) record(file, during string) error {
+	if len(c.failures) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	for _, f := range c.failures {
+		fmt.Fprintf(&text, "%s %s %s from %s by %s after %s: %v\n", f.Start.UTC().Format(stamp), during, f.Target, f.Source, f.hop,
+			f.Took.Round(time.Millisecond), f.Err)
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(text.String())
+	return errors.Join(err, out.Close())
+}
+
+// stamp is how the logs of members and agents write a time.
+const stamp = "2006-01-02T15:04:05.000000Z"
 
 // answered tells whether every node that should answer does, and nothing fails.
 func (w *world) answered(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"fairlead.io/fairlead/e2e/kubetest"
 )
@@ -34,7 +35,13 @@ type world struct {
 
 func (w *world) log(name string) string { return filepath.Join(w.logs, name+".log") }
 
+// sayf tells who waits what goes on.
 func (w *world) sayf(format string, args ...any) { fmt.Fprintf(w.progress, format+"\n", args...) }
+
+// notef is sayf for what happens within a step, with the time as logs have it.
+func (w *world) notef(format string, args ...any) {
+	w.sayf("  "+time.Now().UTC().Format(stamp)+" "+format, args...)
+}
 
 func newWorld(o Options, progress io.Writer) *world {
 	return &world{o: o, dir: o.Dir, logs: o.Logs, progress: progress, objects: map[string]*kubetest.Pod{}}
@@ -46,7 +53,7 @@ func (w *world) build(ctx context.Context) (err error) {
 		return err
 	}
 	w.sayf("making networks and starting the switch")
-	if w.border, err = newBorder(ctx, w.dir, w.logs); err != nil {
+	if w.border, err = newBorder(ctx, w.o); err != nil {
 		return err
 	}
 	if err := errors.Join(attach(here, "kube", kubeAddress), plug("kube")); err != nil {

@@ -2,7 +2,7 @@
 
 // Package hops tells to which neighbour a router sent each TCP connection, by watching the first packets leave.
 //
-// It looks at the router's ports from inside, so it knows also of connections that nobody ever answered. A connection
+// It looks at the router's interface from inside, so it knows also of connections that nobody ever answered. A connection
 // is named by its source; of connections from the same source the newest counts. Start reading at Watch.
 package hops
 
@@ -20,31 +20,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// MAC is the link address of a neighbour.
+type MAC [6]byte
+
 // Watcher knows where connections went. It is safe for concurrent use.
 type Watcher struct {
-	fd    int
-	port  uint16
-	wants func(name string) bool
+	fd int
 
 	mu   sync.Mutex
-	sent map[netip.AddrPort]string
+	sent map[netip.AddrPort]MAC
 
 	stop, stopped chan struct{}
 	err           error // of reading; written before stopped is closed
 }
 
-// Watch begins to watch connections to a port. enter takes a thread, which is the watcher's until Close, to the router's
-// network namespace. Interfaces are told apart by their name; wants says which of them lead to neighbours. Nothing is
-// missed once Watch has returned.
-func Watch(enter func() error, port uint16, wants func(name string) bool) (*Watcher, error) {
-	w := &Watcher{port: port, wants: wants, sent: map[netip.AddrPort]string{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+// Watch begins to watch connections to a port as they leave through an Ethernet interface. enter takes a thread, which is
+// the watcher's until Close, to the router's network namespace. Nothing is missed once Watch has returned.
+func Watch(enter func() error, device string, port uint16) (*Watcher, error) {
+	w := &Watcher{sent: map[netip.AddrPort]MAC{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	opened := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		defer close(w.stopped)
 		err := enter()
 		if err == nil {
-			err = w.open()
+			err = w.open(device, port)
 		}
 		opened <- err
 		if err != nil {
@@ -66,18 +66,12 @@ func (w *Watcher) Close() error {
 	return w.err
 }
 
-// Hop tells the interface through which the newest connection from source left; empty if none did.
-func (w *Watcher) Hop(source netip.AddrPort) string {
+// Hop tells to whom the newest connection from source was sent, and whether it was sent at all.
+func (w *Watcher) Hop(source netip.AddrPort) (neighbor MAC, sent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sent[source]
-}
-
-// Forget makes room: sources may be used again.
-func (w *Watcher) Forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.sent)
+	neighbor, sent = w.sent[source]
+	return neighbor, sent
 }
 
 // glance is how long a read waits, so that Close need not wait longer.
@@ -86,13 +80,17 @@ const glance = 100 * time.Millisecond
 // receiveBuffer has room for some ten thousand first packets, should we not be scheduled for seconds.
 const receiveBuffer = 16 << 20
 
-func (w *Watcher) open() error {
+func (w *Watcher) open(device string, port uint16) error {
+	link, err := net.InterfaceByName(device)
+	if err != nil {
+		return err
+	}
 	// No protocol yet: nothing is received before the filter is there.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	if err := prepare(fd, w.port); err != nil {
+	if err := prepare(fd, link.Index, port); err != nil {
 		_ = unix.Close(fd) // it was never used
 		return err
 	}
@@ -100,7 +98,7 @@ func (w *Watcher) open() error {
 	return nil
 }
 
-func prepare(fd int, port uint16) error {
+func prepare(fd, link int, port uint16) error {
 	filter, err := firstPackets(port)
 	if err != nil {
 		return err
@@ -115,7 +113,7 @@ func prepare(fd int, port uint16) error {
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return err
 	}
-	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL)})
+	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: link})
 }
 
 // networkOrder is htons.
@@ -163,36 +161,22 @@ func firstPackets(port uint16) (*unix.SockFprog, error) {
 
 // read takes packets in until Close.
 func (w *Watcher) read() error {
-	names := map[int]string{} // by index, which the kernel never gives twice; "" is of no interest
 	frame := make([]byte, 256)
-	for {
-		if w.ended() {
-			return nil
+	for !w.ended() {
+		n, _, err := unix.Recvfrom(w.fd, frame, 0)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			continue
 		}
-		n, from, err := unix.Recvfrom(w.fd, frame, 0)
-		switch {
-		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.ENETDOWN): // one of the interfaces
-			continue
-		case err != nil:
+		if err != nil {
 			return fmt.Errorf("watch packets: %w", err)
 		}
-		link, ok := from.(*unix.SockaddrLinklayer)
-		if !ok {
-			continue
-		}
-		name, known := names[link.Ifindex]
-		if !known {
-			name = w.name(link.Ifindex)
-			names[link.Ifindex] = name
-		}
-		if source, ok := sourceOf(frame[:n]); ok && name != "" {
+		if source, ok := sourceOf(frame[:n]); ok {
 			w.mu.Lock()
-			w.sent[source] = name
+			w.sent[source] = MAC(frame[:6])
 			w.mu.Unlock()
 		}
 	}
+	return nil
 }
 
 func (w *Watcher) ended() bool {
@@ -202,14 +186,6 @@ func (w *Watcher) ended() bool {
 	default:
 		return false
 	}
-}
-
-func (w *Watcher) name(index int) string {
-	i, err := net.InterfaceByIndex(index)
-	if err != nil || !w.wants(i.Name) {
-		return ""
-	}
-	return i.Name
 }
 
 // sourceOf reads address and port of a frame that the filter let pass.
