@@ -11,7 +11,7 @@ ARGS   ?=
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-wasi race lint generate bench clean
+.PHONY: help setup build run test test-wasi race lint generate bench demo clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,12 @@ bench: ## benchmarks: make bench ARGS="--only NAME --json FILE"
 	@hack/setup.sh 1>&2
 	@$(MAKE) --no-print-directory build 1>&2
 	@$(GO) run ./e2e/bench $(ARGS)
+
+demo: ## requests all along while parts are killed, in network namespaces (root): make demo ARGS="--json FILE"
+	@hack/setup.sh 1>&2
+	@$(MAKE) --no-print-directory build 1>&2
+	@$(GO) build -trimpath -o bin/demo ./e2e/demo
+	@exec bin/demo --fairlead $(BIN) $(ARGS)
 
 clean: ## remove what was built
 	@rm -rf bin
