@@ -43,9 +43,8 @@ type CAOptions struct {
 
 // Init makes a CA in dir: ca.key, readable by its owner only, and ca.crt. The folder is made if missing.
 //
-// It never overwrites: if either file is there it changes nothing and fails with ErrExists. To rotate, make
-// a new CA in another folder, append the old ca.crt to the new one, give that bundle to everyone, then issue
-// new certificates from the new folder; drop the old CA from the bundle when its last certificate has expired.
+// It never overwrites: if either file is there it changes nothing and fails with ErrExists. To replace one CA by
+// another, see Rotate.
 func Init(dir string, opts CAOptions) error {
 	if opts.Name == "" {
 		opts.Name = "fairlead"

@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -26,8 +27,12 @@ const (
 	strangersWithin = 20 * time.Second
 )
 
-// Strangers bounds the connections to a member's API port that come without a certificate.
-type Strangers struct{ open atomic.Int32 }
+// Strangers bounds the connections to a member's API port that come without a certificate. The zero value is ready.
+type Strangers struct {
+	Max    int           // at a time; 0 means 64
+	Within time.Duration // that each may last; 0 means 20 s
+	open   atomic.Int32
+}
 
 // visit is one such connection.
 type visit struct {
@@ -49,14 +54,15 @@ func (s *Strangers) admit(conn net.Conn) *refusal {
 	if !ok {
 		return &refusal{reason: reasonProtocol, err: errors.New("the server does not watch its connections"), remedy: "wrap its listener"}
 	}
-	if s.open.Add(1) > maxStrangers {
+	most := cmp.Or(s.Max, maxStrangers)
+	if int(s.open.Add(1)) > most {
 		s.open.Add(-1)
 		return &refusal{
-			reason: reasonStrangers, err: fmt.Errorf("%d connections without certificate are open", maxStrangers),
+			reason: reasonStrangers, err: fmt.Errorf("%d connections without certificate are open", most),
 			remedy: "agents that enrol try again by themselves; else look who connects",
 		}
 	}
-	v := &visit{strangers: s, over: time.AfterFunc(strangersWithin, func() { _ = accepted.Conn.Close() })}
+	v := &visit{strangers: s, over: time.AfterFunc(cmp.Or(s.Within, strangersWithin), func() { _ = accepted.Conn.Close() })}
 	accepted.visit.Store(v)
 	return nil
 }

@@ -29,6 +29,7 @@ type world struct {
 	t     *testing.T
 	ca    string    // folder
 	files pki.Files // of operator/alice
+	enrol fairleadv1connect.EnrolServiceHandler
 }
 
 // newWorld keeps the developer's own context and environment out of the test.
@@ -89,6 +90,11 @@ func (w *world) serve(raft fairleadv1connect.RaftServiceHandler, record fairlead
 	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(record, o...)
 	})
+	if w.enrol != nil {
+		server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+			return fairleadv1connect.NewEnrolServiceHandler(w.enrol, o...)
+		})
+	}
 	listener := listen(w.t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

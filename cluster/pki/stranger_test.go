@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cluster/pki"
+)
+
+func roots(t *testing.T, ca string) *x509.CertPool {
+	t.Helper()
+	pool, err := pki.ReadRoots(filepath.Join(ca, pki.CAFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// Only who says that he wants to enrol, on the API port of a member that lets strangers in, needs no certificate.
+func TestStrangersComeInToEnrolOnly(t *testing.T) {
+	ca := newCA(t, pki.CAOptions{})
+	member := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	stranger := &pki.Endpoint{Roots: roots(t, ca)}
+	for name, c := range map[string]struct {
+		port      pki.Port
+		strangers *pki.Strangers
+		protocols []string // offered instead of those of a stranger
+		want      string
+	}{
+		"enrols":          {pki.API, &pki.Strangers{}, nil, ""},
+		"nobody-lets-in":  {pki.API, nil, nil, "api/no-certificate"},
+		"does-not-say-so": {pki.API, &pki.Strangers{}, []string{"h2", "http/1.1"}, "api/no-certificate"},
+		"raft-port":       {pki.Raft, &pki.Strangers{}, nil, "raft/no-common-protocol"},
+		"raft-membership": {pki.Raft, &pki.Strangers{}, []string{"fairlead-raft/g1/3", "fairlead-enrol"}, "raft/no-certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, pki.Endpoint{Source: member, Self: belongs("g1", 3), Strangers: c.strangers}, c.port)
+			config, err := stranger.Client(pki.API, s.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.protocols != nil {
+				config.NextProtos = c.protocols
+			}
+			plain, err := net.Dial("tcp", s.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn := tls.Client(plain, config)
+			defer func() { _ = conn.Close() }()
+			err = ping(conn)
+			if got := s.refused(t); (err == nil) != (c.want == "") || c.want != "" && got[c.want] != 1 {
+				t.Errorf("got %v, refused %v", err, got)
+			}
+		})
+	}
+}
+
+func TestStrangersAreFewAndStayShortly(t *testing.T) {
+	ca := newCA(t, pki.CAOptions{})
+	member := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	strangers := &pki.Strangers{Max: 2, Within: 300 * time.Millisecond}
+	s := serve(t, pki.Endpoint{Source: member, Strangers: strangers}, pki.API)
+	client := &pki.Endpoint{Roots: roots(t, ca)}
+	first, err := s.connect(t, client, pki.API)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.connect(t, client, pki.API); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.connect(t, client, pki.API); err == nil || s.refused(t)["api/too-many-strangers"] != 1 {
+		t.Fatalf("the third: %v, refused %v", err, s.refused(t))
+	}
+	// Who has a certificate is not kept out by those who have none.
+	if _, err := s.connect(t, &pki.Endpoint{Source: member}, pki.API); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil { // until the server ends it
+		t.Fatal("a stranger was told something")
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		if _, err = s.connect(t, client, pki.API); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("their places are not free again: %v", err)
+		}
+	}
+}
+
+func TestStrangerTrustsOnlyMembersOfItsCA(t *testing.T) {
+	ca := newCA(t, pki.CAOptions{})
+	for name, req := range map[string]pki.Request{"agent": {Role: pki.Agent, Name: "n1"}, "other-ca": {Role: pki.Member, Name: "m1"}} {
+		from := ca
+		if name == "other-ca" {
+			from = newCA(t, pki.CAOptions{})
+		}
+		s := serve(t, pki.Endpoint{Source: open(t, issue(t, from, req)), Strangers: &pki.Strangers{}}, pki.API)
+		if _, err := s.connect(t, &pki.Endpoint{Roots: roots(t, ca)}, pki.API); err == nil {
+			t.Errorf("%s: its token would have been shown", name)
+		}
+	}
+}
