@@ -25,7 +25,7 @@ var (
 	drawnClasses   = []string{"", class, "example.com/other"}
 )
 
-// story of one run: a record and an API server that change independently.
+// scene is one run: a record and an API server that change independently.
 type scene struct {
 	b        *book
 	services map[string]*served
@@ -240,4 +240,21 @@ func TestPropertyScanNamesAllThatAreConcerned(t *testing.T) {
 			before = now
 		}
 	})
+}
+
+// Members may have announced the record up to a route before any node acknowledged it: then only what they announce after
+// the acknowledgement counts, and that is seldom drawn.
+func TestMarkAfterALateAcknowledgementIsNoticed(t *testing.T) {
+	b := newBook(t)
+	b.service(t, "default/web")
+	b.allocate(t, "default/web", "203.0.113.10")
+	b.route(t, "203.0.113.10", "n1")
+	routed := b.now()
+	b.announce(t)
+	b.do(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "boot1", Upto: routed}}})
+	before := b.Read()
+	b.announce(t)
+	if concerned, _ := scan(before, b.Read()); !concerned["default/web"] {
+		t.Error("not named")
+	}
 }
