@@ -118,11 +118,15 @@ func tracksSCTP() bool {
 //
 // Errors: what the kernel refuses; the table is then as it was before.
 func (n *NAT) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	return n.apply(ctx, want.Services())
+}
+
+func (n *NAT) apply(ctx context.Context, want []*desired.Service) ([]agent.Failure, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	start := time.Now()
 	n.told = true
-	change, flows := n.planner.Step(want.Services())
+	change, flows := n.planner.Step(want)
 	maps.Copy(n.flows, flows)
 	if err := n.carryOut(ctx, change); err != nil {
 		n.metrics.failures.Inc()

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"net/netip"
+	"testing"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// K1, K3, K8, K9, K13, K35, K38: every address and port leads to the endpoints of its family, all alike.
+func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
+	l := newLab(t)
+	l.apply(web(1, 2, 3))
+	for _, c := range []struct {
+		name, network string
+		to            netip.AddrPort
+		n             int
+	}{
+		{"tcp4", "tcp", at(vip4, 80), 450}, {"tcp6", "tcp", at(vip6, 80), 450}, {"udp4", "udp", at(vip4, 53), 300}, {"udp6", "udp", at(vip6, 53), 300},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := map[string]int{}
+			for range c.n {
+				pod, _ := l.must(l.client, c.network, c.to)
+				got[pod]++
+			}
+			// Chi-square of two degrees of freedom: beyond 27 once in 700,000 runs.
+			chi, even := 0.0, float64(c.n)/3
+			for _, pod := range []string{"pod1", "pod2", "pod3"} {
+				chi += (float64(got[pod]) - even) * (float64(got[pod]) - even) / even
+			}
+			if chi > 27 {
+				t.Errorf("uneven: %v", got)
+			}
+		})
+	}
+}
+
+// K10, K19, K35: what has no endpoint is refused, and so is what nobody declared.
+func TestK10K19WhatHasNoEndpointIsRefused(t *testing.T) {
+	l := newLab(t)
+	only4 := web(1)
+	only4.Endpoints = only4.Endpoints[:1]
+	l.apply(only4)
+	l.want("one family", l.client, "tcp", at(vip4, 80), "served")
+	l.want("other family", l.client, "tcp", at(vip6, 80), "refused")
+	l.want("other family", l.client, "udp", at(vip6, 53), "refused")
+	l.apply(web())
+	for _, vip := range []netip.Addr{vip4, vip6} {
+		l.want("outside without endpoints", l.client, "tcp", at(vip, 80), "refused")
+		l.want("outside without endpoints", l.client, "udp", at(vip, 53), "refused")
+		l.want("outside undeclared", l.client, "tcp", at(vip, 81), "refused")
+		l.want("outside undeclared", l.client, "udp", at(vip, 80), "refused")
+		l.want("node without endpoints", l.node, "tcp", at(vip, 80), "refused")
+		l.want("node undeclared", l.node, "udp", at(vip, 81), "refused")
+		l.want("pod without endpoints", l.pods[0], "tcp", at(vip, 80), "refused")
+	}
+}
+
+// K19, K23: under the policy Local, a node without an endpoint is silent to clients outside, and serves those inside.
+func TestK19K23LocalPolicyWithoutLocalEndpoint(t *testing.T) {
+	l := newLab(t)
+	local := web(3)
+	local.Local = true
+	l.apply(local)
+	for _, vip := range []netip.Addr{vip4, vip6} {
+		l.want("outside", l.client, "tcp", at(vip, 80), "silence")
+		l.want("outside", l.client, "udp", at(vip, 53), "silence")
+		l.want("pod", l.pods[0], "tcp", at(vip, 80), "served")
+		l.want("node", l.node, "tcp", at(vip, 80), "served")
+		l.want("node", l.node, "udp", at(vip, 53), "served")
+	}
+	none := web()
+	none.Local = true
+	l.apply(none)
+	l.want("no endpoint anywhere", l.client, "tcp", at(vip4, 80), "refused")
+}
+
+// K15: endpoints that serve while they terminate are used while no other is ready.
+func TestK15TerminatingEndpointsServeUntilOneIsReady(t *testing.T) {
+	l := newLab(t)
+	s := web(1, 2)
+	for i := range s.Endpoints[:2] {
+		s.Endpoints[i].Ready, s.Endpoints[i].Terminating = false, true
+	}
+	s.Endpoints[2].Ready, s.Endpoints[2].Serving = false, false
+	l.apply(s)
+	if pod, _ := l.must(l.client, "tcp", at(vip4, 80)); pod != "pod1" {
+		t.Errorf("served by %s", pod)
+	}
+	ready := *s
+	ready.Endpoints = append(append([]desired.Endpoint(nil), s.Endpoints[:2]...), podEndpoints(2)...)
+	l.apply(&ready)
+	for range 20 {
+		if pod, _ := l.must(l.client, "tcp", at(vip4, 80)); pod != "pod2" {
+			t.Fatalf("served by %s, though another is ready", pod)
+		}
+	}
+}
+
+// sources asks until every pod named answered, and gives the client address that each saw.
+func (l *lab) sources(from string, network string, to netip.AddrPort, pods ...string) map[string]string {
+	l.t.Helper()
+	ns := l.client
+	switch from {
+	case "node":
+		ns = l.node
+	case "pod1":
+		ns = l.pods[0]
+	}
+	seen := map[string]string{}
+	for range 200 {
+		pod, source := l.must(ns, network, to)
+		seen[pod] = source
+		if len(seen) == len(pods) {
+			break
+		}
+	}
+	for _, pod := range pods {
+		if seen[pod] == "" {
+			l.t.Errorf("from %s: %s never answered, only %v", from, pod, seen)
+		}
+	}
+	return seen
+}
+
+// K11, K22, K42: the source is rewritten only where the answer would bypass this node otherwise.
+func TestK11K22K42SourceIsKeptWhereAnswersComeBack(t *testing.T) {
+	l := newLab(t)
+	l.apply(web(1, 2, 3))
+	check := func(what string, got, want map[string]string) {
+		t.Helper()
+		for pod, source := range want {
+			if got[pod] != source {
+				t.Errorf("%s: %s saw %s, want %s", what, pod, got[pod], source)
+			}
+		}
+	}
+	all := []string{"pod1", "pod2", "pod3"}
+	check("outside", l.sources("client", "tcp", at(vip4, 80), all...),
+		map[string]string{"pod1": "203.0.113.2", "pod2": "203.0.113.2", "pod3": "10.0.3.1"})
+	check("outside udp", l.sources("client", "udp", at(vip4, 53), all...), map[string]string{"pod1": "203.0.113.2", "pod3": "10.0.3.1"})
+	check("outside v6", l.sources("client", "tcp", at(vip6, 80), all...),
+		map[string]string{"pod1": "2001:db8:c::2", "pod3": "fd00:0:0:3::1"})
+	check("node", l.sources("node", "tcp", at(vip4, 80), all...), map[string]string{"pod1": "10.0.1.1", "pod3": "10.0.3.1"})
+	check("node v6", l.sources("node", "tcp", at(vip6, 80), all...), map[string]string{"pod2": "fd00:0:0:2::1"})
+	check("pod, and hairpin", l.sources("pod1", "tcp", at(vip4, 80), all...),
+		map[string]string{"pod1": "10.0.1.1", "pod2": "10.0.1.2", "pod3": "10.0.1.2"})
+	check("hairpin v6", l.sources("pod1", "udp", at(vip6, 53), all...), map[string]string{"pod1": "fd00:0:0:1::1", "pod3": "fd00:0:0:1::2"})
+
+	local := web(1, 2, 3)
+	local.Local = true
+	l.apply(local)
+	for range 40 {
+		if pod, source := l.must(l.client, "tcp", at(vip4, 80)); pod == "pod3" || source != "203.0.113.2" {
+			t.Fatalf("Local: %s saw %s", pod, source)
+		}
+	}
+	check("Local, pod", l.sources("pod1", "tcp", at(vip4, 80), all...), map[string]string{"pod1": "10.0.1.1", "pod3": "10.0.1.2"})
+}
+
+// K29: only listed clients may come, those inside the cluster too; what is established stays.
+func TestK29SourceRanges(t *testing.T) {
+	l := newLab(t)
+	l.apply(web(1, 2))
+	old, err := l.dial(l.client, "tcp", at(vip4, 80))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	pod, _, err := old.ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranged := func(ranges ...string) *desired.Service {
+		s := web(1, 2)
+		s.SourceRanges = prefixes(ranges...)
+		return s
+	}
+	l.apply(ranged("10.0.1.0/24", "198.51.100.0/24", "2001:db8:c::/64"))
+	l.want("client not listed", l.client, "tcp", at(vip4, 80), "silence")
+	l.want("client not listed", l.client, "udp", at(vip4, 53), "silence")
+	l.want("client listed", l.client, "tcp", at(vip6, 80), "served")
+	l.want("pod listed", l.pods[0], "tcp", at(vip4, 80), "served")
+	l.want("pod not listed", l.pods[1], "tcp", at(vip4, 80), "silence")
+	l.want("node listed by one of its addresses", l.node, "tcp", at(vip4, 80), "served")
+	if again, _, err := old.ask(); err != nil || again != pod {
+		t.Errorf("established connection: %s, was %s: %v", again, pod, err)
+	}
+	l.apply(ranged("203.0.113.0/25", "203.0.113.128/25"))
+	l.want("client listed", l.client, "tcp", at(vip4, 80), "served")
+	l.want("pod not listed", l.pods[0], "tcp", at(vip4, 80), "silence")
+	l.want("no range of the family", l.client, "tcp", at(vip6, 80), "silence")
+	l.want("undeclared port", l.client, "tcp", at(vip4, 81), "refused")
+}
