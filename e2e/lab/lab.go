@@ -38,6 +38,8 @@ type Options struct {
 	Bird birdtest.Config
 	// ConfigBGP gives a config_bgp.toml in which BIRD is a neighbour; nil makes BIRD known by a manifest.
 	ConfigBGP func(bird netip.AddrPort) string
+	// Kubeconfig makes the members read a cluster, too.
+	Kubeconfig string
 	// Stopped leaves the members for the test to start.
 	Stopped bool
 	// Steered makes next hops wait for the acknowledgement of their nodes' agents, which are a Machine's, and gives
@@ -123,15 +125,23 @@ tls: {ca: %s, cert: %s, key: %s}
 bootstrapToken: lab
 members:
 %sbgp: {%s, routerID: 192.0.2.%d, localAddress: %s, restartWindow: 3s}
-sources: {manifests: [%s]}
+sources: {manifests: [%s]%s}
 unsteered: %t
 log: %s
-%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, !o.Steered, o.Log, o.Extra)
+%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
 		l.Members = append(l.Members, m)
 	}
+}
+
+// kubernetesOf is the cluster among a member's sources.
+func kubernetesOf(o Options) string {
+	if o.Kubeconfig == "" {
+		return ""
+	}
+	return fmt.Sprintf(", kubernetes: {kubeconfig: %s}", o.Kubeconfig)
 }
 
 // bgpOf is how a member comes by its AS number and its neighbours.
