@@ -7,27 +7,32 @@ import (
 	"time"
 )
 
-// How repairs are paced: the first comes after the pause in which further changes are waited for; each soon after
-// another takes twice as long, until there was quiet.
+// How repairs are paced. Each comes after a pause in which further changes are waited for. Once there were some without
+// any quiet between them, somebody else insists on his view: each takes twice as long then as the one before.
 const (
 	repairPause    = 20 * time.Millisecond
 	repairPauseMax = 30 * time.Second
 	repairQuiet    = 10 * time.Second
+	repairBurst    = 20
 )
 
 // pace tells how long to wait before the next repair.
 type pace struct {
-	min, max, quiet time.Duration
-	last            time.Time
-	pause           time.Duration
+	last  time.Time
+	pause time.Duration
+	soon  int // repairs since there was quiet
 }
 
 func (p *pace) next(now time.Time) time.Duration {
-	if now.Sub(p.last) > p.quiet+p.pause {
-		p.pause = 0
+	if now.Sub(p.last) > repairQuiet+p.pause {
+		*p = pace{}
 	}
-	p.pause = min(max(p.pause*2, p.min), p.max)
 	p.last = now
+	if p.soon++; p.soon <= repairBurst {
+		p.pause = repairPause
+	} else {
+		p.pause = min(p.pause*2, repairPauseMax)
+	}
 	return p.pause
 }
 

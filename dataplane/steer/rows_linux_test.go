@@ -114,7 +114,7 @@ func TestRow9_2UDPIsRefusedToo(t *testing.T) {
 func TestRow9_3NoHostPortIsReachableOnAServiceAddress(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		for _, a := range []netip.Addr{vip4, vip6} {
-			l.node.Run("ip", "address", "add", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "lo")
+			l.node.Run("ip", "address", "add", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "lo", "nodad")
 		}
 		l.answer(l.node, ":81", "host")
 		l.answer(l.node, ":22", "ssh")

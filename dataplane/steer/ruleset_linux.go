@@ -17,13 +17,13 @@ type chain struct {
 
 // chains is what our table says; `nft list table inet fairlead-steer` shows it. Whoever changes it raises filterVersion.
 //
-//   - mark: packets to a service address get MarkIn, which some ip rule may deliver here. If they came from outside,
+//   - arriving: packets to a service address get MarkIn, which some ip rule may deliver here. If they came from outside,
 //     their connection is marked, and so are its answers then: a translated answer's source is no service address yet.
 //   - echo: pings are answered by an address of this host's, since the kernel refuses to answer from a service address
 //     that no interface has. Conntrack puts the service address back.
 //   - service: whatever was not translated may only use the Service's ports, and only if somebody here can answer. It
 //     is a prerouting chain because of the same refusal: rejections made later would not leave.
-//   - answers: as mark, for what this host itself sends.
+//   - answers: as arriving, for what this host itself sends.
 //   - quiet: no neighbour advertisements for service addresses.
 //   - clamp: ICMP errors about a flow may reach another node, so its segments fit what is known of both ways.
 func chains(o Options) []chain {
@@ -39,7 +39,7 @@ func chains(o Options) []chain {
 		}},
 		{&nftables.Chain{Name: "service4"}, service(SetPorts4)},
 		{&nftables.Chain{Name: "service6"}, service(SetPorts6)},
-		{base("mark", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), [][]expr.Any{
+		{base("arriving", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), [][]expr.Any{
 			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
 			rule(to(SetAddresses4), jump(expr.VerdictGoto, "entering")),
 			rule(to(SetAddresses6), jump(expr.VerdictGoto, "entering")),

@@ -257,7 +257,7 @@ func (s *Steer) Run(ctx context.Context) error {
 	}
 	// What was changed before anybody listened.
 	s.hear(event{lost: true})
-	pace := pace{min: repairPause, max: repairPauseMax, quiet: repairQuiet}
+	var pace pace
 	reread := time.NewTicker(s.o.Reread)
 	defer reread.Stop()
 	for {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer_test
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"fairlead.io/fairlead/dataplane/steer"
+)
+
+func TestRow13_14TheCloudTrialTakesTheDefaultRouteAndGivesItBack(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	// As DHCP and router advertisements leave it.
+	l.node.Run("ip", "route", "replace", "default", "via", "10.9.0.1", "dev", "eth1", "proto", "dhcp", "src", "10.9.0.11", "mtu", "1400", "onlink")
+	before := picture(l.node)
+	w := wanted(vip4, vip6)
+	s := l.steer()
+	l.apply(s, w)
+	steered := picture(l.node)
+	w.Config.ReplaceDefault = true
+	l.apply(s, w)
+	for family, via := range map[string]string{"-4": "192.0.2.254", "-6": "2001:db8:a::254"} {
+		target := map[string]string{"-4": "203.0.113.2", "-6": "2001:db8:c::2"}[family]
+		if got := l.node.Run("ip", family, "route", "get", target); !strings.Contains(got, "via "+via) {
+			t.Errorf("the default does not lead to the switch: %s", got)
+		}
+	}
+	if !strings.Contains(l.log.String(), "the node's default route now leads to the switch") {
+		t.Errorf("not said: %s", l.log)
+	}
+	s.Close()
+	s = l.steer() // a restart in between forgets nothing
+	l.apply(s, w)
+	w.Config.ReplaceDefault = false
+	l.apply(s, w)
+	if got := picture(l.node); got != steered {
+		t.Errorf("before\n%s\nafter\n%s", steered, got)
+	}
+	w.Config.ReplaceDefault = true
+	l.apply(s, w)
+	s.Close()
+	if err := steer.Cleanup(context.Background(), l.options()); err != nil {
+		t.Fatal(err)
+	}
+	if got := picture(l.node); got != before {
+		t.Errorf("before\n%s\nafter\n%s", before, got)
+	}
+	if left, _ := os.ReadDir(l.folder); len(left) > 0 {
+		t.Errorf("left in the folder: %v", left)
+	}
+}
+
+func TestRow13_14TheCloudTrialIsRefusedWhenTheSwitchIsNotOnLink(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w := wanted(vip4)
+	w.Config.Switches = []netip.Addr{netip.MustParseAddr("203.0.113.1")}
+	w.Config.ReplaceDefault = true
+	before := l.node.Run("ip", "route")
+	failed := l.failures(l.steer(), w)
+	if len(failed) != 1 || !strings.Contains(failed[0].Why, "SWITCH 203.0.113.1 is on no network of this node") {
+		t.Errorf("failed: %v", failed)
+	}
+	if got := l.node.Run("ip", "route"); got != before {
+		t.Errorf("main table:\n%s", got)
+	}
+	if !strings.Contains(l.log.String(), "DEPLOY_MODEL test: refused") {
+		t.Errorf("not said: %s", l.log)
+	}
+}
+
+func TestRow11SWITCHIsReplacedInOneStep(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.switch_.Run("ip", "address", "add", "192.0.2.253/24", "dev", "port2")
+	s := l.steer()
+	w := wanted(vip4)
+	l.apply(s, w)
+	w.Config.Switches = []netip.Addr{netip.MustParseAddr("192.0.2.253")}
+	l.apply(s, w)
+	if got := l.node.Run("ip", "route", "show", "table", "102"); strings.TrimSpace(got) != "default via 192.0.2.253 dev eth0 proto 83" {
+		t.Errorf("table 102: %s", got)
+	}
+	wantWord(t, l.client, vip4, 80, "pod")
+	// One that cannot be reached changes nothing.
+	w.Config.Switches = []netip.Addr{netip.MustParseAddr("203.0.113.1")}
+	l.apply(s, w)
+	wantWord(t, l.client, vip4, 80, "pod")
+	if !strings.Contains(l.log.String(), "answers go to 192.0.2.253 as before") {
+		t.Errorf("not said: %s", l.log)
+	}
+}
+
+func TestTablesAreMovedWithoutAGap(t *testing.T) {
+	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted) {
+		requests := l.load(vip4, vip6)
+		for _, tables := range [][2]uint32{{201, 202}, {1001, 1002}, {101, 102}} {
+			w.Config.InTable, w.Config.OutTable = tables[0], tables[1]
+			l.apply(s, w)
+		}
+		if made, failed := requests(); failed > 0 || made == 0 {
+			t.Errorf("%d of %d requests failed", failed, made)
+		}
+		if got := l.node.Run("ip", "route", "show", "table", "all"); strings.Contains(got, "table 201") || strings.Contains(got, "table 1002") {
+			t.Errorf("left:\n%s", got)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/dataplane/steer"
+)
+
+// world is a model of a kernel, written without a look at the code under test: it refuses what a kernel refuses, and
+// tells where a packet goes.
+type world struct{ *steer.View }
+
+const (
+	markIn, markOut = 0x1000, 0x2000
+	ours            = 83
+)
+
+// make carries a change out as a kernel would.
+func (w world) make(c steer.Change) error {
+	switch c := c.(type) {
+	case steer.AddRule:
+		for r := range w.Rules {
+			r.Protocol = c.Rule.Protocol
+			if r == c.Rule {
+				return fmt.Errorf("%s: exists", c)
+			}
+		}
+		w.Rules[c.Rule] = true
+	case steer.DeleteRule:
+		if !w.Rules[c.Rule] {
+			return fmt.Errorf("%s: no such rule", c)
+		}
+		delete(w.Rules, c.Rule)
+	case steer.PutRoute:
+		return w.put(c.Route, c.Over)
+	case steer.TakeDefault:
+		return w.put(c.Route, c.Over)
+	case steer.DeleteRoute:
+		if !w.Routes[c.Route] {
+			return fmt.Errorf("%s: no such route", c)
+		}
+		delete(w.Routes, c.Route)
+	case steer.GiveDefault:
+		delete(w.Routes, c.Route)
+		if !c.Route.To.Addr().Is6() {
+			w.Routes[nodeDefault] = true
+		}
+	case steer.EditFilter:
+		return w.edit(c)
+	case steer.DropFilter:
+		w.Filter = ""
+		clear(w.Elements)
+	case steer.SetSettings:
+		for s, v := range c.Values {
+			if _, changed := w.Changed[s]; !changed {
+				w.Changed[s] = w.Settings[s]
+			}
+			w.Settings[s] = v
+		}
+	case steer.RestoreSettings:
+		for _, s := range c.Settings {
+			w.Settings[s] = w.Changed[s]
+			delete(w.Changed, s)
+		}
+	default:
+		return fmt.Errorf("unknown change %T", c)
+	}
+	return nil
+}
+
+func (w world) put(r, over steer.Route) error {
+	there := false
+	for o := range w.Routes {
+		if o.Table == r.Table && o.To == r.To && o.Metric == r.Metric {
+			if o != over {
+				return fmt.Errorf("put %s: there is %s", r, o)
+			}
+			there = true
+			delete(w.Routes, o)
+		}
+	}
+	if !there && over != (steer.Route{}) {
+		return fmt.Errorf("put %s: there is no %s", r, over)
+	}
+	w.Routes[r] = true
+	return nil
+}
+
+func (w world) edit(c steer.EditFilter) error {
+	if c.Reset {
+		clear(w.Elements)
+	} else if w.Filter == "" {
+		return fmt.Errorf("%s: no such table", c)
+	}
+	w.Filter = c.Filter
+	for _, e := range c.Remove {
+		if !w.Elements[e] {
+			return fmt.Errorf("%s: no such element %v", c, e)
+		}
+		delete(w.Elements, e)
+	}
+	for _, e := range c.Add {
+		w.Elements[e] = true
+	}
+	return nil
+}
+
+// route tells where a packet goes: "here", a gateway, or "" for what the main table knows of.
+func (w world) route(from, to netip.Addr, mark uint32) string {
+	rules := slices.SortedFunc(maps.Keys(w.Rules), func(a, b steer.Rule) int { return int(a.Priority) - int(b.Priority) })
+	for _, r := range rules {
+		if r.V6 != to.Is6() || r.Other != "" || r.To.IsValid() && !r.To.Contains(to) || r.From.IsValid() && !r.From.Contains(from) || mark&r.Mask != r.Mark {
+			continue
+		}
+		if way := w.lookup(r.Table, to); way != "" {
+			return way
+		}
+	}
+	return ""
+}
+
+func (w world) lookup(table uint32, to netip.Addr) (way string) {
+	longest := -1
+	for r := range w.Routes {
+		if r.Table == table && r.To.Contains(to) && r.To.Bits() > longest {
+			longest = r.To.Bits()
+			if way = r.Gateway.String(); r.Local {
+				way = "here"
+			}
+		}
+	}
+	return way
+}
+
+var (
+	outside4, outside6 = netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("2001:db8:c::2")
+	pod4, pod6         = netip.MustParseAddr("10.244.0.2"), netip.MustParseAddr("2001:db8:f::2")
+)
+
+func of(v6 bool, four, six netip.Addr) netip.Addr {
+	if v6 {
+		return six
+	}
+	return four
+}
+
+// filtered tells whether nftables takes an address for one of a service.
+func (w world) filtered(a netip.Addr) bool { return w.Elements[steer.AddressElement(a)] }
+
+func (w world) marks(a netip.Addr, mark uint32) uint32 {
+	if w.filtered(a) {
+		return mark
+	}
+	return 0
+}
+
+// arrives tells whether a packet to an address is delivered here.
+func (w world) arrives(a netip.Addr) bool {
+	return w.route(of(a.Is6(), outside4, outside6), a, w.marks(a, markIn)) == "here"
+}
+
+// own is the world without what is not ours.
+func (w world) own() world {
+	v := *w.View
+	v.Rules, v.Routes = maps.Clone(w.Rules), maps.Clone(w.Routes)
+	maps.DeleteFunc(v.Rules, func(r steer.Rule, _ bool) bool { return r.Protocol != ours })
+	maps.DeleteFunc(v.Routes, func(r steer.Route, _ bool) bool { return r.Protocol != ours })
+	return world{&v}
+}
+
+// translated tells where a packet goes that was for an address and now is for a pod.
+func (w world) translated(a netip.Addr) string {
+	return w.route(of(a.Is6(), outside4, outside6), of(a.Is6(), pod4, pod6), w.marks(a, markIn))
+}
+
+// leaves tells where this host's packets from an address go, and those of a pod that answers for it.
+func (w world) leaves(a netip.Addr) (host, pod string) {
+	client := of(a.Is6(), outside4, outside6)
+	return w.route(a, client, w.marks(a, markOut)), w.route(of(a.Is6(), pod4, pod6), client, w.marks(a, markOut))
+}
