@@ -14,6 +14,7 @@ import (
 type metrics struct {
 	verdicts *prometheus.HistogramVec
 	held     prometheus.Gauge
+	judging  prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer, record Record) (*metrics, error) {
@@ -27,16 +28,36 @@ func newMetrics(registry prometheus.Registerer, record Record) (*metrics, error)
 			Name: "fairlead_liveness_held",
 			Help: "Silent nodes that are not taken to be down because too many are silent at once; on the leader.",
 		}),
+		judging: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fairlead_liveness_judging",
+			Help: "1 while this member leads and a quorum of members tells it which nodes are silent.",
+		}),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.verdicts, m.held, nodeStates{record}} {
+	for _, c := range []prometheus.Collector{m.verdicts, m.held, m.judging, nodeStates{record}} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of liveness: %w", err)
 		}
 	}
 	return m, nil
+}
+
+// show tells what a look of the leader found out.
+func (m *metrics) show(d *Decision) {
+	m.held.Set(float64(len(d.Held)))
+	if d.Problem == "" {
+		m.judging.Set(1)
+	} else {
+		m.judging.Set(0)
+	}
+}
+
+// rest tells that this member does not lead.
+func (m *metrics) rest() {
+	m.held.Set(0)
+	m.judging.Set(0)
 }
 
 // nodeStates shows the record's verdicts when it is asked.

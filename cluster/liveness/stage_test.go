@@ -14,18 +14,18 @@ import (
 // stage is a small world of nodes, members and a leader, in virtual time. It knows what is true, which the judge does
 // not, and keeps its own account of it.
 type stage struct {
-	now    time.Duration
-	rtt    time.Duration // of every question to a member
-	nodes  []*machine
-	folk   []*folk
-	holds  []*fsm.Hold
-	judge  *Judge
-	began  time.Duration
-	last   Decision
-	queue  []event
-	seq    int
-	onAny  func(*machine, Verdict) // called before a verdict is committed
-	log    []string
+	now   time.Duration
+	rtt   time.Duration // of every question to a member
+	nodes []*machine
+	folk  []*folk
+	holds []*fsm.Hold
+	judge *Judge
+	began time.Duration
+	last  Decision
+	queue []event
+	seq   int
+	onAny func(*machine, Verdict) // called before a verdict is committed
+	log   []string
 }
 
 // machine is a node: its kernel, its agent, and what the record says of it.

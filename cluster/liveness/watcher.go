@@ -65,9 +65,6 @@ type WatcherOptions struct {
 type Watcher struct {
 	o       WatcherOptions
 	metrics *metrics
-
-	mu     sync.Mutex
-	status Status
 }
 
 // NewWatcher makes a Watcher that does nothing yet. Errors: the metrics are registered already.
@@ -97,21 +94,19 @@ type term struct {
 	wanted   asking              // shared with the pollers
 	deciding map[fsm.NodeID]bool // verdicts that are being committed
 	holding  bool                // holds are being committed
-	trouble  trouble             // why nobody can be judged
-	heldTold bool                // that nodes are held was logged
+	teller   teller
+	log      *slog.Logger
 }
 
 // Run watches for one term, until ctx ends, and returns once everything that it started has ended.
 func (w *Watcher) Run(ctx context.Context, number uint64) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &term{
-		Watcher: w, ctx: ctx, judge: NewJudge(w.o.Timing, w.o.Clock.Now()),
+		Watcher: w, ctx: ctx, log: w.o.Log.With("term", number), judge: NewJudge(w.o.Timing, w.o.Clock.Now()),
 		events: make(chan func(), 64), pollers: map[string]func(){}, deciding: map[fsm.NodeID]bool{},
 		wanted: asking{every: w.o.Timing.Poll},
 	}
-	w.setStatus(Status{Term: number})
-	defer w.setStatus(Status{})
-	defer w.metrics.held.Set(0)
+	defer w.metrics.rest()
 	defer t.running.Wait()
 	defer cancel()
 	for ctx.Err() == nil {
@@ -158,7 +153,7 @@ func (t *term) look() {
 	for _, p := range d.Probes {
 		t.running.Go(func() { t.probe(p) })
 	}
-	t.report(&d)
+	t.show(&d)
 	t.commit(&d)
 }
 
@@ -200,7 +195,7 @@ func (t *term) commit(d *Decision) {
 			}
 			t.holding = t.holding && !holds
 			if err != nil && t.ctx.Err() == nil {
-				t.o.Log.Warn("liveness not committed", "err", err)
+				t.log.Warn("liveness not committed", "err", err)
 			}
 		})
 	})
@@ -209,14 +204,14 @@ func (t *term) commit(d *Decision) {
 // committed tells of a verdict that the group knows by now.
 func (t *term) committed(v Verdict, o fsm.Outcome, at time.Duration) {
 	if err := o.Err(); err != nil {
-		t.o.Log.Debug("liveness refused", "node", v.Node, "err", err) // it booted meanwhile, or is gone
+		t.log.Debug("liveness refused", "node", v.Node, "err", err) // it booted meanwhile, or is gone
 		return
 	}
 	silent := at - v.Sign
 	if v.Liveness != fsm.NodeUp {
 		t.metrics.verdicts.WithLabelValues(v.Liveness.String()).Observe(silent.Seconds())
 	}
-	t.o.Log.Info("node judged", "node", v.Node, "boot", v.Boot, "liveness", v.Liveness.String(), "silent", silent.Round(time.Millisecond), "reason", v.Why)
+	t.log.Info("node judged", "node", v.Node, "boot", v.Boot, "liveness", v.Liveness.String(), "silent", silent.Round(time.Millisecond), "reason", v.Why)
 }
 
 // probe has one member probe.
@@ -225,7 +220,7 @@ func (t *term) probe(p Probe) {
 	defer cancel()
 	answers, err := t.o.Group.Colleague(p.Member).Probe(ctx, p.Nodes)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		t.o.Log.Debug("probe not made", "member", p.Member, "err", err)
+		t.log.Debug("probe not made", "member", p.Member, "err", err)
 		answers = nil
 	}
 	at := t.o.Clock.Now()
