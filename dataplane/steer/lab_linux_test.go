@@ -40,10 +40,7 @@ type lab struct {
 	log                               *logbook
 }
 
-var (
-	switch4, switch6 = netip.MustParseAddr("192.0.2.254"), netip.MustParseAddr("2001:db8:a::254")
-	vip4, vip6       = netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("2001:db8:e1::10")
-)
+var switch4, switch6 = netip.MustParseAddr("192.0.2.254"), netip.MustParseAddr("2001:db8:a::254")
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
@@ -130,14 +127,6 @@ func wanted(addresses ...netip.Addr) steer.Wanted {
 		})
 	}
 	return w
-}
-
-// many are n addresses of a family, the first of which is vip4 or vip6.
-func many(first netip.Addr, n int) (out []netip.Addr) {
-	for a := first; len(out) < n; a = a.Next() {
-		out = append(out, a)
-	}
-	return out
 }
 
 // stateOf makes the state that says so.

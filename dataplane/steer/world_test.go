@@ -11,6 +11,16 @@ import (
 	"fairlead.io/fairlead/dataplane/steer"
 )
 
+var vip4, vip6 = netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("2001:db8:e1::10")
+
+// many are n addresses of a family, the first of which is vip4 or vip6.
+func many(first netip.Addr, n int) (out []netip.Addr) {
+	for a := first; len(out) < n; a = a.Next() {
+		out = append(out, a)
+	}
+	return out
+}
+
 // world is a model of a kernel, written without a look at the code under test: it refuses what a kernel refuses, and
 // tells where a packet goes.
 type world struct{ *steer.View }
