@@ -51,7 +51,7 @@ func NewHolder(o HolderOptions) (*Holder, error) {
 }
 
 const (
-	retryMin, retryMax = time.Second, 5 * time.Minute
+	retryMin, retryMax = time.Second, lookEvery
 	// pauseMin keeps the loop slow while a CA that is about to end gives out shorter and shorter certificates.
 	pauseMin = 100 * time.Millisecond
 	// lookEvery is how long the clock is not looked at: it may be set.

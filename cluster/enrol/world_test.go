@@ -226,9 +226,13 @@ func (h *host) enrol(t *testing.T, node string, members ...*member) error {
 // offer has an operator offer a token, as `fairlead pki enrol` does.
 func (w *world) offer(t *testing.T, m *member, node string, ttl time.Duration) string {
 	t.Helper()
-	client := admin.NewClient(admin.ClientOptions{
-		Endpoint: &pki.Endpoint{Source: source(t, w.files(t, pki.Request{Role: pki.Operator, Name: "alice"}))}, Servers: []string{m.address},
-	})
+	return offer(t, w.ca, m, node, ttl)
+}
+
+func offer(t *testing.T, ca string, m *member, node string, ttl time.Duration) string {
+	t.Helper()
+	operator := (&world{ca: ca}).files(t, pki.Request{Role: pki.Operator, Name: "alice"})
+	client := admin.NewClient(admin.ClientOptions{Endpoint: &pki.Endpoint{Source: source(t, operator)}, Servers: []string{m.address}})
 	defer client.Close()
 	token := enrol.NewToken()
 	_, err := client.Enrol.Offer(t.Context(), &fairleadv1.OfferRequest{Node: node, TokenSha256: string(enrol.Sum(token)), TtlSeconds: uint32(ttl / time.Second)})
