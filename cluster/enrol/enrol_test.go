@@ -75,19 +75,26 @@ func TestRacingForOneTokenHasOneWinner(t *testing.T) {
 	one := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
 	two := w.serve(t, "m2", enrol.Options{Signer: w.authority(t)})
 	token := w.offer(t, one, "n1", time.Hour)
-	var start, racing sync.WaitGroup
+	const racers = 8
+	var together, racing sync.WaitGroup
 	var won atomic.Int32
-	start.Add(1)
-	for i := range 8 {
+	together.Add(racers)
+	w.group.Change(func(k *grouptest.Knobs) {
+		k.Before = func(c fsm.Command) { // nobody spends it before all have seen that it is good
+			if _, spends := c.(*fsm.UseEnrolment); spends {
+				together.Done()
+				together.Wait()
+			}
+		}
+	})
+	for i := range racers {
 		h, m := w.host(t, token), []*member{one, two}[i%2]
 		racing.Go(func() {
-			start.Wait()
 			if h.enrol(t, "n1", m) == nil {
 				won.Add(1)
 			}
 		})
 	}
-	start.Done()
 	racing.Wait()
 	if won.Load() != 1 {
 		t.Fatalf("%d certificates for one token", won.Load())
