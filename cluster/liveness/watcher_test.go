@@ -64,7 +64,9 @@ func newCast(t *testing.T) *cast {
 }
 
 // quick is coarse enough for a busy machine.
-func quick() liveness.Timing { return liveness.Timing{Beat: 100 * time.Millisecond, Within: 50 * time.Millisecond} }
+func quick() liveness.Timing {
+	return liveness.Timing{Beat: 100 * time.Millisecond, Within: 50 * time.Millisecond}
+}
 
 func addressOf(id fsm.NodeID) netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 0, 2, id[1]})
