@@ -11,7 +11,7 @@ ARGS   ?=
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-wasi race lint generate bench demo clean
+.PHONY: help setup build run test test-wasi race lint generate bench demo image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -59,6 +59,11 @@ demo: ## requests all along while parts are killed, in network namespaces (root)
 	@$(MAKE) --no-print-directory build 1>&2
 	@$(GO) build -trimpath -o bin/demo ./e2e/demo
 	@exec bin/demo --fairlead $(BIN) $(ARGS)
+
+image: ## container image for amd64 and arm64 in bin/fairlead-image.tar, and in Docker where that runs
+	@$(GO) run ./hack/image $(ARGS) --out bin/fairlead-image.tar
+	@if docker info >/dev/null 2>&1; then docker load -i bin/fairlead-image.tar; \
+	else echo "no Docker daemon: load the archive with ctr, podman or skopeo"; fi
 
 clean: ## remove what was built
 	@rm -rf bin

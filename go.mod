@@ -107,6 +107,7 @@ require (
 
 tool (
 	connectrpc.com/connect/cmd/protoc-gen-connect-go
+	github.com/osrg/gobgp/v3/cmd/gobgp
 	google.golang.org/protobuf/cmd/protoc-gen-go
 )
 
