@@ -143,7 +143,7 @@ func (s *Source) keepHouse() {
 		}
 		l.store.forgetLocked(now.Add(-s.timing.Remember))
 	}
-	s.refreshLocked()
+	s.noteLocked() // without the lists: nobody may be asking for those
 }
 
 // World gives the newest view. Its lists are shared and must not be changed; see world.World.Clone. Ages are those at

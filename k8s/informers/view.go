@@ -13,16 +13,14 @@ import (
 // maxProblems bounds what is shown to people at once.
 const maxProblems = 1_000
 
-// refreshLocked brings the World up to date, as far as anything changed, and logs problems that are new.
+// refreshLocked brings the World up to date, as far as anything changed.
 func (s *Source) refreshLocked() {
 	for _, r := range s.racks {
 		if r.publish(&s.world) {
 			s.notes = true
 		}
 	}
-	if s.notes {
-		s.noteLocked()
-	}
+	s.noteLocked()
 	if s.gone {
 		s.gone = false
 		w := world.World{}
@@ -34,8 +32,11 @@ func (s *Source) refreshLocked() {
 	}
 }
 
-// noteLocked gathers unusable objects and problems anew.
+// noteLocked gathers unusable objects and problems anew, and logs what is new of them.
 func (s *Source) noteLocked() {
+	if !s.notes {
+		return
+	}
 	s.notes = false
 	var w world.World
 	for _, r := range s.racks {

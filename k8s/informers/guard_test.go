@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// judge asks the leader's guard about a source all the time, as the leader does, with a record that holds what the source
+// showed first. It gives the verdict that fulfils ok, and fails on one that removes what must stay.
+type judge struct {
+	t       *testing.T
+	r       *reading
+	guard   *leader.Guard
+	known   leader.Known
+	began   time.Time
+	removed map[string]bool
+}
+
+// hurried are the guard's times, in proportion to those of fast.
+var hurried = leader.Limits{Confirm: 20 * time.Millisecond, Rewind: 300 * time.Millisecond}
+
+func newJudge(t *testing.T, r *reading, limits leader.Limits) *judge {
+	w := r.until(t, "complete", complete)
+	j := &judge{t: t, r: r, guard: leader.NewGuard(limits), began: time.Now(), removed: map[string]bool{}}
+	j.known = leader.Known{Cluster: w.Cluster, Versions: map[world.Kind]uint64{}}
+	for _, v := range w.Kinds {
+		j.known.Versions[v.Kind] = v.Version
+	}
+	for _, s := range w.Services {
+		j.known.Objects = append(j.known.Objects, leader.KnownObject{Kind: world.KindService, ID: s.ID, UID: s.UID})
+	}
+	for _, n := range w.Nodes {
+		j.known.Objects = append(j.known.Objects, leader.KnownObject{Kind: world.KindNode, ID: n.ID, UID: n.UID})
+	}
+	return j
+}
+
+func (j *judge) once() leader.Verdict {
+	w := j.r.World()
+	v := j.guard.Judge(time.Since(j.began), &w, &j.known)
+	if len(v.Relist) > 0 {
+		j.r.Relist(v.Relist...)
+	}
+	for _, gone := range v.Gone {
+		j.removed[gone.ID.String()] = true
+	}
+	return v
+}
+
+func (j *judge) until(what string, ok func(leader.Verdict) bool) leader.Verdict {
+	j.t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		v := j.once()
+		if ok(v) {
+			return v
+		}
+		if time.Now().After(deadline) {
+			j.t.Fatalf("never %s: %+v", what, v)
+		}
+		select {
+		case <-j.r.Changed():
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// lists waits until a kind was listed n times more, judging all along.
+func (j *judge) lists(kind world.Kind, n uint64) leader.Verdict {
+	j.t.Helper()
+	from := view(j.t, j.r.World(), kind).Lists
+	return j.until("listed", func(leader.Verdict) bool {
+		j.r.Relist(kind)
+		return view(j.t, j.r.World(), kind).Lists >= from+n
+	})
+}
+
+func (j *judge) keepsAll() {
+	j.t.Helper()
+	if len(j.removed) > 0 {
+		j.t.Errorf("removed %v", j.removed)
+	}
+}
+
+func furnished(t *testing.T, n int) *server {
+	s := newServer(t)
+	s.put(services, "default", "kubernetes", service(443))
+	s.put(nodes, "", "n1", node("192.0.2.1"))
+	for i := range n {
+		s.put(services, "default", fmt.Sprintf("web-%d", i), service(80))
+	}
+	return s
+}
+
+func emptyList(kind string, s *server) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"%sList","metadata":{"resourceVersion":"%d"},"items":[]}`, kind, s.revision+1000)
+}
+
+// An API server that answers with empty lists changes nothing.
+func TestEmptyListsChangeNothing(t *testing.T) {
+	for name, paths := range map[string]map[string]string{
+		"all": {services: "Service", nodes: "Node"}, "services": {services: "Service"}, "nodes": {nodes: "Node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := furnished(t, 3)
+			j := newJudge(t, read(t, s, fast), hurried)
+			s.set(func() {
+				for path, kind := range paths {
+					s.stale[path] = emptyList(kind, s)
+				}
+			})
+			s.cut(true)
+			var v leader.Verdict
+			for range 4 {
+				for path := range paths {
+					kind := map[string]world.Kind{services: world.KindService, nodes: world.KindNode}[path]
+					v = j.lists(kind, 1)
+				}
+			}
+			if v.Act {
+				t.Errorf("an empty view is acted on: %+v", v)
+			}
+			j.keepsAll()
+			s.set(func() {
+				clear(s.stale)
+				s.revision += 2000
+			})
+			s.cut(true)
+			j.until("usable again", func(v leader.Verdict) bool { return v.Act })
+			j.keepsAll()
+		})
+	}
+}
+
+func TestADeletionIsActedOnAtOnceAndAnAbsenceAfterTwoLists(t *testing.T) {
+	s := furnished(t, 3)
+	j := newJudge(t, read(t, s, fast), hurried)
+	s.remove(services, "default", "web-0")
+	v := j.until("acted on", func(v leader.Verdict) bool { return len(v.Gone) == 1 })
+	if v.Gone[0].Evidence != "its deletion was seen" {
+		t.Errorf("got %+v", v.Gone)
+	}
+	s.answer(services, refusal(503, "ServiceUnavailable", "away"))
+	s.remove(services, "default", "web-1")
+	s.cut(true)
+	s.answer(services, nil)
+	before := view(t, j.r.World(), world.KindService).Lists
+	j.until("acted on", func(v leader.Verdict) bool {
+		for _, g := range v.Gone {
+			if g.ID.Name == "web-1" {
+				return g.Evidence == "two complete lists lack it"
+			}
+		}
+		return false
+	})
+	if n := view(t, j.r.World(), world.KindService).Lists - before; n < 2 {
+		t.Errorf("after %d lists", n)
+	}
+}
+
+func TestMassAbsenceIsHeld(t *testing.T) {
+	s := furnished(t, 12)
+	j := newJudge(t, read(t, s, fast), hurried)
+	s.answer(services, refusal(503, "ServiceUnavailable", "away"))
+	for i := range 12 {
+		s.remove(services, "default", fmt.Sprintf("web-%d", i))
+	}
+	s.cut(true)
+	s.answer(services, nil)
+	j.until("held", func(v leader.Verdict) bool { return len(v.Hold) == 1 && len(v.Hold[0].Subjects) == 12 })
+	j.keepsAll()
+}
+
+// A list from the past is not acted on, however complete it is; one from now on, at once.
+func TestAStaleListIsNotActedOn(t *testing.T) {
+	s := furnished(t, 2)
+	s.freeze(services)
+	past := s.stale[services]
+	s.set(func() { delete(s.stale, services) })
+	s.put(services, "default", "late", service(80))
+	j := newJudge(t, read(t, s, fast), hurried)
+	s.set(func() { s.stale[services] = past })
+	s.cut(true)
+	v := j.until("refused", func(v leader.Verdict) bool { return !v.Act })
+	j.keepsAll()
+	if v.Why == "" {
+		t.Error("without a reason")
+	}
+	s.set(func() { delete(s.stale, services) })
+	j.until("acted on", func(v leader.Verdict) bool { return v.Act })
+	j.keepsAll()
+}
+
+// Lists that stay in the past are a rewind: shown, and for an operator to accept.
+func TestAClusterSetBackIsShownAsARewind(t *testing.T) {
+	s := furnished(t, 2)
+	back := s.revision
+	s.put(services, "default", "late", service(80))
+	j := newJudge(t, read(t, s, fast), hurried)
+	s.set(func() {
+		for _, r := range s.resources {
+			r.log = nil
+		}
+		delete(s.resources[services].objects, "default/late")
+		s.revision = back
+		s.round++
+	})
+	j.until("a rewind", func(v leader.Verdict) bool { return v.Rewind != nil })
+	j.keepsAll()
+}
