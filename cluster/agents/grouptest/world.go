@@ -96,7 +96,7 @@ func (w *World) ServeAt(t testing.TB, address, member string, mounts ...Mount) *
 		t.Fatal(err)
 	}
 	server, err := admin.NewServer(admin.ServerOptions{
-		Endpoint: &pki.Endpoint{Source: w.Source(t, pki.Member, member), Self: belongs, Refusals: refusals},
+		Endpoint: &pki.Endpoint{Source: w.Source(t, pki.Member, member), Self: belongs, Refusals: refusals, Strangers: &pki.Strangers{}},
 		Log:      log, Metrics: registry,
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
@@ -54,8 +55,18 @@ func newWorld(t *testing.T) *world {
 			t.Errorf("agents' service: %v", err)
 		}
 	})
+	authority, err := pki.OpenAuthority(filepath.Join(w.ca, pki.CAFile), filepath.Join(w.ca, pki.CAKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	office, err := enrol.New(enrol.Options{Member: "m1", Record: w.group, Proposer: w.group, Signer: authority, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.api = certified.Serve(t, "m1", func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewAgentServiceHandler(service, o...)
+	}, func(o ...connect.HandlerOption) (string, http.Handler) {
+		return fairleadv1connect.NewEnrolServiceHandler(office, o...)
 	})
 	w.group.Apply(t, &fsm.PutNode{ID: "n1"})
 	return w
