@@ -105,9 +105,19 @@ func (k *kernel) close() {
 	}
 }
 
-// commit carries out a change in one transaction: all of it or, with an error, nothing.
+// commit carries out a change in one transaction, after one for what nothing leads to yet. With an error nothing has
+// changed for any packet.
 func (k *kernel) commit(ctx context.Context, c Change, sets map[string]Set) error {
-	return k.transact(ctx, func() error { return k.write(c, sets) })
+	before, rest := c.Split()
+	for _, one := range []Change{before, rest} {
+		if one.Empty() {
+			continue
+		}
+		if err := k.transact(ctx, func() error { return k.write(one, sets) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replace puts a ruleset in the place of what is in the table, in one transaction.

@@ -92,7 +92,8 @@ func (r Ruleset) put(elements []Element) {
 	}
 }
 
-// Change leads from one Ruleset to another. It is carried out in the order of its fields, in one transaction.
+// Change leads from one Ruleset to another. It is carried out in the order of its fields, in one transaction; but see
+// Split.
 type Change struct {
 	AddSets    []Set
 	AddChains  []Chain
@@ -106,6 +107,26 @@ type Change struct {
 // Empty tells whether nothing changes.
 func (c Change) Empty() bool {
 	return len(c.AddSets)+len(c.AddChains)+len(c.Refill)+len(c.Remove)+len(c.Add)+len(c.DropChains)+len(c.DropSets) == 0
+}
+
+// Split gives what can be done beforehand, because nothing leads to it yet, and the rest. A packet that is on its way
+// through the table while a transaction ends may find a new element but no rule yet in the new chain that it names, and
+// would leave untranslated; it finds them if the chain is there before.
+func (c Change) Split() (before, rest Change) {
+	fresh := map[string]bool{}
+	for _, s := range c.AddSets {
+		fresh[s.Name] = true
+	}
+	before, rest = Change{AddSets: c.AddSets, AddChains: c.AddChains}, c
+	rest.AddSets, rest.AddChains, rest.Add = nil, nil, nil
+	for _, e := range c.Add {
+		if fresh[e.Set] {
+			before.Add = append(before.Add, e)
+		} else {
+			rest.Add = append(rest.Add, e)
+		}
+	}
+	return before, rest
 }
 
 // Compatible tells whether a Change leads from a table to another: sets and entered chains cannot be altered once

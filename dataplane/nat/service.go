@@ -148,13 +148,13 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 		}
 		for _, d := range at {
 			p.elements = append(p.elements, Element{f.name(l.base), d.key(), verdict})
-			if s.Affinity <= 0 {
-				p.addSlots(f.name(l.slots), d, l.endpoints)
-			}
+			p.addSlots(f.name(l.slots), d, l.endpoints)
 		}
 	}
 }
 
+// addSlots adds the endpoints of what is dialled, also of ports with affinity: a packet may be on its way in the chain
+// that they had without.
 func (p *part) addSlots(set string, d dialled, endpoints []netip.AddrPort) {
 	for slot, e := range endpoints {
 		data := string(e.Addr().AsSlice()) + portBytes(e.Port())

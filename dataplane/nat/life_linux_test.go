@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// remembered counts the clients that endpoints remember.
+func (l *lab) remembered() int {
+	l.t.Helper()
+	n := 0
+	for line := range strings.Lines(l.node.Run("nft", "list", "table", "inet", TableName)) {
+		n += strings.Count(line, " expires ")
+	}
+	return n
+}
+
+// K36, K37: a client keeps its endpoint over unrelated changes and a new agent, until the endpoint leaves or the time
+// is over; each client from its last connection on.
+func TestK36K37ClientKeepsItsEndpoint(t *testing.T) {
+	l := newLab(t)
+	sticky := func(affinity time.Duration, pods ...int) *desired.Service {
+		s := web(pods...)
+		s.Affinity = affinity
+		return s
+	}
+	l.apply(sticky(time.Hour, 1, 2, 3))
+	pod, _ := l.must(l.client, "tcp", at(vip4, 80))
+	same := func(when string) {
+		t.Helper()
+		for range 15 {
+			if now, _ := l.must(l.client, "tcp", at(vip4, 80)); now != pod {
+				t.Fatalf("%s: %s, was with %s", when, now, pod)
+			}
+		}
+	}
+	same("at once")
+	other := web(1)
+	other.Name, other.Addresses = "shop/other", other.Addresses[1:]
+	other.Frontends = []desired.Frontend{{Name: tcp80.Name, Port: desired.Port{Protocol: 6, Number: 8081}}}
+	l.apply(sticky(time.Hour, 1, 2, 3), other)
+	same("after an unrelated change")
+	l.nat = l.newNAT()
+	l.apply(sticky(time.Hour, 1, 2, 3), other)
+	same("after a new agent")
+
+	rest := map[string][]int{"pod1": {2, 3}, "pod2": {1, 3}, "pod3": {1, 2}}[pod]
+	l.apply(sticky(time.Hour, rest...), other)
+	left := pod
+	if pod, _ = l.must(l.client, "tcp", at(vip4, 80)); pod == left {
+		t.Fatalf("%s left, and still serves", left)
+	}
+	l.apply(sticky(time.Hour, 1, 2, 3), other)
+	same("after the first endpoint came back")
+
+	l.apply(sticky(time.Second, 1, 2))
+	l.must(l.client, "tcp", at(vip4, 80))
+	if n := l.remembered(); n == 0 {
+		t.Error("nobody is remembered")
+	}
+	eventually(t, 5*time.Second, "clients are forgotten", func() bool { return l.remembered() == 0 })
+}
+
+// K12, K18, K41: a UDP flow stays with its endpoint, and moves when that leaves; TCP stays where it is.
+func TestK12K18K41FlowsOfEndpointsThatLeft(t *testing.T) {
+	l := newLab(t)
+	for _, vip := range []struct {
+		name     string
+		udp, tcp string
+	}{{"ipv4", "192.0.2.10:53", "192.0.2.10:80"}, {"ipv6", "[2001:db8::10]:53", "[2001:db8::10]:80"}} {
+		t.Run(vip.name, func(t *testing.T) {
+			address := vip4
+			if vip.name == "ipv6" {
+				address = vip6
+			}
+			l.apply(web(1, 2))
+			flow, err := l.dial(l.client, "udp", at(address, 53))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer flow.Close()
+			established, err := l.dial(l.client, "tcp", at(address, 80))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer established.Close()
+			ask := func(c *conn) string {
+				t.Helper()
+				pod, _, err := c.ask()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return pod
+			}
+			first, tcpPod := ask(flow), ask(established)
+			for range 10 {
+				if now := ask(flow); now != first {
+					t.Fatalf("flow moved from %s to %s", first, now)
+				}
+			}
+			stays, number := "pod2", 2
+			if first == "pod2" {
+				stays, number = "pod1", 1
+			}
+			l.apply(web(number))
+			if now := ask(flow); now != stays {
+				t.Errorf("flow is with %s, want %s", now, stays)
+			}
+			l.apply(web(3))
+			if now := ask(flow); now != "pod3" {
+				t.Errorf("flow is with %s, want pod3", now)
+			}
+			if now := ask(established); now != tcpPod {
+				t.Errorf("TCP moved from %s to %s", tcpPod, now)
+			}
+			gone := web(3)
+			gone.Frontends = gone.Frontends[:1]
+			l.apply(gone)
+			if _, _, err := flow.ask(); outcome(err) != "refused" {
+				t.Errorf("flow of a frontend that is gone: %v", err)
+			}
+		})
+	}
+}
+
+// load keeps opening connections until stop is called, which gives how many there were and those that failed.
+func (l *lab) load() (stop func() (n int, failed []string)) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	var n atomic.Int64
+	var failed []string
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			n.Add(1)
+			if _, _, err := l.once(l.client, "tcp", at(vip4, 80)); err != nil {
+				failed = append(failed, err.Error())
+			}
+		}
+	}()
+	eventually(l.t, 5*time.Second, "load runs", func() bool { return n.Load() > 20 })
+	return func() (int, []string) {
+		close(quit)
+		<-done
+		return int(n.Load()), failed
+	}
+}
+
+// K20, K43: endpoints come and go under load, and no new connection is lost.
+func TestK20EndpointChangesLoseNoConnection(t *testing.T) {
+	l := newLab(t)
+	l.apply(web(1))
+	stop := l.load()
+	for i := range 80 {
+		l.apply(web([][]int{{1, 2, 3}, {2, 3}, {3}, {1, 3}, {1}}[i%5]...))
+	}
+	if n, failed := stop(); len(failed) > 0 {
+		t.Errorf("%d of %d failed: %v", len(failed), n, failed[:1])
+	}
+}
+
+// K48: a table that nobody tends goes on; who comes anew adopts it, and changes only what differs.
+func TestK48NewAgentAdoptsWithoutAGap(t *testing.T) {
+	l := newLab(t)
+	s := web(1, 2)
+	s.SourceRanges = prefixes("203.0.113.0/24", "2001:db8::/32")
+	s.Affinity = time.Hour
+	l.apply(s)
+	stop := l.load()
+	before := l.node.Run("nft", "-a", "list", "table", "inet", TableName)
+	l.nat = l.newNAT()
+	l.apply(s)
+	handles := func(of string) string { // without the clients' times
+		var out []string
+		for line := range strings.Lines(of) {
+			if strings.Contains(line, "handle") {
+				out = append(out, line)
+			}
+		}
+		return strings.Join(out, "")
+	}
+	if after := l.node.Run("nft", "-a", "list", "table", "inet", TableName); handles(after) != handles(before) {
+		t.Errorf("adopting changed\n%s\nto\n%s", before, after)
+	}
+	for range 20 {
+		l.nat = l.newNAT()
+		l.apply(web(1))
+		l.nat = l.newNAT()
+		l.apply(s)
+	}
+	if n, failed := stop(); len(failed) > 0 {
+		t.Errorf("%d of %d failed: %v", len(failed), n, failed[:1])
+	}
+}
+
+// A table of another layout, such as another release's, is replaced in one transaction.
+func TestTableOfAnotherLayoutIsReplacedUnderLoad(t *testing.T) {
+	l := newLab(t)
+	l.apply(web(1, 2))
+	stop := l.load()
+	for i := range 10 {
+		other := l.nat.planner.Ruleset()
+		s := other.Sets["local4"]
+		s.Key = []Type{Address4, PortNumber}
+		other.Sets["local4"] = s
+		other.Elements["local4"] = nil
+		chain := other.Chains["leave4"]
+		chain.Rules, chain.Tags = chain.Rules[:1], chain.Tags[:1]
+		other.Chains["leave4"] = chain
+		if i%2 == 0 { // another release may have entered earlier
+			entry := other.Chains[chainPrerouting]
+			entry.Priority--
+			other.Chains[chainPrerouting] = entry
+		}
+		if err := l.nat.kernel.replace(context.Background(), other, true); err != nil {
+			t.Fatal(err)
+		}
+		l.nat = l.newNAT()
+		l.apply(web(1, 2))
+		if have, _, err := l.nat.kernel.read(context.Background(), l.nat.planner.Ruleset()); err != nil ||
+			!Compatible(have, l.nat.planner.Ruleset()) || !Diff(have, l.nat.planner.Ruleset()).Empty() {
+			t.Fatalf("table is not as planned: %v", err)
+		}
+	}
+	// A packet between the old table's hook and the new one's may be lost, a gap would be seen.
+	if n, failed := stop(); len(failed) > 1 {
+		t.Errorf("%d of %d failed: %v", len(failed), n, failed[:1])
+	}
+}
