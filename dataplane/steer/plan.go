@@ -12,12 +12,9 @@ import (
 // Plan lists the changes that lead from what the kernel has to a goal that Aim set for it, in the order in which they
 // are to be made. Whoever carries it out may stop anywhere and plan anew.
 //
-// At every step an address that was steered and stays wanted is steered, its packets are filtered, and packets with a
-// mark never meet a table in which everything is local: they may have been translated already.
+// At every step an address that was steered and stays wanted is steered, and what is delivered here is filtered.
 func Plan(have *View, goal Goal) []Change {
-	p := planner{
-		have: have, goal: goal, places: map[place]Route{}, goneRules: map[Rule]bool{}, goneRoutes: map[Route]bool{},
-	}
+	p := planner{have: have, goal: goal, places: map[place]Route{}}
 	for r := range have.Routes {
 		if o, there := p.places[r.place()]; !there || r.ours() && !o.ours() {
 			p.places[r.place()] = r
@@ -27,7 +24,6 @@ func Plan(have *View, goal Goal) []Change {
 	p.filter()
 	p.addRoutes()
 	p.addRules()
-	p.switchModes()
 	p.defaults()
 	p.removeRules()
 	p.removeRoutes()
@@ -41,9 +37,6 @@ type planner struct {
 	goal    Goal
 	places  map[place]Route
 	changes []Change
-
-	goneRules  map[Rule]bool // by the changes so far
-	goneRoutes map[Route]bool
 }
 
 func (p *planner) add(c ...Change) { p.changes = append(p.changes, c...) }
@@ -89,100 +82,31 @@ func (p *planner) surplus() []Element {
 	return sortedElements(missing(p.have.Elements, p.goal.Elements))
 }
 
-func (p *planner) put(r Route) { p.add(PutRoute{Route: r, Over: p.places[r.place()]}) }
-
-// newRoutes lists the wanted routes that are not there and for which a condition holds.
-func (p *planner) newRoutes(only func(Route) bool) []Route {
-	return sortedRoutes(missing(p.goal.Routes, p.have.Routes), only)
-}
-
-// everythingLocal tells of a route that delivers all packets of its family here.
-func everythingLocal(r Route) bool { return r.Local && r.isDefault() }
-
-// addRoutes adds routes, but not one that would deliver marked packets here.
 func (p *planner) addRoutes() {
-	for _, r := range p.newRoutes(func(r Route) bool {
-		return r.Table != mainTable && !(everythingLocal(r) && p.marksLeadTo(r))
-	}) {
-		p.put(r)
+	for _, r := range sortedRoutes(missing(p.goal.Routes, p.have.Routes), func(r Route) bool { return r.Table != mainTable }) {
+		p.add(PutRoute{Route: r, Over: p.places[r.place()]})
 	}
-}
-
-// marksLeadTo tells whether a rule of ours sends marked packets to a route's table.
-func (p *planner) marksLeadTo(route Route) bool {
-	for r := range p.have.Rules {
-		if forMarks(r) && r.V6 == route.v6() && r.Table == route.Table {
-			return true
-		}
-	}
-	return false
-}
-
-// forMarks tells of our rules for marked packets.
-func forMarks(r Rule) bool { return r.ours() && r.Mask != 0 }
-
-func (p *planner) newRules(only func(Rule) bool) []Rule {
-	return sortedRules(missing(p.goal.Rules, p.have.Rules), only)
 }
 
 func (p *planner) addRules() {
-	for _, r := range p.newRules(func(r Rule) bool { return !forMarks(r) }) {
+	for _, r := range sortedRules(missing(p.goal.Rules, p.have.Rules), Rule.ours) {
 		p.add(AddRule{r})
 	}
 }
 
-// switchModes takes the route that delivers all packets here away before marked packets may meet it, and adds it only
-// after none can.
-func (p *planner) switchModes() {
-	for _, v6 := range []bool{false, true} {
-		for _, rule := range p.newRules(func(r Rule) bool { return forMarks(r) && r.V6 == v6 }) {
-			for _, r := range sortedRoutes(p.have.Routes, func(r Route) bool {
-				return everythingLocal(r) && r.Table == rule.Table && r.v6() == v6 && (r.ours() || slices.Contains(p.goal.OldRoutes, r))
-			}) {
-				p.deleteRoute(r)
-			}
-			p.add(AddRule{rule})
-		}
-		late := p.newRoutes(func(r Route) bool { return r.v6() == v6 && everythingLocal(r) && p.marksLeadTo(r) })
-		if len(late) == 0 {
-			continue
-		}
-		for _, rule := range sortedRules(p.have.Rules, func(r Rule) bool { return forMarks(r) && r.V6 == v6 && !p.goal.Rules[r] }) {
-			p.deleteRule(rule)
-		}
-		for _, r := range late {
-			p.put(r)
-		}
-	}
-}
-
-// defaults takes the node's default route over, or gives it back.
+// defaults takes the node's default route over.
 func (p *planner) defaults() {
-	for _, r := range p.newRoutes(func(r Route) bool { return r.Table == mainTable }) {
+	for _, r := range sortedRoutes(missing(p.goal.Routes, p.have.Routes), func(r Route) bool { return r.Table == mainTable }) {
 		p.add(TakeDefault{Route: r, Over: p.places[r.place()]})
 	}
 }
 
 func (p *planner) removeRules() {
 	for _, r := range sortedRules(missing(p.have.Rules, p.goal.Rules), Rule.ours) {
-		p.deleteRule(r)
-	}
-	for _, r := range slices.SortedFunc(slices.Values(p.goal.OldRules), compareRules) {
-		p.deleteRule(r)
-	}
-}
-
-func (p *planner) deleteRule(r Rule) {
-	if !p.goneRules[r] {
-		p.goneRules[r] = true
 		p.add(DeleteRule{r})
 	}
-}
-
-func (p *planner) deleteRoute(r Route) {
-	if !p.goneRoutes[r] {
-		p.goneRoutes[r] = true
-		p.add(DeleteRoute{r})
+	for _, r := range slices.SortedFunc(slices.Values(p.goal.OldRules), compareRules) {
+		p.add(DeleteRule{r})
 	}
 }
 
@@ -200,7 +124,7 @@ func (p *planner) removeRoutes() {
 				p.add(GiveDefault{r})
 			}
 		case !replaced[r.place()]:
-			p.deleteRoute(r)
+			p.add(DeleteRoute{r})
 		}
 	}
 }

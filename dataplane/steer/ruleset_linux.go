@@ -16,33 +16,35 @@ type chain struct {
 }
 
 // chains is what our table says; `nft list table inet fairlead-steer` shows it. Whoever changes it raises filterVersion.
+// What a translated connection costs here does not depend on the number of addresses: it meets no set.
 //
-//   - arriving: packets to a service address get MarkIn, which some ip rule may deliver here. If they came from outside,
-//     their connection is marked, and so are its answers then: a translated answer's source is no service address yet.
+//   - arriving: connections that come from outside for a service address are marked, and so are the packets of their
+//     answers then: a translated answer's source is no service address yet when it is routed.
 //   - echo: pings are answered by an address of this host's, since the kernel refuses to answer from a service address
 //     that no interface has. Conntrack puts the service address back.
 //   - service: whatever was not translated may only use the Service's ports, and only if somebody here can answer. It
-//     is a prerouting chain because of the same refusal: rejections made later would not leave.
-//   - answers: as arriving, for what this host itself sends.
+//     is a prerouting chain because of the same refusal: rejections made later would not leave. Here packets get MarkIn,
+//     too, which an ip rule may deliver here: translated ones never bear it.
+//   - answers: what this host sends from a service address, or about a packet to one.
+//   - own: what this host sends to a service address, unless it was translated.
 //   - quiet: no neighbour advertisements for service addresses.
 //   - clamp: ICMP errors about a flow may reach another node, so its segments fit what is known of both ways.
 func chains(o Options) []chain {
 	base := func(name string, t nftables.ChainType, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
 		return &nftables.Chain{Name: name, Type: t, Hooknum: hook, Priority: &priority}
 	}
-	afterNAT := *nftables.ChainPriorityFilter
-	beforeNAT := *nftables.ChainPriorityNATDest - 10
+	beforeNAT, afterNAT := *nftables.ChainPriorityNATDest-10, *nftables.ChainPriorityFilter
+	about := func(icmp, kind byte, destination, length uint32, s Set) []expr.Any {
+		return rule(protocol(icmp), icmpType(kind), in(payload(expr.PayloadBaseTransportHeader, destination, length), s))
+	}
 	return []chain{
-		{&nftables.Chain{Name: "entering"}, [][]expr.Any{
-			mark(o.MarkIn),
-			rule(in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(o.MarkOut)),
-		}},
-		{&nftables.Chain{Name: "service4"}, service(SetPorts4)},
-		{&nftables.Chain{Name: "service6"}, service(SetPorts6)},
+		{&nftables.Chain{Name: "service4"}, service(SetPorts4, o.MarkIn)},
+		{&nftables.Chain{Name: "service6"}, service(SetPorts6, o.MarkIn)},
 		{base("arriving", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), [][]expr.Any{
 			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
-			rule(to(SetAddresses4), jump(expr.VerdictGoto, "entering")),
-			rule(to(SetAddresses6), jump(expr.VerdictGoto, "entering")),
+			rule(connectionHas(o.MarkOut), verdict(expr.VerdictAccept)),
+			rule(to(SetAddresses4), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(o.MarkOut), verdict(expr.VerdictAccept)),
+			rule(to(SetAddresses6), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(o.MarkOut), verdict(expr.VerdictAccept)),
 			rule(from(SetAddresses4), mark(o.MarkOut)),
 			rule(from(SetAddresses6), mark(o.MarkOut)),
 		}},
@@ -51,20 +53,23 @@ func chains(o Options) []chain {
 			rule(to(SetAddresses6), protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Echo), redirect()),
 		}},
 		{base("service", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, afterNAT), [][]expr.Any{
+			rule(wasTranslated(), verdict(expr.VerdictAccept)),
 			rule(to(SetAddresses4), jump(expr.VerdictGoto, "service4")),
 			rule(to(SetAddresses6), jump(expr.VerdictGoto, "service6")),
 		}},
 		{base("answers", nftables.ChainTypeRoute, nftables.ChainHookOutput, *nftables.ChainPriorityMangle), [][]expr.Any{
 			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
-			rule(to(SetAddresses4), mark(o.MarkIn), verdict(expr.VerdictAccept)),
-			rule(to(SetAddresses6), mark(o.MarkIn), verdict(expr.VerdictAccept)),
 			rule(from(SetAddresses4), mark(o.MarkOut)),
 			rule(from(SetAddresses6), mark(o.MarkOut)),
-			rule(protocol(unix.IPPROTO_ICMP), icmpType(icmpUnreachable), in(payload(expr.PayloadBaseTransportHeader, icmpInner4, 4), SetAddresses4), mark(o.MarkOut)),
-			rule(protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Unreachable), in(payload(expr.PayloadBaseTransportHeader, icmpInner6, 16), SetAddresses6), mark(o.MarkOut)),
+			rule(about(unix.IPPROTO_ICMP, icmpUnreachable, icmpInner4, 4, SetAddresses4), mark(o.MarkOut)),
+			rule(about(unix.IPPROTO_ICMPV6, icmp6Unreachable, icmpInner6, 16, SetAddresses6), mark(o.MarkOut)),
 		}},
-		{base("quiet", nftables.ChainTypeFilter, nftables.ChainHookOutput, *nftables.ChainPriorityFilter), [][]expr.Any{
-			rule(protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Advertisement), in(payload(expr.PayloadBaseTransportHeader, 8, 16), SetAddresses6), verdict(expr.VerdictDrop)),
+		{base("own", nftables.ChainTypeRoute, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
+			rule(to(SetAddresses4), mark(o.MarkIn)),
+			rule(to(SetAddresses6), mark(o.MarkIn)),
+		}},
+		{base("quiet", nftables.ChainTypeFilter, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
+			rule(about(unix.IPPROTO_ICMPV6, icmp6Advertisement, icmpTarget, 16, SetAddresses6), verdict(expr.VerdictDrop)),
 		}},
 		{base("clamp", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityMangle), [][]expr.Any{
 			rule(connectionHas(o.MarkOut), protocol(unix.IPPROTO_TCP), isSYN(), clampMSS()),
@@ -73,13 +78,14 @@ func chains(o Options) []chain {
 }
 
 // service is what becomes of packets to a service address that nobody translated.
-func service(ports Set) [][]expr.Any {
+func service(ports Set, markIn uint32) [][]expr.Any {
 	icmp, tooBig := byte(unix.IPPROTO_ICMP), rule(icmpType(icmpUnreachable), is(payload(expr.PayloadBaseTransportHeader, 1, 1), 4))
 	echo := byte(icmpEcho)
 	if ports == SetPorts6 {
 		icmp, tooBig, echo = unix.IPPROTO_ICMPV6, icmpType(icmp6TooBig), icmp6Echo
 	}
 	return [][]expr.Any{
+		mark(markIn),
 		rule(protocol(icmp), icmpType(echo), verdict(expr.VerdictAccept)),
 		rule(protocol(icmp), tooBig, verdict(expr.VerdictAccept)),
 		rule(protocol(icmp), verdict(expr.VerdictDrop)),
@@ -90,7 +96,8 @@ func service(ports Set) [][]expr.Any {
 	}
 }
 
-// ICMP types, and where the destination of the packet stands that an ICMP error is about.
+// ICMP types, where the destination of the packet stands that an ICMP error is about, and the target of an
+// advertisement.
 const (
 	icmpEcho           = 8
 	icmpUnreachable    = 3
@@ -100,6 +107,7 @@ const (
 	icmp6Advertisement = 136
 	icmpInner4         = 8 + 16
 	icmpInner6         = 8 + 24
+	icmpTarget         = 8
 )
 
 func rule(parts ...[]expr.Any) (out []expr.Any) {
@@ -155,6 +163,12 @@ func connectionHas(bits uint32) []expr.Any { return has(connection(expr.CtKeyMAR
 func isAnswer(bits uint32) []expr.Any {
 	const reply = 1 // IP_CT_DIR_REPLY
 	return rule(connectionHas(bits), is(connection(expr.CtKeyDIRECTION), reply))
+}
+
+// wasTranslated tells of connections whose destination was.
+func wasTranslated() []expr.Any {
+	const destinationNAT = 1 << 5 // IPS_DST_NAT
+	return has(connection(expr.CtKeySTATUS), destinationNAT)
 }
 
 func ofFamily(s Set) (family byte, source, destination, length uint32) {

@@ -183,11 +183,6 @@ func (w world) own() world {
 	return world{&v}
 }
 
-// translated tells where a packet goes that was for an address and now is for a pod.
-func (w world) translated(a netip.Addr) string {
-	return w.route(of(a.Is6(), outside4, outside6), of(a.Is6(), pod4, pod6), w.marks(a, markIn))
-}
-
 // leaves tells where this host's packets from an address go, and those of a pod that answers for it.
 func (w world) leaves(a netip.Addr) (host, pod string) {
 	client := of(a.Is6(), outside4, outside6)
