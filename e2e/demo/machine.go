@@ -6,9 +6,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/e2e/demo/internal/sandbox"
@@ -58,8 +61,8 @@ log: %s
 	return m, nil
 }
 
-// boots makes the node's network anew and starts its agent; pods are the caller's to start.
-func (m *machine) boots() error {
+// boots makes the node's network anew, runs its pods again, and starts its agent.
+func (m *machine) boots(w *world) error {
 	if err := os.WriteFile(m.boot, []byte(newUUID()+"\n"), 0o644); err != nil {
 		return err
 	}
@@ -87,6 +90,11 @@ func (m *machine) boots() error {
 	}
 	if err := plug(m.name); err != nil {
 		return err
+	}
+	for _, p := range m.pods {
+		if err := p.starts(w, m); err != nil {
+			return err
+		}
 	}
 	m.alive = true
 	return m.agent.Start()
@@ -165,4 +173,15 @@ func (p *pod) ends() error {
 		return err
 	}
 	return p.net().Remove()
+}
+
+// asks is the readiness probe of a pod.
+func (m *machine) asks(p *pod) error {
+	return m.net.Do(func() error {
+		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(podAddress(m.n, p.index), podPort).String(), time.Second)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 }

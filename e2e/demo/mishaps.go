@@ -112,14 +112,11 @@ func (w *world) movePods(ctx context.Context, from, to *machine) error {
 		leaving = append(leaving, old)
 		w.generation++
 		index := len(services) + w.generation
-		p, err := to.runs(w, s.name, fmt.Sprintf("%s-%d-%d", s.name, to.n, w.generation), index)
-		if err != nil {
+		name := fmt.Sprintf("%s-%d-%d", s.name, to.n, w.generation)
+		if err := w.addPod(ctx, to, s.name, name, index); err != nil {
 			return err
 		}
-		w.notef("pod %s is ready on %s", p.name, to.name)
-		if w.objects[p.name], err = w.tellPod(ctx, to, p); err != nil {
-			return err
-		}
+		w.notef("pod %s is ready on %s", name, to.name)
 	}
 	if err := during(ctx, w.a(4*time.Second)); err != nil {
 		return err
@@ -177,13 +174,8 @@ func machinesReturn(ctx context.Context, w *world) error {
 			continue
 		}
 		w.notef("%s boots", m.name)
-		if err := m.boots(); err != nil {
+		if err := m.boots(w); err != nil {
 			return err
-		}
-		for _, p := range m.pods {
-			if err := p.starts(w, m); err != nil {
-				return err
-			}
 		}
 	}
 	var gone []*controller

@@ -53,7 +53,12 @@ func reply(conn net.Conn, answer []byte) error {
 			break
 		}
 	}
-	_, err := conn.Write(answer)
+	if _, err := conn.Write(answer); err != nil {
+		return err
+	}
+	// The client closes first: whoever does keeps the connection's name for a minute, and clients never use one twice,
+	// while the nodes between may.
+	_, err := io.Copy(io.Discard, conn)
 	return err
 }
 

@@ -32,6 +32,7 @@ protocol device { scan time 10; }
 protocol direct { ipv4; }
 protocol kernel {
   persist;
+  graceful restart on;   # after a restart: leave the kernel's routes until the speakers are back
   scan time 20;
   merge paths on limit 64;
   ipv4 { import none; export where source = RTS_BGP; };

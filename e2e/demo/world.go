@@ -93,19 +93,28 @@ func (w *world) addMachine(ctx context.Context, n int) error {
 		return err
 	}
 	w.machines = append(w.machines, m)
-	if err := m.boots(); err != nil {
+	if err := m.boots(w); err != nil {
 		return err
 	}
 	for i, s := range services {
-		p, err := m.runs(w, s.name, fmt.Sprintf("%s-%d", s.name, n), i+1)
-		if err != nil {
-			return err
-		}
-		if w.objects[p.name], err = w.tellPod(ctx, m, p); err != nil {
+		if err := w.addPod(ctx, m, s.name, fmt.Sprintf("%s-%d", s.name, n), i+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addPod runs a pod on a node, and has it found in the API once it serves. The index makes its address.
+func (w *world) addPod(ctx context.Context, m *machine, service, name string, index int) error {
+	p, err := m.runs(w, service, name, index)
+	if err != nil {
+		return err
+	}
+	if err := eventually(ctx, "answer of pod "+name, func() error { return m.asks(p) }); err != nil {
+		return err
+	}
+	w.objects[name], err = w.tellPod(ctx, m, p)
+	return err
 }
 
 // end ends what does not end with the sandbox.
