@@ -32,12 +32,18 @@ const namespace = "shop"
 
 func newStage(t *testing.T, o lab.Options) *stage {
 	t.Helper()
-	s := &stage{t: t, kube: kubetest.Start(t, kubetest.Options{}), pods: map[string]*kubetest.Pod{}}
+	return stageOf(t, kubetest.Start(t, kubetest.Options{}), o)
+}
+
+// stageOf is a stage around a cluster.
+func stageOf(t *testing.T, kube *kubetest.Cluster, o lab.Options) *stage {
+	t.Helper()
+	s := &stage{t: t, kube: kube, pods: map[string]*kubetest.Pod{}}
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = s.kube.Kubeconfig()
 	}
 	for n := 1; n <= 3; n++ {
-		node, err := s.kube.Node(t.Context(), fmt.Sprintf("node%d", n), nil, lab.NodeAddress(n))
+		node, err := s.kube.Node(t.Context(), fmt.Sprintf("n%d", n), nil, lab.NodeAddress(n))
 		if err != nil {
 			t.Fatal(err)
 		}
