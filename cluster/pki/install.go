@@ -4,6 +4,7 @@ package pki
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,31 +15,43 @@ import (
 // nextSuffix is of files that are about to take the place of others.
 const nextSuffix = ".next"
 
+// step is a file that is about to be replaced.
+type step struct {
+	path string
+	data []byte
+	mode fs.FileMode
+}
+
 // Install puts a new certificate, its key and the CAs in the place of the old ones, as one: whoever reads in between
 // keeps the old ones (see Source), and after a crash in between OpenSource ends what was begun. The files' folders are
-// made if they are missing.
+// made if they are missing. CAs that are somebody else's to replace stay if they vouch for the new certificate.
 //
 // Errors: certificate and key do not fit together or are no identity; a file cannot be written. Then the old ones are
 // still there.
 func (f Files) Install(cert, key, ca []byte) error {
-	if err := usable(cert, key, ca); err != nil {
+	leaf, err := usable(cert, key, ca)
+	if err != nil {
 		return fmt.Errorf("install certificate %s: %w", f.Cert, err)
 	}
-	steps := []struct {
-		path string
-		data []byte
-		mode fs.FileMode
-	}{{f.CA, ca, 0o644}, {f.Key, key, 0o600}, {f.Cert, cert, 0o644}}
-	for _, s := range steps {
-		if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-			return fmt.Errorf("install certificate: %w", err)
+	// CAs first: the new certificate may need them. The pair is broken between the last two only, see mend.
+	steps := []step{{f.CA, ca, 0o644}, {f.Key, key, 0o600}, {f.Cert, cert, 0o644}}
+	for i, s := range steps {
+		err := os.MkdirAll(filepath.Dir(s.path), 0o700)
+		if err == nil {
+			err = replace(s.path+nextSuffix, s.data, s.mode)
 		}
-		if err := replace(s.path+nextSuffix, s.data, s.mode); err != nil {
+		if i == 0 && unwritable(err) && f.vouchFor(leaf) {
+			steps[i].path = ""
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("install certificate: %w; the files must be writable to be renewed", err)
 		}
 	}
-	// CAs first: the new certificate may need them. The pair is broken between the last two only, see mend.
 	for _, s := range steps {
+		if s.path == "" {
+			continue
+		}
 		if err := os.Rename(s.path+nextSuffix, s.path); err != nil {
 			return fmt.Errorf("install certificate: %w", err)
 		}
@@ -46,16 +59,26 @@ func (f Files) Install(cert, key, ca []byte) error {
 	return nil
 }
 
-func usable(cert, key, ca []byte) error {
+// vouchFor tells whether the CAs that are there know a certificate.
+func (f Files) vouchFor(leaf *x509.Certificate) bool {
+	roots, err := ReadRoots(f.CA)
+	if err != nil {
+		return false
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err == nil
+}
+
+func usable(cert, key, ca []byte) (*x509.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := Identify(pair.Leaf); err != nil {
-		return err
+		return nil, err
 	}
 	_, err = parseBundle(ca)
-	return err
+	return pair.Leaf, err
 }
 
 // mend ends an Install that a crash cut short: the new key is there, its certificate waits.

@@ -48,7 +48,7 @@ func (m *Member) openEnrolment() error {
 	m.node.WhileLeader(func(ctx context.Context, _ uint64) { expiry.Run(ctx) })
 	m.registry.MustRegister(pki.ExpiryGauge(m.endpoint.Source))
 	m.holder, err = enrol.NewHolder(enrol.HolderOptions{
-		Files: pki.Files(m.config.TLS.TLS), Source: m.endpoint.Source, Renew: renew, Log: m.log, Metrics: m.registry,
+		Files: m.files, Source: m.endpoint.Source, Renew: renew, Log: m.log, Metrics: m.registry,
 	})
 	return err
 }

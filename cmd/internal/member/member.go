@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -45,6 +46,7 @@ type Member struct {
 	folder    *disk.Folder
 	state     *fsm.State
 	belonging *belonging
+	files     pki.Files // of the certificate that is kept fresh
 	endpoint  *pki.Endpoint
 	listeners Listeners
 	transport *transport.Transport
@@ -97,7 +99,11 @@ func (m *Member) openFolder() (err error) {
 }
 
 func (m *Member) openIdentity() error {
-	source, err := pki.OpenSource(pki.Files(m.config.TLS.TLS), m.log)
+	var err error
+	if m.files, err = pki.Files(m.config.TLS.TLS).Renewable(filepath.Join(m.config.DataDir, "tls")); err != nil {
+		return err
+	}
+	source, err := pki.OpenSource(m.files, m.log)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/agent/disk"
@@ -56,9 +57,15 @@ func cleanFolder(c config.Agent) error {
 			}
 		}
 	}
+	if err := os.RemoveAll(filepath.Join(dir, tlsFolder)); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		return err // what is left is somebody else's
 	}
-	return os.Remove(dir)
+	if err := os.Remove(dir); err != nil && !errors.Is(err, syscall.EBUSY) { // a container has it mounted
+		return fmt.Errorf("clean up: %w", err)
+	}
+	return nil
 }

@@ -27,6 +27,7 @@ import (
 const (
 	stateFile    = "desired.state"  // what the node was told last
 	drainingFile = "draining.state" // what left that and still has its rules
+	tlsFolder    = "tls"            // a certificate that cannot be renewed where it was given
 )
 
 // Options say what an agent is made of.

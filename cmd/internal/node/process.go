@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -108,7 +109,10 @@ func (p *Process) openAgent() error {
 }
 
 func (p *Process) openLoop() error {
-	files := pki.Files{CA: p.config.TLS.CA, Cert: p.config.TLS.Cert, Key: p.config.TLS.Key}
+	files, err := pki.Files(p.config.TLS).Renewable(filepath.Join(p.config.StateDir, tlsFolder))
+	if err != nil {
+		return err
+	}
 	source, err := pki.OpenSource(files, p.log)
 	if err != nil {
 		return err
@@ -153,7 +157,7 @@ const enrolRetryMin, enrolRetryMax = time.Second, time.Minute
 
 // getCertificate enrols, however often it takes.
 func (p *Process) getCertificate(ctx context.Context) error {
-	files := pki.Files{CA: p.config.TLS.CA, Cert: p.config.TLS.Cert, Key: p.config.TLS.Key}
+	files := pki.Files(p.config.TLS)
 	for pause := enrolRetryMin; ; pause = min(2*pause, enrolRetryMax) {
 		err := enrol.Get(ctx, files, p.enrol())
 		if err == nil {
