@@ -49,8 +49,9 @@ func (o Options) filterID() string {
 func Aim(o Options, want Wanted, facts Facts, have *View) Goal {
 	o = o.withDefaults()
 	a := aimer{o: o, want: want, facts: facts, have: have, in: want.Config.InTable, out: want.Config.OutTable, goal: Goal{
-		Rules: map[Rule]bool{}, Routes: map[Route]bool{}, Elements: map[Element]bool{}, Settings: map[Setting]string{},
-		Failed: map[netip.Addr]string{},
+		Rules: map[Rule]bool{}, Routes: make(map[Route]bool, len(have.Routes)), Elements: make(map[Element]bool, len(have.Elements)),
+		Settings: map[Setting]string{},
+		Failed:   map[netip.Addr]string{},
 	}}
 	if a.in == 0 {
 		a.in = o.InTable

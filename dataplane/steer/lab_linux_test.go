@@ -40,8 +40,6 @@ type lab struct {
 	log                               *logbook
 }
 
-var switch4, switch6 = netip.MustParseAddr("192.0.2.254"), netip.MustParseAddr("2001:db8:a::254")
-
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{
@@ -116,17 +114,6 @@ func (l *lab) apply(s *steer.Steer, w steer.Wanted) {
 	if err != nil || len(failed) > 0 {
 		l.t.Fatalf("apply: %v, %v", failed, err)
 	}
-}
-
-// wanted is a state of service addresses with the ports 80 and 81, and the usual configuration.
-func wanted(addresses ...netip.Addr) steer.Wanted {
-	w := steer.Wanted{Config: desired.Config{Switches: []netip.Addr{switch4, switch6}}}
-	for _, a := range addresses {
-		w.Addresses = append(w.Addresses, desired.Address{
-			Prefix: netip.PrefixFrom(a, a.BitLen()), Ports: []desired.Port{{Protocol: 6, Number: 80}, {Protocol: 6, Number: 81}},
-		})
-	}
-	return w
 }
 
 // stateOf makes the state that says so.

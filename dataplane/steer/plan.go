@@ -14,17 +14,17 @@ import (
 //
 // At every step an address that was steered and stays wanted is steered, and what is delivered here is filtered.
 func Plan(have *View, goal Goal) []Change {
-	p := planner{have: have, goal: goal, places: map[place]Route{}}
-	for r := range have.Routes {
-		if o, there := p.places[r.place()]; !there || r.ours() && !o.ours() {
-			p.places[r.place()] = r
-		}
+	p := planner{
+		have: have, goal: goal,
+		newRules: sortedRules(missing(goal.Rules, have.Rules)), oldRules: sortedRules(missing(have.Rules, goal.Rules)),
+		newRoutes: sortedRoutes(missing(goal.Routes, have.Routes)), oldRoutes: sortedRoutes(missing(have.Routes, goal.Routes)),
+		newElements: sortedElements(missing(goal.Elements, have.Elements)), oldElements: sortedElements(missing(have.Elements, goal.Elements)),
 	}
 	p.settings()
 	p.filter()
 	p.addRoutes()
 	p.addRules()
-	p.defaults()
+	p.takeDefault()
 	p.removeRules()
 	p.removeRoutes()
 	p.removeElements()
@@ -35,8 +35,12 @@ func Plan(have *View, goal Goal) []Change {
 type planner struct {
 	have    *View
 	goal    Goal
-	places  map[place]Route
 	changes []Change
+
+	// What is wanted and missing, and what is there and not wanted, others' included.
+	newRules, oldRules       []Rule
+	newRoutes, oldRoutes     []Route
+	newElements, oldElements []Element
 }
 
 func (p *planner) add(c ...Change) { p.changes = append(p.changes, c...) }
@@ -67,8 +71,8 @@ func (p *planner) filter() {
 		p.add(EditFilter{Filter: p.goal.Filter, Reset: true, Add: sortedElements(all)})
 		return
 	}
-	edit := EditFilter{Filter: p.goal.Filter, Add: sortedElements(missing(p.goal.Elements, p.have.Elements))}
-	for _, e := range p.surplus() {
+	edit := EditFilter{Filter: p.goal.Filter, Add: p.newElements}
+	for _, e := range p.oldElements {
 		if e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)] {
 			edit.Remove = append(edit.Remove, e)
 		}
@@ -78,32 +82,51 @@ func (p *planner) filter() {
 	}
 }
 
-func (p *planner) surplus() []Element {
-	return sortedElements(missing(p.have.Elements, p.goal.Elements))
-}
-
+// addRoutes adds routes of our tables, over what is at their places.
 func (p *planner) addRoutes() {
-	for _, r := range sortedRoutes(missing(p.goal.Routes, p.have.Routes), func(r Route) bool { return r.Table != mainTable }) {
-		p.add(PutRoute{Route: r, Over: p.places[r.place()]})
+	over := p.occupied()
+	for _, r := range p.newRoutes {
+		if r.Table != mainTable {
+			p.add(PutRoute{Route: r, Over: over[r.place()]})
+		}
 	}
 }
 
+// occupied tells which routes stand where new ones go.
+func (p *planner) occupied() map[place]Route {
+	out := map[place]Route{}
+	if len(p.newRoutes) == 0 {
+		return out
+	}
+	for _, r := range p.oldRoutes { // what stays is at no new route's place
+		if o, there := out[r.place()]; !there || r.ours() && !o.ours() {
+			out[r.place()] = r
+		}
+	}
+	return out
+}
+
 func (p *planner) addRules() {
-	for _, r := range sortedRules(missing(p.goal.Rules, p.have.Rules), Rule.ours) {
+	for _, r := range p.newRules {
 		p.add(AddRule{r})
 	}
 }
 
-// defaults takes the node's default route over.
-func (p *planner) defaults() {
-	for _, r := range sortedRoutes(missing(p.goal.Routes, p.have.Routes), func(r Route) bool { return r.Table == mainTable }) {
-		p.add(TakeDefault{Route: r, Over: p.places[r.place()]})
+// takeDefault takes the node's default route over.
+func (p *planner) takeDefault() {
+	over := p.occupied()
+	for _, r := range p.newRoutes {
+		if r.Table == mainTable {
+			p.add(TakeDefault{Route: r, Over: over[r.place()]})
+		}
 	}
 }
 
 func (p *planner) removeRules() {
-	for _, r := range sortedRules(missing(p.have.Rules, p.goal.Rules), Rule.ours) {
-		p.add(DeleteRule{r})
+	for _, r := range p.oldRules {
+		if r.ours() {
+			p.add(DeleteRule{r})
+		}
 	}
 	for _, r := range slices.SortedFunc(slices.Values(p.goal.OldRules), compareRules) {
 		p.add(DeleteRule{r})
@@ -113,17 +136,15 @@ func (p *planner) removeRules() {
 // removeRoutes removes routes that were not replaced.
 func (p *planner) removeRoutes() {
 	replaced := map[place]bool{}
-	for r := range p.goal.Routes {
+	for _, r := range p.newRoutes {
 		replaced[r.place()] = true
 	}
-	surplus := sortedRoutes(missing(p.have.Routes, p.goal.Routes), Route.ours)
-	for _, r := range append(surplus, slices.SortedFunc(slices.Values(p.goal.OldRoutes), compareRoutes)...) {
+	for _, r := range p.oldRoutes {
 		switch {
+		case replaced[r.place()]:
 		case r.ours() && r.Table == mainTable:
-			if !replaced[r.place()] {
-				p.add(GiveDefault{r})
-			}
-		case !replaced[r.place()]:
+			p.add(GiveDefault{r})
+		case r.ours() || slices.Contains(p.goal.OldRoutes, r):
 			p.add(DeleteRoute{r})
 		}
 	}
@@ -139,7 +160,7 @@ func (p *planner) removeElements() {
 		return
 	}
 	edit := EditFilter{Filter: p.goal.Filter}
-	for _, e := range p.surplus() {
+	for _, e := range p.oldElements {
 		early := p.have.Filter == p.goal.Filter && e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)]
 		if !early {
 			edit.Remove = append(edit.Remove, e)
@@ -174,15 +195,8 @@ func missing[T comparable](want, have map[T]bool) map[T]bool {
 	return out
 }
 
-func sortedRules(rules map[Rule]bool, only func(Rule) bool) []Rule {
-	var out []Rule
-	for r := range rules {
-		if only(r) {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, compareRules)
-	return out
+func sortedRules(rules map[Rule]bool) []Rule {
+	return slices.SortedFunc(maps.Keys(rules), compareRules)
 }
 
 func compareRules(a, b Rule) int {
@@ -193,15 +207,8 @@ func compareRules(a, b Rule) int {
 	)
 }
 
-func sortedRoutes(routes map[Route]bool, only func(Route) bool) []Route {
-	var out []Route
-	for r := range routes {
-		if only(r) {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, compareRoutes)
-	return out
+func sortedRoutes(routes map[Route]bool) []Route {
+	return slices.SortedFunc(maps.Keys(routes), compareRoutes)
 }
 
 func compareRoutes(a, b Route) int {
@@ -217,12 +224,10 @@ func comparePrefixes(a, b netip.Prefix) int {
 }
 
 func sortedElements(elements map[Element]bool) []Element {
-	out := slices.Collect(maps.Keys(elements))
-	slices.SortFunc(out, func(a, b Element) int {
+	return slices.SortedFunc(maps.Keys(elements), func(a, b Element) int {
 		return cmp.Or(
 			cmp.Compare(a.Set, b.Set), a.Address.Compare(b.Address), cmp.Compare(a.Port.Protocol, b.Port.Protocol),
 			cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Interface, b.Interface),
 		)
 	})
-	return out
 }

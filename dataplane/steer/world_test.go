@@ -8,10 +8,24 @@ import (
 	"net/netip"
 	"slices"
 
+	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/steer"
 )
 
 var vip4, vip6 = netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("2001:db8:e1::10")
+
+var switch4, switch6 = netip.MustParseAddr("192.0.2.254"), netip.MustParseAddr("2001:db8:a::254")
+
+// wanted is a state of service addresses with the ports 80 and 81, and the usual configuration.
+func wanted(addresses ...netip.Addr) steer.Wanted {
+	w := steer.Wanted{Config: desired.Config{Switches: []netip.Addr{switch4, switch6}}}
+	for _, a := range addresses {
+		w.Addresses = append(w.Addresses, desired.Address{
+			Prefix: netip.PrefixFrom(a, a.BitLen()), Ports: []desired.Port{{Protocol: 6, Number: 80}, {Protocol: 6, Number: 81}},
+		})
+	}
+	return w
+}
 
 // many are n addresses of a family, the first of which is vip4 or vip6.
 func many(first netip.Addr, n int) (out []netip.Addr) {

@@ -43,6 +43,7 @@ func benchmarks() []benchmark {
 		{"commit_throughput_per_s", "commands/s", commitThroughput},
 		{"failover_commit_ms", "ms", failover},
 		{"cold_5000_services_s", "s", coldStart},
+		{"steer_pps_ratio", "ratio", steerPackets},
 		{"node_down_ms", "ms", nodeDown},
 	}
 }
