@@ -37,6 +37,7 @@ func commands(c *cli) []*cobra.Command {
 		newAcceptRewind(c, overAPI),
 		newRaft(c),
 		newPKI(c),
+		newMigrate(c),
 		newVersion(c),
 	}
 }
