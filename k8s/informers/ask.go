@@ -228,7 +228,7 @@ func (l *line) open(ctx context.Context, o metav1.ListOptions) (watch.Interface,
 		cancel(nil)
 		return nil, err
 	}
-	return newTap(l, inner, first, func() { cancel(nil) }), nil
+	return newTap(ctx, l, inner, first, func() { cancel(nil) }), nil
 }
 
 // opened tells a watch from the empty one that client-go gives where the server closed the connection without an

@@ -3,6 +3,7 @@
 package informers
 
 import (
+	"context"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 
 // tap passes the events of a watch on, and notes errors among them, which the reflector keeps to itself.
 type tap struct {
+	ctx   context.Context // of the request
 	line  *line
 	inner watch.Interface
 	out   chan watch.Event
@@ -18,8 +20,8 @@ type tap struct {
 	stop  func()
 }
 
-func newTap(l *line, inner watch.Interface, first *watch.Event, cancel func()) *tap {
-	t := &tap{line: l, inner: inner, out: make(chan watch.Event), done: make(chan struct{})}
+func newTap(ctx context.Context, l *line, inner watch.Interface, first *watch.Event, cancel func()) *tap {
+	t := &tap{ctx: ctx, line: l, inner: inner, out: make(chan watch.Event), done: make(chan struct{})}
 	t.stop = sync.OnceFunc(func() {
 		close(t.done)
 		inner.Stop()
@@ -57,7 +59,7 @@ func (t *tap) run(first *watch.Event) {
 
 // pass passes an event on. It tells whether to go on.
 func (t *tap) pass(e watch.Event) bool {
-	if e.Type == watch.Error {
+	if e.Type == watch.Error && t.ctx.Err() == nil { // the end of our own asking comes as an error, too
 		t.line.note(stageWatch, apierrors.FromObject(e.Object))
 	}
 	select {

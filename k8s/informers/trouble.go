@@ -123,9 +123,11 @@ func (s *Source) diagnose(at stage, resource string, err error) (trouble, bool) 
 	case errors.Is(err, errMalformed):
 		return trouble{reasonMalformed, fmt.Sprintf("%s: the answer of %s %v", what, server, err), "see whether a proxy answers in its place"}, true
 	case apierrors.IsForbidden(err):
-		verb, object := verbOf(at)
-		return trouble{reasonForbidden, fmt.Sprintf("%s: forbidden: %s", what, answer),
-			fmt.Sprintf("allow %s of %s%s to this account, as deploy/ does; until then nothing is removed for what cannot be seen", verb, object, resource)}, true
+		if _, who, ok := strings.Cut(answer, " is forbidden: "); ok {
+			answer = who
+		}
+		return trouble{reasonForbidden, fmt.Sprintf("%s is forbidden: %s", what, answer),
+			fmt.Sprintf("allow %s of %s to this account, as deploy/ does; until then nothing is removed for what cannot be seen", verbsOf(at), resource)}, true
 	case apierrors.IsUnauthorized(err):
 		return trouble{reasonUnauthorized, server + " does not accept our credentials", "renew the token or certificate in the kubeconfig, or the ServiceAccount"}, true
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
@@ -144,15 +146,15 @@ func (s *Source) diagnose(at stage, resource string, err error) (trouble, bool) 
 	return trouble{reasonOther, fmt.Sprintf("%s: %s", what, oneLine(err)), "see the log of " + server}, true
 }
 
-// verbOf tells which permissions a stage needs.
-func verbOf(at stage) (verbs, object string) {
+// verbsOf tells which permissions a stage needs.
+func verbsOf(at stage) string {
 	switch at {
 	case stageGet:
-		return "get", ""
+		return "get"
 	case stageLocate:
-		return "discovery", ""
+		return "discovery"
 	}
-	return "list and watch", ""
+	return "list and watch"
 }
 
 func isUntrusted(err error) bool {

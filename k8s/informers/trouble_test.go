@@ -30,7 +30,7 @@ func TestForbiddenIsOneLineWithARemedyAndOthersGoOn(t *testing.T) {
 	s.answer(services, refusal(403, "Forbidden", `services is forbidden: User "u" cannot list resource "services" in API group "" at the cluster scope`))
 	r := read(t, s, fast)
 	r.until(t, "told", func(w world.World) bool {
-		return problem(w, `list services: forbidden`, `User "u" cannot list resource "services"`, "allow list and watch of services")
+		return problem(w, `list services is forbidden`, `User "u" cannot list resource "services"`, "allow list and watch of services")
 	})
 	s.put(nodes, "", "n1", node("192.0.2.1"))
 	w := r.until(t, "a node", func(w world.World) bool { return len(w.Nodes) == 1 })
@@ -70,7 +70,7 @@ func TestAForbiddenWatchLeavesTheViewIncomplete(t *testing.T) {
 	})
 	r := read(t, s, fast)
 	w := r.until(t, "told", func(w world.World) bool {
-		return problem(w, "watch services: forbidden", "allow list and watch of services") && view(t, w, world.KindService).Listed
+		return problem(w, "watch services is forbidden", "allow list and watch of services") && view(t, w, world.KindService).Listed
 	})
 	if w.Complete {
 		t.Error("complete without a watch")
@@ -102,7 +102,7 @@ func TestWithoutIdentityNothingIsListed(t *testing.T) {
 	s.answer(namespace, refusal(403, "Forbidden", `namespaces "kube-system" is forbidden: User "u" cannot get resource "namespaces"`))
 	s.put(services, "default", "web", service(80))
 	r := read(t, s, fast)
-	w := r.until(t, "told", func(w world.World) bool { return problem(w, "get namespaces: forbidden", "allow get of namespaces") })
+	w := r.until(t, "told", func(w world.World) bool { return problem(w, "get namespaces is forbidden", "allow get of namespaces") })
 	if v := view(t, w, world.KindService); v.Listed || v.Complete || w.Cluster != "" {
 		t.Errorf("got %+v of cluster %q", v, w.Cluster)
 	}
@@ -279,7 +279,7 @@ func TestAFailedRelistDoesNotLeaveTroubleBehind(t *testing.T) {
 	r.until(t, "complete", complete)
 	s.set(func() { s.instead[services] = refusal(403, "Forbidden", "no") }) // the watch is not cut off
 	r.Relist(world.KindService)
-	r.until(t, "told", func(w world.World) bool { return problem(w, "list services: forbidden") })
+	r.until(t, "told", func(w world.World) bool { return problem(w, "list services is forbidden") })
 	s.set(func() { delete(s.instead, services) })
 	r.until(t, "over", func(w world.World) bool { return w.Complete && len(w.Problems) == 0 })
 }
