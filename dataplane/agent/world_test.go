@@ -60,10 +60,12 @@ func newMember(t testing.TB, w *grouptest.World, name string, g *grouptest.Group
 		}
 	}()
 	t.Cleanup(func() { stop(); <-done })
-	m.api = w.Serve(t, name, func(opts ...connect.HandlerOption) (string, http.Handler) {
-		return fairleadv1connect.NewAgentServiceHandler(m.service, opts...)
-	})
+	m.api = w.Serve(t, name, m.mount)
 	return m
+}
+
+func (m *member) mount(opts ...connect.HandlerOption) (string, http.Handler) {
+	return fairleadv1connect.NewAgentServiceHandler(m.service, opts...)
 }
 
 // conn makes a Conn of the group's client.

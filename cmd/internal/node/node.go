@@ -53,6 +53,7 @@ func (c conn) Close() { c.client.Close() }
 
 // Run works until ctx ends, and returns its error. The node keeps its state at the end.
 func Run(ctx context.Context, o Options) error {
+	o.Log = o.Log.With("node", o.Node)
 	source, err := pki.OpenSource(o.Files, o.Log)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func open(o Options, source *pki.Source) (*loop, error) {
 	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
 	a, err := agent.New(agent.Options{
 		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier,
-		Log: o.Log.With("node", o.Node), Metrics: o.Metrics,
+		Log: o.Log, Metrics: o.Metrics,
 		Connect: func(address string) agent.Conn {
 			client := admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}})
 			return conn{client.Agent, client}
@@ -111,7 +112,7 @@ func open(o Options, source *pki.Source) (*loop, error) {
 	endpoint.Self = a.Membership
 	l := &loop{Agent: a, peers: admin.NewPeers(endpoint, nil)}
 	l.holder, err = enrol.NewHolder(enrol.HolderOptions{
-		Files: o.Files, Source: source, Log: o.Log.With("node", o.Node), Metrics: o.Metrics, Enrol: o.Enrol,
+		Files: o.Files, Source: source, Log: o.Log, Metrics: o.Metrics, Enrol: o.Enrol,
 		Renew: enrol.AsAgent(o.Node, func() []enrol.Other { return enrol.Members(l.peers, o.Servers) }),
 	})
 	return l, err
