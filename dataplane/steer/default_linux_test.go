@@ -74,6 +74,24 @@ func TestRow13_14TheCloudTrialIsRefusedWhenTheSwitchIsNotOnLink(t *testing.T) {
 	}
 }
 
+func TestCleanupRestoresTheDefaultThoughSomebodyTookOursAway(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	before := picture(l.node)
+	w := wanted(vip4, vip6)
+	w.Config.ReplaceDefault = true
+	s := l.steer()
+	l.apply(s, w)
+	s.Close()
+	l.node.Run("ip", "route", "del", "default", "via", "192.0.2.254")
+	if err := steer.Cleanup(context.Background(), l.options()); err != nil {
+		t.Fatal(err)
+	}
+	if got := picture(l.node); got != before {
+		t.Errorf("before\n%s\nafter\n%s", before, got)
+	}
+}
+
 func TestRow11SWITCHIsReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

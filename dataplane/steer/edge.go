@@ -33,5 +33,7 @@ type edge interface {
 	do(Change) error
 	// watch calls hear for each event until ctx ends. What happens after ready was closed is heard.
 	watch(ctx context.Context, ready chan<- struct{}, hear func(event)) error
+	// finish puts back what is still kept and was not given back by a change: somebody took ours away.
+	finish() error
 	close()
 }

@@ -33,7 +33,7 @@ func chains(o Options) []chain {
 	base := func(name string, t nftables.ChainType, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
 		return &nftables.Chain{Name: name, Type: t, Hooknum: hook, Priority: &priority}
 	}
-	beforeNAT, afterNAT := *nftables.ChainPriorityNATDest-10, *nftables.ChainPriorityFilter
+	beforeNAT, afterNAT := *nftables.ChainPriorityNATDest-20, *nftables.ChainPriorityFilter
 	about := func(icmp, kind byte, destination, length uint32, s Set) []expr.Any {
 		return rule(protocol(icmp), icmpType(kind), in(payload(expr.PayloadBaseTransportHeader, destination, length), s))
 	}

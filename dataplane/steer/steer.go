@@ -102,20 +102,13 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 			return nil, changes, err
 		}
 		if err := s.edge.do(c); err != nil {
-			if a := c.address(); a.IsValid() && !hopeless(err) {
-				goal.Failed[a] = err.Error()
-				s.view = nil // after this round
-				continue
-			}
 			s.view = nil
-			return nil, changes, fmt.Errorf("steer: %w", err)
+			if !s.forgive(c, err, goal) {
+				return nil, changes, fmt.Errorf("steer: %w", err)
+			}
+			continue
 		}
-		if _, loud := c.(TakeDefault); loud {
-			s.log.Warn("the node's default route now leads to the switch", "change", c.String())
-		}
-		if _, loud := c.(GiveDefault); loud {
-			s.log.Warn("the node's default route is its own again", "change", c.String())
-		}
+		s.announce(c)
 		if s.view != nil {
 			c.note(s.view)
 		}
@@ -123,6 +116,32 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 	}
 	s.metrics.steered(*s.want, goal)
 	return goal.Failed, changes, nil
+}
+
+// forgive tells whether the changes after one that failed can be made all the same.
+func (s *Steer) forgive(c Change, err error, goal Goal) bool {
+	if hopeless(err) {
+		return false
+	}
+	if a := c.address(); a.IsValid() {
+		goal.Failed[a] = err.Error()
+		return true
+	}
+	if _, given := c.(GiveDefault); given {
+		s.log.Error("the node's default route still leads to the switch; set it by hand", "err", err)
+		return true
+	}
+	return false
+}
+
+// announce says loudly what may cut an administrator off.
+func (s *Steer) announce(c Change) {
+	switch c.(type) {
+	case TakeDefault:
+		s.log.Warn("the node's default route now leads to the switch", "change", c.String())
+	case GiveDefault:
+		s.log.Warn("the node's default route is its own again", "change", c.String())
+	}
 }
 
 // query says what to read for what is wanted.
@@ -171,7 +190,11 @@ func (s *Steer) warn(warnings []string) {
 func (s *Steer) Found(context.Context) ([]netip.Addr, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, _, err := s.edge.read(query{inTable: s.o.InTable, outTable: s.o.OutTable})
+	q := query{inTable: s.o.InTable, outTable: s.o.OutTable}
+	if s.want != nil {
+		q = s.query()
+	}
+	v, _, err := s.edge.read(q)
 	if err != nil {
 		return nil, fmt.Errorf("steer: %w", err)
 	}
@@ -199,8 +222,13 @@ func Cleanup(ctx context.Context, o Options) error {
 	}
 	defer s.Close()
 	s.want = &Wanted{}
-	_, _, err = s.converge(ctx)
-	return err
+	if _, _, err := s.converge(ctx); err != nil {
+		return err
+	}
+	if err := s.edge.finish(); err != nil {
+		return fmt.Errorf("steer: %w", err)
+	}
+	return nil
 }
 
 // hear takes note of an event.
