@@ -23,7 +23,7 @@ func (m *Member) openEnrolment() error {
 		Member: m.config.Name, Record: m.state, Proposer: m.node, ServiceAccount: m.config.Enrolment.ServiceAccount,
 		Others: m.otherSigners, Log: m.log, Metrics: m.registry, Now: time.Now,
 	}
-	renew := enrol.AsMember(m.config.Name, m.otherSigners)
+	renew, again := enrol.AsMember(m.config.Name, m.otherSigners), enrol.Ask(nil)
 	if key := m.config.TLS.CAKey; key != "" {
 		authority, err := pki.OpenAuthority(m.config.TLS.CA, key)
 		if err != nil {
@@ -31,6 +31,7 @@ func (m *Member) openEnrolment() error {
 		}
 		o.Signer = authority
 		renew = enrol.BySigning(authority, m.endpoint.Source)
+		again = renew // its own expired certificate does not keep it from signing
 	}
 	if m.kube != nil {
 		o.Reviewer = reviewer{tokenreview.Reviewer{
@@ -48,7 +49,7 @@ func (m *Member) openEnrolment() error {
 	m.node.WhileLeader(func(ctx context.Context, _ uint64) { expiry.Run(ctx) })
 	m.registry.MustRegister(pki.ExpiryGauge(m.endpoint.Source))
 	m.holder, err = enrol.NewHolder(enrol.HolderOptions{
-		Files: m.files, Source: m.endpoint.Source, Renew: renew, Log: m.log, Metrics: m.registry,
+		Files: m.files, Source: m.endpoint.Source, Renew: renew, Enrol: again, Log: m.log, Metrics: m.registry,
 	})
 	return err
 }

@@ -105,9 +105,9 @@ func (k *kernel) run(ctx context.Context) error {
 				return nil
 			}
 			if err == nil {
-				err = errStopped
+				err = fmt.Errorf("%s: %w", k.names[i], errStopped)
 			}
-			return fmt.Errorf("%s: %w", k.names[i], err)
+			return err
 		})
 	}
 	return group.Wait()

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 
@@ -56,5 +57,9 @@ func (k *kernel) openNAT(c config.Agent, log *slog.Logger, metrics prometheus.Re
 
 // cleanKernel removes what the agent made, whatever the configuration says now: it may have said something else once.
 func cleanKernel(ctx context.Context, c config.Agent, log *slog.Logger) error {
-	return inOneLine(steer.Cleanup(ctx, steerOptions(c, log, nil)), nat.Cleanup(ctx, c.Namespace))
+	steering, translation := steer.Cleanup(ctx, steerOptions(c, log, nil)), nat.Cleanup(ctx, c.Namespace)
+	if translation != nil {
+		translation = fmt.Errorf("nat: %w", translation)
+	}
+	return inOneLine(steering, translation)
 }
