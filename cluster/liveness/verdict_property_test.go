@@ -161,6 +161,26 @@ func (a *account) checkUp(m *machine, v Verdict) {
 	if a.now-since < hold {
 		a.fail("%s is up %s after it went down; %s must pass", v.Node, a.now-since, hold)
 	}
+	steady := 0
+	for _, f := range a.folk {
+		if a.longestGap(f, v.Node, a.now-hold) < 400*ms+margin {
+			steady++
+		}
+	}
+	if steady < (len(a.folk)/2+1)/2+1 {
+		a.fail("%s is up, and %d heard it without a break for %s", v.Node, steady, hold)
+	}
+}
+
+// longestGap is the longest time that a member did not hear of a node since a moment.
+func (a *account) longestGap(f *folk, id fsm.NodeID, since time.Duration) (longest time.Duration) {
+	last := since
+	for _, b := range f.beats[id] {
+		if b.at > last {
+			longest, last = max(longest, b.at-last), b.at
+		}
+	}
+	return max(longest, a.now-last)
 }
 
 // Whatever happens to nodes, agents, lines, members and leaders: no verdict is against the truth.
