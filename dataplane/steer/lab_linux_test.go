@@ -117,20 +117,30 @@ func (l *lab) apply(s *steer.Steer, w steer.Wanted) {
 }
 
 // stateOf makes the state that says so.
-func stateOf(t testing.TB, w steer.Wanted) desired.State {
+func stateOf(t testing.TB, w steer.Wanted) desired.State { return serviceState(t, w) }
+
+// serviceState makes a state that says how Services are translated, too.
+func serviceState(t testing.TB, w steer.Wanted, services ...desired.Service) desired.State {
 	t.Helper()
 	var pieces desired.Pieces
 	var digest desired.Digest
-	for _, a := range w.Addresses {
-		value, err := desired.AddressValue(a.Ports)
+	put := func(key string, value []byte, err error) {
+		t.Helper()
+		if err == nil {
+			digest = digest.Plus(key, value)
+			err = pieces.Put(key, value)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := desired.AddressKey(a.Prefix.Addr())
-		digest = digest.Plus(key, value)
-		if err := pieces.Put(key, value); err != nil {
-			t.Fatal(err)
-		}
+	}
+	for _, a := range w.Addresses {
+		value, err := desired.AddressValue(a.Ports)
+		put(desired.AddressKey(a.Prefix.Addr()), value, err)
+	}
+	for _, s := range services {
+		value, err := desired.ServiceValue(s)
+		put(desired.ServiceKey(s.Name), value, err)
 	}
 	changes, err := pieces.Bytes()
 	if err != nil {
