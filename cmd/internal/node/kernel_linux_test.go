@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
@@ -128,5 +129,75 @@ func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 	grouptest.Eventually(t, "they go", func() bool { return !m.steers("192.0.2.2") })
 	if !m.steers("192.0.2.1") {
 		t.Error("the other address is not steered")
+	}
+}
+
+// Spec §13 row 5: each address has exactly one rule to it and one from it, in tables with one default each, however
+// often the agent was restarted.
+func TestRulesAreThereOnceAfterTenRestarts(t *testing.T) {
+	m, w := newMachine(t), newWorld(t)
+	c := w.steering(t, m)
+	c.Health = ""
+	w.route(t, "192.0.2.1")
+	w.route(t, "192.0.2.2")
+	for i := range 11 {
+		p := start(t, c)
+		grouptest.Eventually(t, "it did as it was told", func() bool {
+			s := p.Status()
+			return s.Member != "" && !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
+		})
+		if err := p.stop(); err != nil {
+			t.Fatal(err)
+		}
+		rules := m.Run("ip", "-4", "rule")
+		for _, rule := range []string{"to 192.0.2.1 ", "from 192.0.2.1 ", "to 192.0.2.2 ", "from 192.0.2.2 "} {
+			if n := strings.Count(rules, rule); n != 1 {
+				t.Fatalf("after %d restarts %d rules %s:\n%s", i, n, rule, rules)
+			}
+		}
+		for table, route := range map[string]string{"101": "local default dev lo", "102": "default via 198.51.100.254 dev eth0"} {
+			if got := m.Run("ip", "-4", "route", "show", "table", table); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, route) {
+				t.Fatalf("after %d restarts, table %s:\n%s", i, table, got)
+			}
+		}
+	}
+}
+
+// Spec §11 "node added", §13 row 9: the agent of a new node prepares every address that exists, although no Service
+// has anything on it, and without a restart when another one comes.
+func TestNewNodePreparesEveryAddress(t *testing.T) {
+	m, w := newMachine(t), newWorld(t)
+	for _, a := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+		w.route(t, a) // by way of n1
+	}
+	c := w.steering(t, m)
+	issued, err := pki.Issue(w.ca, pki.Request{Role: pki.Agent, Name: "n2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := issued.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Node, c.TLS = "n2", config.TLS(files)
+	p := start(t, c)
+	all := func(addresses ...string) func() bool {
+		return func() bool {
+			for _, a := range addresses {
+				if !m.steers(a) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	grouptest.Eventually(t, "all are steered", all("192.0.2.1", "192.0.2.2", "192.0.2.3"))
+	w.group.Apply(t, &fsm.PutNode{ID: "n2"}) // the cluster knows it later than its agent is there
+	w.route(t, "192.0.2.4")
+	grouptest.Eventually(t, "the next one, too", all("192.0.2.4"))
+	grouptest.Eventually(t, "the node acknowledges", func() bool { s := p.Status(); return s.Acknowledged == s.Told })
+	r, _ := fsm.Get[*fsm.Route](w.group.Read(), fsm.TableRoutes, "192.0.2.4/32")
+	if len(r.NextHops) != 1 || r.NextHops[0].Node != "n1" {
+		t.Errorf("next hops: %+v", r.NextHops)
 	}
 }
