@@ -127,6 +127,9 @@ func (n *NAT) apply(ctx context.Context, want []*desired.Service) ([]agent.Failu
 	start := time.Now()
 	n.told = true
 	change, flows := n.planner.Step(want)
+	if len(n.flows) > 0 { // from an earlier failure: what may go on may be more by now
+		maps.Copy(n.flows, n.planner.Flows())
+	}
 	maps.Copy(n.flows, flows)
 	if err := n.carryOut(ctx, change); err != nil {
 		n.metrics.failures.Inc()

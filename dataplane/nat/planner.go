@@ -44,25 +44,34 @@ func NewPlanner(c Config) *Planner {
 }
 
 // Step takes the Services that there shall be from now on, and returns the Change from before, and the UDP flows that
-// may go on of frontends that it concerns. A Service that is the same pointer as before has not changed.
+// may go on of frontends that lost an endpoint, are new or gone. A Service that is the same pointer as before has not changed.
 func (p *Planner) Step(services []*desired.Service) (Change, Flows) {
 	next := p.next(services)
 	d := delta{from: newRuleset(), to: newRuleset(), before: map[string]int{}}
-	flows := Flows{}
+	had, have := Flows{}, Flows{}
 	for name, was := range p.services {
 		if now, ok := next[name]; !ok || !was.same(now) {
 			p.add(&d, p.config.part(was.service, was.skip), -1)
-			flows.flows(was.service, was.skip, true)
+			had.add(was)
 		}
 	}
 	for name, now := range next {
 		if was, ok := p.services[name]; !ok || !was.same(now) {
 			p.add(&d, p.config.part(now.service, now.skip), +1)
-			flows.flows(now.service, now.skip, false)
+			have.add(now)
 		}
 	}
 	p.services = next
-	return p.settle(d), flows
+	return p.settle(d), leftBehind(had, have)
+}
+
+// Flows are those of all frontends.
+func (p *Planner) Flows() Flows {
+	all := Flows{}
+	for _, one := range p.services {
+		all.add(one)
+	}
+	return all
 }
 
 func (a planned) same(b planned) bool { return a.service == b.service && maps.Equal(a.skip, b.skip) }
