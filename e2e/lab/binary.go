@@ -3,9 +3,11 @@
 package lab
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -21,6 +23,37 @@ var binary = sync.OnceValues(func() (string, error) {
 	cmd.Stderr = os.Stderr
 	return path, cmd.Run()
 })
+
+// Release is the path of the command as it was before the newest commit of this checkout that took a text out of a
+// file. The test is skipped where the history is not there, as in a shallow clone.
+func Release(t testing.TB, file, text string) string {
+	t.Helper()
+	git := func(args ...string) []byte {
+		out, err := exec.Command("git", args...).Output()
+		if err != nil {
+			t.Skipf("the history of this checkout is needed for an older release: git %s: %v", args[0], err)
+		}
+		return out
+	}
+	top := strings.TrimSpace(string(git("rev-parse", "--show-toplevel")))
+	commit := strings.TrimSpace(string(git("-C", top, "log", "-1", "--format=%H", "-S", text, "--", file)))
+	if commit == "" {
+		t.Skipf("no commit of this checkout took %q out of %s", text, file)
+	}
+	dir := t.TempDir()
+	unpack := exec.Command("tar", "-x", "-C", dir)
+	unpack.Stdin = bytes.NewReader(git("-C", top, "archive", commit+"^"))
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("unpack %s: %v: %s", commit, err, out)
+	}
+	path := filepath.Join(dir, "fairlead-released")
+	build := exec.Command("go", "build", "-o", path, "./cmd/fairlead")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v: %s", commit, err, out)
+	}
+	return path
+}
 
 // Binary is the path of the shipped command, built from this checkout.
 func Binary(t testing.TB) string {

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,8 @@ type Options struct {
 	ConfigBGP func(bird netip.AddrPort) string
 	// Kubeconfig makes the members read a cluster, too.
 	Kubeconfig string
+	// Binary is what members run; the command of this checkout if empty.
+	Binary string
 	// Stopped leaves the members for the test to start.
 	Stopped bool
 	// Steered makes next hops wait for the acknowledgement of their nodes' agents, which are a Machine's, and gives
@@ -115,7 +118,7 @@ func (l *Lab) members(o Options) {
 	for i := range o.Members {
 		name, a := fmt.Sprintf("m%d", i+1), l.memberAddress(i)
 		m := &Member{
-			Name: name, Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"), t: l.t, bin: l.bin,
+			Name: name, Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"), t: l.t, bin: cmp.Or(o.Binary, l.bin),
 		}
 		files := l.Issue(pki.Member, name, a)
 		text := fmt.Sprintf(`name: %s

@@ -23,7 +23,7 @@ type Member struct {
 	Config  string // path of its controller.yaml
 
 	t   testing.TB
-	bin string
+	bin string // see Use
 	log logBuffer
 
 	mu   sync.Mutex
@@ -31,6 +31,9 @@ type Member struct {
 	done chan struct{}
 	err  error
 }
+
+// Use has the member run another binary from its next Start on.
+func (m *Member) Use(binary string) { m.bin = binary }
 
 // Start runs the member.
 func (m *Member) Start() {
