@@ -63,7 +63,7 @@ func (k *linux) close() {
 
 // hopeless tells whether an error is not one address's alone.
 func hopeless(err error) bool {
-	for _, e := range []error{unix.EPERM, unix.EACCES, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOBUFS} {
+	for _, e := range []error{unix.EPERM, unix.EACCES, unix.EROFS, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOBUFS} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -76,6 +76,8 @@ func remedy(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w; run the agent as root or give it CAP_NET_ADMIN, and let it write /proc/sys/net", err)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w; a container needs the host's /proc/sys/net mounted where it may write, and sysNet to name that place", err)
 	case errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
 		return fmt.Errorf("%w; this kernel lacks nftables (Linux 5.9 or newer with nf_tables, nft_fib, nft_reject, nft_redir and nft_socket is needed)", err)
 	}

@@ -36,6 +36,9 @@ type Options struct {
 	// Interfaces are patterns (as of path.Match) of the network interfaces that face the switch or the clients. Default:
 	// Ethernet cards, bonds, teams and VLANs, and whatever leads to the switch.
 	Interfaces []string
+	// SysNet is the folder of the kernel's settings of networks. Default /proc/sys/net; a container may not write its own
+	// and is given the host's at another place.
+	SysNet string
 	// Reread is how often everything is read anew, whatever was heard of changes. Default one minute.
 	Reread time.Duration
 	// Namespace is a file descriptor of the network namespace to work in; 0 is the process's own.
@@ -59,6 +62,9 @@ func (o Options) withDefaults() Options {
 	number(&o.MarkOut, 0x2000)
 	if o.RulesMax == 0 {
 		o.RulesMax = 256
+	}
+	if o.SysNet == "" {
+		o.SysNet = "/proc/sys/net"
 	}
 	if o.Reread == 0 {
 		o.Reread = time.Minute

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"fairlead.io/fairlead/internal/netns"
 )
-
-const sysNet = "/proc/sys/net/"
 
 // readSettings reads the settings of interfaces, and of those that were changed.
 func (k *linux) readSettings(interfaces []string, v *View) {
@@ -21,11 +20,11 @@ func (k *linux) readSettings(interfaces []string, v *View) {
 	_ = netns.Do(k.o.Namespace, func() error { // each setting that cannot be read is missing in the view
 		for _, i := range append(slices.Clone(interfaces), "all") {
 			for _, name := range []string{arpIgnore, rpFilter, srcValidMark} {
-				readSetting(Setting{i, name}, v)
+				k.readSetting(Setting{i, name}, v)
 			}
 		}
 		for _, c := range k.memory.Settings {
-			readSetting(c.Setting, v)
+			k.readSetting(c.Setting, v)
 		}
 		return nil
 	})
@@ -34,8 +33,8 @@ func (k *linux) readSettings(interfaces []string, v *View) {
 	}
 }
 
-func readSetting(s Setting, v *View) {
-	if text, err := os.ReadFile(sysNet + s.Path()); err == nil {
+func (k *linux) readSetting(s Setting, v *View) {
+	if text, err := os.ReadFile(filepath.Join(k.o.SysNet, s.Path())); err == nil {
 		v.Settings[s] = strings.TrimSpace(string(text))
 	}
 }
@@ -45,7 +44,7 @@ func (k *linux) set(values map[Setting]string) error {
 	return netns.Do(k.o.Namespace, func() error {
 		now := View{Settings: map[Setting]string{}}
 		for s, value := range values {
-			readSetting(s, &now)
+			k.readSetting(s, &now)
 			if _, there := now.Settings[s]; !there {
 				continue // the interface has just gone
 			}
@@ -60,7 +59,7 @@ func (k *linux) set(values map[Setting]string) error {
 			return err
 		}
 		for s, value := range values {
-			if err := write(s, value); err != nil {
+			if err := k.write(s, value); err != nil {
 				return err
 			}
 		}
@@ -78,9 +77,9 @@ func (k *linux) restore(settings []Setting) error {
 			}
 			c := k.memory.Settings[i]
 			now := View{Settings: map[Setting]string{}}
-			readSetting(s, &now)
+			k.readSetting(s, &now)
 			if now.Settings[s] == c.After {
-				if err := write(s, c.Before); err != nil {
+				if err := k.write(s, c.Before); err != nil {
 					return err
 				}
 			}
@@ -91,8 +90,8 @@ func (k *linux) restore(settings []Setting) error {
 }
 
 // write writes a setting; that of an interface which has gone needs none.
-func write(s Setting, value string) error {
-	err := os.WriteFile(sysNet+s.Path(), []byte(value), 0)
+func (k *linux) write(s Setting, value string) error {
+	err := os.WriteFile(filepath.Join(k.o.SysNet, s.Path()), []byte(value), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

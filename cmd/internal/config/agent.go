@@ -35,6 +35,9 @@ type Agent struct {
 	// Interfaces are patterns of the network interfaces that face the switch or the clients, for Steer. Default:
 	// Ethernet cards, bonds, teams and VLANs, and whatever leads to the switch.
 	Interfaces []string `yaml:"interfaces"`
+	// SysNet is the folder of the kernel's settings of networks, for Steer; empty means /proc/sys/net. In a container that
+	// is read-only, and the host's has to be mounted at another place.
+	SysNet string `yaml:"sysNet"`
 	// RulesMax is up to how many addresses of a family have ip rules of their own. 0 means 256.
 	RulesMax int `yaml:"rulesMax"`
 	// Priorities and Marks are for nodes where somebody else uses ours; 0 means the default.

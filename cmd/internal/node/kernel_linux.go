@@ -20,7 +20,7 @@ func steerOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registere
 	return steer.Options{
 		Folder:     c.StateDir,
 		PriorityIn: c.Priorities.In, PriorityOut: c.Priorities.Out, PriorityMark: c.Priorities.Mark,
-		MarkIn: c.Marks.In, MarkOut: c.Marks.Out, RulesMax: c.RulesMax, Interfaces: c.Interfaces, Namespace: c.Namespace,
+		MarkIn: c.Marks.In, MarkOut: c.Marks.Out, RulesMax: c.RulesMax, Interfaces: c.Interfaces, SysNet: c.SysNet, Namespace: c.Namespace,
 		Log: log, Metrics: metrics,
 	}
 }
