@@ -84,7 +84,7 @@ func (l *lab) warmUp() {
 			from = l.client
 		}
 		eventually(l.t, 10*time.Second, "pods answer", func() bool {
-			_, _, err := l.once(from, "udp", at(pod.Address, podPort))
+			_, _, err := l.once(from, "udp", at(pod.Address, podPort), silence)
 			return err == nil
 		})
 	}
@@ -181,25 +181,35 @@ func hostOf(a net.Addr) string {
 	return ap.Addr().Unmap().String()
 }
 
+// Patience of clients: where they expect an answer, so much that a busy machine does not matter; where they expect
+// silence, more than an answer takes.
+const (
+	patience = 10 * time.Second
+	silence  = 600 * time.Millisecond
+)
+
 // conn is an open connection, or flow, of a client.
-type conn struct{ net.Conn }
+type conn struct {
+	net.Conn
+	patience time.Duration
+}
 
 // dial opens a connection from a namespace.
-func (l *lab) dial(from *netnstest.Namespace, network string, to netip.AddrPort) (*conn, error) {
+func (l *lab) dial(from *netnstest.Namespace, network string, to netip.AddrPort, patience time.Duration) (*conn, error) {
 	var c net.Conn
 	err := from.Do(func() (err error) {
-		c, err = net.DialTimeout(network, to.String(), 600*time.Millisecond)
+		c, err = net.DialTimeout(network, to.String(), patience)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c}, nil
+	return &conn{c, patience}, nil
 }
 
 // ask sends a line and gives what the pod answered: its name, and the address that it saw.
 func (c *conn) ask() (pod, source string, err error) {
-	if err := c.SetDeadline(time.Now().Add(600 * time.Millisecond)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.patience)); err != nil {
 		return "", "", err
 	}
 	if _, err := io.WriteString(c, "x"); err != nil {
@@ -215,8 +225,8 @@ func (c *conn) ask() (pod, source string, err error) {
 }
 
 // once opens a connection, asks and closes it, as a client whose next one is another.
-func (l *lab) once(from *netnstest.Namespace, network string, to netip.AddrPort) (pod, source string, err error) {
-	c, err := l.dial(from, network, to)
+func (l *lab) once(from *netnstest.Namespace, network string, to netip.AddrPort, patience time.Duration) (pod, source string, err error) {
+	c, err := l.dial(from, network, to, patience)
 	if err != nil {
 		return "", "", err
 	}
@@ -227,7 +237,7 @@ func (l *lab) once(from *netnstest.Namespace, network string, to netip.AddrPort)
 // must is once, and the test ends if it fails.
 func (l *lab) must(from *netnstest.Namespace, network string, to netip.AddrPort) (pod, source string) {
 	l.t.Helper()
-	pod, source, err := l.once(from, network, to)
+	pod, source, err := l.once(from, network, to, patience)
 	if err != nil {
 		l.t.Fatalf("%s to %s: %v", network, to, err)
 	}
@@ -250,7 +260,11 @@ func outcome(err error) string {
 
 func (l *lab) want(what string, from *netnstest.Namespace, network string, to netip.AddrPort, outcomeIs string) {
 	l.t.Helper()
-	_, _, err := l.once(from, network, to)
+	wait := patience
+	if outcomeIs == "silence" {
+		wait = silence
+	}
+	_, _, err := l.once(from, network, to, wait)
 	if got := outcome(err); got != outcomeIs {
 		l.t.Errorf("%s: %s to %s: %s, want %s", what, network, to, got, outcomeIs)
 	}

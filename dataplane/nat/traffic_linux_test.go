@@ -165,7 +165,7 @@ func TestK11K22K42SourceIsKeptWhereAnswersComeBack(t *testing.T) {
 func TestK29SourceRanges(t *testing.T) {
 	l := newLab(t)
 	l.apply(web(1, 2))
-	old, err := l.dial(l.client, "tcp", at(vip4, 80))
+	old, err := l.dial(l.client, "tcp", at(vip4, 80), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
