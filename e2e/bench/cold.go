@@ -29,6 +29,7 @@ func coldStart(t *bench) figures {
 		last = detail
 	}
 	f.detail = last
+	f.detail["kubernetes"] = coldFromAPI(t)
 	return f
 }
 

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,18 +15,14 @@ import (
 	"io"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 
+	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// The members and the switch live on the loopback of a network namespace of their own, as in the tests.
-func main() {
-	if code, ran := lab.Isolate(); ran {
-		os.Exit(code)
-	}
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // Exit codes, as of every command here.
 const (
@@ -53,6 +50,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
+	}
+	if slices.ContainsFunc(chosen, func(b benchmark) bool { return b.kube }) {
+		// Before there is no network any more to build them with.
+		if _, err := kubetest.Binaries(context.Background(), stderr); err != nil {
+			fmt.Fprintln(stderr, "bench:", err)
+			return exitFailed
+		}
+	}
+	// The members and the switch live on the loopback of a network namespace of their own, as in the tests.
+	if code, ran := lab.Isolate(); ran {
+		return code
 	}
 	if err := measure(chosen, *file, *profile, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "bench:", err)

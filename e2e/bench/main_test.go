@@ -27,7 +27,9 @@ func TestUnknownNameIsAUsageErrorThatListsTheNames(t *testing.T) {
 
 func TestReportHasTheDocumentedFields(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
-	one := benchmark{"one", "ms", func(*bench) figures { return figures{samples: []float64{3, 1, 2}, detail: map[string]any{"a": 1}} }}
+	one := benchmark{name: "one", unit: "ms", run: func(*bench) figures {
+		return figures{samples: []float64{3, 1, 2}, detail: map[string]any{"a": 1}}
+	}}
 	if err := measure([]benchmark{one}, file, "", io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -54,13 +56,13 @@ func TestReportHasTheDocumentedFields(t *testing.T) {
 // One that fails costs neither the others' figures nor its own clean-up, and the run fails.
 func TestFailureLeavesTheOtherFigures(t *testing.T) {
 	var cleaned []string
-	bad := benchmark{"bad", "s", func(t *bench) figures {
+	bad := benchmark{name: "bad", unit: "s", run: func(t *bench) figures {
 		t.Cleanup(func() { cleaned = append(cleaned, "first") })
 		t.Cleanup(func() { cleaned = append(cleaned, "second") })
 		t.Fatal(errors.New("no luck"))
 		return figures{}
 	}}
-	good := benchmark{"good", "s", func(*bench) figures { return figures{samples: []float64{1}} }}
+	good := benchmark{name: "good", unit: "s", run: func(*bench) figures { return figures{samples: []float64{1}} }}
 	var out bytes.Buffer
 	err := measure([]benchmark{bad, good}, "", "", &out, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "bad: no luck") {

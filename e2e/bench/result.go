@@ -30,21 +30,23 @@ type benchmark struct {
 	name string
 	unit string
 	run  func(t *bench) figures
+	kube bool // it needs an API server
 }
 
 // benchmarks lists all, in the order in which they run.
 func benchmarks() []benchmark {
 	return []benchmark{
-		{"fsm_apply_per_s", "commands/s", applyPerSecond},
-		{"snapshot_1m_s", "s", snapshotSeconds},
-		{"restore_1m_s", "s", restoreSeconds},
-		{"apply_pause_ms", "ms", applyPause},
-		{"commit_latency_ms", "ms", commitLatency},
-		{"commit_throughput_per_s", "commands/s", commitThroughput},
-		{"failover_commit_ms", "ms", failover},
-		{"cold_5000_services_s", "s", coldStart},
-		{"steer_pps_ratio", "ratio", steerPackets},
-		{"node_down_ms", "ms", nodeDown},
+		{name: "fsm_apply_per_s", unit: "commands/s", run: applyPerSecond},
+		{name: "snapshot_1m_s", unit: "s", run: snapshotSeconds},
+		{name: "restore_1m_s", unit: "s", run: restoreSeconds},
+		{name: "apply_pause_ms", unit: "ms", run: applyPause},
+		{name: "commit_latency_ms", unit: "ms", run: commitLatency},
+		{name: "commit_throughput_per_s", unit: "commands/s", run: commitThroughput},
+		{name: "failover_commit_ms", unit: "ms", run: failover},
+		{name: "cold_5000_services_s", unit: "s", run: coldStart, kube: true},
+		{name: "endpoint_to_update_ms", unit: "ms", run: endpointToUpdate, kube: true},
+		{name: "steer_pps_ratio", unit: "ratio", run: steerPackets},
+		{name: "node_down_ms", unit: "ms", run: nodeDown},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"fairlead.io/fairlead/e2e/demo/internal/sandbox"
+	"fairlead.io/fairlead/e2e/kubetest"
 )
 
 func main() {
@@ -56,9 +57,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "demo:", err)
 		return exitUsage
 	}
-	code, ran, err := sandbox.Enter()
-	if err == nil && ran {
-		return code
+	if !sandbox.Inside() && os.Geteuid() == 0 {
+		// Before there is no network any more to build them with.
+		_, err = kubetest.Binaries(context.Background(), stderr)
+	}
+	if err == nil {
+		var code int
+		var ran bool
+		if code, ran, err = sandbox.Enter(); err == nil && ran {
+			return code
+		}
 	}
 	if err == nil {
 		o.Dir = sandbox.Dir()
