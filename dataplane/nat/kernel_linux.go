@@ -24,8 +24,8 @@ const (
 	readBytes = 64 << 20
 	// elementsPerMessage keeps a list of elements below the 64 KiB that a netlink attribute can hold.
 	elementsPerMessage = 400
-	// kernelTimeout is longer than the largest transaction takes.
-	kernelTimeout = 30 * time.Second
+	// kernelTimeout is longer than the largest transaction, or reading it back, takes on a busy node.
+	kernelTimeout = 2 * time.Minute
 )
 
 // kernel reads and writes the table. Its methods are for one goroutine, but owns.
