@@ -71,6 +71,12 @@ func (k *kernel) found(context.Context) ([]desired.Address, error) {
 	return k.shown.Addresses(), nil
 }
 
+func (k *kernel) state() desired.State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.shown
+}
+
 func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}) }
 
 func must(t interface{ Fatal(...any) }, err error) {
@@ -201,7 +207,7 @@ func TestRulesGoOnlyAfterTheDrainDelayAndWithTheirTranslations(t *testing.T) {
 		must(t, err)
 		translations := func() string {
 			out := ""
-			for _, s := range k.shown.Services() {
+			for _, s := range k.state().Services() {
 				out += fmt.Sprint(s.Name, s.Addresses, s.Endpoints[0].Address, " ")
 			}
 			return out
@@ -214,12 +220,12 @@ func TestRulesGoOnlyAfterTheDrainDelayAndWithTheirTranslations(t *testing.T) {
 		if got := translations(); got != "ns/ends[192.0.2.2] 192.0.2.102 ns/moves[192.0.2.3 192.0.2.1] 192.0.2.103 " {
 			t.Errorf("within the delay: %s", got)
 		}
-		if k.shown.Revision != want.Revision {
-			t.Errorf("shown as of %s", k.shown.Revision)
+		if k.state().Revision != want.Revision {
+			t.Errorf("shown as of %s", k.state().Revision)
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := translations(); fmt.Sprint(k.addresses()) != "[192.0.2.3]" || got != "ns/moves[192.0.2.3] 192.0.2.103 " || k.shown.Digest != want.Digest {
+		if got := translations(); fmt.Sprint(k.addresses()) != "[192.0.2.3]" || got != "ns/moves[192.0.2.3] 192.0.2.103 " || k.state().Digest != want.Digest {
 			t.Errorf("after the delay: %v, %s", k.addresses(), got)
 		}
 	})
@@ -237,8 +243,8 @@ func TestAddressThatMovedToAnotherServiceDoesNotDrain(t *testing.T) {
 		want := state(t, 2, []int{1}, two)
 		_, err = d.Apply(t.Context(), want)
 		must(t, err)
-		if k.shown.Digest != want.Digest {
-			t.Errorf("shown: %+v", k.shown.Services())
+		if k.state().Digest != want.Digest {
+			t.Errorf("shown: %+v", k.state().Services())
 		}
 	})
 }
@@ -253,13 +259,14 @@ func TestAcknowledgementIsAboutWhatIsWanted(t *testing.T) {
 		failure := func(i int) agent.Failure {
 			return agent.Failure{Prefix: netip.PrefixFrom(address(i), 32), Why: "no such device"}
 		}
-		k.failed = []agent.Failure{failure(1), failure(2)}
+		k.set(func(k *kernel) { k.failed = []agent.Failure{failure(1), failure(2)} })
 		failed, err := d.Apply(t.Context(), state(t, 2, []int{2}))
 		if err != nil || !slices.Equal(failed, []agent.Failure{failure(2)}) {
 			t.Errorf("told %v, %v", failed, err)
 		}
-		k.refuse = errors.New("no room")
-		if _, err := d.Apply(t.Context(), state(t, 3, []int{2})); !errors.Is(err, k.refuse) {
+		full := errors.New("no room")
+		k.set(func(k *kernel) { k.refuse = full })
+		if _, err := d.Apply(t.Context(), state(t, 3, []int{2})); !errors.Is(err, full) {
 			t.Errorf("told %v", err)
 		}
 	})
@@ -306,8 +313,8 @@ func TestRestartKeepsTheTranslationsOfWhatLeaves(t *testing.T) {
 			again := run(t, options)
 			_, err := again.Apply(t.Context(), want)
 			must(t, err)
-			if got := fmt.Sprint(k.addresses()); got != "[192.0.2.1 192.0.2.2]" || name == "whole" && len(k.shown.Services()) != 1 {
-				t.Errorf("%s: %s with %d translations", name, got, len(k.shown.Services()))
+			if got := fmt.Sprint(k.addresses()); got != "[192.0.2.1 192.0.2.2]" || name == "whole" && len(k.state().Services()) != 1 {
+				t.Errorf("%s: %s with %d translations", name, got, len(k.state().Services()))
 			}
 			again.stop()
 		}
