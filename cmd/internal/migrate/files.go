@@ -68,6 +68,7 @@ tls:
   ca: /etc/fairlead-tls/ca.crt
   cert: /etc/fairlead-tls/${NODE_NAME}.crt
   key: /etc/fairlead-tls/${NODE_NAME}.key
+  caKey: /etc/fairlead-tls/ca.key # members sign the certificates of agents
 members:
 `)
 	for _, m := range members {
@@ -86,7 +87,7 @@ func agentText(members []Member) string {
 	for _, m := range members {
 		fmt.Fprintf(&b, "- %q\n", hostPort(m.Address, apiPort))
 	}
-	b.WriteString("enrol: {ca: /etc/fairlead-ca/ca.crt, tokenFile: /var/run/secrets/fairlead/token}\nnat: kube-proxy\nhealth: \":7481\"\n")
+	b.WriteString("enrol: {ca: /etc/fairlead-ca/ca.crt, tokenFile: /var/run/secrets/fairlead/token}\nsysNet: /host/proc/sys/net # its own is read-only in a container\nnat: kube-proxy\nhealth: \":7481\"\n")
 	return b.String()
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -301,5 +302,46 @@ func TestFilesAreWhatMembersAndAgentsTake(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, "first/controller.yaml"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the token may be read by everybody: %v %v", info.Mode(), err)
+	}
+}
+
+// What is generated says the same as the overlay that people adapt by hand, but for who the members are.
+func TestFilesSayWhatTheOverlaySays(t *testing.T) {
+	in := installation(3, "cp-1")
+	p, err := Decide(in, Options{Out: "out"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	if err := Write(dir, Files(p, in, Rendering{Token: "TOKEN"})); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NODE_NAME", "cp-1")
+	t.Setenv("HOST_IP", "192.0.2.11")
+	const overlay = "../../../deploy/overlays/three"
+	ours, err := config.LoadController(filepath.Join(dir, "group/controller.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := config.LoadController(filepath.Join(overlay, "controller.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.BootstrapToken = ""
+	slices.SortFunc(ours.Members, func(a, b config.Member) int { return strings.Compare(a.Name, b.Name) })
+	if !reflect.DeepEqual(ours, theirs) {
+		t.Errorf("controller.yaml is\n%+v\nthe overlay's\n%+v", ours, theirs)
+	}
+	ourAgent, err := config.LoadAgent(filepath.Join(dir, "group/agent.yaml"), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirAgent, err := config.LoadAgent(filepath.Join(overlay, "agent.yaml"), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ourAgent.Members)
+	if !reflect.DeepEqual(ourAgent, theirAgent) {
+		t.Errorf("agent.yaml is\n%+v\nthe overlay's\n%+v", ourAgent, theirAgent)
 	}
 }
