@@ -24,8 +24,8 @@ var (
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 	}
 	stopsAt = map[string][]string{
-		"k8s.io/":                 {"k8s", "e2e/kubetest"},
-		"github.com/osrg/gobgp":   {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch"},
+		"k8s.io/":                 {"k8s", "e2e"},
+		"github.com/osrg/gobgp":   {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch", "e2e/bench"},
 		"github.com/hashicorp/":   {"cluster"},
 		"go.etcd.io/bbolt":        {"cluster/store/disk"},
 		"github.com/spf13/cobra":  {"cmd"},
