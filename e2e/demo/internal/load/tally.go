@@ -36,9 +36,6 @@ func (f *Figures) add(r Request) {
 	f.Gap = f.last.Sub(f.first)
 }
 
-// Window is when the first and the last failed request started; zero times if none failed.
-func (f Figures) Window() (first, last time.Time) { return f.first, f.last }
-
 // Tally is what became of the requests of a step.
 type Tally struct {
 	Figures

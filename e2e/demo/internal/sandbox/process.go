@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -71,30 +70,22 @@ func (p *Process) Running() bool {
 	}
 }
 
-// PID is the process id of a program that was started.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
-
-// Kill ends the program as a power cut does (SIGKILL), and waits until it is gone.
-func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
-
-// Stop ends the program in order (SIGTERM), and waits until it is gone.
-func (p *Process) Stop() error { return p.end(syscall.SIGTERM) }
-
-// patience is how long a program may take to end after a signal.
+// patience is how long the kernel may take to end a program.
 const patience = 20 * time.Second
 
-func (p *Process) end(s syscall.Signal) error {
+// Kill ends the program as a power cut does (SIGKILL), and waits until it is gone. It does nothing if none runs.
+func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
 	}
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", p.Name, err)
 	}
 	select {
 	case <-p.done:
 		return nil
 	case <-time.After(patience):
-		return fmt.Errorf("end %s: it still runs %s after %s", p.Name, patience, s)
+		return fmt.Errorf("end %s: it still runs %s after SIGKILL", p.Name, patience)
 	}
 }
 
