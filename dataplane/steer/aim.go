@@ -69,9 +69,6 @@ func Aim(o Options, want Wanted, facts Facts, have *View) Goal {
 	return a.goal
 }
 
-// Nothing is the goal of an agent that leaves.
-func Nothing() Goal { return Aim(Options{}, Wanted{}, Facts{}, NewView()) }
-
 type aimer struct {
 	o       Options
 	want    Wanted

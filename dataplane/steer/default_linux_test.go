@@ -95,7 +95,7 @@ func TestCleanupRestoresTheDefaultThoughSomebodyTookOursAway(t *testing.T) {
 func TestRow11SWITCHIsReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.switch_.Run("ip", "address", "add", "192.0.2.253/24", "dev", "port2")
+	l.border.Run("ip", "address", "add", "192.0.2.253/24", "dev", "port2")
 	s := l.steer()
 	w := wanted(vip4)
 	l.apply(s, w)

@@ -5,7 +5,6 @@ package steer
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -282,45 +281,4 @@ func (k *linux) put(r, over Route) error {
 		return k.netlink.RouteAdd(k.toRoute(r))
 	}
 	return k.netlink.RouteReplace(k.toRoute(r))
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	if !p.IsValid() {
-		return nil
-	}
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
-
-func familyOf(v6 bool) int {
-	if v6 {
-		return unix.AF_INET6
-	}
-	return unix.AF_INET
-}
-
-func toRule(r Rule) *netlink.Rule {
-	out := netlink.NewRule()
-	out.Family, out.Priority, out.Dst, out.Src = familyOf(r.V6), int(r.Priority), ipNet(r.To), ipNet(r.From)
-	out.Table, out.Protocol = int(r.Table), r.Protocol
-	if r.Mask != 0 {
-		out.Mark, out.Mask = r.Mark, &r.Mask
-	}
-	return out
-}
-
-func (k *linux) toRoute(r Route) *netlink.Route {
-	out := &netlink.Route{
-		Family: familyOf(r.v6()), Table: int(r.Table), Dst: ipNet(r.To), LinkIndex: k.indexes[r.Device], Priority: int(r.Metric),
-		Protocol: netlink.RouteProtocol(r.Protocol), Type: unix.RTN_UNICAST, Scope: netlink.SCOPE_UNIVERSE,
-	}
-	if r.Local {
-		out.Type, out.Scope = unix.RTN_LOCAL, netlink.SCOPE_HOST
-	}
-	if r.Gateway.IsValid() {
-		out.Gw = r.Gateway.AsSlice()
-	}
-	if r.Source.IsValid() {
-		out.Src = r.Source.AsSlice()
-	}
-	return out
 }

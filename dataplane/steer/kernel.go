@@ -100,12 +100,6 @@ type place struct {
 
 func (r Route) place() place { return place{r.Table, r.To, r.Metric} }
 
-// sameBut tells whether two routes differ in their protocol alone.
-func (r Route) sameBut(o Route) bool {
-	r.Protocol = o.Protocol
-	return r == o
-}
-
 // Set is a set of our nftables table.
 type Set string
 

@@ -34,17 +34,17 @@ import (
 // The node translates port 80 of each service address to the pod's 8080, as kube-proxy does; port 81 is a Service port
 // that nobody translates.
 type lab struct {
-	t                                 *testing.T
-	client, switch_, node, other, pod *netnstest.Namespace
-	folder                            string
-	log                               *logbook
+	t                                *testing.T
+	client, border, node, other, pod *netnstest.Namespace
+	folder                           string
+	log                              *logbook
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{
 		t: t, folder: t.TempDir(), log: &logbook{},
-		client: netnstest.New(t, "client"), switch_: netnstest.New(t, "switch"), node: netnstest.New(t, "node"),
+		client: netnstest.New(t, "client"), border: netnstest.New(t, "switch"), node: netnstest.New(t, "node"),
 		other: netnstest.New(t, "other"), pod: netnstest.New(t, "pod"),
 	}
 	join := func(a *netnstest.Namespace, aName, a4, a6 string, b *netnstest.Namespace, bName, b4, b6 string) {
@@ -53,11 +53,11 @@ func newLab(t *testing.T) *lab {
 			netnstest.Link{In: b, Name: bName, Addresses: []string{b4, b6}},
 		)
 	}
-	join(l.client, "eth0", "203.0.113.2/24", "2001:db8:c::2/64", l.switch_, "port1", "203.0.113.1/24", "2001:db8:c::1/64")
-	join(l.node, "eth0", "192.0.2.11/24", "2001:db8:a::11/64", l.switch_, "port2", "192.0.2.254/24", "2001:db8:a::254/64")
+	join(l.client, "eth0", "203.0.113.2/24", "2001:db8:c::2/64", l.border, "port1", "203.0.113.1/24", "2001:db8:c::1/64")
+	join(l.node, "eth0", "192.0.2.11/24", "2001:db8:a::11/64", l.border, "port2", "192.0.2.254/24", "2001:db8:a::254/64")
 	join(l.node, "eth1", "10.9.0.11/24", "2001:db8:9::11/64", l.other, "eth0", "10.9.0.1/24", "2001:db8:9::1/64")
 	join(l.node, "cni0", "10.244.0.1/24", "2001:db8:f::1/64", l.pod, "eth0", "10.244.0.2/24", "2001:db8:f::2/64")
-	for _, n := range []*netnstest.Namespace{l.switch_, l.node} {
+	for _, n := range []*netnstest.Namespace{l.border, l.node} {
 		n.SetSysctl("ipv4/ip_forward", "1")
 		n.SetSysctl("ipv6/conf/all/forwarding", "1")
 	}
@@ -68,8 +68,8 @@ func newLab(t *testing.T) *lab {
 	route(l.pod, "default", "2001:db8:f::1")
 	route(l.node, "default", "10.9.0.1")
 	route(l.node, "default", "2001:db8:9::1")
-	route(l.switch_, "198.51.100.0/24", "192.0.2.11")
-	route(l.switch_, "2001:db8:e1::/64", "2001:db8:a::11")
+	route(l.border, "198.51.100.0/24", "192.0.2.11")
+	route(l.border, "2001:db8:e1::/64", "2001:db8:a::11")
 	l.node.Feed(`table inet proxy {
 		chain prerouting {
 			type nat hook prerouting priority dstnat
@@ -78,7 +78,7 @@ func newLab(t *testing.T) *lab {
 		}
 	}`, "nft", "-f", "-")
 	l.answer(l.pod, ":8080", "pod")
-	for _, n := range []*netnstest.Namespace{l.client, l.switch_, l.node, l.other, l.pod} {
+	for _, n := range []*netnstest.Namespace{l.client, l.border, l.node, l.other, l.pod} {
 		eventually(t, 10*time.Second, "cables are noticed", func() bool {
 			return !strings.Contains(n.Run("sh", "-c", "ip link; ip route show table all; ip -6 route show table all"), "linkdown") &&
 				!strings.Contains(n.Run("ip", "link"), "state DOWN") && !strings.Contains(n.Run("ip", "link"), "LOWERLAYERDOWN")

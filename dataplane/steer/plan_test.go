@@ -118,7 +118,7 @@ func cmpText(a, b any) int {
 }
 
 // foreign is what is not ours; the old daemon's for wanted addresses are left out, which may go.
-func (w world) foreign(want steer.Wanted) (out []string) {
+func (w world) foreign() (out []string) {
 	for r := range w.Rules {
 		old := r.Priority == 32700 || r.Priority == 32699
 		if r.Protocol != ours && !old {
@@ -176,7 +176,7 @@ func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies boo
 	goal := steer.Aim(o, want, facts(), w.View)
 	plan := steer.Plan(w.View, goal)
 	stay := w.kept(want, goal)
-	foreign := w.foreign(want)
+	foreign := w.foreign()
 	guarded := slices.DeleteFunc(append(many(vip4, 6), many(vip6, 6)...), func(a netip.Addr) bool { return !w.filtered(a) })
 	for i, c := range plan {
 		if dies && i == len(plan)/2 {
@@ -192,7 +192,7 @@ func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies boo
 			}
 		}
 	}
-	if got := w.foreign(want); !slices.Equal(got, foreign) {
+	if got := w.foreign(); !slices.Equal(got, foreign) {
 		t.Fatalf("foreign rules were %v, are %v", foreign, got)
 	}
 	if again := steer.Plan(w.View, steer.Aim(o, want, facts(), w.View)); len(again) > 0 {

@@ -62,7 +62,7 @@ func passed(n *netnstest.Namespace) (count func() int) {
 
 func TestRow9_1AndRow13_7AnUntranslatedPacketIsRefusedAndDoesNotLoop(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, _ steer.Wanted) {
-		count := passed(l.switch_)
+		count := passed(l.border)
 		for _, a := range []netip.Addr{vip4, vip6} {
 			wantRefused(t, l.client, a, 81)
 			wantRefused(t, l.client, a, 4711)
@@ -78,7 +78,7 @@ func TestWithoutSteeringAPacketLoops(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.node.Run("ip", "route", "replace", "default", "via", "192.0.2.254")
-	count := passed(l.switch_)
+	count := passed(l.border)
 	_, _ = dial(l.client, vip4, 81) // in vain
 	if n := count(); n < 20 {
 		t.Errorf("packets passed the switch only %d times", n)
@@ -116,12 +116,15 @@ func TestRow9_3NoHostPortIsReachableOnAServiceAddress(t *testing.T) {
 		for _, a := range []netip.Addr{vip4, vip6} {
 			l.node.Run("ip", "address", "add", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "lo", "nodad")
 		}
+		eventually(t, 5*time.Second, "IPv6 serves the address", func() bool {
+			return strings.Contains(l.node.Run("ip", "-6", "route", "show", "table", "local"), vip6.String()+" dev lo")
+		})
 		l.answer(l.node, ":81", "host")
 		l.answer(l.node, ":22", "ssh")
 		for a, own := range map[netip.Addr]string{vip4: "192.0.2.11", vip6: "2001:db8:a::11"} {
 			wantWord(t, l.client, a, 81, "host") // which leaves through the switch, though the source is chosen here
 			wantRefused(t, l.client, a, 22)
-			wantWord(t, l.switch_, netip.MustParseAddr(own), 22, "ssh")
+			wantWord(t, l.border, netip.MustParseAddr(own), 22, "ssh")
 		}
 	})
 }
@@ -241,10 +244,10 @@ func TestRow9_6NoNeighbourLearnsAServiceAddress(t *testing.T) {
 		}
 		learned := func() string {
 			for _, a := range []netip.Addr{vip4, vip6} {
-				l.switch_.Run("ip", "route", "replace", a.String(), "dev", "port2")
-				_, _ = dial(l.switch_, a, 81) // which asks
+				l.border.Run("ip", "route", "replace", a.String(), "dev", "port2")
+				_, _ = dial(l.border, a, 81) // which asks
 			}
-			return l.switch_.Run("sh", "-c", "ip neigh show to "+vip4.String()+"; ip neigh show to "+vip6.String())
+			return l.border.Run("sh", "-c", "ip neigh show to "+vip4.String()+"; ip neigh show to "+vip6.String())
 		}
 		if got := learned(); strings.Contains(got, "lladdr") {
 			t.Errorf("learned:\n%s", got)
@@ -252,7 +255,7 @@ func TestRow9_6NoNeighbourLearnsAServiceAddress(t *testing.T) {
 		// The control: with the old system alone the node answers ARP.
 		if len(w.Addresses) == 2 {
 			l.node.SetSysctl("ipv4/conf/eth0/arp_ignore", "0")
-			l.switch_.Run("ip", "neigh", "flush", "all")
+			l.border.Run("ip", "neigh", "flush", "all")
 			if got := learned(); !strings.Contains(got, "lladdr") {
 				t.Errorf("not learned without arp_ignore:\n%s", got)
 			}

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/agent"
@@ -229,94 +228,4 @@ func Cleanup(ctx context.Context, o Options) error {
 		return fmt.Errorf("steer: %w", err)
 	}
 	return nil
-}
-
-// hear takes note of an event.
-func (s *Steer) hear(e event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.want == nil || s.view == nil {
-		return // all will be read anyway
-	}
-	switch {
-	case e.lost, e.filter:
-		s.view = nil
-	case e.rule != nil && (s.view.Rules[*e.rule] == e.gone) && s.concerns(*e.rule):
-		s.view = nil
-	case e.route != nil && s.view.Routes[*e.route] == e.gone:
-		s.view = nil
-	case e.node:
-		s.nodeOld = true
-	default:
-		return // what we did ourselves, or what does not concern us
-	}
-	select {
-	case s.damaged <- struct{}{}:
-	default:
-	}
-}
-
-// concerns tells whether a rule is ours, stands where ours do, or may be the old system's.
-func (s *Steer) concerns(r Rule) bool {
-	q := s.query()
-	return r.ours() || r.Priority == s.o.PriorityIn || r.Priority == s.o.PriorityOut || r.Priority == s.o.PriorityMark ||
-		r.address().IsValid() && (r.Table == q.inTable || r.Table == q.outTable)
-}
-
-// Run repairs what somebody else changes, within a second, until ctx ends; then it returns its error. While somebody
-// goes on changing it back, repairs become rarer.
-//
-// Errors: the kernel's events cannot be heard.
-func (s *Steer) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var heard sync.WaitGroup
-	defer heard.Wait()
-	ready := make(chan struct{})
-	heard.Go(func() {
-		if err := s.edge.watch(ctx, ready, s.hear); err != nil {
-			cancel(fmt.Errorf("steer: hear of changes: %w", err))
-		}
-	})
-	select {
-	case <-ready:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	// What was changed before anybody listened.
-	s.hear(event{lost: true})
-	var pace pace
-	reread := time.NewTicker(s.o.Reread)
-	defer reread.Stop()
-	for {
-		select {
-		case <-s.damaged:
-			if !sleep(ctx, pace.next(time.Now())) {
-				return context.Cause(ctx)
-			}
-		case <-reread.C:
-			s.hear(event{lost: true})
-			continue
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		s.repair(ctx)
-	}
-}
-
-// repair converges once more. What fails is tried again at the next event or reading.
-func (s *Steer) repair(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.want == nil {
-		return
-	}
-	_, changes, err := s.converge(ctx)
-	s.metrics.repaired(changes)
-	if changes > 0 {
-		s.log.Warn("steering repaired: somebody had changed it", "changes", changes)
-	}
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("steering not repaired", "err", err)
-	}
 }
