@@ -53,6 +53,9 @@ func Get[R Record](v *View, t Table, key string) (R, bool) { return find[R](v.ro
 // List reads a whole table in key order. The records are shared: never write to them.
 func List[R Record](v *View, t Table) []R { return list[R](v.rows, t) }
 
+// Count is how many rows a table has.
+func (v *View) Count(t Table) int { return v.rows.tables[t].order.Len() }
+
 // Owners lists the allocations of one address.
 func (v *View) Owners(address string) []*Allocation {
 	return listRefs[*Allocation](v.rows, TableAllocations, refAddress, address)

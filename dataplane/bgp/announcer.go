@@ -88,6 +88,7 @@ type AnnouncerConfig struct {
 // Announcer keeps a speaker announcing what the record asks for, under the rules of Standing.
 type Announcer struct {
 	AnnouncerConfig
+	metrics  *metrics
 	standing Standing
 	keeper   *keeper
 	stored   *Routes // of an earlier run
@@ -137,7 +138,7 @@ func NewAnnouncer(c AnnouncerConfig) *Announcer {
 	if c.Announced == nil {
 		c.Announced = func(Revision) {}
 	}
-	return &Announcer{AnnouncerConfig: c}
+	return &Announcer{AnnouncerConfig: c, metrics: newMetrics()}
 }
 
 // Status returns how things stand. It may be called from any goroutine.
@@ -233,6 +234,7 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 		desired.Touched = a.news.prefixes()
 	}
 	err := a.Speaker.Apply(ctx, desired)
+	a.metrics.applied.Observe((a.Clock.Now() - now).Seconds())
 	if ctx.Err() != nil {
 		return
 	}
@@ -273,6 +275,7 @@ func (a *Announcer) noteErr(err error, now time.Duration) {
 	if err == nil {
 		return
 	}
+	a.metrics.failures.Inc()
 	a.backoff = min(max(2*a.backoff, firstRetry), lastRetry)
 	a.retryAt = now + a.backoff
 	a.Logger.Error("announce", "err", err)
@@ -291,6 +294,7 @@ func (a *Announcer) lookWritten(ctx context.Context, now time.Duration) {
 	case ok:
 		a.pending = false
 		a.written = a.applied.Revision
+		a.metrics.written.Observe((now - a.appliedAt).Seconds())
 	}
 }
 

@@ -100,5 +100,8 @@ func (m *Member) openBGP() (err error) {
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
 		Logger: m.log, Announced: m.reporter.mark,
 	})
+	if err := errors.Join(m.announcer.Register(m.registry), m.registry.Register(m.speaker)); err != nil {
+		return fmt.Errorf("register metrics of bgp: %w", err)
+	}
 	return nil
 }

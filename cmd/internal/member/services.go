@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -43,6 +44,9 @@ func (m *Member) openServices() (err error) {
 			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
 		}), o...)
 	})
+	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {
+		return fmt.Errorf("register metrics of the record: %w", err)
+	}
 	m.agents, err = agents.New(agents.Options{
 		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Log: m.log, Metrics: m.registry,
 	})

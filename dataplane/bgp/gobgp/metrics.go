@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	descUp        = prometheus.NewDesc("fairlead_bgp_session_up", "1 while the session with a peer is established.", []string{"peer", "address"}, nil)
+	descUpdates   = prometheus.NewDesc("fairlead_bgp_updates_sent_total", "UPDATE messages sent to a peer in its present session.", []string{"peer", "address"}, nil)
+	descAnnounced = prometheus.NewDesc("fairlead_bgp_announced_paths", "Paths that a peer is sent.", []string{"peer", "address"}, nil)
+	descRefused   = prometheus.NewDesc("fairlead_bgp_refused_paths", "Paths that a peer sent and that are ignored.", []string{"peer", "address"}, nil)
+	descKept      = prometheus.NewDesc("fairlead_bgp_long_lived", "1 if the peer keeps a lost member's paths as a last resort (RFC 9494).", []string{"peer", "address"}, nil)
+)
+
+// collectWithin bounds a scrape: GoBGP answers from the goroutine that also serves the sessions.
+const collectWithin = 2 * time.Second
+
+// Describe implements prometheus.Collector.
+func (s *Speaker) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descUp, descUpdates, descAnnounced, descRefused, descKept} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A speaker that has stopped has nothing to show.
+func (s *Speaker) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
+	defer cancel()
+	peers, err := s.Peers(ctx)
+	if err != nil {
+		return
+	}
+	for _, p := range peers {
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
+			to <- prometheus.MustNewConstMetric(d, kind, v, p.Name, p.Address.String())
+		}
+		send(descUp, prometheus.GaugeValue, oneIf(p.Established))
+		send(descUpdates, prometheus.CounterValue, float64(p.UpdatesSent))
+		send(descAnnounced, prometheus.GaugeValue, float64(p.Announced))
+		send(descRefused, prometheus.GaugeValue, float64(p.Refused))
+		send(descKept, prometheus.GaugeValue, oneIf(p.LongLived))
+	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
