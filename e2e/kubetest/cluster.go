@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if o.NoControllers {
 		return c, nil
 	}
-	return c, c.startControllers()
+	return c, c.startControllers(ctx)
 }
 
 // prepare draws ports and writes certificates, keys and the administrator's kubeconfig.

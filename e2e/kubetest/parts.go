@@ -4,6 +4,7 @@ package kubetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -75,7 +76,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	return err
 }
 
-func (c *Cluster) startControllers() error {
+func (c *Cluster) startControllers(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
@@ -88,7 +89,17 @@ func (c *Cluster) startControllers() error {
 		"--secure-port=0",
 		"--profiling=false",
 	)
-	return err
+	if err != nil {
+		return err
+	}
+	return c.controllers.wait(ctx, c.controlled)
+}
+
+// controlled tells what is missing until controllers work. While they only start, they end if the API server does.
+func (c *Cluster) controlled(ctx context.Context) error {
+	_, account := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	_, root := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	return errors.Join(account, root)
 }
 
 // ignoreExists is for objects that another part may have made meanwhile.
