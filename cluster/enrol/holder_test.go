@@ -7,7 +7,9 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +23,29 @@ import (
 type office struct {
 	t         *testing.T
 	authority *pki.Authority
-	refuse    error
-	calls     []time.Time
+
+	mu     sync.Mutex
+	refuse error
+	calls  []time.Time
+}
+
+// asked is when it was called so far.
+func (o *office) asked() []time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.calls)
+}
+
+// works lets it sign from now on.
+func (o *office) works() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refuse = nil
 }
 
 func (o *office) ask(_ context.Context, request []byte) (*fairleadv1.SignedCertificate, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.calls = append(o.calls, time.Now())
 	if o.refuse != nil {
 		return nil, o.refuse
@@ -90,7 +110,7 @@ func TestCertificateIsRenewedForeverWithAThirdOfItsLifeLeft(t *testing.T) {
 				t.Fatalf("%v left", l)
 			}
 		}
-		if n := len(renew.calls); n < 12 || n > 15 { // 16 to 18 hours each
+		if n := len(renew.asked()); n < 12 || n > 15 { // 16 to 18 hours each
 			t.Errorf("renewed %d times in 10 days", n)
 		}
 	})
@@ -103,17 +123,18 @@ func TestRenewalThatFailsIsTriedAgainUntilItWorks(t *testing.T) {
 		defer stop()
 		time.Sleep(19 * time.Hour)
 		synctest.Wait()
-		n := len(renew.calls)
+		calls := renew.asked()
+		n := len(calls)
 		if n < 60 || n > 200 || !strings.Contains(log.String(), "no member answers") {
 			t.Fatalf("%d attempts within an hour to three", n)
 		}
-		if gap := renew.calls[1].Sub(renew.calls[0]); gap > 2*time.Second {
+		if gap := calls[1].Sub(calls[0]); gap > 2*time.Second {
 			t.Errorf("%v to the second attempt", gap)
 		}
-		if gap := renew.calls[n-1].Sub(renew.calls[n-2]); gap > time.Minute+time.Second {
+		if gap := calls[n-1].Sub(calls[n-2]); gap > time.Minute+time.Second {
 			t.Errorf("%v between the last attempts", gap)
 		}
-		renew.refuse = nil
+		renew.works()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if l := left(held); l < 23*time.Hour {
@@ -129,13 +150,13 @@ func TestExpiredCertificateIsReplacedByEnrollingAnew(t *testing.T) {
 		defer stop()
 		time.Sleep(24*time.Hour - time.Second)
 		synctest.Wait()
-		if len(again.calls) > 0 {
+		if len(again.asked()) > 0 {
 			t.Fatal("enrolled anew with a good certificate")
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if l := left(held); len(again.calls) != 1 || l < 23*time.Hour {
-			t.Errorf("enrolled %d times, %v left", len(again.calls), l)
+		if l := left(held); len(again.asked()) != 1 || l < 23*time.Hour {
+			t.Errorf("enrolled %d times, %v left", len(again.asked()), l)
 		}
 	})
 }
