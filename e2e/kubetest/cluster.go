@@ -120,18 +120,16 @@ func (c *Cluster) prepare() (err error) {
 	return c.writeKubeconfig(c.Kubeconfig(), c.admin)
 }
 
-// drawPorts finds ports. Behind a prefix it is not this process's network, and the usual ports are taken to be free.
+// drawPorts finds free ports.
 func (c *Cluster) drawPorts() error {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	client, peer := uint16(2379), uint16(2380)
-	if len(c.options.Prefix) == 0 {
-		for _, p := range []*uint16{&client, &peer} {
-			port, err := freeport.Draw(loopback)
-			if err != nil {
-				return err
-			}
-			*p = port
+	var client, peer uint16
+	for _, p := range []*uint16{&client, &peer} {
+		port, err := freeport.Draw(loopback)
+		if err != nil {
+			return err
 		}
+		*p = port
 	}
 	if c.options.Port == 0 {
 		port, err := freeport.Draw(c.options.Bind)
@@ -231,8 +229,7 @@ func (p *process) wait(ctx context.Context, ready func(context.Context) error) e
 }
 
 func (c *Cluster) launch(name string, args ...string) (*process, error) {
-	argv := append(append([]string{}, c.options.Prefix...), filepath.Join(c.binaries, name))
-	return launch(c.file(name+".log"), name, append(argv, args...)...)
+	return launch(c.file(name+".log"), filepath.Join(c.binaries, name), args...)
 }
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }

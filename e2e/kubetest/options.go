@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Bind is the address at which the API server listens and is called; 127.0.0.1.
 	Bind netip.Addr
-	// Port of the API server; a free one of Bind, or 6443 if there is a Prefix.
+	// Port of the API server; a free one of Bind.
 	Port uint16
 	// ServiceCIDR are the ranges of cluster addresses; 10.96.0.0/16,fd00:10:96::/112.
 	ServiceCIDR string
@@ -22,8 +22,6 @@ type Options struct {
 	Controllers []string
 	// NodeGrace is how long a Node may be silent before the node-lifecycle controller calls it not ready; 40 s.
 	NodeGrace time.Duration
-	// Prefix is put before each command, such as "ip netns exec NAME". Bind must be reachable from here.
-	Prefix []string
 	// Dir is for data, certificates and logs; one of its own that Close removes.
 	Dir string
 	// Log is told of a build of the binaries; discarded if nil.
@@ -39,9 +37,6 @@ var usual = []string{
 func (o Options) withDefaults() Options {
 	if !o.Bind.IsValid() {
 		o.Bind = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	if o.Port == 0 && len(o.Prefix) > 0 {
-		o.Port = 6443
 	}
 	if o.ServiceCIDR == "" {
 		o.ServiceCIDR = "10.96.0.0/16,fd00:10:96::/112"

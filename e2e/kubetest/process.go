@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -21,13 +22,13 @@ type process struct {
 }
 
 // launch starts a program. The kernel ends it (SIGKILL) if this process ends first.
-func launch(log, name string, argv ...string) (*process, error) {
-	p := &process{name: name, log: log, done: make(chan struct{})}
+func launch(log, program string, args ...string) (*process, error) {
+	p := &process{name: filepath.Base(program), log: log, done: make(chan struct{})}
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
