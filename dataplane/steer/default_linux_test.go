@@ -114,6 +114,35 @@ func TestRow11SWITCHIsReplacedInOneStep(t *testing.T) {
 	}
 }
 
+// Specification §7: RULE_PRIORITY_IN, RULE_PRIORITY_OUT and FWMARK of kube-iprule-cfg are carried out, also while requests
+// go on, and what cannot be is refused.
+func TestPrioritiesAndMarkFollowTheConfiguration(t *testing.T) {
+	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted) {
+		requests := l.load(vip4, vip6)
+		w.Config.RulePriorityIn, w.Config.RulePriorityOut, w.Config.FwMark = 20001, 31000, 0x40
+		l.apply(s, w)
+		rules, filter := l.node.Run("ip", "rule", "list"), l.node.Run("nft", "list", "table", "inet", steer.TableName)
+		if !strings.Contains(rules, "20001:") || !strings.Contains(rules, "31001:") || strings.Contains(rules, "30101:") {
+			t.Errorf("rules:\n%s", rules)
+		}
+		if !strings.Contains(filter, "0x00000040") || strings.Contains(filter, "0x00002000") {
+			t.Errorf("filter:\n%s", filter)
+		}
+		w.Config.RulePriorityIn, w.Config.RulePriorityOut, w.Config.FwMark = 0, 0, 0
+		l.apply(s, w)
+		if made, failed := requests(); failed > 0 || made == 0 {
+			t.Errorf("%d of %d requests failed", failed, made)
+		}
+		if rules := l.node.Run("ip", "rule", "list"); strings.Contains(rules, "20001:") || !strings.Contains(rules, "30101:") {
+			t.Errorf("rules:\n%s", rules)
+		}
+		w.Config.RulePriorityIn = 40000
+		if err := l.refused(s, w); err == nil || !strings.Contains(err.Error(), "RULE_PRIORITY_IN") {
+			t.Errorf("above the main table: %v", err)
+		}
+	})
+}
+
 func TestTablesAreMovedWithoutAGap(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted) {
 		requests := l.load(vip4, vip6)

@@ -29,6 +29,8 @@ type edge interface {
 	read(query) (*View, Facts, error)
 	// look reads what the node is like, and renews the settings of a view.
 	look(query, *View) (Facts, error)
+	// mark says which packet marks the nftables table shall use when it is made next.
+	mark(in, out uint32)
 	// do makes one change.
 	do(Change) error
 	// watch calls hear for each event until ctx ends. What happens after ready was closed is heard.

@@ -55,6 +55,8 @@ func openEdge(o Options) (edge, error) {
 	return k, nil
 }
 
+func (k *linux) mark(in, out uint32) { k.filter.o.MarkIn, k.filter.o.MarkOut = in, out }
+
 func (k *linux) close() {
 	k.netlink.Close()
 	k.filter.close()

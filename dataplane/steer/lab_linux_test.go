@@ -116,6 +116,13 @@ func (l *lab) apply(s *steer.Steer, w steer.Wanted) {
 	}
 }
 
+// refused is why a state was not carried out at all.
+func (l *lab) refused(s *steer.Steer, w steer.Wanted) error {
+	l.t.Helper()
+	_, err := s.Apply(context.Background(), stateOf(l.t, w))
+	return err
+}
+
 // stateOf makes the state that says so.
 func stateOf(t testing.TB, w steer.Wanted) desired.State { return serviceState(t, w) }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/api/desired"
 )
 
 // Protocol marks the rules and routes that are ours (rtm_protocol, FRA_PROTOCOL).
@@ -70,6 +72,26 @@ func (o Options) withDefaults() Options {
 		o.Reread = time.Minute
 	}
 	return o
+}
+
+// under gives the options as a node's configuration changes them; its zero fields change nothing.
+func (o Options) under(c desired.Config) (Options, error) {
+	if c.RulePriorityIn != 0 {
+		o.PriorityIn = c.RulePriorityIn
+	}
+	if c.RulePriorityOut != 0 {
+		o.PriorityOut = c.RulePriorityOut
+	}
+	if o.PriorityMark <= o.PriorityOut {
+		o.PriorityMark = o.PriorityOut + 1
+	}
+	if c.FwMark != 0 {
+		o.MarkOut = c.FwMark
+	}
+	if err := o.validate(); err != nil {
+		return o, fmt.Errorf("node configuration: %w; change RULE_PRIORITY_IN, RULE_PRIORITY_OUT or FWMARK", err)
+	}
+	return o, nil
 }
 
 // priorityMain is the kernel's rule for the main table.

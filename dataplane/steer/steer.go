@@ -18,7 +18,8 @@ import (
 
 // Steer keeps a node steering service addresses. It is an agent.Applier.
 type Steer struct {
-	o       Options
+	given   Options
+	o       Options // given, as the node's configuration changes them
 	log     *slog.Logger
 	metrics *metrics
 	edge    edge
@@ -57,7 +58,7 @@ func newSteer(o Options, e edge) (*Steer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Steer{o: o, log: o.Log, metrics: m, edge: e, damaged: make(chan struct{}, 1)}, nil
+	return &Steer{given: o, o: o, log: o.Log, metrics: m, edge: e, damaged: make(chan struct{}, 1)}, nil
 }
 
 // Close ends the use of the kernel; everything stays as it is there. It is called after Run has returned.
@@ -72,6 +73,12 @@ func (s *Steer) Apply(ctx context.Context, want desired.State) ([]agent.Failure,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.want == nil || !reflect.DeepEqual(s.want.Config, w.Config) {
+		o, err := s.given.under(w.Config)
+		if err != nil {
+			return nil, err
+		}
+		s.o = o
+		s.edge.mark(o.MarkIn, o.MarkOut)
 		s.view = nil // other tables, another switch
 	}
 	s.want = &w
