@@ -52,6 +52,7 @@ func endpointToUpdate(t *bench) figures {
 			}
 			return nil
 		})
+		l.Eventually("status of every Service", 10*time.Minute, func() error { return statusWritten(t, l.Leader()) })
 		t.progressf("%d changes with %d Services", 2*endpointChanges, size)
 		m := measurement{t: t, api: api, r: r, watch: watch, members: len(l.Members)}
 		before, leader := g.usages(), l.Leader()
@@ -170,11 +171,31 @@ func watchSlices(t *bench, api *apiCluster) <-chan seenSlice {
 	return out
 }
 
+// statusWritten tells whether the leader still has status to write: each write is an event that it looks at again.
+func statusWritten(t *bench, leader *lab.Member) error {
+	const pending = "fairlead_status_pending"
+	if n, ok := series(t, leader)[pending]; !ok || n > 0 {
+		return fmt.Errorf("%s is %v (known: %t)", pending, n, ok)
+	}
+	return nil
+}
+
 // stageMetrics are the histograms of the leader that take part in a change.
 var stageMetrics = []string{"fairlead_leader_endpoints_plan_seconds", "fairlead_leader_plan_seconds", "fairlead_raft_propose_seconds"}
 
 // scrape reads sums and counts of those.
 func scrape(t *bench, m *lab.Member) map[string]float64 {
+	all, out := series(t, m), map[string]float64{}
+	for _, metric := range stageMetrics {
+		for _, part := range []string{metric + "_sum", metric + "_count"} {
+			out[part] = all[part]
+		}
+	}
+	return out
+}
+
+// series reads a member's metrics, summed up over their labels.
+func series(t *bench, m *lab.Member) map[string]float64 {
 	answer, err := http.Get("http://" + m.Address + ":7480/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -186,15 +207,9 @@ func scrape(t *bench, m *lab.Member) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) != 2 {
-			continue
-		}
-		series, _, _ := strings.Cut(fields[0], "{")
-		for _, metric := range stageMetrics {
-			if series == metric+"_sum" || series == metric+"_count" {
-				out[series] += number(fields[1])
-			}
+		if fields := strings.Fields(line); len(fields) == 2 {
+			name, _, _ := strings.Cut(fields[0], "{")
+			out[name] += number(fields[1])
 		}
 	}
 	return out
