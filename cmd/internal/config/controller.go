@@ -105,6 +105,9 @@ type BGP struct {
 	ConfigFile string `yaml:"configFile"`
 	// PasswordDir holds a file per TCP-MD5 password, named as peers name them.
 	PasswordDir string `yaml:"passwordDir"`
+	// Management is where the gobgp command gets answers, and nothing but answers: 127.0.0.1:50051 is where it asks by
+	// itself, unix:///PATH serves root only. Empty: nowhere.
+	Management string `yaml:"management"`
 	// RestartWindow is how long a returning member looks for the group before it announces, demoted, what it
 	// last knew. 0 means 5 s.
 	RestartWindow time.Duration `yaml:"restartWindow"`
@@ -253,6 +256,9 @@ func (c *Controller) validateMembers(bad func(field, why string)) {
 
 func (c *Controller) validateBGP(bad func(field, why string)) {
 	b := &c.BGP
+	if why := faultOfManagement(b.Management); why != "" {
+		bad("bgp.management", why)
+	}
 	if b.ASN == 0 {
 		return
 	}

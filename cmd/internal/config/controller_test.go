@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,14 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"unknown source":    {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeConfig: k}}\n", "field kubeConfig not found"},
 		"status of nothing": {"name: m1\n", "name: m1\nstatus: {externalIPs: true}\n", "status: there is no cluster"},
 		"unknown status":    {"name: m1\n", "name: m1\nstatus: {externalips: true}\n", "field externalips not found"},
+		"open API":          {"bgp: {", `bgp: {management: "192.0.2.1:50051", `, `bgp.management: "192.0.2.1:50051" could be reached from other hosts`},
+		"API for all":       {"bgp: {", `bgp: {management: ":50051", `, `bgp.management: ":50051" is no address and port; use 127.0.0.1:PORT`},
+		"API by name":       {"bgp: {", `bgp: {management: "localhost:50051", `, `bgp.management: "localhost:50051" is no address`},
+		"API at no port":    {"bgp: {", `bgp: {management: "127.0.0.1:0", `, `bgp.management: "127.0.0.1:0" is no address and port`},
+		"API on all sides":  {"bgp: {", `bgp: {management: "[::ffff:0.0.0.0]:50051", `, "could be reached from other hosts"},
+		"API somewhere":     {"bgp: {", `bgp: {management: "unix://gobgp.sock", `, `bgp.management: "unix://gobgp.sock" has no absolute path`},
+		"two APIs":          {"bgp: {", `bgp: {management: "unix:///a.sock,:50051", `, "without commas"},
+		"open API, no BGP":  {"bgp: {asn: 65000, ", `bgp: {management: "192.0.2.1:50051", `, "bgp.management:"},
 		"no yaml":           {"name: m1\n", "name: [m1\n", "line "},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
@@ -75,6 +84,19 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 				t.Errorf("more than one line: %q", err)
 			}
 		})
+	}
+}
+
+// GoBGP's API asks nobody who they are.
+func TestManagementIsOffUnlessOnlyThisHostReachesIt(t *testing.T) {
+	if c, err := load(t, valid); err != nil || c.BGP.Management != "" {
+		t.Errorf("without the field: %v, %q", err, c.BGP.Management)
+	}
+	for _, v := range []string{"127.0.0.1:50051", "127.0.0.11:50051", "[::1]:50052", "unix:///run/fairlead/gobgp.sock"} {
+		c, err := load(t, strings.Replace(valid, "bgp: {", fmt.Sprintf("bgp: {management: %q, ", v), 1))
+		if err != nil || c.BGP.Management != v {
+			t.Errorf("%s: %v, %q", v, err, c.BGP.Management)
+		}
 	}
 }
 

@@ -142,7 +142,7 @@ func (k keptState) Save(r bgp.Routes) error {
 
 // newSpeaker starts the BGP speaker that a member's configuration asks for.
 func newSpeaker(c config.BGP, log *slog.Logger) (*gobgp.Speaker, error) {
-	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Logger: log}
+	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Management: c.Management, Logger: log}
 	if c.Port > 0 {
 		listen.ListenPort = uint16(c.Port)
 	}

@@ -27,6 +27,9 @@ type Config struct {
 	ListenPort  uint16       // 0: do not listen, only dial
 	ListenAddrs []netip.Addr // empty: all
 	Logger      *slog.Logger // required
+	// Management is where GoBGP's own API answers questions: host:port, or unix:// and a path; empty: nowhere. Everybody
+	// who reaches it may ask. If it cannot listen there the speaker goes on without it and says so in the log.
+	Management string
 }
 
 func (c Config) validate() error {
@@ -70,7 +73,8 @@ func New(c Config) (*Speaker, error) {
 		asn: c.ASN, logger: &logger{log: c.Logger}, hook: &stopHook{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
 	}
-	s.server = gobgpserver.NewBgpServer(gobgpserver.LoggerOption(s.logger), gobgpserver.TimingHookOption(s.hook))
+	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(s.logger), gobgpserver.TimingHookOption(s.hook)}
+	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
 	go s.server.Serve()
 	if err := s.start(c); err != nil {
 		s.stopServer(0)
@@ -281,7 +285,7 @@ func (s *Speaker) stopServer(wait time.Duration) {
 	if s.unhook != nil {
 		s.unhook()
 	}
-	s.server.StopBgp(ctx, &api.StopBgpRequest{})
+	s.server.Stop()
 	time.AfterFunc(wait, func() {
 		s.hook.stop.Store(true)
 		s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(*api.Peer) {})
