@@ -26,7 +26,7 @@ type metrics struct {
 
 func newMetrics(s *Source) *metrics {
 	gauge := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("fairlead_kubernetes_"+name, help, []string{"kind"}, nil)
+		return prometheus.NewDesc(name, help, []string{"kind"}, nil)
 	}
 	return &metrics{
 		source: s,
@@ -44,11 +44,11 @@ func newMetrics(s *Source) *metrics {
 			Help:    "From the change of a pod, as its EndpointSlice states it, to the event here.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
 		}),
-		age:      gauge("age_seconds", "How long ago anything was heard of a kind."),
-		listAge:  gauge("list_age_seconds", "How long ago the newest complete list of a kind began."),
-		complete: gauge("complete", "1 while everything of a kind is known."),
-		objects:  gauge("objects", "Objects of a kind that are known."),
-		unused:   gauge("objects_unusable", "Objects of a kind whose newest form cannot be used."),
+		age:      gauge("fairlead_kubernetes_age_seconds", "How long ago anything was heard of a kind."),
+		listAge:  gauge("fairlead_kubernetes_list_age_seconds", "How long ago the newest complete list of a kind began."),
+		complete: gauge("fairlead_kubernetes_complete", "1 while everything of a kind is known."),
+		objects:  gauge("fairlead_kubernetes_objects", "Objects of a kind that are known."),
+		unused:   gauge("fairlead_kubernetes_objects_unusable", "Objects of a kind whose newest form cannot be used."),
 	}
 }
 
