@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -65,7 +66,7 @@ func newBoard(record Record) *board {
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
 func itemTables() []fsm.Table {
-	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices}
+	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes}
 }
 
 func ownTables() []fsm.Table {
@@ -137,6 +138,13 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	dirty, serving := map[netip.Addr]bool{}, map[fsm.ServiceID]bool{}
 	fsm.Changes(b.view, v, fsm.TableAllocations, either(func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }))
 	fsm.Changes(b.view, v, fsm.TableServices, either(func(s *fsm.Service) { serving[s.ID] = true }))
+	if flipped := nodesThatFlipped(b.view, v); len(flipped) > 0 { // rare, so all Services may be looked at
+		for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+			if slices.ContainsFunc(s.Endpoints, func(e fsm.Endpoint) bool { return flipped[e.Node] }) {
+				serving[s.ID] = true
+			}
+		}
+	}
 	fsm.Changes(b.view, v, fsm.TableRoutes, func(before, after *fsm.Route) {
 		either(func(r *fsm.Route) { dirty[r.Prefix.Addr()] = true })(before, after)
 		if after != nil {
@@ -164,6 +172,17 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	}
 	b.push(next)
 	return true, nil
+}
+
+// nodesThatFlipped are those that went down or came back.
+func nodesThatFlipped(before, after *fsm.View) map[fsm.NodeID]bool {
+	out := map[fsm.NodeID]bool{}
+	fsm.Changes(before, after, fsm.TableNodes, func(was, is *fsm.Node) {
+		if down := func(n *fsm.Node) bool { return n != nil && n.Liveness == fsm.NodeDown }; down(was) != down(is) {
+			out[cmp.Or(is, was).ID] = true
+		}
+	})
+	return out
 }
 
 // noteWanted remembers since when nodes have something to acknowledge, and tells whether that is new.

@@ -78,7 +78,17 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 		one := out[string(s.ID)]
 		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity, nil
 		one.Addresses = append(one.Addresses, a.Address)
+		down, others := map[fsm.NodeID]bool{}, map[int]bool{} // nodes; families with somebody left
+		for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+			down[n.ID] = n.Liveness == fsm.NodeDown
+		}
 		for _, e := range s.Endpoints {
+			others[e.Address.BitLen()] = others[e.Address.BitLen()] || e.Ready && !down[e.Node]
+		}
+		for _, e := range s.Endpoints {
+			if down[e.Node] && others[e.Address.BitLen()] {
+				continue
+			}
 			one.Endpoints = append(one.Endpoints, desired.Endpoint{
 				Address: e.Address, Node: string(e.Node), Ready: e.Ready,
 				Ports: []desired.EndpointPort{{Name: "http", Port: desired.Port{Protocol: 6, Number: 8080}}},
@@ -103,12 +113,22 @@ func drawService(t *rapid.T) fsm.ServiceID {
 // drawCommand favours collisions; many of these are refused, which changes nothing.
 func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 	a := drawAddress(t)
-	switch rapid.IntRange(0, 9).Draw(t, "command") {
+	switch rapid.IntRange(0, 10).Draw(t, "command") {
+	case 10:
+		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"))
+		if node == nil {
+			return &fsm.PutNode{ID: "n1"}
+		}
+		return &fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: fsm.Liveness(rapid.IntRange(0, 2).Draw(t, "liveness"))}
 	case 8, 9:
 		service := fsm.Service{ID: drawService(t), Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 1).Draw(t, "affinity")) * time.Hour}
-		for i := range rapid.IntRange(0, 2).Draw(t, "endpoints") {
+		for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+			address := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+			if rapid.Bool().Draw(t, "v6 endpoint") {
+				address = netip.MustParseAddr(fmt.Sprintf("fd00::%d", i))
+			}
 			service.Endpoints = append(service.Endpoints, fsm.Endpoint{
-				Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), Node: "n1", Ready: rapid.Bool().Draw(t, "ready"),
+				Address: address, Node: fsm.NodeID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "on")), Ready: rapid.Bool().Draw(t, "ready"),
 				Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
 			})
 		}
@@ -162,7 +182,7 @@ func (a *agent) connect(b *board) {
 }
 
 // pull takes what there is. It starts anew where the digest says so.
-func (a *agent) pull(t *rapid.T) {
+func (a *agent) pull(t grouptest.T) {
 	for range 2 {
 		u, err := a.on.since(a.at, "n1")
 		if err != nil {
@@ -394,5 +414,47 @@ func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 	}
 	if len(steps.State.Addresses()) != 6001 {
 		t.Errorf("%d items", len(steps.State.Addresses()))
+	}
+}
+
+// Nodes are not sent to pods of a node that is down while others serve; the last ones are never given up for that.
+func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	on := func(i byte, node fsm.NodeID) fsm.Endpoint {
+		return fsm.Endpoint{Address: netip.AddrFrom4([4]byte{10, 0, 0, i}), Node: node, Ready: true}
+	}
+	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"},
+		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{on(1, "n1"), on(2, "n2")}}},
+		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
+	a, b := &agent{}, newBoard(g)
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	a.connect(b)
+	told := func() (out []string) {
+		t.Helper()
+		if _, err := b.refresh(); err != nil {
+			t.Fatal(err)
+		}
+		a.pull(t)
+		for _, e := range a.steps.State.Services()[0].Endpoints {
+			out = append(out, e.Node)
+		}
+		return out
+	}
+	for i, step := range []struct {
+		command fsm.Command
+		want    []string
+	}{
+		{&fsm.PutNode{ID: "n3"}, []string{"n1", "n2"}},
+		{&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeDown}, []string{"n2"}},
+		{&fsm.SetLiveness{Node: "n2", Liveness: fsm.NodeDown}, []string{"n1", "n2"}},
+		{&fsm.SetLiveness{Node: "n1", Liveness: fsm.AgentDown}, []string{"n1"}},
+		{&fsm.SetLiveness{Node: "n2", Liveness: fsm.NodeUp}, []string{"n1", "n2"}},
+	} {
+		g.Apply(t, step.command)
+		if have := told(); !slices.Equal(have, step.want) {
+			t.Fatalf("step %d: nodes are sent to endpoints on %v, want %v", i, have, step.want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package agents
 
 import (
 	"net/netip"
+	"slices"
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/fsm"
@@ -39,7 +40,7 @@ func (b *board) deriveService(v *fsm.View, id fsm.ServiceID, pieces *desired.Pie
 	if !ok || len(owned) == 0 {
 		return b.drop(key, pieces)
 	}
-	value, err := desired.ServiceValue(serviceOf(s, owned))
+	value, err := desired.ServiceValue(serviceOf(v, s, owned))
 	if err != nil {
 		return err
 	}
@@ -68,8 +69,9 @@ func (b *board) drop(key string, pieces *desired.Pieces) error {
 	return pieces.Remove(key)
 }
 
-// serviceOf is a Service as nodes translate it.
-func serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Service {
+// serviceOf is a Service as nodes translate it. Nobody is sent to endpoints on nodes that are down, as long as others
+// are left: Kubernetes notices only after most of a minute.
+func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
@@ -77,7 +79,7 @@ func serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	for _, f := range s.Frontends {
 		out.Frontends = append(out.Frontends, desired.Frontend{Name: f.Name, Port: portOf(f.Port), NodePort: f.NodePort})
 	}
-	for _, e := range s.Endpoints {
+	for _, e := range reachable(v, s.Endpoints) {
 		endpoint := desired.Endpoint{
 			Address: e.Address, Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 		}
@@ -87,6 +89,25 @@ func serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 		out.Endpoints = append(out.Endpoints, endpoint)
 	}
 	return out
+}
+
+// reachable are the endpoints whose nodes are not down, or all of a family if no usable one of it is among those: the
+// last of them are never given up for liveness alone.
+func reachable(v *fsm.View, endpoints []fsm.Endpoint) []fsm.Endpoint {
+	down := func(e fsm.Endpoint) bool {
+		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(e.Node))
+		return ok && n.Liveness == fsm.NodeDown
+	}
+	if !slices.ContainsFunc(endpoints, down) {
+		return endpoints
+	}
+	usable := map[bool]bool{} // by whether it is IPv4
+	for _, e := range endpoints {
+		if (e.Ready || e.Serving) && !down(e) {
+			usable[e.Address.Is4()] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(endpoints), func(e fsm.Endpoint) bool { return usable[e.Address.Is4()] && down(e) })
 }
 
 func portOf(p fsm.Port) desired.Port {
