@@ -39,6 +39,8 @@ type Options struct {
 	Bird birdtest.Config
 	// ConfigBGP gives a config_bgp.toml in which BIRD is a neighbour; nil makes BIRD known by a manifest.
 	ConfigBGP func(bird netip.AddrPort) string
+	// Management lets every member answer the gobgp command, at its own address and port 50051.
+	Management bool
 	// Kubeconfig makes the members read a cluster, too.
 	Kubeconfig string
 	// Binary is what members run; the command of this checkout if empty.
@@ -149,15 +151,19 @@ func kubernetesOf(o Options) string {
 
 // bgpOf is how a member comes by its AS number and its neighbours.
 func (l *Lab) bgpOf(o Options, address string) string {
+	management := ""
+	if o.Management {
+		management = fmt.Sprintf(", management: \"%s:50051\"", address)
+	}
 	if o.ConfigBGP == nil {
-		return fmt.Sprintf("asn: %d, port: -1", ASN)
+		return fmt.Sprintf("asn: %d, port: -1%s", ASN, management)
 	}
 	path := filepath.Join(l.dir, "config_bgp.toml")
 	text := o.ConfigBGP(netip.AddrPortFrom(l.Bird.Address(), l.Bird.Port()))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	return fmt.Sprintf("configFile: %s, listen: [%s]", path, address)
+	return fmt.Sprintf("configFile: %s, listen: [%s]%s", path, address, management)
 }
 
 // Issue makes a certificate of the lab's CA.
