@@ -77,7 +77,8 @@ members:
 	if token != "" {
 		fmt.Fprintf(&b, "bootstrapToken: %q # founds the group, once\n", token)
 	}
-	b.WriteString("bgp: {routerID: \"${HOST_IP}\", configFile: /etc/fairlead-gobgp/" + migrate.KeyBGP + "}\nsources:\n  kubernetes: {inCluster: true}\n")
+	b.WriteString("bgp: {routerID: \"${HOST_IP}\", configFile: /etc/fairlead-gobgp/" + migrate.KeyBGP +
+		", management: \"127.0.0.1:50051\"} # where /bin/gobgp asks\nsources:\n  kubernetes: {inCluster: true}\n")
 	return b.String()
 }
 
