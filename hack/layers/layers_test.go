@@ -12,7 +12,7 @@ import (
 
 const module = "fairlead.io/fairlead/"
 
-// mayImport lists, for each room, the other rooms that it may import. Kubernetes, GoBGP and the kernel stop at the rooms
+// mayImport lists, for each room, the other rooms that it may import. Kubernetes, GoBGP, netlink and others stop at the rooms
 // below.
 var (
 	mayImport = map[string][]string{
@@ -21,6 +21,7 @@ var (
 		"cluster":   {"fsm", "api"},
 		"dataplane": {"fsm", "api", "internal"},
 		"k8s":       {"fsm"},
+		"internal":  {},
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 	}
 	stopsAt = map[string][]string{
@@ -30,6 +31,9 @@ var (
 		"go.etcd.io/bbolt":        {"cluster/store/disk"},
 		"github.com/spf13/cobra":  {"cmd"},
 		"github.com/tidwall/":     {"fsm"},
+		"github.com/vishvananda/": {"dataplane/steer", "dataplane/nat"},
+		"github.com/google/nft":   {"dataplane/steer", "dataplane/nat"},
+		"github.com/mdlayher/":    {"dataplane/steer", "dataplane/nat"},
 		"github.com/pelletier/go": {"dataplane/bgp/legacy"},
 	}
 )
