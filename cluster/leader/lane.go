@@ -20,8 +20,10 @@ type lane struct {
 	record *fsm.View // up to which it was looked through
 
 	proposed bool          // by the last full plan: more may follow from it
-	planned  time.Duration // when that was
 	due      time.Duration // when to plan in full next
+	waiting  bool          // a full plan is put off, since a time, and at most until another
+	since    time.Duration
+	most     time.Duration
 }
 
 // Times of the lane.
@@ -30,46 +32,67 @@ const (
 	overtaken = 2 * time.Second        // how long the lane may put off the full plan
 )
 
-// begin takes in that everything is planned, as of what was judged.
-func (l *lane) begin(j *judged, record *fsm.View, proposed bool, now, again time.Duration) {
-	*l = lane{worlds: j.worlds, news: j.news, record: record, proposed: proposed, planned: now, due: now + again}
+// begin takes in that everything is being planned, as of what was judged: what comes from now on is for the lane.
+func (l *lane) begin(j *judged) { l.worlds, l.news = j.worlds, j.news }
+
+// finish takes in that everything was planned from a record, and whether anything had to be proposed.
+func (l *lane) finish(record *fsm.View, proposed bool, began, again time.Duration) {
+	l.record, l.proposed, l.due, l.waiting = record, proposed, began+again, false
 }
 
 // putOff puts the full plan a little off, but never for long.
 func (l *lane) putOff(now time.Duration) {
-	l.due = min(l.due, max(now, min(now+settle, l.planned+overtaken)))
+	if !l.waiting {
+		l.waiting, l.since, l.most = true, now, l.due
+	}
+	l.due = min(now+settle, l.since+overtaken, l.most)
 }
 
 // short does what can be done without a full plan. It tells whether that is all for now, and when to look again.
 func (p *planning) short(ctx context.Context, now time.Duration, record *fsm.View) (again time.Duration, done bool) {
 	l := &p.lane
-	if p.judged.verdicts == nil || now >= l.due || l.asksForPlan(record) {
+	if l.record == nil {
+		return 0, false // nothing was ever planned in full
+	}
+	if !p.shortcut(ctx, now, record) || now >= l.due || l.asksForPlan(record) {
 		return 0, false
 	}
 	if fsm.Differ(l.record, record, plannedFrom()...) {
 		l.record = record
 		l.putOff(now)
 	}
-	if news := p.news.Load(); news != l.news {
-		worlds := p.worlds()
-		services, plain := changedServices(l.worlds, worlds)
-		if !plain {
-			return 0, false
-		}
-		out, other := PlanEndpoints(p.narrowInput(worlds, record), services)
-		if other {
-			return 0, false
-		}
-		l.worlds, l.news = worlds, news
-		if len(out) > 0 {
-			p.metrics.short(p.c.Clock.Now() - now)
-			if refused, err := p.propose(ctx, Urgent, out); refused > 0 || err != nil {
-				return 0, false
-			}
-			l.putOff(p.c.Clock.Now())
-		}
-	}
 	return max(l.due-p.c.Clock.Now(), 0), true
+}
+
+// shortcut plans and proposes what a watch showed of endpoints. It is false if there is more to what changed.
+func (p *planning) shortcut(ctx context.Context, now time.Duration, record *fsm.View) bool {
+	l, news := &p.lane, p.news.Load()
+	if news == l.news {
+		return true
+	}
+	worlds := p.worlds()
+	services, plain := changedServices(l.worlds, worlds)
+	if !plain {
+		return false
+	}
+	out, other := PlanEndpoints(p.narrowInput(worlds, record), services)
+	if other {
+		return false
+	}
+	l.worlds, l.news = worlds, news
+	if len(out) == 0 {
+		return true
+	}
+	p.metrics.short(p.c.Clock.Now() - now)
+	if p.running != nil {
+		for _, o := range out {
+			p.running.overtook[endpointKey(o.Command)] = true
+		}
+		delete(p.running.overtook, "")
+	}
+	refused, err := p.propose(ctx, Urgent, out)
+	l.putOff(p.c.Clock.Now())
+	return refused == 0 && err == nil
 }
 
 // narrowInput is what the lane plans from: the newest views, under the verdict on those that were judged. Of these the

@@ -27,8 +27,9 @@ type planning struct {
 	news   atomic.Uint64 // counts tokens of the sources
 	judged judged
 	lane   lane
-	// notBefore is when everything may be planned again.
+	// notBefore is when everything may be planned again, and running the plan that is under way.
 	notBefore time.Duration
+	running   *fullPlan
 }
 
 // judged is what the guards said last.
@@ -66,12 +67,36 @@ func (p *planning) run(ctx context.Context) {
 	for _, s := range p.c.Sources {
 		watching.Go(func() { p.forward(ctx, s.Changed()) })
 	}
+	defer func() {
+		if p.running != nil {
+			<-p.running.out
+		}
+	}()
 	for {
-		again, _ := p.step(ctx)
-		if ctx.Err() != nil || !sleep(ctx, p.c.Clock, again, p.wake) {
+		again := p.look(ctx)
+		var planned chan Result
+		if p.running != nil {
+			planned = p.running.out
+		}
+		select {
+		case <-ctx.Done():
 			return
+		case out := <-planned:
+			p.finish(ctx, out)
+		case <-p.wake:
+		case <-p.c.Clock.After(again):
 		}
 	}
+}
+
+// fullPlan is a plan of everything, under way beside the short way.
+type fullPlan struct {
+	began    time.Duration
+	record   *fsm.View
+	judged   judged
+	again    time.Duration
+	out      chan Result
+	overtook map[string]bool // keys of Services and routes that the short way wrote to meanwhile
 }
 
 // forward passes a source's tokens on, until ctx ends.
@@ -87,55 +112,85 @@ func (p *planning) forward(ctx context.Context, from <-chan struct{}) {
 	}
 }
 
-// step plans once and proposes what came out. It tells when to plan again though nothing may have changed, and whether
-// the short way was enough.
-func (p *planning) step(ctx context.Context) (again time.Duration, short bool) {
-	again = p.c.Timing.Replan
+// look does what there is to do now: the short way at once, and a plan of everything is begun if one is due. It tells
+// when to look again though nothing may have changed.
+func (p *planning) look(ctx context.Context) (again time.Duration) {
 	record := p.c.Record.Read()
 	if record.Group().ID == "" {
-		return again, false // the opening of the group is not committed yet
+		return p.c.Timing.Replan // the opening of the group is not committed yet
 	}
 	now := p.c.Clock.Now()
-	if again, done := p.short(ctx, now, record); done {
-		return again, true
+	again, enough := p.short(ctx, now, record)
+	switch {
+	case p.running != nil:
+		return p.c.Timing.Replan // its end is waited for
+	case enough:
+		return again
+	case now < p.notBefore: // what happens in quick succession is planned together, the longer a plan takes the more of it
+		return p.notBefore - now
 	}
-	// What happens in quick succession is planned together, the longer a plan takes the more of it.
-	if !sleep(ctx, p.c.Clock, p.notBefore-now, nil) {
-		return again, false
-	}
-	now = p.c.Clock.Now()
-	again = p.full(ctx, now, p.c.Record.Read())
-	ended := p.c.Clock.Now()
-	p.notBefore = ended + max(p.c.Timing.Spacing, ended-now)
-	return again, false
+	p.begin(now, p.c.Record.Read())
+	return p.c.Timing.Replan
 }
 
-// full plans everything.
-func (p *planning) full(ctx context.Context, now time.Duration, record *fsm.View) (again time.Duration) {
-	again = p.c.Timing.Replan
+// begin judges the views and has everything planned, beside this goroutine: that takes long in a large cluster.
+func (p *planning) begin(now time.Duration, record *fsm.View) {
+	f := &fullPlan{began: now, record: record, again: p.c.Timing.Replan, out: make(chan Result, 1), overtook: map[string]bool{}}
 	worlds, verdicts := p.judge(now, record)
+	f.judged = p.judged
 	servers := p.c.Group.Servers()
 	excused, next := p.excuses.update(now, record, servers)
-	sooner(&again, next)
+	sooner(&f.again, next)
 	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
 	for i := range verdicts {
 		view := p.origins.admit(i, verdicts[i].Admit(&worlds[i]))
 		view.WhyNot = whyNot(&verdicts[i])
 		in.Views = append(in.Views, view)
-		sooner(&again, verdicts[i].Again)
+		sooner(&f.again, verdicts[i].Again)
 	}
 	for _, s := range servers {
 		in.Servers = append(in.Servers, s.ID)
 	}
-	out := Plan(in)
-	p.metrics.planned(p.c.Clock.Now()-now, out.Waiting)
-	p.report(worlds, verdicts, &out)
-	out.Bulk = append(p.holds(record, worlds, verdicts), out.Bulk...)
-	if wait := p.carryOut(ctx, record, &out); wait > 0 {
+	p.lane.begin(&p.judged)
+	p.running = f
+	go func() { f.out <- Plan(in) }()
+}
+
+// finish proposes what a plan of everything came to.
+func (p *planning) finish(ctx context.Context, out Result) {
+	f := p.running
+	p.running = nil
+	ended := p.c.Clock.Now()
+	p.metrics.planned(ended-f.began, out.Waiting)
+	p.report(f.judged.worlds, f.judged.verdicts, &out)
+	proposed := len(out.Urgent)+len(out.Bulk) > 0
+	out.Urgent, out.Bulk = f.notOvertaken(out.Urgent), f.notOvertaken(out.Bulk)
+	out.Bulk = append(p.holds(f.record, f.judged.worlds, f.judged.verdicts), out.Bulk...)
+	again := f.again
+	if wait := p.carryOut(ctx, f.record, &out); wait > 0 {
 		sooner(&again, wait)
 	}
-	p.lane.begin(&p.judged, record, len(out.Urgent)+len(out.Bulk) > 0, now, again)
-	return again
+	p.lane.finish(f.record, proposed, f.began, again)
+	p.notBefore = p.c.Clock.Now() + max(p.c.Timing.Spacing, ended-f.began)
+}
+
+// notOvertaken leaves out what the short way decided by newer views.
+func (f *fullPlan) notOvertaken(proposals []fsm.Proposal) []fsm.Proposal {
+	if len(f.overtook) == 0 {
+		return proposals
+	}
+	return slices.DeleteFunc(proposals, func(p fsm.Proposal) bool { return f.overtook[endpointKey(p.Command)] })
+}
+
+// endpointKey names what a command of the short way writes to; empty for others.
+func endpointKey(c fsm.Command) string {
+	switch c := c.(type) {
+	case *fsm.PutService:
+		return "service " + string(c.Service.ID)
+	case *fsm.SetRoute:
+		return "route " + c.Prefix.String()
+	}
+	return ""
 }
 
 // whyNot finds what a guard said of an object.
