@@ -109,7 +109,7 @@ type BGP struct {
 	// itself, unix:///PATH serves root only. Empty: nowhere.
 	Management string `yaml:"management"`
 	// RestartWindow is how long a returning member looks for the group before it announces, demoted, what it
-	// last knew. 0 means 5 s.
+	// last knew. 0 means 10 s.
 	RestartWindow time.Duration `yaml:"restartWindow"`
 	// DemoteAfter is how long a member may be without contact to a quorum. 0 means 3 s.
 	DemoteAfter time.Duration `yaml:"demoteAfter"`

@@ -67,7 +67,7 @@ func expand(data []byte) ([]byte, error) {
 		return []byte(value)
 	})
 	if len(missing) > 0 {
-		return nil, errors.New(sortedLine(slices.Compact(missing)))
+		return nil, errors.New(sortedLine(missing))
 	}
 	return out, nil
 }
@@ -81,9 +81,10 @@ func oneLine(err error) string {
 	return strings.TrimPrefix(strings.Join(lines, " "), "unmarshal errors: ")
 }
 
+// sortedLine joins lines, each said once.
 func sortedLine(lines []string) string {
 	slices.Sort(lines)
-	return strings.Join(lines, "; ")
+	return strings.Join(slices.Compact(lines), "; ")
 }
 
 // Level gives the log level of a name.
