@@ -6,7 +6,6 @@ package deploy_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -125,22 +123,4 @@ func (a *applier) apply(t *testing.T, objects ...*unstructured.Unstructured) []*
 		all = append(all, got)
 	}
 	return all
-}
-
-// eventually waits for a condition, and fails the test with its last word if it does not come.
-func eventually(t *testing.T, what string, condition func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("no %s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

@@ -44,7 +44,7 @@ func TestManifestsGrowAGroupFromOneToFive(t *testing.T) {
 				t.Errorf("%s %s: applied again, it changed", again.GetKind(), again.GetName())
 			}
 		}
-		eventually(t, name+": a member on each labelled node and an agent on every node", func(ctx context.Context) error {
+		kubetest.Eventually(t, name+": a member on each labelled node and an agent on every node", func(ctx context.Context) error {
 			members, err := nodesOf(ctx, c, "fairlead-controller")
 			if err != nil {
 				return err
@@ -58,7 +58,7 @@ func TestManifestsGrowAGroupFromOneToFive(t *testing.T) {
 		if want.away < 0 {
 			continue
 		}
-		eventually(t, name+": budget", func(ctx context.Context) error {
+		kubetest.Eventually(t, name+": budget", func(ctx context.Context) error {
 			b, err := c.Client().PolicyV1().PodDisruptionBudgets("kube-system").Get(ctx, "fairlead-controller", metav1.GetOptions{})
 			if err == nil && (int(b.Status.ExpectedPods) != want.members || int(b.Status.DesiredHealthy) != want.members-want.away) {
 				return fmt.Errorf("status %+v", b.Status)

@@ -82,14 +82,14 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 		for _, right := range role.rights() {
 			t.Run(right.name(), func(t *testing.T) {
 				role.write(t, c, right)
-				eventually(t, "refusal of a request", func(ctx context.Context) error {
+				kubetest.Eventually(t, "refusal of a request", func(ctx context.Context) error {
 					if len(refused(ctx)) == 0 {
 						return errors.New("everything still works")
 					}
 					return nil
 				})
 				role.write(t, c, nothing)
-				eventually(t, "end of refusals", func(ctx context.Context) error {
+				kubetest.Eventually(t, "end of refusals", func(ctx context.Context) error {
 					if some := refused(ctx); len(some) > 0 {
 						return fmt.Errorf("refused: %v", some)
 					}
@@ -125,7 +125,7 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = source.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	eventually(t, "complete view", func(context.Context) error {
+	kubetest.Eventually(t, "complete view", func(context.Context) error {
 		w := source.World()
 		if len(w.Problems) > 0 || !w.Complete || len(w.Services) < 2 || len(w.Nodes) != 1 || len(w.ConfigMaps) != 2 {
 			return fmt.Errorf("problems %v, complete %v, %d services, %d nodes, %d config maps",
@@ -235,7 +235,7 @@ func define(t *testing.T, a *applier, group, version string, kinds ...string) {
 			},
 		}}
 		a.apply(t, crd)
-		eventually(t, "definition of "+plural, func(ctx context.Context) error {
+		kubetest.Eventually(t, "definition of "+plural, func(ctx context.Context) error {
 			got, err := a.resource(t, crd).Get(ctx, crd.GetName(), metav1.GetOptions{})
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}
 	a.apply(t, objects...)
 	nodes := runPods(t, c)
-	eventually(t, "agents that run", func(context.Context) error { return nodes.ran("agent", 4) })
+	kubetest.Eventually(t, "agents that run", func(context.Context) error { return nodes.ran("agent", 4) })
 
 	for _, attempt := range []string{"first", "again"} {
 		cmd := exec.CommandContext(t.Context(), "uninstall/uninstall.sh", "cluster")

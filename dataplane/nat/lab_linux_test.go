@@ -83,7 +83,7 @@ func (l *lab) warmUp() {
 		if i >= 4 {
 			from = l.client
 		}
-		eventually(l.t, 10*time.Second, "pods answer", func() bool {
+		netnstest.Eventually(l.t, 10*time.Second, "pods answer", func() bool {
 			_, _, err := l.once(from, "udp", at(pod.Address, podPort), silence)
 			return err == nil
 		})
@@ -309,15 +309,3 @@ func web(pods ...int) *desired.Service {
 }
 
 func at(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}

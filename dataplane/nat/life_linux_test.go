@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // remembered counts the clients that endpoints remember.
@@ -65,7 +66,7 @@ func TestK36K37ClientKeepsItsEndpoint(t *testing.T) {
 	if n := l.remembered(); n == 0 {
 		t.Error("nobody is remembered")
 	}
-	eventually(t, 5*time.Second, "clients are forgotten", func() bool { return l.remembered() == 0 })
+	netnstest.Eventually(t, 5*time.Second, "clients are forgotten", func() bool { return l.remembered() == 0 })
 }
 
 // K12, K18, K41: a UDP flow stays with its endpoint, and moves when that leaves; TCP stays where it is.
@@ -149,7 +150,7 @@ func (l *lab) load() (stop func() (n int, failed []string)) {
 			}
 		}
 	}()
-	eventually(l.t, 5*time.Second, "load runs", func() bool { return n.Load() > 20 })
+	netnstest.Eventually(l.t, 5*time.Second, "load runs", func() bool { return n.Load() > 20 })
 	return func() (int, []string) {
 		close(quit)
 		<-done

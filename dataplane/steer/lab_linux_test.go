@@ -79,7 +79,7 @@ func newLab(t *testing.T) *lab {
 	}`, "nft", "-f", "-")
 	l.answer(l.pod, ":8080", "pod")
 	for _, n := range []*netnstest.Namespace{l.client, l.border, l.node, l.other, l.pod} {
-		eventually(t, 10*time.Second, "cables are noticed", func() bool {
+		netnstest.Eventually(t, 10*time.Second, "cables are noticed", func() bool {
 			return !strings.Contains(n.Run("sh", "-c", "ip link; ip route show table all; ip -6 route show table all"), "linkdown") &&
 				!strings.Contains(n.Run("ip", "link"), "state DOWN") && !strings.Contains(n.Run("ip", "link"), "LOWERLAYERDOWN")
 		})
@@ -217,17 +217,6 @@ func wantRefused(t *testing.T, from *netnstest.Namespace, to netip.Addr, port ui
 	got, err := dial(from, to, port)
 	if took := time.Since(begin); !errors.Is(err, syscall.ECONNREFUSED) || took > time.Second {
 		t.Errorf("%s port %d: %q, %v after %s; want it refused at once", to, port, got, err, took)
-	}
-}
-
-// eventually polls a condition.
-func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

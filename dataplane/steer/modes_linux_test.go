@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // load makes requests of addresses all along, and tells in the end how many were made and how many failed.
@@ -32,10 +34,10 @@ func (l *lab) load(addresses ...netip.Addr) (stop func() (made, failed int64)) {
 			}
 		})
 	}
-	eventually(l.t, 5*time.Second, "the first requests", func() bool { return made.Load() > int64(2*len(addresses)) })
+	netnstest.Eventually(l.t, 5*time.Second, "the first requests", func() bool { return made.Load() > int64(2*len(addresses)) })
 	return func() (int64, int64) {
 		so := made.Load()
-		eventually(l.t, 5*time.Second, "the last requests", func() bool { return made.Load() > so+int64(2*len(addresses)) })
+		netnstest.Eventually(l.t, 5*time.Second, "the last requests", func() bool { return made.Load() > so+int64(2*len(addresses)) })
 		close(quit)
 		clients.Wait()
 		return made.Load(), failed.Load()

@@ -76,7 +76,7 @@ func TestRow9_10WhatSomebodyTakesAwayIsBackWithinASecond(t *testing.T) {
 			} {
 				before := repairs()
 				l.node.Run("sh", "-c", damage)
-				eventually(t, time.Second, damage, func() bool { return repairs() > before && rulesOf(l.node) == want })
+				netnstest.Eventually(t, time.Second, damage, func() bool { return repairs() > before && rulesOf(l.node) == want })
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestRow9_10NewInterfacesDoNotAnswerForServiceAddresses(t *testing.T) {
 		netnstest.Link{In: l.node, Name: "eth7", Addresses: []string{"10.8.0.1/24"}},
 		netnstest.Link{In: l.other, Name: "eth7", Addresses: []string{"10.8.0.2/24"}},
 	)
-	eventually(t, time.Second, "arp_ignore of the new interface", func() bool {
+	netnstest.Eventually(t, time.Second, "arp_ignore of the new interface", func() bool {
 		return l.node.Sysctl("ipv4/conf/eth7/arp_ignore") == "1" && strings.Contains(rulesOf(l.node), `"eth7"`)
 	})
 }

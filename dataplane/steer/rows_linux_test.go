@@ -116,7 +116,7 @@ func TestRow9_3NoHostPortIsReachableOnAServiceAddress(t *testing.T) {
 		for _, a := range []netip.Addr{vip4, vip6} {
 			l.node.Run("ip", "address", "add", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "lo", "nodad")
 		}
-		eventually(t, 5*time.Second, "IPv6 serves the address", func() bool {
+		netnstest.Eventually(t, 5*time.Second, "IPv6 serves the address", func() bool {
 			return strings.Contains(l.node.Run("ip", "-6", "route", "show", "table", "local"), vip6.String()+" dev lo")
 		})
 		l.answer(l.node, ":81", "host")

@@ -24,24 +24,6 @@ import (
 	"fairlead.io/fairlead/e2e/kubetest"
 )
 
-// eventually waits for a condition, and fails the test with its last word if it does not come.
-func eventually(t *testing.T, what string, condition func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("no %s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 func rss(t *testing.T, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -144,7 +126,7 @@ func TestServiceFollowsItsPods(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, "ready endpoint in both families", is(true, true, false))
+	kubetest.Eventually(t, "ready endpoint in both families", is(true, true, false))
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -157,12 +139,12 @@ func TestServiceFollowsItsPods(t *testing.T) {
 		if err := step.do(ctx); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, step.name, step.then)
+		kubetest.Eventually(t, step.name, step.then)
 	}
 	if err := pod.Remove(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "end of the endpoint", func(ctx context.Context) error {
+	kubetest.Eventually(t, "end of the endpoint", func(ctx context.Context) error {
 		list, err := c.Client().DiscoveryV1().EndpointSlices("shop").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -183,7 +165,7 @@ func TestSilentNodeBecomesNotReadyWhereThatIsWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	node.Silence()
-	eventually(t, "Node that is not ready", func(ctx context.Context) error {
+	kubetest.Eventually(t, "Node that is not ready", func(ctx context.Context) error {
 		n, err := c.Client().CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -3,8 +3,10 @@
 package kubetest
 
 import (
+	"context"
 	"os"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 )
@@ -37,4 +39,22 @@ func Start(t testing.TB, o Options) *Cluster {
 		}
 	})
 	return c
+}
+
+// Eventually waits for a condition, and fails the test with its last word if it does not come within half a minute.
+func Eventually(t testing.TB, what string, condition func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("no %s: %v", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
