@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -77,20 +76,6 @@ func NewClient(o ClientOptions) *Client {
 		transport: transport,
 		dialer:    d,
 	}
-}
-
-// OpenClient makes a client from what the command line was given.
-//
-// Errors: the context is incomplete, a certificate file cannot be used.
-func OpenClient(c pki.Context, log *slog.Logger) (*Client, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	source, err := pki.OpenSource(c.Files(), log)
-	if err != nil {
-		return nil, err
-	}
-	return NewClient(ClientOptions{Endpoint: &pki.Endpoint{Source: source}, Servers: c.Servers}), nil
 }
 
 // Server is the address of the member that was reached last; empty before the first call.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -128,21 +127,6 @@ func (m *Member) Wipe() {
 	m.t.Helper()
 	if err := os.RemoveAll(m.DataDir); err != nil {
 		m.t.Fatal(err)
-	}
-}
-
-// SaveFolder copies the data folder of a member that does not run, and gives what puts it back.
-func (m *Member) SaveFolder() (putBack func()) {
-	m.t.Helper()
-	saved := filepath.Join(m.t.TempDir(), "saved")
-	if out, err := exec.Command("cp", "-a", m.DataDir, saved).CombinedOutput(); err != nil {
-		m.t.Fatalf("save %s: %v: %s", m.DataDir, err, out)
-	}
-	return func() {
-		m.Wipe()
-		if out, err := exec.Command("cp", "-a", saved, m.DataDir).CombinedOutput(); err != nil {
-			m.t.Fatalf("put back %s: %v: %s", m.DataDir, err, out)
-		}
 	}
 }
 

@@ -143,15 +143,6 @@ func (s *Switch) AddNeighbor(n Neighbor) {
 	s.neighbors[n.RouterID] = &neighbor{Neighbor: n}
 }
 
-// Break closes the connection with a neighbour without a word, as a broken link does.
-func (s *Switch) Break(routerID netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.neighbors[routerID]; n != nil && n.conn != nil {
-		n.conn.Close()
-	}
-}
-
 // PeerStatus is how things stand with one neighbour.
 type PeerStatus struct {
 	Neighbor
