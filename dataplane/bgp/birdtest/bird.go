@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ type Bird struct {
 	path string
 	cmd  *exec.Cmd
 	exit chan error
+
+	sinceMu sync.Mutex
+	since   map[string]time.Time // of sessions, as last shown
 }
 
 // Start runs BIRD until the test ends, and returns once it answers. Without BIRD on this machine the test is skipped,
@@ -45,7 +49,7 @@ func Start(t testing.TB, c Config) *Bird {
 	if c.Port == 0 {
 		c.Port = FreePort(t, c.Address)
 	}
-	b := &Bird{t: t, conf: c, dir: dir, path: path}
+	b := &Bird{t: t, conf: c, dir: dir, path: path, since: map[string]time.Time{}}
 	b.Run()
 	t.Cleanup(func() {
 		b.Kill()

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"testing"
+	"time"
 )
 
 // As BIRD 2.0.12 answers "show route all": two speakers, the second of them lost, and a third path that is demoted.
@@ -63,5 +64,16 @@ func TestOnlyPathsThatRankWithTheBestShareTraffic(t *testing.T) {
 	}
 	if got := ecmp(routes); !reflect.DeepEqual(got, want) {
 		t.Errorf("traffic goes to %v, want %v", got, want)
+	}
+}
+
+func TestSessionsThatStayShowOneTime(t *testing.T) {
+	b := &Bird{since: map[string]time.Time{}}
+	first := b.steady("s1", "2026-01-02 15:04:05.999")
+	if again := b.steady("s1", "2026-01-02 15:04:06.001"); again != first {
+		t.Errorf("%s, then %s: that is how BIRD rounds", first, again)
+	}
+	if other := b.steady("s1", "2026-01-02 15:04:06.400"); other == first {
+		t.Errorf("a session that bounced is up since %s still", other)
 	}
 }
