@@ -26,6 +26,7 @@ type keeper struct {
 const (
 	saveGap   = 200 * time.Millisecond // between saves, so that churn does not become a stream of syncs
 	saveRetry = time.Second
+	saveShare = 20 // saving a large table takes no more than one part in so many of the time
 )
 
 // startKeeper starts a keeper to whom saved, which may be nil, is known to be in the store.
@@ -78,8 +79,10 @@ func (k *keeper) run() {
 		case <-k.end:
 			return
 		}
-		pause := saveGap
-		if !k.save() {
+		began := k.clock.Now()
+		saved := k.save()
+		pause := max(saveGap, saveShare*(k.clock.Now()-began))
+		if !saved {
 			pause = saveRetry
 			signal(k.wake)
 		}
