@@ -21,6 +21,7 @@ type lane struct {
 
 	proposed bool          // by the last full plan: more may follow from it
 	due      time.Duration // when to plan in full next
+	bridging bool          // old next hops stay until new ones may be announced, and not a moment longer than they must
 	waiting  bool          // a full plan is put off, since a time, and at most until another
 	since    time.Duration
 	most     time.Duration
@@ -29,15 +30,25 @@ type lane struct {
 // Times of the lane.
 const (
 	settle    = 200 * time.Millisecond // after which a full plan follows what the lane did, or marks of nodes and members
-	overtaken = 2 * time.Second        // how long the lane may put off the full plan
+	overtaken = 5 * time.Second        // how long the lane may put off the full plan
 )
 
 // begin takes in that everything is being planned, as of what was judged: what comes from now on is for the lane.
 func (l *lane) begin(j *judged) { l.worlds, l.news = j.worlds, j.news }
 
 // finish takes in that everything was planned from a record, and whether anything had to be proposed.
-func (l *lane) finish(record *fsm.View, proposed bool, began, again time.Duration) {
-	l.record, l.proposed, l.due, l.waiting = record, proposed, began+again, false
+func (l *lane) finish(record *fsm.View, out *Result, began, again time.Duration) {
+	l.record, l.due, l.waiting, l.bridging = record, began+again, false, bridges(out)
+	// The end of withdrawals is the end of a story; whatever else is proposed may have more to follow.
+	l.proposed = slices.ContainsFunc(slices.Concat(out.Urgent, out.Bulk), func(p fsm.Proposal) bool {
+		_, end := p.Command.(*fsm.FinishWithdrawal)
+		return !end
+	})
+}
+
+// bridges tells whether a plan keeps old next hops until new ones may be announced.
+func bridges(out *Result) bool {
+	return slices.ContainsFunc(out.Waiting, func(e Explanation) bool { return e.Code == WaitsForRules })
 }
 
 // putOff puts the full plan a little off, but never for long.
@@ -46,6 +57,9 @@ func (l *lane) putOff(now time.Duration) {
 		l.waiting, l.since, l.most = true, now, l.due
 	}
 	l.due = min(now+settle, l.since+overtaken, l.most)
+	if l.bridging {
+		l.due = min(l.due, l.since+settle)
+	}
 }
 
 // short does what can be done without a full plan. It tells whether that is all for now, and when to look again.
@@ -80,17 +94,18 @@ func (p *planning) shortcut(ctx context.Context, now time.Duration, record *fsm.
 		return false
 	}
 	l.worlds, l.news = worlds, news
-	if len(out) == 0 {
+	l.bridging = l.bridging || bridges(&out)
+	if len(out.Bulk) == 0 {
 		return true
 	}
 	p.metrics.short(p.c.Clock.Now() - now)
 	if p.running != nil {
-		for _, o := range out {
+		for _, o := range out.Bulk {
 			p.running.overtook[endpointKey(o.Command)] = true
 		}
 		delete(p.running.overtook, "")
 	}
-	refused, err := p.propose(ctx, Urgent, out)
+	refused, err := p.propose(ctx, Urgent, out.Bulk)
 	l.putOff(p.c.Clock.Now())
 	return refused == 0 && err == nil
 }

@@ -14,11 +14,12 @@ import (
 // Plan would propose about them, for the cost of them alone. Where they are not only about endpoints that the sources
 // and the record differ, it proposes nothing and other is true: Plan has to look.
 //
-// Its proposals belong into one entry, in their order: what was seen is committed with what is done about it.
-func PlanEndpoints(in Input, services []world.ID) (out []fsm.Proposal, other bool) {
+// Its proposals are Bulk and belong into one entry, in their order: what was seen is committed with what is done about
+// it.
+func PlanEndpoints(in Input, services []world.ID) (out Result, other bool) {
 	p := newNarrowPlanner(in)
 	if p.planNodes(); p.quarantined || len(p.out.Bulk) > 0 {
-		return nil, true
+		return Result{}, true
 	}
 	wishes, asked := map[fsm.ServiceID]*wish{}, map[world.ID]bool{}
 	for queue := slices.Clone(services); len(queue) > 0; queue = queue[1:] {
@@ -29,7 +30,7 @@ func PlanEndpoints(in Input, services []world.ID) (out []fsm.Proposal, other boo
 		asked[id] = true
 		s, plain := p.endpointsWish(id)
 		if !plain {
-			return nil, true
+			return Result{}, true
 		}
 		if s == nil {
 			continue
@@ -40,7 +41,7 @@ func PlanEndpoints(in Input, services []world.ID) (out []fsm.Proposal, other boo
 	}
 	for id := range wishes {
 		if !p.claimRecorded(id, wishes) {
-			return nil, true
+			return Result{}, true
 		}
 	}
 	for a := range p.claims {
@@ -52,7 +53,7 @@ func PlanEndpoints(in Input, services []world.ID) (out []fsm.Proposal, other boo
 	}
 	p.out.Bulk, p.out.Urgent = append(p.out.Bulk, p.out.Urgent...), nil
 	p.observeViews()
-	return p.out.Bulk, false
+	return p.out, false
 }
 
 // newNarrowPlanner knows the nodes; of all else it learns what it is asked about.

@@ -53,7 +53,8 @@ func TestPropertyNarrowPlanIsAPartOfThePlan(t *testing.T) {
 			for _, name := range some(t, drawnServices, len(drawnServices), "asked") {
 				ids = append(ids, world.ID{Namespace: "default", Name: name})
 			}
-			narrow, other := PlanEndpoints(in, ids)
+			result, other := PlanEndpoints(in, ids)
+			narrow := result.Bulk
 			if other && len(narrow) > 0 {
 				t.Fatalf("%d proposals, though Plan has to look", len(narrow))
 			}
@@ -96,7 +97,8 @@ func TestNarrowPlanTellsWhatItActedOn(t *testing.T) {
 	s.line("endpoints web n2/10.0.0.2")
 	in := s.input()
 	in.Record = s.group.state.Read()
-	out, other := PlanEndpoints(in, []world.ID{{Namespace: "default", Name: "web"}})
+	result, other := PlanEndpoints(in, []world.ID{{Namespace: "default", Name: "web"}})
+	out := result.Bulk
 	if other || len(out) != 3 {
 		t.Fatalf("%d proposals, other %v", len(out), other)
 	}

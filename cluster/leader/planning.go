@@ -163,14 +163,14 @@ func (p *planning) finish(ctx context.Context, out Result) {
 	ended := p.c.Clock.Now()
 	p.metrics.planned(ended-f.began, out.Waiting)
 	p.report(f.judged.worlds, f.judged.verdicts, &out)
-	proposed := len(out.Urgent)+len(out.Bulk) > 0
+	planned := out
 	out.Urgent, out.Bulk = f.notOvertaken(out.Urgent), f.notOvertaken(out.Bulk)
 	out.Bulk = append(p.holds(f.record, f.judged.worlds, f.judged.verdicts), out.Bulk...)
 	again := f.again
 	if wait := p.carryOut(ctx, f.record, &out); wait > 0 {
 		sooner(&again, wait)
 	}
-	p.lane.finish(f.record, proposed, f.began, again)
+	p.lane.finish(f.record, &planned, f.began, again)
 	p.notBefore = p.c.Clock.Now() + max(p.c.Timing.Spacing, ended-f.began)
 }
 
