@@ -41,8 +41,11 @@ func (l *lane) finish(record *fsm.View, out *Result, began, again time.Duration)
 	l.record, l.due, l.waiting, l.bridging = record, began+again, false, bridges(out)
 	// The end of withdrawals is the end of a story; whatever else is proposed may have more to follow.
 	l.proposed = slices.ContainsFunc(slices.Concat(out.Urgent, out.Bulk), func(p fsm.Proposal) bool {
-		_, end := p.Command.(*fsm.FinishWithdrawal)
-		return !end
+		switch p.Command.(type) {
+		case *fsm.FinishWithdrawal, *fsm.ObserveView:
+			return false
+		}
+		return true
 	})
 }
 
