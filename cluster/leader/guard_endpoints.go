@@ -114,6 +114,12 @@ func (j *judgement) judgeEndpoints(s subject) {
 		}
 	}
 	missing, scanned := j.missingSlices(known, there)
+	if j.listsNoSlices() && !(missing == "" && known != nil && j.slices.settled) { // else their deletion was seen
+		delete(j.sightings, s)
+		j.wait(s, "the cluster lists no EndpointSlice at all, as no cluster does")
+		j.relist(world.KindEndpointSlice)
+		return
+	}
 	switch {
 	case missing != "" && scanned && j.slices.settled:
 		delete(j.sightings, s)
@@ -133,6 +139,10 @@ func (j *judgement) judgeEndpoints(s subject) {
 		j.seen(s)
 	}
 }
+
+// listsNoSlices tells whether a whole cluster shows not one slice, not even the API server's own. However often it says
+// so, the absence of all is no evidence for the absence of one.
+func (j *judgement) listsNoSlices() bool { return j.w.WholeCluster && len(j.w.EndpointSlices) == 0 }
 
 // joinBehind says why a Service without slices cannot be told to have none yet: it was seen at a version that the
 // slices have not reached.

@@ -387,6 +387,30 @@ func (a *account) wantedHops(v *fsm.View, prefix netip.Prefix) (out []fsm.NextHo
 	return out
 }
 
+// replaced: an address that was given up is still announced, and of the addresses that its Service has instead none is.
+func (a *account) replaced(old netip.Addr, nodes map[fsm.NodeID]*fsm.Node) bool {
+	announced := func(address netip.Addr) bool {
+		for _, h := range a.wantedHops(a.after, fsm.HostPrefix(address)) {
+			if fsm.Announceable(fsm.HostPrefix(address), h, nodes[h.Node], a.after.Group().Settings) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, o := range a.after.Owners(old.String()) {
+		instead, any := false, false
+		for _, own := range owned(a.after, o.Service) {
+			if own.Is4() == old.Is4() {
+				instead, any = true, any || announced(own)
+			}
+		}
+		if instead && !any && announced(old) {
+			return true
+		}
+	}
+	return false
+}
+
 // nextHops: an address leads to the nodes that serve it, in terms of the record's own Services and nodes.
 func (a *account) nextHops() string {
 	nodes := map[fsm.NodeID]*fsm.Node{}
@@ -405,6 +429,9 @@ func (a *account) nextHops() string {
 			}
 		}
 		hops := a.wantedHops(a.after, prefix)
+		if ownerless && a.replaced(al.Address, nodes) {
+			continue
+		}
 		if ownerless && len(hops) > 0 {
 			return fmt.Sprintf("%s leads somewhere and nobody owns it", prefix)
 		}

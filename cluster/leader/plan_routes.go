@@ -20,10 +20,44 @@ func (p *planner) planRoutes() {
 	}
 	for _, r := range p.routes {
 		a := r.Prefix.Addr()
-		if len(p.claims[a]) == 0 && slices.ContainsFunc(r.NextHops, isWanted) {
-			p.proposeUrgent("nobody owns "+a.String()+" any more", &fsm.SetRoute{Prefix: r.Prefix})
+		if len(p.claims[a]) > 0 || !slices.ContainsFunc(r.NextHops, isWanted) {
+			continue
+		}
+		if p.isReplaced(a) {
+			p.explain(fsm.TableRoutes, r.Prefix.String(), WaitsForRules, "given up; it stays until the address in its place may be announced")
+			continue
+		}
+		p.proposeUrgent("nobody owns "+a.String()+" any more", &fsm.SetRoute{Prefix: r.Prefix})
+	}
+}
+
+// isReplaced tells whether the Service that gives an address up gets another one of its family for it, and none that it
+// has may be announced yet: clients shall find one of the two all along.
+func (p *planner) isReplaced(a netip.Addr) bool {
+	if !p.isAnnounceable(a) {
+		return false // nobody is sent there now, or nobody should be
+	}
+	for _, h := range p.ownersOf[a] {
+		i, ok := slices.BinarySearchFunc(p.services, h.Service, func(s *wish, id fsm.ServiceID) int { return strings.Compare(string(s.id), string(id)) })
+		if !ok || p.services[i].going {
+			continue
+		}
+		same := func(c *claim) bool { return c.address.BitLen() == a.BitLen() }
+		claims := p.services[i].claims
+		if slices.ContainsFunc(claims, same) && !slices.ContainsFunc(claims, func(c *claim) bool { return same(c) && p.isAnnounceable(c.address) }) {
+			return true
 		}
 	}
+	return false
+}
+
+// isAnnounceable tells whether an address has a healthy next hop that may be on the wire by the record.
+func (p *planner) isAnnounceable(a netip.Addr) bool {
+	r := p.routeOf[a]
+	return r != nil && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
+		n := p.nodes[h.Node]
+		return n != nil && n.next.Eligible && n.liveness != fsm.NodeDown && fsm.Announceable(r.Prefix, h, n.have, p.settings)
+	})
 }
 
 func isWanted(h fsm.NextHop) bool { return !h.Withdrawing }

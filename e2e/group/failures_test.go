@@ -36,7 +36,17 @@ func TestLeaderKilledLeavesEveryRouteInPlace(t *testing.T) {
 func TestElectionSendsNoUpdate(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()
-	before := l.Updates()
+	before := -1 // once every member has sent its table
+	l.Eventually("the tables of all members", 20*time.Second, func() error {
+		if n := len(l.Bird.Routes()); n != 2*len(l.Members) {
+			return fmt.Errorf("%d paths", n)
+		}
+		last := before
+		if before = l.Updates(); before != last {
+			return fmt.Errorf("%d UPDATEs, and before %d", before, last)
+		}
+		return nil
+	})
 	for range 5 {
 		old := l.Leader()
 		if _, stderr, code := l.CLI("raft", "transfer"); code != 0 {
