@@ -36,7 +36,7 @@ const (
 // begin takes in that everything is being planned, as of what was judged: what comes from now on is for the lane.
 func (l *lane) begin(j *judged) { l.worlds, l.news = j.worlds, j.news }
 
-// finish takes in that everything was planned from a record, and whether anything had to be proposed.
+// finish takes in that everything was planned from a record, what came out, and when to do so again.
 func (l *lane) finish(record *fsm.View, out *Result, began, again time.Duration) {
 	l.record, l.due, l.waiting, l.bridging = record, began+again, false, bridges(out)
 	// The end of withdrawals is the end of a story; whatever else is proposed may have more to follow.
