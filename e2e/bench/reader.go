@@ -23,7 +23,6 @@ type reader struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
-	told  map[netip.Addr]int // paths announced less paths withdrawn, by speaker
 	wants map[netip.Prefix]chan update
 }
 
@@ -41,7 +40,7 @@ func newReader(t *bench, address netip.Addr, asn uint32) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{asn: asn, listener: l, conns: map[net.Conn]bool{}, told: map[netip.Addr]int{}, wants: map[netip.Prefix]chan update{}}
+	r := &reader{asn: asn, listener: l, conns: map[net.Conn]bool{}, wants: map[netip.Prefix]chan update{}}
 	r.wg.Go(r.accept)
 	t.Cleanup(r.close)
 	return r
@@ -57,17 +56,6 @@ func (r *reader) close() {
 	}
 	r.mu.Unlock()
 	r.wg.Wait()
-}
-
-// paths is how many paths each speaker has announced and not withdrawn, at its first announcement of each.
-func (r *reader) paths() map[netip.Addr]int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := map[netip.Addr]int{}
-	for k, v := range r.told {
-		out[k] = v
-	}
-	return out
 }
 
 // want gives what will be said of a prefix from now on.
@@ -163,11 +151,6 @@ func (r *reader) take(id string, u *wire.BGPUpdate, at time.Time) {
 	tell := func(prefixes []*wire.IPAddrPrefix, withdrawn bool) {
 		for _, p := range prefixes {
 			prefix, _ := netip.ParsePrefix(p.String())
-			if withdrawn {
-				r.told[speaker]--
-			} else {
-				r.told[speaker]++
-			}
 			select {
 			case r.wants[prefix] <- update{speaker, withdrawn, at}:
 			default: // nobody asks, or has heard enough
