@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"net/netip"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// Event is something that happened.
+type Event interface {
+	// Lane is the process, machine or model that it happened to.
+	Lane() string
+}
+
+// Stamped is an event, when it happened, and its number in the run.
+type Stamped struct {
+	At     time.Duration
+	Number uint64
+	Event
+}
+
+// Processes and machines.
+type (
+	// Started says that a process began a life. Life counts from 1.
+	Started struct {
+		Process string
+		Life    int
+		Release string
+		Boot    string // of its machine
+	}
+	// Ended says that a process is gone: killed, or by itself with a reason.
+	Ended struct {
+		Process string
+		Life    int
+		Killed  bool
+		Why     string
+	}
+	// MachineDown and MachineUp frame the time in which a machine has no power.
+	MachineDown struct{ Machine string }
+	MachineUp   struct{ Machine, Boot string }
+	// Log is a line that a process wrote.
+	Log struct {
+		Process string
+		Level   string
+		Text    string
+		Fields  string // the rest of the line, as key=value
+	}
+	// Message is something that arrived, or was lost (Arrived is zero then).
+	Message struct {
+		From, To string
+		Port     string
+		What     string // "dial", "data", "end", "reset"
+		Size     int
+		Sent     time.Duration
+		Arrived  time.Duration
+	}
+)
+
+// Faults.
+type (
+	// FaultBegan and FaultEnded frame a fault. ID tells faults of one run apart.
+	FaultBegan struct {
+		ID    int
+		Fault string
+		On    []string
+		Text  string // for people
+	}
+	FaultEnded struct {
+		ID    int
+		Fault string
+		On    []string
+	}
+	// Calm says that the last fault has ended: from now on L1 to L3 count.
+	Calm struct{}
+)
+
+// The group and its record.
+type (
+	// Applied says that a member applied one log entry. Entry is what the log holds; Digest is of the record after
+	// it. Members report each entry by itself.
+	Applied struct {
+		Process string
+		Life    int
+		Index   uint64
+		Entry   []byte
+		Digest  string
+	}
+	// Restored says that a member took a snapshot for its record.
+	Restored struct {
+		Process string
+		Life    int
+		Index   uint64
+		Digest  string
+	}
+	// Leading says that a member began (or ended) to work as leader of a term.
+	Leading struct {
+		Process string
+		Life    int
+		Term    uint64
+		On      bool
+	}
+	// Contact says how a member stands with the group, when that changes: in touch with a quorum or not.
+	Contact struct {
+		Process string
+		Life    int
+		Quorum  bool
+		Commit  uint64
+		Applied uint64
+	}
+)
+
+// Calls of clients to the API of the group.
+type (
+	// CallBegan and CallEnded frame one call. Outcome is "ok", "refused" or "unknown".
+	CallBegan struct {
+		Client string
+		ID     int
+		Do     string // what: "put" or "get" of a register, or a command's name
+		Key    string
+		Value  string
+		To     string // the member asked
+	}
+	CallEnded struct {
+		Client  string
+		ID      int
+		Outcome string
+		Value   string // what a read returned
+		Index   uint64
+		Why     string
+	}
+)
+
+// Switches.
+type (
+	// Session says that a BGP session came up or went down.
+	Session struct {
+		Switch, Member string
+		Up             bool
+		Why            string
+	}
+	// Forwarding is how a switch forwards an address from now on: the ECMP set. Empty: not at all. Paths are all that it
+	// holds for the prefix, used or not.
+	Forwarding struct {
+		Switch   string
+		Prefix   netip.Prefix
+		NextHops []netip.Addr
+		Paths    []Path
+	}
+	// Path is one path at a switch.
+	Path struct {
+		Member    string
+		NextHop   netip.Addr
+		MED       uint32
+		LocalPref uint32
+		Stale     bool // kept by graceful restart
+		LongLived bool // kept by long-lived graceful restart: ranks last
+		Best      bool // in the ECMP set
+	}
+	// Refused says that a switch, a kernel, the API server or an outside load balancer refused what it was sent,
+	// because no real one would take it. It is always a failure of the run.
+	Refused struct {
+		Model, By string
+		What, Why string
+	}
+)
+
+// Nodes.
+type (
+	// Steered is what the kernel of a node steers from now on: addresses for which rules, routes and translation are
+	// whole. It is empty after a reboot.
+	Steered struct {
+		Node      string
+		Boot      string
+		Addresses []netip.Addr
+	}
+	// Foreign says that a change was made to something without our mark, in a kernel, a switch, a load balancer or
+	// Kubernetes, by one of our processes. It is always a failure of the run (S11).
+	Foreign struct {
+		Where, By string
+		What      string
+	}
+	// Acted says that an agent carried out a state of this revision.
+	Acted struct {
+		Process  string
+		Life     int
+		Revision fsm.Revision
+	}
+)
+
+// Outside load balancers and their drivers.
+type (
+	// Drive is one step of a call to a driver. Phase is "sent" (the request left the member), "effect" (it took effect
+	// on the balancer), "answered" (an answer left the driver), "heard" (the member got it). Call tells calls apart.
+	Drive struct {
+		Driver   string
+		Call     int
+		Process  string
+		Phase    string
+		Action   string // as fsm.Action names it
+		Balancer string
+		Address  string
+		Binding  string // name in the record
+		Attempt  fsm.Revision
+		Result   string // of "answered" and "heard": "succeeded", "failed", "running", "lost"
+	}
+	// Entry is a change of what a balancer holds. Owner is "fairlead" or "foreign"; By is "driver" or "hand".
+	Entry struct {
+		Balancer string
+		Address  string
+		Owner    string
+		Present  bool
+		By       string
+	}
+)
+
+// Kubernetes.
+type (
+	// Object is a change of an object in the API server, by whomever. Fields is a short account for people.
+	Object struct {
+		Kind, Namespace, Name string
+		UID                   string
+		Version               uint64
+		By                    string // "user", "kubelet", or one of our processes
+		Verb                  string // "create", "update", "delete", "status"
+		Fields                string
+	}
+	// Viewed says what kind of answer a process got from the API server, when it was other than the plain truth:
+	// "stale", "empty", "partial", "error", "gone".
+	Viewed struct {
+		Process string
+		Kind    string
+		How     string
+	}
+)
+
+// Traffic.
+type (
+	// Flow is one request of a client to an address, and where it ended. Wanted says whether it should have been
+	// served by what users had asked for at that time.
+	Flow struct {
+		Client  string
+		Address netip.Addr
+		Port    uint16
+		Switch  string
+		NextHop netip.Addr
+		Node    string
+		Pod     string // "namespace/name"; empty when it was not served
+		Served  bool
+		Wanted  bool
+		Why     string // it was not served
+	}
+)

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+// Lane implements Event.
+func (e Started) Lane() string     { return e.Process }
+func (e Ended) Lane() string       { return e.Process }
+func (e MachineDown) Lane() string { return e.Machine }
+func (e MachineUp) Lane() string   { return e.Machine }
+func (e Log) Lane() string         { return e.Process }
+func (e Message) Lane() string     { return e.To }
+func (e FaultBegan) Lane() string  { return "" }
+func (e FaultEnded) Lane() string  { return "" }
+func (e Calm) Lane() string        { return "" }
+func (e Applied) Lane() string     { return e.Process }
+func (e Restored) Lane() string    { return e.Process }
+func (e Leading) Lane() string     { return e.Process }
+func (e Contact) Lane() string     { return e.Process }
+func (e CallBegan) Lane() string   { return e.Client }
+func (e CallEnded) Lane() string   { return e.Client }
+func (e Session) Lane() string     { return e.Switch }
+func (e Forwarding) Lane() string  { return e.Switch }
+func (e Refused) Lane() string     { return e.Model }
+func (e Steered) Lane() string     { return e.Node }
+func (e Foreign) Lane() string     { return e.Where }
+func (e Acted) Lane() string       { return e.Process }
+func (e Drive) Lane() string       { return e.Driver }
+func (e Entry) Lane() string       { return e.Balancer }
+func (e Object) Lane() string      { return "kubernetes" }
+func (e Viewed) Lane() string      { return "kubernetes" }
+func (e Flow) Lane() string        { return e.Client }
