@@ -38,7 +38,9 @@ func CallerFrom(ctx context.Context) (Caller, bool) {
 	return caller, ok
 }
 
-func withCaller(ctx context.Context, caller Caller) context.Context {
+// WithCaller names the caller of a request that Handler shall serve. Whoever calls it vouches for that: a Server does
+// for connections that it accepted itself.
+func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 

@@ -41,8 +41,8 @@ type Client struct {
 	Liveness fairleadv1connect.LivenessServiceClient
 	Enrol    fairleadv1connect.EnrolServiceClient
 
-	transport *http.Transport
-	dialer    *dialer
+	idle interface{ CloseIdleConnections() }
+	last func() string
 }
 
 // NewClient makes a client. It connects when it is first used.
@@ -52,8 +52,7 @@ func NewClient(o ClientOptions) *Client {
 	}
 	d := &dialer{endpoint: o.Endpoint, dial: o.Dial, servers: o.Servers}
 	// To the transport this is HTTP/2 over plain connections: the dialer does TLS itself, because it has to know
-	// what the server thinks of our certificate before it settles for that server. The host is never looked up.
-	const base = "http://fairlead"
+	// what the server thinks of our certificate before it settles for that server.
 	transport := &http.Transport{
 		DialContext:     d.connect,
 		Protocols:       new(http.Protocols),
@@ -61,28 +60,44 @@ func NewClient(o ClientOptions) *Client {
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
 	}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	doer := &http.Client{Transport: transport}
+	return newClient(&http.Client{Transport: transport}, d.last)
+}
+
+// NewClientOver makes a client of the member at server, whose requests doer carries there, however it does. An error
+// of it that is Unreachable (errors.Is) says that a request surely did not get there. A doer that has a
+// CloseIdleConnections, as *http.Client, is told when idle connections are given up. Server is always that member.
+func NewClientOver(doer connect.HTTPClient, server string) *Client {
+	return newClient(doer, func() string { return server })
+}
+
+func newClient(doer connect.HTTPClient, last func() string) *Client {
+	const base = "http://fairlead" // never looked up: the doer knows where it goes
 	options := []connect.ClientOption{
 		connect.WithInterceptors(clientErrors{}, handOn{}),
 		connect.WithReadMaxBytes(largeMessage),
 	}
-	return &Client{
-		Raft:      fairleadv1connect.NewRaftServiceClient(doer, base, options...),
-		Join:      fairleadv1connect.NewJoinServiceClient(doer, base, options...),
-		Record:    fairleadv1connect.NewRecordServiceClient(doer, base, options...),
-		Agent:     fairleadv1connect.NewAgentServiceClient(doer, base, options...),
-		Liveness:  fairleadv1connect.NewLivenessServiceClient(doer, base, options...),
-		Enrol:     fairleadv1connect.NewEnrolServiceClient(doer, base, options...),
-		transport: transport,
-		dialer:    d,
+	c := &Client{
+		Raft:     fairleadv1connect.NewRaftServiceClient(doer, base, options...),
+		Join:     fairleadv1connect.NewJoinServiceClient(doer, base, options...),
+		Record:   fairleadv1connect.NewRecordServiceClient(doer, base, options...),
+		Agent:    fairleadv1connect.NewAgentServiceClient(doer, base, options...),
+		Liveness: fairleadv1connect.NewLivenessServiceClient(doer, base, options...),
+		Enrol:    fairleadv1connect.NewEnrolServiceClient(doer, base, options...),
+		last:     last,
 	}
+	c.idle, _ = doer.(interface{ CloseIdleConnections() })
+	return c
 }
 
 // Server is the address of the member that was reached last; empty before the first call.
-func (c *Client) Server() string { return c.dialer.last() }
+func (c *Client) Server() string { return c.last() }
 
 // Close gives up idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	if c.idle != nil {
+		c.idle.CloseIdleConnections()
+	}
+}
 
 // dialer connects to whichever of its servers answers, beginning with the one that did last.
 type dialer struct {

@@ -55,7 +55,7 @@ func (g *gate) admit(ctx context.Context, spec connect.Spec, _ connect.Peer, hea
 		g.refused(connected, spec.Procedure, refusal)
 		return nil, toConnect(refusal)
 	}
-	return withCaller(ctx, caller), nil
+	return WithCaller(ctx, caller), nil
 }
 
 func (g *gate) refused(caller Caller, procedure string, refusal *Refusal) {

@@ -13,8 +13,7 @@ const maxPeers = 64
 
 // Peers keeps a Client for each other member, by the address of its API.
 type Peers struct {
-	endpoint *pki.Endpoint
-	dial     pki.DialFunc
+	open func(address string) *Client
 
 	mu      sync.Mutex
 	clients map[string]*Client
@@ -22,7 +21,14 @@ type Peers struct {
 
 // NewPeers makes clients on demand; dial is optional, the system's.
 func NewPeers(endpoint *pki.Endpoint, dial pki.DialFunc) *Peers {
-	return &Peers{endpoint: endpoint, dial: dial, clients: map[string]*Client{}}
+	return NewPeersOver(func(address string) *Client {
+		return NewClient(ClientOptions{Endpoint: endpoint, Servers: []string{address}, Dial: dial})
+	})
+}
+
+// NewPeersOver is NewPeers for clients that are made otherwise: see NewClientOver.
+func NewPeersOver(open func(address string) *Client) *Peers {
+	return &Peers{open: open, clients: map[string]*Client{}}
 }
 
 // Client gives the one for the member whose API is at address.
@@ -34,7 +40,7 @@ func (p *Peers) Client(address string) *Client {
 		if len(p.clients) >= maxPeers { // members moved many times
 			p.closeLocked()
 		}
-		client = NewClient(ClientOptions{Endpoint: p.endpoint, Servers: []string{address}, Dial: p.dial})
+		client = p.open(address)
 		p.clients[address] = client
 	}
 	return client

@@ -30,7 +30,7 @@ const (
 
 // ServerOptions is what a Server is made of.
 type ServerOptions struct {
-	Endpoint *pki.Endpoint // with Refusals
+	Endpoint *pki.Endpoint // with Refusals; only for Serve
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time // optional, time.Now
@@ -92,19 +92,30 @@ func (s *Server) MountPage(path string, page http.Handler, roles ...pki.Role) {
 	})
 }
 
-// bounded gives calls that are no streams an end, also for a caller who sends or reads a byte at a time.
+// bounded gives calls that are no streams an end, also for a caller who sends or reads a byte at a time. Where requests
+// come without a connection of their own (see Handler) there is nothing to bound.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if within := s.gate.table[r.URL.Path].within; within > 0 {
 			end := s.gate.now().Add(within + stopWithin) // the handler's own deadline comes first, and says why
 			control := http.NewResponseController(w)
-			if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil {
-				s.log.Error("deadline not set", "procedure", r.URL.Path, "err", err)
+			for _, set := range []func(time.Time) error{control.SetReadDeadline, control.SetWriteDeadline} {
+				if err := set(end); err != nil && !errors.Is(err, http.ErrNotSupported) {
+					s.log.Error("deadline not set", "procedure", r.URL.Path, "err", err)
+				}
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+// Handler serves requests whose caller somebody else established, and put into their context: see WithCaller. Those
+// without one are refused. Serve does it for connections with mutual TLS; whoever has requests from elsewhere calls
+// Stop at the end.
+func (s *Server) Handler() http.Handler { return s.mux }
+
+// Stop ends the streams under way and those that begin later. Serve does it itself.
+func (s *Server) Stop() { s.stop() }
 
 // Serve accepts connections until ctx ends or the listener fails, then gives the calls under way five seconds
 // and ends streams at once. It closes the listener. It returns nil when ctx ended. It can be called once.
@@ -128,11 +139,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	go func() { failed <- server.ServeTLS(pki.Wrap(listener), "", "") }()
 	select {
 	case err := <-failed:
-		s.stop()
+		s.Stop()
 		return fmt.Errorf("serve the API on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	s.stop()
+	s.Stop()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil {
@@ -170,5 +181,5 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "connect with mutual TLS", http.StatusForbidden)
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), caller)))
+	s.Handler().ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
 }
