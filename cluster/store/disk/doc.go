@@ -5,7 +5,8 @@
 //
 // It promises that a folder is believed as a whole or not at all: one that is locked, unwritable, cut short or damaged
 // is refused with an error that names the path and the remedy, also where the libraries below would panic, fall back
-// to an older snapshot or touch memory that is no longer backed by the file. Start reading at Open.
+// to an older snapshot or touch memory that is no longer backed by the file. Start reading at Open; OpenWith is for
+// platforms without bbolt and locks of files, which bring their own.
 //
 //	identity.json   name, instance, group, and whether making the folder was finished
 //	raft.db         log and stable store (bbolt)

@@ -5,10 +5,12 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster/store"
 )
@@ -32,17 +34,35 @@ const (
 // Folder is an open data folder.
 type Folder struct {
 	path     string
+	options  Options
 	lock     *os.File
-	log      *logStore
+	log      Log
 	snaps    *snapshots
 	identity Identity
 }
 
-// Open opens the data folder of member name, and makes it if there is none. An empty folder becomes a new instance.
+// Options are what not every platform has.
+type Options struct {
+	// Lock takes the lock of an open file, until the file is closed or this process ends. Errors: ErrLocked.
+	Lock func(*os.File) error
+	// MakeLog makes an empty log in the file at path, where there is none; OpenLog opens one that was made. Their errors
+	// name the path and the remedy.
+	MakeLog func(path string) (Log, error)
+	OpenLog func(path string) (Log, error)
+}
+
+// Log is the log and the stable store together, in one file. What a method wrote is on disk when it returns.
+type Log interface {
+	raft.LogStore
+	raft.StableStore
+	io.Closer
+}
+
+// OpenWith opens the data folder of member name, and makes it if there is none. An empty folder becomes a new instance.
 //
 // Errors: *store.Error names path and remedy; ErrLocked, store.ErrCorrupt and ErrForeign are among the causes.
-func Open(path, name string) (*Folder, error) {
-	f := &Folder{path: path}
+func OpenWith(path, name string, o Options) (*Folder, error) {
+	f := &Folder{path: path, options: o}
 	if err := f.open(name); err != nil {
 		_ = f.Close() // the first error is the one to tell
 		return nil, err
@@ -60,10 +80,11 @@ func (f *Folder) open(name string) error {
 	if err := f.identify(name); err != nil {
 		return err
 	}
-	var err error
-	if f.log, err = openLog(filepath.Join(f.path, logFile)); err != nil {
+	log, err := f.options.OpenLog(filepath.Join(f.path, logFile))
+	if err != nil {
 		return err
 	}
+	f.log = log
 	if f.snaps, err = openSnapshots(f.path); err != nil {
 		return err
 	}
@@ -78,10 +99,7 @@ func (f *Folder) takeLock() error {
 		return f.error("open data folder", remedyOpen, err)
 	}
 	f.lock = file
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = ErrLocked
-		}
+	if err := f.options.Lock(file); err != nil {
 		return f.error("lock data folder", remedyLocked, err)
 	}
 	return nil
@@ -102,7 +120,7 @@ func (f *Folder) Stores() store.Stores {
 func (f *Folder) Close() error {
 	var errs []error
 	if f.log != nil {
-		errs = append(errs, f.log.close())
+		errs = append(errs, f.log.Close())
 	}
 	if f.lock != nil {
 		errs = append(errs, f.lock.Close())

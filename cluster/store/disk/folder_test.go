@@ -308,7 +308,7 @@ func TestLogHeldByAnotherProgramIsNotTakenForDamaged(t *testing.T) {
 	}
 	_, err = Open(path, "a")
 	wantFault(t, err, path, ErrLocked)
-	if err := other.close(); err != nil {
+	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

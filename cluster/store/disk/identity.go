@@ -94,11 +94,11 @@ func (f *Folder) finish() error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.error("make the log", remedyOpen, err)
 	}
-	log, err := createLog(path)
+	log, err := f.options.MakeLog(path)
 	if err != nil {
 		return err
 	}
-	if err := log.close(); err != nil {
+	if err := log.Close(); err != nil {
 		return f.error("make the log", remedyOpen, err)
 	}
 	f.identity.Made = true

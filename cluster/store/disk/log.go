@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !wasip1
+
 package disk
 
 import (
@@ -35,7 +37,7 @@ func boltOptions(readOnly bool) *bbolt.Options {
 }
 
 // openLog opens a log that exists.
-func openLog(path string) (*logStore, error) {
+func openLog(path string) (Log, error) {
 	if err := walk(path); err != nil {
 		return nil, openError(path, "check the log", store.RemedyReplace, err)
 	}
@@ -43,7 +45,7 @@ func openLog(path string) (*logStore, error) {
 }
 
 // createLog opens a log, and makes it if there is none.
-func createLog(path string) (*logStore, error) {
+func createLog(path string) (Log, error) {
 	l := &logStore{path: path}
 	err := l.guarded(func() (err error) {
 		l.inner, err = raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)})
@@ -103,7 +105,8 @@ func (l *logStore) guarded(f func() error) (err error) {
 	return f()
 }
 
-func (l *logStore) close() error {
+// Close implements Log.
+func (l *logStore) Close() error {
 	if l.inner == nil {
 		return nil
 	}
