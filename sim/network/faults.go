@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import "time"
+
+// backoffMost bounds how much longer than a cut its connections stay silent: retransmissions come ever more seldom.
+const backoffMost = 1500 * time.Millisecond
+
+// Cut lets nothing pass from one machine to another until the function that it returns is called. A link may be cut
+// several times over.
+func (n *Network) Cut(from, to string) (heal func()) {
+	s := n.link(from, to)
+	if s.cuts++; s.cuts == 1 {
+		s.since = n.world.Now()
+	}
+	return once(func() {
+		if s.cuts--; s.cuts == 0 {
+			n.release(s)
+		}
+	})
+}
+
+// Slow adds to the latency of a link, extra always and jitter as the mean of something that differs from message to
+// message, until the function that it returns is called.
+func (n *Network) Slow(from, to string, extra, jitter time.Duration) (heal func()) {
+	s := n.link(from, to)
+	s.extra += extra
+	s.jitter += jitter
+	return once(func() { s.extra -= extra; s.jitter -= jitter })
+}
+
+// Lose has a share of the messages of a link be sent twice or more often, until the function that it returns is
+// called.
+func (n *Network) Lose(from, to string, share float64) (heal func()) {
+	s := n.link(from, to)
+	was := s.loss
+	s.loss = min(was+share, 0.9)
+	return once(func() { s.loss = was })
+}
+
+// Break resets all connections between two machines, as a firewall does that forgot its state.
+func (n *Network) Break(a, b string) {
+	for _, c := range n.conns {
+		if c.local == a && c.peer == b || c.local == b && c.peer == a {
+			c.lose()
+			c.far.lose()
+		}
+	}
+}
+
+// Power takes a machine's power, or gives it back. What it had connections to hears nothing of either; its own ends are
+// gone.
+func (n *Network) Power(machine string, on bool) {
+	if on {
+		n.off[machine] = max(n.off[machine]-1, 0)
+		return
+	}
+	if n.off[machine]++; n.off[machine] > 1 {
+		return
+	}
+	for _, c := range n.conns {
+		if c.local == machine {
+			c.drop()
+		}
+		if c.far.local == machine {
+			c.far.drop()
+		}
+	}
+}
+
+// lose breaks this end, without telling the other.
+func (c *Conn) lose() {
+	if !c.dead {
+		c.finish(true)
+		c.drop()
+	}
+}
+
+// hold keeps a message until the link heals, or its connection is given up.
+func (n *Network) hold(s *state, m *message) {
+	m.held = n.world.Now()
+	s.held = append(s.held, m)
+	if len(s.held) > 1 && s.held[len(s.held)-2].from == m.from {
+		return // the earlier one sees to it
+	}
+	n.world.After(GiveUp, func() {
+		for _, h := range s.held {
+			if h == m {
+				m.from.lose()
+				m.from.far.lose()
+				return
+			}
+		}
+	})
+}
+
+// release sends what a cut kept back, after a while that differs from connection to connection.
+func (n *Network) release(s *state) {
+	held := s.held
+	s.held = nil
+	most := min(n.world.Now()-s.since, backoffMost)
+	wait := map[*Conn]time.Duration{}
+	for _, m := range held {
+		if m.from.dead && m.what != reset {
+			continue
+		}
+		d, ok := wait[m.from]
+		if !ok {
+			d = time.Duration(n.random.Int64N(int64(most) + 1))
+			wait[m.from] = d
+		}
+		n.convey(m, s, d+n.latency(m.from.local, m.from.peer, s))
+	}
+}
+
+func once(f func()) func() {
+	done := false
+	return func() {
+		if !done {
+			done = true
+			f()
+		}
+	}
+}
