@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/member"
 )
 
@@ -29,7 +30,7 @@ func newController(c *cli) *cobra.Command {
 				return err
 			}
 			log := slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level}))
-			m, err := member.Open(conf, thisBuild().Version, member.Listeners{}, log)
+			m, err := member.Open(conf, thisBuild().Version, machine.Member(machine.Listeners{}), log)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
-	"fairlead.io/fairlead/cmd/internal/member"
 )
 
 func newRaft(c *cli) *cobra.Command {
@@ -22,7 +21,7 @@ func newRaft(c *cli) *cobra.Command {
 	cmd.AddCommand(
 		newRaftStatus(c), newRaftPeers(c),
 		newRaftAdd(c), newRaftRemove(c), newRaftTransfer(c), newRaftSnapshot(c), newRaftFinalize(c),
-		newRaftBackup(c), newRaftRestore(c), newRaftRecover(c, member.Recover),
+		newRaftBackup(c), newRaftRestore(c), newRaftRecover(c, recoverHere),
 	)
 	return cmd
 }

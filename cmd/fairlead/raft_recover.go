@@ -13,6 +13,8 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
+	"fairlead.io/fairlead/cmd/internal/member"
 )
 
 // recovered is what `fairlead raft recover` prints.
@@ -51,6 +53,11 @@ func (r recovered) WriteTable(w io.Writer) error {
 
 // recoverer makes a group of one out of a member's data folder.
 type recoverer func(config.Controller, *slog.Logger) (cluster.Recovered, error)
+
+// recoverHere is the recoverer of folders on this machine.
+func recoverHere(conf config.Controller, log *slog.Logger) (cluster.Recovered, error) {
+	return member.Recover(conf, machine.Member(machine.Listeners{}), log)
+}
 
 func newRaftRecover(c *cli, recoverFolder recoverer) *cobra.Command {
 	var path string

@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/dataplane/bgp/testswitch"
 	"fairlead.io/fairlead/internal/freeport"
@@ -144,7 +145,7 @@ func (g *group) start(ctx context.Context, name string) error {
 	if _, runs := g.running[name]; runs {
 		return fmt.Errorf("start %s: it runs already", name)
 	}
-	m, err := member.Open(c, g.version, member.Listeners{}, g.log)
+	m, err := member.Open(c, g.version, machine.Member(machine.Listeners{}), g.log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}

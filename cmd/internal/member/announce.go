@@ -16,7 +16,6 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
 	"fairlead.io/fairlead/dataplane/bgp/derive"
-	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -138,13 +137,4 @@ func (k keptState) Save(r bgp.Routes) error {
 		return errors.New("keep what was announced: this member belongs to no group yet")
 	}
 	return appliedstate.In(k.folder, group).Save(r)
-}
-
-// newSpeaker starts the BGP speaker that a member's configuration asks for.
-func newSpeaker(c config.BGP, log *slog.Logger) (*gobgp.Speaker, error) {
-	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Management: c.Management, Logger: log}
-	if c.Port > 0 {
-		listen.ListenPort = uint16(c.Port)
-	}
-	return gobgp.New(listen)
 }

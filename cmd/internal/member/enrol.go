@@ -23,15 +23,13 @@ func (m *Member) openEnrolment() error {
 		Member: m.config.Name, Record: m.state, Proposer: m.node, ServiceAccount: m.config.Enrolment.ServiceAccount,
 		Others: m.otherSigners, Log: m.log, Metrics: m.registry, Now: time.Now,
 	}
-	renew, again := enrol.AsMember(m.config.Name, m.otherSigners), enrol.Ask(nil)
+	var authority *pki.Authority
 	if key := m.config.TLS.CAKey; key != "" {
-		authority, err := pki.OpenAuthority(m.config.TLS.CA, key)
-		if err != nil {
+		var err error
+		if authority, err = pki.OpenAuthority(m.config.TLS.CA, key); err != nil {
 			return err
 		}
 		o.Signer = authority
-		renew = enrol.BySigning(authority, m.endpoint.Source)
-		again = renew // its own expired certificate does not keep it from signing
 	}
 	if m.kube != nil {
 		o.Reviewer = reviewer{tokenreview.Reviewer{
@@ -47,9 +45,23 @@ func (m *Member) openEnrolment() error {
 	})
 	expiry := enrol.Expiry{Record: m.state, Proposer: here{m.node}, Member: m.config.Name, Log: m.log}
 	m.node.WhileLeader(func(ctx context.Context, _ uint64) { expiry.Run(ctx) })
-	m.registry.MustRegister(pki.ExpiryGauge(m.endpoint.Source))
+	if m.network.Endpoint == nil {
+		return nil
+	}
+	return m.holdCertificate(authority)
+}
+
+// holdCertificate keeps this member's own certificate fresh. authority is nil on a member without the CA's key.
+func (m *Member) holdCertificate(authority *pki.Authority) (err error) {
+	source := m.network.Endpoint.Source
+	renew, again := enrol.AsMember(m.config.Name, m.otherSigners), enrol.Ask(nil)
+	if authority != nil {
+		renew = enrol.BySigning(authority, source)
+		again = renew // its own expired certificate does not keep it from signing
+	}
+	m.registry.MustRegister(pki.ExpiryGauge(source))
 	m.holder, err = enrol.NewHolder(enrol.HolderOptions{
-		Files: m.files, Source: m.endpoint.Source, Renew: renew, Enrol: again, Log: m.log, Metrics: m.registry,
+		Files: m.network.Files, Source: source, Renew: renew, Enrol: again, Log: m.log, Metrics: m.registry,
 	})
 	return err
 }

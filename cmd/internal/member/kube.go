@@ -4,8 +4,6 @@ package member
 
 import (
 	"fmt"
-
-	"fairlead.io/fairlead/k8s/client"
 )
 
 // openKubernetes makes the clients of the API server that the configuration names, if any. They are shared by
@@ -15,7 +13,7 @@ func (m *Member) openKubernetes() (err error) {
 	if k == nil {
 		return nil
 	}
-	if m.kube, err = client.Open(client.Options{Kubeconfig: k.Kubeconfig, InCluster: k.InCluster}); err != nil {
+	if m.kube, err = m.edges.Kubernetes(*k); err != nil {
 		return fmt.Errorf("sources.kubernetes: %w", err)
 	}
 	return nil

@@ -4,13 +4,11 @@ package member
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/leader"
@@ -37,11 +35,12 @@ type source interface {
 	Run(context.Context) error
 }
 
-func newLeaderWork(ctx context.Context, c config.Controller, kube *client.API, shown *status.Store, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
+func newLeaderWork(ctx context.Context, c config.Controller, edges Edges, kube *client.API, shown *status.Store, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
 	w := &leaderWork{}
 	options := leader.Config{
-		Record: state, Group: leaderGroup{node}, Clock: bootClock{}, Log: log, Metrics: metrics,
+		Record: state, Group: leaderGroup{node}, Clock: edges.Clock, Log: log, Metrics: metrics,
 		Options: leader.Options{IgnoreUnclassed: c.OnlyClass, LegacyPeers: legacyPeers},
+		Timing:  edges.Tuning.Leader, Drivers: edges.Drivers, Random: edges.Random,
 	}
 	if c.LoadBalancerClass != "" {
 		options.Options.Class = c.LoadBalancerClass
@@ -123,21 +122,6 @@ func (g leaderGroup) Servers() []leader.Server {
 	}
 	return out
 }
-
-// bootClock is CLOCK_BOOTTIME: it goes on while the machine sleeps.
-type bootClock struct{}
-
-func (bootClock) Now() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic(fmt.Sprintf("read CLOCK_BOOTTIME: %v", err)) // every Linux since 2.6.39 has it
-	}
-	return time.Duration(t.Nano())
-}
-
-func (bootClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-
-func (bootClock) Wall() time.Time { return time.Now() }
 
 // wallClock is time as the standard library has it, with its monotonic reading.
 type wallClock struct{}

@@ -11,14 +11,14 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/liveness"
-	"fairlead.io/fairlead/cluster/liveness/probe"
 	"fairlead.io/fairlead/fsm"
 )
 
 // openLiveness has this member tell what it hears of the nodes, and judge them while it leads.
 func (m *Member) openLiveness() (err error) {
 	m.liveness, err = liveness.NewService(liveness.ServiceOptions{
-		Record: m.state, Beats: m.agents.Beats, Prober: probe.New(m.config.Liveness.ProbePort, m.log), Metrics: m.registry,
+		Record: m.state, Beats: m.agents.Beats, Prober: m.edges.Prober(m.config.Liveness.ProbePort, m.log), Metrics: m.registry,
+		Timing: m.edges.Tuning.Liveness,
 	})
 	if err != nil {
 		return err
@@ -27,7 +27,8 @@ func (m *Member) openLiveness() (err error) {
 		return fairleadv1connect.NewLivenessServiceHandler(m.liveness, o...)
 	})
 	watcher, err := liveness.NewWatcher(liveness.WatcherOptions{
-		Record: m.state, Group: watchers{m}, Clock: bootClock{}, Log: m.log, Metrics: m.registry,
+		Record: m.state, Group: watchers{m}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
+		Timing: m.edges.Tuning.Liveness,
 	})
 	if err != nil {
 		return err

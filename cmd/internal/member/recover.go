@@ -6,15 +6,14 @@ import (
 	"log/slog"
 
 	"fairlead.io/fairlead/cluster"
-	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm"
 )
 
 // Recover makes a group of one out of the data folder of a member that does not run, after a quorum was lost for
 // good. See cluster.Recover.
-func Recover(c config.Controller, log *slog.Logger) (cluster.Recovered, error) {
-	folder, err := disk.Open(c.DataDir, c.Name)
+func Recover(c config.Controller, edges Edges, log *slog.Logger) (cluster.Recovered, error) {
+	folder, err := edges.Folder(c.DataDir, c.Name)
 	if err != nil {
 		return cluster.Recovered{}, err
 	}

@@ -39,18 +39,20 @@ func (m *Member) Run(ctx context.Context) error {
 		})
 	}
 	part("raft", m.node.Run)
-	part("api", func(ctx context.Context) error { return m.server.Serve(ctx, m.listeners.API) })
+	part("api", func(ctx context.Context) error { return m.network.ServeAPI(ctx, m.server) })
 	part("report", m.reporter.run)
 	part("agents", m.agents.Run)
-	part("certificate", m.holder.Run)
 	part("liveness", m.liveness.Run)
 	part("identity", m.belonging.follow)
 	for _, s := range m.work.sources {
 		part("source", s.Run)
 	}
-	if m.listeners.Health != nil {
+	if m.holder != nil {
+		part("certificate", m.holder.Run)
+	}
+	if m.network.ServeHealth != nil {
 		part("health", func(ctx context.Context) error {
-			return health.Serve(ctx, m.listeners.Health, health.Handler(m.registry, health.Alive, m.ready))
+			return m.network.ServeHealth(ctx, health.Handler(m.registry, health.Alive, m.ready))
 		})
 	}
 	if m.speaker != nil {
@@ -90,7 +92,7 @@ func (m *Member) openBGP() (err error) {
 	if m.config.BGP.ASN == 0 {
 		return nil
 	}
-	if m.speaker, err = newSpeaker(m.config.BGP, m.log); err != nil {
+	if m.speaker, err = m.edges.Speaker(m.config.BGP, m.log); err != nil {
 		return err
 	}
 	m.routes = newRoutes(m.state, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds), m.log)

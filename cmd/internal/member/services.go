@@ -23,11 +23,11 @@ func (m *Member) openServices() (err error) {
 	if err = m.openStatus(); err != nil {
 		return err
 	}
-	if m.work, err = newLeaderWork(m.open, m.config, m.kube, m.shown, m.node, m.state, m.log, m.registry); err != nil {
+	if m.work, err = newLeaderWork(m.open, m.config, m.edges, m.kube, m.shown, m.node, m.state, m.log, m.registry); err != nil {
 		return err
 	}
 	m.node.WhileLeader(m.work.lead)
-	m.server, err = admin.NewServer(admin.ServerOptions{Endpoint: m.endpoint, Log: m.log, Metrics: m.registry, Now: time.Now})
+	m.server, err = admin.NewServer(admin.ServerOptions{Endpoint: m.network.Endpoint, Log: m.log, Metrics: m.registry, Now: time.Now})
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,7 @@ func (m *Member) openServices() (err error) {
 	}
 	m.agents, err = agents.New(agents.Options{
 		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Log: m.log, Metrics: m.registry,
+		Tuning: m.edges.Tuning.Agents,
 	})
 	if err != nil {
 		return err
@@ -72,13 +73,13 @@ func (m *Member) sessions() map[fsm.PeerName]string {
 	}
 	ctx, cancel := context.WithTimeout(m.open, time.Second)
 	defer cancel()
-	peers, err := m.speaker.Peers(ctx)
+	states, err := m.speaker.Sessions(ctx)
 	if err != nil {
 		m.log.Warn("BGP sessions not read", "err", err)
 		return out
 	}
-	for _, p := range peers {
-		out[fsm.PeerName(p.Name)] = p.State
+	for name, state := range states {
+		out[fsm.PeerName(name)] = state
 	}
 	return out
 }

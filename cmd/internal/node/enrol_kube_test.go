@@ -16,6 +16,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/e2e/kubetest"
 )
@@ -83,7 +84,7 @@ func (w *world) member(t *testing.T, kubeconfig string) (api string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var l member.Listeners
+	var l machine.Listeners
 	for _, listener := range []*net.Listener{&l.API, &l.Raft} {
 		if *listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func (w *world) member(t *testing.T, kubeconfig string) (api string) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	m, err := member.Open(c, "test", l, quiet)
+	m, err := member.Open(c, "test", machine.Member(l), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

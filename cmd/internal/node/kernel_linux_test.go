@@ -18,20 +18,20 @@ import (
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
-// machine is a node's network: its card eth0, and a switch at the other end.
+// labNode is a node's network: its card eth0, and a switch at the other end.
 //
 //	node eth0 198.51.100.1/24 ---- 198.51.100.254 switch
-type machine struct{ *netnstest.Namespace }
+type labNode struct{ *netnstest.Namespace }
 
-func newMachine(t *testing.T) machine {
+func newMachine(t *testing.T) labNode {
 	t.Helper()
 	n, s := netnstest.New(t, "node"), netnstest.New(t, "switch")
 	netnstest.Join(netnstest.Link{In: n, Name: "eth0", Addresses: []string{"198.51.100.1/24"}}, netnstest.Link{In: s, Name: "eth0", Addresses: []string{"198.51.100.254/24"}})
-	return machine{n}
+	return labNode{n}
 }
 
 // state is all that an agent may change.
-func (m machine) state() string {
+func (m labNode) state() string {
 	out := ""
 	for _, c := range []string{"ip -4 rule", "ip -6 rule", "ip -4 route show table all", "ip -6 route show table all", "nft list ruleset"} {
 		words := strings.Fields(c)
@@ -43,11 +43,11 @@ func (m machine) state() string {
 	return out
 }
 
-func (m machine) steers(address string) bool {
+func (m labNode) steers(address string) bool {
 	return strings.Contains(m.Run("ip", "-4", "rule"), "to "+address)
 }
 
-func (w *world) steering(t *testing.T, m machine) config.Agent {
+func (w *world) steering(t *testing.T, m labNode) config.Agent {
 	t.Helper()
 	w.group.Apply(t, &fsm.PutNodeConfig{Config: fsm.NodeConfig{Switches: []netip.Addr{netip.MustParseAddr("198.51.100.254")}}})
 	c := w.config(t)
