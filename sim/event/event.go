@@ -41,6 +41,8 @@ type (
 	// MachineDown and MachineUp frame the time in which a machine has no power.
 	MachineDown struct{ Machine string }
 	MachineUp   struct{ Machine, Boot string }
+	// Wiped says that everything on the disk of a machine is gone.
+	Wiped struct{ Machine string }
 	// Log is a line that a process wrote.
 	Log struct {
 		Process string
@@ -61,7 +63,9 @@ type (
 
 // Faults.
 type (
-	// FaultBegan and FaultEnded frame a fault. ID tells faults of one run apart.
+	// FaultBegan and FaultEnded frame a fault. ID tells faults of one run apart. On names every process, machine, switch,
+	// balancer, driver or "kubernetes" that cannot be expected to do its work meanwhile: of a cut, the side with fewer
+	// members; of a slow link between two, both. Checkers expect everybody else to keep the stated times. Empty: nobody is.
 	FaultBegan struct {
 		ID    int
 		Fault string
@@ -88,12 +92,14 @@ type (
 		Entry   []byte
 		Digest  string
 	}
-	// Restored says that a member took a snapshot for its record.
+	// Restored says that a member took a snapshot for its record. Snapshot is all of it where the record was not what
+	// the log had led to (a restore or recover from a backup), and may be left out otherwise.
 	Restored struct {
-		Process string
-		Life    int
-		Index   uint64
-		Digest  string
+		Process  string
+		Life     int
+		Index    uint64
+		Digest   string
+		Snapshot []byte
 	}
 	// Leading says that a member began (or ended) to work as leader of a term.
 	Leading struct {
@@ -114,11 +120,13 @@ type (
 
 // Calls of clients to the API of the group.
 type (
-	// CallBegan and CallEnded frame one call. Outcome is "ok", "refused" or "unknown".
+	// CallBegan and CallEnded frame one call; ID is unique in the run. Outcome is "ok", "refused" (surely nothing
+	// happened, and nothing will) or "unknown". Index is that of the entry which holds the command, as its outcome's
+	// revision tells: that of the answer as a whole may be a later one.
 	CallBegan struct {
 		Client string
 		ID     int
-		Do     string // what: "put" or "get" of a register, or a command's name
+		Do     string // what: "put" or linearizable "get" of a register (check.Put), or a command's name
 		Key    string
 		Value  string
 		To     string // the member asked
@@ -170,11 +178,12 @@ type (
 // Nodes.
 type (
 	// Steered is what the kernel of a node steers from now on: addresses for which rules, routes and translation are
-	// whole. It is empty after a reboot.
+	// whole. It is empty after a reboot. By is "hand" when somebody else than the agent changed it.
 	Steered struct {
 		Node      string
 		Boot      string
 		Addresses []netip.Addr
+		By        string
 	}
 	// Foreign says that a change was made to something without our mark, in a kernel, a switch, a load balancer or
 	// Kubernetes, by one of our processes. It is always a failure of the run (S11).
@@ -193,7 +202,8 @@ type (
 // Outside load balancers and their drivers.
 type (
 	// Drive is one step of a call to a driver. Phase is "sent" (the request left the member), "effect" (it took effect
-	// on the balancer), "answered" (an answer left the driver), "heard" (the member got it). Call tells calls apart.
+	// on the balancer; published before the Entry that it made), "answered" (an answer left the driver), "heard" (the
+	// member got it, or gave up: "lost"). Call tells calls apart, over all drivers.
 	Drive struct {
 		Driver   string
 		Call     int
@@ -226,6 +236,7 @@ type (
 		By                    string // "user", "kubelet", or one of our processes
 		Verb                  string // "create", "update", "delete", "status"
 		Fields                string
+		JSON                  []byte // as it is stored from now on; of a delete, as it was last
 	}
 	// Viewed says what kind of answer a process got from the API server, when it was other than the plain truth:
 	// "stale", "empty", "partial", "error", "gone".

@@ -7,6 +7,7 @@ func (e Started) Lane() string     { return e.Process }
 func (e Ended) Lane() string       { return e.Process }
 func (e MachineDown) Lane() string { return e.Machine }
 func (e MachineUp) Lane() string   { return e.Machine }
+func (e Wiped) Lane() string       { return e.Machine }
 func (e Log) Lane() string         { return e.Process }
 func (e Message) Lane() string     { return e.To }
 func (e FaultBegan) Lane() string  { return "" }
