@@ -41,6 +41,8 @@ type Edges struct {
 	// Drivers finds the driver of an outside load balancer, and Random spreads their retries; both optional.
 	Drivers func(name string) (leader.Driver, bool)
 	Random  *rand.Rand
+	// Machine stands between the log and the record, to see what is applied; optional.
+	Machine func(cluster.Record) cluster.Machine
 	// Tuning is beyond what a configuration says; optional.
 	Tuning Tuning
 }

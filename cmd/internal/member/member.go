@@ -123,7 +123,7 @@ func (m *Member) openNode() (err error) {
 	options := cluster.Options{
 		Name: m.config.Name, Instance: m.folder.Identity().Instance,
 		Stores: m.folder.Stores(), Path: m.folder.Path(), Transport: m.network.Raft,
-		Machine:    cluster.Record{State: m.state},
+		Machine:    m.machine(),
 		NewMachine: func() cluster.Machine { return cluster.Record{State: fsm.New()} },
 		Encode: func(ps []cluster.Proposal) ([]byte, error) {
 			_, epoch, _ := m.state.Identity()
@@ -139,6 +139,15 @@ func (m *Member) openNode() (err error) {
 		return err
 	}
 	return m.belonging.begin()
+}
+
+// machine is what entries of the log are applied to.
+func (m *Member) machine() cluster.Machine {
+	record := cluster.Record{State: m.state}
+	if m.edges.Machine == nil {
+		return record
+	}
+	return m.edges.Machine(record)
 }
 
 // raftTuning is what the configuration says, over what the edges do.
@@ -183,6 +192,9 @@ func (m *Member) Name() string { return m.config.Name }
 
 // Leads tells whether this member leads the group now.
 func (m *Member) Leads() bool { return m.node.LeadingTerm() != 0 }
+
+// WhileLeader has f run in every term that this member leads, beside the work of a leader. Call it before Run.
+func (m *Member) WhileLeader(f cluster.LeaderFunc) { m.node.WhileLeader(f) }
 
 // Close gives back everything that Open took. Run does it itself.
 func (m *Member) Close() {
