@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"fmt"
+
+	"fairlead.io/fairlead/sim/event"
+)
+
+// Kinds of events by number, as digests and traces hold them. New ones come last.
+const (
+	kindStarted uint8 = iota + 1
+	kindEnded
+	kindMachineDown
+	kindMachineUp
+	kindWiped
+	kindLog
+	kindMessage
+	kindFaultBegan
+	kindFaultEnded
+	kindCalm
+	kindApplied
+	kindRestored
+	kindLeading
+	kindContact
+	kindCallBegan
+	kindCallEnded
+	kindSession
+	kindForwarding
+	kindRefused
+	kindSteered
+	kindForeign
+	kindActed
+	kindDrive
+	kindEntry
+	kindObject
+	kindViewed
+	kindFlow
+)
+
+// kind is what is known about a kind of event beside its fields.
+type kind struct {
+	name string // for people and filters
+	// lane is the field that event.Event.Lane answers; "" where it has none, "=kubernetes" where it is fixed.
+	lane string
+	// many says that most of a run is made of these: they are left out first where a trace is too large.
+	many bool
+	read func(*coder) event.Event
+}
+
+// kinds has the number of a kind as its index.
+var kinds = [...]kind{
+	kindStarted:     {"started", "process", false, reading((*coder).started)},
+	kindEnded:       {"ended", "process", false, reading((*coder).ended)},
+	kindMachineDown: {"machine-down", "machine", false, reading((*coder).machineDown)},
+	kindMachineUp:   {"machine-up", "machine", false, reading((*coder).machineUp)},
+	kindWiped:       {"wiped", "machine", false, reading((*coder).wiped)},
+	kindLog:         {"log", "process", true, reading((*coder).log)},
+	kindMessage:     {"message", "to", true, reading((*coder).message)},
+	kindFaultBegan:  {"fault-began", "", false, reading((*coder).faultBegan)},
+	kindFaultEnded:  {"fault-ended", "", false, reading((*coder).faultEnded)},
+	kindCalm:        {"calm", "", false, reading((*coder).calm)},
+	kindApplied:     {"applied", "process", true, reading((*coder).applied)},
+	kindRestored:    {"restored", "process", false, reading((*coder).restored)},
+	kindLeading:     {"leading", "process", false, reading((*coder).leading)},
+	kindContact:     {"contact", "process", false, reading((*coder).contact)},
+	kindCallBegan:   {"call-began", "client", true, reading((*coder).callBegan)},
+	kindCallEnded:   {"call-ended", "client", true, reading((*coder).callEnded)},
+	kindSession:     {"session", "switch", false, reading((*coder).session)},
+	kindForwarding:  {"forwarding", "switch", false, reading((*coder).forwarding)},
+	kindRefused:     {"refused", "model", false, reading((*coder).refused)},
+	kindSteered:     {"steered", "node", false, reading((*coder).steered)},
+	kindForeign:     {"foreign", "where", false, reading((*coder).foreign)},
+	kindActed:       {"acted", "process", true, reading((*coder).acted)},
+	kindDrive:       {"drive", "driver", false, reading((*coder).drive)},
+	kindEntry:       {"entry", "balancer", false, reading((*coder).entry)},
+	kindObject:      {"object", "=kubernetes", true, reading((*coder).object)},
+	kindViewed:      {"viewed", "=kubernetes", true, reading((*coder).viewed)},
+	kindFlow:        {"flow", "client", true, reading((*coder).flow)},
+}
+
+// reading makes a reader of one kind of event from the list of its fields.
+func reading[E event.Event](fields func(*coder, *E)) func(*coder) event.Event {
+	return func(c *coder) event.Event {
+		var e E
+		fields(c, &e)
+		return e
+	}
+}
+
+// show has the coder see the kind of an event and then its fields. An event that is no part of the vocabulary is a
+// mistake in the program.
+//
+//nolint:gocyclo // one case for each kind, spelled out so that no event escapes to the heap
+func (c *coder) show(e event.Event) {
+	switch e := e.(type) {
+	case event.Started:
+		c.begin(kindStarted)
+		c.started(&e)
+	case event.Ended:
+		c.begin(kindEnded)
+		c.ended(&e)
+	case event.MachineDown:
+		c.begin(kindMachineDown)
+		c.machineDown(&e)
+	case event.MachineUp:
+		c.begin(kindMachineUp)
+		c.machineUp(&e)
+	case event.Wiped:
+		c.begin(kindWiped)
+		c.wiped(&e)
+	case event.Log:
+		c.begin(kindLog)
+		c.log(&e)
+	case event.Message:
+		c.begin(kindMessage)
+		c.message(&e)
+	case event.FaultBegan:
+		c.begin(kindFaultBegan)
+		c.faultBegan(&e)
+	case event.FaultEnded:
+		c.begin(kindFaultEnded)
+		c.faultEnded(&e)
+	case event.Calm:
+		c.begin(kindCalm)
+		c.calm(&e)
+	case event.Applied:
+		c.begin(kindApplied)
+		c.applied(&e)
+	case event.Restored:
+		c.begin(kindRestored)
+		c.restored(&e)
+	case event.Leading:
+		c.begin(kindLeading)
+		c.leading(&e)
+	case event.Contact:
+		c.begin(kindContact)
+		c.contact(&e)
+	case event.CallBegan:
+		c.begin(kindCallBegan)
+		c.callBegan(&e)
+	case event.CallEnded:
+		c.begin(kindCallEnded)
+		c.callEnded(&e)
+	case event.Session:
+		c.begin(kindSession)
+		c.session(&e)
+	case event.Forwarding:
+		c.begin(kindForwarding)
+		c.forwarding(&e)
+	case event.Refused:
+		c.begin(kindRefused)
+		c.refused(&e)
+	case event.Steered:
+		c.begin(kindSteered)
+		c.steered(&e)
+	case event.Foreign:
+		c.begin(kindForeign)
+		c.foreign(&e)
+	case event.Acted:
+		c.begin(kindActed)
+		c.acted(&e)
+	case event.Drive:
+		c.begin(kindDrive)
+		c.drive(&e)
+	case event.Entry:
+		c.begin(kindEntry)
+		c.entry(&e)
+	case event.Object:
+		c.begin(kindObject)
+		c.object(&e)
+	case event.Viewed:
+		c.begin(kindViewed)
+		c.viewed(&e)
+	case event.Flow:
+		c.begin(kindFlow)
+		c.flow(&e)
+	default:
+		panic(fmt.Sprintf("trace: event of unknown kind %T: kinds.go has to know it", e))
+	}
+}
+
+// begin writes the kind of the event whose fields follow.
+func (c *coder) begin(kind uint8) {
+	if c.mode == describe {
+		c.kind = kind
+		return
+	}
+	c.out = append(c.out, kind)
+}
+
+// Describe lists the fields of an event, and how its kind is called.
+func Describe(e event.Stamped) (kind string, fields []Field) {
+	c := coder{mode: describe, at: e.At}
+	c.show(e.Event)
+	return kinds[c.kind].name, c.described
+}
+
+// Kinds lists the names of all kinds of events, as filters take them.
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds[1:] {
+		names = append(names, k.name)
+	}
+	return names
+}
