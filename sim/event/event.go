@@ -89,6 +89,7 @@ type (
 		Process string
 		Life    int
 		Index   uint64
+		Term    uint64 // of the entry: it is kept in histories
 		Entry   []byte
 		Digest  string
 	}
