@@ -98,7 +98,7 @@ func planMigration(ctx context.Context, kubeconfig string, o migrate.Options, r 
 	if err != nil {
 		return migration{}, err
 	}
-	in, err := old.Read(ctx, api.Client, oldNamespace)
+	in, err := old.Read(ctx, api, oldNamespace)
 	if err != nil {
 		return migration{}, err
 	}

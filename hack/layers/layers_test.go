@@ -28,16 +28,18 @@ var (
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 	}
 	stopsAt = map[string][]string{
-		"k8s.io/":                 {"k8s", "e2e"},
-		"github.com/osrg/gobgp":   {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch", "e2e/bench"},
-		"github.com/hashicorp/":   {"cluster"},
-		"go.etcd.io/bbolt":        {"cluster/store/disk"},
-		"github.com/spf13/cobra":  {"cmd"},
-		"github.com/tidwall/":     {"fsm"},
-		"github.com/vishvananda/": {"dataplane/steer", "dataplane/nat"},
-		"github.com/google/nft":   {"dataplane/steer", "dataplane/nat"},
-		"github.com/mdlayher/":    {"dataplane/steer", "dataplane/nat"},
-		"github.com/pelletier/go": {"dataplane/bgp/legacy"},
+		"k8s.io/":                     {"k8s", "e2e"},
+		"k8s.io/client-go/kubernetes": {"e2e", "sim/kube"}, // knows every group there is: most of a binary
+		"k8s.io/client-go/apply":      {"e2e", "sim/kube"},
+		"github.com/osrg/gobgp":       {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch", "e2e/bench"},
+		"github.com/hashicorp/":       {"cluster"},
+		"go.etcd.io/bbolt":            {"cluster/store/disk"},
+		"github.com/spf13/cobra":      {"cmd"},
+		"github.com/tidwall/":         {"fsm"},
+		"github.com/vishvananda/":     {"dataplane/steer", "dataplane/nat"},
+		"github.com/google/nft":       {"dataplane/steer", "dataplane/nat"},
+		"github.com/mdlayher/":        {"dataplane/steer", "dataplane/nat"},
+		"github.com/pelletier/go":     {"dataplane/bgp/legacy"},
 	}
 )
 

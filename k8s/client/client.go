@@ -4,18 +4,19 @@
 // the projection of status, the check of tokens.
 //
 // It promises that a wrong configuration is told at once and in one line, and that a server which cannot be reached
-// is no error: that is for those who ask it something. Start reading at Open.
+// is no error: that is for those who ask it something. It knows the groups and kinds that are used and no others, since
+// every binary and every simulated member pays for them at its start. Start reading at Open.
 package client
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -28,8 +29,12 @@ type API struct {
 	// Config is what the clients were made of. It belongs to API: take a copy to change it.
 	Config *rest.Config
 	// Client is for the kinds that every cluster has, Dynamic for others.
-	Client  kubernetes.Interface
+	Client  *Groups
 	Dynamic dynamic.Interface
+
+	// All groups share one of each. Types of Kubernetes' own travel as protobuf.
+	typed *rest.Config
+	http  *http.Client
 }
 
 // Options say where the API server is and who we are to it.
@@ -57,13 +62,15 @@ func New(given *rest.Config) (*API, error) {
 	// Whoever asks has a bound of their own. The client's limiter would delay the first lists of a start, and lives by
 	// the wall clock.
 	c.QPS = -1
-	typed := rest.CopyConfig(c)
-	typed.ContentType = "application/vnd.kubernetes.protobuf"
-	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	a := &API{Config: c}
+	a := &API{Config: c, typed: rest.CopyConfig(c)}
+	a.typed.ContentType = "application/vnd.kubernetes.protobuf"
+	a.typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	var err error
-	if a.Client, err = kubernetes.NewForConfig(typed); err != nil {
+	if a.http, err = rest.HTTPClientFor(a.typed); err != nil {
 		return nil, fmt.Errorf("connect to the API server at %s: %w", c.Host, err)
+	}
+	if a.Client, err = a.groups(); err != nil {
+		return nil, err
 	}
 	if a.Dynamic, err = dynamic.NewForConfig(c); err != nil {
 		return nil, fmt.Errorf("connect to the API server at %s: %w", c.Host, err)

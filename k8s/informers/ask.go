@@ -248,9 +248,10 @@ func opened(w watch.Interface) (first *watch.Event, err error) {
 // locate finds where an optional resource is. If it is nowhere, its kind is complete and empty.
 func (l *line) locate(ctx context.Context) (present bool, err error) {
 	for _, v := range l.versions {
-		resources := &metav1.APIResourceList{}
-		err := l.source.within(ctx, l.source.timing.ListTimeout, func(ctx context.Context) error {
-			return l.source.api.Client.Discovery().RESTClient().Get().AbsPath("/apis", v.Group, v.Version).Do(ctx).Into(resources)
+		var resources *metav1.APIResourceList
+		err := l.source.within(ctx, l.source.timing.ListTimeout, func(ctx context.Context) (err error) {
+			resources, err = l.source.api.Resources(ctx, v)
+			return err
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
 			l.note(stageLocate, err)

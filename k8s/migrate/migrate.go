@@ -16,9 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/convert"
 )
 
@@ -72,14 +72,24 @@ type Object struct {
 
 // reader gathers an Installation.
 type reader struct {
-	ctx    context.Context
-	client kubernetes.Interface
-	out    Installation
+	ctx context.Context
+	api *client.Groups
+	// The kinds that nobody else reads.
+	sets, pods *client.Group
+	out        Installation
 }
 
 // Read reads the cluster once. Objects that are not there are no error.
-func Read(ctx context.Context, client kubernetes.Interface, namespace string) (Installation, error) {
-	r := &reader{ctx: ctx, client: client, out: Installation{Namespace: namespace}}
+func Read(ctx context.Context, api *client.API, namespace string) (Installation, error) {
+	sets, err := api.Group(appsv1.SchemeGroupVersion, &appsv1.StatefulSet{}, &appsv1.DaemonSet{})
+	if err != nil {
+		return Installation{}, err
+	}
+	pods, err := api.Group(corev1.SchemeGroupVersion, &corev1.Pod{})
+	if err != nil {
+		return Installation{}, err
+	}
+	r := &reader{ctx: ctx, api: api.Client, sets: sets, pods: pods, out: Installation{Namespace: namespace}}
 	r.out.World.Source = "kubernetes"
 	for _, step := range []struct {
 		what string
@@ -105,7 +115,7 @@ func absent(err error) (bool, error) {
 }
 
 func (r *reader) controller() error {
-	set, err := r.client.AppsV1().StatefulSets(r.out.Namespace).Get(r.ctx, Controller, metav1.GetOptions{})
+	set, err := client.ResourceOf[appsv1.StatefulSet](r.sets, "statefulsets", r.out.Namespace).Get(r.ctx, Controller, metav1.GetOptions{})
 	if gone, err := absent(err); gone || err != nil {
 		return err
 	}
@@ -114,7 +124,7 @@ func (r *reader) controller() error {
 		r.out.Replicas = int(*set.Spec.Replicas)
 	}
 	for i := range r.out.Replicas {
-		pod, err := r.client.CoreV1().Pods(r.out.Namespace).Get(r.ctx, fmt.Sprintf("%s-%d", Controller, i), metav1.GetOptions{})
+		pod, err := client.ResourceOf[corev1.Pod](r.pods, "pods", r.out.Namespace).Get(r.ctx, fmt.Sprintf("%s-%d", Controller, i), metav1.GetOptions{})
 		if gone, err := absent(err); err != nil {
 			return err
 		} else if gone {
@@ -133,7 +143,7 @@ func podReady(p *corev1.Pod) bool {
 }
 
 func (r *reader) daemon() error {
-	set, err := r.client.AppsV1().DaemonSets(r.out.Namespace).Get(r.ctx, Daemon, metav1.GetOptions{})
+	set, err := client.ResourceOf[appsv1.DaemonSet](r.sets, "daemonsets", r.out.Namespace).Get(r.ctx, Daemon, metav1.GetOptions{})
 	if gone, err := absent(err); gone || err != nil {
 		return err
 	}
@@ -143,7 +153,7 @@ func (r *reader) daemon() error {
 }
 
 func (r *reader) headless() error {
-	s, err := r.client.CoreV1().Services(r.out.Namespace).Get(r.ctx, HeadlessService, metav1.GetOptions{})
+	s, err := r.api.CoreV1().Services(r.out.Namespace).Get(r.ctx, HeadlessService, metav1.GetOptions{})
 	if gone, err := absent(err); gone || err != nil {
 		return err
 	}
@@ -153,7 +163,7 @@ func (r *reader) headless() error {
 
 func (r *reader) configMaps() error {
 	for _, name := range []string{ConfigMapBGP, ConfigMapRules} {
-		m, err := r.client.CoreV1().ConfigMaps(r.out.Namespace).Get(r.ctx, name, metav1.GetOptions{})
+		m, err := r.api.CoreV1().ConfigMaps(r.out.Namespace).Get(r.ctx, name, metav1.GetOptions{})
 		if gone, err := absent(err); err != nil {
 			return err
 		} else if gone {
@@ -171,7 +181,7 @@ func (r *reader) configMaps() error {
 }
 
 func (r *reader) nodes() error {
-	list, err := r.client.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+	list, err := r.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -196,7 +206,7 @@ func (r *reader) nodes() error {
 }
 
 func (r *reader) services() error {
-	list, err := r.client.CoreV1().Services(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
+	list, err := r.api.CoreV1().Services(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -211,7 +221,7 @@ func (r *reader) services() error {
 }
 
 func (r *reader) slices() error {
-	list, err := r.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
+	list, err := r.api.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}

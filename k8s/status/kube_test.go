@@ -19,7 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/k8s/client"
@@ -52,13 +52,26 @@ func (r *real) log() string {
 	return r.logs.String()
 }
 
-// watch fills the store by the watch that a member has.
-func (r *real) watch() {
-	api, err := client.New(r.Config())
+// open connects as a member does.
+func (r *real) open(config *rest.Config) *client.API {
+	r.t.Helper()
+	api, err := client.New(config)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	source, err := informers.New(informers.Options{API: api, Services: r.store, Logger: slog.New(slog.DiscardHandler)})
+	return api
+}
+
+// api is what a projector writes to with an account.
+func (r *real) api(account *rest.Config) Kubernetes {
+	r.t.Helper()
+	api := r.open(account)
+	return Kubernetes{Services: api.Client.CoreV1(), Events: api.Client.EventsV1()}
+}
+
+// watch fills the store by the watch that a member has.
+func (r *real) watch() {
+	source, err := informers.New(informers.Options{API: r.open(r.Config()), Services: r.store, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -66,10 +79,10 @@ func (r *real) watch() {
 }
 
 // lead runs a projector until the test or stop ends it.
-func (r *real) lead(account kubernetes.Interface, o Options) {
+func (r *real) lead(account *rest.Config, o Options) {
 	r.t.Helper()
 	p, err := New(Config{
-		Record: r.b, Store: r.store, API: Kubernetes{Services: account.CoreV1(), Events: account.EventsV1()}, Clock: machineClock{},
+		Record: r.b, Store: r.store, API: r.api(account), Clock: machineClock{},
 		Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})), Options: o, Instance: "m1", Waiting: func() []Explanation { return nil },
 		Timing: Timing{Settle: 200 * time.Millisecond, Recheck: time.Second},
 	})
@@ -216,7 +229,7 @@ func fieldsOf(t *testing.T, o *corev1.Service, manager string) []string {
 func TestRealAPIServer(t *testing.T) {
 	r := &real{t: t, ctx: t.Context(), Cluster: kubetest.Start(t, kubetest.Options{NoControllers: true}), b: newBook(t), store: NewStore()}
 	r.watch()
-	r.lead(r.Client(), ours)
+	r.lead(r.Config(), ours)
 	for _, test := range []struct {
 		name string
 		f    func(*testing.T, *real)
@@ -323,7 +336,7 @@ func othersConditionsStay(t *testing.T, r *real) {
 	r.eventually("the address", name, shown(address))
 	r.stop()
 	r.patch(name, "other", `{"status":{"conditions":[{"type":"example.com/Other","status":"True","reason":"X","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-	r.lead(r.Client(), ours)
+	r.lead(r.Config(), ours)
 	o := r.eventually("our conditions beside the other", name, func(o *corev1.Service) bool { return len(o.Status.Conditions) == 3 })
 	if !slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "example.com/Other" && c.Message == "m" }) {
 		t.Errorf("conditions %+v", o.Status.Conditions)
@@ -395,7 +408,7 @@ func newLeaderWritesNothing(t *testing.T, r *real) {
 		return len(list.Items)
 	}
 	before := events()
-	r.lead(r.Client(), ours)
+	r.lead(r.Config(), ours)
 	r.steadily(name)
 	if n := events(); n != before {
 		t.Errorf("%d events more", n-before)
@@ -405,10 +418,10 @@ func newLeaderWritesNothing(t *testing.T, r *real) {
 // serverOwnsAsModel holds the model that the properties use to what a real server does.
 func serverOwnsAsModel(t *testing.T, r *real) {
 	r.stop()
-	defer r.lead(r.Client(), ours)
+	defer r.lead(r.Config(), ours)
 	name := r.service()
 	model := newServed(name, corev1.ServiceTypeLoadBalancer, "")
-	api := Kubernetes{Services: r.Client().CoreV1(), Events: r.Client().EventsV1()}
+	api := r.api(r.Config())
 	apply := func(ingress ...string) {
 		o := r.get(name)
 		w := Write{ID: model.id(), UID: string(o.UID), ResourceVersion: o.ResourceVersion}
@@ -460,17 +473,13 @@ func serverOwnsAsModel(t *testing.T, r *real) {
 // leastAccount shows that patching services/status and creating events is all that is asked for, and that less is told.
 func leastAccount(t *testing.T, r *real) {
 	r.stop()
-	defer r.lead(r.Client(), ours)
+	defer r.lead(r.Config(), ours)
 	ctx := t.Context()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "status-writer"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}}
-	config, err := r.ConfigFor("status-writer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := kubernetes.NewForConfig(config)
+	account, err := r.ConfigFor("status-writer")
 	if err != nil {
 		t.Fatal(err)
 	}

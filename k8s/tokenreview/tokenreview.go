@@ -12,7 +12,6 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 )
 
 // nodeKey is where the API server says which node a token is bound to.
@@ -27,9 +26,14 @@ type Answer struct {
 	Node          string   // empty: bound to none, or the API server is too old to say
 }
 
+// Creator creates TokenReviews at an API server, which fills in their status and does not keep them.
+type Creator interface {
+	Create(context.Context, *authentication.TokenReview, meta.CreateOptions) (*authentication.TokenReview, error)
+}
+
 // Reviewer asks about tokens. It needs the right to create tokenreviews.
 type Reviewer struct {
-	Reviews  client.TokenReviewInterface
+	Reviews  Creator
 	Audience string // that tokens must be for
 }
 

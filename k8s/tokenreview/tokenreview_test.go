@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"fairlead.io/fairlead/e2e/kubetest"
+	fairlead "fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/tokenreview"
 )
 
@@ -66,7 +67,11 @@ func TestRealAPIServerTellsTheNodeOfAToken(t *testing.T) {
 		return answer.Status.Token
 	}
 	ofPod := &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
-	r := tokenreview.Reviewer{Reviews: client.AuthenticationV1().TokenReviews(), Audience: "fairlead"}
+	shipped, err := fairlead.New(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tokenreview.Reviewer{Reviews: shipped.Client.AuthenticationV1().TokenReviews(), Audience: "fairlead"}
 	for name, c := range map[string]struct {
 		token         string
 		authenticated bool
