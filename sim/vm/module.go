@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// compilers is how many workers compile a module.
+const compilers = 2
+
+// memoryPages bounds the memory of a process, in pages of 64 KiB: 1 GiB.
+const memoryPages = 1 << 14
+
+// Module is a compiled program. Worlds that run in parallel may share it: instances have nothing in common but code.
+type Module struct {
+	runtime  wazero.Runtime
+	cache    wazero.CompilationCache
+	compiled wazero.CompiledModule
+	sum      [sha256.Size]byte
+}
+
+// Load compiles a program, or takes it from a folder of earlier compilations (which is made; "" keeps none).
+func Load(ctx context.Context, code []byte, cacheDir string) (*Module, error) {
+	m := &Module{sum: sha256.Sum256(code)}
+	config := wazero.NewRuntimeConfigCompiler().WithMemoryLimitPages(memoryPages).WithDebugInfoEnabled(false)
+	if cacheDir != "" {
+		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
+		if err != nil {
+			return nil, fmt.Errorf("load module %x: open cache %s: %w", m.sum[:4], cacheDir, err)
+		}
+		m.cache, config = cache, config.WithCompilationCache(cache)
+	}
+	m.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	if err := m.load(ctx, code); err != nil {
+		return nil, fmt.Errorf("load module %x: %w", m.sum[:4], errors.Join(err, m.Close(ctx)))
+	}
+	return m, nil
+}
+
+func (m *Module) load(ctx context.Context, code []byte) error {
+	if err := export(ctx, m.runtime); err != nil {
+		return fmt.Errorf("export system calls: %w", err)
+	}
+	compiled, err := m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, compilers), code)
+	if err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	m.compiled = compiled
+	return nil
+}
+
+// Sum is the SHA-256 of the program. Runs can be compared for equal programs only.
+func (m *Module) Sum() [sha256.Size]byte { return m.sum }
+
+// Close frees it. No process of it may be alive.
+func (m *Module) Close(ctx context.Context) error {
+	err := m.runtime.Close(ctx)
+	if m.cache != nil {
+		err = errors.Join(err, m.cache.Close(ctx))
+	}
+	return err
+}
