@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 )
 
@@ -24,7 +25,7 @@ func newAgent(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := node.Open(conf, log)
+			p, err := node.Open(conf, machine.Agent(), log)
 			if err != nil {
 				return err
 			}
@@ -49,7 +50,7 @@ func newAgentCleanup(c *cli, path, name *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return node.Cleanup(cmd.Context(), conf, log)
+			return node.Cleanup(cmd.Context(), conf, machine.Agent(), log)
 		},
 	}
 }

@@ -20,16 +20,16 @@ import (
 // What is gone already is fine, so that it may be repeated.
 //
 // Errors: the agent is running, or something could not be removed; files stay until the kernel is clean.
-func Cleanup(ctx context.Context, c config.Agent, log *slog.Logger) error {
+func Cleanup(ctx context.Context, c config.Agent, e Edges, log *slog.Logger) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
-		return cleanKernel(ctx, c, log)
+		return cleanKernel(ctx, c, e, log)
 	}
-	lock, err := disk.Lock(c.StateDir)
+	lock, err := e.Lock(c.StateDir)
 	if err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	// The folder goes last: what settings were before is in it.
-	if err = cleanKernel(ctx, c, log); err == nil {
+	if err = cleanKernel(ctx, c, e, log); err == nil {
 		err = cleanFolder(c)
 	}
 	return inOneLine(err, lock.Close())

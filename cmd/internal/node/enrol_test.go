@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 )
@@ -58,7 +59,7 @@ func TestAgentEnrolsAndIsReady(t *testing.T) {
 	if err := again.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.Cleanup(t.Context(), c, quiet); err != nil {
+	if err := node.Cleanup(t.Context(), c, machine.Agent(), quiet); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(c.StateDir); !os.IsNotExist(err) {
@@ -75,7 +76,7 @@ func TestAgentThatCannotEnrolSaysWhatIsMissing(t *testing.T) {
 	} {
 		c := w.enrolling(t, "token")
 		spoil(&c)
-		if _, err := node.Open(c, quiet); err == nil || !strings.HasPrefix(err.Error(), name) || strings.Contains(err.Error(), "\n") {
+		if _, err := node.Open(c, machine.Agent(), quiet); err == nil || !strings.HasPrefix(err.Error(), name) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,40 +17,38 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 )
 
-// part is what brings one aspect of the kernel to a state, and keeps it there while Run does.
-type part interface {
-	agent.Applier
-	Run(ctx context.Context) error
-}
-
 // kernel is all parts together, each by its name.
 type kernel struct {
 	names []string
-	parts []part
+	parts []Part
 	// found lists the addresses that an earlier agent left; nil for none.
 	found  func(ctx context.Context) ([]desired.Address, error)
 	closes []func()
 }
 
 // openKernel makes the parts that the configuration asks for. Nothing is changed before the first Apply.
-func openKernel(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (*kernel, error) {
+func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Registerer) (*kernel, error) {
 	k := &kernel{}
 	if c.Steer {
-		if err := k.openSteer(c, log, metrics); err != nil {
-			k.close()
+		s, err := e.Steer(c, log, metrics)
+		if err != nil {
 			return nil, err
 		}
+		k.add("steer", s)
+		k.found, k.closes = s.Found, append(k.closes, s.Close)
 	}
 	if c.NAT == config.NATNftables {
-		if err := k.openNAT(c, log, metrics); err != nil {
+		n, err := e.NAT(c, log, metrics)
+		if err != nil {
 			k.close()
 			return nil, err
 		}
+		k.add("nat", n)
 	}
 	return k, nil
 }
 
-func (k *kernel) add(name string, p part) {
+func (k *kernel) add(name string, p Part) {
 	k.names, k.parts = append(k.names, name), append(k.parts, p)
 }
 
@@ -118,4 +116,13 @@ func (k *kernel) close() {
 	for _, end := range slices.Backward(k.closes) {
 		end()
 	}
+}
+
+// cleanKernel removes what the agent made, whatever the configuration says now: it may have said something else once.
+func cleanKernel(ctx context.Context, c config.Agent, e Edges, log *slog.Logger) error {
+	steering, translation := e.CleanSteer(ctx, c, log), e.CleanNAT(ctx, c)
+	if translation != nil {
+		translation = fmt.Errorf("nat: %w", translation)
+	}
+	return inOneLine(steering, translation)
 }

@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
@@ -89,7 +90,7 @@ func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := node.Cleanup(t.Context(), c, quiet); err != nil {
+		if err := node.Cleanup(t.Context(), c, machine.Agent(), quiet); err != nil {
 			t.Fatal(err)
 		}
 		if after := m.state(); after != before {

@@ -33,7 +33,7 @@ const (
 // Options say what an agent is made of.
 type Options struct {
 	Node    string // as in its certificate
-	Boot    string // empty: the kernel's
+	Boot    string // what the machine drew at its last boot
 	Servers []string
 	Files   pki.Files
 	Enrol   enrol.Ask // how to get another certificate once the present one has expired; optional
@@ -41,6 +41,7 @@ type Options struct {
 	Applier agent.Applier
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
+	Tuning  agent.Tuning          // zero fields take their default
 }
 
 // conn is a way to one member.
@@ -50,6 +51,9 @@ type conn struct {
 }
 
 func (c conn) Close() { c.client.Close() }
+
+// Over is a client of one member as the agent's way to it.
+func Over(client *admin.Client) agent.Conn { return conn{client.Agent, client} }
 
 // Run works until ctx ends, and returns its error. The node keeps its state at the end.
 func Run(ctx context.Context, o Options) error {
@@ -68,11 +72,14 @@ func Run(ctx context.Context, o Options) error {
 // loop is the agent's loop, and what keeps its certificate fresh.
 type loop struct {
 	*agent.Agent
-	holder *enrol.Holder
-	peers  *admin.Peers // that are asked for certificates
+	holder *enrol.Holder // nil without a certificate
+	peers  *admin.Peers  // that are asked for certificates
 }
 
 func (l *loop) run(ctx context.Context) error {
+	if l.holder == nil {
+		return l.Run(ctx)
+	}
 	defer l.peers.Close()
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.Run(running) })
@@ -80,37 +87,37 @@ func (l *loop) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// open makes the agent's loop.
+// openOver makes the agent's loop over ways to members that need no certificate.
+func openOver(o Options, connect func(address string) agent.Conn) (*loop, error) {
+	store, err := disk.Open(o.State, stateFile)
+	if err != nil {
+		return nil, err
+	}
+	a, err := agent.New(agent.Options{
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Connect: connect, Store: store, Applier: o.Applier,
+		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &loop{Agent: a}, nil
+}
+
+// open makes the agent's loop over mutual TLS.
 func open(o Options, source *pki.Source) (*loop, error) {
 	if id := source.Material().Identity; id.Role != pki.Agent || id.Name != o.Node {
 		return nil, fmt.Errorf("%s: the certificate is %s's, this is agent/%s; issue one with `fairlead pki issue agent %s`",
 			o.Files.Cert, id, o.Node, o.Node)
 	}
-	if o.Boot == "" {
-		boot, err := disk.BootID()
-		if err != nil {
-			return nil, err
-		}
-		o.Boot = boot
-	}
-	store, err := disk.Open(o.State, stateFile)
-	if err != nil {
-		return nil, err
-	}
 	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
-	a, err := agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier,
-		Log: o.Log, Metrics: o.Metrics,
-		Connect: func(address string) agent.Conn {
-			client := admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}})
-			return conn{client.Agent, client}
-		},
+	l, err := openOver(o, func(address string) agent.Conn {
+		return Over(admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}}))
 	})
 	if err != nil {
 		return nil, err
 	}
-	endpoint.Self = a.Membership
-	l := &loop{Agent: a, peers: admin.NewPeers(endpoint, nil)}
+	endpoint.Self = l.Membership
+	l.peers = admin.NewPeers(endpoint, nil)
 	l.holder, err = enrol.NewHolder(enrol.HolderOptions{
 		Files: o.Files, Source: source, Log: o.Log, Metrics: o.Metrics, Enrol: o.Enrol,
 		Renew: enrol.AsAgent(o.Node, func() []enrol.Other { return enrol.Members(l.peers, o.Servers) }),

@@ -31,6 +31,7 @@ import (
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
 type Process struct {
 	config   config.Agent
+	edges    Edges
 	log      *slog.Logger
 	registry *prometheus.Registry
 	lock     io.Closer    // of the state folder
@@ -44,8 +45,8 @@ type Process struct {
 }
 
 // Open builds the agent of one node bottom-up and starts listening. After an error nothing is left open.
-func Open(c config.Agent, log *slog.Logger) (*Process, error) {
-	p := &Process{config: c, log: log.With("node", c.Node), registry: prometheus.NewRegistry()}
+func Open(c config.Agent, e Edges, log *slog.Logger) (*Process, error) {
+	p := &Process{config: c, edges: e, log: log.With("node", c.Node), registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openAgent} {
 		if err := step(); err != nil {
@@ -57,7 +58,7 @@ func Open(c config.Agent, log *slog.Logger) (*Process, error) {
 }
 
 func (p *Process) takeLock() (err error) {
-	p.lock, err = disk.Lock(p.config.StateDir)
+	p.lock, err = p.edges.Lock(p.config.StateDir)
 	return err
 }
 
@@ -65,14 +66,12 @@ func (p *Process) listen() (err error) {
 	if p.config.Health == "" {
 		return nil
 	}
-	if p.listener, err = net.Listen("tcp", p.config.Health); err != nil {
-		return fmt.Errorf("health %s: %w; is another process there, or the address not this machine's?", p.config.Health, err)
-	}
-	return nil
+	p.listener, err = p.edges.Listen("health", p.config.Health)
+	return err
 }
 
 func (p *Process) openKernel() (err error) {
-	if p.kernel, err = openKernel(p.config, p.log, p.registry); err != nil {
+	if p.kernel, err = openKernel(p.config, p.edges, p.log, p.registry); err != nil {
 		return err
 	}
 	store, err := disk.Open(p.config.StateDir, drainingFile)
@@ -95,6 +94,9 @@ func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // openAgent makes the loop, unless there is no certificate yet: then Run gets one.
 func (p *Process) openAgent() error {
+	if p.edges.Connect != nil {
+		return p.openLoop()
+	}
 	if _, err := os.Stat(p.config.TLS.Cert); p.config.Enrol == nil || !errors.Is(err, fs.ErrNotExist) {
 		return p.openLoop()
 	}
@@ -109,19 +111,14 @@ func (p *Process) openAgent() error {
 }
 
 func (p *Process) openLoop() error {
-	files, err := pki.Files(p.config.TLS).Renewable(filepath.Join(p.config.StateDir, tlsFolder))
+	boot, err := p.edges.Boot()
 	if err != nil {
 		return err
 	}
-	source, err := pki.OpenSource(files, p.log)
-	if err != nil {
-		return err
-	}
-	p.registry.MustRegister(pki.ExpiryGauge(source))
-	l, err := open(Options{
-		Node: p.config.Node, Servers: p.config.Members, Files: files, Enrol: p.enrol(), State: p.config.StateDir,
-		Applier: p.drain, Log: p.log, Metrics: p.registry,
-	}, source)
+	l, err := p.newLoop(Options{
+		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
+		Applier: p.drain, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
+	})
 	if err != nil {
 		return err
 	}
@@ -129,6 +126,22 @@ func (p *Process) openLoop() error {
 	defer p.mu.Unlock()
 	p.loop = l
 	return nil
+}
+
+func (p *Process) newLoop(o Options) (_ *loop, err error) {
+	if p.edges.Connect != nil {
+		return openOver(o, p.edges.Connect)
+	}
+	o.Enrol = p.enrol()
+	if o.Files, err = pki.Files(p.config.TLS).Renewable(filepath.Join(p.config.StateDir, tlsFolder)); err != nil {
+		return nil, err
+	}
+	source, err := pki.OpenSource(o.Files, p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.registry.MustRegister(pki.ExpiryGauge(source))
+	return open(o, source)
 }
 
 // enrol is how to get a first certificate, nil for not at all.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 )
@@ -65,8 +66,8 @@ func TestSecondAgentAndCleanupAreKeptOutWhileOneRuns(t *testing.T) {
 	c := w.config(t)
 	start(t, c)
 	for name, do := range map[string]func() error{
-		"second agent": func() error { _, err := node.Open(c, quiet); return err },
-		"cleanup":      func() error { return node.Cleanup(t.Context(), c, quiet) },
+		"second agent": func() error { _, err := node.Open(c, machine.Agent(), quiet); return err },
+		"cleanup":      func() error { return node.Cleanup(t.Context(), c, machine.Agent(), quiet) },
 	} {
 		if err := do(); !errors.Is(err, disk.ErrLocked) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
@@ -87,7 +88,7 @@ func TestCleanupLeavesNoFileAndMayBeRepeated(t *testing.T) {
 	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.Cleanup(t.Context(), c, quiet); err != nil {
+	if err := node.Cleanup(t.Context(), c, machine.Agent(), quiet); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(c.StateDir)
@@ -98,7 +99,7 @@ func TestCleanupLeavesNoFileAndMayBeRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := node.Cleanup(t.Context(), c, quiet); err != nil {
+		if err := node.Cleanup(t.Context(), c, machine.Agent(), quiet); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(c.StateDir); !os.IsNotExist(err) {
@@ -112,7 +113,7 @@ func TestAgentWithTheCertificateOfAnotherNodeSaysSo(t *testing.T) {
 	w := newWorld(t)
 	c := w.config(t)
 	c.Node = "n2"
-	_, err := node.Open(c, quiet)
+	_, err := node.Open(c, machine.Agent(), quiet)
 	if err == nil || !strings.Contains(err.Error(), "the certificate is agent/n1's, this is agent/n2; issue one with") {
 		t.Fatalf("got %v", err)
 	}

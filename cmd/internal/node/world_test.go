@@ -22,6 +22,7 @@ import (
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 )
@@ -118,7 +119,7 @@ type started struct {
 
 func start(t *testing.T, c config.Agent) *started {
 	t.Helper()
-	p, err := node.Open(c, quiet)
+	p, err := node.Open(c, machine.Agent(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

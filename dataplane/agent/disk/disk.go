@@ -18,6 +18,12 @@ import (
 // bootID is where Linux draws a new id at every boot (proc(5)).
 const bootID = "/proc/sys/kernel/random/boot_id"
 
+// LockName is the file that Lock makes.
+const LockName = "lock"
+
+// ErrLocked says that another process works with the folder.
+var ErrLocked = errors.New("another agent is running on it")
+
 // BootID reads the kernel's boot id.
 func BootID() (string, error) {
 	data, err := os.ReadFile(bootID)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !wasip1
+
 package disk
 
 import (
@@ -10,12 +12,6 @@ import (
 	"path/filepath"
 	"syscall"
 )
-
-// LockName is the file that Lock makes.
-const LockName = "lock"
-
-// ErrLocked says that another process works with the folder.
-var ErrLocked = errors.New("another agent is running on it")
 
 // Lock keeps a second process out of a folder, which is made if it is missing, for as long as this one lives or
 // until the lock is closed.

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/agent/disk"
+)
+
+// Agent gives the edges of a node's agent on this machine.
+func Agent() node.Edges {
+	return node.Edges{
+		Lock: disk.Lock, Boot: disk.BootID, Listen: listen,
+		Steer: openSteer, NAT: openNAT, CleanSteer: cleanSteer, CleanNAT: cleanNAT,
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/dataplane/agent"
+)
+
+// Edges are what an agent touches of its machine and its network, beyond files, the standard library's clock and its
+// random numbers. Package machine has the real ones; a simulator brings its own, and everything else is what ships.
+// Fields without "optional" are required.
+type Edges struct {
+	// Lock keeps other processes out of a folder until it is closed. Errors: disk.ErrLocked.
+	Lock func(dir string) (io.Closer, error)
+	// Boot tells what the machine drew at its last boot.
+	Boot func() (string, error)
+	// Listen opens the socket that a field of the configuration names, for the pages of package health.
+	Listen func(field, address string) (net.Listener, error)
+	// Steer and NAT open the parts of the kernel, where the configuration asks for them. Nothing is changed before the
+	// first Apply.
+	Steer func(config.Agent, *slog.Logger, prometheus.Registerer) (Steering, error)
+	NAT   func(config.Agent, *slog.Logger, prometheus.Registerer) (Part, error)
+	// CleanSteer and CleanNAT remove what those made; only for Cleanup.
+	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
+	CleanNAT   func(context.Context, config.Agent) error
+	// Connect makes a way to the member whose API is at an address. Optional: without, it is mutual TLS with the
+	// certificate that the configuration names.
+	Connect func(address string) agent.Conn
+	// Tuning is beyond what a configuration says; optional.
+	Tuning agent.Tuning
+}
+
+// Part is what brings one aspect of the kernel to a state, and keeps it there while Run does.
+type Part interface {
+	agent.Applier
+	Run(ctx context.Context) error
+}
+
+// Steering is the part that has packets to service addresses come in, and answers leave by the switch.
+type Steering interface {
+	Part
+	// Found lists the addresses that an earlier agent left.
+	Found(ctx context.Context) ([]desired.Address, error)
+	// Close ends the use of the kernel; what is there stays.
+	Close()
+}
