@@ -48,10 +48,11 @@ type coder struct {
 type Field struct {
 	Name, Value string
 	kind        string // how it is written in a trace: what the page has to know
+	empty       bool   // it is the zero value
 }
 
-func (c *coder) describes(name, kind, value string) {
-	c.described = append(c.described, Field{name, value, kind})
+func (c *coder) describes(name, kind, value string, empty bool) {
+	c.described = append(c.described, Field{name, value, kind, empty})
 }
 
 // word is the number that all others are made of.
@@ -132,7 +133,7 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 func (c *coder) text(name string, s *string) {
 	if c.mode == describe {
-		c.describes(name, "text", *s)
+		c.describes(name, "text", *s, *s == "")
 		return
 	}
 	c.str(s)
@@ -140,7 +141,7 @@ func (c *coder) text(name string, s *string) {
 
 func (c *coder) integer(name string, v *int) {
 	if c.mode == describe {
-		c.describes(name, "int", strconv.Itoa(*v))
+		c.describes(name, "int", strconv.Itoa(*v), *v == 0)
 		return
 	}
 	u := zigzag(int64(*v))
@@ -150,7 +151,7 @@ func (c *coder) integer(name string, v *int) {
 
 func (c *coder) number(name string, v *uint64) {
 	if c.mode == describe {
-		c.describes(name, "uint", strconv.FormatUint(*v, 10))
+		c.describes(name, "uint", strconv.FormatUint(*v, 10), *v == 0)
 		return
 	}
 	c.word(v)
@@ -170,7 +171,7 @@ func (c *coder) number16(name string, v *uint16) {
 
 func (c *coder) flag(name string, v *bool) {
 	if c.mode == describe {
-		c.describes(name, "bool", strconv.FormatBool(*v))
+		c.describes(name, "bool", strconv.FormatBool(*v), !*v)
 		return
 	}
 	var u uint64
@@ -184,7 +185,7 @@ func (c *coder) flag(name string, v *bool) {
 // moment is a time of the run, kept as its distance from the event.
 func (c *coder) moment(name string, v *time.Duration) {
 	if c.mode == describe {
-		c.describes(name, "moment", Clock(*v))
+		c.describes(name, "moment", Clock(*v), *v == 0)
 		return
 	}
 	u := zigzag(int64(c.at - *v))
@@ -212,13 +213,13 @@ func (c *coder) blob(name string, v *[]byte) {
 			*v = []byte(s)
 		}
 	case describe:
-		c.describes(name, "bytes", strconv.Itoa(len(*v))+" bytes")
+		c.describes(name, "bytes", strconv.Itoa(len(*v))+" bytes", len(*v) == 0)
 	}
 }
 
 func (c *coder) names(name string, v *[]string) {
 	if c.mode == describe {
-		c.describes(name, "texts", strings.Join(*v, " "))
+		c.describes(name, "texts", strings.Join(*v, " "), len(*v) == 0)
 		return
 	}
 	n := c.count(len(*v))
@@ -232,7 +233,7 @@ func (c *coder) names(name string, v *[]string) {
 
 func (c *coder) address(name string, v *netip.Addr) {
 	if c.mode == describe {
-		c.describes(name, "text", addressText(*v))
+		c.describes(name, "text", addressText(*v), !v.IsValid())
 		return
 	}
 	c.addr(v)
@@ -255,7 +256,7 @@ func (c *coder) prefix(name string, v *netip.Prefix) {
 		if v.IsValid() {
 			text = v.String()
 		}
-		c.describes(name, "text", text)
+		c.describes(name, "text", text, text == "")
 	case unpack:
 		*v = parsed(c, netip.ParsePrefix)
 	default:
@@ -298,7 +299,7 @@ func (c *coder) addresses(name string, v *[]netip.Addr) {
 		for i, a := range *v {
 			texts[i] = addressText(a)
 		}
-		c.describes(name, "texts", strings.Join(texts, " "))
+		c.describes(name, "texts", strings.Join(texts, " "), len(*v) == 0)
 		return
 	}
 	n := c.count(len(*v))
@@ -312,7 +313,7 @@ func (c *coder) addresses(name string, v *[]netip.Addr) {
 
 func (c *coder) revision(name string, v *fsm.Revision) {
 	if c.mode == describe {
-		c.describes(name, "revision", v.String())
+		c.describes(name, "revision", v.String(), v.IsZero())
 		return
 	}
 	epoch, index := uint64(v.Epoch), uint64(v.Index)
@@ -327,7 +328,7 @@ func (c *coder) paths(name string, v *[]event.Path) {
 		for i, p := range *v {
 			texts[i] = pathText(p)
 		}
-		c.describes(name, "paths", strings.Join(texts, ", "))
+		c.describes(name, "paths", strings.Join(texts, ", "), len(*v) == 0)
 		return
 	}
 	n := c.count(len(*v))

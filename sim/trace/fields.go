@@ -66,6 +66,7 @@ func (c *coder) applied(e *event.Applied) {
 	c.text("process", &e.Process)
 	c.integer("life", &e.Life)
 	c.number("index", &e.Index)
+	c.number("term", &e.Term)
 	c.blob("entry", &e.Entry)
 	c.text("digest", &e.Digest)
 }
