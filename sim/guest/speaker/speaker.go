@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// Port is where switches listen.
+const Port = "bgp"
+
+// Dial connects to a port of the machine that has an address.
+type Dial func(ctx context.Context, host, port string, hello []byte) (net.Conn, error)
+
+// Config is what a speaker is made of. All is required.
+type Config struct {
+	ASN      uint32
+	RouterID netip.Addr
+	Dial     Dial
+	Logger   *slog.Logger
+}
+
+// Speaker announces paths to peers. Its methods may be called from several goroutines.
+type Speaker struct {
+	c Config
+
+	changing sync.Mutex // held while Apply or an end is at work
+	mu       sync.Mutex
+	stopped  bool
+	table    map[netip.Prefix][]bgp.Path // in order
+	peers    map[netip.Addr]*peer
+	demoted  []netip.Addr // in order
+}
+
+// ErrStopped is returned by a speaker that was detached or drained.
+var ErrStopped = errors.New("speaker stopped")
+
+// New makes a speaker that has no paths and no peers. Detach or Drain ends it.
+func New(c Config) *Speaker {
+	return &Speaker{c: c, table: map[netip.Prefix][]bgp.Path{}, peers: map[netip.Addr]*peer{}}
+}
+
+// Apply implements bgp.Speaker: it returns once all sessions know what to send, and Written tells when they have.
+//
+// Errors: bgp.ErrInvalid for what cannot be announced, after all the rest was applied; ErrStopped; ctx.Err().
+func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	steps, invalid := bgp.Plan(s.c.ASN, desired, s.observe())
+	for _, p := range desired.Peers {
+		if known := s.peers[p.Address.Unmap()]; known != nil {
+			known.Name = p.Name
+		}
+	}
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.do(step)
+	}
+	return invalid
+}
+
+// observe is what is announced now, and to whom.
+func (s *Speaker) observe() bgp.Observed {
+	o := bgp.Observed{Demoted: slices.Clone(s.demoted)}
+	for _, prefix := range s.prefixes() {
+		o.Paths = append(o.Paths, s.table[prefix]...)
+	}
+	for _, a := range s.addresses() {
+		o.Peers = append(o.Peers, s.peers[a].Peer)
+	}
+	return o
+}
+
+func (s *Speaker) prefixes() []netip.Prefix {
+	return slices.SortedFunc(maps.Keys(s.table), netip.Prefix.Compare)
+}
+
+func (s *Speaker) addresses() []netip.Addr {
+	return slices.SortedFunc(maps.Keys(s.peers), netip.Addr.Compare)
+}
+
+func (s *Speaker) do(step bgp.Step) {
+	switch step.Action {
+	case bgp.SetDemoted:
+		s.setDemoted(step.Demoted)
+	case bgp.AddPath:
+		s.setPath(step.Path, true)
+	case bgp.RemovePath:
+		s.setPath(step.Path, false)
+	case bgp.AddPeer:
+		s.start(step.Peer, nil)
+	case bgp.TunePeer:
+		s.peers[step.Peer.Address].ConnectRetry = step.Peer.ConnectRetry
+	case bgp.RestartPeer:
+		old := s.peers[step.Peer.Address]
+		old.end(errDetached)
+		s.start(step.Peer, old)
+	case bgp.RemovePeer:
+		s.peers[step.Peer.Address].end(errRemoved)
+		delete(s.peers, step.Peer.Address)
+	}
+}
+
+// setDemoted has those whom it concerns sent all paths anew.
+func (s *Speaker) setDemoted(demoted []netip.Addr) {
+	before := s.demoted
+	s.demoted = slices.Clone(demoted)
+	for _, a := range s.addresses() {
+		if slices.Contains(before, a) != slices.Contains(demoted, a) {
+			s.peers[a].touch(s.prefixes()...)
+		}
+	}
+}
+
+// setPath puts a path into the table, in the place of the one with its identifier, or takes that out.
+func (s *Speaker) setPath(p bgp.Path, there bool) {
+	list := slices.DeleteFunc(slices.Clone(s.table[p.Prefix]), func(o bgp.Path) bool { return o.PathID == p.PathID })
+	if there {
+		list = append(list, p)
+		slices.SortFunc(list, bgp.Path.Compare)
+	}
+	s.table[p.Prefix] = list
+	if len(list) == 0 {
+		delete(s.table, p.Prefix)
+	}
+	for _, a := range s.addresses() {
+		s.peers[a].touch(p.Prefix)
+	}
+}
+
+// Written implements bgp.Speaker: a peer without a session has nothing to be sent.
+func (s *Speaker) Written(context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false, ErrStopped
+	}
+	for _, p := range s.peers {
+		if p.session != nil && !p.session.written() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// PeerStatus is how things stand with one peer.
+type PeerStatus struct {
+	Name        string
+	Address     netip.Addr
+	State       string // as BGP names it
+	Established bool
+	Announced   int // paths that it is sent
+	Updates     uint64
+	Demoted     bool
+	LongLived   bool // it keeps our paths as a last resort when we are lost
+}
+
+// Peers returns how things stand with every peer, by address.
+func (s *Speaker) Peers(context.Context) ([]PeerStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, ErrStopped
+	}
+	var out []PeerStatus
+	for _, a := range s.addresses() {
+		p := s.peers[a]
+		one := PeerStatus{Name: p.Name, Address: a, State: p.state, Demoted: slices.Contains(s.demoted, a)}
+		if n := p.session; n != nil {
+			one.Established, one.Updates = true, n.updates
+			one.LongLived = p.Restart.Mode == bgp.RestartLongLived && n.remote.Restart != nil && n.remote.Restart.Stale > 0
+			for _, sent := range n.sent {
+				one.Announced += len(sent)
+			}
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// Detach stops the speaker for a planned restart: connections close without a notification, so that switches keep our
+// paths. The speaker cannot be used any more.
+func (s *Speaker) Detach(ctx context.Context) error { return s.stop(ctx, errDetached) }
+
+// Drain stops the speaker for good: it takes leave of its peers, and they drop our paths at once.
+func (s *Speaker) Drain(ctx context.Context) error { return s.stop(ctx, errRemoved) }
+
+func (s *Speaker) stop(ctx context.Context, how error) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return ErrStopped
+	}
+	s.stopped = true
+	var ended []*peer
+	for _, a := range s.addresses() {
+		s.peers[a].end(how)
+		ended = append(ended, s.peers[a])
+	}
+	s.mu.Unlock()
+	for _, p := range ended {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return fmt.Errorf("leave peer %s: %w", p.Address, ctx.Err())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker_test
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/sim/fabric"
+	"fairlead.io/fairlead/sim/guest/speaker"
+)
+
+func (l *lab) up(s *speaker.Speaker, members ...string) {
+	l.t.Helper()
+	for _, m := range members {
+		l.until(m+" has a session", func() bool { return l.sw.Established(m) })
+	}
+	time.Sleep(10 * time.Millisecond)
+	l.settle(s)
+}
+
+// Whatever is applied in a row, the switch forwards to exactly that, refuses nothing, and no prefix that stays is ever
+// without a next hop.
+func TestTheSwitchForwardsWhatWasApplied(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		most := rapid.SampledFrom([]uint8{1, 2, 64}).Draw(r, "send-max")
+		onePath := rapid.Bool().Draw(r, "switch without add-path")
+		var steps []bgp.Desired
+		for range rapid.IntRange(1, 6).Draw(r, "steps") {
+			var d bgp.Desired
+			for n := byte(10); n < 13; n++ {
+				for _, h := range rapid.SliceOfNDistinct(rapid.ByteRange(21, 24), 0, 4, rapid.ID).Draw(r, "hops") {
+					d.Paths = append(d.Paths, bgp.Path{
+						Prefix: prefixOf(n), NextHop: hopOf(h), MED: rapid.Uint32Range(0, 1).Draw(r, "med"),
+					})
+				}
+			}
+			d.Demoted = rapid.Bool().Draw(r, "demoted")
+			p := peer()
+			p.SendMax = most
+			d.Peers = []bgp.Peer{p}
+			steps = append(steps, d)
+		}
+		inLab(t, fabric.Options{Name: "switch", ASN: 65000, OnePath: onePath}, func(l *lab) {
+			s, _ := l.start("m1")
+			for i, d := range steps {
+				l.apply(s, d)
+				if i == 0 {
+					l.up(s, "m1")
+				}
+				limit := int(most)
+				if onePath {
+					limit = 1
+				}
+				for n := byte(10); n < 13; n++ {
+					if got, want := l.hops(prefixOf(n)), expected(d, prefixOf(n), limit); !bytes.Equal(got, want) {
+						r.Fatalf("step %d: %s goes to %v, not %v", i, prefixOf(n), got, want)
+					}
+				}
+			}
+			l.detach(s)
+		})
+	})
+}
+
+// expected is which next hops share the traffic: of the first ones in order, those with the least MED.
+func expected(d bgp.Desired, prefix netip.Prefix, limit int) (out []byte) {
+	byHop := map[byte]uint32{}
+	for _, p := range d.Paths {
+		if p.Prefix == prefix {
+			byHop[p.NextHop.As4()[3]] = p.MED
+		}
+	}
+	least := uint32(9)
+	taken := 0
+	for h := byte(0); h < 255 && taken < limit; h++ {
+		med, there := byHop[h]
+		if !there {
+			continue
+		}
+		taken++
+		if med < least {
+			least, out = med, nil
+		}
+		if med == least {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (l *lab) detach(s *speaker.Speaker) {
+	if err := s.Detach(l.t.Context()); err != nil {
+		l.t.Error(err)
+	}
+}
+
+func TestADemotedMemberServesOnlyAlone(t *testing.T) {
+	inLab(t, fabric.BIRD("switch", 65000), func(l *lab) {
+		one, kill := l.start("m1")
+		two, _ := l.start("m2")
+		l.apply(one, desired([2]byte{10, 11}))
+		l.apply(two, desired([2]byte{10, 12}))
+		l.up(one, "m1", "m2")
+		l.settle(two)
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11, 12}) {
+			t.Fatalf("next hops %v", got)
+		}
+		d := desired([2]byte{10, 12})
+		d.Demoted = true
+		l.apply(two, d)
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11}) {
+			t.Errorf("next hops %v while m2 is demoted", got)
+		}
+		kill()
+		time.Sleep(1500 * time.Millisecond)
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{12}) {
+			t.Errorf("next hops %v after m1 was killed", got)
+		}
+		if l.count(&l.ups) != 2 {
+			t.Errorf("%d sessions were made: one bounced", l.count(&l.ups))
+		}
+		l.detach(one)
+		l.detach(two)
+	})
+}
+
+// A planned restart is never seen by traffic; a drain takes the paths along.
+func TestARestartKeepsAndADrainWithdraws(t *testing.T) {
+	inLab(t, fabric.BIRD("switch", 65000), func(l *lab) {
+		s, _ := l.start("m1")
+		l.apply(s, desired([2]byte{10, 11}, [2]byte{12, 11}))
+		l.up(s, "m1")
+		l.detach(s)
+		time.Sleep(5 * time.Second)
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11}) {
+			t.Fatalf("next hops %v while the member restarts", got)
+		}
+		s, _ = l.start("m1")
+		l.apply(s, desired([2]byte{10, 13}))
+		l.up(s, "m1")
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{13}) || l.count(&l.flaps) > 1 {
+			t.Errorf("next hops %v, %d gaps", got, l.count(&l.flaps))
+		}
+		if got := l.hops(prefixOf(12)); got != nil {
+			t.Errorf("what was not announced again goes to %v", got)
+		}
+		if err := s.Drain(l.t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if got := l.hops(prefixOf(10)); got != nil {
+			t.Errorf("next hops %v after the drain", got)
+		}
+		if _, err := s.Written(l.t.Context()); err == nil {
+			t.Error("a drained speaker goes on")
+		}
+	})
+}
+
+func TestASpeakerDialsUntilTheSwitchIsBack(t *testing.T) {
+	inLab(t, fabric.FRR("switch", 65000), func(l *lab) {
+		s, _ := l.start("m1")
+		l.apply(s, desired([2]byte{10, 11}))
+		l.up(s, "m1")
+		l.do(l.sw.Down)
+		time.Sleep(20 * time.Second)
+		if peers, err := s.Peers(l.t.Context()); err != nil || len(peers) != 1 || peers[0].Established {
+			t.Errorf("peers %v, %v", peers, err)
+		}
+		l.do(l.sw.Up)
+		l.up(s, "m1")
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11}) {
+			t.Errorf("next hops %v", got)
+		}
+		l.detach(s)
+	})
+}
+
+// A cut link ends the session on both sides after the hold time; after it has healed everything is there again.
+func TestACutLinkHealsByItself(t *testing.T) {
+	inLab(t, fabric.BIRD("switch", 65000), func(l *lab) {
+		s, _ := l.start("m1")
+		l.apply(s, desired([2]byte{10, 11}))
+		l.up(s, "m1")
+		var heal []func()
+		l.do(func() { heal = []func(){l.network.Cut("m1", "switch"), l.network.Cut("switch", "m1")} })
+		time.Sleep(4 * time.Second)
+		l.apply(s, desired([2]byte{10, 12}))
+		if l.established("m1") {
+			t.Error("the session outlived the hold time")
+		}
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11}) {
+			t.Errorf("next hops %v while cut off", got)
+		}
+		l.do(func() { heal[0](); heal[1]() })
+		l.up(s, "m1")
+		time.Sleep(8 * time.Second)
+		l.up(s, "m1")
+		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{12}) || l.count(&l.flaps) > 0 {
+			t.Errorf("next hops %v, %d gaps", got, l.count(&l.flaps))
+		}
+		l.detach(s)
+	})
+}
+
+// Thousands of paths go in few messages of legal length, and come all.
+func TestManyPathsArePacked(t *testing.T) {
+	inLab(t, fabric.BIRD("switch", 65000), func(l *lab) {
+		s, _ := l.start("m1")
+		d := bgp.Desired{Peers: []bgp.Peer{peer()}}
+		for i := range 2000 {
+			p := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), 32)
+			d.Paths = append(d.Paths, bgp.Path{Prefix: p, NextHop: hopOf(11)}, bgp.Path{Prefix: p, NextHop: hopOf(12)})
+		}
+		l.apply(s, d)
+		l.up(s, "m1")
+		for _, p := range d.Paths {
+			if got := l.hops(p.Prefix); !bytes.Equal(got, []byte{11, 12}) {
+				t.Fatalf("%s goes to %v", p.Prefix, got)
+			}
+		}
+		peers, err := s.Peers(l.t.Context())
+		if err != nil || peers[0].Announced != 4000 || peers[0].Updates > 30 || !peers[0].LongLived {
+			t.Errorf("peers %+v, %v", peers, err)
+		}
+		l.detach(s)
+	})
+}
