@@ -10,6 +10,9 @@ import (
 // maxSize is of a file; a run that needs more has gone astray.
 const maxSize = 1 << 30
 
+// maxPending is how many writes of a file wait at most; beyond, the kernel writes the older ones back by itself.
+const maxPending = 1024
+
 // Node is a file or a directory. It outlives its name for those who have it open.
 type Node struct {
 	disk     *Disk
@@ -127,10 +130,7 @@ func (n *Node) Sync() Error {
 		n.pending = nil // Linux takes the pages for clean now
 		return e
 	}
-	for _, w := range n.pending {
-		n.durable = w.apply(n.durable)
-	}
-	n.pending = nil
+	n.writeBack(len(n.pending))
 	n.disk.commit(n)
 	return None
 }
@@ -138,6 +138,17 @@ func (n *Node) Sync() Error {
 func (n *Node) do(w write) {
 	n.data = w.apply(n.data)
 	n.pending = append(n.pending, w)
+	if len(n.pending) > maxPending {
+		n.writeBack(maxPending / 2)
+	}
+}
+
+// writeBack makes the first of the pending writes durable.
+func (n *Node) writeBack(count int) {
+	for _, w := range n.pending[:count] {
+		n.durable = w.apply(n.durable)
+	}
+	n.pending = slices.Delete(n.pending, 0, count)
 }
 
 // apply gives the bytes of a file after the change. It may change them in place.
