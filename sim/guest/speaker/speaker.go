@@ -195,6 +195,19 @@ func (s *Speaker) Peers(context.Context) ([]PeerStatus, error) {
 	return out, nil
 }
 
+// Sessions tells the state of each session by the peer's name, as BGP names it.
+func (s *Speaker) Sessions(ctx context.Context) (map[string]string, error) {
+	peers, err := s.Peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(peers))
+	for _, p := range peers {
+		out[p.Name] = p.State
+	}
+	return out, nil
+}
+
 // Detach stops the speaker for a planned restart: connections close without a notification, so that switches keep our
 // paths. The speaker cannot be used any more.
 func (s *Speaker) Detach(ctx context.Context) error { return s.stop(ctx, errDetached) }

@@ -4,6 +4,7 @@ package speaker_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ func TestTheSwitchForwardsWhatWasApplied(t *testing.T) {
 			d.Peers = []bgp.Peer{p}
 			steps = append(steps, d)
 		}
+		wrong := ""
 		inLab(t, fabric.Options{Name: "switch", ASN: 65000, OnePath: onePath}, func(l *lab) {
 			s, _ := l.start("m1")
 			for i, d := range steps {
@@ -59,12 +61,15 @@ func TestTheSwitchForwardsWhatWasApplied(t *testing.T) {
 				}
 				for n := byte(10); n < 13; n++ {
 					if got, want := l.hops(prefixOf(n)), expected(d, prefixOf(n), limit); !bytes.Equal(got, want) {
-						r.Fatalf("step %d: %s goes to %v, not %v", i, prefixOf(n), got, want)
+						wrong += fmt.Sprintf("step %d: %s goes to %v, not %v\n", i, prefixOf(n), got, want)
 					}
 				}
 			}
 			l.detach(s)
 		})
+		if wrong != "" {
+			r.Fatal(wrong)
+		}
 	})
 }
 
