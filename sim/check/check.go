@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// Options is what a Set is made of.
+type Options struct {
+	// Rules are the ids of those to check; none means all.
+	Rules    []string
+	Bounds   Bounds
+	Topology Topology
+	// Violated is told of a violation when it is found; optional.
+	Violated func(Violation)
+}
+
+// Bounds are the stated times. Zero fields take their default.
+type Bounds struct {
+	// L1 is within what time after the last fault everything agrees. Default 30 s.
+	L1 time.Duration
+	// L2 is within what time a deregistration completes once its driver answers. Default 70 s: a retry cap of 60 s
+	// and 10 s.
+	L2 time.Duration
+	// L3 is within what time new work completes while a quorum is connected. Default 3 s.
+	L3 time.Duration
+	// S8 is within what time switches follow what is committed. Default 2 s.
+	S8 time.Duration
+	// Demote is how long a member may be out of contact before its paths rank behind the others'. Default 3 s.
+	Demote time.Duration
+	// Hold, Restart and Stale are what sessions with switches negotiate. Defaults 30 s, 1 s and 600 s.
+	Hold, Restart, Stale time.Duration
+	// Settle is how long after its end a call of unknown outcome may take effect. Default 10 s.
+	Settle time.Duration
+	// Drain is how long nodes keep the rules of addresses that left. Default 30 s.
+	Drain time.Duration
+	// Late is by how much what was seen of Kubernetes may be late. Default 10 s.
+	Late time.Duration
+}
+
+func (b Bounds) withDefaults() Bounds {
+	set := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	set(&b.L1, 30*time.Second)
+	set(&b.L2, 70*time.Second)
+	set(&b.L3, 3*time.Second)
+	set(&b.S8, 2*time.Second)
+	set(&b.Demote, 3*time.Second)
+	set(&b.Hold, 30*time.Second)
+	set(&b.Restart, time.Second)
+	set(&b.Stale, 600*time.Second)
+	set(&b.Settle, 10*time.Second)
+	set(&b.Drain, 30*time.Second)
+	set(&b.Late, 10*time.Second)
+	return b
+}
+
+// Topology is who there is.
+type Topology struct {
+	Members   []string
+	Nodes     []Node
+	Switches  []string
+	Balancers []Balancer
+}
+
+// Node is a node and the addresses that switches know it by.
+type Node struct {
+	Name      string
+	Addresses []netip.Addr
+}
+
+// Balancer is an outside load balancer: its name in events, and its id in the record, which may be left out if it is
+// the same.
+type Balancer struct {
+	Name string
+	ID   fsm.BalancerID
+}
+
+// Violation is a rule seen broken.
+type Violation struct {
+	Rule    string
+	At      time.Duration
+	Subject string
+	Text    string
+	// Events are the numbers of the events that show it, in order.
+	Events []uint64
+}
+
+// String is one line for people.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s at %s: %s: %s", v.Rule, v.At, v.Subject, v.Text)
+}
+
+// rule is one checker. What it has no use for it leaves to idle.
+type rule interface {
+	hear(e event.Stamped) // everything that happens, after scene, kube and record took it in
+	step(s *step)         // each entry of the record, after the event that brought it
+	tick()                // every now and then
+	finish()              // at the end of the run
+}
+
+type idle struct{}
+
+func (idle) hear(event.Stamped) {}
+func (idle) step(*step)         {}
+func (idle) tick()              {}
+func (idle) finish()            {}
+
+// judge is what a rule knows and how it speaks.
+type judge struct {
+	id string
+	*Set
+}
+
+// checked counts that the rule was put to the test.
+func (j *judge) checked() { j.counts[j.id]++ }
+
+// broken tells of a violation. Each subject is told of once.
+func (j *judge) broken(subject, text string, events ...uint64) {
+	if j.told[j.id+" "+subject] {
+		return
+	}
+	j.told[j.id+" "+subject] = true
+	events = slices.DeleteFunc(events, func(n uint64) bool { return n == 0 })
+	slices.Sort(events)
+	v := Violation{Rule: j.id, At: j.scene.now, Subject: subject, Text: text, Events: slices.Compact(events)}
+	j.found = append(j.found, v)
+	if j.violated != nil {
+		j.violated(v)
+	}
+}
+
+// Set checks all rules of one run. It belongs to the goroutine that runs the world.
+type Set struct {
+	bounds   Bounds
+	topology Topology
+	violated func(Violation)
+
+	scene  *scene
+	kube   *kube
+	record *Record
+
+	rules  []rule
+	counts map[string]int
+	told   map[string]bool
+	found  []Violation
+}
+
+// New makes a Set. Errors: a rule that there is none of, or that cannot be checked yet.
+func New(o Options) (*Set, error) {
+	s := &Set{
+		bounds: o.Bounds.withDefaults(), topology: o.Topology, violated: o.Violated,
+		kube: newKube(), record: NewRecord(), counts: map[string]int{}, told: map[string]bool{},
+	}
+	s.scene = newScene(o.Topology, s.record)
+	for _, id := range o.Rules {
+		if _, ok := makers()[id]; !ok {
+			return nil, fmt.Errorf("check rule %q: there is none that can be checked; `fairlead sim list` names them", id)
+		}
+	}
+	for _, r := range Rules() {
+		if make := makers()[r.ID]; make != nil && (len(o.Rules) == 0 || slices.Contains(o.Rules, r.ID)) {
+			s.counts[r.ID] = 0
+			s.rules = append(s.rules, make(&judge{r.ID, s}))
+		}
+	}
+	return s, nil
+}
+
+// Hear takes in an event. It is made for engine.World.Hear.
+func (s *Set) Hear(e event.Stamped) {
+	s.scene.now = max(s.scene.now, e.At)
+	s.scene.hear(e)
+	s.kube.hear(e)
+	step := s.record.hear(e)
+	for _, r := range s.rules {
+		r.hear(e)
+	}
+	if step == nil {
+		return
+	}
+	for _, r := range s.rules {
+		r.step(step)
+	}
+}
+
+// Tick looks at what depends on time alone. Call it every 10 ms or so.
+func (s *Set) Tick(now time.Duration) {
+	s.scene.now = max(s.scene.now, now)
+	for _, r := range s.rules {
+		r.tick()
+	}
+}
+
+// Finish judges what can be judged at the end of a run only, and gives all violations of the run, in order.
+func (s *Set) Finish(now time.Duration) []Violation {
+	s.Tick(now)
+	for _, r := range s.rules {
+		r.finish()
+	}
+	return s.found
+}
+
+// Counts tells how often each rule was put to the test. A rule with 0 had nothing to check.
+func (s *Set) Counts() map[string]int {
+	out := make(map[string]int, len(s.counts))
+	for id, n := range s.counts {
+		out[id] = n
+	}
+	return out
+}
+
+// View is the record as the group has agreed on it so far.
+func (s *Set) View() *fsm.View { return s.record.View() }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s11 takes the models' word on what bears our mark, and judges writes to Kubernetes itself: of what the group's
+// processes write there, only the status of Services and Events are theirs.
+type s11 struct {
+	idle
+	*judge
+}
+
+func newS11(j *judge) rule { return &s11{judge: j} }
+
+func (r *s11) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Foreign:
+		r.checked()
+		r.broken(x.Where, x.By+" changed what is not ours: "+x.What, e.Number)
+	case event.Object:
+		if !r.ours(x.By) {
+			return
+		}
+		r.checked()
+		status := x.Kind == "Service" && x.Verb == "status"
+		told := x.Kind == "Event" && x.Verb != "delete"
+		if !status && !told {
+			r.broken(x.Kind+" "+x.Namespace+"/"+x.Name, "not ours to write, by "+x.By+": "+x.Verb, e.Number)
+		}
+	case event.Entry, event.Steered, event.Forwarding:
+		r.checked() // the models behind them look at the mark of everything
+	}
+}
+
+// ours tells whether somebody is one of the group's processes.
+func (r *s11) ours(by string) bool {
+	return slices.Contains(r.scene.members(), by) || slices.ContainsFunc(r.topology.Nodes, func(n Node) bool { return n.Name == by })
+}
+
+// refusals is the rule that whatever is sent to a model is taken.
+type refusals struct {
+	idle
+	*judge
+}
+
+func newModel(j *judge) rule { return &refusals{judge: j} }
+
+func (r *refusals) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Refused:
+		r.checked()
+		r.broken(x.Model, "it refused what "+x.By+" sent: "+x.What+": "+x.Why, e.Number)
+	case event.Session, event.Entry, event.Steered, event.Object:
+		r.checked()
+	}
+}

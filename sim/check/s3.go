@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s3 keeps who owns which port of which address, from the record, and where traffic for it ends up, from clients.
+type s3 struct {
+	idle
+	*judge
+	owners map[netip.Addr]map[fsm.ServiceID]fsm.Allocation
+	// former are owners that are none any more, and since when.
+	former map[netip.Addr]map[fsm.ServiceID]time.Duration
+}
+
+// inFlight is how long a request may be under way.
+const inFlight = 100 * time.Millisecond
+
+func newS3(j *judge) rule {
+	return &s3{judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{}}
+}
+
+func (r *s3) step(s *step) {
+	before := s.before
+	if s.replaced {
+		before, r.owners = nil, map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}
+	}
+	touched := map[netip.Addr]bool{}
+	fsm.Changes(before, s.after, fsm.TableAllocations, func(was, is *fsm.Allocation) {
+		if was != nil {
+			touched[was.Address] = true
+		}
+		if is != nil {
+			touched[is.Address] = true
+		}
+	})
+	for a := range touched {
+		r.recount(a, s)
+	}
+	for _, a := range sortedAddresses(touched) {
+		r.compare(a, s.Number)
+	}
+}
+
+// recount takes the owners of an address from the record.
+func (r *s3) recount(a netip.Addr, s *step) {
+	now := map[fsm.ServiceID]fsm.Allocation{}
+	for _, o := range s.after.Owners(a.String()) {
+		now[o.Service] = *o
+	}
+	for id := range r.owners[a] {
+		if _, still := now[id]; !still {
+			if r.former[a] == nil {
+				r.former[a] = map[fsm.ServiceID]time.Duration{}
+			}
+			r.former[a][id] = r.scene.now
+		}
+	}
+	r.owners[a] = now
+}
+
+// compare compares the owners of one address: each pair must have agreed, and share no port.
+func (r *s3) compare(a netip.Addr, number uint64) {
+	r.checked()
+	ids := sortedKeys(r.owners[a])
+	for i, x := range ids {
+		for _, y := range ids[i+1:] {
+			p, q := r.owners[a][x], r.owners[a][y]
+			if p.SharingKey == "" || p.SharingKey != q.SharingKey {
+				r.broken(a.String(), fmt.Sprintf("it belongs to %s and to %s, which did not agree to share it", x, y), number)
+			}
+			for _, port := range p.Ports {
+				for _, other := range q.Ports {
+					if port == other {
+						r.broken(a.String(), fmt.Sprintf("port %d/%s belongs to %s and to %s", port.Number, port.Protocol, x, y), number)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (r *s3) hear(e event.Stamped) {
+	x, ok := e.Event.(event.Flow)
+	if !ok || !x.Served || x.Pod == "" || len(r.owners[x.Address]) == 0 {
+		return
+	}
+	r.checked()
+	for id, o := range r.owners[x.Address] {
+		for _, p := range o.Ports {
+			if p.Number == x.Port && r.kube.served(string(id), x.Pod) {
+				return
+			}
+		}
+	}
+	for id, at := range r.former[x.Address] {
+		if r.scene.now-at <= inFlight && r.kube.served(string(id), x.Pod) {
+			return
+		}
+	}
+	if !r.kube.knows(x.Pod) {
+		return // no slice told whose it is
+	}
+	r.broken(fmt.Sprintf("%s port %d", x.Address, x.Port), "it led to "+x.Pod+" on "+x.Node+", which serves none of its owners", e.Number)
+}

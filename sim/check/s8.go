@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s8 compares what switches forward with what is committed, and with what clients see (traffic.go). For each switch and
+// prefix, while the switch is undisturbed, these must not last:
+//
+//   - unforwarded, S8: a committed hop is on a node with power, an undisturbed member that knows it holds a session,
+//     and nothing is forwarded;
+//   - uncommitted, S8: a path of an undisturbed member in contact, which has applied the news, leads to a hop that is
+//     not committed (any more);
+//   - undemoted, Demote + S8: the same with only members that say themselves that they are out of contact, while
+//     somebody in contact has a path for the prefix;
+//   - kept, Hold + Restart + S8: the same with members that are gone or do not answer;
+//   - dead, S8: a node without power is forwarded to, and another committed hop has power, while one member leads a
+//     majority and not too many nodes are silent at once (the last hop stays, and a mass is held: DESIGN §6).
+//
+// Where nobody in contact has a path, what others announced stays: it is what was agreed on last.
+type s8 struct {
+	idle
+	*judge
+	wrong   map[string]overdue // by kind of wrong
+	touched map[netip.Prefix]fsm.Index
+	nodes   fsm.Index // when what counts of nodes changed last
+	looked  time.Duration
+	mass    time.Duration // when too many nodes were silent last
+	flows   flows
+}
+
+// lookEvery is how often everything is looked at. Bounds are many times as long.
+const lookEvery = 100 * time.Millisecond
+
+// few is how many nodes may always go down together; together is for how long more are held.
+const (
+	few      = 2
+	together = 10 * time.Second
+)
+
+func newS8(j *judge) rule {
+	r := &s8{judge: j, wrong: map[string]overdue{}, touched: map[netip.Prefix]fsm.Index{}, mass: never, flows: newFlows()}
+	for _, kind := range r.kinds() {
+		r.wrong[kind] = newOverdue()
+	}
+	return r
+}
+
+func (r *s8) kinds() []string {
+	return []string{"unforwarded", "uncommitted", "undemoted", "kept", "dead"}
+}
+
+func (r *s8) bound(kind string) time.Duration {
+	switch kind {
+	case "undemoted":
+		return r.bounds.Demote + r.bounds.S8
+	case "kept":
+		return r.bounds.Hold + r.bounds.Restart + r.bounds.S8
+	}
+	return r.bounds.S8
+}
+
+func (r *s8) step(s *step) {
+	before := s.before
+	if s.replaced {
+		before = nil
+	}
+	fsm.Changes(before, s.after, fsm.TableRoutes, func(was, is *fsm.Route) {
+		if is == nil {
+			is = was
+		}
+		r.touched[is.Prefix] = s.index
+	})
+	fsm.Changes(before, s.after, fsm.TableNodes, func(was, is *fsm.Node) {
+		if was == nil || is == nil || was.Boot != is.Boot || !slices.Equal(was.Failed, is.Failed) {
+			r.nodes = s.index
+		}
+	})
+}
+
+func (r *s8) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Forwarding:
+		r.look(x.Switch, x.Prefix)
+	case event.Flow:
+		r.flow(e, x)
+	default:
+		r.flows.hear(r.judge, e)
+	}
+}
+
+func (r *s8) tick() {
+	if r.scene.now-r.looked < lookEvery {
+		return
+	}
+	r.looked = r.scene.now
+	r.flows.settle(r.judge)
+	silent := 0
+	for _, n := range r.topology.Nodes {
+		if !r.scene.unexcused(n.Name) {
+			silent++
+		}
+	}
+	if silent > few && 2*silent > len(r.topology.Nodes) {
+		r.mass = r.scene.now
+	}
+	for _, key := range r.prefixes() {
+		r.look(key.at, key.prefix)
+	}
+	for _, kind := range r.kinds() {
+		o := r.wrong[kind]
+		for _, key := range o.over(r.scene.now, r.bound(kind)) {
+			w := o.since[key]
+			r.broken(key, fmt.Sprintf("%s since %s: %s", kind, w.at, w.why), w.event)
+		}
+	}
+}
+
+// prefixes are all that switches or the record know, at each switch.
+func (r *s8) prefixes() (out []route) {
+	known := map[netip.Prefix]bool{}
+	for p := range r.touched {
+		known[p] = true
+	}
+	for p := range r.scene.paths {
+		known[p.prefix] = true
+	}
+	for _, sw := range r.topology.Switches {
+		for p := range known {
+			out = append(out, route{sw, p})
+		}
+	}
+	slices.SortFunc(out, func(a, b route) int { return cmp.Or(strings.Compare(a.at, b.at), a.prefix.Compare(b.prefix)) })
+	return out
+}
+
+// look judges one prefix at one switch as it is now.
+func (r *s8) look(sw string, prefix netip.Prefix) {
+	f := r.scene.paths[route{sw, prefix}]
+	key := sw + " " + prefix.String()
+	hops := committed(r.record.View(), prefix)
+	if len(hops) > 0 || len(f.NextHops) > 0 {
+		r.checked()
+	}
+	up := r.scene.unexcused(sw)
+	r.wrong["unforwarded"].note(key, up && len(f.NextHops) == 0 && r.announced(sw, hops), r.scene.now, "a committed hop has power", f.number)
+	r.forget(key+" via ", f.NextHops)
+	for _, hop := range f.NextHops {
+		r.lookAtHop(key+" via "+hop.String(), sw, prefix, hop, hops, f, up)
+	}
+}
+
+// forget drops what is held against hops that are no longer forwarded to.
+func (r *s8) forget(prefix string, now []netip.Addr) {
+	for _, kind := range r.kinds()[1:] {
+		for key := range r.wrong[kind].since {
+			if rest, ok := cutPrefix(key, prefix); ok && !slices.ContainsFunc(now, func(a netip.Addr) bool { return viaText(rest) == a.String() }) {
+				delete(r.wrong[kind].since, key)
+			}
+		}
+	}
+}
+
+func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops map[netip.Addr]fsm.Index, f forwarding, up bool) {
+	_, good := hops[hop]
+	know := max(r.touched[prefix], r.nodes)
+	var well, away, lost, others bool
+	for _, p := range f.Paths {
+		is := r.inContact(sw, p.Member) && fsm.Index(r.scene.applied[p.Member]) >= know
+		others = others || is
+		if p.NextHop != hop || !p.Best {
+			continue
+		}
+		c, said := r.scene.contact[p.Member]
+		switch {
+		case is:
+			well = true
+		case r.scene.runs[p.Member] && r.scene.sessions[link{sw, p.Member}].up && said && !c.quorum:
+			away = true
+		case !r.inContact(sw, p.Member):
+			lost = true
+		}
+	}
+	node := r.scene.nodeAt[hop]
+	r.wrong["uncommitted"].note(key, up && !good && well, r.scene.now, "a member in contact announces a hop that is not committed", f.number)
+	r.wrong["undemoted"].note(key, up && !good && !well && away && !lost && others, r.scene.now, "a member out of contact leads to a hop that is not committed", f.number)
+	r.wrong["kept"].note(key, up && !good && !well && lost && others, r.scene.now, "a lost member's path leads to a hop that is not committed", f.number)
+	dead := up && r.scene.dark[node] && r.scene.leader != "" && r.scene.sound != never && well && r.othersHavePower(hops, hop) &&
+		(r.mass == never || r.scene.now-r.mass > together)
+	for _, m := range r.scene.members() { // under a new leader the time begins anew
+		r.wrong["dead"].note(key+" under "+m, dead && m == r.scene.leader, r.scene.now, node+" has no power", f.number)
+	}
+}
+
+// announced tells whether a hop on a node with power is known to an undisturbed member that has a session.
+func (r *s8) announced(sw string, hops map[netip.Addr]fsm.Index) bool {
+	for a, since := range hops {
+		if n := r.scene.nodeAt[a]; n == "" || r.scene.dark[n] {
+			continue
+		}
+		for _, m := range r.scene.members() {
+			if r.scene.runs[m] && r.scene.unexcused(m) && r.scene.sessions[link{sw, m}].up && fsm.Index(r.scene.applied[m]) >= since {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inContact tells whether a member is undisturbed, in contact with a quorum, and has a session with a switch.
+func (r *s8) inContact(sw, member string) bool {
+	return r.scene.runs[member] && r.scene.unexcused(member) && r.scene.contact[member].quorum && r.scene.sessions[link{sw, member}].up
+}
+
+func (r *s8) othersHavePower(hops map[netip.Addr]fsm.Index, but netip.Addr) bool {
+	for a := range hops {
+		if n := r.scene.nodeAt[a]; a != but && n != "" && r.scene.unexcused(n) && r.scene.runs[n] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s9 holds what switches are told against what kernels really steer.
+//
+// A path that is new at a switch, from a member in contact with a quorum, must lead to a node whose kernel steers the
+// address: under the boot that the group knows of. What the kernel let go within S8 before is forgiven, since the
+// announcement was under way. And a kernel lets go of an address only once no path at any switch leads to it there,
+// but those of members that have been away for as long as switches keep what they announced.
+type s9 struct {
+	idle
+	*judge
+	held map[route][]event.Path         // as last seen
+	ever map[bootOf]map[netip.Addr]bool // what a boot of a node steers, or did at its end
+}
+
+// bootOf is a life of a machine.
+type bootOf struct{ node, boot string }
+
+func newS9(j *judge) rule {
+	return &s9{judge: j, held: map[route][]event.Path{}, ever: map[bootOf]map[netip.Addr]bool{}}
+}
+
+func (r *s9) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Forwarding:
+		r.announced(e.Number, x)
+	case event.Steered:
+		r.steered(e.Number, x)
+	}
+}
+
+func (r *s9) announced(number uint64, x event.Forwarding) {
+	key := route{x.Switch, x.Prefix}
+	old := r.held[key]
+	r.held[key] = x.Paths
+	if r.record.View().Group().Settings.Unsteered {
+		return
+	}
+	for _, p := range x.Paths {
+		known := slices.ContainsFunc(old, func(o event.Path) bool { return o.Member == p.Member && o.NextHop == p.NextHop })
+		node := r.scene.nodeAt[p.NextHop]
+		if known || p.Stale || p.LongLived || node == "" || !r.scene.contact[p.Member].quorum {
+			continue
+		}
+		r.checked()
+		if r.ready(node, x.Prefix.Addr()) {
+			continue
+		}
+		r.broken(fmt.Sprintf("%s via %s", x.Prefix, node), fmt.Sprintf("%s announced it to %s, and the kernel does not steer it", p.Member, x.Switch),
+			r.scene.steered[node].number, number)
+	}
+}
+
+// ready tells whether the kernel of a node steers an address, or did a moment ago, or did as long as the group could
+// know.
+func (r *s9) ready(node string, a netip.Addr) bool {
+	is := r.scene.steered[node]
+	if at, left := is.left[a]; is.now[a] || left && r.scene.now-at <= r.bounds.S8 {
+		return true
+	}
+	n, ok := fsm.Get[*fsm.Node](r.record.View(), fsm.TableNodes, node)
+	return ok && string(n.Boot) != is.boot && r.ever[bootOf{node, string(n.Boot)}][a]
+}
+
+func (r *s9) steered(number uint64, x event.Steered) {
+	life := bootOf{x.Node, x.Boot}
+	before := r.ever[life]
+	now := map[netip.Addr]bool{}
+	for _, a := range x.Addresses {
+		now[a] = true
+	}
+	r.ever[life] = now
+	if x.By == "hand" {
+		return
+	}
+	for _, a := range sortedAddresses(before) {
+		if now[a] {
+			continue
+		}
+		r.checked()
+		for _, sw := range r.topology.Switches {
+			f := r.scene.paths[route{sw, fsm.HostPrefix(a)}]
+			for _, p := range f.Paths {
+				if r.scene.nodeAt[p.NextHop] == x.Node && !r.away(sw, p.Member) {
+					r.broken(fmt.Sprintf("%s via %s", fsm.HostPrefix(a), x.Node),
+						fmt.Sprintf("its rules went, and %s still has a path of %s", sw, p.Member), f.number, number)
+				}
+			}
+		}
+	}
+}
+
+// away tells whether a member has been out of touch for as long as switches keep what it announced.
+func (r *s9) away(sw, member string) bool {
+	gone := r.bounds.Hold + r.bounds.Restart + r.bounds.Stale
+	since := r.scene.now
+	if c, ok := r.scene.contact[member]; ok && !c.quorum {
+		since = c.since
+	}
+	if s := r.scene.sessions[link{sw, member}]; !s.up {
+		since = min(since, s.since)
+	}
+	return r.scene.now-since >= gone-time.Second
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// never is a time that has not come.
+const never = time.Duration(-1)
+
+// everybody is the name under which faults that name nobody are counted.
+const everybody = ""
+
+// scene is what is seen to be the case, outside of the code under test: who runs, whom a fault excuses, what switches
+// forward and kernels steer.
+type scene struct {
+	now      time.Duration
+	topology Topology
+	record   *Record
+	// nodeAt finds nodes by the addresses that switches know them by.
+	nodeAt map[netip.Addr]string
+
+	runs   map[string]bool   // processes
+	boots  map[string]string // of machines, as far as they were seen to boot
+	dark   map[string]bool   // machines without power
+	darkAt map[string]time.Duration
+	faults map[int][]string
+	named  map[string]int           // by how many faults at present
+	freed  map[string]time.Duration // when the last fault of somebody ended
+	calm   time.Duration            // since when, or never
+
+	contact map[string]contact // of members
+	applied map[string]uint64  // by members in their present lives
+	leader  string
+	// sound is since when a majority of members runs undisturbed, or never; lead since when one and the same leads.
+	sound, lead time.Duration
+
+	sessions map[link]session
+	paths    map[route]forwarding
+	steered  map[string]steered // by node
+}
+
+// contact is what a member says of its touch with the group.
+type contact struct {
+	quorum bool
+	since  time.Duration
+}
+
+// link is a switch and a member, route a switch and a prefix.
+type (
+	link struct{ at, member string }
+
+	route struct {
+		at     string
+		prefix netip.Prefix
+	}
+)
+
+type session struct {
+	up    bool
+	since time.Duration
+}
+
+// forwarding is what a switch says of a prefix, and the event that said so.
+type forwarding struct {
+	event.Forwarding
+	number uint64
+}
+
+// steered is what a kernel says, the event that said so, and since when what left is gone.
+type steered struct {
+	boot   string
+	now    map[netip.Addr]bool
+	left   map[netip.Addr]time.Duration
+	number uint64
+}
+
+func newScene(t Topology, record *Record) *scene {
+	s := &scene{
+		topology: t, record: record, nodeAt: map[netip.Addr]string{},
+		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
+		faults: map[int][]string{}, named: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
+		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never,
+		sessions: map[link]session{}, paths: map[route]forwarding{}, steered: map[string]steered{},
+	}
+	for _, n := range t.Nodes {
+		for _, a := range n.Addresses {
+			s.nodeAt[a] = n.Name
+		}
+	}
+	return s
+}
+
+// hear takes in an event.
+func (s *scene) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Started:
+		s.runs[x.Process] = true
+		delete(s.applied, x.Process)
+		delete(s.contact, x.Process)
+		s.free(x.Process)
+	case event.Ended:
+		s.runs[x.Process] = false
+		delete(s.contact, x.Process)
+		if s.leader == x.Process {
+			s.leader, s.lead = "", never
+		}
+	case event.MachineDown:
+		s.dark[x.Machine], s.darkAt[x.Machine] = true, s.now
+	case event.MachineUp:
+		delete(s.dark, x.Machine)
+		s.boots[x.Machine] = x.Boot
+		s.free(x.Machine)
+	case event.FaultBegan, event.FaultEnded, event.Calm:
+		s.fault(x)
+	case event.Applied:
+		s.applied[x.Process] = x.Index
+	case event.Restored:
+		s.applied[x.Process] = x.Index
+	case event.Leading:
+		s.leads(x)
+	case event.Contact:
+		if old, ok := s.contact[x.Process]; !ok || old.quorum != x.Quorum {
+			s.contact[x.Process] = contact{x.Quorum, s.now}
+		}
+	case event.Session:
+		s.sessions[link{x.Switch, x.Member}] = session{x.Up, s.now}
+	case event.Forwarding:
+		s.paths[route{x.Switch, x.Prefix}] = forwarding{x, e.Number}
+	case event.Steered:
+		s.steers(e.Number, x)
+	default:
+		return
+	}
+	s.sounds()
+}
+
+// free notes that somebody was given back to itself just now.
+func (s *scene) free(name string) { s.freed[name] = s.now }
+
+func (s *scene) fault(e event.Event) {
+	each := func(on []string, do func(string)) {
+		if len(on) == 0 {
+			on = []string{everybody}
+		}
+		for _, name := range on {
+			do(name)
+		}
+	}
+	switch x := e.(type) {
+	case event.FaultBegan:
+		s.faults[x.ID] = x.On
+		each(x.On, func(name string) { s.named[name]++ })
+	case event.FaultEnded:
+		on, ok := s.faults[x.ID]
+		if !ok {
+			return
+		}
+		delete(s.faults, x.ID)
+		each(on, func(name string) { s.named[name]--; s.free(name) })
+	case event.Calm:
+		s.calm = s.now
+	}
+}
+
+func (s *scene) leads(x event.Leading) {
+	switch {
+	case x.On && s.leader != x.Process:
+		s.leader, s.lead = x.Process, s.now
+	case !x.On && s.leader == x.Process:
+		s.leader, s.lead = "", never
+	}
+}
+
+func (s *scene) steers(number uint64, x event.Steered) {
+	old := s.steered[x.Node]
+	next := steered{boot: x.Boot, now: map[netip.Addr]bool{}, left: map[netip.Addr]time.Duration{}, number: number}
+	for _, a := range x.Addresses {
+		next.now[a] = true
+	}
+	for a, at := range old.left {
+		if !next.now[a] {
+			next.left[a] = at
+		}
+	}
+	for a := range old.now {
+		if !next.now[a] {
+			next.left[a] = s.now
+		}
+	}
+	s.steered[x.Node] = next
+}
+
+// members are those of the record, or of the topology as long as it names none.
+func (s *scene) members() []string {
+	var names []string
+	for _, m := range fsm.List[*fsm.Member](s.record.View(), fsm.TableMembers) {
+		if !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) < len(s.topology.Members) {
+		return s.topology.Members
+	}
+	return names
+}
+
+// sounds keeps since when a majority of members can be expected to work together.
+func (s *scene) sounds() {
+	members := s.members()
+	well := 0
+	for _, m := range members {
+		if s.runs[m] && s.unexcused(m) {
+			well++
+		}
+	}
+	switch sound := 2*well > len(members); {
+	case !sound:
+		s.sound = never
+	case s.sound == never:
+		s.sound = s.now
+	}
+}
+
+// unexcused tells whether no fault excuses somebody now.
+func (s *scene) unexcused(name string) bool {
+	return s.named[name] == 0 && s.named[everybody] == 0 && !s.dark[name]
+}
+
+// freeFor tells whether no fault excused somebody for a time.
+func (s *scene) freeFor(name string, d time.Duration) bool {
+	return s.unexcused(name) && s.now-s.freed[name] >= d && s.now-s.freed[everybody] >= d
+}
+
+// worksFor tells whether a process has been running undisturbed for a time.
+func (s *scene) worksFor(name string, d time.Duration) bool {
+	return s.runs[name] && s.freeFor(name, d)
+}
+
+// soundFor tells whether a majority of members has been working undisturbed for a time since some moment.
+func (s *scene) soundFor(since, d time.Duration) bool {
+	return s.sound != never && s.now-max(s.sound, since) >= d
+}
+
+// steers tells whether the kernel of a node steers an address.
+func (s *scene) steersNow(node string, a netip.Addr) bool { return s.steered[node].now[a] }
+
+// routes lists what switches said anything of, in order.
+func (s *scene) routes() []route {
+	return slices.SortedFunc(maps.Keys(s.paths), func(a, b route) int {
+		return cmp.Or(strings.Compare(a.at, b.at), a.prefix.Compare(b.prefix))
+	})
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// flows is S8 as clients see it: who was wanted to be served is served, but for a stated time after a change. A request
+// that is not served is excused
+//
+//   - for L3 after a user changed the Service, its endpoints or nodes, counted while a majority of members and the API
+//     server are undisturbed: before that the group cannot have done its work;
+//   - for S8 after power came or went at the node that it was sent to, or at any that should serve it where it was sent
+//     to none, counted while a majority is undisturbed and under one leader;
+//   - during a fault of that node, of the switch or of the client, and for L3 (a switch: L1) after it;
+//   - where there is no pool, or no undisturbed node, that could serve it.
+//
+// Faults of members alone excuse nothing else: losing the leader, a minority or all of them costs no request.
+type flows struct {
+	// changed is since when a Service has changes that the group need not have carried out.
+	changed map[string]time.Duration
+	// powered is the same for nodes.
+	powered map[string]time.Duration
+	viewed  time.Duration // when somebody was last shown something else than the truth
+}
+
+func newFlows() flows {
+	return flows{changed: map[string]time.Duration{}, powered: map[string]time.Duration{}, viewed: never}
+}
+
+func (f *flows) hear(j *judge, e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Object:
+		switch x.Kind {
+		case "Service", "EndpointSlice":
+			for id, s := range j.kube.services {
+				if s.changed == e.At || s.moved == e.At {
+					f.changed[id] = e.At
+				}
+			}
+		case "Node", "IPAddressPool", "ConfigMap", "BGPPeer", "BGPAdvertisement":
+			if j.kube.nodesAt == e.At || j.kube.configured == e.At {
+				for id := range j.kube.services {
+					f.changed[id] = e.At
+				}
+			}
+		}
+	case event.MachineDown:
+		f.powered[x.Machine] = e.At
+	case event.MachineUp:
+		f.powered[x.Machine] = e.At
+	case event.Viewed:
+		f.viewed = e.At
+	}
+}
+
+// settle lets go of changes that the group had its time for.
+func (f *flows) settle(j *judge) {
+	now, s := j.scene.now, j.scene
+	for id, at := range f.changed {
+		if s.soundFor(max(at, f.viewed), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
+			delete(f.changed, id)
+		}
+	}
+	for n, at := range f.powered {
+		if s.soundFor(at, j.bounds.S8) && s.leader != "" && now-s.lead >= j.bounds.S8 {
+			delete(f.powered, n)
+		}
+	}
+}
+
+func (r *s8) flow(e event.Stamped, x event.Flow) {
+	if !x.Wanted {
+		return
+	}
+	r.checked()
+	if x.Served || r.excused(x) {
+		return
+	}
+	where := x.Node
+	if where == "" {
+		where = "no node"
+	}
+	r.broken(fmt.Sprintf("%s port %d at %s", x.Address, x.Port, x.Switch),
+		fmt.Sprintf("a request was wanted to be served and was not, via %s: %s", where, x.Why), e.Number,
+		r.scene.paths[route{x.Switch, fsm.HostPrefix(x.Address)}].number)
+}
+
+func (r *s8) excused(x event.Flow) bool {
+	if !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
+		return true
+	}
+	nodes := []string{}
+	if x.NextHop.IsValid() {
+		nodes = append(nodes, r.scene.nodeAt[x.NextHop])
+	}
+	able := false
+	owners := r.ownersOf(x)
+	for _, id := range owners {
+		if _, pending := r.flows.changed[id]; pending {
+			return true
+		}
+		if s, ok := fsm.Get[*fsm.Service](r.record.View(), fsm.TableServices, id); ok && s.Pending.Code != "" {
+			return true
+		}
+		for _, n := range r.kube.serving(id) {
+			able = able || r.scene.worksFor(n, r.bounds.L3)
+			if !x.NextHop.IsValid() {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	if len(owners) == 0 || !able {
+		return true
+	}
+	for _, n := range nodes {
+		if _, pending := r.flows.powered[n]; pending || !r.scene.freeFor(n, r.bounds.L3) {
+			return !r.scene.dark[n] || pending || !r.othersHavePower(committed(r.record.View(), fsm.HostPrefix(x.Address)), x.NextHop)
+		}
+	}
+	return false
+}
+
+// ownersOf lists the Services that a request was for: by the record, and by what users were told.
+func (r *s8) ownersOf(x event.Flow) (ids []string) {
+	for _, o := range r.record.View().Owners(x.Address.String()) {
+		ids = append(ids, string(o.Service))
+	}
+	if len(ids) > 0 {
+		return ids
+	}
+	for _, id := range sortedKeys(r.kube.services) {
+		for _, a := range r.kube.services[id].status {
+			if a == x.Address && r.kube.wanted(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// cutPrefix and viaText read the keys of overdue hops: "switch prefix via hop [under leader]".
+func cutPrefix(key, prefix string) (string, bool) { return strings.CutPrefix(key, prefix) }
+
+func viaText(rest string) string {
+	hop, _, _ := strings.Cut(rest, " ")
+	return hop
+}
