@@ -75,10 +75,15 @@ func Listen(o Options) (*Transport, error) {
 	}
 	l.running.Add(1)
 	go l.accept()
-	return &Transport{layer: l, NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: l, MaxPool: connPool, Timeout: messageTimeout,
+	return &Transport{layer: l, NetworkTransport: Over(l)}, nil
+}
+
+// Over carries Raft's messages over connections that somebody else makes, bounded as those of Listen are.
+func Over(stream raft.StreamLayer) *raft.NetworkTransport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: stream, MaxPool: connPool, Timeout: messageTimeout,
 		Logger: hclog.NewNullLogger(), // cluster logs what matters, with the peer's name
-	})}, nil
+	})
 }
 
 // Close ends the transport and every connection of it.

@@ -3,6 +3,7 @@
 package port
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 // RoundTripper does requests, each over a connection of its own. It is what both client-go and Connect take.
 type RoundTripper struct {
 	Port *Port
+	// Address is host:port to connect to, whatever the URL says; optional.
+	Address string
 	// Header is added to every request; optional.
 	Header http.Header
 }
@@ -29,9 +32,9 @@ func (t RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(r.URL.Host)
+	host, port, err := net.SplitHostPort(cmp.Or(t.Address, r.URL.Host))
 	if err != nil {
-		host, port = r.URL.Host, r.URL.Scheme
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL, err)
 	}
 	h := head.Request{Method: r.Method, Target: r.URL.RequestURI(), Header: r.Header}
 	if len(t.Header) > 0 {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"fairlead.io/fairlead/cluster/liveness"
+	"fairlead.io/fairlead/cluster/store/disk"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/sim/guest/journal"
+	"fairlead.io/fairlead/sim/guest/port"
+	"fairlead.io/fairlead/sim/guest/start"
+)
+
+// member runs a member of the controller group.
+func (g *guest) member(ctx context.Context) error {
+	w := newWatch()
+	m, err := member.Open(g.controller(), g.start.Release, member.Edges{
+		Folder:     openFolder,
+		Network:    g.openNetwork,
+		Kubernetes: g.openKubernetes,
+		Prober:     func(uint16, *slog.Logger) liveness.Prober { return prober{g.port} },
+		Clock:      bootClock{time.Now()},
+		Machine:    w.machine,
+	}, g.log)
+	if err != nil {
+		return err
+	}
+	m.WhileLeader(w.leading)
+	return m.Run(ctx)
+}
+
+// controller is the member's controller.yaml.
+func (g *guest) controller() config.Controller {
+	c := config.Controller{
+		Name: g.start.Name, DataDir: start.DataDir, BootstrapToken: g.start.Token,
+		Advertise: config.Advertise{API: g.start.Name + ":" + start.APIPort, Raft: g.start.Name + ":" + start.RaftPort},
+		BGP:       config.BGP{ASN: g.start.ASN, RouterID: g.start.RouterID},
+		Raft:      config.Raft{SnapshotThreshold: g.start.Raft.SnapshotThreshold, TrailingLogs: g.start.Raft.TrailingLogs},
+	}
+	for _, name := range g.start.Members {
+		c.Members = append(c.Members, config.Member{Name: name, API: name + ":" + start.APIPort, Raft: name + ":" + start.RaftPort})
+	}
+	if g.start.Kubernetes {
+		c.Sources.Kubernetes = &config.Kubernetes{InCluster: true}
+	}
+	return c
+}
+
+// openFolder opens the data folder with a log that needs no memory maps. The world runs a process once at a time.
+func openFolder(path, name string) (*disk.Folder, error) {
+	return disk.OpenWith(path, name, disk.Options{
+		Lock: func(*os.File) error { return nil }, MakeLog: journal.Make, OpenLog: journal.Open,
+	})
+}
+
+func (g *guest) openKubernetes(config.Kubernetes) (*client.API, error) {
+	return client.New(&rest.Config{
+		Host: "http://" + start.Kubernetes + ":" + start.KubernetesPort, Transport: port.RoundTripper{Port: g.port},
+	})
+}
+
+// bootClock goes on from the start of the process: a world's machines do not sleep.
+type bootClock struct{ began time.Time }
+
+func (c bootClock) Now() time.Duration { return time.Since(c.began) }
+
+func (bootClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+func (bootClock) Wall() time.Time { return time.Now() }
+
+// prober asks a machine at a port where nobody listens: a refusal is a sign of life.
+type prober struct{ port *port.Port }
+
+// Answers implements liveness.Prober.
+func (p prober) Answers(ctx context.Context, addresses []netip.Addr) bool {
+	answers := make(chan bool, len(addresses))
+	for _, a := range addresses {
+		go func() { answers <- p.asks(ctx, a) }()
+	}
+	for range addresses {
+		if <-answers {
+			return true
+		}
+	}
+	return false
+}
+
+func (p prober) asks(ctx context.Context, a netip.Addr) bool {
+	c, err := p.port.Dial(ctx, a.String(), start.ProbePort, nil)
+	if err != nil {
+		return false
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Reset() })
+	defer stop()
+	_, err = c.ReadPiece()
+	_ = c.Reset()
+	return ctx.Err() == nil && err != nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/transport"
+	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/sim/guest/port"
+	"fairlead.io/fairlead/sim/guest/start"
+)
+
+// The network of a world vouches for the machine at the other end, as mutual TLS does for the name in a certificate.
+// What handshakes say of group and epoch travels with the first words of a connection, and is judged by the same
+// function.
+
+// membershipHeader carries it in requests.
+const membershipHeader = "Fairlead-Membership"
+
+func membershipText(m pki.Membership) string {
+	return strings.Join([]string{m.Group, strconv.FormatUint(m.Epoch, 10), strconv.FormatBool(m.OrNewer)}, " ")
+}
+
+func parseMembership(text string) (m pki.Membership, err error) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 3 {
+		return m, errors.New("malformed membership")
+	}
+	m.Group = parts[0]
+	if m.Epoch, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+		return m, err
+	}
+	m.OrNewer, err = strconv.ParseBool(parts[2])
+	return m, err
+}
+
+func membershipOf(self pki.Self) pki.Membership {
+	group, epoch := self()
+	return pki.Membership{Group: group, Epoch: epoch}
+}
+
+// client is a way to the member whose API is at address, for who is what of says.
+func (g *guest) client(of func() pki.Membership, address string) *admin.Client {
+	return admin.NewClientOver(doer{g: g, of: of, address: address}, address)
+}
+
+// doer makes requests to one member.
+type doer struct {
+	g       *guest
+	of      func() pki.Membership
+	address string
+}
+
+// Do implements connect.HTTPClient.
+func (d doer) Do(r *http.Request) (*http.Response, error) {
+	header := http.Header{membershipHeader: {membershipText(d.of())}}
+	response, err := port.RoundTripper{Port: d.g.port, Address: d.address, Header: header}.Do(r)
+	if err != nil && errors.Is(err, port.ErrRefused) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err} // surely not sent, as a real dial would say
+	}
+	return response, err
+}
+
+// openNetwork implements member.Edges.
+func (g *guest) openNetwork(o member.NetworkOptions) (*member.Network, error) {
+	of := func() pki.Membership { return membershipOf(o.Self) }
+	api, layer := g.port.Listen(start.APIPort), &raftLayer{g: g, of: of, listener: g.port.Listen(start.RaftPort)}
+	return &member.Network{
+		Raft:  transport.Over(layer),
+		Peers: admin.NewPeersOver(func(address string) *admin.Client { return g.client(of, address) }),
+		ServeAPI: func(ctx context.Context, server *admin.Server) error {
+			return port.Serve(ctx, api, g.callers(of, server.Handler()))
+		},
+		Close: func() {
+			_ = api.Close()
+			_ = layer.Close()
+		},
+	}, nil
+}
+
+// callers names who calls, or breaks the connection as a refused handshake does.
+func (g *guest) callers(of func() pki.Membership, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller := admin.Caller{Identity: g.identity(port.PeerFrom(r.Context())), Remote: r.RemoteAddr}
+		if text := r.Header.Get(membershipHeader); text != "" {
+			theirs, err := parseMembership(text)
+			if err != nil || pki.Meet(of(), theirs) != pki.Welcome {
+				panic(http.ErrAbortHandler)
+			}
+			caller.Membership = theirs
+		}
+		next.ServeHTTP(w, r.WithContext(admin.WithCaller(r.Context(), caller)))
+	})
+}
+
+// identity is what a machine's certificate would say: members and nodes are named in the world's own way, everybody
+// else is an operator.
+func (g *guest) identity(machine string) pki.Identity {
+	id := pki.Identity{Domain: "fairlead", Role: pki.Operator, Name: machine}
+	switch {
+	case isNumbered(machine, "m"):
+		id.Role = pki.Member
+	case isNumbered(machine, "n"):
+		id.Role = pki.Agent
+	}
+	return id
+}
+
+func isNumbered(machine, prefix string) bool {
+	rest, ok := strings.CutPrefix(machine, prefix)
+	return ok && rest != "" && !slices.ContainsFunc([]rune(rest), func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// raftLayer is a raft.StreamLayer.
+type raftLayer struct {
+	g        *guest
+	of       func() pki.Membership
+	listener *port.Listener
+}
+
+// Accept implements net.Listener. Who is no member, or of another group or epoch, is refused.
+func (l *raftLayer) Accept() (net.Conn, error) {
+	for {
+		c, err := l.listener.AcceptConn()
+		if err != nil {
+			return nil, err
+		}
+		theirs, err := parseMembership(string(c.Hello()))
+		if err == nil && l.g.identity(c.Peer()).Role == pki.Member && pki.Meet(l.of(), theirs) == pki.Welcome {
+			return c, nil
+		}
+		_ = c.Reset()
+	}
+}
+
+// Close implements net.Listener.
+func (l *raftLayer) Close() error { return l.listener.Close() }
+
+// Addr implements net.Listener.
+func (l *raftLayer) Addr() net.Addr { return port.Addr(l.g.start.Name + ":" + start.RaftPort) }
+
+// Dial implements raft.StreamLayer.
+func (l *raftLayer) Dial(to raft.ServerAddress, within time.Duration) (net.Conn, error) {
+	host, at, err := net.SplitHostPort(string(to))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return l.g.port.Dial(ctx, host, at, []byte(membershipText(l.of())))
+}

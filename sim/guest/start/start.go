@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package start is what a simulated process is told when it starts: its only argument, as JSON.
+package start
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+)
+
+// Ports of the machines of a world.
+const (
+	RaftPort       = "7444"
+	APIPort        = "7443"
+	KubernetesPort = "https"
+	BGPPort        = "bgp"
+	KernelPort     = "kernel"
+	DriverPort     = "http"
+	// ProbePort is where nobody listens: whoever is asked there and lives says so.
+	ProbePort = "10250"
+)
+
+// Kubernetes is the machine of the API server.
+const Kubernetes = "kubernetes"
+
+// DataDir is a process's folder on the disk of its machine.
+const DataDir = "/data"
+
+// Process is a process's argument.
+type Process struct {
+	// Role is "member" or "agent".
+	Role string `json:"role"`
+	// Name is the member's or the node's, and the machine's.
+	Name string `json:"name"`
+	// Release is what the process says that it is.
+	Release string `json:"release"`
+	// Members are the first members of the group; Token founds it, and an empty one joins.
+	Members []string `json:"members"`
+	Token   string   `json:"token,omitempty"`
+	// Mutant is the planted bug that is on, in a guest that was built with them.
+	Mutant string `json:"mutant,omitempty"`
+	// Debug has the process log everything.
+	Debug bool `json:"debug,omitempty"`
+
+	// Of a member.
+	ASN        uint32     `json:"asn,omitempty"` // 0: no BGP
+	RouterID   netip.Addr `json:"routerID,omitzero"`
+	Kubernetes bool       `json:"kubernetes,omitempty"` // it reads the cluster
+	Drivers    []string   `json:"drivers,omitempty"`
+	Raft       Raft       `json:"raft,omitzero"`
+
+	// Of an agent.
+	Boot string `json:"boot,omitempty"`
+}
+
+// Raft is what a world may want otherwise than a configuration's defaults.
+type Raft struct {
+	SnapshotThreshold uint64 `json:"snapshotThreshold,omitempty"`
+	TrailingLogs      uint64 `json:"trailingLogs,omitempty"`
+}
+
+// Argument encodes it.
+func (p Process) Argument() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("encode the start of %s: %v", p.Name, err)) // plain values always can be
+	}
+	return string(b)
+}
+
+// Parse reads a process's argument.
+func Parse(argument string) (p Process, err error) {
+	if err := json.Unmarshal([]byte(argument), &p); err != nil {
+		return p, fmt.Errorf("start of a simulated process: %w", err)
+	}
+	return p, nil
+}

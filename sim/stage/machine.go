@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/disk"
+	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/fact"
+	"fairlead.io/fairlead/sim/guest/start"
+	"fairlead.io/fairlead/sim/network"
+	"fairlead.io/fairlead/sim/vm"
+)
+
+// machine is one computer. Its disk and its clock outlive its processes; it runs one of them at a time.
+type machine struct {
+	name    string
+	address netip.Addr
+	disk    *disk.Disk
+	clock   *vm.Clock
+	begin   func(*machine) start.Process
+	program *vm.Module
+	release string
+	dark    bool // it has no power
+	boots   int
+	life    int
+	process *vm.Process
+	socket  *network.Socket
+}
+
+func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.Process) {
+	drift := 0
+	if most := s.options.DriftPPM; most > 0 {
+		drift = s.World.Random("drift").IntN(2*most+1) - most
+	}
+	offset := time.Duration(s.World.Random("offset").Int64N(int64(time.Second)))
+	s.machines[name] = &machine{
+		name: name, address: address, disk: disk.New(), clock: vm.NewClock(s.World, offset, drift), begin: begin,
+		program: s.options.Program, release: "current", boots: 1,
+	}
+	s.Network.Alias(address.String(), name)
+}
+
+func (s *Stage) machine(name string) *machine {
+	m := s.machines[name]
+	if m == nil {
+		panic(fmt.Sprintf("no machine %s in this world", name))
+	}
+	return m
+}
+
+// boot is the id of the machine's present boot.
+func (m *machine) boot() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boots) }
+
+// member is what a member is told when it starts.
+func (s *Stage) member(m *machine) start.Process {
+	return start.Process{
+		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Mutant: s.options.Mutant,
+		Debug: s.options.Debug,
+	}
+}
+
+// agent is what an agent is told when it starts.
+func (s *Stage) agent(m *machine) start.Process {
+	return start.Process{
+		Role: "agent", Name: m.name, Release: m.release, Members: s.members, Boot: m.boot(), Mutant: s.options.Mutant,
+		Debug: s.options.Debug,
+	}
+}
+
+// Running tells whether the process of a machine is alive.
+func (s *Stage) Running(name string) bool { return s.machine(name).process != nil }
+
+// Start begins a life of a machine's process, unless it has one, or the machine has no power.
+func (s *Stage) Start(name string) {
+	m := s.machine(name)
+	if m.process != nil || m.dark {
+		return
+	}
+	m.life++
+	life := m.life
+	s.World.Publish(event.Started{Process: name, Life: life, Release: m.release, Boot: m.boot()})
+	// Frames arrive only while the world goes on, when the process is there.
+	m.socket = s.Network.Attach(name, func(frame []byte) { m.process.Deliver(frame) })
+	m.process = vm.Start(vm.Spec{
+		World: s.World, Name: name, Life: life, Module: m.program, Args: []string{"simguest", m.begin(m).Argument()},
+		Disk: m.disk, Clock: m.clock, Wire: m.socket,
+		Observe: func(kind uint32, data []byte) { s.observe(m, fact.Kind(kind), data) },
+		Line:    func(_ int, line string) { s.line(name, line) },
+		Ended:   func(err error) { s.ended(m, life, err) },
+	})
+}
+
+// Kill ends a process as kill -9 does: the machine goes on and resets its connections.
+func (s *Stage) Kill(name string) {
+	if p := s.machine(name).process; p != nil {
+		p.Kill()
+	}
+}
+
+// Fuse kills a process at the n-th call to its kernel from now, in the middle of what it is doing.
+func (s *Stage) Fuse(name string, n int) {
+	if p := s.machine(name).process; p != nil {
+		p.Fuse(n)
+	}
+}
+
+func (s *Stage) ended(m *machine, life int, err error) {
+	m.socket.Detach()
+	m.process = nil
+	why, killed := "", err == vm.ErrKilled
+	if err != nil {
+		why = err.Error()
+	}
+	s.World.Publish(event.Ended{Process: m.name, Life: life, Killed: killed, Why: why})
+}
+
+// PowerOff takes a machine's power: what was not synced may be lost, and nobody is told.
+func (s *Stage) PowerOff(name string) {
+	m := s.machine(name)
+	if m.dark {
+		return
+	}
+	m.dark = true
+	s.Network.Power(name, false)
+	s.Kill(name)
+	m.disk.Crash(s.World.Random("crash/" + name))
+	s.World.Publish(event.MachineDown{Machine: name})
+}
+
+// PowerOn gives it back: the machine boots, and its process starts.
+func (s *Stage) PowerOn(name string) {
+	m := s.machine(name)
+	if !m.dark {
+		return
+	}
+	m.dark = false
+	m.boots++
+	s.Network.Power(name, true)
+	s.World.Publish(event.MachineUp{Machine: name, Boot: m.boot()})
+	s.Start(name)
+}
+
+// Disk is the disk of a machine.
+func (s *Stage) Disk(name string) *disk.Disk { return s.machine(name).disk }
+
+// Clock is the clock of a machine.
+func (s *Stage) Clock(name string) *vm.Clock { return s.machine(name).clock }
+
+// observe turns what a process says of itself into an event.
+func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
+	f, err := fact.Decode(kind, data)
+	if err != nil {
+		s.World.Fail(fmt.Errorf("%s: %w", m.name, err))
+		return
+	}
+	switch f := f.(type) {
+	case fact.Applied:
+		s.World.Publish(event.Applied{Process: m.name, Life: m.life, Index: f.Index, Entry: f.Entry, Digest: f.Digest})
+	case fact.Restored:
+		s.World.Publish(event.Restored{Process: m.name, Life: m.life, Index: f.Index, Digest: f.Digest})
+	case fact.Leading:
+		s.World.Publish(event.Leading{Process: m.name, Life: m.life, Term: f.Term, On: f.On})
+	case fact.Contact:
+		s.World.Publish(event.Contact{Process: m.name, Life: m.life, Quorum: f.Quorum, Commit: f.Commit, Applied: f.Applied})
+	case fact.Acted:
+		s.World.Publish(event.Acted{Process: m.name, Life: m.life, Revision: fsm.Revision{Epoch: fsm.Epoch(f.Epoch), Index: fsm.Index(f.Index)}})
+	case fact.Drive:
+		s.World.Publish(event.Drive{
+			Driver: f.Driver, Process: m.name, Phase: f.Phase, Action: f.Action, Balancer: f.Balancer, Address: f.Address,
+			Binding: f.Binding, Attempt: fsm.Revision{Epoch: fsm.Epoch(f.Epoch), Index: fsm.Index(f.Index)}, Result: f.Result,
+		})
+	}
+}
+
+// line turns what a process writes into an event: a JSON line of slog, or anything else, which is a panic's.
+func (s *Stage) line(name, line string) {
+	fields := map[string]any{}
+	if err := json.Unmarshal([]byte(line), &fields); err != nil {
+		s.World.Publish(event.Log{Process: name, Level: "RAW", Text: line})
+		return
+	}
+	level, _ := fields["level"].(string)
+	text, _ := fields["msg"].(string)
+	for _, known := range []string{"time", "level", "msg", "member", "node"} {
+		delete(fields, known)
+	}
+	var rest []string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		rest = append(rest, fmt.Sprintf("%s=%v", key, fields[key]))
+	}
+	s.World.Publish(event.Log{Process: name, Level: level, Text: text, Fields: strings.Join(rest, " ")})
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"fairlead.io/fairlead/sim/engine"
+	"fairlead.io/fairlead/sim/network"
+	"fairlead.io/fairlead/sim/vm"
+)
+
+// Options say who there is.
+type Options struct {
+	Members  int
+	Nodes    int
+	Program  *vm.Module // of members and agents
+	Mutant   string     // the planted bug that is on, in a program that has them
+	Debug    bool       // processes log everything
+	DriftPPM int        // how much clocks run wrong at most, either way
+}
+
+// Stage is everything that plays in one world.
+type Stage struct {
+	World   *engine.World
+	Network *network.Network
+
+	options  Options
+	machines map[string]*machine
+	members  []string
+	nodes    []string
+}
+
+// New builds a world in which nothing runs yet; see Raise.
+func New(w *engine.World, o Options) *Stage {
+	s := &Stage{
+		World: w, Network: network.New(w, network.Options{}), options: o, machines: map[string]*machine{},
+	}
+	for i := range o.Members {
+		s.members = append(s.members, fmt.Sprint("m", i+1))
+		s.add(s.members[i], MemberAddress(i), s.member)
+	}
+	for i := range o.Nodes {
+		s.nodes = append(s.nodes, fmt.Sprint("n", i+1))
+		s.add(s.nodes[i], NodeAddress(i), s.agent)
+	}
+	return s
+}
+
+// MemberAddress is the address of the i-th member's machine, counted from 0.
+func MemberAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
+
+// NodeAddress is the address of the i-th node, counted from 0.
+func NodeAddress(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 1, byte(i / 250), byte(i%250 + 1)})
+}
+
+// Members are the names of the members.
+func (s *Stage) Members() []string { return s.members }
+
+// Nodes are the names of the nodes.
+func (s *Stage) Nodes() []string { return s.nodes }
+
+// Raise starts everybody, within a moment of each other.
+func (s *Stage) Raise() {
+	r := s.World.Random("raise")
+	for _, name := range append(append([]string{}, s.members...), s.nodes...) {
+		s.World.After(time.Duration(r.Int64N(int64(50*time.Millisecond))), func() { s.Start(name) })
+	}
+}
+
+// Strike ends everybody, at the end of a world.
+func (s *Stage) Strike() {
+	for _, name := range append(append([]string{}, s.members...), s.nodes...) {
+		if m := s.machines[name]; m.process != nil {
+			m.process.Kill()
+		}
+	}
+}
