@@ -3,6 +3,7 @@
 package vm
 
 import (
+	"math/bits"
 	"time"
 
 	"fairlead.io/fairlead/sim/engine"
@@ -27,7 +28,8 @@ type Clock struct {
 	at    time.Duration // the monotonic clock then
 }
 
-// NewClock makes a clock whose wall clock is off by offset, and which gains drift parts per million.
+// NewClock makes a clock whose wall clock is off by offset, and which gains drift parts per million: half a million at
+// most, either way.
 func NewClock(w *engine.World, offset time.Duration, drift int) *Clock {
 	return &Clock{world: w, wall: offset - uptime, drift: int64(drift), since: 0, at: uptime}
 }
@@ -35,7 +37,7 @@ func NewClock(w *engine.World, offset time.Duration, drift int) *Clock {
 // Monotonic is the time since some moment before the world began. It never runs back.
 func (c *Clock) Monotonic() time.Duration {
 	elapsed := c.world.Now() - c.since
-	return c.at + elapsed + time.Duration(int64(elapsed)*c.drift/million)
+	return c.at + scale(elapsed, million+c.drift, million)
 }
 
 // Wall is the time of day.
@@ -53,12 +55,17 @@ func (c *Clock) Drift(drift int) {
 // when is the time of the world at which d of the clock's time will have passed.
 func (c *Clock) when(d time.Duration) time.Duration {
 	if c.drift != 0 {
-		whole, rest := d/million, d%million // d * million does not fit
-		rate := time.Duration(million + c.drift)
-		d = whole*million*million/rate + rest*million/rate + 2 // never early
+		d = scale(d, million, million+c.drift) + 2 // never early
 	}
 	if at := c.world.Now() + d; at >= 0 {
 		return at
 	}
 	return never
+}
+
+// scale is d * by / of, where d * by may not fit.
+func scale(d time.Duration, by, of int64) time.Duration {
+	high, low := bits.Mul64(uint64(d), uint64(by))
+	whole, _ := bits.Div64(high, low, uint64(of))
+	return time.Duration(whole)
 }

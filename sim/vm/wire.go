@@ -7,7 +7,8 @@ import "slices"
 // wireFile is the descriptor that frames are read from.
 const wireFile = 100
 
-// Wire is what a process's imports of module "fairlead" lead to. Slices are the callee's. It may call Deliver and Kill.
+// Wire is what a process's imports of module "fairlead" lead to. Slices are lent: what is kept has to be copied. It may
+// call Deliver and Kill of any process.
 //
 //	dial(host, host length, port, port length, hello, hello length) connection
 //	listen(port, port length)
@@ -30,7 +31,7 @@ var wire = []function{
 }
 
 func wireDial(p *Process, a []uint64) uint32 {
-	return p.spec.Wire.Dial(string(p.must(a[0], a[1])), string(p.must(a[2], a[3])), slices.Clone(p.must(a[4], a[5])))
+	return p.spec.Wire.Dial(string(p.must(a[0], a[1])), string(p.must(a[2], a[3])), p.must(a[4], a[5]))
 }
 
 func wireListen(p *Process, a []uint64) uint32 {
@@ -39,7 +40,7 @@ func wireListen(p *Process, a []uint64) uint32 {
 }
 
 func wireSend(p *Process, a []uint64) uint32 {
-	p.spec.Wire.Send(uint32(a[0]), slices.Clone(p.must(a[1], a[2])))
+	p.spec.Wire.Send(uint32(a[0]), p.must(a[1], a[2]))
 	return ok
 }
 
