@@ -25,14 +25,15 @@ var (
 		"dataplane": {"fsm", "api", "internal"},
 		"k8s":       {"fsm"},
 		"internal":  {},
-		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
+		"sim":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
+		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal", "sim"},
 	}
 	stopsAt = map[string][]string{
-		"k8s.io/":                     {"k8s", "e2e"},
+		"k8s.io/":                     {"k8s", "e2e", "sim/kube", "cmd/internal/simguest"},
 		"k8s.io/client-go/kubernetes": {"e2e", "sim/kube"}, // knows every group there is: most of a binary
 		"k8s.io/client-go/apply":      {"e2e", "sim/kube"},
 		"github.com/osrg/gobgp":       {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch", "e2e/bench"},
-		"github.com/hashicorp/":       {"cluster"},
+		"github.com/hashicorp/":       {"cluster", "sim/guest/journal", "cmd/internal/simguest"},
 		"go.etcd.io/bbolt":            {"cluster/store/disk"},
 		"github.com/spf13/cobra":      {"cmd"},
 		"github.com/tidwall/":         {"fsm"},
@@ -40,17 +41,15 @@ var (
 		"github.com/google/nft":       {"dataplane/steer", "dataplane/nat"},
 		"github.com/mdlayher/":        {"dataplane/steer", "dataplane/nat"},
 		"github.com/pelletier/go":     {"dataplane/bgp/legacy"},
+		"github.com/tetratelabs/":     {"sim/vm"},
+		"github.com/anishathalye/":    {"sim/check"},
 	}
 )
 
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	lookAtRooms(t)
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := 0
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+	for _, line := range append(imports(t), imports(t, "GOOS=wasip1", "GOARCH=wasm")...) {
 		fields := strings.Fields(line)
 		from := strings.TrimPrefix(fields[0], module)
 		room, _, _ := strings.Cut(from, "/")
@@ -72,6 +71,17 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	if seen < 50 {
 		t.Errorf("only %d imports were looked at", seen)
 	}
+}
+
+// imports lists what packages import on a platform, a line each.
+func imports(t *testing.T, platform ...string) []string {
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...")
+	list.Env = append(list.Environ(), platform...)
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
 // lookAtRooms opens the folders of all rooms: go test repeats an old result until something changes that the test itself
