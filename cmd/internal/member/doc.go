@@ -4,7 +4,7 @@
 // each joined to the others by a small adapter. It decides nothing itself. Several members may live in one
 // process, as in `fairlead dev`.
 //
-// Start reading at Open, then Run; one file for each seam: admingroup.go (operator's verbs), joiner.go
-// (founding and joining), forward.go (proposals to the leader), announce.go (record to BGP), lead.go (the
+// Start reading at Open, then Run; one file for each seam: edges.go (the machine), admingroup.go (operator's verbs),
+// joiner.go (founding and joining), forward.go (proposals to the leader), announce.go (record to BGP), lead.go (the
 // leader's work).
 package member

@@ -4,7 +4,7 @@
 // state, and what touches the kernel.
 //
 // It promises that the node keeps its state when the agent ends, for whatever reason, and that Cleanup leaves nothing
-// of it. Start reading at Process.Run, which is `fairlead agent`; Run is the loop alone, for `fairlead dev`.
+// of it. Start reading at Process.Run, which is `fairlead agent`, and Edges; Run is the loop alone, for `fairlead dev`.
 package node
 
 import (
@@ -88,19 +88,23 @@ func (l *loop) run(ctx context.Context) error {
 }
 
 // openOver makes the agent's loop over ways to members that need no certificate.
-func openOver(o Options, connect func(address string) agent.Conn) (*loop, error) {
+func openOver(o Options, connect func(self pki.Self, address string) agent.Conn) (*loop, error) {
+	l := &loop{}
 	store, err := disk.Open(o.State, stateFile)
 	if err != nil {
 		return nil, err
 	}
-	a, err := agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Connect: connect, Store: store, Applier: o.Applier,
+	l.Agent, err = agent.New(agent.Options{
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
+		Connect: func(address string) agent.Conn {
+			return connect(func() (string, uint64) { return l.Membership() }, address)
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &loop{Agent: a}, nil
+	return l, nil
 }
 
 // open makes the agent's loop over mutual TLS.
@@ -110,7 +114,7 @@ func open(o Options, source *pki.Source) (*loop, error) {
 			o.Files.Cert, id, o.Node, o.Node)
 	}
 	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
-	l, err := openOver(o, func(address string) agent.Conn {
+	l, err := openOver(o, func(_ pki.Self, address string) agent.Conn {
 		return Over(admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}}))
 	})
 	if err != nil {
