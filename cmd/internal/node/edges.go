@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/agent"
 )
@@ -33,8 +34,8 @@ type Edges struct {
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error
 	// Connect makes a way to the member whose API is at an address. Optional: without, it is mutual TLS with the
-	// certificate that the configuration names.
-	Connect func(address string) agent.Conn
+	// certificate that the configuration names. Self is what the agent belongs to, as handshakes name it.
+	Connect func(self pki.Self, address string) agent.Conn
 	// Tuning is beyond what a configuration says; optional.
 	Tuning agent.Tuning
 }
