@@ -12,9 +12,8 @@ import (
 	"fairlead.io/fairlead/internal/netns"
 )
 
-// end removes from the connection tracking of a network namespace the flows that may not go on, and returns how many
-// those were.
-func (f Flows) end(netNS int) (ended uint, err error) {
+// EndFlows implements Edge: it removes the flows from the connection tracking of the network namespace.
+func (k *kernel) EndFlows(f Flows) (ended uint, err error) {
 	for _, one := range []struct {
 		family netlink.InetFamily
 		is     family
@@ -22,7 +21,7 @@ func (f Flows) end(netNS int) (ended uint, err error) {
 		if !f.has(one.is) {
 			continue
 		}
-		err := netns.Do(netNS, func() error {
+		err := netns.Do(k.netns, func() error {
 			n, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, one.family, f)
 			ended += n
 			return err

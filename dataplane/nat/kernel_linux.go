@@ -105,9 +105,8 @@ func (k *kernel) close() {
 	}
 }
 
-// commit carries out a change in one transaction, after one for what nothing leads to yet. With an error nothing has
-// changed for any packet.
-func (k *kernel) commit(ctx context.Context, c Change, sets map[string]Set) error {
+// Commit implements Edge.
+func (k *kernel) Commit(ctx context.Context, c Change, sets map[string]Set) error {
 	before, rest := c.Split()
 	for _, one := range []Change{before, rest} {
 		if one.Empty() {
@@ -120,8 +119,8 @@ func (k *kernel) commit(ctx context.Context, c Change, sets map[string]Set) erro
 	return nil
 }
 
-// replace puts a ruleset in the place of what is in the table, in one transaction.
-func (k *kernel) replace(ctx context.Context, r Ruleset, exists bool) error {
+// Replace implements Edge.
+func (k *kernel) Replace(ctx context.Context, r Ruleset, exists bool) error {
 	return k.transact(ctx, func() error {
 		if exists {
 			k.conn.DelTable(k.table)

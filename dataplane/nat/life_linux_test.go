@@ -226,12 +226,12 @@ func TestTableOfAnotherLayoutIsReplacedUnderLoad(t *testing.T) {
 			entry.Priority--
 			other.Chains[chainPrerouting] = entry
 		}
-		if err := l.nat.kernel.replace(context.Background(), other, true); err != nil {
+		if err := l.nat.edge.Replace(context.Background(), other, true); err != nil {
 			t.Fatal(err)
 		}
 		l.nat = l.newNAT()
 		l.apply(web(1, 2))
-		if have, _, err := l.nat.kernel.read(context.Background(), l.nat.planner.Ruleset()); err != nil ||
+		if have, _, err := l.nat.edge.Read(context.Background(), l.nat.planner.Ruleset()); err != nil ||
 			!Compatible(have, l.nat.planner.Ruleset()) || !Diff(have, l.nat.planner.Ruleset()).Empty() {
 			t.Fatalf("table is not as planned: %v", err)
 		}

@@ -18,8 +18,8 @@ import (
 // foreign is in the place of a property that a table of ours never has, so that it is Compatible with none.
 const foreign = 255
 
-// read gives what is in the table, and whether there is one. Sets that are as wanted are given as such.
-func (k *kernel) read(ctx context.Context, want Ruleset) (r Ruleset, exists bool, err error) {
+// Read implements Edge.
+func (k *kernel) Read(ctx context.Context, want Ruleset) (r Ruleset, exists bool, err error) {
 	r = newRuleset()
 	if err := k.open(ctx); err != nil {
 		k.close()

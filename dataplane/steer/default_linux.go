@@ -52,15 +52,15 @@ func (k *linux) giveDefault(r Route) error {
 	return k.memory.save(k.o.Folder)
 }
 
-// finish puts default routes back whose place is free.
-func (k *linux) finish() error {
+// Finish implements Edge: it puts default routes back whose place is free.
+func (k *linux) Finish() error {
 	for name, raw := range k.memory.Defaults {
 		r, err := k.parseRoute(raw)
 		if err != nil {
 			return err
 		}
 		v := NewView()
-		if err := k.readRoutes(familyOf(r.v6()), query{}, v); err != nil {
+		if err := k.readRoutes(familyOf(r.v6()), Query{}, v); err != nil {
 			return err
 		}
 		free := true

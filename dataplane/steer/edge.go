@@ -7,35 +7,42 @@ import (
 	"net/netip"
 )
 
-// query says what to read.
-type query struct {
-	inTable, outTable uint32
-	switches          []netip.Addr
+// Query says what to read.
+type Query struct {
+	InTable, OutTable uint32
+	Switches          []netip.Addr
 }
 
-// event is what was heard of a change that somebody made, ourselves included.
-type event struct {
-	rule   *Rule  // that came or went
-	route  *Route // that came or went
-	gone   bool
-	filter bool // our nftables table was changed by somebody else
-	node   bool // an interface, an address or the node's default route changed
-	lost   bool // something was, and nobody knows what
+// Concerns tells which routes a view has.
+func (q Query) Concerns(r Route) bool {
+	return r.ours() || r.Table == q.InTable || r.Table == q.OutTable || r.Table == mainTable && r.isDefault()
 }
 
-// edge is the kernel, and the folder where settings are kept.
-type edge interface {
-	// read reads everything.
-	read(query) (*View, Facts, error)
-	// look reads what the node is like, and renews the settings of a view.
-	look(query, *View) (Facts, error)
-	// mark says which packet marks the nftables table shall use when it is made next.
-	mark(in, out uint32)
-	// do makes one change.
-	do(Change) error
-	// watch calls hear for each event until ctx ends. What happens after ready was closed is heard.
-	watch(ctx context.Context, ready chan<- struct{}, hear func(event)) error
-	// finish puts back what is still kept and was not given back by a change: somebody took ours away.
-	finish() error
-	close()
+// Event is what was heard of a change that somebody made, ourselves included.
+type Event struct {
+	Rule   *Rule  // that came or went
+	Route  *Route // that came or went
+	Gone   bool
+	Filter bool // our nftables table was changed by somebody else
+	Node   bool // an interface, an address or the node's default route changed
+	Lost   bool // something was, and nobody knows what
+}
+
+// Edge is the kernel, and the folder where settings are kept. One goroutine at a time uses it, but for Watch.
+type Edge interface {
+	// Read reads everything.
+	Read(Query) (*View, Facts, error)
+	// Look reads what the node is like, and renews the settings of a view.
+	Look(Query, *View) (Facts, error)
+	// Mark says which packet marks the nftables table shall use when it is made next.
+	Mark(in, out uint32)
+	// Do makes one change.
+	Do(Change) error
+	// Hopeless tells whether an error of Do is not one address's alone.
+	Hopeless(error) bool
+	// Watch calls hear for each event until ctx ends. What happens after ready was closed is heard.
+	Watch(ctx context.Context, ready chan<- struct{}, hear func(Event)) error
+	// Finish puts back what is still kept and was not given back by a change: somebody took ours away.
+	Finish() error
+	Close()
 }

@@ -28,10 +28,10 @@ type linux struct {
 	names   map[int]string // of interfaces
 	indexes map[string]int
 	facing  map[string]bool // the interfaces that matter
-	q       query
+	q       Query
 }
 
-func openEdge(o Options) (edge, error) {
+func openEdge(o Options) (Edge, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, fmt.Errorf("steer: boot id: %w", err)
@@ -55,15 +55,17 @@ func openEdge(o Options) (edge, error) {
 	return k, nil
 }
 
-func (k *linux) mark(in, out uint32) { k.filter.o.MarkIn, k.filter.o.MarkOut = in, out }
+// Mark implements Edge.
+func (k *linux) Mark(in, out uint32) { k.filter.o.MarkIn, k.filter.o.MarkOut = in, out }
 
-func (k *linux) close() {
+// Close implements Edge.
+func (k *linux) Close() {
 	k.netlink.Close()
 	k.filter.close()
 }
 
-// hopeless tells whether an error is not one address's alone.
-func hopeless(err error) bool {
+// Hopeless implements Edge.
+func (*linux) Hopeless(err error) bool {
 	for _, e := range []error{unix.EPERM, unix.EACCES, unix.EROFS, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOBUFS} {
 		if errors.Is(err, e) {
 			return true
@@ -85,14 +87,15 @@ func remedy(err error) error {
 	return err
 }
 
-func (k *linux) read(q query) (*View, Facts, error) {
+// Read implements Edge.
+func (k *linux) Read(q Query) (*View, Facts, error) {
 	v := NewView()
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		if err := k.readRules(family, v); err != nil {
 			return nil, Facts{}, remedy(err)
 		}
 	}
-	facts, err := k.look(q, v)
+	facts, err := k.Look(q, v)
 	if err != nil {
 		return nil, Facts{}, err
 	}
@@ -150,7 +153,7 @@ func (k *linux) readRules(family int, v *View) error {
 	return nil
 }
 
-func (k *linux) readRoutes(family int, q query, v *View) error {
+func (k *linux) readRoutes(family int, q Query, v *View) error {
 	all, err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, family)
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
@@ -160,20 +163,15 @@ func (k *linux) readRoutes(family int, q query, v *View) error {
 		if err != nil {
 			return err
 		}
-		if msg := nl.DeserializeRtMsg(m); msg.Flags&unix.RTM_F_CLONED == 0 && msg.Family == uint8(family) && concerns(q, r) {
+		if msg := nl.DeserializeRtMsg(m); msg.Flags&unix.RTM_F_CLONED == 0 && msg.Family == uint8(family) && q.Concerns(r) {
 			v.Routes[r] = true
 		}
 	}
 	return nil
 }
 
-// concerns tells which routes a view has.
-func concerns(q query, r Route) bool {
-	return r.ours() || r.Table == q.inTable || r.Table == q.outTable || r.Table == mainTable && r.isDefault()
-}
-
-// look reads interfaces, ways to the switches, and settings.
-func (k *linux) look(q query, v *View) (Facts, error) {
+// Look implements Edge: it reads interfaces, ways to the switches, and settings.
+func (k *linux) Look(q Query, v *View) (Facts, error) {
 	facts := Facts{Ways: map[netip.Addr]Way{}}
 	var links []netlink.Link
 	if err := again(func() (err error) {
@@ -194,7 +192,7 @@ func (k *linux) look(q query, v *View) (Facts, error) {
 			Name: a.Name, Kind: kind, ARP: a.RawFlags&(unix.IFF_NOARP|unix.IFF_LOOPBACK) == 0 && a.EncapType == "ether",
 		})
 	}
-	for _, s := range q.switches {
+	for _, s := range q.Switches {
 		if w, ok := k.way(s, names); ok {
 			facts.Ways[s] = w
 		}
@@ -235,8 +233,8 @@ func (k *linux) way(to netip.Addr, names map[int]string) (Way, bool) {
 	}, true
 }
 
-// do makes a change.
-func (k *linux) do(c Change) error {
+// Do implements Edge.
+func (k *linux) Do(c Change) error {
 	err := k.change(c)
 	if err != nil {
 		return remedy(fmt.Errorf("%s: %w", c, err))

@@ -10,20 +10,20 @@ import (
 )
 
 // hear takes note of an event.
-func (s *Steer) hear(e event) {
+func (s *Steer) hear(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.want == nil || s.view == nil {
 		return // all will be read anyway
 	}
 	switch {
-	case e.lost, e.filter:
+	case e.Lost, e.Filter:
 		s.view = nil
-	case e.rule != nil && (s.view.Rules[*e.rule] == e.gone) && s.concerns(*e.rule):
+	case e.Rule != nil && (s.view.Rules[*e.Rule] == e.Gone) && s.concerns(*e.Rule):
 		s.view = nil
-	case e.route != nil && s.view.Routes[*e.route] == e.gone:
+	case e.Route != nil && s.view.Routes[*e.Route] == e.Gone:
 		s.view = nil
-	case e.node:
+	case e.Node:
 		s.nodeOld = true
 	default:
 		return // what we did ourselves, or what does not concern us
@@ -38,7 +38,7 @@ func (s *Steer) hear(e event) {
 func (s *Steer) concerns(r Rule) bool {
 	q := s.query()
 	return r.ours() || r.Priority == s.o.PriorityIn || r.Priority == s.o.PriorityOut || r.Priority == s.o.PriorityMark ||
-		r.address().IsValid() && (r.Table == q.inTable || r.Table == q.outTable)
+		r.address().IsValid() && (r.Table == q.InTable || r.Table == q.OutTable)
 }
 
 // Run repairs what somebody else changes, within a second, until ctx ends; then it returns its error. While somebody
@@ -52,7 +52,7 @@ func (s *Steer) Run(ctx context.Context) error {
 	defer heard.Wait()
 	ready := make(chan struct{})
 	heard.Go(func() {
-		if err := s.edge.watch(ctx, ready, s.hear); err != nil {
+		if err := s.edge.Watch(ctx, ready, s.hear); err != nil {
 			cancel(fmt.Errorf("steer: hear of changes: %w", err))
 		}
 	})
@@ -62,7 +62,7 @@ func (s *Steer) Run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	// What was changed before anybody listened.
-	s.hear(event{lost: true})
+	s.hear(Event{Lost: true})
 	var pace pace
 	reread := time.NewTicker(s.o.Reread)
 	defer reread.Stop()
@@ -73,7 +73,7 @@ func (s *Steer) Run(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		case <-reread.C:
-			s.hear(event{lost: true})
+			s.hear(Event{Lost: true})
 			continue
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -22,7 +22,7 @@ type Steer struct {
 	o       Options // given, as the node's configuration changes them
 	log     *slog.Logger
 	metrics *metrics
-	edge    edge
+	edge    Edge
 	damaged chan struct{} // something has to be looked at
 
 	mu       sync.Mutex
@@ -45,15 +45,22 @@ func New(o Options) (*Steer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSteer(o, e)
+	s, err := Over(o, e)
 	if err != nil {
-		e.close()
+		e.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func newSteer(o Options, e edge) (*Steer, error) {
+// Over makes a Steer over another kernel than this host's, as simulations have; the Steer closes it.
+//
+// Errors: an option is missing or wrong, the metrics are registered already.
+func Over(o Options, e Edge) (*Steer, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	m, err := newMetrics(o.Metrics)
 	if err != nil {
 		return nil, err
@@ -62,7 +69,7 @@ func newSteer(o Options, e edge) (*Steer, error) {
 }
 
 // Close ends the use of the kernel; everything stays as it is there. It is called after Run has returned.
-func (s *Steer) Close() { s.edge.close() }
+func (s *Steer) Close() { s.edge.Close() }
 
 // Apply implements agent.Applier. What is not wanted any more goes at once.
 func (s *Steer) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
@@ -78,7 +85,7 @@ func (s *Steer) Apply(ctx context.Context, want desired.State) ([]agent.Failure,
 			return nil, err
 		}
 		s.o = o
-		s.edge.mark(o.MarkIn, o.MarkOut)
+		s.edge.Mark(o.MarkIn, o.MarkOut)
 		s.view = nil // other tables, another switch
 	}
 	s.want = &w
@@ -107,7 +114,7 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 		if err := ctx.Err(); err != nil {
 			return nil, changes, err
 		}
-		if err := s.edge.do(c); err != nil {
+		if err := s.edge.Do(c); err != nil {
 			s.view = nil
 			if !s.forgive(c, err, goal) {
 				return nil, changes, fmt.Errorf("steer: %w", err)
@@ -126,7 +133,7 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 
 // forgive tells whether the changes after one that failed can be made all the same.
 func (s *Steer) forgive(c Change, err error, goal Goal) bool {
-	if hopeless(err) {
+	if s.edge.Hopeless(err) {
 		return false
 	}
 	if a := c.address(); a.IsValid() {
@@ -151,13 +158,13 @@ func (s *Steer) announce(c Change) {
 }
 
 // query says what to read for what is wanted.
-func (s *Steer) query() query {
-	q := query{inTable: s.want.Config.InTable, outTable: s.want.Config.OutTable, switches: s.want.Config.Switches}
-	if q.inTable == 0 {
-		q.inTable = s.o.InTable
+func (s *Steer) query() Query {
+	q := Query{InTable: s.want.Config.InTable, OutTable: s.want.Config.OutTable, Switches: s.want.Config.Switches}
+	if q.InTable == 0 {
+		q.InTable = s.o.InTable
 	}
-	if q.outTable == 0 {
-		q.outTable = s.o.OutTable
+	if q.OutTable == 0 {
+		q.OutTable = s.o.OutTable
 	}
 	return q
 }
@@ -165,14 +172,14 @@ func (s *Steer) query() query {
 // see reads what is not known of the kernel.
 func (s *Steer) see() (err error) {
 	if s.view != nil && s.nodeOld {
-		facts, err := s.edge.look(s.query(), s.view)
+		facts, err := s.edge.Look(s.query(), s.view)
 		if err != nil || !maps.Equal(facts.Ways, s.facts.Ways) {
 			s.view = nil // routes may have gone with the way
 		}
 		s.facts = facts
 	}
 	if s.view == nil {
-		s.view, s.facts, err = s.edge.read(s.query())
+		s.view, s.facts, err = s.edge.Read(s.query())
 	}
 	if err != nil {
 		s.view = nil
@@ -196,11 +203,11 @@ func (s *Steer) warn(warnings []string) {
 func (s *Steer) Found(context.Context) ([]netip.Addr, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := query{inTable: s.o.InTable, outTable: s.o.OutTable}
+	q := Query{InTable: s.o.InTable, OutTable: s.o.OutTable}
 	if s.want != nil {
 		q = s.query()
 	}
-	v, _, err := s.edge.read(q)
+	v, _, err := s.edge.Read(q)
 	if err != nil {
 		return nil, fmt.Errorf("steer: %w", err)
 	}
@@ -231,7 +238,7 @@ func Cleanup(ctx context.Context, o Options) error {
 	if _, _, err := s.converge(ctx); err != nil {
 		return err
 	}
-	if err := s.edge.finish(); err != nil {
+	if err := s.edge.Finish(); err != nil {
 		return fmt.Errorf("steer: %w", err)
 	}
 	return nil

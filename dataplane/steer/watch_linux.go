@@ -19,8 +19,8 @@ import (
 // watchBuffer is how much the kernel may keep for us while we are busy; what does not fit is said to be lost.
 const watchBuffer = 4 << 20
 
-// watch hears of rules, routes, interfaces, addresses and nftables.
-func (k *linux) watch(ctx context.Context, ready chan<- struct{}, hear func(event)) error {
+// Watch implements Edge: it hears of rules, routes, interfaces, addresses and nftables.
+func (k *linux) Watch(ctx context.Context, ready chan<- struct{}, hear func(Event)) error {
 	routing, err := k.subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV4_ROUTE,
 		unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {
@@ -63,14 +63,14 @@ func (k *linux) subscribe(protocol int, groups ...uint) (s *nl.NetlinkSocket, er
 }
 
 // receive hands on messages until ctx ends.
-func receive(ctx context.Context, s *nl.NetlinkSocket, hear func(event), take func(syscall.NetlinkMessage)) error {
+func receive(ctx context.Context, s *nl.NetlinkSocket, hear func(Event), take func(syscall.NetlinkMessage)) error {
 	for {
 		messages, from, err := s.Receive()
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, unix.ENOBUFS):
-			hear(event{lost: true})
+			hear(Event{Lost: true})
 		case err != nil:
 			return err
 		case from.Pid != nl.PidKernel:
@@ -83,18 +83,18 @@ func receive(ctx context.Context, s *nl.NetlinkSocket, hear func(event), take fu
 }
 
 // heardRouting takes one message of the routing groups.
-func (k *linux) heardRouting(m syscall.NetlinkMessage, hear func(event)) {
+func (k *linux) heardRouting(m syscall.NetlinkMessage, hear func(Event)) {
 	switch m.Header.Type {
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		r, err := parseRule(m.Data)
-		hear(event{rule: &r, gone: m.Header.Type == unix.RTM_DELRULE, lost: err != nil})
+		hear(Event{Rule: &r, Gone: m.Header.Type == unix.RTM_DELRULE, Lost: err != nil})
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		r, err := k.parseRoute(m.Data)
 		k.mu.Lock()
-		matters := concerns(k.q, r)
+		matters := k.q.Concerns(r)
 		k.mu.Unlock()
 		if matters || err != nil {
-			hear(event{route: &r, gone: m.Header.Type == unix.RTM_DELROUTE, lost: err != nil})
+			hear(Event{Route: &r, Gone: m.Header.Type == unix.RTM_DELROUTE, Lost: err != nil})
 		}
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
 		hear(k.ofInterface(int(nl.DeserializeIfInfomsg(m.Data).Index)))
@@ -104,17 +104,17 @@ func (k *linux) heardRouting(m syscall.NetlinkMessage, hear func(event)) {
 }
 
 // ofInterface is the event of a change of an interface or its addresses. Those that matter take routes along in silence.
-func (k *linux) ofInterface(index int) event {
+func (k *linux) ofInterface(index int) Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.facing[k.names[index]] {
-		return event{lost: true}
+		return Event{Lost: true}
 	}
-	return event{node: true}
+	return Event{Node: true}
 }
 
 // heardFilter takes one message of nftables. Table, chain, rule, set and element all name their table first.
-func (k *linux) heardFilter(m syscall.NetlinkMessage, hear func(event)) {
+func (k *linux) heardFilter(m syscall.NetlinkMessage, hear func(Event)) {
 	if m.Header.Pid == k.filter.port.Load() || len(m.Data) < nl.SizeofNfgenmsg {
 		return
 	}
@@ -127,7 +127,7 @@ func (k *linux) heardFilter(m syscall.NetlinkMessage, hear func(event)) {
 	}
 	for ad.Next() {
 		if ad.Type() == unix.NFTA_TABLE_NAME && ad.String() == TableName {
-			hear(event{filter: true})
+			hear(Event{Filter: true})
 		}
 	}
 }

@@ -4,13 +4,7 @@ package nat
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"time"
-
-	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Pauses of Run.
@@ -82,61 +76,13 @@ func (n *NAT) repair(ctx context.Context) error {
 // watch tells whenever somebody else changed the table, or may have.
 func (n *NAT) watch(ctx context.Context, touched chan<- struct{}) {
 	for ctx.Err() == nil {
-		err := n.follow(ctx, touched)
+		err := n.edge.Watch(ctx, func() { notify(touched) })
 		if ctx.Err() != nil {
 			return
 		}
 		n.log.Warn("events of nftables lost", "error", err)
 		sleep(ctx, retryPause)
 	}
-}
-
-// follow reads events until something fails.
-func (n *NAT) follow(ctx context.Context, touched chan<- struct{}) error {
-	events, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: n.kernel.netns})
-	if err != nil {
-		return explain("watch nftables", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = events.SetReadDeadline(time.Unix(1, 0)) })
-	defer func() {
-		stop()
-		_ = events.Close() // it was only read
-	}()
-	if err := errors.Join(events.SetReadBuffer(readBytes), events.JoinGroup(unix.NFNLGRP_NFTABLES)); err != nil {
-		return explain("watch nftables", err)
-	}
-	notify(touched) // of what happened before we listened
-	for {
-		messages, err := events.Receive()
-		if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("watch nftables: %w", err)
-		}
-		for _, m := range messages {
-			if concernsUs(m) && !n.kernel.owns(m.Header.PID) {
-				notify(touched)
-			}
-		}
-	}
-}
-
-// concernsUs tells whether an event is of our table. The name of the table is the first attribute of whatever changed.
-func concernsUs(m netlink.Message) bool {
-	if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < familyBytes || m.Data[0] != unix.NFPROTO_INET {
-		return false
-	}
-	attributes, err := netlink.NewAttributeDecoder(m.Data[familyBytes:])
-	if err != nil {
-		return false
-	}
-	for attributes.Next() {
-		if attributes.Type() == unix.NFTA_TABLE_NAME {
-			return attributes.String() == TableName
-		}
-	}
-	return false
 }
 
 // notify leaves word, if none is waiting yet.

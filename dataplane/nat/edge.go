@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import "context"
+
+// Edge is the kernel, as far as the table is concerned, and its connections. One goroutine at a time uses it, but for
+// Watch.
+type Edge interface {
+	// Read gives what is in the table, and whether there is one. Sets that are as wanted are given as such.
+	Read(ctx context.Context, want Ruleset) (have Ruleset, exists bool, err error)
+	// Commit carries out a change, whose elements are of these sets: in one transaction, after one for what nothing
+	// leads to yet. With an error nothing has changed for any packet.
+	Commit(ctx context.Context, change Change, sets map[string]Set) error
+	// Replace puts a ruleset in the place of what is in the table, in one transaction.
+	Replace(ctx context.Context, want Ruleset, exists bool) error
+	// EndFlows ends the UDP flows that may not go on, and returns how many those were.
+	EndFlows(Flows) (ended uint, err error)
+	// Watch calls changed whenever somebody else changed the table, or may have, until ctx ends or it fails.
+	Watch(ctx context.Context, changed func()) error
+}

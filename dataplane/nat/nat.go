@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/agent"
+)
+
+// Options is what a NAT is made of. Only Node is required.
+type Options struct {
+	Node string // this node's name in Kubernetes
+	// ClusterCIDRs are where clients inside the cluster come from: the pods' ranges, and the nodes' if their own
+	// programs shall count as inside when they dial by way of another node.
+	ClusterCIDRs []netip.Prefix
+	// NodeAddresses are this node's own, which source ranges may name. Default: those of its interfaces now.
+	NodeAddresses []netip.Addr
+	MasqueradeAll bool          // rewrite the source of all translated connections
+	WithoutSCTP   bool          // the kernel cannot translate SCTP; New finds out by itself
+	Audit         time.Duration // between two full comparisons with the kernel. Default 5 minutes
+	// Mark is a bit of packets' marks that nobody else uses. Default DefaultMark
+	Mark uint32
+	// NetNS is a file descriptor of the network namespace to work in, open as long as the NAT is used; 0 is the
+	// process's own.
+	NetNS   int
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// NAT keeps the table `inet fairlead-nat` of this network namespace as a State wants it. It is an agent.Applier.
+type NAT struct {
+	log     *slog.Logger
+	metrics *metrics
+	audit   time.Duration
+
+	mu      sync.Mutex
+	edge    Edge
+	planner *Planner
+	sets    map[string]Set // of every layout
+	told    bool           // a State was ever to be carried out
+	known   bool           // the table holds what planner says, as far as we know
+	flows   Flows          // still to be looked through
+}
+
+// Over makes a NAT over another kernel than this host's, as simulations have. It does not touch it.
+//
+// Errors: no node, metrics that are registered already.
+func Over(o Options, e Edge) (*NAT, error) {
+	if o.Node == "" {
+		return nil, fmt.Errorf("nat: no node name")
+	}
+	m, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Audit <= 0 {
+		o.Audit = 5 * time.Minute
+	}
+	config := Config{
+		Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, NodeAddresses: o.NodeAddresses, MasqueradeAll: o.MasqueradeAll,
+		WithoutSCTP: o.WithoutSCTP, Mark: o.Mark,
+	}
+	return &NAT{
+		log: o.Log, metrics: m, audit: o.Audit, edge: e, planner: NewPlanner(config), sets: config.layout().Sets, flows: Flows{},
+	}, nil
+}
+
+// Apply brings the table to what is wanted, in one transaction, and then ends UDP flows to endpoints that left. The
+// first time, and after something went wrong, it reads the table and changes what differs. It returns the addresses
+// of which something cannot be translated.
+//
+// Errors: what the kernel refuses; the table is then as it was before.
+func (n *NAT) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	return n.apply(ctx, want.Services())
+}
+
+func (n *NAT) apply(ctx context.Context, want []*desired.Service) ([]agent.Failure, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	start := time.Now()
+	n.told = true
+	change, flows := n.planner.Step(want)
+	if len(n.flows) > 0 { // from an earlier failure: what may go on may be more by now
+		maps.Copy(n.flows, n.planner.Flows())
+	}
+	maps.Copy(n.flows, flows)
+	if err := n.carryOut(ctx, change); err != nil {
+		n.metrics.failures.Inc()
+		return nil, err
+	}
+	if err := n.endFlows(); err != nil {
+		n.metrics.failures.Inc()
+		return nil, err
+	}
+	n.metrics.seconds.Observe(time.Since(start).Seconds())
+	var failed []agent.Failure
+	for _, p := range n.planner.Problems() {
+		failed = append(failed, agent.Failure{Prefix: netip.PrefixFrom(p.Address, p.Address.BitLen()), Why: p.Why})
+	}
+	return failed, nil
+}
+
+// carryOut commits a change of a table that is known, and else compares.
+func (n *NAT) carryOut(ctx context.Context, change Change) error {
+	if n.known {
+		if change.Empty() {
+			return nil
+		}
+		err := n.edge.Commit(ctx, change, n.setsWith(change))
+		if err == nil {
+			n.metrics.changed(change)
+			return nil
+		}
+		n.known = false
+		n.log.Warn("change refused, table is compared", "error", err)
+	}
+	_, err := n.compare(ctx)
+	return err
+}
+
+func (n *NAT) setsWith(change Change) map[string]Set {
+	if len(change.AddSets) == 0 {
+		return n.sets
+	}
+	sets := maps.Clone(n.sets)
+	for _, s := range change.AddSets {
+		sets[s.Name] = s
+	}
+	return sets
+}
+
+// compare reads the table and changes what differs from the plan; it tells what that was. A table that cannot be
+// changed into ours, such as another release's, is replaced within the transaction.
+func (n *NAT) compare(ctx context.Context) (Change, error) {
+	n.known = false
+	want := n.planner.Ruleset()
+	have, exists, err := n.edge.Read(ctx, want)
+	if err != nil {
+		return Change{}, err
+	}
+	change := Diff(have, want)
+	switch {
+	case !exists || !Compatible(have, want):
+		err = n.edge.Replace(ctx, want, exists)
+	case !change.Empty():
+		err = n.edge.Commit(ctx, change, want.Sets)
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	n.known = true
+	n.metrics.changed(change)
+	return change, nil
+}
+
+func (n *NAT) endFlows() error {
+	if len(n.flows) == 0 {
+		return nil
+	}
+	ended, err := n.edge.EndFlows(n.flows)
+	n.metrics.flows.Add(float64(ended))
+	if err != nil {
+		return err
+	}
+	clear(n.flows)
+	return nil
+}
