@@ -186,7 +186,7 @@ func (s *server) answer(path string, with func(http.ResponseWriter, *http.Reques
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.queries = append(s.queries, r.URL.Path+"?"+r.URL.RawQuery)
-	instead := s.instead[r.URL.Path]
+	instead, round := s.instead[r.URL.Path], s.round
 	s.mu.Unlock()
 	switch {
 	case instead != nil:
@@ -199,7 +199,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Count(r.URL.Path, "/") == 3 && strings.HasPrefix(r.URL.Path, "/apis/"):
 		s.discover(w, r)
 	case r.URL.Query().Get("watch") != "":
-		s.watch(w, r)
+		s.watch(w, r, round) // it ends at once if the round did meanwhile
 	default:
 		s.list(w, r)
 	}
@@ -283,9 +283,9 @@ func (s *server) freeze(path string) {
 	s.stale[path] = s.listing(httptest.NewRecorder(), r, s.resources[path])
 }
 
-func (s *server) watch(w http.ResponseWriter, r *http.Request) {
+func (s *server) watch(w http.ResponseWriter, r *http.Request, round int) {
 	s.mu.Lock()
-	known, round := s.resources[r.URL.Path], s.round
+	known := s.resources[r.URL.Path]
 	from, err := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
 	gone := known == nil || known.missing
 	expired := err != nil || !gone && from < known.compacted
