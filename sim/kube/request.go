@@ -4,7 +4,6 @@ package kube
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -16,20 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/network"
+	"fairlead.io/fairlead/sim/network/httpd"
 )
 
-// Request is what a client asked. From is the machine that it came from.
-type Request struct {
-	From   string
-	Method string
-	Path   string
-	Query  url.Values
-	Header map[string][]string
-	Body   []byte
-}
-
-// Answer is the way back to the client. Respond is a whole answer; Begin, Write and End are a long one. Break ends it
-// as a broken connection does. OnClose has f called once the client is gone.
+// Answer is the way back to the client, as httpd has it. Respond is a whole answer; Begin, Write and End are a long
+// one. Break ends it as a broken connection does. OnClose has f called once the client is gone.
 type Answer interface {
 	Respond(status int, header map[string]string, body []byte)
 	Begin(status int, header map[string]string)
@@ -47,7 +38,7 @@ var metav1Nothing = schema.GroupResource{}
 
 // call is one request on its way through the server.
 type call struct {
-	*Request
+	*httpd.Request
 	Answer
 	server      *Server
 	store       *store
@@ -59,8 +50,13 @@ type call struct {
 	done        bool   // the client is gone
 }
 
+// Serve has the server answer at a port of a machine.
+func (s *Server) Serve(n *network.Network, machine, port string) {
+	httpd.Serve(n, machine, port, func(r *httpd.Request, a *httpd.Answer) { s.Handle(r, a) })
+}
+
 // Handle answers a request of one of our processes, now or later.
-func (s *Server) Handle(r *Request, a Answer) {
+func (s *Server) Handle(r *httpd.Request, a Answer) {
 	c := &call{Request: r, Answer: a, server: s, store: s.store}
 	a.OnClose(func() { c.done = true })
 	var f *failure

@@ -9,7 +9,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/event"
@@ -72,14 +74,31 @@ func New(w *engine.World, o Options) *Server {
 	return s
 }
 
-// found makes the first objects of a cluster.
+// found makes the first objects of a cluster: those that every cluster has.
 func (s *Server) found(c *store) {
-	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
-		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, f := s.create(c, s.namespaces, o, writer{by: "kube-apiserver", manager: "kube-apiserver", verb: "create"}); f != nil {
-			panic("kube: make namespace " + name + ": " + f.Message)
+	https, port := "https", int32(6443)
+	kubernetes := metav1.ObjectMeta{Name: "kubernetes", Namespace: metav1.NamespaceDefault,
+		Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}}
+	slice := kubernetes
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "kubernetes"}
+	for _, o := range []Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}},
+		&corev1.Service{ObjectMeta: kubernetes, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1",
+			Ports: []corev1.ServicePort{{Name: https, Port: 443, TargetPort: intstr.FromInt32(port)}}}},
+		&discoveryv1.EndpointSlice{ObjectMeta: slice, AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}}, Ports: []discoveryv1.EndpointPort{{Name: &https, Port: &port}}},
+	} {
+		r, err := s.resourceOf(o)
+		if err == nil {
+			_, f := s.create(c, r, o, writer{by: "kube-apiserver", manager: "kube-apiserver", verb: "create"})
+			err = f.err()
+		}
+		if err != nil {
+			panic(fmt.Sprintf("kube: make %s: %v", o.GetName(), err))
 		}
 	}
+	c.founded = c.version
 }
 
 func (s *Server) random(what string) *rand.Rand { return s.w.Random("kube/" + what) }

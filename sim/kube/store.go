@@ -47,6 +47,7 @@ type store struct {
 	stream    string // of randomness
 	version   uint64
 	compacted uint64 // what was before it cannot be asked for any more
+	founded   uint64 // there is no cluster without what it was founded with
 	log       []*change
 	objects   map[*resource]map[key]Object
 	sorted    map[*resource][]key
@@ -129,14 +130,14 @@ func (s *store) since(version uint64) []*change {
 	return s.log[n:]
 }
 
-// versionAt is the version that was current at a time.
+// versionAt is the version that was current at a time, and no older than the cluster.
 func (s *store) versionAt(at time.Duration) uint64 {
 	for i := len(s.log) - 1; i >= 0; i-- {
 		if s.log[i].at <= at {
-			return s.log[i].version
+			return max(s.log[i].version, s.founded)
 		}
 	}
-	return s.compacted
+	return s.founded
 }
 
 // commit makes after the object of a key; nil deletes. The store keeps after: nobody may change it any more.
