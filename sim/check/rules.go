@@ -36,7 +36,7 @@ func Rules() []Rule {
 // makers gives a checker for each rule that can be checked.
 func makers() map[string]func(*judge) rule {
 	return map[string]func(*judge) rule{
-		"S1": newS1, "S2": newS2, "S3": newS3, "S8": newS8, "S9": newS9,
-		"S11": newS11, "S12": newS12, "S13": newS13, "L1": newL1, "model": newModel,
+		"S1": newS1, "S2": newS2, "S3": newS3, "S4": newS4, "S5": newS5, "S6": newS6, "S7": newS7, "S8": newS8, "S9": newS9,
+		"S11": newS11, "S12": newS12, "S13": newS13, "L1": newL1, "L2": newL2, "L3": newL3, "model": newModel,
 	}
 }

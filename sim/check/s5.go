@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s5 keeps of each binding whether anybody was ever asked to add it, and whether a deregistration that was sent after
+// the last such call succeeded. A record may go if nobody was, or one did and the balancer really has it no more; if
+// another live binding has its address by now; or if an operator said forget.
+type s5 struct {
+	idle
+	*judge
+	there entries
+	lives map[fsm.BindingID]*life
+	calls map[int]uint64 // deregistrations, and when they were sent
+}
+
+// life is what was done about a binding, as numbers of events; 0 for never.
+type life struct{ asked, confirmed uint64 }
+
+func newS5(j *judge) rule {
+	return &s5{judge: j, there: entries{}, lives: map[fsm.BindingID]*life{}, calls: map[int]uint64{}}
+}
+
+func (r *s5) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Entry:
+		r.there.hear(r.Set, x, e.Number)
+	case event.Drive:
+		r.drive(e.Number, x)
+	}
+}
+
+func (r *s5) drive(number uint64, x event.Drive) {
+	l := r.lives[fsm.BindingID(x.Binding)]
+	if l == nil {
+		l = &life{}
+		r.lives[fsm.BindingID(x.Binding)] = l
+	}
+	deregister := x.Action == fsm.ActionDeregister.String()
+	switch {
+	case x.Phase == "sent" && x.Action == fsm.ActionEnsure.String():
+		l.asked = number
+	case x.Phase == "sent" && deregister:
+		r.calls[x.Call] = number
+	case (x.Phase == "answered" || x.Phase == "heard") && deregister && x.Result == "succeeded":
+		l.confirmed = max(l.confirmed, r.calls[x.Call])
+	}
+}
+
+func (r *s5) step(s *step) {
+	changedBindings(s, func(was, is *fsm.Binding) {
+		switch {
+		case was == nil:
+			r.lives[is.ID] = &life{}
+		case is == nil && !s.replaced:
+			r.gone(s, was)
+		}
+	})
+}
+
+func (r *s5) gone(s *step, b *fsm.Binding) {
+	r.checked()
+	l := r.lives[b.ID]
+	delete(r.lives, b.ID)
+	at := place{b.Balancer, b.Address}
+	heir := slices.ContainsFunc(s.after.OnSubject(b.Subject()), func(o *fsm.Binding) bool { return wants(o) })
+	if l == nil || l.asked == 0 || heir || forgets(s, b.ID) {
+		return
+	}
+	subject := fmt.Sprintf("binding %s (%s)", b.ID, at)
+	switch there := r.there[at]; {
+	case l.confirmed < l.asked:
+		r.broken(subject, "its record went, and no removal was confirmed", l.asked, l.confirmed, s.Number)
+	case there.owner == ours:
+		r.broken(subject, "its record went, and the balancer still has it", there.number, l.confirmed, s.Number)
+	}
+}

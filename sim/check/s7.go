@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s7 keeps which calls are in flight, by subject: from "sent" to "answered" or "heard", or to the deadline of the
+// attempt, counted from when it was first seen committed. The death of the caller ends nothing.
+type s7 struct {
+	idle
+	*judge
+	flying    map[fsm.Subject]flight
+	deadlines map[fsm.Revision]time.Duration
+}
+
+type flight struct {
+	call   int
+	until  time.Duration
+	number uint64
+}
+
+func newS7(j *judge) rule {
+	return &s7{judge: j, flying: map[fsm.Subject]flight{}, deadlines: map[fsm.Revision]time.Duration{}}
+}
+
+func (r *s7) step(s *step) {
+	for i, p := range s.proposals {
+		if c, ok := p.Command.(*fsm.BeginOperation); ok && s.outcomes[i].Reject == fsm.Accepted {
+			r.deadlines[s.outcomes[i].Revision] = s.At + c.Deadline
+		}
+	}
+}
+
+func (r *s7) hear(e event.Stamped) {
+	x, ok := e.Event.(event.Drive)
+	if !ok {
+		return
+	}
+	subject := r.subject(x)
+	is := r.flying[subject]
+	switch x.Phase {
+	case "sent":
+		r.checked()
+		if is.number != 0 && is.call != x.Call && r.scene.now < is.until {
+			r.broken(string(subject), fmt.Sprintf("call %d was sent while call %d was in flight", x.Call, is.call), is.number, e.Number)
+		}
+		until, known := r.deadlines[x.Attempt]
+		if !known {
+			until = r.scene.now + r.bounds.Settle
+		}
+		r.flying[subject] = flight{x.Call, until, e.Number}
+	case "answered", "heard":
+		if is.call == x.Call {
+			delete(r.flying, subject)
+		}
+	}
+}
+
+// subject is what a call is about, as the record names lines of operations.
+func (r *s7) subject(x event.Drive) fsm.Subject {
+	switch x.Action {
+	case fsm.ActionEnsureBalancer.String(), fsm.ActionDeleteBalancer.String():
+		return fsm.Subject("balancer " + r.balancerOf(x.Balancer))
+	}
+	return fsm.SubjectOf(r.balancerOf(x.Balancer), x.Address, fsm.BindingID(x.Binding))
+}
