@@ -44,6 +44,16 @@ func (w *wire) client(address string, caller func() admin.Caller) *admin.Client 
 	return admin.NewClientOver(way{w, address, caller}, address)
 }
 
+// caller is who a process is to those it calls.
+func caller(role pki.Role, name string, self pki.Self) func() admin.Caller {
+	return func() admin.Caller {
+		group, epoch := self()
+		return admin.Caller{
+			Identity: pki.Identity{Role: role, Name: name}, Membership: pki.Membership{Group: group, Epoch: epoch},
+		}
+	}
+}
+
 type way struct {
 	wire    *wire
 	address string
@@ -132,13 +142,7 @@ func (w *wire) member() member.Edges {
 
 func (w *wire) network(o member.NetworkOptions) (*member.Network, error) {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(o.Config.Advertise.Raft))
-	self := func() admin.Caller {
-		group, epoch := o.Self()
-		return admin.Caller{
-			Identity:   pki.Identity{Role: pki.Member, Name: o.Config.Name},
-			Membership: pki.Membership{Group: group, Epoch: epoch},
-		}
-	}
+	self := caller(pki.Member, o.Config.Name, o.Self)
 	return &member.Network{
 		Raft:  transport,
 		Peers: admin.NewPeersOver(func(address string) *admin.Client { return w.client(address, self) }),
@@ -222,10 +226,8 @@ func (w *wire) agent(name string, k steering) node.Edges {
 		Steer: func(config.Agent, *slog.Logger, prometheus.Registerer) (node.Steering, error) {
 			return k, nil
 		},
-		Connect: func(address string) agent.Conn {
-			return node.Over(w.client(address, func() admin.Caller {
-				return admin.Caller{Identity: pki.Identity{Role: pki.Agent, Name: name}}
-			}))
+		Connect: func(self pki.Self, address string) agent.Conn {
+			return node.Over(w.client(address, caller(pki.Agent, name, self)))
 		},
 	}
 }
