@@ -23,7 +23,9 @@ const (
 	typeStream    = 6
 
 	flagAppend   = 1
+	flagDataSync = 2
 	flagNonblock = 4
+	flagSync     = 16
 )
 
 // file is an open file.
@@ -31,6 +33,9 @@ type file struct {
 	node   *disk.Node
 	at     int
 	append bool
+	reads  bool
+	writes bool
+	syncs  bool         // each write
 	listed []disk.Entry // of a directory that is being read
 }
 
@@ -40,7 +45,7 @@ type table struct {
 }
 
 func newTable(root *disk.Node) table {
-	return table{open: []*file{nil, nil, nil, {node: root}}}
+	return table{open: []*file{nil, nil, nil, {node: root, reads: true}}}
 }
 
 // get is the open file of a descriptor, or nil.
@@ -125,7 +130,7 @@ func fdAdvise(p *Process, a []uint64) uint32 { return errnoIf(p.files.get(a[0]) 
 
 func fdAllocate(p *Process, a []uint64) uint32 {
 	f := p.files.get(a[0])
-	if f == nil {
+	if f == nil || !f.writes {
 		return badFile
 	}
 	if size := int(a[1] + a[2]); size > f.node.Size() || size < 0 {
@@ -140,6 +145,10 @@ func fdSync(p *Process, a []uint64) uint32 {
 	if f == nil {
 		return badFile
 	}
+	return p.sync(f)
+}
+
+func (p *Process) sync(f *file) uint32 {
 	p.sleep(p.disk.Delay())
 	return uint32(f.node.Sync())
 }
@@ -191,8 +200,11 @@ func (p *Process) putStat(at uint64, n *disk.Node) uint32 {
 
 func fdFilestatSetSize(p *Process, a []uint64) uint32 {
 	f := p.files.get(a[0])
-	if f == nil {
+	switch {
+	case f == nil:
 		return badFile
+	case !f.writes:
+		return invalid
 	}
 	return p.changed(f, f.node.Truncate(int(a[1])))
 }

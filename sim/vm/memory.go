@@ -3,6 +3,9 @@
 package vm
 
 import (
+	"fmt"
+	"unsafe"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -10,15 +13,28 @@ import (
 
 // allocator maps memory that never moves and goes back to the system when a process ends: nothing is copied as it
 // grows, and the garbage collector has nothing to do with it.
-type allocator struct{}
+type allocator struct{ image *image }
+
+const access = unix.PROT_READ | unix.PROT_WRITE
 
 // Allocate implements experimental.MemoryAllocator.
-func (allocator) Allocate(_, largest uint64) experimental.LinearMemory {
-	whole, err := unix.Mmap(-1, 0, int(largest), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+func (a allocator) Allocate(_, largest uint64) experimental.LinearMemory {
+	whole, err := unix.Mmap(-1, 0, int(largest), access, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
-		return &mapping{} // Reallocate says no
+		panic(fmt.Sprintf("map %d bytes of memory for a process: %v", largest, err)) // there is no other way to say it
 	}
-	return &mapping{whole}
+	m := &mapping{whole}
+	if i := a.image; i.file != nil {
+		if i.size > len(whole) {
+			panic("the program's data do not fit into its memory") // the fixed mapping would destroy ours
+		}
+		_, err := unix.MmapPtr(int(i.file.Fd()), 0, unsafe.Pointer(&whole[0]), uintptr(i.size), access, unix.MAP_PRIVATE|unix.MAP_FIXED)
+		if err != nil {
+			m.Free()
+			panic(fmt.Sprintf("map the program's data: %v", err))
+		}
+	}
+	return m
 }
 
 type mapping struct{ whole []byte }

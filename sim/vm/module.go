@@ -23,6 +23,7 @@ type Module struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
+	image    *image
 	sum      [sha256.Size]byte
 }
 
@@ -48,11 +49,15 @@ func (m *Module) load(ctx context.Context, code []byte) error {
 	if err := export(ctx, m.runtime); err != nil {
 		return fmt.Errorf("export system calls: %w", err)
 	}
-	compiled, err := m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, compilers), code)
+	rest, image, err := split(code)
+	if err != nil {
+		return err
+	}
+	m.image = image
+	m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, compilers), rest)
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
-	m.compiled = compiled
 	return nil
 }
 
@@ -64,6 +69,9 @@ func (m *Module) Close(ctx context.Context) error {
 	err := m.runtime.Close(ctx)
 	if m.cache != nil {
 		err = errors.Join(err, m.cache.Close(ctx))
+	}
+	if m.image != nil {
+		err = errors.Join(err, m.image.close())
 	}
 	return err
 }

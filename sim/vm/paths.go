@@ -16,6 +16,12 @@ const (
 	openTruncate  = 8
 )
 
+// Rights that path_open asks for.
+const (
+	rightRead  = 1 << 1
+	rightWrite = 1 << 6
+)
+
 // direntSize is of the head of an entry, before its name.
 const direntSize = 24
 
@@ -47,11 +53,17 @@ func pathOpen(p *Process, a []uint64) uint32 {
 	if failed != disk.None {
 		return uint32(failed)
 	}
+	open := &file{
+		node: node, append: a[7]&flagAppend != 0, syncs: a[7]&(flagSync|flagDataSync) != 0,
+		reads: a[5]&rightRead != 0, writes: a[5]&rightWrite != 0,
+	}
+	if node.Directory() && open.writes {
+		return uint32(disk.IsDirectory)
+	}
 	if flags.Create && node.Modified() == 0 || flags.Truncate {
 		node.Touch(p.nanoseconds())
 	}
-	fd := p.files.add(&file{node: node, append: a[7]&flagAppend != 0})
-	return errno(p.put32(a[8], fd))
+	return errno(p.put32(a[8], p.files.add(open)))
 }
 
 func pathCreateDirectory(p *Process, a []uint64) uint32 {

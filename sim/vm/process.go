@@ -79,7 +79,8 @@ type Process struct {
 	lines [2][]byte // unfinished
 }
 
-// Start makes a process, which takes its first step when the world goes on.
+// Start makes a process, which takes its first step when the world goes on. Who abandons a world kills its processes:
+// each holds memory until it ends.
 func Start(s Spec) *Process {
 	p := &Process{spec: s, clock: s.Clock, disk: s.Disk, deadline: s.World.Now()}
 	p.random = rand.NewChaCha8(s.World.Key(fmt.Sprintf("process/%s/%d", s.Name, s.Life)))
@@ -107,7 +108,7 @@ type self struct {
 
 // live is the life of the process, within the coroutine.
 func (p *Process) live() error {
-	ctx := experimental.WithMemoryAllocator(&self{context.Background(), p}, allocator{})
+	ctx := experimental.WithMemoryAllocator(&self{context.Background(), p}, allocator{p.spec.Module.image})
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
 	instance, err := p.spec.Module.runtime.InstantiateModule(ctx, p.spec.Module.compiled, config)
 	if err != nil {

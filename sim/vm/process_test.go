@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +170,22 @@ func TestSpinningProcessFailsTheRun(t *testing.T) {
 	}
 	if o.process.Alive() {
 		t.Error("still alive")
+	}
+}
+
+// Code that computes without end can only be stopped together with the program, so the test runs itself.
+func TestEndlessComputingCrashesLoudly(t *testing.T) {
+	if os.Getenv("COMPUTE_ENDLESSLY") != "" {
+		w := engine.New(7)
+		start(w, Spec{Limits: Limits{Real: 100 * time.Millisecond}}, "loop")
+		_ = w.Run(time.Second)
+		return
+	}
+	test := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	test.Env = append(os.Environ(), "COMPUTE_ENDLESSLY=1")
+	out, err := test.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "process p, seed 7") {
+		t.Errorf("ended with %v and said:\n%s", err, out)
 	}
 }
 

@@ -53,6 +53,9 @@ func fdPread(p *Process, a []uint64) uint32 {
 
 // read fills vectors from an offset, which moves on.
 func (p *Process) read(f *file, vectors, count uint64, at *int, result uint64) uint32 {
+	if !f.reads {
+		return badFile
+	}
 	total, failed := 0, disk.None
 	e := p.vectors(vectors, count, func(part []byte) bool {
 		n, e := f.node.ReadAt(part, *at)
@@ -92,6 +95,9 @@ func fdPwrite(p *Process, a []uint64) uint32 {
 
 // write writes vectors to an offset, which moves on.
 func (p *Process) write(f *file, vectors, count uint64, at *int, result uint64) uint32 {
+	if !f.writes {
+		return badFile
+	}
 	total, failed := 0, disk.None
 	e := p.vectors(vectors, count, func(part []byte) bool {
 		if failed = f.node.WriteAt(part, *at); failed != disk.None {
@@ -107,6 +113,11 @@ func (p *Process) write(f *file, vectors, count uint64, at *int, result uint64) 
 		return uint32(failed)
 	}
 	f.node.Touch(p.nanoseconds())
+	if f.syncs {
+		if e := p.sync(f); e != ok {
+			return e
+		}
+	}
 	return errno(p.put32(result, uint32(total)))
 }
 
