@@ -13,31 +13,22 @@ import (
 
 func secondsOf(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// complete fills in what a server fills in: defaults, and what it allocates.
-func (s *Server) complete(c *store, r *resource, o, before Object) {
+// setDefaults fills in what a server fills in as it reads an object.
+func setDefaults(o Object) {
 	switch o := o.(type) {
 	case *corev1.Service:
-		old, _ := before.(*corev1.Service)
-		s.completeService(c, o, old)
+		defaultService(o)
 	case *discoveryv1.EndpointSlice:
 		for i := range o.Ports {
 			setDefault(&o.Ports[i].Name, "")
 			setDefault(&o.Ports[i].Protocol, corev1.ProtocolTCP)
 		}
 	case *corev1.Namespace:
-		if o.Status.Phase == "" {
-			o.Status.Phase = corev1.NamespaceActive
+		labels := map[string]string{corev1.LabelMetadataName: o.Name}
+		for k, v := range o.Labels {
+			labels[k] = v
 		}
-		if before == nil && len(o.Spec.Finalizers) == 0 {
-			o.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
-		}
-		if o.Labels[corev1.LabelMetadataName] == "" {
-			labels := map[string]string{corev1.LabelMetadataName: o.Name}
-			for k, v := range o.Labels {
-				labels[k] = v
-			}
-			o.Labels = labels
-		}
+		o.Labels = labels
 	case *corev1.Pod:
 		if o.Status.Phase == "" {
 			o.Status.Phase = corev1.PodPending
@@ -51,7 +42,7 @@ func setDefault[T any](p **T, v T) {
 	}
 }
 
-func (s *Server) completeService(c *store, o, before *corev1.Service) {
+func defaultService(o *corev1.Service) {
 	spec := &o.Spec
 	if spec.Type == "" {
 		spec.Type = corev1.ServiceTypeClusterIP
@@ -65,28 +56,62 @@ func (s *Server) completeService(c *store, o, before *corev1.Service) {
 	}
 	if spec.Type != corev1.ServiceTypeExternalName {
 		setDefault(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	if outside(o) && spec.ExternalTrafficPolicy == "" {
+		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer {
+		setDefault(&spec.AllocateLoadBalancerNodePorts, true)
+		for i := range o.Status.LoadBalancer.Ingress {
+			if in := &o.Status.LoadBalancer.Ingress[i]; in.IP != "" {
+				setDefault(&in.IPMode, corev1.LoadBalancerIPModeVIP)
+			}
+		}
+	}
+	for i := range spec.Ports {
+		p := &spec.Ports[i]
+		if p.Protocol == "" {
+			p.Protocol = corev1.ProtocolTCP
+		}
+		if p.TargetPort == (intstr.IntOrString{}) {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+}
+
+// outside tells whether a Service is reached from outside of the cluster.
+func outside(o *corev1.Service) bool {
+	return o.Spec.Type == corev1.ServiceTypeLoadBalancer || o.Spec.Type == corev1.ServiceTypeNodePort
+}
+
+// allocate gives an object what only the server can, and takes what it must not keep.
+func (s *Server) allocate(c *store, o, before Object) {
+	switch o := o.(type) {
+	case *corev1.Service:
+		old, _ := before.(*corev1.Service)
+		s.allocateService(c, o, old)
+	case *corev1.Namespace:
+		if before == nil {
+			o.Status.Phase = corev1.NamespaceActive
+			o.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
+		}
+	}
+}
+
+func (s *Server) allocateService(c *store, o, before *corev1.Service) {
+	spec := &o.Spec
+	if spec.Type != corev1.ServiceTypeExternalName {
 		setDefault(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
 		if len(spec.IPFamilies) == 0 {
 			spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 		}
 	}
-	outside := spec.Type == corev1.ServiceTypeLoadBalancer || spec.Type == corev1.ServiceTypeNodePort
-	if outside && spec.ExternalTrafficPolicy == "" {
-		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
-	}
-	if before != nil && !outside {
+	if before != nil && !outside(o) {
 		spec.ExternalTrafficPolicy = ""
 	}
-	if spec.Type == corev1.ServiceTypeLoadBalancer {
-		setDefault(&spec.AllocateLoadBalancerNodePorts, true)
-	} else if before != nil && before.Spec.Type == corev1.ServiceTypeLoadBalancer {
+	if before != nil && spec.Type != corev1.ServiceTypeLoadBalancer && before.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		spec.AllocateLoadBalancerNodePorts, spec.LoadBalancerClass = nil, nil
 		o.Status.LoadBalancer = corev1.LoadBalancerStatus{}
-	}
-	for i := range o.Status.LoadBalancer.Ingress {
-		if in := &o.Status.LoadBalancer.Ingress[i]; in.IP != "" {
-			setDefault(&in.IPMode, corev1.LoadBalancerIPModeVIP)
-		}
 	}
 	s.clusterAddress(c, o, before)
 	s.ports(c, o, before)
@@ -118,7 +143,7 @@ func (s *Server) clusterAddress(c *store, o, before *corev1.Service) {
 	}
 }
 
-// ports gives the ports of a Service their defaults, and node ports where it has any.
+// ports gives the ports of a Service node ports where it has any.
 func (s *Server) ports(c *store, o, before *corev1.Service) {
 	spec := &o.Spec
 	wants := spec.Type == corev1.ServiceTypeNodePort ||
@@ -126,12 +151,6 @@ func (s *Server) ports(c *store, o, before *corev1.Service) {
 	var taken map[int32]bool
 	for i := range spec.Ports {
 		p := &spec.Ports[i]
-		if p.Protocol == "" {
-			p.Protocol = corev1.ProtocolTCP
-		}
-		if p.TargetPort == (intstr.IntOrString{}) {
-			p.TargetPort = intstr.FromInt32(p.Port)
-		}
 		if spec.Type == corev1.ServiceTypeClusterIP {
 			p.NodePort = 0
 		}

@@ -89,7 +89,7 @@ func (s *Server) negotiate(header map[string][]string, custom bool) (*encoding, 
 		}
 	}
 	return s.encodings[mediaJSON], senseless(apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", metav1Nothing, "",
-		"only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf", 0, true))
+		"only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf", 0, false))
 }
 
 // decode reads an object from the body of a request.
@@ -124,5 +124,5 @@ func (s *Server) decode(r *resource, header map[string][]string, body []byte) (O
 
 func unsupported(media string) *failure {
 	return senseless(apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", metav1Nothing, "",
-		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf; got %q", media), 0, true))
+		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf; got %q", media), 0, false))
 }

@@ -49,14 +49,15 @@ func (s *Server) create(c *store, r *resource, o Object, w writer) (Object, *fai
 	if r.counted {
 		o.SetGeneration(1)
 	}
-	s.complete(c, r, o, nil)
+	setDefaults(o)
+	o = s.owners.update(r, r.blank(), o, w, c.now())
+	s.allocate(c, o, nil)
 	if f := invalid(r, o.GetName(), validate(r, o, nil)); f != nil {
 		return nil, f
 	}
 	if c.get(r, keyOf(o)) != nil {
 		return nil, normal(apierrors.NewAlreadyExists(r.groupResource(), o.GetName()))
 	}
-	o = s.owners.update(r, r.blank(), o, w, c.now())
 	c.commit(r, keyOf(o), o, w.by, w.verb)
 	return o, nil
 }
@@ -84,17 +85,18 @@ func (s *Server) update(c *store, r *resource, k key, w writer, next func(Object
 	if f := sameLife(r, o, before, w); f != nil {
 		return nil, f
 	}
+	setDefaults(o)
+	if !w.applied {
+		o = s.owners.update(r, before, o, w, c.now())
+	}
 	r.keep(o, before, w.subresource)
-	s.complete(c, r, o, before)
+	s.allocate(c, o, before)
 	if f := invalid(r, k.name, validate(r, o, before)); f != nil {
 		return nil, f
 	}
 	o.SetGeneration(before.GetGeneration())
 	if r.counted && w.subresource == "" && bodyDiffers(r, o, before) {
 		o.SetGeneration(before.GetGeneration() + 1)
-	}
-	if !w.applied {
-		o = s.owners.update(r, before, o, w, c.now())
 	}
 	if s.owners.same(o, before) {
 		return before, nil
@@ -133,10 +135,10 @@ func (s *Server) remove(c *store, r *resource, k key, by string, conditions meta
 		return nil, notFound(r, k.name)
 	}
 	if uid := conditions.UID; uid != nil && *uid != before.GetUID() {
-		return nil, conflict(r, k.name, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *uid, before.GetUID()))
+		return nil, anotherLife(r, k.name, "UID", *uid, before.GetUID())
 	}
 	if v := conditions.ResourceVersion; v != nil && *v != before.GetResourceVersion() {
-		return nil, conflict(r, k.name, fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *v, before.GetResourceVersion()))
+		return nil, anotherLife(r, k.name, "ResourceVersion", *v, before.GetResourceVersion())
 	}
 	if len(before.GetFinalizers()) == 0 && grace == 0 {
 		return c.commit(r, k, nil, by, "delete").gone, nil

@@ -73,7 +73,7 @@ func (w *owners) apply(r *resource, before Object, patch *unstructured.Unstructu
 		if status, ok := err.(*apierrors.StatusError); ok {
 			return nil, &failure{Status: status.ErrStatus, senseless: !apierrors.IsConflict(err)}
 		}
-		return nil, badRequest("%v", err)
+		return nil, unhandled("%v", err)
 	}
 	o := out.(Object)
 	undress(o)

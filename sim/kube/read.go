@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -23,6 +24,13 @@ func (c *call) get() *failure {
 	c.respond(http.StatusOK, c.resource.dress(o))
 	return nil
 }
+
+// listOptions and patchOptions are what the options of requests are called in answers.
+var (
+	listOptions  = &resource{GroupVersion: metaGroup, kind: "ListOptions"}
+	patchOptions = &resource{GroupVersion: metaGroup, kind: "PatchOptions"}
+	metaGroup    = schema.GroupVersion{Group: metav1.GroupName, Version: "v1"}
+)
 
 // page is what a continue token says.
 type page struct {
@@ -76,7 +84,7 @@ func (c *call) versionOfList() (uint64, key, *failure) {
 	match, text, token := c.Query.Get("resourceVersionMatch"), c.Query.Get("resourceVersion"), c.Query.Get("continue")
 	path := field.NewPath("resourceVersionMatch")
 	wrong := func(e *field.Error) (uint64, key, *failure) {
-		f := invalid(c.resource, "", field.ErrorList{e})
+		f := invalid(listOptions, "", field.ErrorList{e})
 		return 0, key{}, f
 	}
 	asked, err := strconv.ParseUint(orZero(text), 10, 64)
@@ -108,7 +116,7 @@ func (c *call) versionOfList() (uint64, key, *failure) {
 
 func (c *call) continued(token, match, text string) (uint64, key, *failure) {
 	if match != "" {
-		f := invalid(c.resource, "", field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "resourceVersionMatch is forbidden when continue is provided")})
+		f := invalid(listOptions, "", field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "resourceVersionMatch is forbidden when continue is provided")})
 		return 0, key{}, f
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)

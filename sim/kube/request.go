@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,9 +84,11 @@ func (c *call) fail(f *failure) {
 }
 
 func (c *call) status(f *failure) {
-	status := f.Status
-	status.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Status"))
-	c.respond(int(f.Code), &status)
+	if f.plain {
+		c.Respond(int(f.Code), map[string]string{"Content-Type": "text/plain; charset=utf-8"}, []byte(f.Message+"\n"))
+		return
+	}
+	c.respond(int(f.Code), f.object())
 }
 
 func (c *call) respond(code int, o runtime.Object) {
@@ -131,6 +132,7 @@ func (c *call) route() *failure {
 		namespace != "" && !c.resource.namespaced || namespace == "" && c.resource.namespaced && c.key.name != "" {
 		f := unknownPath()
 		f.senseless = true
+		c.within(gv, f)
 		return f
 	}
 	return c.verbOf()
@@ -140,7 +142,15 @@ func (c *call) route() *failure {
 func (c *call) unknown(gv schema.GroupVersion) *failure {
 	f := unknownPath()
 	f.senseless = !slices.ContainsFunc(c.server.resources, func(r *resource) bool { return r.custom && r.Group == gv.Group })
+	c.within(gv, f)
 	return f
+}
+
+// within has a group that is served say what it lacks in its own way.
+func (c *call) within(gv schema.GroupVersion, f *failure) {
+	if slices.ContainsFunc(c.server.resources, func(r *resource) bool { return c.server.find(gv, r.name) != nil }) {
+		f.plain, f.Message = false, "the server could not find the requested resource"
+	}
 }
 
 func (c *call) verbOf() *failure {
@@ -162,7 +172,9 @@ func (c *call) verbOf() *failure {
 	case c.Method == http.MethodDelete && named && c.subresource == "":
 		c.verb = "delete"
 	default:
-		return senseless(apierrors.NewMethodNotSupported(c.resource.groupResource(), strings.ToLower(c.Method)))
+		f := senseless(apierrors.NewMethodNotSupported(c.resource.groupResource(), strings.ToLower(c.Method)))
+		f.Details = nil
+		return f
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package kube
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +60,7 @@ func typed[T, L any, P interface {
 	runtime.Object
 	metav1.ListInterface
 }](gv schema.GroupVersion, name, kind string, items func(*L) *[]T) *resource {
-	r := &resource{GroupVersion: gv, name: name, kind: kind, namespaced: true}
+	r := &resource{GroupVersion: gv, name: name, kind: kind, singular: strings.ToLower(kind), namespaced: true}
 	r.blank = func() Object { return P(new(T)) }
 	r.dress = func(o Object) runtime.Object {
 		c := *o.(P)
@@ -156,7 +157,7 @@ func resources() []*resource {
 	slicesOf := typed(discoveryv1.SchemeGroupVersion, "endpointslices", "EndpointSlice",
 		func(l *discoveryv1.EndpointSliceList) *[]discoveryv1.EndpointSlice { return &l.Items })
 	slicesOf.counted = true
-	reviews := &resource{GroupVersion: authenticationv1.SchemeGroupVersion, name: "tokenreviews", kind: "TokenReview", reviewed: true,
+	reviews := &resource{GroupVersion: authenticationv1.SchemeGroupVersion, name: "tokenreviews", kind: "TokenReview", singular: "tokenreview", reviewed: true,
 		blank: func() Object { return &authenticationv1.TokenReview{} },
 		dress: func(o Object) runtime.Object {
 			c := *o.(*authenticationv1.TokenReview)

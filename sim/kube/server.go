@@ -76,7 +76,7 @@ func New(w *engine.World, o Options) *Server {
 
 // found makes the first objects of a cluster: those that every cluster has.
 func (s *Server) found(c *store) {
-	https, port := "https", int32(6443)
+	https, port, single := "https", int32(6443), corev1.IPFamilyPolicySingleStack
 	kubernetes := metav1.ObjectMeta{Name: "kubernetes", Namespace: metav1.NamespaceDefault,
 		Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}}
 	slice := kubernetes
@@ -84,7 +84,7 @@ func (s *Server) found(c *store) {
 	for _, o := range []Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}},
-		&corev1.Service{ObjectMeta: kubernetes, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1",
+		&corev1.Service{ObjectMeta: kubernetes, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", IPFamilyPolicy: &single,
 			Ports: []corev1.ServicePort{{Name: https, Port: 443, TargetPort: intstr.FromInt32(port)}}}},
 		&discoveryv1.EndpointSlice{ObjectMeta: slice, AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}}, Ports: []discoveryv1.EndpointPort{{Name: &https, Port: &port}}},

@@ -11,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -75,7 +74,7 @@ func validateService(o *corev1.Service) (errs field.ErrorList) {
 			}
 		}
 	}
-	return append(errs, metav1validation.ValidateConditions(o.Status.Conditions, status.Child("conditions"))...)
+	return errs
 }
 
 func validateSlice(o *discoveryv1.EndpointSlice) (errs field.ErrorList) {
@@ -99,9 +98,6 @@ func validateSlice(o *discoveryv1.EndpointSlice) (errs field.ErrorList) {
 
 // validateEvent holds an Event to what events.k8s.io/v1 asks of new ones.
 func validateEvent(o *eventsv1.Event) (errs field.ErrorList) {
-	if space := o.Regarding.Namespace; space != o.Namespace && !(space == "" && (o.Namespace == "default" || o.Namespace == "kube-system")) {
-		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), space, "does not match event.namespace"))
-	}
 	if o.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 	}

@@ -59,7 +59,7 @@ func (c *call) watch() *failure {
 	text := c.Query.Get("resourceVersion")
 	from, err := strconv.ParseUint(orZero(text), 10, 64)
 	if err != nil {
-		return badRequest("Invalid value: %q: %v", text, err)
+		return unhandled("resourceVersion: Invalid value: %q: %v", text, err)
 	}
 	seconds, err := strconv.Atoi(orZero(c.Query.Get("timeoutSeconds")))
 	if err != nil || seconds < 0 {
@@ -99,9 +99,9 @@ func (c *call) initialEvents(wanted bool) *failure {
 	match := c.Query.Get("resourceVersionMatch")
 	switch {
 	case wanted && match != "NotOlderThan":
-		return invalid(c.resource, "", field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")})
+		return invalid(listOptions, "", field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")})
 	case !wanted && match != "":
-		return invalid(c.resource, "", field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")})
+		return invalid(listOptions, "", field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")})
 	}
 	return nil
 }
@@ -120,9 +120,7 @@ func (w *watcher) tooOld(from uint64) *failure {
 
 // fail ends a watch with an event that says why.
 func (w *watcher) fail(f *failure) {
-	status := f.Status
-	status.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Status"))
-	w.Write(w.encoding.frame(string(watch.Error), &status))
+	w.Write(w.encoding.frame(string(watch.Error), f.object()))
 	w.end()
 }
 

@@ -5,6 +5,7 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"mime"
 	"net/http"
 	"strings"
@@ -106,7 +107,7 @@ func (c *call) patch() *failure {
 		return c.apply(w, force == "true")
 	}
 	if force != "" {
-		return invalid(metav1Patch, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
+		return invalid(patchOptions, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
 	}
 	o, f := c.server.update(c.store, c.resource, c.key, w, func(o Object) (Object, *failure) { return c.patched(types.PatchType(media), o) })
 	if f == nil {
@@ -114,9 +115,6 @@ func (c *call) patch() *failure {
 	}
 	return f
 }
-
-// metav1Patch is what options of patches are called in answers.
-var metav1Patch = &resource{GroupVersion: metav1.SchemeGroupVersion, kind: "PatchOptions"}
 
 // patched merges the body of a request into an object.
 func (c *call) patched(how types.PatchType, o Object) (Object, *failure) {
@@ -168,7 +166,7 @@ func merge(doc, patch any) any {
 // apply is server-side apply.
 func (c *call) apply(w writer, force bool) *failure {
 	if c.Query.Get("fieldManager") == "" {
-		return invalid(metav1Patch, "", field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
+		return invalid(patchOptions, "", field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
 	}
 	if !c.resource.tracked {
 		return badRequest("apply to %s is not modelled", c.resource.name)
@@ -186,6 +184,9 @@ func (c *call) apply(w writer, force bool) *failure {
 	if space := patch.GetNamespace(); patch.GetName() != c.key.name || space != "" && space != c.key.namespace {
 		return badRequest("name in URL does not match name in object")
 	}
+	if c.store.get(c.resource, c.key) == nil {
+		return c.nothingToApplyTo(patch)
+	}
 	w.applied = true
 	o, f := c.server.update(c.store, c.resource, c.key, w, func(o Object) (Object, *failure) {
 		return c.server.owners.apply(c.resource, o, patch, w, force, c.store.now())
@@ -193,6 +194,16 @@ func (c *call) apply(w writer, force bool) *failure {
 	if f == nil {
 		c.respond(http.StatusOK, c.resource.dress(o))
 	}
+	return f
+}
+
+// nothingToApplyTo is the answer where the object is gone. A server goes on as if it were to make one.
+func (c *call) nothingToApplyTo(patch *unstructured.Unstructured) *failure {
+	if uid := patch.GetUID(); uid != "" {
+		return conflict(c.resource, c.key.name, fmt.Sprintf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	f := invalid(c.resource, c.key.name, field.ErrorList{field.Required(field.NewPath("spec", "ports"), "")})
+	f.senseless = false
 	return f
 }
 
