@@ -38,7 +38,7 @@ func (r *l1) hear(e event.Stamped) {
 		if s != nil && s.changed == e.At || x.Kind == "EndpointSlice" || r.kube.nodesAt == e.At || r.kube.configured == e.At {
 			r.quiet = e.At // not so with what kubelets and we write all the time
 		}
-	case event.FaultBegan, event.FaultEnded, event.Calm, event.MachineDown, event.MachineUp, event.Started, event.Ended:
+	case event.Calm, event.MachineDown, event.MachineUp, event.Started, event.Ended:
 		r.quiet = e.At
 	}
 }

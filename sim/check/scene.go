@@ -238,7 +238,11 @@ func (s *scene) unexcused(name string) bool {
 
 // freeFor tells whether no fault excused somebody for a time.
 func (s *scene) freeFor(name string, d time.Duration) bool {
-	return s.unexcused(name) && s.now-s.freed[name] >= d && s.now-s.freed[everybody] >= d
+	long := func(name string) bool {
+		at, ever := s.freed[name]
+		return !ever || s.now-at >= d
+	}
+	return s.unexcused(name) && long(name) && long(everybody)
 }
 
 // worksFor tells whether a process has been running undisturbed for a time.

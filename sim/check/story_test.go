@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -18,7 +17,7 @@ import (
 // story tells a checker a history by hand: three members, three nodes, one switch, one outside load balancer. What the
 // record says comes from commands, committed on the spot and applied by every member that runs.
 type story struct {
-	t      testing.TB
+	t      fataler
 	set    *check.Set
 	state  *fsm.State
 	now    time.Duration
@@ -32,6 +31,9 @@ type story struct {
 	broken []check.Violation
 }
 
+// fataler is what a story needs of a test or property.
+type fataler interface{ Fatal(...any) }
+
 const (
 	vip1, vip2 = "203.0.113.1", "203.0.113.2"
 	lb         = "lb-1"
@@ -44,7 +46,7 @@ func pfx(s string) netip.Prefix {
 	return fsm.HostPrefix(addr(s))
 }
 
-func newStory(t testing.TB, noise func(*story)) *story {
+func newStory(t fataler, noise func(*story)) *story {
 	s := &story{
 		t: t, state: fsm.New(), noise: noise, out: map[string]bool{}, steers: map[string]map[netip.Addr]bool{}, slices: map[string]string{},
 	}
@@ -226,7 +228,7 @@ func (s *story) publish(name, vip string, nodes ...string) {
 	s.commit(&fsm.PutService{Service: fsm.Service{ID: id, UID: "u-" + name}},
 		&fsm.Allocate{Address: addr(vip), Service: id, Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}})
 	s.commit(s.hops(vip, nodes...))
-	s.service(name, "status", "m1", `},"status":{"loadBalancer":{"ingress":[{"ip":"`+vip+`"}]}`)
+	s.service(name, "status", "m1", `},"status":{"loadBalancer":{"ingress":[{"ip":"`+vip+`"}]}}`)
 	for _, n := range nodes {
 		s.steer(n, vip, true)
 	}
