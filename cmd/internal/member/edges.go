@@ -24,7 +24,7 @@ import (
 
 // Edges are what a member touches of its machine and its network, beyond files, the standard library's clock and its
 // random numbers. Package machine has the real ones; a simulator brings its own, and everything else is what ships.
-// Fields without "optional" are required.
+// Fields without "optional" are required, if the configuration asks for what they open.
 type Edges struct {
 	// Folder opens the data folder of a member, by its name.
 	Folder func(path, name string) (*disk.Folder, error)

@@ -18,7 +18,7 @@ import (
 
 // Edges are what an agent touches of its machine and its network, beyond files, the standard library's clock and its
 // random numbers. Package machine has the real ones; a simulator brings its own, and everything else is what ships.
-// Fields without "optional" are required.
+// Fields without "optional" are required, if the configuration asks for what they open.
 type Edges struct {
 	// Lock keeps other processes out of a folder until it is closed. Errors: disk.ErrLocked.
 	Lock func(dir string) (io.Closer, error)
