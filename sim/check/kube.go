@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/sim/event"
@@ -264,10 +265,14 @@ func (k *kube) recount(at time.Duration, id string) {
 	}
 }
 
-// wanted tells whether a user wants a service to be reached from outside.
+// wanted tells whether a user wants a service to be reached from outside, and by us.
 func (k *kube) wanted(id string) bool {
 	s := k.services[id]
-	return s != nil && s.ended == never && s.LoadBalancer && s.Metadata.Deletion == nil
+	if s == nil || s.ended != never || !s.LoadBalancer || s.Metadata.Deletion != nil {
+		return false
+	}
+	_, foreign := s.Metadata.Labels["service.kubernetes.io/service-proxy-name"]
+	return !foreign && (s.Class == "" || strings.Contains(s.Class, "fairlead"))
 }
 
 // serving lists the ready nodes with ready endpoints of a service; if none is ready anywhere, those with endpoints that
@@ -324,4 +329,29 @@ func (k *kube) knows(pod string) bool {
 		}
 	}
 	return false
+}
+
+// share tells whether two Services agreed to share addresses: by one annotation on both, and by different ports.
+func (k *kube) share(a, b string) bool {
+	for _, p := range k.services[a].Ports {
+		if slices.Contains(k.services[b].Ports, p) {
+			return false
+		}
+	}
+	keys := func(id string) (out []string) {
+		var all map[string]string
+		_ = json.Unmarshal(k.services[id].Metadata.Annotations, &all) // of a document that was read
+		for _, name := range sharing() {
+			if v := all[name]; v != "" {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	return slices.ContainsFunc(keys(a), func(v string) bool { return slices.Contains(keys(b), v) })
+}
+
+// sharing lists the annotations by which Services agree to share addresses.
+func sharing() []string {
+	return []string{"fairlead.io/allow-shared-ip", "metallb.io/allow-shared-ip", "metallb.universe.tf/allow-shared-ip"}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -84,9 +83,6 @@ func (r *l1) tick() {
 
 func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {
 	s := r.kube.services[id]
-	if s.Class != "" && !strings.Contains(s.Class, "fairlead") {
-		return
-	}
 	row, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, id)
 	if !ok {
 		r.broken("service "+id, "users want it, and the record does not know it", s.number)

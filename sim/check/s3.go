@@ -5,26 +5,30 @@ package check
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
 )
 
-// s3 keeps who owns which port of which address, from the record, and where traffic for it ends up, from clients.
+// s3 keeps who owns which port of which address, from the record; which address users are told of which Service, from
+// the API server; and where traffic for it ends up, from clients. Two Services that both want an address and did not
+// agree to share it may be told of it for L1 while nobody is disturbed, since what users are told follows the record.
 type s3 struct {
 	idle
 	*judge
 	owners map[netip.Addr]map[fsm.ServiceID]fsm.Allocation
 	// former are owners that are none any more, and since when.
 	former map[netip.Addr]map[fsm.ServiceID]time.Duration
+	told   overdue
 }
 
 // inFlight is how long a request may be under way.
 const inFlight = 100 * time.Millisecond
 
 func newS3(j *judge) rule {
-	return &s3{judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{}}
+	return &s3{judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{}, told: newOverdue()}
 }
 
 func (r *s3) step(s *step) {
@@ -88,8 +92,47 @@ func (r *s3) compare(a netip.Addr, number uint64) {
 }
 
 func (r *s3) hear(e event.Stamped) {
-	x, ok := e.Event.(event.Flow)
-	if !ok || !x.Served || x.Pod == "" || len(r.owners[x.Address]) == 0 {
+	switch x := e.Event.(type) {
+	case event.Object:
+		if x.Kind == "Service" {
+			r.compareTold(x.Namespace+"/"+x.Name, e.Number)
+		}
+	case event.Flow:
+		r.flow(e, x)
+	}
+}
+
+// compareTold compares what a Service is told with what all others are.
+func (r *s3) compareTold(id string, number uint64) {
+	for _, other := range sortedKeys(r.kube.services) {
+		if other == id {
+			continue
+		}
+		both := r.kube.wanted(id) && r.kube.wanted(other)
+		common := both && slices.ContainsFunc(r.kube.services[id].status, func(a netip.Addr) bool {
+			return slices.Contains(r.kube.services[other].status, a)
+		})
+		key := min(id, other) + " and " + max(id, other)
+		r.told.note(key, common && !r.kube.share(id, other), r.scene.now, "both are told of one address", number)
+	}
+}
+
+func (r *s3) tick() {
+	if !r.scene.unexcused("kubernetes") || r.scene.sound == never {
+		for key, w := range r.told.since {
+			w.at = r.scene.now
+			r.told.since[key] = w
+		}
+	}
+	for _, key := range r.told.over(r.scene.now, r.bounds.L1) {
+		w := r.told.since[key]
+		r.broken(key, fmt.Sprintf("%s since %s, and did not agree to share it", w.why, w.at), w.event)
+	}
+}
+
+// flow judges where a request ended.
+func (r *s3) flow(e event.Stamped, x event.Flow) {
+	if !x.Served || x.Pod == "" || len(r.owners[x.Address]) == 0 {
 		return
 	}
 	r.checked()

@@ -14,7 +14,7 @@ import (
 
 // s9 holds what switches are told against what kernels really steer.
 //
-// A path that is new at a switch, from a member in contact with a quorum, must lead to a node whose kernel steers the
+// A path that is new at a switch, from an undisturbed member in contact with a quorum, must lead to a node whose kernel steers the
 // address: under the boot that the group knows of. What the kernel let go within S8 before is forgiven, since the
 // announcement was under way. And a kernel lets go of an address only once no path at any switch leads to it there,
 // but those of members that have been away for as long as switches keep what they announced.
@@ -51,7 +51,7 @@ func (r *s9) announced(number uint64, x event.Forwarding) {
 	for _, p := range x.Paths {
 		known := slices.ContainsFunc(old, func(o event.Path) bool { return o.Member == p.Member && o.NextHop == p.NextHop })
 		node := r.scene.nodeAt[p.NextHop]
-		if known || p.Stale || p.LongLived || node == "" || !r.scene.contact[p.Member].quorum {
+		if known || p.Stale || p.LongLived || node == "" || !r.scene.contact[p.Member].quorum || !r.scene.unexcused(p.Member) {
 			continue
 		}
 		r.checked()

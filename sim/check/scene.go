@@ -44,6 +44,10 @@ type scene struct {
 	// sound is since when a majority of members runs undisturbed, or never; lead since when one and the same leads.
 	sound, lead time.Duration
 
+	// names are the members as of a view.
+	names []string
+	view  *fsm.View
+
 	sessions map[link]session
 	paths    map[route]forwarding
 	steered  map[string]steered // by node
@@ -200,18 +204,22 @@ func (s *scene) steers(number uint64, x event.Steered) {
 	s.steered[x.Node] = next
 }
 
-// members are those of the record, or of the topology as long as it names none.
+// members are those of the record, or of the topology as long as it names fewer.
 func (s *scene) members() []string {
-	var names []string
-	for _, m := range fsm.List[*fsm.Member](s.record.View(), fsm.TableMembers) {
-		if !slices.Contains(names, m.Name) {
-			names = append(names, m.Name)
+	v := s.record.View()
+	if s.view != nil && !fsm.Differ(s.view, v, fsm.TableMembers) {
+		return s.names
+	}
+	s.view, s.names = v, nil
+	for _, m := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
+		if !slices.Contains(s.names, m.Name) {
+			s.names = append(s.names, m.Name)
 		}
 	}
-	if len(names) < len(s.topology.Members) {
-		return s.topology.Members
+	if len(s.names) < len(s.topology.Members) {
+		s.names = s.topology.Members
 	}
-	return names
+	return s.names
 }
 
 // sounds keeps since when a majority of members can be expected to work together.

@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 //     server are undisturbed: before that the group cannot have done its work;
 //   - for S8 after power came or went at the node that it was sent to, or at any that should serve it where it was sent
 //     to none, counted while a majority is undisturbed and under one leader;
-//   - during a fault of that node, of the switch or of the client, and for L3 (a switch: L1) after it;
+//   - during a fault of that node (unless it has no power, and another next hop does), of the switch or of the client,
+//     and for L3 (a switch: L1) after it;
 //   - where there is no pool, or no undisturbed node, that could serve it.
 //
 // Faults of members alone excuse nothing else: losing the leader, a minority or all of them costs no request.
@@ -96,7 +98,7 @@ func (r *s8) excused(x event.Flow) bool {
 	if !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
 		return true
 	}
-	nodes := []string{}
+	var nodes []string
 	if x.NextHop.IsValid() {
 		nodes = append(nodes, r.scene.nodeAt[x.NextHop])
 	}
@@ -119,12 +121,11 @@ func (r *s8) excused(x event.Flow) bool {
 	if len(owners) == 0 || !able {
 		return true
 	}
-	for _, n := range nodes {
-		if _, pending := r.flows.powered[n]; pending || !r.scene.freeFor(n, r.bounds.L3) {
-			return !r.scene.dark[n] || pending || !r.othersHavePower(committed(r.record.View(), fsm.HostPrefix(x.Address)), x.NextHop)
-		}
-	}
-	return false
+	others := r.othersHavePower(committed(r.record.View(), fsm.HostPrefix(x.Address)), x.NextHop)
+	return slices.ContainsFunc(nodes, func(n string) bool {
+		_, pending := r.flows.powered[n]
+		return pending || !r.scene.freeFor(n, r.bounds.L3) && !(r.scene.dark[n] && others)
+	})
 }
 
 // ownersOf lists the Services that a request was for: by the record, and by what users were told.
