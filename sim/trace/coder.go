@@ -171,7 +171,7 @@ func (c *coder) number16(name string, v *uint16) {
 
 func (c *coder) flag(name string, v *bool) {
 	if c.mode == describe {
-		c.describes(name, "bool", strconv.FormatBool(*v), !*v)
+		c.describes(name, "bool", map[bool]string{false: "no", true: "yes"}[*v], !*v)
 		return
 	}
 	var u uint64

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+
+	"fairlead.io/fairlead/sim/event"
 )
 
 // A trace file is compressed with gzip. In it stand the line magic, the length of the head as a varint, the head in
@@ -59,12 +61,12 @@ var ErrFormat = errors.New("no trace of this release")
 
 // Write writes the trace as a file. Equal traces give equal bytes.
 func (t Trace) Write(w io.Writer) error {
-	_, err := t.write(w)
+	_, err := t.write(w, func(e event.Stamped) event.Stamped { return e })
 	return err
 }
 
-// write also gives the coder that wrote the events, for who needs the numbers of texts.
-func (t Trace) write(w io.Writer) (*coder, error) {
+// write writes events as change gives them. The coder that wrote them is for who needs the numbers of texts.
+func (t Trace) write(w io.Writer, change func(event.Stamped) event.Stamped) (*coder, error) {
 	front, err := json.Marshal(head{
 		About: t.About, Digest: t.Digest, Heard: t.Heard, Kept: t.kept, Dropped: t.Dropped, Missing: t.Missing(),
 		Kinds: kindHeads(),
@@ -78,7 +80,7 @@ func (t Trace) write(w io.Writer) (*coder, error) {
 	s.out = binary.AppendUvarint(s.out, uint64(len(front)))
 	s.out = append(s.out, front...)
 	for e := range t.Events() {
-		s.add(e)
+		s.add(change(e))
 		if len(s.out) < batch {
 			continue
 		}

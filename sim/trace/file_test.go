@@ -4,7 +4,9 @@ package trace
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
+	"io"
 	"reflect"
 	"slices"
 	"testing"
@@ -154,4 +156,17 @@ func TestLimitHoldsForRareEvents(t *testing.T) {
 	if size > limit || trace.Dropped["leading"] == 0 || trace.Kept() == 0 {
 		t.Errorf("%d bytes, %d kept, dropped %v", size, trace.Kept(), trace.Dropped)
 	}
+}
+
+func unzipped(t *testing.T, file []byte) []byte {
+	t.Helper()
+	zip, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(zip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }

@@ -34,13 +34,12 @@ func WriteHTML(w io.Writer, t Trace, o Page) error {
 	if o.Entry == nil {
 		o.Entry = EntryText
 	}
-	shown := t.without(secrets)
 	var packed bytes.Buffer
-	c, err := shown.write(&packed)
+	c, err := t.write(&packed, withoutSecrets)
 	if err != nil {
 		return err
 	}
-	texts, err := zipped(entryTexts(shown, c, o.Entry))
+	texts, err := zipped(entryTexts(t, c, o.Entry))
 	if err != nil {
 		return err
 	}
@@ -116,23 +115,13 @@ func zipped(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// secrets takes out what a Secret of Kubernetes holds: pages are sent around.
-func secrets(e event.Stamped) event.Stamped {
+// withoutSecrets takes out what a Secret of Kubernetes holds: pages are sent around.
+func withoutSecrets(e event.Stamped) event.Stamped {
 	if o, ok := e.Event.(event.Object); ok && o.Kind == "Secret" {
 		o.Fields, o.JSON = "(left out)", nil
 		e.Event = o
 	}
 	return e
-}
-
-// without is the trace with every event changed.
-func (t Trace) without(change func(event.Stamped) event.Stamped) Trace {
-	s := newStretch()
-	for e := range t.Events() {
-		s.add(change(e))
-	}
-	t.packed = [][]byte{s.out}
-	return t
 }
 
 func shortTime(d time.Duration) string {

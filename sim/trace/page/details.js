@@ -56,7 +56,7 @@ export class Details {
     if (took) body[body.length - 1].append(element('tr', {}, element('th', {}, 'took'), element('td', {}, took)));
     body.push(...this.related(i));
     this.place.replaceChildren(...body);
-    this.place.scrollTop = 0;
+    this.place.parentElement.scrollTop = 0;
   }
 
   row(field) {
@@ -124,7 +124,7 @@ export class Details {
       this.list(events.slice(0, mostListed)),
       ...(events.length > mostListed ? [element('p', { class: 'hint' }, `and ${events.length - mostListed} more`)] : []),
     );
-    this.place.scrollTop = 0;
+    this.place.parentElement.scrollTop = 0;
   }
 
   // violation shows the broken rule where no event is marked as its cause.

@@ -3,9 +3,10 @@
 import { glyph, head, looks } from 'page/glyphs';
 import { timeLabel } from 'page/view';
 
-export const headHeight = 74; // of the names of lanes, above both canvases
-const narrowest = 34; // a lane
-const faultWidth = 132; // the lane of faults
+const narrowest = 32; // a lane
+const headLow = 46; // the names of lanes above both canvases, written across
+const headHigh = 94; // and upright, where one of them is too long for its lane
+const faultWidth = 120; // the lane of faults
 const arrowsAtMost = 2500; // above it messages are shown by their density
 const marksAtMost = 6000;
 const row = 2; // pixels of a row of density
@@ -22,7 +23,6 @@ export class Picture {
     this.hits = [];
     this.width = this.height = 0;
     this.scroll = 0;
-    this.layout(600);
   }
 
   // layout places the lanes that are shown; it gives the width that they need.
@@ -40,6 +40,10 @@ export class Picture {
       x += w;
     }
     this.lanes = lanes;
+    const g = this.canvas.getContext('2d');
+    g.font = this.font(11.5, 500);
+    this.upright = lanes.some((l) => l.index !== 0 && g.measureText(l.name).width > each - 6);
+    this.head = this.upright ? headHigh : headLow;
     this.total = Math.max(x, 1);
     return this.total;
   }
@@ -52,26 +56,26 @@ export class Picture {
       canvas.style.width = `${w}px`;
       canvas.style.height = `${height}px`;
     }
-    this.view.height = Math.max(height - headHeight, 1);
+    this.view.height = Math.max(height - this.head, 1);
   }
 
-  draw(colours) {
+  draw() {
     const g = this.canvas.getContext('2d');
-    this.colours = colours;
+    const { colours } = this;
     this.hits = [];
-    this.cells = null;
     g.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     g.fillStyle = colours.paper;
     g.fillRect(0, 0, this.width, this.height);
     g.save();
     g.beginPath();
-    g.rect(0, headHeight, this.width, this.height - headHeight);
+    g.rect(0, this.head, this.width, this.height - this.head);
     g.clip();
-    g.translate(-this.scroll, headHeight);
+    g.translate(-this.scroll, this.head);
     this.drawGround(g);
     this.drawFaults(g);
     this.drawSpans(g);
     this.drawEvents(g);
+    this.drawLabels(g);
     this.drawViolation(g);
     this.drawSelection(g);
     g.restore();
@@ -168,7 +172,6 @@ export class Picture {
         case 'off':
           g.fillStyle = colours.off;
           g.fillRect(x - half, y0, 2 * half, y1 - y0);
-          this.label(g, span.label, x - half + 3, y0, y1, 2 * half - 4, colours.soft);
           break;
         case 'term':
           g.fillStyle = colours.terms[span.term % colours.terms.length];
@@ -178,13 +181,39 @@ export class Picture {
           g.fillRect(x - half, y0, 2.5, y1 - y0);
           g.fillStyle = colours.life;
           g.fillRect(x - 1, y0, 2, y1 - y0);
-          this.label(g, span.label, x - half + 5, y0, y1, 2 * half - 6, colours.ink);
           break;
         case 'alone':
           g.fillStyle = colours.fault;
           for (let y = Math.max(y0, 0); y < y1; y += 6) g.fillRect(x + half - 2, y, 2.5, Math.min(3, y1 - y));
           break;
       }
+    }
+  }
+
+  // drawLabels writes terms and outages along their bands, over what is drawn there, at the upper end of what is seen.
+  drawLabels(g) {
+    const { colours, story, view } = this;
+    g.font = this.font(10.5, 600);
+    for (const span of story.spans) {
+      const x = this.x[span.lane];
+      if (span.type !== 'term' && span.type !== 'off' || span.to < view.top || span.from > view.bottom || Number.isNaN(x)) continue;
+      const [y0, y1] = this.stretch(span);
+      const top = Math.max(y0, 0) + 9;
+      const long = g.measureText(span.label).width;
+      if (y1 - top < long + 6) continue;
+      const left = x - this.laneWidth / 2 + 6;
+      g.fillStyle = colours.paper;
+      g.globalAlpha = 0.85;
+      g.fillRect(left, top, 13, long + 6);
+      g.globalAlpha = 1;
+      g.save();
+      g.translate(left + 7, top + 3);
+      g.rotate(Math.PI / 2);
+      g.textAlign = 'left';
+      g.textBaseline = 'middle';
+      g.fillStyle = span.type === 'term' ? colours.leader : colours.death;
+      g.fillText(span.label, 0, 0);
+      g.restore();
     }
   }
 
@@ -264,6 +293,7 @@ export class Picture {
       counts[(r * lanes + story.lane[i]) * 2 + (trace.kind[i] === this.message ? 0 : 1)]++;
     }
     const half = this.laneWidth / 2 - 5;
+    const most = counts.reduce((a, b) => Math.max(a, b), 1);
     for (const side of [0, 1]) {
       g.fillStyle = side === 0 ? colours.message : colours.applied;
       g.globalAlpha = 0.62;
@@ -271,13 +301,12 @@ export class Picture {
         for (const lane of this.lanes) {
           const n = counts[(r * lanes + lane.index) * 2 + side];
           if (n === 0) continue;
-          const w = Math.min(1, 0.12 + Math.log2(1 + n) / 9) * half;
+          const w = (0.1 + 0.9 * Math.sqrt(n / most)) * half;
           g.fillRect(side === 0 ? this.x[lane.index] - 2 - w : this.x[lane.index] + 2, r * row, w, row);
         }
       }
     }
     g.globalAlpha = 1;
-    this.cells = { counts, rows, lanes };
   }
 
   drawMarks(g, first, last) {
@@ -349,9 +378,9 @@ export class Picture {
   drawHead(g) {
     const { colours } = this;
     g.fillStyle = colours.panel;
-    g.fillRect(0, 0, this.width, headHeight);
+    g.fillRect(0, 0, this.width, this.head);
     g.fillStyle = colours.line;
-    g.fillRect(0, headHeight - 1, this.width, 1);
+    g.fillRect(0, this.head - 1, this.width, 1);
     g.save();
     g.translate(-this.scroll, 0);
     this.drawGroups(g);
@@ -360,18 +389,18 @@ export class Picture {
     for (const lane of this.lanes) {
       const x = this.x[lane.index];
       const width = lane.index === 0 ? faultWidth : this.laneWidth;
-      g.font = this.font(11.5, 500);
       if (lane.index === 0) continue;
-      if (g.measureText(lane.name).width < width - 6) {
+      g.font = this.font(11.5, 500);
+      if (g.measureText(lane.name).width <= width - 6) {
         g.textAlign = 'center';
-        g.fillText(lane.name, x, headHeight - 9);
+        g.fillText(lane.name, x, this.head - 9);
         continue;
       }
       g.save();
-      g.translate(x + 4, headHeight - 6);
+      g.translate(x + 4, this.head - 6);
       g.rotate(-Math.PI / 2);
       g.textAlign = 'left';
-      g.fillText(fitted(g, lane.name, headHeight - 26), 0, 0);
+      g.fillText(fitted(g, lane.name, this.head - 26), 0, 0);
       g.restore();
     }
     g.restore();
@@ -409,21 +438,21 @@ export class Picture {
     g.fillRect(0, 0, timesWidth, this.height);
     g.fillStyle = colours.line;
     g.fillRect(timesWidth - 1, 0, 1, this.height);
-    g.fillRect(0, headHeight - 1, timesWidth, 1);
+    g.fillRect(0, this.head - 1, timesWidth, 1);
     g.font = this.font(11);
     g.textAlign = 'right';
     g.textBaseline = 'middle';
     const { step, times } = view.ticks();
     const broken = this.trace.head.about.violation;
-    const flag = broken ? headHeight + view.y(broken.at) : NaN;
+    const flag = broken ? this.head + view.y(broken.at) : NaN;
     g.fillStyle = colours.soft;
     for (const t of times) {
-      const y = headHeight + view.y(t);
-      if (y < headHeight + 6 || Math.abs(y - flag) < 16) continue;
+      const y = this.head + view.y(t);
+      if (y < this.head + 4 || Math.abs(y - flag) < 16) continue;
       g.fillText(timeLabel(t, step), timesWidth - 8, y);
     }
-    if (flag > headHeight - 1 && flag < this.height + 1) {
-      const y = Math.min(Math.max(flag, headHeight + 10), this.height - 10);
+    if (flag > this.head - 1 && flag < this.height + 1) {
+      const y = Math.min(Math.max(flag, this.head + 10), this.height - 10);
       g.fillStyle = colours.alarm;
       g.fillRect(4, y - 9, timesWidth - 4, 18);
       g.fillStyle = colours.onAlarm;
@@ -434,7 +463,7 @@ export class Picture {
 
   // near lists events that are drawn near a place of the canvas, nearest first.
   near(px, py, reach = 7) {
-    const [x, y] = [px + this.scroll, py - headHeight];
+    const [x, y] = [px + this.scroll, py - this.head];
     if (y < 0) return [];
     const found = [];
     for (const hit of this.hits) {

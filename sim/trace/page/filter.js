@@ -32,7 +32,8 @@ export function matching(trace, query) {
   const learn = (c) => {
     const ref = c.number();
     if (ref > 0) return ref - 1;
-    c.pos += c.number();
+    const size = c.number();
+    c.pos += size;
     return fresh++;
   };
   for (let i = 0; i < trace.count; i++) {

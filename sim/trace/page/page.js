@@ -3,7 +3,7 @@
 import { open } from 'page/trace';
 import { Story } from 'page/story';
 import { View } from 'page/view';
-import { Picture, headHeight } from 'page/draw';
+import { Picture } from 'page/draw';
 import { Overview } from 'page/overview';
 import { Details, element } from 'page/details';
 import { families, glyph } from 'page/glyphs';
@@ -11,8 +11,9 @@ import { matching } from 'page/filter';
 import { sentence } from 'page/sentence';
 
 const $ = (id) => document.getElementById(id);
-const timesWidth = 92;
-const overviewWidth = 56;
+const timesWidth = 84;
+const overviewWidth = 48;
+const clear = 500; // events in a view in which marks can be told apart
 
 // Page joins the parts: what is chosen, what is shown, and what keys and pointers do.
 class Page {
@@ -26,14 +27,13 @@ class Page {
     this.broken = trace.head.about.violation;
     this.hiddenFamilies = new Set();
     this.taken = null; // by the filter
-    this.printing = false;
     this.theme();
     this.listFamilies();
     this.listLanes();
     this.listen();
     this.details.none();
-    this.restore();
     this.resize();
+    this.restore();
   }
 
   // later draws once before the next frame, however often it is asked to.
@@ -43,7 +43,7 @@ class Page {
 
   draw() {
     this.planned = undefined;
-    this.picture.draw(this.colours);
+    this.picture.draw();
     this.overview.draw(this.colours, this.picture.shown);
     this.remember();
     document.documentElement.dataset.drawn ??= String(Math.round(performance.now()));
@@ -56,6 +56,7 @@ class Page {
     this.colours = Object.fromEntries(names.map((n) => [n, style.getPropertyValue(`--${n}`).trim()]));
     this.colours.terms = [0, 1, 2, 3].map((n) => style.getPropertyValue(`--term${n}`).trim());
     this.colours.font = getComputedStyle(document.body).fontFamily;
+    this.picture.colours = this.colours;
     for (const canvas of document.querySelectorAll('canvas.mark')) this.paintMark(canvas);
     this.later();
   }
@@ -106,7 +107,7 @@ class Page {
   // marks lists what is shown, for going from one to the next.
   marks() {
     const { shown } = this.picture;
-    if (!shown) return Array.from({ length: this.trace.count }, (_, i) => i);
+    if (!shown) return this.every ??= range(0, this.trace.count);
     if (!this.listed) {
       this.listed = [];
       for (let i = 0; i < shown.length; i++) if (shown[i]) this.listed.push(i);
@@ -152,16 +153,18 @@ class Page {
   // jump goes to the violation, close enough to tell marks apart.
   jump() {
     if (!this.broken) return;
-    const span = Math.min(this.view.span, 2e9);
-    this.view.set(this.broken.at - span * 0.6, span);
+    const { at: time } = this.broken;
+    let span = Math.min(this.view.span, 2e9);
+    while (this.trace.after(time + 0.3 * span) - this.trace.after(time - 0.7 * span) > clear) span /= 2;
+    this.view.set(time - span * 0.7, span);
     const at = this.broken.number ? this.trace.number.indexOf(this.broken.number) : -1;
     if (at >= 0) {
       this.choose(at, true);
       return;
     }
-    const last = this.trace.after(this.broken.at + 1);
+    const last = this.trace.after(time + 1);
     this.picture.selected = -1;
-    this.details.violation(this.broken, Array.from({ length: Math.min(12, last) }, (_, n) => last - Math.min(12, last) + n));
+    this.details.violation(this.broken, range(Math.max(0, last - 12), last));
   }
 
   click(x, y) {
@@ -178,9 +181,9 @@ class Page {
   // crowd lists what happens around a place where only density is drawn.
   crowd(x, y) {
     const lane = this.picture.laneAt(x);
-    if (!lane || y < headHeight) return false;
+    if (!lane || y < this.picture.head) return false;
     const { trace, story, view, picture } = this;
-    const [from, to] = [view.time(y - headHeight - 3), view.time(y - headHeight + 3)];
+    const [from, to] = [view.time(y - this.picture.head - 3), view.time(y - this.picture.head + 3)];
     const events = [];
     const last = trace.after(to);
     for (let i = trace.after(from); i < last; i++) {
@@ -282,7 +285,7 @@ class Page {
     picture.addEventListener('wheel', (e) => {
       if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) return;
       e.preventDefault();
-      if (e.ctrlKey || e.metaKey) view.zoom(1.0018 ** e.deltaY, e.offsetY - headHeight);
+      if (e.ctrlKey || e.metaKey) view.zoom(1.0018 ** e.deltaY, e.offsetY - this.picture.head);
       else view.move(e.deltaY);
     }, { passive: false });
     $('closer').onclick = () => view.zoom(0.5);
@@ -317,7 +320,7 @@ class Page {
     picture.addEventListener('pointerup', (e) => {
       if (start && !start.moved) this.click(e.offsetX, e.offsetY);
       else if (start?.zoom) {
-        const [a, b] = [start.y, e.offsetY].sort((p, q) => p - q).map((y) => this.view.time(y - headHeight));
+        const [a, b] = [start.y, e.offsetY].sort((p, q) => p - q).map((y) => this.view.time(y - this.picture.head));
         this.view.set(a, b - a);
       }
       start = undefined;
@@ -385,10 +388,12 @@ class Page {
   }
 }
 
+function range(from, to) { return Array.from({ length: to - from }, (_, n) => from + n); }
+
 async function start() {
   if (!('DecompressionStream' in window)) throw new Error('this browser is too old: it cannot unpack the trace');
   const trace = await open($('trace').textContent, $('texts').textContent);
-  new Page(trace);
+  window.fairlead = new Page(trace); // for the console of the browser, and for tests
 }
 
 start().catch((err) => {

@@ -7,8 +7,7 @@ const groups = [
   ['nodes', ['acted', 'steered']],
   ['kubernetes', ['object', 'viewed']],
   ['switches', ['session', 'forwarding']],
-  ['drivers', ['drive']],
-  ['balancers', ['entry']],
+  ['balancers', ['drive', 'entry']],
   ['clients', ['call-began', 'call-ended', 'flow']],
   ['others', []],
 ];
@@ -148,6 +147,6 @@ function guess(name) {
   if (name === 'kubernetes') return 3;
   if (name.startsWith('switch')) return 4;
   if (name.startsWith('driver')) return 5;
-  if (name.startsWith('client')) return 7;
+  if (name.startsWith('client')) return 6;
   return others;
 }
