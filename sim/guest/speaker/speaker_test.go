@@ -19,7 +19,9 @@ import (
 func (l *lab) up(s *speaker.Speaker, members ...string) {
 	l.t.Helper()
 	for _, m := range members {
-		l.until(m+" has a session", func() bool { return l.sw.Established(m) })
+		if !l.Until(20*time.Second, func() bool { return l.sw.Established(m) }) {
+			l.t.Fatalf("%s has no session", m)
+		}
 	}
 	time.Sleep(10 * time.Millisecond)
 	l.settle(s)
@@ -173,12 +175,12 @@ func TestASpeakerDialsUntilTheSwitchIsBack(t *testing.T) {
 		s, _ := l.start("m1")
 		l.apply(s, desired([2]byte{10, 11}))
 		l.up(s, "m1")
-		l.do(l.sw.Down)
+		l.Do(l.sw.Down)
 		time.Sleep(20 * time.Second)
 		if peers, err := s.Peers(l.t.Context()); err != nil || len(peers) != 1 || peers[0].Established {
 			t.Errorf("peers %v, %v", peers, err)
 		}
-		l.do(l.sw.Up)
+		l.Do(l.sw.Up)
 		l.up(s, "m1")
 		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11}) {
 			t.Errorf("next hops %v", got)
@@ -194,7 +196,7 @@ func TestACutLinkHealsByItself(t *testing.T) {
 		l.apply(s, desired([2]byte{10, 11}))
 		l.up(s, "m1")
 		var heal []func()
-		l.do(func() { heal = []func(){l.network.Cut("m1", "switch"), l.network.Cut("switch", "m1")} })
+		l.Do(func() { heal = []func(){l.Network.Cut("m1", "switch"), l.Network.Cut("switch", "m1")} })
 		time.Sleep(4 * time.Second)
 		l.apply(s, desired([2]byte{10, 12}))
 		if l.established("m1") {
@@ -203,7 +205,7 @@ func TestACutLinkHealsByItself(t *testing.T) {
 		if got := l.hops(prefixOf(10)); !bytes.Equal(got, []byte{11}) {
 			t.Errorf("next hops %v while cut off", got)
 		}
-		l.do(func() { heal[0](); heal[1]() })
+		l.Do(func() { heal[0](); heal[1]() })
 		l.up(s, "m1")
 		time.Sleep(8 * time.Second)
 		l.up(s, "m1")
