@@ -234,6 +234,28 @@ func TestSlowSyncStallsTheProcess(t *testing.T) {
 	}
 }
 
+func TestSyncThatPowerWasLostInPromisesNothing(t *testing.T) {
+	lost := 0
+	for seed := range uint64(20) {
+		w := engine.New(seed)
+		d := disk.New()
+		d.SyncTime = func() time.Duration { return time.Second }
+		o := start(w, Spec{Disk: d}, "journal")
+		runFor(t, w, 999*time.Millisecond)
+		o.process.Kill()
+		if raw, _ := d.Get("/data/log/journal"); len(raw) != 8 {
+			t.Fatalf("a kill alone left %d bytes", len(raw))
+		}
+		d.Crash(w.Random("crash"))
+		if raw, _ := d.Get("/data/log/journal"); len(raw) != 8 {
+			lost++
+		}
+	}
+	if lost == 0 {
+		t.Error("all survived")
+	}
+}
+
 // Whatever a process was told to be safe is there after kills, by fuse in the middle of writing, and losses of power.
 func TestJournalKeepsWhatItSyncedAcrossKillsAndCrashes(t *testing.T) {
 	for seed := range uint64(8) {
@@ -352,7 +374,7 @@ func TestKillWithinAProcessOwnCallTakesEffectAtItsEnd(t *testing.T) {
 	o := start(w, Spec{}, "hello", "0")
 	o.process.spec.Observe = func(uint32, []byte) { o.process.Kill() }
 	runFor(t, w, time.Second)
-	if o.ends != 1 || !errors.Is(o.err, ErrKilled) {
-		t.Errorf("ended %d times with %v", o.ends, o.err)
+	if o.ends != 1 || !errors.Is(o.err, ErrKilled) || len(o.lines) != 0 {
+		t.Errorf("ended %d times with %v, and said %q", o.ends, o.err, o.lines)
 	}
 }

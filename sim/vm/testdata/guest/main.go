@@ -64,10 +64,10 @@ func check(err error) {
 }
 
 func hello() {
-	fmt.Println("args", os.Args, "env", os.Getenv("COLOUR"))
-	fmt.Fprint(os.Stderr, "no newline")
 	text := "fact"
 	observe(7, unsafe.StringData(text), uint32(len(text)))
+	fmt.Println("args", os.Args, "env", os.Getenv("COLOUR"))
+	fmt.Fprint(os.Stderr, "no newline")
 	os.Exit(number(2))
 }
 
