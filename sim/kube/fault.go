@@ -19,7 +19,8 @@ type Fault string
 // Faults. Each says what it does while it lasts, and at its end.
 const (
 	// Away: requests are not answered (Scope.How "silent"), their connections are broken ("refused") or a load balancer
-	// answers 503 in the server's place ("unavailable"). Open watches fall silent or break.
+	// answers 503 in the server's place ("unavailable"). Open watches fall silent or break. At the end whatever waits for
+	// an answer is broken off.
 	Away Fault = "away"
 	// Slow: answers take Scope.Delay more, on average.
 	Slow Fault = "slow"
@@ -75,6 +76,7 @@ type fault struct {
 	random  *rand.Rand
 	version uint64       // of StaleLists
 	hidden  map[key]bool // of PartialLists
+	hung    []*call      // of Away
 	over    bool
 }
 
@@ -134,6 +136,9 @@ func (s *Server) ended(f *fault) {
 	}
 	for _, w := range slices.Clone(s.watchers) {
 		w.trouble.over(w, f)
+	}
+	for _, c := range f.hung { // whoever comes back knows nothing of them
+		c.Break()
 	}
 }
 
@@ -266,6 +271,8 @@ func (f *fault) away(c *call) {
 		c.Break()
 	case "unavailable":
 		c.Respond(http.StatusServiceUnavailable, map[string]string{"Content-Type": "text/plain"}, []byte("no server is available to handle this request\n"))
+	default:
+		f.hung = append(f.hung, c)
 	}
 }
 
