@@ -16,6 +16,7 @@ import (
 // kube is what the Kubernetes API really holds: what users want.
 type kube struct {
 	services map[string]*service // by "namespace/name"; those that are gone stay
+	names    []string            // of services, in order
 	slices   map[string]*slice
 	nodes    map[string]*node
 	// configured is when pools and the like were written last, reconfigured when not for the first time, nodesAt when
@@ -42,6 +43,8 @@ type service struct {
 	changed, edited, ended time.Duration
 	// moved is when endpoints changed last.
 	moved time.Duration
+	// serving are the nodes that serve it.
+	serving []string
 	// pods are all that ever served it, as "namespace/name".
 	pods    map[string]bool
 	status  []netip.Addr
@@ -161,7 +164,7 @@ func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {
 			}
 		}
 		s = next
-		k.services[id] = s
+		k.add(id, s)
 	}
 	var spec struct {
 		Type  string     `json:"type"`
@@ -191,6 +194,14 @@ func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {
 	k.recount(e.At, id)
 }
 
+func (k *kube) add(id string, s *service) {
+	if k.services[id] == nil {
+		k.names = append(k.names, id)
+		slices.Sort(k.names)
+	}
+	k.services[id] = s
+}
+
 func (k *kube) hearSlice(at time.Duration, x event.Object, gone bool) {
 	var in sliceJSON
 	if json.Unmarshal(x.JSON, &in) != nil {
@@ -205,7 +216,7 @@ func (k *kube) hearSlice(at time.Duration, x event.Object, gone bool) {
 	s := k.services[owner]
 	if s == nil {
 		s = &service{created: at, changed: at, edited: never, moved: at, ended: at, pods: map[string]bool{}}
-		k.services[owner] = s
+		k.add(owner, s)
 	}
 	for _, p := range in.Endpoints {
 		if p.TargetRef.Name != "" {
@@ -241,13 +252,14 @@ func (k *kube) hearNode(at time.Duration, x event.Object, gone bool) {
 		return
 	}
 	k.nodes[x.Name], k.nodesAt = next, at
-	for _, id := range sortedKeys(k.services) {
+	for _, id := range k.names {
 		k.recount(at, id)
 	}
 }
 
-// recount brings the spans of a service up to date.
+// recount brings what is known of where a service is served up to date.
 func (k *kube) recount(at time.Duration, id string) {
+	k.services[id].serving = k.find(id)
 	now := map[string]bool{}
 	for _, n := range k.serving(id) {
 		now[n] = true
@@ -275,9 +287,17 @@ func (k *kube) wanted(id string) bool {
 	return !foreign && (s.Class == "" || strings.Contains(s.Class, "fairlead"))
 }
 
-// serving lists the ready nodes with ready endpoints of a service; if none is ready anywhere, those with endpoints that
-// serve while they end.
+// serving lists the nodes that serve a service. Nobody writes to it.
 func (k *kube) serving(id string) []string {
+	if s := k.services[id]; s != nil {
+		return s.serving
+	}
+	return nil
+}
+
+// find lists the ready nodes with ready endpoints of a service; if none is ready anywhere, those with endpoints that
+// serve while they end.
+func (k *kube) find(id string) []string {
 	if !k.wanted(id) {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (r *l1) tick() {
 	r.checked()
 	v := r.record.View()
 	wanted := map[netip.Addr][]string{} // by address, who wants it
-	for _, id := range sortedKeys(r.kube.services) {
+	for _, id := range r.kube.names {
 		if r.kube.wanted(id) {
 			r.service(v, id, wanted)
 		}

@@ -21,6 +21,7 @@ import (
 type l3 struct {
 	idle
 	*judge
+	founded bool          // somebody has led
 	leader  string        // as far as nobody disturbed it
 	shaken  time.Duration // when the leader was last disturbed from outside
 	viewed  time.Duration
@@ -66,6 +67,9 @@ func (r *l3) hear(e event.Stamped) {
 		if !x.On {
 			return
 		}
+		if !r.founded {
+			r.founded, r.shaken = true, e.At
+		}
 		if r.leader = x.Process; r.scene.named[x.Process] > 0 {
 			r.shake(x.Process) // it will have to be another one
 		}
@@ -90,7 +94,7 @@ func (r *l3) shake(name string) {
 
 // due tells whether what has been asked for since a time must be done by now.
 func (r *l3) due(since time.Duration) bool {
-	return r.scene.sound != never && r.scene.now-max(since, r.scene.sound, r.shaken) > r.bounds.L3
+	return r.founded && r.scene.sound != never && r.scene.now-max(since, r.scene.sound, r.shaken) > r.bounds.L3
 }
 
 func (r *l3) ended(c *asked, x event.CallEnded, number uint64) {
@@ -125,7 +129,7 @@ func (r *l3) tick() {
 		}
 	}
 	truthful := r.scene.unexcused("kubernetes") && r.kube.configured != never
-	for _, id := range sortedKeys(r.kube.services) {
+	for _, id := range r.kube.names {
 		for _, sw := range r.topology.Switches {
 			key := id + " at " + sw
 			wrong := truthful && r.servable(id) && r.reachable(sw) && !r.forwarded(id, sw)

@@ -10,8 +10,12 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// window is for how many entries back the Record knows digests and states.
-const window = 4096
+// window is for how many entries back the Record knows digests, and deep for how many it knows states: that many can be
+// lost with those who had them.
+const (
+	window = 4096
+	deep   = 256
+)
 
 // Record is the reference replica: what the group agreed on, replayed natively from the entries that members applied,
 // each when the first of them did. It is the one place where code under test serves as truth; S1 compares.
@@ -30,9 +34,9 @@ type Record struct {
 type entry struct {
 	data   []byte
 	digest string
-	epoch  fsm.Epoch // of the group, after it
-	frozen *fsm.Frozen
-	number uint64 // of the event that brought it
+	epoch  fsm.Epoch   // of the group, after it
+	frozen *fsm.Frozen // nil where that was too long ago
+	number uint64      // of the event that brought it
 }
 
 // step is one entry of the record, and what it did.
@@ -105,6 +109,9 @@ func (r *Record) remember(index fsm.Index, number uint64, data []byte) {
 	v := r.View()
 	r.past[index] = &entry{data: data, digest: v.Digest().String(), epoch: v.Group().Epoch, frozen: r.state.Freeze(), number: number}
 	r.order = append(r.order, index)
+	if n := len(r.order); n > deep {
+		r.past[r.order[n-1-deep]].frozen = nil
+	}
 	if len(r.order) > window {
 		delete(r.past, r.order[0])
 		r.order = r.order[1:]
@@ -134,7 +141,8 @@ func (r *Record) rewind(index fsm.Index) bool {
 	state := fsm.New()
 	if n > 0 {
 		var b bytes.Buffer
-		if err := r.past[r.order[n-1]].frozen.Write(&b); err != nil || state.Restore(&b) != nil {
+		last := r.past[r.order[n-1]].frozen
+		if last == nil || last.Write(&b) != nil || state.Restore(&b) != nil {
 			return false
 		}
 	}

@@ -104,7 +104,7 @@ func (r *s3) hear(e event.Stamped) {
 
 // compareTold compares what a Service is told with what all others are.
 func (r *s3) compareTold(id string, number uint64) {
-	for _, other := range sortedKeys(r.kube.services) {
+	for _, other := range r.kube.names {
 		if other == id {
 			continue
 		}

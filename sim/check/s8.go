@@ -35,6 +35,7 @@ type s8 struct {
 	touched map[netip.Prefix]fsm.Index
 	nodes   fsm.Index // when what counts of nodes changed last
 	looked  time.Duration
+	seen    uint64        // up to which change of the scene everything was looked at
 	mass    time.Duration // when too many nodes were silent last
 	flows   flows
 }
@@ -114,8 +115,11 @@ func (r *s8) tick() {
 	if silent > few && 2*silent > len(r.topology.Nodes) {
 		r.mass = r.scene.now
 	}
-	for _, key := range r.prefixes() {
-		r.look(key.at, key.prefix)
+	if held := r.mass != never && r.scene.now-r.mass <= together+lookEvery; held || r.seen != r.scene.changes {
+		r.seen = r.scene.changes
+		for _, key := range r.prefixes() {
+			r.look(key.at, key.prefix)
+		}
 	}
 	for _, kind := range r.kinds() {
 		o := r.wrong[kind]

@@ -71,10 +71,14 @@ func (r *s9) ready(node string, a netip.Addr) bool {
 		return true
 	}
 	n, ok := fsm.Get[*fsm.Node](r.record.View(), fsm.TableNodes, node)
-	return ok && string(n.Boot) != is.boot && r.ever[bootOf{node, string(n.Boot)}][a]
+	unseen := r.scene.dark[node] || ok && string(n.Boot) != is.boot
+	return ok && unseen && r.ever[bootOf{node, string(n.Boot)}][a]
 }
 
 func (r *s9) steered(number uint64, x event.Steered) {
+	if r.scene.dark[x.Node] {
+		return // it went with the power
+	}
 	life := bootOf{x.Node, x.Boot}
 	before := r.ever[life]
 	now := map[netip.Addr]bool{}

@@ -23,7 +23,9 @@ const everybody = ""
 // scene is what is seen to be the case, outside of the code under test: who runs, whom a fault excuses, what switches
 // forward and kernels steer.
 type scene struct {
-	now      time.Duration
+	now time.Duration
+	// changes counts what happened: as long as it stays, only time has passed.
+	changes  uint64
 	topology Topology
 	record   *Record
 	// nodeAt finds nodes by the addresses that switches know them by.
@@ -44,8 +46,9 @@ type scene struct {
 	// sound is since when a majority of members runs undisturbed, or never; lead since when one and the same leads.
 	sound, lead time.Duration
 
-	// names are the members as of a view.
+	// names are the members as of a view; whole says that the record has named all there were at the beginning.
 	names []string
+	whole bool
 	view  *fsm.View
 
 	sessions map[link]session
@@ -145,6 +148,7 @@ func (s *scene) hear(e event.Stamped) {
 	default:
 		return
 	}
+	s.changes++
 	s.sounds()
 }
 
@@ -204,7 +208,7 @@ func (s *scene) steers(number uint64, x event.Steered) {
 	s.steered[x.Node] = next
 }
 
-// members are those of the record, or of the topology as long as it names fewer.
+// members are those of the record, or of the topology while the group is still being formed.
 func (s *scene) members() []string {
 	v := s.record.View()
 	if s.view != nil && !fsm.Differ(s.view, v, fsm.TableMembers) {
@@ -216,7 +220,7 @@ func (s *scene) members() []string {
 			s.names = append(s.names, m.Name)
 		}
 	}
-	if len(s.names) < len(s.topology.Members) {
+	if s.whole = s.whole || len(s.names) >= len(s.topology.Members); !s.whole {
 		s.names = s.topology.Members
 	}
 	return s.names

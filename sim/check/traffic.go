@@ -136,7 +136,7 @@ func (r *s8) ownersOf(x event.Flow) (ids []string) {
 	if len(ids) > 0 {
 		return ids
 	}
-	for _, id := range sortedKeys(r.kube.services) {
+	for _, id := range r.kube.names {
 		for _, a := range r.kube.services[id].status {
 			if a == x.Address && r.kube.wanted(id) {
 				ids = append(ids, id)

@@ -65,7 +65,8 @@ type (
 type (
 	// FaultBegan and FaultEnded frame a fault. ID tells faults of one run apart. On names every process, machine, switch,
 	// balancer, driver or "kubernetes" that cannot be expected to do its work meanwhile: of a cut, the side with fewer
-	// members; of a slow link between two, both. Checkers expect everybody else to keep the stated times. Empty: nobody is.
+	// members; of a slow link between two, both. Checkers expect everybody else to keep the stated times. Empty: nobody is. A name with a slash
+	// ("m2/clock") tells people where the fault is, and excuses nobody.
 	FaultBegan struct {
 		ID    int
 		Fault string
