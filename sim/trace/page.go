@@ -26,7 +26,10 @@ type Page struct {
 var pageFiles embed.FS
 
 // modules are the scripts of the page. Each imports others by these names: the page has an import map.
-var modules = []string{"bytes", "trace", "sentence", "filter", "story", "glyphs", "view", "draw", "overview", "details", "page"}
+var modules = []string{
+	"bands", "bytes", "details", "draw", "filter", "glyphs", "input", "margins", "marks", "measure", "overview", "page", "sentence", "story",
+	"switches", "trace", "view",
+}
 
 // WriteHTML writes one page that needs nothing else, neither network nor files: the trace itself, packed as in a trace
 // file, and the code that reads and draws it. Contents of Kubernetes Secrets are left out.

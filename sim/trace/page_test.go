@@ -37,7 +37,7 @@ func violated(trace Trace, number uint64) Trace {
 	return trace
 }
 
-// drawnWithin is far above what an idle machine needs (README: below half a second), since tests share theirs.
+// drawnWithin is far above what an idle machine needs, about half a second, since tests share theirs.
 const drawnWithin = 8 * time.Second
 
 // What an engineer does with a long run: open it, look, jump to the violation, click, filter.

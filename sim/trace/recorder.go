@@ -13,8 +13,8 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// DefaultLimit is how many bytes of events a recorder keeps unless it is told otherwise.
-const DefaultLimit = 256 << 20
+// DefaultLimit is how many bytes of events a recorder keeps unless it is told otherwise: millions of them.
+const DefaultLimit = 64 << 20
 
 // Options of a recorder.
 type Options struct {

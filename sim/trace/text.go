@@ -113,16 +113,16 @@ func EntryText(entry []byte) string {
 	lines := []string{fmt.Sprintf("epoch %d", epoch)}
 	for _, p := range proposals {
 		line := reflect.TypeOf(p.Command).Elem().Name()
-		if fields, err := json.Marshal(p.Command); err == nil {
-			line += " " + string(fields)
-		}
 		if p.Actor != "" {
 			line += " by " + p.Actor
 		}
 		if p.Reason != "" {
-			line += " because " + p.Reason
+			line += ", " + p.Reason
 		}
 		lines = append(lines, line)
+		if fields, err := json.Marshal(p.Command); err == nil && string(fields) != "{}" {
+			lines = append(lines, "  "+string(fields))
+		}
 	}
 	return strings.Join(lines, "\n")
 }

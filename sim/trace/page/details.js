@@ -36,8 +36,8 @@ export class Details {
   // none says what can be done.
   none() {
     const broken = this.trace.head.about.violation;
-    this.place.replaceChildren(element('p', { class: 'hint' }, broken
-      ? 'Click a mark for details. Press v for the violation.' : 'Click a mark for details.'));
+    this.place.replaceChildren(element('p', { class: 'hint' }, `Click a mark for details.${broken ? ' Press v for the violation.' : ''}`
+      + ' Bars stand for what is too much to draw: messages to the left of a lane\u2019s line, other events to the right.'));
   }
 
   // event shows one event; of are the others at the same place.

@@ -4,7 +4,7 @@
 
 // families are what the list of marks switches on and off, in its order.
 export const families = [
-  { name: 'Violations, refusals', kinds: ['refused', 'foreign'], shape: 'alarm', colour: 'alarm' },
+  { name: 'Refusals, foreign changes', kinds: ['refused', 'foreign'], shape: 'alarm', colour: 'alarm' },
   { name: 'Faults', kinds: ['fault-began', 'fault-ended', 'calm'], shape: 'band', colour: 'fault' },
   { name: 'Lives and machines', kinds: ['started', 'ended', 'machine-down', 'machine-up', 'wiped'], shape: 'up', colour: 'life' },
   { name: 'Leaders, contact, snapshots', kinds: ['leading', 'contact', 'restored'], shape: 'star', colour: 'leader' },

@@ -5,10 +5,10 @@ import { Story } from 'page/story';
 import { View } from 'page/view';
 import { Picture } from 'page/draw';
 import { Overview } from 'page/overview';
-import { Details, element } from 'page/details';
-import { families, glyph } from 'page/glyphs';
+import { Details } from 'page/details';
 import { matching } from 'page/filter';
-import { sentence } from 'page/sentence';
+import { listen } from 'page/input';
+import { listFamilies, listLanes, paintMark } from 'page/switches';
 
 const $ = (id) => document.getElementById(id);
 const timesWidth = 84;
@@ -25,12 +25,11 @@ class Page {
     this.overview = new Overview(trace, this.story, this.view, $('overview'));
     this.details = new Details(trace, this.story, $('details'), (i) => this.choose(i, true));
     this.broken = trace.head.about.violation;
-    this.hiddenFamilies = new Set();
     this.taken = null; // by the filter
     this.theme();
-    this.listFamilies();
-    this.listLanes();
-    this.listen();
+    listFamilies(this);
+    listLanes(this);
+    listen(this);
     this.details.none();
     this.resize();
     this.restore();
@@ -57,7 +56,7 @@ class Page {
     this.colours.terms = [0, 1, 2, 3].map((n) => style.getPropertyValue(`--term${n}`).trim());
     this.colours.font = getComputedStyle(document.body).fontFamily;
     this.picture.colours = this.colours;
-    for (const canvas of document.querySelectorAll('canvas.mark')) this.paintMark(canvas);
+    for (const canvas of document.querySelectorAll('canvas.mark')) paintMark(this, canvas);
     this.later();
   }
 
@@ -90,11 +89,11 @@ class Page {
 
   choosing() {
     const { trace, story, picture, taken } = this;
-    if (!taken && this.hiddenFamilies.size === 0 && picture.hiddenLanes.size === 0) {
+    if (!taken && this.picture.hiddenFamilies.size === 0 && picture.hiddenLanes.size === 0) {
       picture.shown = null;
       return;
     }
-    const seen = picture.looks.map((l) => l && !this.hiddenFamilies.has(l.family));
+    const seen = picture.looks.map((l) => l && !this.picture.hiddenFamilies.has(l.family));
     const lanes = story.lanes.map((l) => !picture.hiddenLanes.has(l.index));
     const shown = new Uint8Array(trace.count);
     for (let i = 0; i < trace.count; i++) {
@@ -194,174 +193,6 @@ class Page {
     this.details.crowd(lane.name, from, to, events, () => this.view.set(from - (to - from), (to - from) * 3));
     this.later();
     return true;
-  }
-
-  hover(x, y) {
-    const tip = $('tip');
-    const [i] = this.picture.near(x, y, 5);
-    $('picture').style.cursor = i === undefined ? '' : 'pointer';
-    tip.hidden = i === undefined;
-    if (i === undefined) return;
-    const text = sentence(this.trace, i);
-    tip.textContent = text.length > 200 ? `${text.slice(0, 200)}…` : text;
-    const stage = $('stage').getBoundingClientRect();
-    const left = Math.min(x + timesWidth + 14, stage.width - tip.offsetWidth - 4);
-    tip.style.left = `${Math.max(left, 4)}px`;
-    tip.style.top = `${y + 18 + tip.offsetHeight > stage.height ? y - tip.offsetHeight - 8 : y + 18}px`;
-  }
-
-  listFamilies() {
-    const present = new Map();
-    for (const k of this.trace.kind) {
-      const { family } = this.picture.looks[k];
-      present.set(family, (present.get(family) ?? 0) + 1);
-    }
-    $('kinds').querySelector('ul').replaceChildren(...families.map((family, f) => {
-      const box = element('input', { type: 'checkbox', onchange: (e) => this.toggle(this.hiddenFamilies, f, e.target.checked) });
-      box.checked = true;
-      const mark = element('canvas', { class: 'mark', width: 40, height: 32, 'aria-hidden': 'true' });
-      mark.family = family;
-      this.paintMark(mark);
-      const n = present.get(f) ?? 0;
-      return element('li', n ? {} : { class: 'absent' }, element('label', { title: family.kinds.join(', ') }, box, mark,
-        element('span', { class: 'name' }, family.name), element('span', { class: 'n' }, n.toLocaleString('en'))));
-    }));
-  }
-
-  paintMark(canvas) {
-    const g = canvas.getContext('2d');
-    g.setTransform(2, 0, 0, 2, 0, 0);
-    g.clearRect(0, 0, 20, 16);
-    glyph(g, canvas.family.shape, this.colours[canvas.family.colour], 10, 8, this.colours.paper);
-  }
-
-  listLanes() {
-    const items = [];
-    let group = '';
-    for (const lane of this.story.lanes) {
-      if (lane.groupName !== group) {
-        group = lane.groupName;
-        const of = this.story.lanes.filter((l) => l.groupName === group);
-        items.push(element('li', { class: 'group' }, group, element('button', {
-          type: 'button', onclick: (e) => this.onlyGroup(of, e),
-        }, 'only')));
-      }
-      const box = element('input', { type: 'checkbox', onchange: (e) => this.toggle(this.picture.hiddenLanes, lane.index, e.target.checked) });
-      box.checked = true;
-      box.lane = lane.index;
-      items.push(element('li', {}, element('label', {}, box, element('span', { class: 'name' }, lane.name))));
-    }
-    const all = element('li', { class: 'group' }, '', element('button', { type: 'button', onclick: () => this.onlyGroup(this.story.lanes) }, 'all'));
-    $('lanes').querySelector('ul').replaceChildren(all, ...items);
-  }
-
-  onlyGroup(lanes) {
-    const keep = new Set(lanes.map((l) => l.index));
-    keep.add(0);
-    for (const box of $('lanes').querySelectorAll('input')) {
-      box.checked = keep.has(box.lane);
-      this.picture.hiddenLanes[box.checked ? 'delete' : 'add'](box.lane);
-    }
-    this.refilter();
-    this.resize();
-  }
-
-  toggle(hidden, what, on) {
-    if (on) hidden.delete(what);
-    else hidden.add(what);
-    this.refilter();
-    this.resize();
-  }
-
-  listen() {
-    const { view } = this;
-    const picture = $('picture');
-    const scroller = $('scroller');
-    new ResizeObserver(() => this.resize()).observe($('stage'));
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.theme());
-    matchMedia('print').addEventListener('change', () => { this.theme(); this.resize(); this.draw(); });
-    scroller.addEventListener('scroll', () => { this.picture.scroll = scroller.scrollLeft; this.later(); });
-    this.listenPointer(picture);
-    picture.addEventListener('wheel', (e) => {
-      if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) return;
-      e.preventDefault();
-      if (e.ctrlKey || e.metaKey) view.zoom(1.0018 ** e.deltaY, e.offsetY - this.picture.head);
-      else view.move(e.deltaY);
-    }, { passive: false });
-    $('closer').onclick = () => view.zoom(0.5);
-    $('wider').onclick = () => view.zoom(2);
-    $('whole').onclick = () => view.whole();
-    $('next').onclick = () => this.step(1);
-    $('previous').onclick = () => this.step(-1);
-    if ($('broken')) $('broken').onclick = () => this.jump();
-    $('tools').addEventListener('submit', (e) => { e.preventDefault(); this.step(1); });
-    $('filter').addEventListener('input', () => {
-      clearTimeout(this.typing);
-      this.typing = setTimeout(() => this.refilter(), 120);
-    });
-    $('copy')?.addEventListener('click', () => this.copy());
-    document.addEventListener('keydown', (e) => this.key(e));
-  }
-
-  listenPointer(picture) {
-    let start;
-    picture.addEventListener('pointerdown', (e) => {
-      start = { x: e.offsetX, y: e.offsetY, top: this.view.top, left: $('scroller').scrollLeft, zoom: e.shiftKey };
-      picture.setPointerCapture(e.pointerId);
-    });
-    picture.addEventListener('pointermove', (e) => {
-      if (!start) { this.hover(e.offsetX, e.offsetY); return; }
-      $('tip').hidden = true;
-      start.moved ||= Math.hypot(e.offsetX - start.x, e.offsetY - start.y) > 4;
-      if (!start.moved || start.zoom) return;
-      this.view.set(start.top - (e.offsetY - start.y) / this.view.height * this.view.span, this.view.span);
-      $('scroller').scrollLeft = start.left - (e.offsetX - start.x);
-    });
-    picture.addEventListener('pointerup', (e) => {
-      if (start && !start.moved) this.click(e.offsetX, e.offsetY);
-      else if (start?.zoom) {
-        const [a, b] = [start.y, e.offsetY].sort((p, q) => p - q).map((y) => this.view.time(y - this.picture.head));
-        this.view.set(a, b - a);
-      }
-      start = undefined;
-    });
-    picture.addEventListener('pointerleave', () => { $('tip').hidden = true; });
-  }
-
-  async copy() {
-    try {
-      await navigator.clipboard.writeText($('command').textContent);
-      $('copy').textContent = 'Copied';
-    } catch {
-      getSelection().selectAllChildren($('command'));
-      $('copy').textContent = 'Selected';
-    }
-    setTimeout(() => { $('copy').textContent = 'Copy'; }, 1500);
-  }
-
-  key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const typing = e.target === $('filter');
-    if (e.key === 'Escape') {
-      if (this.picture.selected >= 0 && !typing) this.choose(-1);
-      else if ($('filter').value) { $('filter').value = ''; this.refilter(); }
-      else $('filter').blur();
-      return;
-    }
-    if (typing) return;
-    const { view } = this;
-    const page = view.height * 0.85;
-    const does = {
-      ArrowDown: () => view.move(60), ArrowUp: () => view.move(-60),
-      ArrowRight: () => { $('scroller').scrollLeft += 60; }, ArrowLeft: () => { $('scroller').scrollLeft -= 60; },
-      PageDown: () => view.move(page), PageUp: () => view.move(-page),
-      Home: () => view.set(-view.margin, view.span), End: () => view.set(view.end, view.span),
-      '+': () => view.zoom(0.5), '=': () => view.zoom(0.5), '-': () => view.zoom(2), 0: () => view.whole(),
-      n: () => this.step(1), p: () => this.step(-1), v: () => this.jump(), '/': () => $('filter').focus(),
-    }[e.key];
-    if (!does) return;
-    e.preventDefault();
-    does();
   }
 
   // The address of the page says what is seen, so that it can be sent to others.
