@@ -98,3 +98,26 @@ func (e entries) hear(s *Set, x event.Entry, number uint64) place {
 }
 
 const ours = "fairlead"
+
+// callID tells calls to drivers apart by what both ends know of them: the attempt, or else a number.
+type callID struct {
+	attempt fsm.Revision
+	subject fsm.Subject
+	call    int
+}
+
+func (s *Set) callOf(x event.Drive) callID {
+	if x.Attempt.IsZero() {
+		return callID{call: x.Call}
+	}
+	return callID{attempt: x.Attempt, subject: s.subjectOf(x)}
+}
+
+// subjectOf is what a call is about, as the record names lines of operations.
+func (s *Set) subjectOf(x event.Drive) fsm.Subject {
+	switch x.Action {
+	case fsm.ActionEnsureBalancer.String(), fsm.ActionDeleteBalancer.String():
+		return fsm.Subject("balancer " + s.balancerOf(x.Balancer))
+	}
+	return fsm.SubjectOf(s.balancerOf(x.Balancer), x.Address, fsm.BindingID(x.Binding))
+}

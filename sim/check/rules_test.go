@@ -390,6 +390,16 @@ func routeTales() []tale {
 			s.publish("web", vip1, "n1", "n2")
 			s.say(event.Steered{Node: "n1", Boot: "b1", By: "hand"}, event.Steered{Node: "n2", Boot: "b2"})
 		}),
+		fine("S9", "power-lost", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.FaultBegan{ID: 1, Fault: "power", On: []string{"n2/power"}}, event.Steered{Node: "n1", Boot: "b1"}, event.MachineDown{Machine: "n1"})
+			s.wait(3 * time.Second)
+			s.forward(vip1)
+			s.forward(vip1, "n1") // the last next hop stays, and a session came back
+			s.say(event.MachineUp{Machine: "n1", Boot: "b2"})
+			s.forward(vip1)
+			s.forward(vip1, "n1")
+		}),
 		breaks("S9", "new-boot-not-ready", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			s.say(event.Steered{Node: "n1", Boot: "b2"})

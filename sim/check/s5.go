@@ -18,14 +18,14 @@ type s5 struct {
 	*judge
 	there entries
 	lives map[fsm.BindingID]*life
-	calls map[int]uint64 // deregistrations, and when they were sent
+	calls map[callID]uint64 // deregistrations, and when they were sent
 }
 
 // life is what was done about a binding, as numbers of events; 0 for never.
 type life struct{ asked, confirmed uint64 }
 
 func newS5(j *judge) rule {
-	return &s5{judge: j, there: entries{}, lives: map[fsm.BindingID]*life{}, calls: map[int]uint64{}}
+	return &s5{judge: j, there: entries{}, lives: map[fsm.BindingID]*life{}, calls: map[callID]uint64{}}
 }
 
 func (r *s5) hear(e event.Stamped) {
@@ -48,9 +48,9 @@ func (r *s5) drive(number uint64, x event.Drive) {
 	case x.Phase == "sent" && x.Action == fsm.ActionEnsure.String():
 		l.asked = number
 	case x.Phase == "sent" && deregister:
-		r.calls[x.Call] = number
+		r.calls[r.callOf(x)] = number
 	case (x.Phase == "answered" || x.Phase == "heard") && deregister && x.Result == "succeeded":
-		l.confirmed = max(l.confirmed, r.calls[x.Call])
+		l.confirmed = max(l.confirmed, r.calls[r.callOf(x)])
 	}
 }
 

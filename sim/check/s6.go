@@ -20,7 +20,7 @@ type s6 struct {
 	there  entries
 	holder map[place]fsm.BindingID // who put what is there
 	gone   map[fsm.BindingID]uint64
-	calls  map[int]*outsideCall
+	calls  map[callID]*outsideCall
 	missed overdue
 	places map[string]place
 }
@@ -39,7 +39,7 @@ type outsideCall struct {
 func newS6(j *judge) rule {
 	return &s6{
 		judge: j, there: entries{}, holder: map[place]fsm.BindingID{}, gone: map[fsm.BindingID]uint64{},
-		calls: map[int]*outsideCall{}, missed: newOverdue(), places: map[string]place{},
+		calls: map[callID]*outsideCall{}, missed: newOverdue(), places: map[string]place{},
 	}
 }
 
@@ -67,9 +67,9 @@ func (r *s6) drive(number uint64, x event.Drive) {
 		if h := r.holder[at]; r.lives(h, at) {
 			c.harmful = h
 		}
-		r.calls[x.Call] = c
+		r.calls[r.callOf(x)] = c
 	case "heard":
-		if c := r.calls[x.Call]; c != nil {
+		if c := r.calls[r.callOf(x)]; c != nil {
 			c.over = true
 		}
 	case "effect":
@@ -106,7 +106,7 @@ func (r *s6) ensured(number uint64, x event.Drive, at place) {
 
 func (r *s6) deregistered(number uint64, x event.Drive, at place) {
 	h := r.holder[at]
-	c := r.calls[x.Call]
+	c := r.calls[r.callOf(x)]
 	if h == "" || !r.lives(h, at) {
 		delete(r.holder, at)
 		return
@@ -120,7 +120,7 @@ func (r *s6) deregistered(number uint64, x event.Drive, at place) {
 }
 
 func (r *s6) sentAt(x event.Drive) uint64 {
-	if c := r.calls[x.Call]; c != nil {
+	if c := r.calls[r.callOf(x)]; c != nil {
 		return c.number
 	}
 	return 0

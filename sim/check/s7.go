@@ -20,9 +20,10 @@ type s7 struct {
 }
 
 type flight struct {
-	call   int
-	until  time.Duration
-	number uint64
+	call    callID
+	attempt fsm.Revision
+	until   time.Duration
+	number  uint64
 }
 
 func newS7(j *judge) rule {
@@ -42,31 +43,22 @@ func (r *s7) hear(e event.Stamped) {
 	if !ok {
 		return
 	}
-	subject := r.subject(x)
+	subject := r.subjectOf(x)
 	is := r.flying[subject]
 	switch x.Phase {
 	case "sent":
 		r.checked()
-		if is.number != 0 && is.call != x.Call && r.scene.now < is.until {
-			r.broken(string(subject), fmt.Sprintf("call %d was sent while call %d was in flight", x.Call, is.call), is.number, e.Number)
+		if is.number != 0 && r.scene.now < is.until {
+			r.broken(string(subject), fmt.Sprintf("attempt %s was sent while attempt %s was in flight", x.Attempt, is.attempt), is.number, e.Number)
 		}
 		until, known := r.deadlines[x.Attempt]
 		if !known {
 			until = r.scene.now + r.bounds.Settle
 		}
-		r.flying[subject] = flight{x.Call, until, e.Number}
+		r.flying[subject] = flight{r.callOf(x), x.Attempt, until, e.Number}
 	case "answered", "heard":
-		if is.call == x.Call {
+		if is.call == r.callOf(x) {
 			delete(r.flying, subject)
 		}
 	}
-}
-
-// subject is what a call is about, as the record names lines of operations.
-func (r *s7) subject(x event.Drive) fsm.Subject {
-	switch x.Action {
-	case fsm.ActionEnsureBalancer.String(), fsm.ActionDeleteBalancer.String():
-		return fsm.Subject("balancer " + r.balancerOf(x.Balancer))
-	}
-	return fsm.SubjectOf(r.balancerOf(x.Balancer), x.Address, fsm.BindingID(x.Binding))
 }

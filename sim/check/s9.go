@@ -21,8 +21,9 @@ import (
 type s9 struct {
 	idle
 	*judge
-	held map[route][]event.Path         // as last seen
-	ever map[bootOf]map[netip.Addr]bool // what a boot of a node steers, or did at its end
+	held   map[route][]event.Path         // as last seen
+	ever   map[bootOf]map[netip.Addr]bool // what a boot of a node steers, or did at its end
+	doubts []doubt
 }
 
 // bootOf is a life of a machine.
@@ -33,6 +34,7 @@ func newS9(j *judge) rule {
 }
 
 func (r *s9) hear(e event.Stamped) {
+	r.resolve()
 	switch x := e.Event.(type) {
 	case event.Forwarding:
 		r.announced(e.Number, x)
@@ -71,14 +73,12 @@ func (r *s9) ready(node string, a netip.Addr) bool {
 		return true
 	}
 	n, ok := fsm.Get[*fsm.Node](r.record.View(), fsm.TableNodes, node)
-	unseen := r.scene.dark[node] || ok && string(n.Boot) != is.boot
+	unseen := r.scene.dark[node] || ok && string(n.Boot) != r.scene.boots[node]
 	return ok && unseen && r.ever[bootOf{node, string(n.Boot)}][a]
 }
 
+// steered judges what a kernel let go of. It speaks only once it is clear that the node did not lose its power.
 func (r *s9) steered(number uint64, x event.Steered) {
-	if r.scene.dark[x.Node] {
-		return // it went with the power
-	}
 	life := bootOf{x.Node, x.Boot}
 	before := r.ever[life]
 	now := map[netip.Addr]bool{}
@@ -86,11 +86,9 @@ func (r *s9) steered(number uint64, x event.Steered) {
 		now[a] = true
 	}
 	r.ever[life] = now
-	if x.By == "hand" {
-		return
-	}
+	doubt := doubt{at: r.scene.now, life: life, before: before}
 	for _, a := range sortedAddresses(before) {
-		if now[a] {
+		if now[a] || x.By == "hand" || !r.scene.unexcused(x.Node) {
 			continue
 		}
 		r.checked()
@@ -98,12 +96,47 @@ func (r *s9) steered(number uint64, x event.Steered) {
 			f := r.scene.paths[route{sw, fsm.HostPrefix(a)}]
 			for _, p := range f.Paths {
 				if r.scene.nodeAt[p.NextHop] == x.Node && !r.away(sw, p.Member) {
-					r.broken(fmt.Sprintf("%s via %s", fsm.HostPrefix(a), x.Node),
-						fmt.Sprintf("its rules went, and %s still has a path of %s", sw, p.Member), f.number, number)
+					doubt.tell = append(doubt.tell, func() {
+						r.broken(fmt.Sprintf("%s via %s", fsm.HostPrefix(a), x.Node),
+							fmt.Sprintf("its rules went, and %s still has a path of %s", sw, p.Member), f.number, number)
+					})
 				}
 			}
 		}
 	}
+	if len(now) < len(before) {
+		r.doubts = append(r.doubts, doubt)
+	}
+}
+
+// doubt is a kernel that let go of addresses at a moment; it may turn out to have lost its power.
+type doubt struct {
+	at     time.Duration
+	life   bootOf
+	before map[netip.Addr]bool
+	tell   []func()
+}
+
+// resolve speaks about what happened before now.
+func (r *s9) resolve() {
+	for len(r.doubts) > 0 && r.doubts[0].at < r.scene.now {
+		d := r.doubts[0]
+		r.doubts = r.doubts[1:]
+		if r.scene.dark[d.life.node] && r.scene.darkAt[d.life.node] == d.at {
+			r.ever[d.life] = d.before
+			continue
+		}
+		for _, tell := range d.tell {
+			tell()
+		}
+	}
+}
+
+func (r *s9) tick() { r.resolve() }
+
+func (r *s9) finish() {
+	r.scene.now++ // nothing more can come of this moment
+	r.resolve()
 }
 
 // away tells whether a member has been out of touch for as long as switches keep what it announced.

@@ -115,6 +115,7 @@ func (s *scene) hear(e event.Stamped) {
 		delete(s.applied, x.Process)
 		delete(s.contact, x.Process)
 		s.free(x.Process)
+		s.booted(x.Process, x.Boot)
 	case event.Ended:
 		s.runs[x.Process] = false
 		delete(s.contact, x.Process)
@@ -125,7 +126,7 @@ func (s *scene) hear(e event.Stamped) {
 		s.dark[x.Machine], s.darkAt[x.Machine] = true, s.now
 	case event.MachineUp:
 		delete(s.dark, x.Machine)
-		s.boots[x.Machine] = x.Boot
+		s.booted(x.Machine, x.Boot)
 		s.free(x.Machine)
 	case event.FaultBegan, event.FaultEnded, event.Calm:
 		s.fault(x)
@@ -180,6 +181,18 @@ func (s *scene) fault(e event.Event) {
 	}
 }
 
+// booted takes in under which boot a machine runs: a kernel forgets everything with each.
+func (s *scene) booted(machine, boot string) {
+	old, known := s.boots[machine]
+	if boot == "" || old == boot {
+		return
+	}
+	s.boots[machine] = boot
+	if known {
+		s.steers(s.steered[machine].number, event.Steered{Node: machine, Boot: boot})
+	}
+}
+
 func (s *scene) leads(x event.Leading) {
 	switch {
 	case x.On && s.leader != x.Process:
@@ -190,6 +203,7 @@ func (s *scene) leads(x event.Leading) {
 }
 
 func (s *scene) steers(number uint64, x event.Steered) {
+	s.boots[x.Node] = x.Boot
 	old := s.steered[x.Node]
 	next := steered{boot: x.Boot, now: map[netip.Addr]bool{}, left: map[netip.Addr]time.Duration{}, number: number}
 	for _, a := range x.Addresses {
