@@ -205,7 +205,7 @@ type (
 type (
 	// Drive is one step of a call to a driver. Phase is "sent" (the request left the member), "effect" (it took effect
 	// on the balancer; published before the Entry that it made), "answered" (an answer left the driver), "heard" (the
-	// member got it, or gave up: "lost"). Call tells calls apart, over all drivers.
+	// member got it, or gave up: "lost"). Attempt and what it is about tell calls apart; Call may be 0.
 	Drive struct {
 		Driver   string
 		Call     int
