@@ -339,9 +339,11 @@ func TestAwayAndErrors(t *testing.T) {
 
 func TestNonsenseIsRefusedAloud(t *testing.T) {
 	for what, ask := range map[string]func(b *bench) *reply{
-		"path":       func(b *bench) *reply { return b.ask(t, "GET", "/api/v1/servces", "") },
-		"slashes":    func(b *bench) *reply { return b.ask(t, "GET", "/api/v1//services", "") },
-		"apply":      func(b *bench) *reply { return b.ask(t, "PATCH", statusPath+"?fieldManager=x", "{}", "Content-Type", asJSON) },
+		"path":    func(b *bench) *reply { return b.ask(t, "GET", "/api/v1/servces", "") },
+		"slashes": func(b *bench) *reply { return b.ask(t, "GET", "/api/v1//services", "") },
+		"apply": func(b *bench) *reply {
+			return b.ask(t, "PATCH", statusPath+"?fieldManager=x", "{}", "Content-Type", asJSON)
+		},
 		"no manager": func(b *bench) *reply { return b.ask(t, "PATCH", statusPath, "{}", "Content-Type", asApply) },
 		"method":     func(b *bench) *reply { return b.ask(t, "POST", webPath, "{}") },
 		"event": func(b *bench) *reply {

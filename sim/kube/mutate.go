@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,7 +98,7 @@ func (s *Server) update(c *store, r *resource, k key, w writer, next func(Object
 	if r.counted && w.subresource == "" && bodyDiffers(r, o, before) {
 		o.SetGeneration(before.GetGeneration() + 1)
 	}
-	if s.owners.same(o, before) {
+	if s.owners.same(r, o, before) {
 		return before, nil
 	}
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && graceOver(o) {
@@ -165,7 +165,7 @@ func graceOver(o Object) bool {
 
 // bodyDiffers tells whether two forms differ in what a generation counts: all but metadata and status.
 func bodyDiffers(r *resource, a, b Object) bool {
-	x, y := a.DeepCopyObject().(Object), b.DeepCopyObject().(Object)
+	x, y := r.shallow(a), r.shallow(b)
 	for _, o := range []Object{x, y} {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			delete(u.Object, "metadata")

@@ -114,6 +114,9 @@ func (s *Server) resourceOf(o Object) (*resource, error) {
 	return nil, fmt.Errorf("%T %s: not served", o, gvk)
 }
 
+// Watches is how many watches are open.
+func (s *Server) Watches() int { return len(s.watchers) }
+
 // Version is the newest resourceVersion.
 func (s *Server) Version() uint64 { return s.store.version }
 

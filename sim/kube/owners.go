@@ -113,7 +113,7 @@ func stamp(o, before Object, now metav1.Time) {
 }
 
 // same tells whether a write changed nothing, or only times in managed fields.
-func (w *owners) same(a, b Object) bool {
+func (w *owners) same(r *resource, a, b Object) bool {
 	timeless := func(o Object) []metav1.ManagedFieldsEntry {
 		all := slices.Clone(o.GetManagedFields())
 		for i := range all {
@@ -127,7 +127,7 @@ func (w *owners) same(a, b Object) bool {
 	if !equality.Semantic.DeepEqual(timeless(a), timeless(b)) {
 		return false
 	}
-	x, y := a.DeepCopyObject().(Object), b.DeepCopyObject().(Object)
+	x, y := r.shallow(a), r.shallow(b)
 	for _, o := range []Object{x, y} {
 		o.SetManagedFields(nil)
 		o.SetResourceVersion("")

@@ -51,6 +51,14 @@ func (r *resource) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.name}
 }
 
+// shallow gives a copy whose metadata and status may be set without a change to o.
+func (r *resource) shallow(o Object) Object {
+	if r.custom {
+		return o.DeepCopyObject().(Object)
+	}
+	return r.dress(o).(Object)
+}
+
 // typed makes the resource of a kind that client-go has types for.
 func typed[T, L any, P interface {
 	*T

@@ -162,4 +162,6 @@ func (s *Server) endWatches(f func(*watcher) bool, end func(*watcher)) {
 }
 
 // Grant makes a token known, for the reviews of tokens.
-func (s *Server) Grant(token string, status authenticationv1.TokenReviewStatus) { s.tokens[token] = status }
+func (s *Server) Grant(token string, status authenticationv1.TokenReviewStatus) {
+	s.tokens[token] = status
+}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -36,7 +37,9 @@ func newSlicer(s *Server) *slicer { return &slicer{s, map[key]bool{}} }
 func (x *slicer) hear(c *change) {
 	switch c.resource.kind {
 	case "Service":
-		x.ask(c.key)
+		if c.before == nil || c.after == nil || !equality.Semantic.DeepEqual(c.before.(*corev1.Service).Spec, c.after.(*corev1.Service).Spec) {
+			x.ask(c.key)
+		}
 	case "EndpointSlice":
 		if c.by != sliceManager && c.before != nil && c.before.GetLabels()[discoveryv1.LabelManagedBy] == sliceManager {
 			x.ask(key{c.key.namespace, c.before.GetLabels()[discoveryv1.LabelServiceName]})
@@ -91,9 +94,12 @@ func (x *slicer) sync(k key) {
 			x.must(s.Create(sliceManager, slice))
 			continue
 		}
-		slice.ObjectMeta = *have[n].ObjectMeta.DeepCopy()
+		old := have[n]
 		have = slices.Delete(have, n, n+1)
-		x.must(s.Update(sliceManager, slice))
+		if !equality.Semantic.DeepEqual(old.Endpoints, slice.Endpoints) {
+			slice.ObjectMeta = old.ObjectMeta
+			x.must(s.Update(sliceManager, slice))
+		}
 	}
 	for _, slice := range have {
 		x.must(nil, s.Delete(sliceManager, "EndpointSlice", slice.Namespace, slice.Name))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -167,6 +168,9 @@ func TestTheRealSourceAgreesWithTheServerAfterEachFault(t *testing.T) {
 				b.do(func() {
 					if len(b.refused) > 0 {
 						t.Errorf("refused: %+v", b.refused)
+					}
+					if len(b.viewed) == 0 && !slices.Contains([]kube.Fault{kube.WatchBreak, kube.Duplicate, kube.Rewind, kube.Compact}, f) {
+						t.Error("the fault befell nobody")
 					}
 				})
 			})

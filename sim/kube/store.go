@@ -61,7 +61,9 @@ func newStore(w *engine.World, epoch time.Time, stream string, version uint64) *
 }
 
 // now is the wall clock of the server, in seconds as objects have it.
-func (s *store) now() metav1.Time { return metav1.NewTime(s.epoch.Add(s.w.Now()).UTC().Truncate(time.Second)) }
+func (s *store) now() metav1.Time {
+	return metav1.NewTime(s.epoch.Add(s.w.Now()).UTC().Truncate(time.Second))
+}
 
 func (s *store) uid() types.UID {
 	var b [16]byte

@@ -3,12 +3,9 @@
 package kube
 
 import (
-	"errors"
 	"slices"
 	"time"
 )
-
-var errEtcd = errors.New("etcdserver: request timed out")
 
 // view gives what a list shows for a version: the truth, or what a fault makes of it.
 func (s *Server) view(c *call, version uint64) ([]Object, uint64) {
