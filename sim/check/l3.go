@@ -160,7 +160,7 @@ func (r *l3) servable(id string) bool {
 func (r *l3) reachable(sw string) bool {
 	return r.scene.unexcused(sw) && slices.ContainsFunc(r.scene.members(), func(m string) bool {
 		s := r.scene.sessions[link{sw, m}]
-		return r.scene.worksFor(m, 0) && r.scene.contact[m].quorum && s.up && r.scene.now-s.since >= r.bounds.L3
+		return r.scene.worksFor(m, 0) && r.scene.inQuorum(m) && s.up && r.scene.now-s.since >= r.bounds.L3
 	})
 }
 

@@ -223,7 +223,7 @@ func (r *s8) announced(sw string, hops map[netip.Addr]fsm.Index) bool {
 
 // inContact tells whether a member is undisturbed, in contact with a quorum, and has a session with a switch.
 func (r *s8) inContact(sw, member string) bool {
-	return r.scene.runs[member] && r.scene.unexcused(member) && r.scene.contact[member].quorum && r.scene.sessions[link{sw, member}].up
+	return r.scene.runs[member] && r.scene.unexcused(member) && r.scene.inQuorum(member) && r.scene.sessions[link{sw, member}].up
 }
 
 func (r *s8) othersHavePower(hops map[netip.Addr]fsm.Index, but netip.Addr) bool {

@@ -53,7 +53,7 @@ func (r *s9) announced(number uint64, x event.Forwarding) {
 	for _, p := range x.Paths {
 		known := slices.ContainsFunc(old, func(o event.Path) bool { return o.Member == p.Member && o.NextHop == p.NextHop })
 		node := r.scene.nodeAt[p.NextHop]
-		if known || p.Stale || p.LongLived || node == "" || !r.scene.contact[p.Member].quorum || !r.scene.unexcused(p.Member) {
+		if known || p.Stale || p.LongLived || node == "" || !r.scene.inQuorum(p.Member) || !r.scene.unexcused(p.Member) {
 			continue
 		}
 		r.checked()

@@ -257,6 +257,15 @@ func (s *scene) sounds() {
 	}
 }
 
+// inQuorum tells whether a member is in contact with a quorum: by its own word, or, as long as it gave none, if it runs
+// undisturbed beside a majority.
+func (s *scene) inQuorum(member string) bool {
+	if c, said := s.contact[member]; said {
+		return c.quorum
+	}
+	return s.runs[member] && s.unexcused(member) && s.sound != never
+}
+
 // unexcused tells whether no fault excuses somebody now.
 func (s *scene) unexcused(name string) bool {
 	return s.named[name] == 0 && s.named[everybody] == 0 && !s.dark[name]

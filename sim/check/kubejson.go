@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// What checkers read of Kubernetes objects, on their own: the rest of the code has other readers.
+
+// object is what all have in common.
+type object struct {
+	Metadata struct {
+		Namespace   string            `json:"namespace"`
+		Name        string            `json:"name"`
+		UID         string            `json:"uid"`
+		Labels      map[string]string `json:"labels"`
+		Annotations json.RawMessage   `json:"annotations"`
+		Deletion    *string           `json:"deletionTimestamp"`
+	} `json:"metadata"`
+}
+
+type serviceJSON struct {
+	object
+	Spec   json.RawMessage `json:"spec"`
+	Status struct {
+		LoadBalancer struct {
+			Ingress []struct {
+				IP string `json:"ip"`
+			} `json:"ingress"`
+		} `json:"loadBalancer"`
+	} `json:"status"`
+}
+
+type endpoint struct {
+	NodeName   string `json:"nodeName"`
+	Conditions struct {
+		Ready       *bool `json:"ready"`
+		Serving     *bool `json:"serving"`
+		Terminating *bool `json:"terminating"`
+	} `json:"conditions"`
+	TargetRef struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"targetRef"`
+}
+
+type sliceJSON struct {
+	object
+	Endpoints []endpoint `json:"endpoints"`
+}
+
+type nodeJSON struct {
+	object
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+type portSpec struct {
+	Port     uint16 `json:"port"`
+	Protocol string `json:"protocol"`
+}
+
+// share tells whether two Services agreed to share addresses: by one annotation on both, and by different ports.
+func (k *kube) share(a, b string) bool {
+	for _, p := range k.services[a].Ports {
+		if slices.Contains(k.services[b].Ports, p) {
+			return false
+		}
+	}
+	keys := func(id string) (out []string) {
+		var all map[string]string
+		_ = json.Unmarshal(k.services[id].Metadata.Annotations, &all) // of a document that was read
+		for _, name := range sharing() {
+			if v := all[name]; v != "" {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	return slices.ContainsFunc(keys(a), func(v string) bool { return slices.Contains(keys(b), v) })
+}
+
+// sharing lists the annotations by which Services agree to share addresses.
+func sharing() []string {
+	return []string{"fairlead.io/allow-shared-ip", "metallb.io/allow-shared-ip", "metallb.universe.tf/allow-shared-ip"}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// bound has binding b1 on the balancer.
+func bound(s *story) {
+	s.bind("b1")
+	s.call(fsm.ActionEnsure, "b1")
+}
+
+func outsideTales() []tale {
+	cycle := func(s *story) {
+		bound(s)
+		s.say(event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", Present: true, By: "hand"})
+		s.commit(&fsm.RemoveBinding{ID: "b1"})
+		s.call(fsm.ActionDeregister, "b1")
+		bound(s)
+		s.say(event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", By: "hand"})
+		s.commit(&fsm.Forget{ID: "b1"})
+	}
+	return []tale{
+		fine("S4", "cycle", cycle), fine("S5", "cycle", cycle), fine("S6", "cycle", cycle), fine("S7", "cycle", cycle),
+		breaks("S4", "no-binding", func(s *story) {
+			s.bind("b1")
+			s.say(event.Entry{Balancer: lb, Address: "198.51.100.7:80", Owner: "fairlead", Present: true, By: "driver"})
+		}),
+		breaks("S4", "foreign-removed", func(s *story) {
+			s.say(event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", Present: true, By: "hand"},
+				event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", By: "driver"})
+		}),
+		breaks("S4", "record-goes-first", func(s *story) {
+			bound(s)
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.commit(&fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "b1", Deadline: time.Second})
+			s.heard(s.sent(fsm.ActionDeregister, "b1"), "succeeded") // and there was no effect
+		}),
+		fine("S5", "never-asked", func(s *story) {
+			s.bind("b1")
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+		}),
+		breaks("S5", "not-confirmed", func(s *story) {
+			bound(s)
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.commit(&fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "b1", Deadline: time.Second})
+			c := s.sent(fsm.ActionDeregister, "b1")
+			s.effect(c)
+			s.commit(&fsm.FinishOperation{Subject: fsm.SubjectOf(lb, backend, ""), Attempt: c.Attempt, Result: fsm.ResultSucceeded})
+		}),
+		breaks("S5", "still-there", func(s *story) {
+			bound(s)
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.commit(&fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "b1", Deadline: time.Second})
+			s.heard(s.sent(fsm.ActionDeregister, "b1"), "succeeded")
+		}),
+		breaks("S6", "orphaned-ensure", func(s *story) {
+			s.bind("b1")
+			s.commit(&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: time.Second})
+			late := s.sent(fsm.ActionEnsure, "b1")
+			s.heard(late, "lost")
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.call(fsm.ActionDeregister, "b1")
+			s.effect(late)
+		}),
+		breaks("S6", "live-one-taken-off", func(s *story) {
+			bound(s)
+			s.commit(&fsm.PutBinding{ID: "b2", Balancer: lb, Address: backend})
+			s.effect(s.sent(fsm.ActionDeregister, "b2"))
+		}),
+		fine("S6", "late-effect-put-right", func(s *story) {
+			lateDeregister(s)
+			s.wait(8 * time.Second)
+			s.call(fsm.ActionEnsure, "b2")
+			s.wait(30 * time.Second)
+		}),
+		breaks("S6", "late-effect-stays", func(s *story) {
+			lateDeregister(s)
+			s.wait(30 * time.Second)
+		}),
+		fine("S7", "after-the-deadline", func(s *story) {
+			bound(s)
+			s.commit(&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: time.Second})
+			s.sent(fsm.ActionEnsure, "b1")
+			s.say(event.Ended{Process: "m1", Life: 1, Killed: true})
+			s.wait(1100 * time.Millisecond)
+			s.sent(fsm.ActionEnsure, "b1")
+		}),
+		breaks("S7", "two-at-once", func(s *story) {
+			bound(s)
+			s.commit(&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: time.Second})
+			s.sent(fsm.ActionEnsure, "b1")
+			s.say(event.Ended{Process: "m1", Life: 1, Killed: true})
+			s.wait(900 * time.Millisecond)
+			s.sent(fsm.ActionEnsure, "b1")
+		}),
+		fine("L2", "driver-away-for-long", func(s *story) {
+			bound(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "driver-hangs", On: []string{"driver-d"}})
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.wait(100 * time.Second)
+			s.say(event.FaultEnded{ID: 1})
+			s.wait(30 * time.Second)
+			s.call(fsm.ActionDeregister, "b1")
+		}),
+		breaks("L2", "never-tried-again", func(s *story) {
+			bound(s)
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.wait(80 * time.Second)
+		}),
+	}
+}
+
+// lateDeregister has a deregistration that was given up take effect after another binding took the address over.
+func lateDeregister(s *story) {
+	bound(s)
+	s.commit(&fsm.RemoveBinding{ID: "b1"})
+	s.commit(&fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "b1", Deadline: time.Second})
+	late := s.sent(fsm.ActionDeregister, "b1")
+	s.heard(late, "lost")
+	s.commit(&fsm.PutBinding{ID: "b2", Balancer: lb, Address: backend})
+	s.call(fsm.ActionEnsure, "b2")
+	s.effect(late)
+}

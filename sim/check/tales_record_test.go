@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"bytes"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/check"
+	"fairlead.io/fairlead/sim/event"
+)
+
+func recordTales() []tale {
+	return []tale{
+		fine("S1", "restart-and-snapshot", func(s *story) {
+			a, _ := s.entry(&fsm.PutNode{ID: "n9"})
+			s.apply(a, "m1", "m2")
+			s.say(event.Ended{Process: "m3", Life: 1, Killed: true}, event.Started{Process: "m3", Life: 2})
+			s.say(event.Restored{Process: "m3", Life: 2, Index: a.Index + 1, Digest: a.Digest}) // raft had an entry of its own
+		}),
+		breaks("S1", "digest", func(s *story) {
+			a, _ := s.entry(&fsm.PutNode{ID: "n9"})
+			s.apply(a, "m1")
+			a.Digest = fsm.Digest{Hi: 1}.String()
+			s.apply(a, "m2")
+		}),
+		breaks("S1", "first-digest", func(s *story) {
+			a, _ := s.entry(&fsm.PutNode{ID: "n9"})
+			a.Digest = fsm.Digest{Hi: 1}.String()
+			s.apply(a, "m1")
+		}),
+		breaks("S1", "entry", func(s *story) {
+			a, _ := s.entry(&fsm.PutNode{ID: "n9"})
+			b, err := fsm.EncodeEntry(1, []fsm.Proposal{{Command: &fsm.PutNode{ID: "n8"}}})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.apply(a, "m1")
+			a.Entry = b
+			s.apply(a, "m2")
+		}),
+		breaks("S1", "snapshot", func(s *story) {
+			a := s.commit(&fsm.PutNode{ID: "n9"})
+			s.say(event.Restored{Process: "m3", Life: 1, Index: uint64(a.Index), Digest: fsm.Digest{Lo: 7}.String()})
+		}),
+		fine("S1", "recovered", func(s *story) {
+			s.say(event.CallBegan{Client: "operator", ID: 80, Do: "recover"})
+			recovered(s)
+			s.commit(&fsm.PutNode{ID: "n7"})
+		}),
+		breaks("S1", "rewound-for-no-reason", recovered),
+		fine("S1", "restored", func(s *story) {
+			backup := snapshot(s)
+			s.commit(&fsm.PutNode{ID: "n9"})
+			s.say(event.CallBegan{Client: "operator", ID: 80, Do: "restore"})
+			load(s, backup)
+			r := event.Restored{Process: "m1", Life: 1, Index: 500, Digest: s.state.Digest().String(), Snapshot: backup}
+			s.say(r)
+			r.Process, r.Snapshot = "m2", nil
+			s.say(r)
+			s.out["m3"] = true
+			s.commit(&fsm.NewEpoch{Group: "g", Epoch: 2})
+			s.commit(&fsm.PutNode{ID: "n8"})
+		}),
+		fine("S2", "calls-overlap", func(s *story) {
+			s.put("c1", "x", "1")
+			s.say(event.CallBegan{Client: "c2", ID: 91, Do: "put", Key: "x", Value: "2", To: "m1"}) // never answered
+			s.get("c3", "x", "1")
+			s.get("c3", "x", "2")
+			s.get("c3", "y", "")
+			s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true})
+		}),
+		breaks("S2", "stale-read", func(s *story) {
+			s.put("c1", "x", "1")
+			s.put("c1", "x", "2")
+			s.get("c2", "x", "1")
+		}),
+		breaks("S2", "refused-took-effect", func(s *story) {
+			s.say(event.CallBegan{Client: "c1", ID: 90, Do: "put", Key: "x", Value: "1", To: "m1"}, event.CallEnded{Client: "c1", ID: 90, Outcome: "refused"})
+			s.get("c2", "x", "1")
+		}),
+		breaks("S2", "nobody-has-it", func(s *story) {
+			s.say(event.CallBegan{Client: "c1", ID: 90, Do: "put", Key: "x", Value: "1"}, event.CallEnded{Client: "c1", ID: 90, Outcome: "ok", Index: 999})
+		}),
+		breaks("S2", "another-command", func(s *story) {
+			at := s.commit(check.Put("x", "2"))
+			s.say(event.CallBegan{Client: "c1", ID: 90, Do: "put", Key: "x", Value: "1"}, event.CallEnded{Client: "c1", ID: 90, Outcome: "ok", Index: uint64(at.Index)})
+		}),
+		breaks("S2", "leader-without-it", func(s *story) {
+			a, outcomes := s.entry(check.Put("x", "1"))
+			s.apply(a, "m1", "m2")
+			s.say(event.CallBegan{Client: "c1", ID: 90, Do: "put", Key: "x", Value: "1"},
+				event.CallEnded{Client: "c1", ID: 90, Outcome: "ok", Index: uint64(outcomes[0].Revision.Index)},
+				event.Leading{Process: "m3", Life: 1, Term: 2, On: true})
+		}),
+		breaks("S2", "overwritten", func(s *story) {
+			s.put("c1", "x", "1")
+			at := uint64(s.state.Applied())
+			entry, err := fsm.EncodeEntry(1, []fsm.Proposal{{Command: &fsm.PutNode{ID: "n8"}}})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.say(event.Applied{Process: "m3", Life: 2, Index: at, Term: 1, Entry: entry, Digest: s.state.Digest().String()})
+		}),
+		fine("S3", "shared", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.publish("api", vip2, "n2")
+			s.flow(vip1, "n1", "a/web-n1")
+			s.flow(vip2, "n2", "a/api-n2")
+		}),
+		breaks("S3", "pod-of-another-service", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.publish("api", vip2, "n2")
+			s.flow(vip1, "n1", "a/api-n2")
+		}),
+		breaks("S3", "both-are-told", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.service("api", "create", "user", "}")
+			s.service("api", "status", "m1", `},"status":{"loadBalancer":{"ingress":[{"ip":"`+vip1+`"}]}}`)
+			s.wait(31 * time.Second)
+		}),
+		fine("S3", "told-late", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.service("web", "update", "user", `},"status":{"loadBalancer":{"ingress":[{"ip":"`+vip1+`"}]}}`)
+			s.service("api", "create", "user", "}")
+			s.service("api", "status", "m1", `},"status":{"loadBalancer":{"ingress":[{"ip":"`+vip1+`"}]}}`)
+			s.wait(10 * time.Second)
+			s.service("api", "delete", "user", "}")
+			s.wait(30 * time.Second)
+		}),
+		fine("S13", "agent-restarts", func(s *story) {
+			s.acknowledge("n1", "n1")
+			s.say(event.Ended{Process: "n1", Life: 1}, event.Started{Process: "n1", Life: 2})
+			s.acknowledge("n1")
+			s.say(event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 2, Index: 1}})
+		}),
+		breaks("S13", "runs-back", func(s *story) {
+			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
+				event.Started{Process: "n1", Life: 2}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
+		}),
+		fine("S13", "disk-lost", func(s *story) {
+			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
+				event.Wiped{Machine: "n1"}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
+		}),
+	}
+}
+
+// recovered has the group go on without an entry that m3 alone had applied.
+func recovered(s *story) {
+	s.commit(&fsm.PutNode{ID: "n8"})
+	before := snapshot(s)
+	lost, _ := s.entry(&fsm.PutNode{ID: "n9"})
+	s.apply(lost, "m3")
+	load(s, before)
+	s.out["m3"] = true
+	s.commit(&fsm.NewEpoch{Group: "g", Epoch: 2})
+}
+
+// snapshot is the record as it is, load makes it another one.
+func snapshot(s *story) []byte {
+	var b bytes.Buffer
+	if err := s.state.Freeze().Write(&b); err != nil {
+		s.t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func load(s *story, b []byte) {
+	s.state = fsm.New()
+	if err := s.state.Restore(bytes.NewReader(b)); err != nil {
+		s.t.Fatal(err)
+	}
+}

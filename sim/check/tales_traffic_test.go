@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+func trafficTales() []tale {
+	return []tale{
+		fine("S8", "served", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.flow(vip1, "n1", "a/web-n1")
+			s.say(event.FaultBegan{ID: 1, Fault: "kill", On: []string{"m1"}}, event.Ended{Process: "m1", Life: 1, Killed: true})
+			s.flow(vip1, "n2", "a/web-n2")
+		}),
+		breaks("S8", "lost-for-nothing", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.flow(vip1, "n1", "")
+		}),
+		breaks("S8", "lost-with-the-leader", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.FaultBegan{ID: 1, Fault: "kill", On: []string{"m1"}}, event.Ended{Process: "m1", Life: 1, Killed: true})
+			s.flow(vip1, "n1", "")
+		}),
+		fine("S8", "lost-with-a-change", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.serve("web", "n2")
+			s.wait(time.Second)
+			s.flow(vip1, "n1", "")
+			s.commit(s.hops(vip1, "n1", "n2"))
+			s.steer("n2", vip1, true)
+			s.acknowledge("n2")
+			s.forward(vip1, "n1", "n2")
+			s.withdraw(vip1, "n1", "n2")
+		}),
+		fine("S8", "lost-with-the-node", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.say(event.FaultBegan{ID: 1, Fault: "power", On: []string{"n1"}}, event.MachineDown{Machine: "n1"})
+			s.wait(500 * time.Millisecond)
+			s.flow(vip1, "n1", "")
+		}),
+		breaks("S8", "lost-long-after-the-node", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.say(event.FaultBegan{ID: 1, Fault: "power", On: []string{"n1"}}, event.MachineDown{Machine: "n1"})
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+			s.commit(s.hops(vip1, "n2"))
+			s.wait(3 * time.Second)
+			s.flow(vip1, "n1", "")
+		}),
+		fine("S8", "lost-during-a-fault-of-the-switch", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.FaultBegan{ID: 1, Fault: "restart", On: []string{"sw"}})
+			s.flow(vip1, "", "")
+			s.say(event.FaultEnded{ID: 1})
+			s.wait(5 * time.Second)
+			s.flow(vip1, "", "")
+		}),
+	}
+}
+
+func kubernetesTales() []tale {
+	give := func(s *story) {
+		s.commit(s.hops(vip1))
+		s.commit(&fsm.ReleaseAllocation{Address: addr(vip1), Service: "a/web"})
+		s.forward(vip1)
+	}
+	return []tale{
+		fine("S12", "deleted", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.service("web", "delete", "user", "}")
+			give(s)
+		}),
+		fine("S12", "no-longer-wanted", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.service("web", "update", "user", `,"loadBalancerIP":"203.0.113.9"}`)
+			s.commit(&fsm.ReleaseAllocation{Address: addr(vip1), Service: "a/web"})
+		}),
+		breaks("S12", "empty-view-takes-the-address", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.Viewed{Process: "m1", Kind: "Service", How: "empty"})
+			give(s)
+		}),
+		breaks("S12", "stale-view-takes-the-hop", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.say(event.Viewed{Process: "m1", Kind: "EndpointSlice", How: "stale"})
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "service-given-up", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.commit(&fsm.PutService{Service: fsm.Service{ID: "a/web", UID: "u-web", Deleting: true}})
+		}),
+		breaks("S12", "node-given-up", func(s *story) {
+			s.wait(time.Second)
+			s.commit(&fsm.DeleteNode{ID: "n3"})
+		}),
+		fine("S12", "silent-node", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		fine("S12", "operator-released-a-hold", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.commit(&fsm.PutHold{ID: "h", Of: "Service", Subjects: []string{"a/web"}})
+			s.commit(&fsm.ReleaseHold{ID: "h"})
+			give(s)
+		}),
+	}
+}
