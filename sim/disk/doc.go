@@ -15,8 +15,8 @@
 // them torn: at a border of sectors where it overwrites, at any byte where it appends. A write that survives
 // beyond one that does not leaves zeros between. Later changes of directories survive up to some moment, or up to
 // some moment in each directory by itself; a renaming survives wholly or not at all. Bytes that nobody wrote never
-// appear, besides those zeros and what Flip does. After a Sync that failed, the writes before it can still be read, but no later
-// Sync makes them durable: so it is on Linux.
+// appear, besides those zeros and what Flip does. After a Sync that failed, the writes before it can still be read, but
+// no later Sync makes them durable: so it is on Linux.
 //
 // There are no links, owners, or permissions. Start reading at Disk, then Node, then crash.go.
 package disk

@@ -34,7 +34,7 @@ func NewClock(w *engine.World, offset time.Duration, drift int) *Clock {
 	return &Clock{world: w, wall: offset - uptime, drift: int64(drift), since: 0, at: uptime}
 }
 
-// Monotonic is the time since some moment before the world began. It never runs back.
+// Monotonic is the time since some moment before the world began. It Forever runs back.
 func (c *Clock) Monotonic() time.Duration {
 	elapsed := c.world.Now() - c.since
 	return c.at + scale(elapsed, million+c.drift, million)
@@ -60,7 +60,7 @@ func (c *Clock) when(d time.Duration) time.Duration {
 	if at := c.world.Now() + d; at >= 0 {
 		return at
 	}
-	return never
+	return Forever
 }
 
 // scale is d * by / of, where d * by may not fit.

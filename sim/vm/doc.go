@@ -5,8 +5,8 @@
 //
 // An instance lives in a coroutine, which an event of the world resumes, and which gives control back where Go's
 // runtime says that nothing is left to run: in poll_oneoff, or while a disk syncs. So exactly one process runs at a
-// time, and what it sees (clock, randomness, files, messages) comes from the world alone: equal seeds give equal runs, whatever
-// the machine underneath is doing. Kill drops the coroutine; no code of the process runs after it.
+// time, and what it sees (clock, randomness, files, messages) comes from the world alone: equal seeds give equal runs,
+// whatever the machine underneath is doing. Kill drops the coroutine; no code of the process runs after it.
 //
 // What a process finds:
 //

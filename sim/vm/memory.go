@@ -28,8 +28,8 @@ func (a allocator) Allocate(_, largest uint64) experimental.LinearMemory {
 		if i.size > len(whole) {
 			panic("the program's data do not fit into its memory") // the fixed mapping would destroy ours
 		}
-		_, err := unix.MmapPtr(int(i.file.Fd()), 0, unsafe.Pointer(&whole[0]), uintptr(i.size), access, unix.MAP_PRIVATE|unix.MAP_FIXED)
-		if err != nil {
+		fd, at, flags := int(i.file.Fd()), unsafe.Pointer(&whole[0]), unix.MAP_PRIVATE|unix.MAP_FIXED
+		if _, err := unix.MmapPtr(fd, 0, at, uintptr(i.size), access, flags); err != nil {
 			m.Free()
 			panic(fmt.Sprintf("map the program's data: %v", err))
 		}

@@ -7,13 +7,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 )
-
-// compilers is how many workers compile a module.
-const compilers = 2
 
 // memoryPages bounds the memory of a process, in pages of 64 KiB: 1 GiB.
 const memoryPages = 1 << 14
@@ -54,7 +52,7 @@ func (m *Module) load(ctx context.Context, code []byte) error {
 		return err
 	}
 	m.image = image
-	m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, compilers), rest)
+	m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)), rest)
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}

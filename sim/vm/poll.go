@@ -32,7 +32,7 @@ func pollOneoff(p *Process, a []uint64) uint32 {
 	if count == 0 {
 		return invalid
 	}
-	deadline, reading, ready := never, false, false
+	deadline, reading, ready := Forever, false, false
 	for s := subscriptions; len(s) > 0; s = s[subscriptionSize:] {
 		switch {
 		case s[8] == tagClock:
@@ -65,7 +65,7 @@ func pollOneoff(p *Process, a []uint64) uint32 {
 func (p *Process) alarm(s []byte) time.Duration {
 	timeout := binary.LittleEndian.Uint64(s[24:])
 	if timeout > math.MaxInt64/4 {
-		return never
+		return Forever
 	}
 	d := time.Duration(timeout)
 	if s[40]&absolute != 0 {

@@ -20,8 +20,8 @@ import (
 	"fairlead.io/fairlead/sim/engine"
 )
 
-// never is a time that does not come.
-const never = time.Duration(math.MaxInt64)
+// Forever is a time that does not come.
+const Forever = time.Duration(math.MaxInt64)
 
 // ErrKilled is how a process ends that was killed, by Kill or by Fuse.
 var ErrKilled = errors.New("killed")
@@ -163,8 +163,9 @@ func (p *Process) Kill() {
 // it takes an earlier fuse away.
 func (p *Process) Fuse(n int) { p.fuse = n }
 
-// Pause freezes it until a time of the world, as SIGSTOP and SIGCONT do. What arrives meanwhile waits. A time that has passed, such as 0, ends
-// the pause. Called while the process itself is running, it begins when the process parks.
+// Pause freezes it until a time of the world, as SIGSTOP and SIGCONT do. What arrives meanwhile waits. A time that has
+// passed, such as 0, ends the pause; Forever does not come. Called while the process itself is running, it begins when
+// the process parks.
 func (p *Process) Pause(until time.Duration) {
 	p.frozen = until
 	if !p.running && !p.ended {
@@ -198,7 +199,7 @@ func (p *Process) plan() {
 	}
 	p.timer.Stop()
 	p.timer = nil
-	if at != never {
+	if at != Forever {
 		p.timer = p.spec.World.At(at, p.run)
 	}
 }

@@ -3,11 +3,8 @@
 package vm
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -85,33 +82,6 @@ func TestEqualSeedsGiveEqualRunsOnAnyNumberOfThreads(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-func TestModuleIsKnownByItsCode(t *testing.T) {
-	_, err := Load(context.Background(), []byte("not wasm"), t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "load module") {
-		t.Errorf("loaded text: %v", err)
-	}
-	code, err := os.ReadFile(filepath.Join("testdata", "empty.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := Load(context.Background(), code, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Sum() != sha256.Sum256(code) {
-		t.Error("wrong sum")
-	}
-	w := engine.New(1)
-	var ended error
-	Start(Spec{World: w, Name: "p", Module: m, Ended: func(err error) { ended = err }})
-	if err := w.Run(time.Second); err != nil || ended == nil || !strings.Contains(ended.Error(), "no _start") {
-		t.Errorf("run %v, ended with %v", err, ended)
-	}
-	if err := m.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
 }
 
 func BenchmarkResume(b *testing.B) {

@@ -17,26 +17,20 @@ import (
 	"fairlead.io/fairlead/sim/engine"
 )
 
-// guest is the program of testdata/guest.
-var guest *Module
+// guest is the program of testdata/guest, compiled from code.
+var (
+	guest *Module
+	code  []byte
+)
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "guest")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	dir, err := build()
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "guest.wasm")
-	build := exec.Command("go", "build", "-o", path, "./testdata/guest")
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build guest: %v\n%s", err, out)
-		return 1
+	if err == nil {
+		code, err = os.ReadFile(filepath.Join(dir, "guest.wasm"))
 	}
-	code, err := os.ReadFile(path)
 	if err == nil {
 		guest, err = Load(context.Background(), code, filepath.Join(dir, "cache"))
 	}
@@ -46,6 +40,19 @@ func run(m *testing.M) int {
 	}
 	defer guest.Close(context.Background())
 	return m.Run()
+}
+
+// build builds the guest in a folder that is to be removed.
+func build() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "guest"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "guest.wasm"), "./testdata/guest")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("build guest: %w\n%s", err, out)
+	}
+	return dir, nil
 }
 
 // seen is what a process let the world see.

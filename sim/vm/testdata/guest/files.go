@@ -89,6 +89,15 @@ func files() {
 	fmt.Println("takes the time of a sync:", time.Since(before) > 100*time.Microsecond, err)
 	_, err = synced.Read(part)
 	fmt.Println("write-only:", err)
+	for k := range 120 {
+		many, err := os.OpenFile(fmt.Sprint("/a/b/c", k), os.O_RDWR|os.O_CREATE, 0o600)
+		check(err)
+		defer many.Close()
+		if many.Fd() == wireFile {
+			fmt.Println("a file has the descriptor of the wire")
+		}
+		check(os.Remove(many.Name()))
+	}
 	check(os.Chdir("/a"))
 	raw, err = os.ReadFile("b/two")
 	fmt.Printf("relative: %q %v\n", raw, err)
