@@ -101,6 +101,9 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s at %s: %s: %s", v.Rule, v.At, v.Subject, v.Text)
 }
 
+// Error makes a violation what engine.World.Fail takes.
+func (v Violation) Error() string { return v.String() }
+
 // rule is one checker. What it has no use for it leaves to idle.
 type rule interface {
 	hear(e event.Stamped) // everything that happens, after scene, kube and record took it in

@@ -23,7 +23,8 @@ import (
 //     not committed (any more);
 //   - undemoted, Demote + S8: the same with only members that say themselves that they are out of contact, while
 //     somebody in contact has a path for the prefix;
-//   - kept, Hold + Restart + S8: the same with members that are gone or do not answer;
+//   - stale, Restart + S8: the same with members that lost their session;
+//   - kept, Hold + Restart + S8: the same with members that may be silent, and whose session has not noticed;
 //   - dead, S8: a node without power is forwarded to, and another committed hop has power, while one member leads a
 //     majority and not too many nodes are silent at once (the last hop stays, and a mass is held: DESIGN §6).
 //
@@ -58,13 +59,15 @@ func newS8(j *judge) rule {
 }
 
 func (r *s8) kinds() []string {
-	return []string{"unforwarded", "uncommitted", "undemoted", "kept", "dead"}
+	return []string{"unforwarded", "uncommitted", "undemoted", "stale", "kept", "dead"}
 }
 
 func (r *s8) bound(kind string) time.Duration {
 	switch kind {
 	case "undemoted":
 		return r.bounds.Demote + r.bounds.S8
+	case "stale":
+		return r.bounds.Restart + r.bounds.S8
 	case "kept":
 		return r.bounds.Hold + r.bounds.Restart + r.bounds.S8
 	}
@@ -178,7 +181,7 @@ func (r *s8) forget(prefix string, now []netip.Addr) {
 func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops map[netip.Addr]fsm.Index, f forwarding, up bool) {
 	_, good := hops[hop]
 	know := max(r.touched[prefix], r.nodes)
-	var well, away, lost, others bool
+	var well, away, gone, lost, others bool
 	for _, p := range f.Paths {
 		is := r.inContact(sw, p.Member) && fsm.Index(r.scene.applied[p.Member]) >= know
 		others = others || is
@@ -189,7 +192,9 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 		switch {
 		case is:
 			well = true
-		case r.scene.runs[p.Member] && r.scene.sessions[link{sw, p.Member}].up && said && !c.quorum:
+		case !r.scene.sessions[link{sw, p.Member}].up:
+			gone = true
+		case r.scene.runs[p.Member] && said && !c.quorum:
 			away = true
 		case !r.inContact(sw, p.Member):
 			lost = true
@@ -197,8 +202,10 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 	}
 	node := r.scene.nodeAt[hop]
 	r.wrong["uncommitted"].note(key, up && !good && well, r.scene.now, "a member in contact announces a hop that is not committed", f.number)
-	r.wrong["undemoted"].note(key, up && !good && !well && away && !lost && others, r.scene.now, "a member out of contact leads to a hop that is not committed", f.number)
-	r.wrong["kept"].note(key, up && !good && !well && lost && others, r.scene.now, "a lost member's path leads to a hop that is not committed", f.number)
+	outlived := up && !good && !well && others
+	r.wrong["undemoted"].note(key, outlived && away && !gone && !lost, r.scene.now, "a member out of contact leads to a hop that is not committed", f.number)
+	r.wrong["stale"].note(key, outlived && gone && !away && !lost, r.scene.now, "a path without a session leads to a hop that is not committed", f.number)
+	r.wrong["kept"].note(key, outlived && (gone || away || lost), r.scene.now, "a lost member's path leads to a hop that is not committed", f.number)
 	dead := up && r.scene.dark[node] && r.scene.leader != "" && r.scene.sound != never && well && r.othersHavePower(hops, hop) &&
 		(r.mass == never || r.scene.now-r.mass > together)
 	for _, m := range r.scene.members() { // under a new leader the time begins anew

@@ -34,7 +34,7 @@ func newS9(j *judge) rule {
 }
 
 func (r *s9) hear(e event.Stamped) {
-	r.resolve()
+	r.resolve(r.scene.now)
 	switch x := e.Event.(type) {
 	case event.Forwarding:
 		r.announced(e.Number, x)
@@ -117,9 +117,9 @@ type doubt struct {
 	tell   []func()
 }
 
-// resolve speaks about what happened before now.
-func (r *s9) resolve() {
-	for len(r.doubts) > 0 && r.doubts[0].at < r.scene.now {
+// resolve speaks about what happened before a time.
+func (r *s9) resolve(before time.Duration) {
+	for len(r.doubts) > 0 && r.doubts[0].at < before {
 		d := r.doubts[0]
 		r.doubts = r.doubts[1:]
 		if r.scene.dark[d.life.node] && r.scene.darkAt[d.life.node] == d.at {
@@ -132,12 +132,9 @@ func (r *s9) resolve() {
 	}
 }
 
-func (r *s9) tick() { r.resolve() }
+func (r *s9) tick() { r.resolve(r.scene.now) }
 
-func (r *s9) finish() {
-	r.scene.now++ // nothing more can come of this moment
-	r.resolve()
-}
+func (r *s9) finish() { r.resolve(r.scene.now + 1) } // nothing more comes of this moment
 
 // away tells whether a member has been out of touch for as long as switches keep what it announced.
 func (r *s9) away(sw, member string) bool {

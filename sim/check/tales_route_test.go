@@ -45,6 +45,24 @@ func routeTales() []tale {
 			staleMember(s)
 			s.wait(8 * time.Second)
 		}),
+		breaks("S8", "lost-member-outlived", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			staleMember(s)
+			s.say(event.Ended{Process: "m3", Life: 1, Killed: true}, event.Session{Switch: "sw", Member: "m3"})
+			s.wait(4 * time.Second)
+		}),
+		breaks("S8", "silent-member-outlived", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			staleMember(s)
+			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true}) // it is frozen, and thinks so still
+			s.wait(34 * time.Second)
+		}),
+		fine("S8", "silent-member-in-time", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			staleMember(s)
+			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
+			s.wait(30 * time.Second)
+		}),
 		fine("S8", "stale-member-demoted", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			staleMember(s)
