@@ -26,12 +26,12 @@ export class Picture {
     this.scroll = 0;
   }
 
-  // layout places the lanes that are shown; it gives the width that they need.
-  layout(width) {
+  // layout places the lanes that are shown; it gives the width that they need. On paper they have to fit.
+  layout(width, paper = false) {
     const lanes = this.story.lanes.filter((l) => !this.hiddenLanes.has(l.index));
     const others = lanes.filter((l) => l.index !== 0).length;
     const first = lanes.length > others ? faultWidth : 0;
-    const each = others === 0 ? 0 : Math.min(140, Math.max(narrowest, (width - first - 8) / others));
+    const each = others === 0 ? 0 : Math.min(140, Math.max(paper ? 1 : narrowest, (width - first - 8) / others));
     this.x = new Float64Array(this.story.lanes.length).fill(NaN);
     this.laneWidth = each;
     let x = 0;

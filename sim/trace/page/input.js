@@ -21,8 +21,8 @@ export function listen(page) {
     if (e.ctrlKey || e.metaKey) view.zoom(1.0018 ** e.deltaY, e.offsetY - page.picture.head);
     else view.move(e.deltaY);
   }, { passive: false });
-  $('closer').onclick = () => view.zoom(0.5);
-  $('wider').onclick = () => view.zoom(2);
+  $('closer').onclick = () => page.zoom(0.5);
+  $('wider').onclick = () => page.zoom(2);
   $('whole').onclick = () => view.whole();
   $('next').onclick = () => page.step(1);
   $('previous').onclick = () => page.step(-1);
@@ -95,7 +95,7 @@ function key(page, e) {
     ArrowRight: () => { $('scroller').scrollLeft += 60; }, ArrowLeft: () => { $('scroller').scrollLeft -= 60; },
     PageDown: () => view.move(most), PageUp: () => view.move(-most),
     Home: () => view.set(-view.margin, view.span), End: () => view.set(view.end, view.span),
-    '+': () => view.zoom(0.5), '=': () => view.zoom(0.5), '-': () => view.zoom(2), 0: () => view.whole(),
+    '+': () => page.zoom(0.5), '=': () => page.zoom(0.5), '-': () => page.zoom(2), 0: () => view.whole(),
     n: () => page.step(1), p: () => page.step(-1), v: () => page.jump(), '/': () => $('filter').focus(),
   }[e.key];
   if (!does) return;

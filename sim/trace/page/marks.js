@@ -51,7 +51,7 @@ function drawArrow(p, g, i, alpha, heads) {
   const y0 = view.y(trace.sent[i]);
   let y1 = view.y(story.landed(i));
   let end = lost ? from + (to - from) * 0.6 : to;
-  const colour = lost ? colours.death : colours.message;
+  const colour = lost ? colours.death : colours.ports[story.portOf.get(trace.port[i]) % colours.ports.length];
   g.strokeStyle = colour;
   g.lineWidth = 1.1;
   g.globalAlpha = lost ? 0.9 : alpha;

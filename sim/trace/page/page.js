@@ -54,6 +54,7 @@ class Page {
       'life', 'death', 'off', 'leader', 'applied', 'message', 'call', 'switch', 'node', 'driver', 'object', 'flow', 'log'];
     this.colours = Object.fromEntries(names.map((n) => [n, style.getPropertyValue(`--${n}`).trim()]));
     this.colours.terms = [0, 1, 2, 3].map((n) => style.getPropertyValue(`--term${n}`).trim());
+    this.colours.ports = [0, 1, 2, 3, 4, 5].map((n) => style.getPropertyValue(`--port${n}`).trim());
     this.colours.font = getComputedStyle(document.body).fontFamily;
     this.picture.colours = this.colours;
     for (const canvas of document.querySelectorAll('canvas.mark')) paintMark(this, canvas);
@@ -64,7 +65,8 @@ class Page {
     const scale = window.devicePixelRatio || 1;
     const stage = $('stage').getBoundingClientRect();
     const scroller = $('scroller');
-    this.picture.layout(scroller.clientWidth);
+    $('picture').style.width = 0; // so that only the lanes decide about a scroll bar
+    this.picture.layout(scroller.clientWidth, matchMedia('print').matches);
     $('extent').style.width = `${this.picture.total}px`;
     const height = Math.floor(scroller.clientHeight || stage.height);
     this.picture.resize(scroller.clientWidth, height, timesWidth, scale);
@@ -83,7 +85,7 @@ class Page {
     $('count').textContent = all === total ? `${total.toLocaleString('en')} events` : `${all.toLocaleString('en')} of ${total.toLocaleString('en')} events`;
     const empty = $('empty');
     empty.hidden = all > 0;
-    empty.textContent = total === 0 ? 'This trace holds no events: the run was only digested.' : 'No event matches. Change the filter, or switch marks and lanes on again.';
+    empty.firstChild.textContent = total === 0 ? 'This trace holds no events: the run was only digested.' : 'No event matches. Change the filter, or switch marks and lanes on again.';
     this.later();
   }
 
@@ -131,6 +133,13 @@ class Page {
     const scroller = $('scroller');
     if (Number.isNaN(x)) return;
     if (x < scroller.scrollLeft + 20 || x > scroller.scrollLeft + scroller.clientWidth - 20) scroller.scrollLeft = x - scroller.clientWidth / 2;
+  }
+
+  // zoom keeps what is selected in its place, or else the middle of the view.
+  zoom(factor) {
+    const { view, trace, picture } = this;
+    const y = picture.selected < 0 ? -1 : view.y(trace.at[picture.selected]);
+    view.zoom(factor, y >= 0 && y <= view.height ? y : undefined);
   }
 
   // step goes to the next mark (1) or the previous one (-1), from the selected one or from the middle of the view.
@@ -229,6 +238,6 @@ async function start() {
 
 start().catch((err) => {
   $('empty').hidden = false;
-  $('empty').textContent = `The trace cannot be shown: ${err.message}`;
+  $('empty').firstChild.textContent = `The trace cannot be shown: ${err.message}`;
   throw err;
 });

@@ -21,6 +21,7 @@ export class Story {
     this.findLanes();
     this.findSpans();
     this.findSlow();
+    this.findPorts();
   }
 
   findLanes() {
@@ -134,6 +135,14 @@ export class Story {
     for (let i = 0; i < trace.count; i++) {
       if (trace.kind[i] === message && this.landed(i) - trace.sent[i] > this.quick) this.slow.push(i);
     }
+  }
+
+  // findPorts numbers the ports that messages went to, by name.
+  findPorts() {
+    const { trace } = this;
+    const refs = [...new Set(trace.port)].filter((ref) => ref >= 0).sort((a, b) => trace.text(a).localeCompare(trace.text(b)));
+    this.ports = refs.map((ref) => trace.text(ref));
+    this.portOf = new Map(refs.map((ref, n) => [ref, n]));
   }
 
   // landed is when a message arrived, or was lost.

@@ -20,8 +20,10 @@ export function listFamilies(page) {
     mark.family = family;
     paintMark(page, mark);
     const n = present.get(f) ?? 0;
+    const ports = family.name === 'Messages' ? page.story.ports : [];
     return element('li', n ? {} : { class: 'absent' }, element('label', { title: family.kinds.join(', ') }, box, mark,
-      element('span', { class: 'name' }, family.name), element('span', { class: 'n' }, n.toLocaleString('en'))));
+      element('span', { class: 'name' }, family.name), element('span', { class: 'n' }, n.toLocaleString('en'))),
+    ...(ports.length ? [element('p', { class: 'ports' }, ...ports.map((port, p) => element('span', { class: `port port${p % 6}` }, port || 'no port')))] : []));
   }));
 }
 

@@ -32,6 +32,7 @@ export class Trace {
     this.where = new Uint32Array(n); // where its fields begin
     this.lane = new Int32Array(n).fill(-1);
     this.from = new Int32Array(n).fill(-1); // of messages
+    this.port = new Int32Array(n).fill(-1);
     this.sent = new Float64Array(n);
     this.arrived = new Float64Array(n); // 0: lost
     this.textStart = [];
@@ -72,7 +73,10 @@ export class Trace {
         }
       }
       if (kind.laneField >= 0) this.lane[i] = refs[kind.laneField];
-      if (k === message) this.from[i] = refs[0];
+      if (k === message) {
+        this.from[i] = refs[0];
+        this.port[i] = refs[2];
+      }
     }
   }
 
