@@ -224,12 +224,9 @@ func (w *watcher) bookmarkLater() {
 	})
 }
 
-// push queues an event. Events of a watch never overtake one another.
+// push queues an event. Events of a watch never overtake one another: one that is late holds up those after it.
 func (w *watcher) push(p pending) {
 	p.at = w.server.w.Now() + watchLag + w.trouble.delay()
-	if n := len(w.due); n > 0 {
-		p.at = max(p.at, w.due[n-1].at)
-	}
 	w.due = append(w.due, p)
 	if len(w.due) == 1 {
 		w.flushAt(p.at)
