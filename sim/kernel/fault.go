@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"fairlead.io/fairlead/sim/kernel/message"
+)
+
+// Fault makes calls fail.
+type Fault struct {
+	Errno string  // such as EBUSY or ENOBUFS
+	Share float64 // of the calls, from 0 to 1
+	Reads bool    // also those that only read
+}
+
+// Fail lets calls fail until the function that it returns is called.
+func (k *Kernel) Fail(f Fault) (heal func()) {
+	k.faults = append(k.faults, &f)
+	return func() { k.faults = slices.DeleteFunc(k.faults, func(o *Fault) bool { return o == &f }) }
+}
+
+// fails gives the errno that a call fails with, if it does.
+func (k *Kernel) fails(r message.Request) string {
+	for _, f := range k.faults {
+		reads := r.Dump != nil || r.Watch
+		if (f.Reads || !reads) && k.random.Float64() < f.Share {
+			return f.Errno
+		}
+	}
+	return ""
+}
+
+// Change does what somebody other than us does to rules, routes and tables. It returns an errno, empty if it was done.
+func (k *Kernel) Change(r message.Request) string {
+	switch {
+	case !k.up:
+		return "ENODEV"
+	case r.Rule != nil:
+		return k.setRule(*r.Rule, !r.Delete, false)
+	case r.Route != nil:
+		return k.setRoute(*r.Route, r, false)
+	}
+	return k.transact(r.Table, false)
+}
+
+// Meddle takes away something of ours, drawn at random, and tells what it was: nothing if nothing is there.
+func (k *Kernel) Meddle() string {
+	var all []func() string
+	for _, r := range k.inOrder() {
+		if r.Protocol == message.Protocol {
+			all = append(all, func() string { k.setRule(r, false, false); return "rule " + ruleText(r) })
+		}
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(k.routes), compareRoutes) {
+		if r.Protocol == message.Protocol {
+			all = append(all, func() string {
+				k.setRoute(r, message.Request{Delete: true}, false)
+				return "route " + routeText(r)
+			})
+		}
+	}
+	for _, name := range []string{message.NATTable, message.SteerTable} {
+		if t := k.tables[name]; t != nil {
+			all = append(all, k.meddleTable(name, t)...)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return all[k.random.IntN(len(all))]()
+}
+
+// meddleTable lists ways to damage a table.
+func (k *Kernel) meddleTable(name string, t *message.Table) (all []func() string) {
+	all = append(all, func() string {
+		k.transact([]message.Op{{Do: "delete-table", Table: name}}, false)
+		return "table " + name
+	})
+	for _, chain := range slices.Sorted(maps.Keys(t.Chains)) {
+		all = append(all, func() string {
+			k.transact([]message.Op{{Do: "flush-chain", Table: name, Chain: &message.Chain{Name: chain}}}, false)
+			return fmt.Sprintf("rules of chain %s in %s", chain, name)
+		})
+	}
+	for _, set := range slices.Sorted(maps.Keys(t.Elements)) {
+		for _, key := range slices.Sorted(maps.Keys(t.Elements[set])) {
+			if t.Sets[set].Interval {
+				continue // half a range is not what anybody deletes
+			}
+			e := message.Element{Set: set, Key: key, Data: t.Elements[set][key]}
+			all = append(all, func() string {
+				k.transact([]message.Op{{Do: "delete-elements", Table: name, Elements: []message.Element{e}}}, false)
+				return fmt.Sprintf("element %s of %s in %s", key, set, name)
+			})
+		}
+	}
+	return all
+}
