@@ -119,9 +119,7 @@ func reading[E event.Event](fields func(*coder, *E)) func(*coder) event.Event {
 }
 
 // show has the coder see the kind of an event and then its fields. An event that is no part of the vocabulary is a
-// mistake in the program.
-//
-//nolint:gocyclo // one case for each kind, spelled out so that no event escapes to the heap
+// mistake in the program. There is one case for each kind, spelled out so that no event escapes to the heap.
 func (c *coder) show(e event.Event) {
 	switch e := e.(type) {
 	case event.Started:

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/sim/event"
@@ -24,12 +26,6 @@ type Page struct {
 
 //go:embed page
 var pageFiles embed.FS
-
-// modules are the scripts of the page. Each imports others by these names: the page has an import map.
-var modules = []string{
-	"bands", "bytes", "details", "draw", "filter", "glyphs", "input", "margins", "marks", "measure", "overview", "page", "sentence", "story",
-	"switches", "trace", "view",
-}
 
 // WriteHTML writes one page that needs nothing else, neither network nor files: the trace itself, packed as in a trace
 // file, and the code that reads and draws it. Contents of Kubernetes Secrets are left out.
@@ -64,10 +60,10 @@ func WriteHTML(w io.Writer, t Trace, o Page) error {
 		"Heard":   t.Heard,
 		"Missing": t.Missing(),
 		"Until":   shortTime(t.About.Until),
-		"Style":   template.CSS(style), //nolint:gosec // it is embedded
+		"Style":   template.CSS(style), // our own
 		"Imports": imports,
-		"Trace":   template.HTML(base64.StdEncoding.EncodeToString(packed.Bytes())), //nolint:gosec // base64
-		"Texts":   template.HTML(base64.StdEncoding.EncodeToString(texts)),          //nolint:gosec // base64
+		"Trace":   template.HTML(base64.StdEncoding.EncodeToString(packed.Bytes())), // base64
+		"Texts":   template.HTML(base64.StdEncoding.EncodeToString(texts)),          // base64
 		"Broken":  brokenAt(t.About.Violation),
 	})
 	if err != nil {
@@ -76,18 +72,23 @@ func WriteHTML(w io.Writer, t Trace, o Page) error {
 	return nil
 }
 
-// importMap carries the modules of the page as data, so that they need no files beside it.
+// importMap carries the modules of the page as data, so that they need no files beside it. They import each other by
+// their names there, without the ending.
 func importMap() (template.HTML, error) {
 	imports := map[string]string{}
-	for _, name := range modules {
-		script, err := pageFiles.ReadFile("page/" + name + ".js")
+	paths, err := fs.Glob(pageFiles, "page/*.js")
+	if err != nil {
+		return "", err
+	}
+	for _, path := range paths {
+		script, err := pageFiles.ReadFile(path)
 		if err != nil {
 			return "", err
 		}
-		imports["page/"+name] = "data:text/javascript;base64," + base64.StdEncoding.EncodeToString(script)
+		imports[strings.TrimSuffix(path, ".js")] = "data:text/javascript;base64," + base64.StdEncoding.EncodeToString(script)
 	}
 	text, err := json.Marshal(map[string]any{"imports": imports})
-	return template.HTML(`<script type="importmap">` + string(text) + `</script>`), err //nolint:gosec // base64 of our own files
+	return template.HTML(`<script type="importmap">` + string(text) + `</script>`), err // base64 of our own files
 }
 
 // entryTexts says what the entries mean, by the number that each has among the texts of the file.
