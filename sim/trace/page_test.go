@@ -336,7 +336,7 @@ func TestPageTrustsNothing(t *testing.T) {
 	}
 }
 
-func TestPageHoldsNoSecrets(t *testing.T) {
+func TestPageAndTextHoldNoSecrets(t *testing.T) {
 	r := New(Options{Keep: true})
 	for i, kind := range []string{"Secret", "Service"} {
 		r.Hear(event.Stamped{Number: uint64(i) + 1, Event: event.Object{Kind: kind, Name: "x", Fields: "fields-" + kind, JSON: []byte("json-" + kind)}})
@@ -352,5 +352,12 @@ func TestPageHoldsNoSecrets(t *testing.T) {
 		if got := bytes.Contains(content, []byte(word)); got != want {
 			t.Errorf("the page holds %q: %v", word, got)
 		}
+	}
+	var text strings.Builder
+	if err := WriteText(&text, r.Trace(), Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "fields-Secret") || !strings.Contains(text.String(), "fields-Service") {
+		t.Errorf("the text is %s", text.String())
 	}
 }

@@ -59,7 +59,7 @@ func (f Filter) Takes(e event.Stamped) bool {
 }
 
 // WriteText writes one line for each chosen event: time, number, kind, and what happened in human words. A line of its
-// own says what is missing, and where a rule was broken.
+// own says what is missing, and where a rule was broken. Contents of Kubernetes Secrets are left out.
 func WriteText(w io.Writer, t Trace, f Filter) error {
 	if err := f.Check(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func WriteText(w io.Writer, t Trace, f Filter) error {
 			writeViolation(out, *broken)
 			broken = nil
 		}
-		if f.Takes(e) {
+		if e = withoutSecrets(e); f.Takes(e) {
 			kind, _ := Describe(e)
 			fmt.Fprintf(out, "%12s %7d %-12s %s\n", Clock(e.At), e.Number, kind, Sentence(e))
 			if a, ok := e.Event.(event.Applied); ok {
