@@ -15,13 +15,13 @@ import (
 
 // reply is an answer that is kept, in the one goroutine of a world.
 type reply struct {
-	status  int
-	body    strings.Builder
-	ended   bool
-	broken  bool
-	closed  []func()
-	taken   int // of body, by events
-	version string
+	status int
+	body   strings.Builder
+	ended  bool
+	broken bool
+	closed []func()
+	taken  int // of body, by events
+
 }
 
 func (r *reply) Respond(status int, header map[string]string, body []byte) {

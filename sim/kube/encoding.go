@@ -88,7 +88,7 @@ func (s *Server) negotiate(header map[string][]string, custom bool) (*encoding, 
 			return s.encodings[mediaProtobuf], nil
 		}
 	}
-	return s.encodings[mediaJSON], senseless(apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", metav1Nothing, "",
+	return s.encodings[mediaJSON], senseless(apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", noResource, "",
 		"only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf", 0, false))
 }
 
@@ -123,6 +123,6 @@ func (s *Server) decode(r *resource, header map[string][]string, body []byte) (O
 }
 
 func unsupported(media string) *failure {
-	return senseless(apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", metav1Nothing, "",
+	return senseless(apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", noResource, "",
 		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf; got %q", media), 0, false))
 }

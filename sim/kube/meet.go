@@ -101,7 +101,7 @@ func errorOf(code int) metav1.Status {
 	case http.StatusTooManyRequests:
 		return apierrors.NewTooManyRequests("too many requests, please try again later", 1).ErrStatus
 	case http.StatusForbidden:
-		return apierrors.NewForbidden(metav1Nothing, "", nil).ErrStatus
+		return apierrors.NewForbidden(noResource, "", nil).ErrStatus
 	case http.StatusUnauthorized:
 		return apierrors.NewUnauthorized("Unauthorized").ErrStatus
 	case http.StatusGatewayTimeout:

@@ -276,11 +276,11 @@ func TestTheModelAnswersAsARealServerDid(t *testing.T) {
 // What was recorded is what a real API server answers.
 func TestTheRecordedAnswersAreThoseOfARealServer(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
-	real, err := rest.HTTPClientFor(c.Config())
+	server, err := rest.HTTPClientFor(c.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := tell(t, real, c.Config().Host)
+	answers := tell(t, server, c.Config().Host)
 	var b strings.Builder
 	for _, e := range story() {
 		fmt.Fprintf(&b, "## %s\n%s", e.name, answers[e.name])

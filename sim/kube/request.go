@@ -32,8 +32,8 @@ type Answer interface {
 // model is the name under which refusals are published.
 const model = "kubernetes"
 
-// metav1Nothing is the resource of answers that concern none.
-var metav1Nothing = schema.GroupResource{}
+// noResource is the resource of answers that concern none.
+var noResource = schema.GroupResource{}
 
 // call is one request on its way through the server.
 type call struct {
