@@ -13,7 +13,8 @@ import (
 // s6 keeps who put each entry on a balancer last, and which bindings are gone. No call may put on what a binding that is
 // gone wanted, unless another one wants the same. No call may take off what a live binding put there, if that was live
 // when the call was sent. A call that took effect only after its caller had given it up may have done so; then the entry
-// must be there again within Settle and repairTime, while driver and group are undisturbed.
+// must be there again within a call's deadline (taken to be Settle as well, as by default), Settle and repairTime, while
+// driver and group are undisturbed: a new leader waits for both.
 type s6 struct {
 	idle
 	*judge
@@ -151,7 +152,7 @@ func (r *s6) tick() {
 			r.missed.since[key] = w
 		}
 	}
-	for _, key := range r.missed.over(r.scene.now, r.bounds.Settle+repairTime) {
+	for _, key := range r.missed.over(r.scene.now, 2*r.bounds.Settle+repairTime) {
 		w := r.missed.since[key]
 		r.broken(key, fmt.Sprintf("%s at %s, and it was not put right", w.why, w.at), w.event)
 	}

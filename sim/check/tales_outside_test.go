@@ -79,9 +79,19 @@ func outsideTales() []tale {
 			s.call(fsm.ActionEnsure, "b2")
 			s.wait(30 * time.Second)
 		}),
+		fine("S6", "caller-died", func(s *story) {
+			bound(s)
+			s.commit(&fsm.PutBinding{ID: "b2", Balancer: lb, Address: backend})
+			late := s.sent(fsm.ActionDeregister, "b2")
+			s.say(event.Ended{Process: "m1", Life: 1, Killed: true})
+			s.effect(late)
+			s.wait(11 * time.Second)
+			s.call(fsm.ActionEnsure, "b1")
+			s.wait(30 * time.Second)
+		}),
 		breaks("S6", "late-effect-stays", func(s *story) {
 			lateDeregister(s)
-			s.wait(30 * time.Second)
+			s.wait(31 * time.Second)
 		}),
 		fine("S7", "after-the-deadline", func(s *story) {
 			bound(s)

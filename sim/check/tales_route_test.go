@@ -51,6 +51,12 @@ func routeTales() []tale {
 			s.say(event.Ended{Process: "m3", Life: 1, Killed: true}, event.Session{Switch: "sw", Member: "m3"})
 			s.wait(4 * time.Second)
 		}),
+		fine("S8", "lost-member-in-time", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			staleMember(s)
+			s.say(event.Ended{Process: "m3", Life: 1, Killed: true}, event.Session{Switch: "sw", Member: "m3"})
+			s.wait(2800 * time.Millisecond)
+		}),
 		breaks("S8", "silent-member-outlived", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			staleMember(s)
@@ -96,8 +102,15 @@ func routeTales() []tale {
 		fine("S9", "rules-went-a-moment-ago", func(s *story) {
 			s.steer("n1", vip1, true)
 			s.steer("n1", vip1, false)
+			s.wait(1500 * time.Millisecond)
 			s.forward(vip1, "n1")
 			s.forward(vip1)
+		}),
+		breaks("S9", "rules-went-long-ago", func(s *story) {
+			s.steer("n1", vip1, true)
+			s.steer("n1", vip1, false)
+			s.wait(2500 * time.Millisecond)
+			s.forward(vip1, "n1")
 		}),
 		breaks("S9", "rules-go-first", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
