@@ -54,7 +54,7 @@ func newStory(t fataler, noise func(*story)) *story {
 	for _, n := range []string{"n1", "n2", "n3"} {
 		topology.Nodes = append(topology.Nodes, check.Node{Name: n, Addresses: []netip.Addr{host(n)}})
 	}
-	set, err := check.New(check.Options{Topology: topology, Violated: func(v check.Violation) { s.broken = append(s.broken, v) }})
+	set, err := check.New(check.Options{Topology: topology, Bounds: check.Bounds{L2: 70 * time.Second}, Violated: func(v check.Violation) { s.broken = append(s.broken, v) }})
 	if err != nil {
 		t.Fatal(err)
 	}
