@@ -48,7 +48,7 @@ type work struct {
 
 // loop takes in what changed and gives out what to do, until ctx ends.
 func (r *run) loop(ctx context.Context) {
-	fresh := false
+	fresh := true // without a look at the record there is nothing to wait for
 	for ctx.Err() == nil {
 		now := r.c.Clock.Now()
 		if fresh && now.Sub(r.looked) >= r.c.Timing.Spacing {
