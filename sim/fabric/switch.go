@@ -131,3 +131,6 @@ func (s *Switch) Established(member string) bool {
 func (s *Switch) refused(by, what, why string) {
 	s.world.Publish(event.Refused{Model: s.o.Name, By: by, What: what, Why: why})
 }
+
+// On tells whether the switch is on.
+func (s *Switch) On() bool { return s.up }
