@@ -64,7 +64,7 @@ func (m *machine) boot() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boo
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
 		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Mutant: s.options.Mutant,
-		Debug: s.options.Debug,
+		Debug: s.options.Debug, ASN: OurASN, RouterID: m.address, Kubernetes: true,
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/engine"
+	"fairlead.io/fairlead/sim/fabric"
+	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/network"
 	"fairlead.io/fairlead/sim/vm"
 )
@@ -16,6 +18,7 @@ import (
 type Options struct {
 	Members  int
 	Nodes    int
+	Switches int
 	Program  *vm.Module // of members and agents
 	Mutant   string     // the planted bug that is on, in a program that has them
 	Debug    bool       // processes log everything
@@ -26,11 +29,13 @@ type Options struct {
 type Stage struct {
 	World   *engine.World
 	Network *network.Network
+	Kube    *kube.Server
 
 	options  Options
 	machines map[string]*machine
 	members  []string
 	nodes    []string
+	switches []*fabric.Switch
 }
 
 // New builds a world in which nothing runs yet; see Raise.
@@ -46,6 +51,7 @@ func New(w *engine.World, o Options) *Stage {
 		s.nodes = append(s.nodes, fmt.Sprint("n", i+1))
 		s.add(s.nodes[i], NodeAddress(i), s.agent)
 	}
+	s.furnish()
 	return s
 }
 
@@ -62,6 +68,9 @@ func (s *Stage) Members() []string { return s.members }
 
 // Nodes are the names of the nodes.
 func (s *Stage) Nodes() []string { return s.nodes }
+
+// Switches are the switches, in order of their names.
+func (s *Stage) Switches() []*fabric.Switch { return s.switches }
 
 // Raise starts everybody, within a moment of each other.
 func (s *Stage) Raise() {

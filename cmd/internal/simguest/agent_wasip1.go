@@ -4,7 +4,60 @@ package main
 
 import (
 	"context"
-	"errors"
+	"io"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/sim/guest/fact"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
-func (g *guest) agent(context.Context) error { return errors.New("not yet") }
+// agent runs the agent of a node.
+func (g *guest) agent(ctx context.Context) error {
+	p, err := node.Open(g.node(), node.Edges{
+		Lock:    func(string) (io.Closer, error) { return io.NopCloser(nil), nil }, // the world runs a process once at a time
+		Boot:    func() (string, error) { return g.start.Boot, nil },
+		Steer:   g.openSteer,
+		Connect: g.connect,
+	}, g.log)
+	if err != nil {
+		return err
+	}
+	return p.Run(ctx)
+}
+
+// node is the agent's agent.yaml.
+func (g *guest) node() config.Agent {
+	c := config.Agent{
+		Node: g.start.Name, StateDir: start.DataDir, Steer: true, NAT: config.NATKubeProxy, DrainDelay: drainDelay,
+	}
+	for _, name := range g.start.Members {
+		c.Members = append(c.Members, name+":"+start.APIPort)
+	}
+	return c
+}
+
+func (g *guest) connect(self pki.Self, address string) agent.Conn {
+	of := func() pki.Membership {
+		m := membershipOf(self)
+		m.OrNewer = true
+		return m
+	}
+	return node.Over(g.client(of, address))
+}
+
+// watchedSteering lets the world see what was carried out.
+type watchedSteering struct{ node.Steering }
+
+// Apply implements agent.Applier.
+func (w watchedSteering) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	failed, err := w.Steering.Apply(ctx, want)
+	if err == nil {
+		rev := want.Revision
+		tell(fact.Acted{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)})
+	}
+	return failed, err
+}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/sim/guest/journal"
 	"fairlead.io/fairlead/sim/guest/port"
+	"fairlead.io/fairlead/sim/guest/speaker"
 	"fairlead.io/fairlead/sim/guest/start"
 )
 
@@ -28,6 +30,7 @@ func (g *guest) member(ctx context.Context) error {
 		Folder:     openFolder,
 		Network:    g.openNetwork,
 		Kubernetes: g.openKubernetes,
+		Speaker:    g.openSpeaker,
 		Prober:     func(uint16, *slog.Logger) liveness.Prober { return prober{g.port} },
 		Clock:      bootClock{time.Now()},
 		Machine:    w.machine,
@@ -67,6 +70,15 @@ func (g *guest) openKubernetes(config.Kubernetes) (*client.API, error) {
 	return client.New(&rest.Config{
 		Host: "http://" + start.Kubernetes + ":" + start.KubernetesPort, Transport: port.RoundTripper{Port: g.port},
 	})
+}
+
+func (g *guest) openSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
+	return speaker.New(speaker.Config{
+		ASN: c.ASN, RouterID: c.RouterID, Logger: log,
+		Dial: func(ctx context.Context, host, at string, hello []byte) (net.Conn, error) {
+			return g.port.Dial(ctx, host, at, hello)
+		},
+	}), nil
 }
 
 // bootClock goes on from the start of the process: a world's machines do not sleep.

@@ -46,7 +46,7 @@ func drawForeign(t *rapid.T) (out []message.Request) {
 			}})
 		case 1:
 			out = append(out, message.Request{Route: &message.Route{
-				Table: 77, To: p, Device: "eth0", Protocol: 4,
+				Table: rapid.SampledFrom([]uint32{77, 101}).Draw(t, "table"), To: p, Device: "eth0", Protocol: 4,
 				Metric: rapid.SampledFrom([]uint32{0, 50}).Draw(t, "metric"),
 			}})
 		case 2:

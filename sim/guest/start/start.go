@@ -13,7 +13,7 @@ import (
 const (
 	RaftPort       = "7444"
 	APIPort        = "7443"
-	KubernetesPort = "https"
+	KubernetesPort = "6443"
 	BGPPort        = "bgp"
 	KernelPort     = "kernel"
 	DriverPort     = "http"
