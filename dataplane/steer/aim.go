@@ -110,6 +110,7 @@ func (a *aimer) family(v6 bool) {
 	f.rules()
 	f.elements()
 	f.conflicts()
+	f.taken()
 }
 
 func familyName(v6 bool) string {

@@ -196,6 +196,27 @@ func (f *family) conflicts() {
 	}
 }
 
+// taken fails the addresses whose packets a route that is not ours takes, in the table where they are to be delivered.
+// It stays: what stands in its place is not replaced.
+func (f *family) taken() {
+	marked := f.marked()
+	for r := range f.have.Routes {
+		if r.ours() || r.isDefault() || r.Table != f.in || r.v6() != f.v6 {
+			continue
+		}
+		for _, a := range f.addresses {
+			own := f.localRoute(a)
+			if !r.To.Contains(a) || marked && (r.To != own.To || r.Metric > own.Metric) {
+				continue
+			}
+			f.goal.Failed[a] = fmt.Sprintf("a route that is not ours takes its packets: %s; delete it, or name another IN_ROUTING_TABLE", r)
+			if r.place() == own.place() {
+				delete(f.goal.Routes, own)
+			}
+		}
+	}
+}
+
 func (f *family) atOurs(priority uint32) bool {
 	return priority == f.o.PriorityIn || priority == f.o.PriorityOut || priority == f.o.PriorityMark
 }

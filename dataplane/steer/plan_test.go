@@ -103,6 +103,14 @@ func (w world) disturb(t *rapid.T) {
 		if !w.Rules[like] {
 			w.Rules[r] = true
 		}
+	case 6: // a route that takes an address's packets in our table
+		a := drawAddress(t, "foreign route")
+		r := steer.Route{Table: 101, To: netip.PrefixFrom(a, a.BitLen()), Device: "eth0", Metric: rapid.SampledFrom([]uint32{0, 1024}).Draw(t, "metric")}
+		own := r
+		own.Local, own.Device, own.Protocol = true, "lo", ours
+		if !w.Routes[own] {
+			w.Routes[r] = true
+		}
 	}
 }
 
@@ -122,6 +130,11 @@ func (w world) foreign() (out []string) {
 	for r := range w.Rules {
 		old := r.Priority == 32700 || r.Priority == 32699
 		if r.Protocol != ours && !old {
+			out = append(out, r.String())
+		}
+	}
+	for r := range w.Routes {
+		if r.Protocol != ours && r.To.Bits() > 0 {
 			out = append(out, r.String())
 		}
 	}
@@ -193,7 +206,7 @@ func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies boo
 		}
 	}
 	if got := w.foreign(); !slices.Equal(got, foreign) {
-		t.Fatalf("foreign rules were %v, are %v", foreign, got)
+		t.Fatalf("foreign rules and routes were %v, are %v", foreign, got)
 	}
 	if again := steer.Plan(w.View, steer.Aim(o, want, facts(), w.View)); len(again) > 0 {
 		t.Fatalf("once more: %v", again)
