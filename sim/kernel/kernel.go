@@ -79,11 +79,7 @@ func (k *Kernel) Up() {
 		return
 	}
 	k.up = true
-	var id [8]byte
-	for i := range id {
-		id[i] = byte(k.random.UintN(256))
-	}
-	k.boot = hex.EncodeToString(id[:])
+	k.boot = k.drawBoot()
 	k.rules, k.routes, k.tables = map[message.Rule]bool{}, map[message.Route]bool{}, map[string]*message.Table{}
 	k.known, k.sorted = memory{}, nil
 	for _, v6 := range []bool{false, true} {
@@ -104,6 +100,15 @@ func (k *Kernel) Up() {
 		}] = true
 	}
 	k.publish()
+}
+
+// drawBoot is the id of a boot.
+func (k *Kernel) drawBoot() string {
+	var id [8]byte
+	for i := range id {
+		id[i] = byte(k.random.UintN(256))
+	}
+	return hex.EncodeToString(id[:])
 }
 
 // Numbers of Linux.

@@ -87,10 +87,16 @@ func TestAfterApplyTheKernelSteersExactlyWhatIsWanted(t *testing.T) {
 				wrong = err.Error()
 				return
 			}
+			found, err := one.steer.Found(l.t.Context())
+			for _, a := range addresses(want) {
+				if err == nil && !slices.Contains(failed, a) && !slices.ContainsFunc(found, func(f desired.Address) bool { return f.Prefix.Addr() == a }) {
+					wrong += a.String() + " is not found again; "
+				}
+			}
 			expected := slices.DeleteFunc(addresses(want), func(a netip.Addr) bool { return slices.Contains(failed, a) })
 			got := slices.DeleteFunc(l.steered(), func(a netip.Addr) bool { return slices.Contains(failed, a) })
 			if !slices.Equal(got, expected) {
-				wrong = "steered " + text(got) + ", wanted " + text(expected) + ", failed " + text(failed)
+				wrong += "steered " + text(got) + ", wanted " + text(expected) + ", failed " + text(failed)
 			}
 			for _, a := range failed {
 				if !mentioned(foreign, a) {

@@ -54,7 +54,7 @@ func inLab(t *testing.T, seed uint64, test func(*lab)) {
 type process struct {
 	l     *lab
 	end   func()
-	steer *steer.Steer
+	steer guest.Steering
 	nat   *nat.NAT
 }
 
