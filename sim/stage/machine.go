@@ -16,6 +16,7 @@ import (
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/guest/fact"
 	"fairlead.io/fairlead/sim/guest/start"
+	"fairlead.io/fairlead/sim/kernel"
 	"fairlead.io/fairlead/sim/network"
 	"fairlead.io/fairlead/sim/vm"
 )
@@ -34,6 +35,7 @@ type machine struct {
 	life    int
 	process *vm.Process
 	socket  *network.Socket
+	kernel  *kernel.Kernel // nil but on nodes
 }
 
 func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.Process) {
@@ -49,6 +51,17 @@ func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.
 	s.Network.Alias(address.String(), name)
 }
 
+// addNode adds a machine with a kernel that packets come to.
+func (s *Stage) addNode(name string, address netip.Addr) {
+	s.add(name, address, s.agent)
+	s.machines[name].kernel = kernel.New(s.World, s.Network, kernel.Options{
+		Node: name, Addresses: []netip.Prefix{netip.PrefixFrom(address, 16)}, Gateways: []netip.Addr{nodesGateway}, NAT: true,
+	})
+}
+
+// nodesGateway is where nodes send what is not for their own network.
+var nodesGateway = netip.AddrFrom4([4]byte{10, 1, 255, 254})
+
 func (s *Stage) machine(name string) *machine {
 	m := s.machines[name]
 	if m == nil {
@@ -58,21 +71,26 @@ func (s *Stage) machine(name string) *machine {
 }
 
 // boot is the id of the machine's present boot.
-func (m *machine) boot() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boots) }
+func (m *machine) boot() string {
+	if m.kernel != nil {
+		return m.kernel.Boot()
+	}
+	return fmt.Sprintf("%s-boot-%d", m.name, m.boots)
+}
 
 // member is what a member is told when it starts.
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
 		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Mutant: s.options.Mutant,
-		Debug: s.options.Debug, ASN: OurASN, RouterID: m.address, Kubernetes: true,
+		Debug: s.options.Debug, Address: m.address, ASN: OurASN, Kubernetes: true,
 	}
 }
 
 // agent is what an agent is told when it starts.
 func (s *Stage) agent(m *machine) start.Process {
 	return start.Process{
-		Role: "agent", Name: m.name, Release: m.release, Members: s.members, Boot: m.boot(), Mutant: s.options.Mutant,
-		Debug: s.options.Debug,
+		Role: "agent", Name: m.name, Release: m.release, Members: s.members, Mutant: s.options.Mutant,
+		Debug: s.options.Debug, Address: m.address,
 	}
 }
 
@@ -132,6 +150,9 @@ func (s *Stage) PowerOff(name string) {
 	m.dark = true
 	s.Network.Power(name, false)
 	s.Kill(name)
+	if m.kernel != nil {
+		m.kernel.Down()
+	}
 	m.disk.Crash(s.World.Random("crash/" + name))
 	s.World.Publish(event.MachineDown{Machine: name})
 }
@@ -145,12 +166,18 @@ func (s *Stage) PowerOn(name string) {
 	m.dark = false
 	m.boots++
 	s.Network.Power(name, true)
+	if m.kernel != nil {
+		m.kernel.Up()
+	}
 	s.World.Publish(event.MachineUp{Machine: name, Boot: m.boot()})
 	s.Start(name)
 }
 
 // Disk is the disk of a machine.
 func (s *Stage) Disk(name string) *disk.Disk { return s.machine(name).disk }
+
+// Kernel is the kernel of a node.
+func (s *Stage) Kernel(node string) *kernel.Kernel { return s.machine(node).kernel }
 
 // Clock is the clock of a machine.
 func (s *Stage) Clock(name string) *vm.Clock { return s.machine(name).clock }
@@ -164,7 +191,7 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 	}
 	switch f := f.(type) {
 	case fact.Applied:
-		s.World.Publish(event.Applied{Process: m.name, Life: m.life, Index: f.Index, Entry: f.Entry, Digest: f.Digest})
+		s.World.Publish(event.Applied{Process: m.name, Life: m.life, Index: f.Index, Term: f.Term, Entry: f.Entry, Digest: f.Digest})
 	case fact.Restored:
 		s.World.Publish(event.Restored{Process: m.name, Life: m.life, Index: f.Index, Digest: f.Digest})
 	case fact.Leading:

@@ -49,7 +49,7 @@ func New(w *engine.World, o Options) *Stage {
 	}
 	for i := range o.Nodes {
 		s.nodes = append(s.nodes, fmt.Sprint("n", i+1))
-		s.add(s.nodes[i], NodeAddress(i), s.agent)
+		s.addNode(s.nodes[i], NodeAddress(i))
 	}
 	s.furnish()
 	return s

@@ -196,6 +196,9 @@ func (m *Member) Leads() bool { return m.node.LeadingTerm() != 0 }
 // WhileLeader has f run in every term that this member leads, beside the work of a leader. Call it before Run.
 func (m *Member) WhileLeader(f cluster.LeaderFunc) { m.node.WhileLeader(f) }
 
+// Contact tells how this member stands with the group.
+func (m *Member) Contact() cluster.Contact { return m.node.Contact() }
+
 // Close gives back everything that Open took. Run does it itself.
 func (m *Member) Close() {
 	m.close()

@@ -5,6 +5,10 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
+	"net/netip"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/cluster/pki"
@@ -12,15 +16,28 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/sim/guest/fact"
+	"fairlead.io/fairlead/sim/guest/kernel"
 	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // agent runs the agent of a node.
 func (g *guest) agent(ctx context.Context) error {
+	k := kernel.Open(g.dial, g.start.Name)
 	p, err := node.Open(g.node(), node.Edges{
-		Lock:    func(string) (io.Closer, error) { return io.NopCloser(nil), nil }, // the world runs a process once at a time
-		Boot:    func() (string, error) { return g.start.Boot, nil },
-		Steer:   g.openSteer,
+		Lock: func(string) (io.Closer, error) { return io.NopCloser(nil), nil }, // the world runs a process once at a time
+		Boot: func() (string, error) { return k.Boot(ctx) },
+		Steer: func(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Steering, error) {
+			s, err := k.Steer(node.SteerOptions(c, log, metrics))
+			if err != nil {
+				return nil, err
+			}
+			return watchedSteering{s}, nil
+		},
+		NAT: func(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Part, error) {
+			o := node.NATOptions(c, log, metrics)
+			o.NodeAddresses = []netip.Addr{g.start.Address}
+			return k.NAT(o)
+		},
 		Connect: g.connect,
 	}, g.log)
 	if err != nil {
@@ -32,7 +49,7 @@ func (g *guest) agent(ctx context.Context) error {
 // node is the agent's agent.yaml.
 func (g *guest) node() config.Agent {
 	c := config.Agent{
-		Node: g.start.Name, StateDir: start.DataDir, Steer: true, NAT: config.NATKubeProxy, DrainDelay: drainDelay,
+		Node: g.start.Name, StateDir: start.DataDir, Steer: true, NAT: config.NATNftables, DrainDelay: start.DrainDelay,
 	}
 	for _, name := range g.start.Members {
 		c.Members = append(c.Members, name+":"+start.APIPort)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -25,7 +24,6 @@ import (
 
 // member runs a member of the controller group.
 func (g *guest) member(ctx context.Context) error {
-	w := newWatch()
 	m, err := member.Open(g.controller(), g.start.Release, member.Edges{
 		Folder:     openFolder,
 		Network:    g.openNetwork,
@@ -33,21 +31,25 @@ func (g *guest) member(ctx context.Context) error {
 		Speaker:    g.openSpeaker,
 		Prober:     func(uint16, *slog.Logger) liveness.Prober { return prober{g.port} },
 		Clock:      bootClock{time.Now()},
-		Machine:    w.machine,
+		Machine:    watchRecord,
 	}, g.log)
 	if err != nil {
 		return err
 	}
-	m.WhileLeader(w.leading)
+	m.WhileLeader(watchLeading)
+	go func() { _ = watchContact(ctx, m) }() // it ends with the process
 	return m.Run(ctx)
 }
+
+// demoteAfter is the default of members.
+const demoteAfter = 3 * time.Second
 
 // controller is the member's controller.yaml.
 func (g *guest) controller() config.Controller {
 	c := config.Controller{
 		Name: g.start.Name, DataDir: start.DataDir, BootstrapToken: g.start.Token,
 		Advertise: config.Advertise{API: g.start.Name + ":" + start.APIPort, Raft: g.start.Name + ":" + start.RaftPort},
-		BGP:       config.BGP{ASN: g.start.ASN, RouterID: g.start.RouterID},
+		BGP:       config.BGP{ASN: g.start.ASN, RouterID: g.start.Address, DemoteAfter: demoteAfter},
 		Raft:      config.Raft{SnapshotThreshold: g.start.Raft.SnapshotThreshold, TrailingLogs: g.start.Raft.TrailingLogs},
 	}
 	for _, name := range g.start.Members {
@@ -73,12 +75,7 @@ func (g *guest) openKubernetes(config.Kubernetes) (*client.API, error) {
 }
 
 func (g *guest) openSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
-	return speaker.New(speaker.Config{
-		ASN: c.ASN, RouterID: c.RouterID, Logger: log,
-		Dial: func(ctx context.Context, host, at string, hello []byte) (net.Conn, error) {
-			return g.port.Dial(ctx, host, at, hello)
-		},
-	}), nil
+	return speaker.New(speaker.Config{ASN: c.ASN, RouterID: c.RouterID, Logger: log, Dial: g.dial}), nil
 }
 
 // bootClock goes on from the start of the process: a world's machines do not sleep.

@@ -26,6 +26,11 @@ import (
 // What handshakes say of group and epoch travels with the first words of a connection, and is judged by the same
 // function.
 
+// dial connects to a port of a host.
+func (g *guest) dial(ctx context.Context, host, at string, hello []byte) (net.Conn, error) {
+	return g.port.Dial(ctx, host, at, hello)
+}
+
 // membershipHeader carries it in requests.
 const membershipHeader = "Fairlead-Membership"
 

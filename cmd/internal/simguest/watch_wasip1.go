@@ -5,22 +5,21 @@ package main
 import (
 	"context"
 	"io"
+	"time"
 
 	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/sim/guest/abi"
 	"fairlead.io/fairlead/sim/guest/fact"
 )
 
-// watch lets the world see what a member does to its record. It changes nothing, but that entries are applied one at
-// a time.
-type watch struct{}
-
-func newWatch() *watch { return &watch{} }
+// What follows lets the world see what a member does to its record. It changes nothing, but that entries are applied
+// one at a time.
 
 func tell(f fact.Fact) { abi.Observe(uint32(f.Kind()), fact.Encode(f)) }
 
-// machine stands before the record.
-func (*watch) machine(r cluster.Record) cluster.Machine { return watched{r} }
+// watchRecord stands before the record.
+func watchRecord(r cluster.Record) cluster.Machine { return watched{r} }
 
 type watched struct{ cluster.Record }
 
@@ -29,7 +28,7 @@ func (w watched) ApplyEntries(entries []cluster.LogEntry) [][]cluster.Outcome {
 	out := make([][]cluster.Outcome, 0, len(entries))
 	for i, e := range entries {
 		out = append(out, w.Record.ApplyEntries(entries[i:i+1])...)
-		tell(fact.Applied{Index: uint64(e.Index), Entry: e.Data, Digest: w.Read().Digest().String()})
+		tell(fact.Applied{Index: uint64(e.Index), Term: e.Term, Entry: e.Data, Digest: w.Read().Digest().String()})
 	}
 	return out
 }
@@ -44,9 +43,27 @@ func (w watched) Restore(r io.Reader) error {
 	return err
 }
 
-// leading is a cluster.LeaderFunc.
-func (*watch) leading(ctx context.Context, term uint64) {
+// watchLeading is a cluster.LeaderFunc.
+func watchLeading(ctx context.Context, term uint64) {
 	tell(fact.Leading{Term: term, On: true})
 	<-ctx.Done()
 	tell(fact.Leading{Term: term})
+}
+
+// lookEvery is how often a member's contact is looked at.
+const lookEvery = 250 * time.Millisecond
+
+// watchContact tells when a member begins or ceases to be in touch with a quorum, as its announcer sees it.
+func watchContact(ctx context.Context, m *member.Member) error {
+	var told, quorum bool
+	for ctx.Err() == nil {
+		c := m.Contact()
+		now := !c.At.IsZero() && time.Since(c.At) < demoteAfter
+		if !told || now != quorum {
+			tell(fact.Contact{Quorum: now, Commit: uint64(c.Commit), Applied: uint64(c.Applied)})
+			told, quorum = true, now
+		}
+		time.Sleep(lookEvery)
+	}
+	return nil
 }

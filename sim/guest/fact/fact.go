@@ -30,6 +30,7 @@ type Fact interface{ Kind() Kind }
 // Applied says that the log entry at Index was applied, and what digest the record has after it.
 type Applied struct {
 	Index  uint64
+	Term   uint64
 	Digest string
 	Entry  []byte
 }
@@ -75,6 +76,7 @@ func (Drive) Kind() Kind    { return KindDrive }
 func Encode(f Fact) []byte {
 	if a, ok := f.(Applied); ok { // there are many
 		b := binary.AppendUvarint(make([]byte, 0, len(a.Entry)+len(a.Digest)+16), a.Index)
+		b = binary.AppendUvarint(b, a.Term)
 		b = append(binary.AppendUvarint(b, uint64(len(a.Digest))), a.Digest...)
 		return append(b, a.Entry...)
 	}
@@ -113,15 +115,19 @@ func plain[T Fact](b []byte) (Fact, error) {
 }
 
 func decodeApplied(b []byte) (Fact, error) {
-	index, n := binary.Uvarint(b)
-	if n <= 0 {
-		return nil, errors.New("fact of an applied entry: cut short")
+	var numbers [3]uint64 // index, term, length of the digest
+	for i := range numbers {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, errCut
+		}
+		numbers[i], b = v, b[n:]
 	}
-	b = b[n:]
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, errors.New("fact of an applied entry: cut short")
+	size := numbers[2]
+	if size > uint64(len(b)) {
+		return nil, errCut
 	}
-	b = b[n:]
-	return Applied{Index: index, Digest: string(b[:size]), Entry: append([]byte(nil), b[size:]...)}, nil
+	return Applied{Index: numbers[0], Term: numbers[1], Digest: string(b[:size]), Entry: append([]byte(nil), b[size:]...)}, nil
 }
+
+var errCut = errors.New("fact of an applied entry: cut short")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"time"
 )
 
 // Ports of the machines of a world.
@@ -14,8 +15,6 @@ const (
 	RaftPort       = "7444"
 	APIPort        = "7443"
 	KubernetesPort = "6443"
-	BGPPort        = "bgp"
-	KernelPort     = "kernel"
 	DriverPort     = "http"
 	// ProbePort is where nobody listens: whoever is asked there and lives says so.
 	ProbePort = "10250"
@@ -26,6 +25,10 @@ const Kubernetes = "kubernetes"
 
 // DataDir is a process's folder on the disk of its machine.
 const DataDir = "/data"
+
+// DrainDelay is how long agents keep the rules of an address that left: shorter than the default, so that a run sees
+// them go.
+const DrainDelay = 10 * time.Second
 
 // Process is a process's argument.
 type Process struct {
@@ -44,14 +47,13 @@ type Process struct {
 	Debug bool `json:"debug,omitempty"`
 
 	// Of a member.
-	ASN        uint32     `json:"asn,omitempty"` // 0: no BGP
-	RouterID   netip.Addr `json:"routerID,omitzero"`
-	Kubernetes bool       `json:"kubernetes,omitempty"` // it reads the cluster
-	Drivers    []string   `json:"drivers,omitempty"`
-	Raft       Raft       `json:"raft,omitzero"`
+	ASN        uint32   `json:"asn,omitempty"`        // 0: no BGP
+	Kubernetes bool     `json:"kubernetes,omitempty"` // it reads the cluster
+	Drivers    []string `json:"drivers,omitempty"`
+	Raft       Raft     `json:"raft,omitzero"`
 
-	// Of an agent.
-	Boot string `json:"boot,omitempty"`
+	// Address is the machine's own.
+	Address netip.Addr `json:"address"`
 }
 
 // Raft is what a world may want otherwise than a configuration's defaults.
