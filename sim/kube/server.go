@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -111,11 +112,20 @@ func (s *Server) committed(c *change) {
 		o = c.gone
 	}
 	s.w.Publish(event.Object{Kind: c.resource.kind, Namespace: c.key.namespace, Name: c.key.name, UID: string(o.GetUID()), Version: c.version,
-		By: c.by, Verb: c.verb, Fields: account(o)})
+		By: c.by, Verb: c.verb, Fields: account(o), JSON: asJSON(o)})
 	s.tell(s.store, c)
 	if s.slices != nil {
 		s.slices.hear(c)
 	}
+}
+
+// asJSON is an object as events carry it.
+func asJSON(o Object) []byte {
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic(fmt.Sprintf("write %s as JSON: %v", o.GetName(), err)) // what is stored came out of an encoding
+	}
+	return b
 }
 
 // tell shows a change to the watchers of a cluster.
