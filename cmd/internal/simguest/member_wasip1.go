@@ -5,17 +5,21 @@ package main
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/sim/guest/driver"
+	"fairlead.io/fairlead/sim/guest/fact"
 	"fairlead.io/fairlead/sim/guest/journal"
 	"fairlead.io/fairlead/sim/guest/port"
 	"fairlead.io/fairlead/sim/guest/speaker"
@@ -24,14 +28,20 @@ import (
 
 // member runs a member of the controller group.
 func (g *guest) member(ctx context.Context) error {
+	clock := bootClock{time.Now()}
 	m, err := member.Open(g.controller(), g.start.Release, member.Edges{
 		Folder:     openFolder,
 		Network:    g.openNetwork,
 		Kubernetes: g.openKubernetes,
 		Speaker:    g.openSpeaker,
 		Prober:     func(uint16, *slog.Logger) liveness.Prober { return prober{g.port} },
-		Clock:      bootClock{time.Now()},
+		Clock:      clock,
+		Drivers:    g.drivers(clock),
+		Random:     rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		Machine:    watchRecord,
+		Tuning: member.Tuning{Leader: leader.Timing{
+			RetryFloor: g.start.Tuning.RetryFloor, RetryCap: g.start.Tuning.RetryCap, Drift: g.start.Tuning.Drift,
+		}},
 	}, g.log)
 	if err != nil {
 		return err
@@ -59,6 +69,25 @@ func (g *guest) controller() config.Controller {
 		c.Sources.Kubernetes = &config.Kubernetes{InCluster: true}
 	}
 	return c
+}
+
+// drivers finds drivers by name, by whose clock deadlines are. Without any a member does not operate.
+func (g *guest) drivers(clock leader.Clock) func(string) (leader.Driver, bool) {
+	if len(g.start.Drivers) == 0 {
+		return nil
+	}
+	known := map[string]*driver.Driver{}
+	for _, name := range g.start.Drivers {
+		known[name] = driver.New(driver.Options{
+			Name: name, URL: "http://" + start.Driver(name) + ":" + start.DriverPort,
+			Terms: leader.Terms{Timeout: g.start.Tuning.Timeout, Settle: g.start.Tuning.Settle},
+			HTTP:  port.RoundTripper{Port: g.port}, Now: clock.Now, Tell: func(f fact.Drive) { tell(f) },
+		})
+	}
+	return func(name string) (leader.Driver, bool) {
+		d, ok := known[name]
+		return d, ok
+	}
 }
 
 // openFolder opens the data folder with a log that needs no memory maps. The world runs a process once at a time.

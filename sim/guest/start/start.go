@@ -51,6 +51,7 @@ type Process struct {
 	Kubernetes bool     `json:"kubernetes,omitempty"` // it reads the cluster
 	Drivers    []string `json:"drivers,omitempty"`
 	Raft       Raft     `json:"raft,omitzero"`
+	Tuning     Tuning   `json:"tuning,omitzero"`
 
 	// Address is the machine's own.
 	Address netip.Addr `json:"address"`
@@ -61,6 +62,21 @@ type Raft struct {
 	SnapshotThreshold uint64 `json:"snapshotThreshold,omitempty"`
 	TrailingLogs      uint64 `json:"trailingLogs,omitempty"`
 }
+
+// Tuning is how members deal with drivers: a world that is over in a minute must see them come back. Zero fields take
+// the product's defaults.
+type Tuning struct {
+	// RetryFloor, RetryCap and Drift are those of leader.Timing.
+	RetryFloor time.Duration `json:"retryFloor,omitempty"`
+	RetryCap   time.Duration `json:"retryCap,omitempty"`
+	Drift      time.Duration `json:"drift,omitempty"`
+	// Timeout and Settle are those of leader.Terms.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	Settle  time.Duration `json:"settle,omitempty"`
+}
+
+// Driver is the machine of a driver of outside load balancers.
+func Driver(name string) string { return "driver-" + name }
 
 // Argument encodes it.
 func (p Process) Argument() string {
