@@ -76,6 +76,13 @@ func (n *Network) Machine(name string) string {
 	return name
 }
 
+// Passes tells whether what is sent from one machine to another now arrives before something heals.
+func (n *Network) Passes(from, to string) bool {
+	from, to = n.Machine(from), n.Machine(to)
+	s := n.links[link{from, to}]
+	return n.off[from] == 0 && n.off[to] == 0 && (s == nil || s.cuts == 0)
+}
+
 // Listen serves a port of a machine until Close. It panics if somebody does so already: a world is built by one hand.
 func (n *Network) Listen(machine, port string, accept func(*Conn)) {
 	at := endpoint{machine, port}

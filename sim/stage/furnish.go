@@ -62,7 +62,7 @@ func (s *Stage) furnish() {
 const System = "kube-system"
 
 func (s *Stage) addSwitch(i int) {
-	name := fmt.Sprint("s", i+1)
+	name := SwitchName(i)
 	var neighbours []fabric.Neighbour
 	for _, m := range s.members {
 		neighbours = append(neighbours, fabric.Neighbour{Member: m, ASN: OurASN})

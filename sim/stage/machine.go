@@ -4,6 +4,7 @@ package stage
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -33,6 +34,7 @@ type machine struct {
 	dark    bool // it has no power
 	boots   int
 	life    int
+	pause   pause
 	process *vm.Process
 	socket  *network.Socket
 	kernel  *kernel.Kernel // nil but on nodes
@@ -134,11 +136,23 @@ func (s *Stage) Fuse(name string, n int) {
 func (s *Stage) ended(m *machine, life int, err error) {
 	m.socket.Detach()
 	m.process = nil
-	why, killed := "", err == vm.ErrKilled
+	why, killed := "", errors.Is(err, vm.ErrKilled)
 	if err != nil {
 		why = err.Error()
 	}
 	s.World.Publish(event.Ended{Process: m.name, Life: life, Killed: killed, Why: why})
+	if !killed {
+		s.World.After(m.pause.next(), func() { s.Start(m.name) })
+	}
+}
+
+// pause is how long a service manager waits before it starts again what ended by itself.
+type pause time.Duration
+
+// next doubles it, from a second to sixteen.
+func (p *pause) next() time.Duration {
+	*p = min(max(2**p, pause(time.Second)), pause(16*time.Second))
+	return time.Duration(*p)
 }
 
 // PowerOff takes a machine's power: what was not synced may be lost, and nobody is told.
@@ -208,11 +222,14 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 	}
 }
 
+// RawLine is the level of lines that are no log: the last words of a process.
+const RawLine = "RAW"
+
 // line turns what a process writes into an event: a JSON line of slog, or anything else, which is a panic's.
 func (s *Stage) line(name, line string) {
 	fields := map[string]any{}
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {
-		s.World.Publish(event.Log{Process: name, Level: "RAW", Text: line})
+		s.World.Publish(event.Log{Process: name, Level: RawLine, Text: line})
 		return
 	}
 	level, _ := fields["level"].(string)

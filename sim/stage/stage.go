@@ -44,16 +44,25 @@ func New(w *engine.World, o Options) *Stage {
 		World: w, Network: network.New(w, network.Options{}), options: o, machines: map[string]*machine{},
 	}
 	for i := range o.Members {
-		s.members = append(s.members, fmt.Sprint("m", i+1))
+		s.members = append(s.members, MemberName(i))
 		s.add(s.members[i], MemberAddress(i), s.member)
 	}
 	for i := range o.Nodes {
-		s.nodes = append(s.nodes, fmt.Sprint("n", i+1))
+		s.nodes = append(s.nodes, NodeName(i))
 		s.addNode(s.nodes[i], NodeAddress(i))
 	}
 	s.furnish()
 	return s
 }
+
+// MemberName is the name of the i-th member and its machine, counted from 0.
+func MemberName(i int) string { return fmt.Sprint("m", i+1) }
+
+// NodeName is the name of the i-th node, counted from 0.
+func NodeName(i int) string { return fmt.Sprint("n", i+1) }
+
+// SwitchName is the name of the i-th switch, counted from 0.
+func SwitchName(i int) string { return fmt.Sprint("s", i+1) }
 
 // MemberAddress is the address of the i-th member's machine, counted from 0.
 func MemberAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
