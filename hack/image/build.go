@@ -11,12 +11,14 @@ import (
 	"strings"
 )
 
-// build makes programs for an architecture, and gives their bytes by their paths in the image.
-func build(ctx context.Context, dir, arch string, programs map[string]string) (map[string][]byte, error) {
+// build makes programs for an architecture, and gives their bytes by their paths in the image. Extra goes to the go
+// command.
+func build(ctx context.Context, dir, arch string, programs map[string]string, extra ...string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for path, pkg := range programs {
 		output := filepath.Join(dir, arch+"-"+filepath.Base(path))
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", output, pkg)
+		args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", output}, extra...)
+		cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 		// The defaults of instruction sets, so that a setting of this machine has no say.
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOEXPERIMENT=")
 		if words, err := cmd.CombinedOutput(); err != nil {

@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+
+	"fairlead.io/fairlead/sim/program"
 )
 
 // programs are what the image holds, and the packages that they are built from.
@@ -55,10 +57,14 @@ func write(ctx context.Context, out, name string, architectures []string, log io
 		return "", err
 	}
 	defer os.RemoveAll(dir)
+	overlay, err := program.Embed(ctx, ".", dir)
+	if err != nil {
+		return "", err
+	}
 	var images []image
 	for _, arch := range architectures {
 		fmt.Fprintf(log, "building for linux/%s\n", arch)
-		files, err := build(ctx, dir, arch, programs)
+		files, err := build(ctx, dir, arch, programs, "-tags", program.Tag, "-overlay", overlay)
 		if err != nil {
 			return "", err
 		}

@@ -4,5 +4,5 @@
 
 package program
 
-// embedded gives the program that was built in: none.
+// embedded gives the program that was built in, compressed: none.
 func embedded() ([]byte, bool) { return nil, false }

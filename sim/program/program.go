@@ -31,8 +31,6 @@ type Options struct {
 	Cache string
 	// Overlay is a file that `go build -overlay` takes, for programs that differ from the source; empty: none.
 	Overlay string
-	// Name tells programs in the cache apart.
-	Name string
 }
 
 // Program is a program and where compilations of it may be kept.
@@ -47,8 +45,9 @@ func Find(ctx context.Context, o Options) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	if code, ok := embedded(); ok && o.Overlay == "" {
-		return Program{Code: code, Cache: cache}, nil
+	if packed, ok := embedded(); ok && o.Overlay == "" {
+		code, err := unpack(packed)
+		return Program{Code: code, Cache: cache}, err
 	}
 	root, err := checkout(o.Source)
 	if err != nil {
