@@ -32,6 +32,7 @@ type machine struct {
 	program *vm.Module
 	release string
 	dark    bool // it has no power
+	held    int  // by how many its process is kept from running
 	boots   int
 	life    int
 	pause   pause
@@ -99,10 +100,10 @@ func (s *Stage) agent(m *machine) start.Process {
 // Running tells whether the process of a machine is alive.
 func (s *Stage) Running(name string) bool { return s.machine(name).process != nil }
 
-// Start begins a life of a machine's process, unless it has one, or the machine has no power.
+// Start begins a life of a machine's process, unless it has one, is held, or the machine has no power.
 func (s *Stage) Start(name string) {
 	m := s.machine(name)
-	if m.process != nil || m.dark {
+	if m.process != nil || m.dark || m.held > 0 {
 		return
 	}
 	m.life++

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/vm"
+)
+
+// Hold kills a process and keeps everybody from starting it, until the function that it returns is called: then it
+// starts, unless it is held by others still or its machine has no power.
+func (s *Stage) Hold(name string) (release func()) {
+	m := s.machine(name)
+	m.held++
+	s.Kill(name)
+	return func() {
+		if m.held--; m.held == 0 {
+			s.Start(name)
+		}
+	}
+}
+
+// Freeze stops a process, as SIGSTOP does; Thaw has it go on. Who is killed meanwhile is not frozen in its next life.
+func (s *Stage) Freeze(name string) {
+	if p := s.machine(name).process; p != nil {
+		p.Pause(vm.Forever)
+	}
+}
+
+// Thaw ends Freeze.
+func (s *Stage) Thaw(name string) {
+	if p := s.machine(name).process; p != nil {
+		p.Pause(0)
+	}
+}
+
+// Wipe replaces the disk of a machine by an empty one. Its process must not run.
+func (s *Stage) Wipe(name string) {
+	s.machine(name).disk.Wipe()
+	s.World.Publish(event.Wiped{Machine: name})
+}
