@@ -85,8 +85,16 @@ func (m *machine) boot() string {
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
 		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Mutant: s.options.Mutant,
-		Debug: s.options.Debug, Address: m.address, ASN: OurASN, Kubernetes: true,
+		Debug: s.options.Debug, Address: m.address, ASN: OurASN, Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
 	}
+}
+
+// drivers are the names of all drivers.
+func (s *Stage) drivers() (names []string) {
+	for _, d := range s.balancers {
+		names = append(names, d.Name())
+	}
+	return names
 }
 
 // agent is what an agent is told when it starts.

@@ -7,8 +7,12 @@ import (
 	"net/netip"
 	"time"
 
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/balancer"
+	"fairlead.io/fairlead/sim/client"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/fabric"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/network"
 	"fairlead.io/fairlead/sim/vm"
@@ -19,6 +23,10 @@ type Options struct {
 	Members  int
 	Nodes    int
 	Switches int
+	// Balancers are outside load balancers, each with a driver of its own.
+	Balancers int
+	// Record is what the group agreed on, for those who call its API; without it nobody can.
+	Record   func() *fsm.View
 	Program  *vm.Module // of members and agents
 	Mutant   string     // the planted bug that is on, in a program that has them
 	Debug    bool       // processes log everything
@@ -31,11 +39,13 @@ type Stage struct {
 	Network *network.Network
 	Kube    *kube.Server
 
-	options  Options
-	machines map[string]*machine
-	members  []string
-	nodes    []string
-	switches []*fabric.Switch
+	options   Options
+	machines  map[string]*machine
+	members   []string
+	nodes     []string
+	switches  []*fabric.Switch
+	balancers []*balancer.Driver
+	group     *client.Group
 }
 
 // New builds a world in which nothing runs yet; see Raise.
@@ -51,6 +61,12 @@ func New(w *engine.World, o Options) *Stage {
 		s.nodes = append(s.nodes, NodeName(i))
 		s.addNode(s.nodes[i], NodeAddress(i))
 	}
+	for i := range o.Balancers {
+		s.balancers = append(s.balancers, balancer.New(w, s.Network, balancer.Options{
+			Driver: DriverName(i), Balancers: []string{BalancerName(i)}, Settle: Tuning().Settle,
+		}))
+	}
+	s.group = client.New(client.Options{World: w, Network: s.Network, Members: s.Members, Record: o.Record})
 	s.furnish()
 	return s
 }
@@ -80,6 +96,27 @@ func (s *Stage) Nodes() []string { return s.nodes }
 
 // Switches are the switches, in order of their names.
 func (s *Stage) Switches() []*fabric.Switch { return s.switches }
+
+// DriverName is the name of the i-th driver in the record, counted from 0.
+func DriverName(i int) string { return fmt.Sprint("d", i+1) }
+
+// BalancerName is the name of the i-th balancer in the record and in events, counted from 0.
+func BalancerName(i int) string { return fmt.Sprint("lb", i+1) }
+
+// Balancers are the drivers of outside load balancers, in order of their names.
+func (s *Stage) Balancers() []*balancer.Driver { return s.balancers }
+
+// Group is the group as its clients reach it.
+func (s *Stage) Group() *client.Group { return s.group }
+
+// Tuning is how members deal with drivers in every world: quickly enough that a minute shows deregistrations complete.
+// A checker's bounds L2 and Settle follow from it.
+func Tuning() start.Tuning {
+	return start.Tuning{
+		RetryFloor: 500 * time.Millisecond, RetryCap: 4 * time.Second, Drift: 500 * time.Millisecond,
+		Timeout: 3 * time.Second, Settle: 3 * time.Second,
+	}
+}
 
 // Raise starts everybody, within a moment of each other.
 func (s *Stage) Raise() {

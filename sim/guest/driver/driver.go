@@ -54,10 +54,16 @@ func (d *Driver) Call(ctx context.Context, action fsm.Action, r leader.Request) 
 	if left <= 0 {
 		return leader.Answer{Result: fsm.ResultFailed, Message: "not sent: the deadline has passed"}
 	}
+	body := bytes.NewReader(message.Encode(request(r, left)))
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, d.o.URL+message.Path(action), body)
+	if err != nil {
+		return leader.Answer{Result: fsm.ResultFailed, Message: "not sent: " + err.Error()}
+	}
+	post.Header.Set("Content-Type", "application/json")
 	step := stepOf(d.o.Name, action, r)
 	step.Phase = "sent"
 	d.o.Tell(step)
-	answer := d.ask(ctx, action, request(r, left))
+	answer := d.ask(post)
 	step.Phase, step.Result = "heard", heard(answer.Result)
 	d.o.Tell(step)
 	return answer
@@ -86,12 +92,7 @@ func request(r leader.Request, within time.Duration) message.Request {
 }
 
 // ask makes the call. The request is written at once: whoever looked at the deadline just before may do so.
-func (d *Driver) ask(ctx context.Context, action fsm.Action, m message.Request) leader.Answer {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.o.URL+message.Path(action), bytes.NewReader(message.Encode(m)))
-	if err != nil {
-		return leader.Answer{Result: fsm.ResultFailed, Message: err.Error()}
-	}
-	r.Header.Set("Content-Type", "application/json")
+func (d *Driver) ask(r *http.Request) leader.Answer {
 	response, err := d.o.HTTP.RoundTrip(r)
 	switch {
 	case errors.Is(err, port.ErrRefused):

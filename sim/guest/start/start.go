@@ -15,7 +15,7 @@ const (
 	RaftPort       = "7444"
 	APIPort        = "7443"
 	KubernetesPort = "6443"
-	DriverPort     = "http"
+	DriverPort     = "8080"
 	// ProbePort is where nobody listens: whoever is asked there and lives says so.
 	ProbePort = "10250"
 )

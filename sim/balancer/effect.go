@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/balancer/message"
+	"fairlead.io/fairlead/sim/engine"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// BackendKey is the parameter by which a backend is known to a driver that is asked for its address.
+const BackendKey = "backend"
+
+// TokenKey is what a driver returns of what it put on a balancer, and wants to hear when it is to take it off.
+const TokenKey = "token"
+
+// carryOut does what a call asks for, now, and gives what there is to answer.
+func (d *Driver) carryOut(c *call) message.Answer {
+	b := d.balancers[c.Balancer]
+	switch c.action {
+	case fsm.ActionAddress:
+		return addressOf(c.Backend)
+	case fsm.ActionEnsureBalancer:
+		d.publish(c, "effect", "")
+		b.made = true
+	case fsm.ActionDeleteBalancer:
+		for _, e := range d.Entries(c.Balancer) {
+			if e.Ours {
+				return failed(e.Address + " is on it")
+			}
+		}
+		d.publish(c, "effect", "")
+		b.made = false
+	case fsm.ActionEnsure:
+		return d.put(b, c)
+	case fsm.ActionDeregister:
+		d.take(b, c)
+	}
+	return message.Answer{Result: message.Succeeded}
+}
+
+func failed(why string) message.Answer { return message.Answer{Result: message.Failed, Message: why} }
+
+func addressOf(b *message.Backend) message.Answer {
+	for _, p := range b.Parameters {
+		if p.Key == BackendKey && p.Value != "" {
+			return message.Answer{Result: message.Succeeded, Address: p.Value}
+		}
+	}
+	return failed("there is no such backend")
+}
+
+// put puts a backend on a balancer.
+func (d *Driver) put(b *held, c *call) message.Answer {
+	address := c.Backend.Address
+	was, there := b.entries[address]
+	if there && !was.Ours {
+		return failed("somebody else put " + address + " there")
+	}
+	d.publish(c, "effect", "")
+	b.entries[address] = Entry{
+		Address: address, Ours: true, Binding: c.Backend.Binding, Parameters: c.Backend.Parameters, Attempt: c.Attempt,
+	}
+	if !there {
+		d.w.Publish(event.Entry{Balancer: c.Balancer, Address: address, Owner: ours, Present: true, By: byDriver})
+	}
+	return message.Answer{Result: message.Succeeded, Returned: []fsm.KV{{Key: TokenKey, Value: address}}}
+}
+
+// take takes a backend off a balancer, if it is ours.
+func (d *Driver) take(b *held, c *call) {
+	d.publish(c, "effect", "")
+	address := c.Backend.Address
+	if !b.entries[address].Ours {
+		return
+	}
+	delete(b.entries, address)
+	d.w.Publish(event.Entry{Balancer: c.Balancer, Address: address, Owner: ours, By: byDriver})
+}
+
+// job is what a driver is at for longer than a call lasts. One that is asked for the contrary drops it.
+type job struct {
+	call  *call
+	timer *engine.Timer
+}
+
+// soonest is when a driver wants to be asked again at the earliest.
+const soonest = 200 * time.Millisecond
+
+// running is the answer as long as the job lasts.
+func (j *job) running(now time.Duration) message.Answer {
+	return message.Answer{
+		Result: message.Running, Message: "it is being done", RetryAfter: max(soonest, (j.timer.When()-now)/2),
+	}
+}
+
+// begin begins a job that takes a while.
+func (d *Driver) begin(c *call, takes time.Duration) *job {
+	j := &job{call: c}
+	j.timer = d.w.After(takes, func() {
+		delete(d.jobs, c.subject)
+		d.carryOut(j.call)
+	})
+	d.jobs[c.subject] = j
+	return j
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/sim/guest/start"
+	"fairlead.io/fairlead/sim/network/head"
+	"fairlead.io/fairlead/sim/network/httpd"
+)
+
+// RefusedError is what a member had to say instead of an answer.
+type RefusedError struct {
+	Member string
+	Status string     // as Connect names it: "unavailable"
+	Code   admin.Code // empty where the member gave none
+	Text   string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Member + ": " + e.Text }
+
+// Unwrap gives the code.
+func (e *RefusedError) Unwrap() error { return e.Code }
+
+// Sure tells whether a call that failed surely has done nothing, and will not.
+func Sure(err error) bool {
+	if errors.Is(err, httpd.ErrRefused) {
+		return true
+	}
+	for _, code := range []admin.Code{admin.NotLeader, admin.Busy, admin.NoQuorum, admin.NotReady, admin.Invalid, admin.Forbidden, admin.Unreachable} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// call calls a procedure of a member. What its answer says is in the message given when done is called without an error.
+func (g *Group) call(from, member, procedure string, request, answer proto.Message, within time.Duration, done func(error)) {
+	body, err := proto.Marshal(request)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", request, err)) // plain values only
+	}
+	h := head.Request{Method: http.MethodPost, Target: procedure, Header: map[string][]string{
+		"Content-Type":             {"application/proto"},
+		"Content-Length":           {strconv.Itoa(len(body))},
+		"Connect-Protocol-Version": {"1"},
+		"Connect-Timeout-Ms":       {strconv.FormatInt(within.Milliseconds(), 10)},
+	}}
+	if from == Machine {
+		us := g.o.Record().Group()
+		h.Header["Fairlead-Membership"] = []string{fmt.Sprintf("%s %d false", us.ID, us.Epoch)}
+	}
+	httpd.Call(g.o.World, g.o.Network, from, member, start.APIPort, h, body, within, func(r httpd.Response, err error) {
+		switch {
+		case err != nil:
+			done(err)
+		case r.Status != http.StatusOK:
+			done(refusal(member, r))
+		default:
+			done(proto.Unmarshal(r.Body, answer))
+		}
+	})
+}
+
+// refusal reads an error as the Connect protocol writes it.
+func refusal(member string, r httpd.Response) error {
+	var wire struct {
+		Code    string
+		Message string
+		Details []struct{ Type, Value string }
+	}
+	e := &RefusedError{Member: member, Text: strconv.Itoa(r.Status)}
+	if json.Unmarshal(r.Body, &wire) != nil {
+		return e
+	}
+	e.Status, e.Text = wire.Code, wire.Message
+	for _, d := range wire.Details {
+		var detail fairleadv1.Refusal
+		value, err := base64.RawStdEncoding.DecodeString(d.Value)
+		if err == nil && d.Type == "fairlead.v1.Refusal" && proto.Unmarshal(value, &detail) == nil {
+			e.Code = admin.Code(detail.GetCode())
+		}
+	}
+	return e
+}

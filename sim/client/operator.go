@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// Operator is somebody who looks after the group. What it asks for is asked of one member after the other until one
+// answers; what became of it is told once, and in a line of log. It may be nil where nobody wants to know.
+type Operator struct{ g *Group }
+
+// Operator is the group's.
+func (g *Group) Operator() *Operator { return &Operator{g} }
+
+// ReleaseHold says that a held mass change may go ahead.
+func (o *Operator) ReleaseHold(id, reason string, then func(error)) {
+	o.ask("release hold "+id, fairleadv1connect.RecordServiceReleaseHoldProcedure,
+		&fairleadv1.ReleaseHoldRequest{Id: id, Reason: reason}, &fairleadv1.ReleaseHoldResponse{}, then)
+}
+
+// AcceptRewind says that an older view of a source is the truth.
+func (o *Operator) AcceptRewind(source, reason string, then func(error)) {
+	o.ask("accept rewind of "+source, fairleadv1connect.RecordServiceAcceptRewindProcedure,
+		&fairleadv1.AcceptRewindRequest{Source: source, Reason: reason}, &fairleadv1.AcceptRewindResponse{}, then)
+}
+
+// Transfer hands leadership to a member; empty lets the leader pick one.
+func (o *Operator) Transfer(to string, then func(error)) {
+	o.ask("transfer leadership to "+to, fairleadv1connect.RaftServiceTransferProcedure,
+		&fairleadv1.TransferRequest{Server: to, Reason: "simulated"}, &fairleadv1.TransferResponse{}, then)
+}
+
+// Add puts a server into the configuration, or changes its suffrage.
+func (o *Operator) Add(r *fairleadv1.AddRequest, then func(error)) {
+	o.ask("add "+r.GetName(), fairleadv1connect.RaftServiceAddProcedure, r, &fairleadv1.AddResponse{}, then)
+}
+
+// Remove takes a server, by its id or name, out of the configuration.
+func (o *Operator) Remove(server string, force bool, then func(error)) {
+	o.ask("remove "+server, fairleadv1connect.RaftServiceRemoveProcedure,
+		&fairleadv1.RemoveRequest{Server: server, Force: force, Reason: "simulated"}, &fairleadv1.RemoveResponse{}, then)
+}
+
+// Snapshot has the leader shorten its log.
+func (o *Operator) Snapshot(then func(error)) {
+	o.ask("snapshot", fairleadv1connect.RaftServiceSnapshotProcedure,
+		&fairleadv1.SnapshotRequest{Reason: "simulated"}, &fairleadv1.SnapshotResponse{}, then)
+}
+
+// Status asks one member how the group is doing: by its own knowledge alone if local, which needs no quorum.
+func (o *Operator) Status(member string, local bool, then func(*fairleadv1.StatusResponse, error)) {
+	answer := &fairleadv1.StatusResponse{}
+	o.g.call(OperatorMachine, member, fairleadv1connect.RaftServiceStatusProcedure, &fairleadv1.StatusRequest{Local: local}, answer,
+		quickly, func(err error) { then(answer, err) })
+}
+
+// How long an operator waits for a look, and for a change, which may have to wait for another one.
+const (
+	quickly  = 10 * time.Second
+	changing = 20 * time.Second
+)
+
+// errNobody says that there was nobody to ask.
+var errNobody = errors.New("there is no member to ask")
+
+// ask asks each member once, until one answers or may have done it.
+func (o *Operator) ask(what, procedure string, request, answer proto.Message, then func(error)) {
+	members := o.g.o.Members()
+	var from func(int, error)
+	from = func(i int, last error) {
+		if i == len(members) {
+			o.over(what, last, then)
+			return
+		}
+		o.g.call(OperatorMachine, members[i], procedure, request, answer, changing, func(err error) {
+			if err != nil && Sure(err) && !errors.Is(err, admin.Invalid) {
+				from(i+1, err)
+				return
+			}
+			o.over(what, err, then)
+		})
+	}
+	from(0, errNobody)
+}
+
+func (o *Operator) over(what string, err error, then func(error)) {
+	line := event.Log{Process: OperatorMachine, Level: "INFO", Text: what}
+	if err != nil {
+		line.Level, line.Fields = "WARN", fmt.Sprintf("err=%v", err)
+	}
+	o.g.o.World.Publish(line)
+	if then != nil {
+		then(err)
+	}
+}
