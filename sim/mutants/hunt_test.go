@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/sim/mutants"
+)
+
+// worlds answers by bug and seed, and counts the controls.
+type worlds struct {
+	verdicts map[string]map[uint64]string // the rule that breaks; of "" without a bug
+	mu       sync.Mutex
+	controls map[uint64]int
+}
+
+func (w *worlds) play(_ context.Context, m mutants.Mutant, seed uint64) (mutants.Verdict, error) {
+	if m.Name == "" {
+		w.mu.Lock()
+		w.controls[seed]++
+		w.mu.Unlock()
+	}
+	return mutants.Verdict{Rule: w.verdicts[m.Name][seed], At: 5 * time.Second, Text: "it broke"}, nil
+}
+
+// A bug is caught by the first seed in which a rule breaks that holds without it; what breaks anyway proves nothing.
+func TestHuntCountsOnlyWhatHoldsWithoutTheBug(t *testing.T) {
+	w := &worlds{controls: map[uint64]int{}, verdicts: map[string]map[uint64]string{
+		"": {2: "S8"}, "a": {2: "S8", 3: "S1"}, "b": {2: "S8"}, "c": {1: "S9"},
+	}}
+	var told []string
+	h := mutants.Hunt{
+		World: w.play, Seeds: []uint64{1, 2, 3}, Length: 60 * time.Second, Workers: 2,
+		Done: func(_ mutants.Mutant, c mutants.Catch) { told = append(told, c.Name) },
+	}
+	got, err := h.Run(t.Context(), []mutants.Mutant{{Name: "a"}, {Name: "b"}, {Name: "c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoiled := []mutants.Spoiled{{Seed: 2, Rule: "S8", Text: "it broke"}}
+	want := []mutants.Catch{
+		{Name: "a", Caught: true, Seeds: 3, VirtualSeconds: 70, Rule: "S1", Seed: 3, Text: "it broke", Spoiled: spoiled},
+		{Name: "b", Seeds: 3, VirtualSeconds: 125, Spoiled: spoiled},
+		{Name: "c", Caught: true, Seeds: 1, VirtualSeconds: 5, Rule: "S9", Seed: 1, Text: "it broke"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if want := map[uint64]int{1: 1, 2: 1, 3: 1}; !reflect.DeepEqual(w.controls, want) {
+		t.Errorf("controls %v, want each seed once: %v", w.controls, want)
+	}
+	if len(told) != 3 {
+		t.Errorf("told of %v", told)
+	}
+	if names := mutants.Survivors(got); !reflect.DeepEqual(names, []string{"b"}) {
+		t.Errorf("survivors %v", names)
+	}
+	if s := mutants.SpoiledSeeds(got); !reflect.DeepEqual(s, spoiled) {
+		t.Errorf("spoiled %v", s)
+	}
+}
+
+// A world that cannot be played ends the hunt: nobody knows whether the bug is caught.
+func TestHuntFailsWhenAWorldCannotBePlayed(t *testing.T) {
+	broken := errors.New("no scenario")
+	h := mutants.Hunt{Seeds: []uint64{7}, World: func(context.Context, mutants.Mutant, uint64) (mutants.Verdict, error) {
+		return mutants.Verdict{}, broken
+	}}
+	_, err := h.Run(t.Context(), []mutants.Mutant{{Name: "a"}, {Name: "b"}})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "planted bug a: seed 7: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The table takes the place of the former one, and leaves everything around it alone.
+func TestTableIsRenewedInPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "README.md")
+	all := []mutants.Mutant{{Name: "a", Breaks: "it", Rules: []string{"S1", "S2"}}, {Name: "b", Breaks: "that", Rules: []string{"S9"}}}
+	old := mutants.Table(all[:1], []mutants.Catch{{Name: "a", Seeds: 3, VirtualSeconds: 180}})
+	if err := mutants.WriteTable(path, old); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := os.ReadFile(path)
+	if !strings.Contains(string(first), "| a | it | **not caught**, expected S1 or S2 | 3 | 180.0 |\n") {
+		t.Fatalf("got %s", first)
+	}
+	if err := os.WriteFile(path, []byte("# Sim\n\n"+string(first)+"\nmore\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	renewed := mutants.Table(all, []mutants.Catch{{Name: "a", Caught: true, Rule: "S1", Seeds: 1, VirtualSeconds: 4.25}, {Name: "b", Caught: true, Rule: "S9", Seeds: 2}})
+	if err := mutants.WriteTable(path, renewed); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := os.ReadFile(path)
+	if want := "# Sim\n\n" + strings.Replace(string(first), old, renewed, 1) + "\nmore\n"; string(got) != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
