@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/sim/guest/start"
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
+
+// Fault is one thing that goes wrong: plain data.
+type Fault struct {
+	Kind string
+	At   time.Duration // since the beginning of the world
+	For  time.Duration
+	On   []string         // whom it befalls; what none means depends on the kind
+	With parameter.Values // of the kind
+}
+
+// End is when it is over.
+func (f Fault) End() time.Duration { return f.At + f.For }
+
+// String is one line for people.
+func (f Fault) String() string {
+	s := f.Kind
+	if len(f.On) > 0 {
+		s += " on " + strings.Join(f.On, ", ")
+	}
+	if len(f.With) > 0 {
+		s += " " + f.With.String()
+	}
+	return s
+}
+
+// Cast is who plays.
+type Cast struct {
+	Members  []string
+	Nodes    []string
+	Switches []string
+}
+
+// Machines are those with a process of ours.
+func (c Cast) Machines() []string { return slices.Concat(c.Members, c.Nodes) }
+
+// All are all machines that faults know.
+func (c Cast) All() []string {
+	return slices.Concat(c.Members, c.Nodes, c.Switches, []string{start.Kubernetes})
+}
+
+// role lists who has a part.
+func (c Cast) role(r Role) []string {
+	switch r {
+	case Member:
+		return c.Members
+	case Node:
+		return c.Nodes
+	case Switch:
+		return c.Switches
+	}
+	return []string{start.Kubernetes}
+}
+
+// Role is a part that somebody plays.
+type Role string
+
+// Roles.
+const (
+	Member     Role = "member"
+	Node       Role = "node"
+	Switch     Role = "switch"
+	Kubernetes Role = "kubernetes"
+)
+
+// Who says whom faults of a kind may befall.
+type Who struct {
+	Roles []Role
+	Least int
+}
+
+// Kind is a sort of fault.
+type Kind struct {
+	Name string
+	Text string // what it does, for people
+	// Weight says how often it is drawn, beside other kinds; 0: never.
+	Weight int
+	// Least and Most bound how long a drawn one lasts.
+	Least, Most time.Duration
+	On          Who
+	Parameters  []parameter.Parameter
+	// Draw fills in whom it befalls, and its parameters.
+	Draw func(d dice.Dice, c Cast, f *Fault)
+	// Excuses lists who cannot be expected to do their work meanwhile, as event.FaultBegan has it. It is never empty.
+	Excuses func(c Cast, f Fault) []string
+	// Begin begins it. What it gives ends it, and is called once.
+	Begin func(b *Backstage, f Fault) (end func())
+}
+
+// All lists all kinds.
+func All() []Kind {
+	return slices.Concat(processKinds(), powerKinds(), networkKinds(), kubernetesKinds())
+}
+
+// Find finds a kind by its name.
+func Find(name string) (Kind, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return all[i], true
+}
+
+// Able tells whether there is anybody whom a fault of this kind can befall.
+func (k Kind) Able(c Cast) bool {
+	return k.On.Least == 0 || slices.ContainsFunc(k.On.Roles, func(r Role) bool { return len(c.role(r)) > 0 })
+}
+
+// onThem excuses those whom a fault befalls, and nobody else.
+func onThem(_ Cast, f Fault) []string { return f.On }

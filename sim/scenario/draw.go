@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/scenario/dice"
+)
+
+// Options say what is not to be drawn, and which faults may be. Zero fields have a default.
+type Options struct {
+	Duration time.Duration // default 60 s
+	Members  int           // default 3
+	Nodes    int           // default 5
+	Switches int           // default 2
+	Services int           // default: drawn, up to 20
+	Kinds    []string      // of faults; default all that have a weight
+	Rough    bool          // disturb a majority of members at a time in any seed, where it comes to that
+	NoFaults bool
+	NoWork   bool
+}
+
+func (o Options) orDefault() Options {
+	o.Duration = cmp.Or(o.Duration, 60*time.Second)
+	o.Members, o.Nodes, o.Switches = cmp.Or(o.Members, 3), cmp.Or(o.Nodes, 5), cmp.Or(o.Switches, 2)
+	return o
+}
+
+// Draw draws a scenario from a seed. Equal seeds and options give equal scenarios.
+func Draw(seed uint64, o Options) Scenario {
+	s := compose(o.orDefault(), func(name string, draw func(dice.Dice)) {
+		key := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), name...))
+		rapid.Custom(func(t *rapid.T) bool {
+			draw(dice.Of(t))
+			return true
+		}).Example(int(binary.BigEndian.Uint64(key[:])))
+	})
+	s.Seed, s.Name = seed, fmt.Sprint("seed-", seed)
+	return s
+}
+
+// Generate draws scenarios for properties of rapid.
+func Generate(o Options) *rapid.Generator[Scenario] {
+	return rapid.Custom(func(t *rapid.T) Scenario {
+		s := compose(o.orDefault(), func(_ string, draw func(dice.Dice)) { draw(dice.Of(t)) })
+		s.Seed, s.Name = rapid.Uint64().Draw(t, "seed"), "drawn"
+		return s
+	})
+}
+
+// from draws something from the stream of a name.
+type from func(name string, draw func(dice.Dice))
+
+// levels are how many faults are to be expected in a scenario, from calm to storm, each as often as it stands here.
+var levels = []int{0, 2, 2, 2, 2, 5, 5, 5, 5, 5, 10, 10, 10, 20, 20}
+
+// shape is what the parts of a scenario have in common.
+type shape struct {
+	level int
+	rough bool // a majority of members may be disturbed at a time
+	begin time.Duration
+	end   time.Duration // of faults and work
+}
+
+func compose(o Options, from from) Scenario {
+	s := Scenario{Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services}
+	sh := shape{begin: min(5*time.Second, o.Duration/4), end: o.Duration * 3 / 4}
+	from("shape", func(d dice.Dice) {
+		sh.level, sh.rough = dice.Pick(d, "level", levels), d.Chance("rough", 25) || o.Rough
+		s.Drift = dice.Pick(d, "drift", []int{0, 50, 200, 1000})
+		if s.Services == 0 {
+			s.Services = d.From("services", 2, 20)
+		}
+	})
+	if !o.NoFaults {
+		s.Faults = drawFaults(s.Cast(), sh, o, from)
+	}
+	if !o.NoWork {
+		from("work", func(d dice.Dice) {
+			steps := d.Below("steps", int(min(40, (sh.end-sh.begin)/time.Second))+1)
+			s.Work = s.Plan().Draw(d, steps, sh.begin, sh.end)
+		})
+	}
+	return s
+}
+
+// drawFaults draws the faults of each kind by itself.
+func drawFaults(c fault.Cast, sh shape, o Options, from from) (out []fault.Fault) {
+	all := 0
+	for _, k := range fault.All() {
+		all += k.Weight
+	}
+	for _, k := range fault.All() {
+		if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, k.Name) || !k.Able(c) {
+			continue
+		}
+		from("fault/"+k.Name, func(d dice.Dice) {
+			for range 3 {
+				if d.Below("whether", 3*all) >= 3*all-sh.level*k.Weight {
+					out = append(out, drawFault(d, k, c, sh))
+				}
+			}
+		})
+	}
+	slices.SortStableFunc(out, func(a, b fault.Fault) int { return cmp.Compare(a.At, b.At) })
+	if !sh.rough {
+		out = spared(c, out)
+	}
+	return out
+}
+
+func drawFault(d dice.Dice, k fault.Kind, c fault.Cast, sh shape) fault.Fault {
+	most := min(k.Most, sh.end-sh.begin)
+	f := fault.Fault{Kind: k.Name, For: d.Time("for", min(k.Least, most), most)}
+	f.At = d.Time("at", sh.begin, sh.end-f.For)
+	k.Draw(d, c, &f)
+	return f
+}
+
+// spared leaves out what would disturb a majority of members at a time.
+func spared(c fault.Cast, all []fault.Fault) (out []fault.Fault) {
+	for _, f := range all {
+		disturbed := map[string]bool{}
+		for _, other := range append(out, f) {
+			if k, ok := fault.Find(other.Kind); ok && other.End() >= f.At {
+				for _, name := range k.Excuses(c, other) {
+					disturbed[name] = disturbed[name] || slices.Contains(c.Members, name)
+				}
+			}
+		}
+		n := 0
+		for _, member := range c.Members {
+			if disturbed[member] {
+				n++
+			}
+		}
+		if 2*n < len(c.Members) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/scenario"
+)
+
+// options draws what a user may ask for.
+func options(t *rapid.T) scenario.Options {
+	return scenario.Options{
+		Duration: time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second,
+		Members:  rapid.IntRange(1, 5).Draw(t, "members"),
+		Nodes:    rapid.IntRange(1, 10).Draw(t, "nodes"),
+		Switches: rapid.IntRange(1, 3).Draw(t, "switches"),
+		Services: rapid.IntRange(0, 30).Draw(t, "services"),
+	}
+}
+
+func TestWhatIsDrawnIsValidAndEndsInTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := options(t)
+		s := scenario.Generate(o).Draw(t, "scenario")
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range s.Faults {
+			if k, _ := fault.Find(f.Kind); len(k.Excuses(s.Cast(), f)) == 0 {
+				t.Fatalf("%s excuses everybody", f)
+			}
+			if f.End() > o.Duration*3/4 {
+				t.Fatalf("%s ends at %s of %s", f, f.End(), o.Duration)
+			}
+		}
+		if s.End() < s.Calm()+30*time.Second {
+			t.Fatalf("it is over at %s, and calm at %s", s.End(), s.Calm())
+		}
+	})
+}
+
+func TestEqualSeedsDrawEqualScenarios(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		a, b := scenario.Draw(seed, scenario.Options{}), scenario.Draw(seed, scenario.Options{})
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("%s\n%s", a.Text(), b.Text())
+		}
+		if reflect.DeepEqual(a, scenario.Draw(seed+1, scenario.Options{})) {
+			t.Fatal("the next seed draws the same")
+		}
+	})
+}
+
+// Neither what users do nor the faults of one kind depend on whether anything else is drawn.
+func TestStreamsAreIndependent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		whole := scenario.Draw(seed, scenario.Options{Rough: true})
+		if calm := scenario.Draw(seed, scenario.Options{Rough: true, NoFaults: true}); !reflect.DeepEqual(calm.Work, whole.Work) {
+			t.Fatal("without faults, users do something else")
+		}
+		if idle := scenario.Draw(seed, scenario.Options{Rough: true, NoWork: true}); !reflect.DeepEqual(idle.Faults, whole.Faults) {
+			t.Fatal("without work, other things go wrong")
+		}
+		for _, f := range whole.Faults {
+			only := scenario.Draw(seed, scenario.Options{Rough: true, Kinds: []string{f.Kind}})
+			if !slices.ContainsFunc(only.Faults, func(o fault.Fault) bool { return reflect.DeepEqual(o, f) }) {
+				t.Fatalf("%s at %s is gone when it is the only kind: %v", f, f.At, only.Faults)
+			}
+		}
+	})
+}
+
+// Seeds are different enough: from calm to storms, with each kind among them, and most spare a majority of members.
+func TestSeedsVary(t *testing.T) {
+	kinds, calm, storms, lost := map[string]int{}, 0, 0, 0
+	const seeds = 400
+	for seed := range uint64(seeds) {
+		s := scenario.Draw(seed, scenario.Options{})
+		switch n := len(s.Faults); {
+		case n == 0:
+			calm++
+		case n >= 10:
+			storms++
+		}
+		for _, f := range s.Faults {
+			kinds[f.Kind]++
+		}
+		if worst(s) > 1 {
+			lost++
+		}
+	}
+	for _, k := range fault.All() {
+		if k.Weight > 0 && kinds[k.Name] < 3 {
+			t.Errorf("%s was drawn %d times in %d seeds", k.Name, kinds[k.Name], seeds)
+		}
+	}
+	t.Logf("calm %d, storms %d, without quorum %d of %d; %v", calm, storms, lost, seeds, kinds)
+	if calm < seeds/50 || storms < seeds/50 || lost < seeds/50 || lost > seeds/2 {
+		t.Errorf("calm %d, storms %d, without quorum %d of %d", calm, storms, lost, seeds)
+	}
+}
+
+// worst is how many members are disturbed at a time.
+func worst(s scenario.Scenario) (most int) {
+	for _, f := range s.Faults {
+		disturbed := map[string]bool{}
+		for _, o := range s.Faults {
+			if o.At <= f.At && f.At <= o.End() {
+				k, _ := fault.Find(o.Kind)
+				for _, name := range k.Excuses(s.Cast(), o) {
+					if slices.Contains(s.Cast().Members, name) {
+						disturbed[name] = true
+					}
+				}
+			}
+		}
+		most = max(most, len(disturbed))
+	}
+	return most
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/stage"
+	"fairlead.io/fairlead/sim/workload"
+)
+
+// Scenario is what happens in a run.
+type Scenario struct {
+	Name  string
+	About string // why it is kept, for people
+	// Seed is what everything else in the world is drawn from.
+	Seed uint64
+	// Duration is how long the run lasts at least.
+	Duration time.Duration
+	Members  int
+	Nodes    int
+	Switches int
+	Services int // that there are at the beginning
+	// Drift is by how much clocks run wrong at most, in parts per million.
+	Drift  int
+	Faults []fault.Fault
+	Work   []workload.Step
+}
+
+// Settle is how long a run goes on after everything has come to rest: L1, and some.
+const Settle = 31 * time.Second
+
+// Raised is when Services are brought in: the group has formed by then.
+const Raised = 3 * time.Second
+
+// Cast is who plays.
+func (s Scenario) Cast() fault.Cast {
+	return fault.Cast{
+		Members: named(s.Members, stage.MemberName), Nodes: named(s.Nodes, stage.NodeName), Switches: named(s.Switches, stage.SwitchName),
+	}
+}
+
+func named(n int, name func(int) string) (out []string) {
+	for i := range n {
+		out = append(out, name(i))
+	}
+	return out
+}
+
+// Plan is what steps may be about.
+func (s Scenario) Plan() workload.Plan {
+	c := s.Cast()
+	return workload.Plan{Services: s.Services, Nodes: c.Nodes, Switches: c.Switches}
+}
+
+// Stage is the stage that it needs, without programs.
+func (s Scenario) Stage() stage.Options {
+	return stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, DriftPPM: s.Drift}
+}
+
+// Calm is when the last fault has ended.
+func (s Scenario) Calm() time.Duration {
+	calm := Raised
+	for _, f := range s.Faults {
+		calm = max(calm, f.End())
+	}
+	return calm
+}
+
+// End is how long the run lasts: its Duration, or longer if things need time to settle after the last fault and the
+// last step.
+func (s Scenario) End() time.Duration {
+	quiet := s.Calm()
+	for _, w := range s.Work {
+		quiet = max(quiet, w.End())
+	}
+	return max(s.Duration, quiet+Settle)
+}
+
+// Limits of what a scenario may ask for.
+const (
+	mostMembers  = 9
+	mostNodes    = 500
+	mostSwitches = 16
+	mostServices = 200
+	mostDrift    = 100_000
+	longest      = time.Hour
+)
+
+// Validate tells what is wrong with it: which field, why, and what to do.
+func (s Scenario) Validate() error {
+	for _, n := range []struct {
+		field             string
+		have, least, most int
+	}{
+		{"members", s.Members, 1, mostMembers}, {"nodes", s.Nodes, 1, mostNodes}, {"switches", s.Switches, 1, mostSwitches},
+		{"services", s.Services, 0, mostServices}, {"drift", s.Drift, 0, mostDrift},
+	} {
+		if n.have < n.least || n.have > n.most {
+			return fmt.Errorf("%s: %d is not possible; write a number from %d to %d", n.field, n.have, n.least, n.most)
+		}
+	}
+	if s.Duration <= 0 || s.Duration > longest {
+		return fmt.Errorf("duration: %s is not possible; write more than 0s, up to %s", s.Duration, longest)
+	}
+	for i, f := range s.Faults {
+		if err := s.Cast().Check(f); err != nil {
+			return fmt.Errorf("faults[%d].%w", i, err)
+		}
+	}
+	for i, w := range s.Work {
+		if err := s.Plan().Check(w); err != nil {
+			return fmt.Errorf("work[%d].%w", i, err)
+		}
+	}
+	if s.End() > 2*longest {
+		return fmt.Errorf("faults and work go on until %s; have everything end within %s", s.End()-Settle, 2*longest)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"fairlead.io/fairlead/sim/engine"
+	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/kube"
+	"fairlead.io/fairlead/sim/network"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
+
+// Operator tells a group what only people can. What comes of it is not waited for.
+type Operator interface {
+	// Release releases what the group holds back.
+	Release()
+}
+
+// Options are what a cluster is made of.
+type Options struct {
+	World    *engine.World
+	Kube     *kube.Server
+	Network  *network.Network // between kubelets and the API server; nil: nothing is ever in between
+	Nodes    []string
+	Operator Operator // nil: nobody is there
+}
+
+// Cluster is the users, controllers and kubelets of one world.
+type Cluster struct {
+	o     Options
+	world *engine.World
+	kube  *kube.Server
+
+	apps    map[string]*application
+	pods    map[string]*pod // that run, by name
+	dark    map[string]bool // nodes without power, or kubelet
+	deaths  map[string]int
+	address int                     // the last one that a pod was given
+	removed map[string]*corev1.Node // that are to come back
+}
+
+// New makes a cluster in which nothing was asked for yet. Call it before the world runs.
+func New(o Options) *Cluster {
+	c := &Cluster{
+		o: o, world: o.World, kube: o.Kube, apps: map[string]*application{}, pods: map[string]*pod{}, dark: map[string]bool{},
+		deaths: map[string]int{}, removed: map[string]*corev1.Node{},
+	}
+	o.World.Hear(func(e event.Stamped) { c.hear(e.Event) })
+	return c
+}
+
+// hear takes in an event. What follows from it happens afterwards, as its own.
+func (c *Cluster) hear(e event.Event) {
+	switch x := e.(type) {
+	case event.Object:
+		if x.Kind == "Pod" {
+			c.world.After(seen, func() { c.look(x.Name) })
+			c.expect(appOf(x.Name))
+		}
+		if x.Kind == "Node" {
+			for _, name := range c.applications() {
+				c.expect(name)
+			}
+		}
+	case event.MachineDown:
+		if slices.Contains(c.o.Nodes, x.Machine) {
+			c.died(x.Machine)
+		}
+	case event.MachineUp:
+		if slices.Contains(c.o.Nodes, x.Machine) {
+			c.awaken(x.Machine)
+		}
+	}
+}
+
+// seen is how long controllers and kubelets take to notice a change.
+const seen = 20 * time.Millisecond
+
+// Begin brings in the Services that there are from the beginning.
+func (c *Cluster) Begin(services int) {
+	for i := range services {
+		s := Step{Do: "create", With: parameter.Values{"name": first(i), "replicas": fmt.Sprint(1 + i%3)}}
+		switch i % 6 {
+		case 1:
+			s.With["policy"] = "Local"
+		case 2:
+			s.With["ports"] = "80,443"
+		case 3:
+			s.With["address"] = fmt.Sprint("203.0.113.", 100+i%100)
+		case 5:
+			s.With["ports"] = "53/UDP"
+		}
+		c.Do(s)
+	}
+}
+
+// Do takes a step, which was checked.
+func (c *Cluster) Do(s Step) {
+	v, ok := Find(s.Do)
+	if !ok {
+		c.world.Fail(fmt.Errorf("step %s: unknown", s.Do))
+		return
+	}
+	v.Do(c, s)
+}
+
+// may ends the run unless the API server took what it was asked, or had nothing to do it to.
+func (c *Cluster) may(err error) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+		c.world.Fail(fmt.Errorf("a step of the workload, at the API server: %w", err))
+	}
+}
+
+// applications lists the names of all applications.
+func (c *Cluster) applications() []string { return slices.Sorted(maps.Keys(c.apps)) }
+
+// appOf is the application of a pod.
+func appOf(pod string) string {
+	i := strings.LastIndexByte(pod, '-')
+	return pod[:max(i, 0)]
+}

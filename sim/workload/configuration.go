@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fairlead.io/fairlead/sim/kube"
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+	"fairlead.io/fairlead/sim/stage"
+)
+
+func configurationVerbs() []Verb {
+	return []Verb{
+		{
+			Name: "grow", Text: "add addresses to the pool", Weight: 3,
+			Parameters: []parameter.Parameter{parameter.Number("part", "which of 16 further ranges", 0, 15)},
+			Draw:       func(d dice.Dice, _ Plan, s *Step) { s.With.Set("part", d.Below("part", 16)) },
+			Do: func(c *Cluster, s Step) {
+				more := fmt.Sprintf("198.51.100.%d/28", 16*s.With.Number("part", 0))
+				c.configure("IPAddressPool", "pool", func(spec map[string]any) {
+					all, _ := spec["addresses"].([]any)
+					for _, a := range all {
+						if a == any(more) {
+							return
+						}
+					}
+					spec["addresses"] = append(all, more)
+				})
+			},
+		},
+		{
+			Name: "colour", Text: "change the community that is announced with addresses", Weight: 3,
+			Parameters: []parameter.Parameter{parameter.Number("community", "the second half of it, 1 without it", 0, 65535)},
+			Draw:       func(d dice.Dice, _ Plan, s *Step) { s.With.Set("community", d.Below("community", 100)) },
+			Do: func(c *Cluster, s Step) {
+				c.configure("BGPAdvertisement", "all", func(spec map[string]any) {
+					spec["communities"] = []any{fmt.Sprintf("%d:%d", stage.OurASN, s.With.Number("community", 1))}
+				})
+			},
+		},
+		{
+			Name: "release", Text: "an operator releases what is held back", Weight: 3,
+			Do: func(c *Cluster, _ Step) {
+				if c.o.Operator != nil {
+					c.o.Operator.Release()
+				}
+			},
+		},
+	}
+}
+
+// configure changes the spec of one of our custom resources.
+func (c *Cluster) configure(kind, name string, change func(spec map[string]any)) {
+	_, err := c.kube.Change("user", kind, stage.System, name, func(o kube.Object) {
+		object := o.(*unstructured.Unstructured).Object
+		spec, ok := object["spec"].(map[string]any)
+		if !ok {
+			spec = map[string]any{}
+			object["spec"] = spec
+		}
+		change(spec)
+	})
+	c.may(err)
+}

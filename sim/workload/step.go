@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
+
+// Step is something that a user does: plain data.
+type Step struct {
+	At   time.Duration // since the beginning of the world
+	Do   string        // the name of a Verb
+	With parameter.Values
+}
+
+// String is one line for people.
+func (s Step) String() string {
+	if len(s.With) == 0 {
+		return s.Do
+	}
+	return s.Do + " " + s.With.String()
+}
+
+// wake is how long it takes at most until everything has followed a step: pods end, others become ready.
+const wake = 10 * time.Second
+
+// End is when all that follows from it has happened, as a rule.
+func (s Step) End() time.Duration { return s.At + s.With.Duration("for", 0) + wake }
+
+// Verb is a sort of step.
+type Verb struct {
+	Name       string
+	Text       string // what it does, for people
+	Weight     int    // how often it is drawn, beside other verbs; 0: never
+	Parameters []parameter.Parameter
+	// Draw fills in the parameters.
+	Draw func(d dice.Dice, p Plan, s *Step)
+	// Do does it.
+	Do func(c *Cluster, s Step)
+}
+
+// Plan is what steps may be about.
+type Plan struct {
+	Services int // that there are at the beginning
+	Nodes    []string
+	Switches []string
+}
+
+// names are the names that parameters may give.
+func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
+
+// All lists all verbs.
+func All() []Verb {
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs())
+}
+
+// Find finds a verb by its name.
+func Find(name string) (Verb, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(v Verb) bool { return v.Name == name })
+	if i < 0 {
+		return Verb{}, false
+	}
+	return all[i], true
+}
+
+// Check tells what is wrong with a step: which field, why, and what to do.
+func (p Plan) Check(s Step) error {
+	v, ok := Find(s.Do)
+	if !ok {
+		var known []string
+		for _, v := range All() {
+			known = append(known, v.Name)
+		}
+		return fmt.Errorf("do: %q is unknown; choose one of %s", s.Do, strings.Join(known, ", "))
+	}
+	if s.At < 0 {
+		return fmt.Errorf("at: %s is before the beginning; write 0s or later", s.At)
+	}
+	return s.With.Check(s.Do, v.Parameters, p.names())
+}
+
+// Draw draws so many steps between two times, in order of time.
+func (p Plan) Draw(d dice.Dice, steps int, from, to time.Duration) []Step {
+	var lots []Verb
+	for _, v := range All() {
+		for range v.Weight {
+			lots = append(lots, v)
+		}
+	}
+	var out []Step
+	for range steps {
+		v := dice.Pick(d, "verb", lots)
+		s := Step{At: d.Time("at", from, to), Do: v.Name}
+		if v.Draw != nil {
+			v.Draw(d, p, &s)
+		}
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
