@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/sim/check"
+	"fairlead.io/fairlead/sim/engine"
+	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
+	"fairlead.io/fairlead/sim/scenario"
+	"fairlead.io/fairlead/sim/stage"
+	"fairlead.io/fairlead/sim/trace"
+	"fairlead.io/fairlead/sim/traffic"
+	"fairlead.io/fairlead/sim/vm"
+)
+
+// Setting is what a world is made of, besides its scenario.
+type Setting struct {
+	Program *vm.Module // of members and agents
+	Mutant  string     // the planted bug that is on, in a program that has them
+	Debug   bool       // processes log everything
+	Keep    bool       // keep the trace
+}
+
+// Result is how a run ended.
+type Result struct {
+	Seed     uint64
+	Scenario scenario.Scenario
+	Digest   string // of everything that happened
+	Module   string // the program that ran
+	Virtual  time.Duration
+	// Violation is the first rule that broke; nil if all held.
+	Violation *check.Violation
+	// Counts are how often each rule was put to the test.
+	Counts map[string]int
+	Events uint64
+	Trace  trace.Trace // empty unless it was asked for
+}
+
+// tick is how often rules about time are looked at.
+const tick = 10 * time.Millisecond
+
+// world is one run.
+type world struct {
+	*engine.World
+	scenario scenario.Scenario
+	setting  Setting
+	stage    *stage.Stage
+	rules    *check.Set
+	recorder *trace.Recorder
+	broken   *check.Violation
+}
+
+// Play runs one scenario from beginning to end.
+func Play(s scenario.Scenario, o Setting) (Result, error) {
+	if err := s.Validate(); err != nil {
+		return Result{}, err
+	}
+	w := &world{World: engine.New(s.Seed), scenario: s, setting: o}
+	w.recorder = trace.New(trace.Options{Keep: o.Keep})
+	w.Hear(w.recorder.Hear)
+	if err := w.judge(); err != nil {
+		return Result{}, err
+	}
+	truth := traffic.NewCluster(w.World, memory)
+	options := s.Stage()
+	options.Program, options.Mutant, options.Debug = o.Program, o.Mutant, o.Debug
+	w.stage = stage.New(w.World, options)
+	defer w.stage.Strike()
+	w.traffic(truth)
+	w.stage.Raise()
+	scenario.Play(w.stage, s)
+	w.tick()
+	return w.run()
+}
+
+// memory is how long clients go on dialling an address that a user gave up.
+const memory = 5 * time.Second
+
+// judge has the checkers listen.
+func (w *world) judge() (err error) {
+	w.rules, err = check.New(check.Options{
+		Bounds:   check.Bounds{Drain: start.DrainDelay},
+		Topology: topology(w.scenario),
+		Violated: w.violated,
+	})
+	if err != nil {
+		return err
+	}
+	w.Hear(w.rules.Hear)
+	w.Hear(w.crashed)
+	return nil
+}
+
+// topology names who is in a world.
+func topology(s scenario.Scenario) check.Topology {
+	var t check.Topology
+	for i := range s.Members {
+		t.Members = append(t.Members, stage.MemberName(i))
+	}
+	for i := range s.Nodes {
+		t.Nodes = append(t.Nodes, check.Node{Name: stage.NodeName(i), Addresses: []netip.Addr{stage.NodeAddress(i)}})
+	}
+	for i := range s.Switches {
+		t.Switches = append(t.Switches, stage.SwitchName(i))
+	}
+	return t
+}
+
+// violated ends the run.
+func (w *world) violated(v check.Violation) {
+	if w.broken == nil {
+		w.broken = &v
+		w.Fail(v)
+	}
+}
+
+// crashed finds processes that ended as no process of ours may, whatever happens to it: by a panic.
+func (w *world) crashed(e event.Stamped) {
+	if l, ok := e.Event.(event.Log); ok && l.Level == stage.RawLine {
+		for _, sign := range []string{"panic: ", "fatal error: "} {
+			if strings.HasPrefix(l.Text, sign) {
+				w.violated(check.Violation{
+					Rule: "crash", At: e.At, Subject: l.Process, Text: l.Process + " crashed: " + l.Text, Events: []uint64{e.Number},
+				})
+			}
+		}
+	}
+}
+
+// traffic has clients dial what users were given, from the time on at which something may be served.
+func (w *world) traffic(truth *traffic.Cluster) {
+	kernels := map[netip.Addr]traffic.Kernel{}
+	for i, name := range w.stage.Nodes() {
+		kernels[stage.NodeAddress(i)] = w.stage.Kernel(name)
+	}
+	var ways []traffic.Switch
+	for _, s := range w.stage.Switches() {
+		ways = append(ways, s)
+	}
+	t := traffic.New(w.World, traffic.Options{
+		Clients: []traffic.Client{
+			{Name: "client-a", Addresses: []netip.Addr{netip.AddrFrom4([4]byte{198, 51, 100, 1})}},
+			{Name: "client-b", Addresses: []netip.Addr{netip.AddrFrom4([4]byte{198, 51, 100, 2})}},
+		},
+		Every: 100 * time.Millisecond, Switches: ways, Kernels: kernels, Truth: truth, Passes: w.stage.Network.Passes,
+	})
+	w.At(time.Second, t.Start)
+}
+
+// tick has rules look at the time.
+func (w *world) tick() {
+	w.rules.Tick(w.Now())
+	w.After(tick, w.tick)
+}
+
+func (w *world) run() (Result, error) {
+	err := w.Run(w.scenario.End())
+	if err == nil {
+		for _, v := range w.rules.Finish(w.Now()) {
+			w.violated(v)
+		}
+	}
+	var violation check.Violation
+	if err != nil && !errors.As(err, &violation) {
+		return Result{}, fmt.Errorf("run of seed %d: %w", w.Seed(), err)
+	}
+	r := Result{
+		Seed: w.Seed(), Scenario: w.scenario, Virtual: w.Now(), Violation: w.broken, Counts: w.rules.Counts(),
+		Digest: w.recorder.Digest(), Module: moduleOf(w.setting), Events: w.recorder.Events(),
+	}
+	if w.setting.Keep {
+		r.Trace = w.recorder.Trace()
+		r.Trace.About = w.about(r)
+	}
+	return r, nil
+}
+
+// about is what a trace says of its run.
+func (w *world) about(r Result) trace.About {
+	a := trace.About{
+		Seed: r.Seed, Scenario: r.Scenario.Name, Module: r.Module, Command: Repeat(r.Scenario), Until: r.Virtual,
+	}
+	if v := r.Violation; v != nil {
+		a.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Text}
+		if len(v.Events) > 0 {
+			a.Violation.Number = v.Events[len(v.Events)-1]
+		}
+	}
+	return a
+}
+
+// moduleOf names a program by its bytes: runs compare for equal ones only.
+func moduleOf(o Setting) string {
+	sum := o.Program.Sum()
+	return hex.EncodeToString(sum[:8])
+}
+
+// Repeat is the command that repeats a run of a scenario.
+func Repeat(s scenario.Scenario) string {
+	if s.Name != "" {
+		return "fairlead sim replay --scenario " + s.Name + ".yaml"
+	}
+	return fmt.Sprintf("fairlead sim replay --seed %d --duration %v --members %d --nodes %d", s.Seed, s.Duration, s.Members, s.Nodes)
+}
