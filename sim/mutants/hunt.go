@@ -31,7 +31,8 @@ type Catch struct {
 	Rule           string  `json:"rule,omitempty"` // that caught it
 	Seed           uint64  `json:"seed,omitempty"` // in which it did
 	Text           string  `json:"text,omitempty"`
-	// Spoiled are seeds that prove nothing, since a rule breaks there without the bug as well, and how.
+	// Spoiled are seeds in which a rule breaks without the bug as well. Where it is the same rule, or breaks earlier, the
+	// seed proves nothing.
 	Spoiled []Spoiled `json:"spoiled,omitempty"`
 }
 
@@ -129,7 +130,9 @@ func (h *Hunt) hunt(ctx context.Context, m Mutant) (Catch, error) {
 		}
 		if without.Rule != "" {
 			c.Spoiled = append(c.Spoiled, Spoiled{seed, without.Rule, without.Text})
-			continue
+			if without.Rule == v.Rule || without.At <= v.At {
+				continue
+			}
 		}
 		c.Caught, c.Rule, c.Seed, c.Text = true, v.Rule, seed, v.Text
 		return c, nil

@@ -29,42 +29,49 @@ func (w *worlds) play(_ context.Context, m mutants.Mutant, seed uint64) (mutants
 		w.controls[seed]++
 		w.mu.Unlock()
 	}
-	return mutants.Verdict{Rule: w.verdicts[m.Name][seed], At: 5 * time.Second, Text: "it broke"}, nil
+	at := 5 * time.Second
+	if m.Name == "" && seed == 4 {
+		at = time.Minute
+	}
+	return mutants.Verdict{Rule: w.verdicts[m.Name][seed], At: at, Text: "it broke"}, nil
 }
 
-// A bug is caught by the first seed in which a rule breaks that holds without it; what breaks anyway proves nothing.
+// A bug is caught by the first seed in which a rule breaks that holds without it, up to there; what breaks anyway
+// proves nothing.
 func TestHuntCountsOnlyWhatHoldsWithoutTheBug(t *testing.T) {
 	w := &worlds{controls: map[uint64]int{}, verdicts: map[string]map[uint64]string{
-		"": {2: "S8"}, "a": {2: "S8", 3: "S1"}, "b": {2: "S8"}, "c": {1: "S9"},
+		"": {2: "S8", 4: "S8"}, "a": {2: "S8", 3: "S1"}, "b": {2: "S8"}, "c": {1: "S9"}, "d": {4: "S3"},
 	}}
 	var told []string
 	h := mutants.Hunt{
-		World: w.play, Seeds: []uint64{1, 2, 3}, Length: 60 * time.Second, Workers: 2,
+		World: w.play, Seeds: []uint64{1, 2, 3, 4}, Length: 60 * time.Second, Workers: 2,
 		Done: func(_ mutants.Mutant, c mutants.Catch) { told = append(told, c.Name) },
 	}
-	got, err := h.Run(t.Context(), []mutants.Mutant{{Name: "a"}, {Name: "b"}, {Name: "c"}})
+	got, err := h.Run(t.Context(), []mutants.Mutant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spoiled := []mutants.Spoiled{{Seed: 2, Rule: "S8", Text: "it broke"}}
+	late := []mutants.Spoiled{{Seed: 4, Rule: "S8", Text: "it broke"}} // after the catch, and another rule
 	want := []mutants.Catch{
 		{Name: "a", Caught: true, Seeds: 3, VirtualSeconds: 70, Rule: "S1", Seed: 3, Text: "it broke", Spoiled: spoiled},
-		{Name: "b", Seeds: 3, VirtualSeconds: 125, Spoiled: spoiled},
+		{Name: "b", Seeds: 4, VirtualSeconds: 185, Spoiled: spoiled},
 		{Name: "c", Caught: true, Seeds: 1, VirtualSeconds: 5, Rule: "S9", Seed: 1, Text: "it broke"},
+		{Name: "d", Caught: true, Seeds: 4, VirtualSeconds: 185, Rule: "S3", Seed: 4, Text: "it broke", Spoiled: late},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if want := map[uint64]int{1: 1, 2: 1, 3: 1}; !reflect.DeepEqual(w.controls, want) {
+	if want := map[uint64]int{1: 1, 2: 1, 3: 1, 4: 1}; !reflect.DeepEqual(w.controls, want) {
 		t.Errorf("controls %v, want each seed once: %v", w.controls, want)
 	}
-	if len(told) != 3 {
+	if len(told) != 4 {
 		t.Errorf("told of %v", told)
 	}
 	if names := mutants.Survivors(got); !reflect.DeepEqual(names, []string{"b"}) {
 		t.Errorf("survivors %v", names)
 	}
-	if s := mutants.SpoiledSeeds(got); !reflect.DeepEqual(s, spoiled) {
+	if s := mutants.SpoiledSeeds(got); !reflect.DeepEqual(s, append(spoiled, late...)) {
 		t.Errorf("spoiled %v", s)
 	}
 }
