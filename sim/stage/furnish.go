@@ -39,8 +39,18 @@ func definitions() []string {
 
 // furnish brings in what stands in every world: the cluster with its nodes, a pool and the switches.
 func (s *Stage) furnish() {
-	s.Kube = kube.New(s.World, kube.Options{Definitions: definitions()})
+	defined := definitions()
+	if c := s.options.Cluster; c != nil {
+		defined = c.Definitions
+	}
+	s.Kube = kube.New(s.World, kube.Options{Definitions: defined})
 	s.Kube.Serve(s.Network, start.Kubernetes, start.KubernetesPort)
+	if c := s.options.Cluster; c != nil {
+		if err := s.bring(c); err != nil {
+			s.World.Fail(err)
+		}
+		return
+	}
 	for i, name := range s.nodes {
 		s.create("kubelet", Node(name, NodeAddress(i)))
 	}

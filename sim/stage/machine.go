@@ -54,17 +54,6 @@ func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.
 	s.Network.Alias(address.String(), name)
 }
 
-// addNode adds a machine with a kernel that packets come to.
-func (s *Stage) addNode(name string, address netip.Addr) {
-	s.add(name, address, s.agent)
-	s.machines[name].kernel = kernel.New(s.World, s.Network, kernel.Options{
-		Node: name, Addresses: []netip.Prefix{netip.PrefixFrom(address, 16)}, Gateways: []netip.Addr{nodesGateway}, NAT: true,
-	})
-}
-
-// nodesGateway is where nodes send what is not for their own network.
-var nodesGateway = netip.AddrFrom4([4]byte{10, 1, 255, 254})
-
 func (s *Stage) machine(name string) *machine {
 	m := s.machines[name]
 	if m == nil {

@@ -23,6 +23,8 @@ type Options struct {
 	Members  int
 	Nodes    int
 	Switches int
+	// Cluster is one that somebody brought along; nil: the usual one, of Nodes and Switches.
+	Cluster *Cluster
 	// Balancers are outside load balancers, each with a driver of its own.
 	Balancers int
 	// Record is what the group agreed on, for those who call its API; without it nobody can.
@@ -55,11 +57,10 @@ func New(w *engine.World, o Options) *Stage {
 	}
 	for i := range o.Members {
 		s.members = append(s.members, MemberName(i))
-		s.add(s.members[i], MemberAddress(i), s.member)
+		s.add(s.members[i], o.memberAddress(i), s.member)
 	}
-	for i := range o.Nodes {
-		s.nodes = append(s.nodes, NodeName(i))
-		s.addNode(s.nodes[i], NodeAddress(i))
+	for _, n := range o.nodes() {
+		s.addNode(n)
 	}
 	for i := range o.Balancers {
 		s.balancers = append(s.balancers, balancer.New(w, s.Network, balancer.Options{
@@ -69,6 +70,23 @@ func New(w *engine.World, o Options) *Stage {
 	s.group = client.New(client.Options{World: w, Network: s.Network, Members: s.Members, Record: o.Record})
 	s.furnish()
 	return s
+}
+
+func (o Options) memberAddress(i int) netip.Addr {
+	if o.Cluster != nil && o.Cluster.MemberAddress != nil {
+		return o.Cluster.MemberAddress(i)
+	}
+	return MemberAddress(i)
+}
+
+func (o Options) nodes() (out []ClusterNode) {
+	if o.Cluster != nil {
+		return o.Cluster.Nodes
+	}
+	for i := range o.Nodes {
+		out = append(out, usualNode(i))
+	}
+	return out
 }
 
 // MemberName is the name of the i-th member and its machine, counted from 0.
