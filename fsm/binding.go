@@ -204,6 +204,7 @@ func (c *SetBindingAddress) apply(tx *txn) Outcome {
 		return out
 	}
 	tx.address(b, c.Address)
+	tx.endLine(b.Subject())
 	return tx.ok()
 }
 

@@ -45,6 +45,16 @@ func line(b mBinding, id fsm.BindingID) string {
 
 func lineOfBalancer(id fsm.BalancerID) string { return "balancer " + string(id) }
 
+// dropQuestions: a question for an address changes nothing outside. Whoever asked may be gone, or know it by now.
+func (m *model) dropQuestions() {
+	for at, l := range m.lines {
+		if b, exists := m.bindings[l.binding]; l.action == fsm.ActionAddress && !l.open && !(exists && line(b, l.binding) == at) {
+			l.unsettled = rev{}
+			m.lines[at] = l
+		}
+	}
+}
+
 // applyBinding has the rules of balancers and bindings (S5, S6, S7).
 func (m *model) applyBinding(command fsm.Command) (ok, known bool) {
 	switch c := command.(type) {

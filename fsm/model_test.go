@@ -86,6 +86,7 @@ func newModel() *model {
 
 // apply carries a command out, proposed in an epoch, and tells whether it was allowed.
 func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
+	defer m.dropQuestions()
 	if c, ok := command.(*fsm.NewEpoch); ok {
 		return m.newEpoch(c)
 	}

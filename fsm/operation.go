@@ -255,10 +255,11 @@ func (tx *txn) closeLine(op *Operation, unsettled Revision) {
 	tx.put(&next)
 }
 
-// endLine drops a line of operations that no binding uses and on which nothing can happen any more.
+// endLine drops a line of operations that no binding uses and on which nothing can happen any more. To be asked for an
+// address changes nothing outside, however late.
 func (tx *txn) endLine(s Subject) {
 	op, ok := find[*Operation](tx.rows, TableOperations, string(s))
-	if !ok || op.Open || !op.Unsettled.IsZero() {
+	if !ok || op.Open || !op.Unsettled.IsZero() && op.Action != ActionAddress {
 		return
 	}
 	if _, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refSubject, string(s))); !used {
