@@ -63,7 +63,7 @@ func names() (out []string) {
 }
 
 // plurals stand for everybody who plays a part.
-var plurals = map[string]Role{"members": Member, "nodes": Node, "switches": Switch}
+var plurals = map[string]Role{"members": Member, "nodes": Node, "switches": Switch, "drivers": Driver}
 
 // whom reads a list of machines, which was checked.
 func (c Cast) whom(words []string) (out []string) {

@@ -41,6 +41,7 @@ type Cast struct {
 	Members  []string
 	Nodes    []string
 	Switches []string
+	Drivers  []string // of outside load balancers
 }
 
 // Machines are those with a process of ours.
@@ -48,7 +49,7 @@ func (c Cast) Machines() []string { return slices.Concat(c.Members, c.Nodes) }
 
 // All are all machines that faults know.
 func (c Cast) All() []string {
-	return slices.Concat(c.Members, c.Nodes, c.Switches, []string{start.Kubernetes})
+	return slices.Concat(c.Members, c.Nodes, c.Switches, c.Drivers, []string{start.Kubernetes})
 }
 
 // role lists who has a part.
@@ -60,6 +61,8 @@ func (c Cast) role(r Role) []string {
 		return c.Nodes
 	case Switch:
 		return c.Switches
+	case Driver:
+		return c.Drivers
 	}
 	return []string{start.Kubernetes}
 }
@@ -72,6 +75,7 @@ const (
 	Member     Role = "member"
 	Node       Role = "node"
 	Switch     Role = "switch"
+	Driver     Role = "driver"
 	Kubernetes Role = "kubernetes"
 )
 
@@ -90,7 +94,9 @@ type Kind struct {
 	// Least and Most bound how long a drawn one lasts.
 	Least, Most time.Duration
 	On          Who
-	Parameters  []parameter.Parameter
+	// Loses says that disks are lost for good: a group does not survive it if it befalls a majority.
+	Loses      bool
+	Parameters []parameter.Parameter
 	// Draw fills in whom it befalls, and its parameters.
 	Draw func(d dice.Dice, c Cast, f *Fault)
 	// Excuses lists who cannot be expected to do their work meanwhile, as event.FaultBegan has it. It is never empty.
@@ -101,7 +107,10 @@ type Kind struct {
 
 // All lists all kinds.
 func All() []Kind {
-	return slices.Concat(processKinds(), powerKinds(), networkKinds(), kubernetesKinds())
+	return slices.Concat(
+		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(),
+		kernelKinds(), driverKinds(), groupKinds(), kubernetesKinds(),
+	)
 }
 
 // Find finds a kind by its name.

@@ -26,7 +26,14 @@ func kubernetesKinds() (out []Kind) {
 				}
 				return append([]string{start.Kubernetes}, x.On...)
 			},
-			Begin: func(b *Backstage, x Fault) func() { return b.Kube.Begin(f, scope(x)) },
+			Begin: func(b *Backstage, x Fault) func() {
+				end := b.Kube.Begin(f, scope(x))
+				return func() {
+					if end(); f == kube.Rewind { // the group waits for somebody to say that it is no mistake
+						b.Group().Operator().AcceptRewind("kubernetes", "restored from a backup", nil)
+					}
+				}
+			},
 		})
 	}
 	return out

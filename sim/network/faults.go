@@ -2,7 +2,10 @@
 
 package network
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // backoffMost bounds how much longer than a cut its connections stay silent: retransmissions come ever more seldom.
 const backoffMost = 1500 * time.Millisecond
@@ -31,12 +34,22 @@ func (n *Network) Slow(from, to string, extra, jitter time.Duration) (heal func(
 }
 
 // Lose has a share of the messages of a link be sent twice or more often, until the function that it returns is
-// called.
+// called. Shares add up, to 90 % at most.
 func (n *Network) Lose(from, to string, share float64) (heal func()) {
 	s := n.link(from, to)
-	was := s.loss
-	s.loss = min(was+share, 0.9)
-	return once(func() { s.loss = was })
+	s.losses = append(s.losses, &share)
+	s.lose()
+	return once(func() {
+		s.losses = slices.DeleteFunc(s.losses, func(o *float64) bool { return o == &share })
+		s.lose()
+	})
+}
+
+func (s *state) lose() {
+	s.loss = 0
+	for _, share := range s.losses {
+		s.loss = min(s.loss+*share, 0.9)
+	}
 }
 
 // Break resets all connections between two machines, as a firewall does that forgot its state.

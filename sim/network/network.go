@@ -48,6 +48,7 @@ type state struct {
 	extra  time.Duration // more latency
 	jitter time.Duration // mean of more latency that differs from message to message
 	loss   float64       // share of messages that have to be sent again
+	losses []*float64    // what it comes of
 	held   []*message    // in order
 }
 

@@ -112,8 +112,24 @@ func drawFaults(c fault.Cast, sh shape, o Options, from from) (out []fault.Fault
 		})
 	}
 	slices.SortStableFunc(out, func(a, b fault.Fault) int { return cmp.Compare(a.At, b.At) })
-	if !sh.rough {
+	if out = survivable(c, out); !sh.rough {
 		out = spared(c, out)
+	}
+	return out
+}
+
+// survivable leaves out what would take more members their disks than a group can lose for good.
+func survivable(c fault.Cast, all []fault.Fault) (out []fault.Fault) {
+	lost := 0
+	for _, f := range all {
+		if k, ok := fault.Find(f.Kind); ok && k.Loses {
+			n := len(slices.DeleteFunc(slices.Clone(f.On), func(name string) bool { return !slices.Contains(c.Members, name) }))
+			if lost+n > (len(c.Members)-1)/2 {
+				continue
+			}
+			lost += n
+		}
+		out = append(out, f)
 	}
 	return out
 }

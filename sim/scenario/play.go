@@ -3,8 +3,6 @@
 package scenario
 
 import (
-	"fmt"
-
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/stage"
@@ -25,19 +23,15 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	if left == 0 {
 		w.At(s.Calm(), func() { w.Publish(event.Calm{}) })
 	}
-	for i, f := range s.Faults {
-		kind, ok := fault.Find(f.Kind)
-		if !ok {
-			w.Fail(fmt.Errorf("fault %s: unknown", f.Kind))
-			return cluster
-		}
-		excused := kind.Excuses(behind.Cast, f)
+	for _, f := range s.Faults {
 		w.At(f.At, func() {
-			w.Publish(event.FaultBegan{ID: i + 1, Fault: f.Kind, On: excused, Text: f.String()})
-			end := kind.Begin(behind, f)
+			end, err := behind.Begin(f)
+			if err != nil {
+				w.Fail(err)
+				return
+			}
 			w.At(f.End(), func() {
 				end()
-				w.Publish(event.FaultEnded{ID: i + 1, Fault: f.Kind, On: excused})
 				if left--; left == 0 {
 					w.Publish(event.Calm{})
 				}

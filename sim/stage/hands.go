@@ -2,10 +2,7 @@
 
 package stage
 
-import (
-	"fairlead.io/fairlead/sim/event"
-	"fairlead.io/fairlead/sim/vm"
-)
+import "fairlead.io/fairlead/sim/vm"
 
 // Hold kills a process and keeps everybody from starting it, until the function that it returns is called: then it
 // starts, unless it is held by others still or its machine has no power.
@@ -34,8 +31,5 @@ func (s *Stage) Thaw(name string) {
 	}
 }
 
-// Wipe replaces the disk of a machine by an empty one. Its process must not run.
-func (s *Stage) Wipe(name string) {
-	s.machine(name).disk.Wipe()
-	s.World.Publish(event.Wiped{Machine: name})
-}
+// Gains is by how much the clock of a machine runs wrong by itself, in parts per million.
+func (s *Stage) Gains(name string) int { return s.machine(name).gains }

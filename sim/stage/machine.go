@@ -32,6 +32,7 @@ type machine struct {
 	program *vm.Module
 	release string
 	dark    bool // it has no power
+	gains   int  // of its clock, in parts per million
 	held    int  // by how many its process is kept from running
 	boots   int
 	life    int
@@ -48,7 +49,7 @@ func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.
 	}
 	offset := time.Duration(s.World.Random("offset").Int64N(int64(time.Second)))
 	s.machines[name] = &machine{
-		name: name, address: address, disk: disk.New(), clock: vm.NewClock(s.World, offset, drift), begin: begin,
+		name: name, address: address, disk: disk.New(), clock: vm.NewClock(s.World, offset, drift), begin: begin, gains: drift,
 		program: s.options.Program, release: "current", boots: 1,
 	}
 	s.Network.Alias(address.String(), name)

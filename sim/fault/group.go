@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
+
+var members = Who{Roles: []Role{Member}, Least: 1}
+
+// groupKinds are what operators do to the group.
+func groupKinds() []Kind {
+	return []Kind{
+		{
+			Name: "transfer", Text: "an operator hands leadership to a member",
+			Weight: 5, Least: time.Second, Most: 3 * time.Second, On: members,
+			Draw:    func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("members", c.Members, 1) },
+			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "leadership") },
+			Begin: func(b *Backstage, f Fault) func() {
+				b.Group().Operator().Transfer(f.On[0], nil)
+				return func() {}
+			},
+		},
+		{
+			Name: "snapshot", Text: "an operator has the leader shorten its log",
+			Weight: 4, Least: time.Second, Most: 2 * time.Second, On: Who{},
+			Draw:    func(dice.Dice, Cast, *Fault) {},
+			Excuses: func(Cast, Fault) []string { return []string{"group/snapshot"} },
+			Begin: func(b *Backstage, _ Fault) func() {
+				b.Group().Operator().Snapshot(nil)
+				return func() {}
+			},
+		},
+		{
+			Name: "remove", Text: "an operator takes a member out of the group; it comes back with an empty disk at the end",
+			Weight: 3, Least: 4 * time.Second, Most: 12 * time.Second, On: members, Loses: true, Excuses: onThem,
+			Draw: func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("members", c.Members, 1) },
+			Begin: func(b *Backstage, f Fault) func() {
+				for _, name := range f.On {
+					b.Group().Operator().Remove(name, false, nil)
+				}
+				return func() {
+					for _, name := range f.On {
+						b.renew(name)
+					}
+				}
+			},
+		},
+		{
+			Name: "rolling-restart", Text: "processes are restarted one after the other",
+			Weight: 4, Least: 6 * time.Second, Most: 25 * time.Second, On: processes, Begin: rollingRestart,
+			Parameters: []parameter.Parameter{parameter.Duration("pause", "how long each is away, 500ms without it")},
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				if f.On = c.Members; d.Chance("nodes", 40) {
+					f.On = c.Nodes
+				}
+				f.With.Set("pause", d.Time("pause", 100*time.Millisecond, time.Second))
+			},
+			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "restart") }, // each for itself, see below
+		},
+		{
+			Name: "rolling-upgrade", Text: "processes are restarted one after the other, as another release",
+			Weight: 0, Least: 6 * time.Second, Most: 25 * time.Second, On: processes, Begin: rollingUpgrade,
+			Parameters: []parameter.Parameter{parameter.Duration("pause", "how long each is away, 500ms without it")},
+			Draw:       func(_ dice.Dice, c Cast, f *Fault) { f.On = c.Machines() },
+			Excuses:    func(_ Cast, f Fault) []string { return slashed(f.On, "release") },
+		},
+	}
+}
+
+// inTurn holds one after the other for a while, each in a frame of its own: who has not come to his turn, or has had it,
+// is expected to do his work. Then is called while nobody has a turn, or nil.
+func inTurn(b *Backstage, f Fault, while func(name string)) func() {
+	step := f.For / time.Duration(len(f.On))
+	pause := min(f.With.Duration("pause", 500*time.Millisecond), step/2)
+	for i, name := range f.On {
+		b.World.After(time.Duration(i)*step, func() {
+			over := b.frame(f.Kind, f.Kind+" of "+name, []string{name})
+			release := b.Hold(name)
+			while(name)
+			b.World.After(pause, func() {
+				release()
+				b.World.After(step/4, over) // it has to catch up
+			})
+		})
+	}
+	return func() {}
+}
+
+func rollingRestart(b *Backstage, f Fault) func() { return inTurn(b, f, func(string) {}) }
+
+// Upgrader is a stage that has programs of two releases.
+type Upgrader interface {
+	// Upgrade has the next life of a process be of the newer release.
+	Upgrade(name string)
+}
+
+func rollingUpgrade(b *Backstage, f Fault) func() {
+	u, ok := any(b.Stage).(Upgrader)
+	if !ok {
+		return rollingRestart(b, f) // there is one release: the newer one is the same
+	}
+	return inTurn(b, f, u.Upgrade)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"net/netip"
+	"time"
+
+	"fairlead.io/fairlead/sim/kernel"
+	"fairlead.io/fairlead/sim/kernel/message"
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
+
+var nodes = Who{Roles: []Role{Node}, Least: 1}
+
+// kernelKinds are what befalls kernels of nodes.
+func kernelKinds() []Kind {
+	return []Kind{
+		{
+			Name: "meddle", Text: "somebody takes away what agents made in kernels, something at a time",
+			Weight: 6, Least: 2 * time.Second, Most: 10 * time.Second, On: nodes, Draw: drawNodes, Excuses: onThem,
+			Parameters: []parameter.Parameter{parameter.Duration("every", "once without it")},
+			Begin: func(b *Backstage, f Fault) func() {
+				return b.again(f.With.Duration("every", f.For+1), func() {
+					for _, name := range f.On {
+						b.Kernel(name).Meddle()
+					}
+				})
+			},
+		},
+		{
+			Name: "foreign-rule", Text: "somebody else has a routing rule of his own, which is not to be touched",
+			Weight: 3, Least: 2 * time.Second, Most: 20 * time.Second, On: nodes, Draw: drawNodes,
+			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "rules") },
+			Begin: func(b *Backstage, f Fault) func() {
+				rule := foreign(b.random(f).IntN(250))
+				return each(f.On, func(name string) func() {
+					boot, errno := b.Kernel(name).Boot(), b.Kernel(name).Change(message.Request{Rule: &rule})
+					return func() {
+						if errno == "" && b.Kernel(name).Boot() == boot {
+							b.Kernel(name).Change(message.Request{Rule: &rule, Delete: true})
+						}
+					}
+				})
+			},
+		},
+		{
+			Name: "kernel-error", Text: "a share of the calls to kernels fails",
+			Weight: 5, Least: time.Second, Most: 10 * time.Second, On: nodes, Excuses: onThem,
+			Parameters: []parameter.Parameter{
+				parameter.OneOf("errno", "EBUSY without it", errnos...), parameter.Share("share", "0.5 without it"),
+				parameter.OneOf("reads", "no without it", "yes", "no"),
+			},
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				drawNodes(d, c, f)
+				f.With = parameter.Values{
+					"errno": dice.Pick(d, "errno", errnos), "share": dice.Pick(d, "share", []string{"0.1", "0.5", "1"}),
+					"reads": dice.Pick(d, "reads", []string{"no", "yes"}),
+				}
+			},
+			Begin: func(b *Backstage, f Fault) func() {
+				errno := f.With["errno"]
+				if errno == "" {
+					errno = "EBUSY"
+				}
+				return each(f.On, func(name string) func() {
+					return b.Kernel(name).Fail(kernel.Fault{Errno: errno, Share: f.With.Share("share", 0.5), Reads: f.With["reads"] == "yes"})
+				})
+			},
+		},
+		{
+			Name: "kernel-slow", Text: "calls to kernels take longer",
+			Weight: 3, Least: time.Second, Most: 10 * time.Second, On: nodes, Excuses: onThem,
+			Parameters: []parameter.Parameter{parameter.Duration("by", "50ms without it")},
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				f.On = d.Some("nodes", c.Nodes, 1)
+				f.With.Set("by", dice.Pick(d, "by", []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond}))
+			},
+			Begin: func(b *Backstage, f Fault) func() {
+				return each(f.On, func(name string) func() { return b.Kernel(name).Slow(f.With.Duration("by", 50*time.Millisecond)) })
+			},
+		},
+	}
+}
+
+// errnos are what a kernel may answer to anything.
+var errnos = []string{"EBUSY", "ENOBUFS", "ENOMEM", "EINTR"}
+
+func drawNodes(d dice.Dice, c Cast, f *Fault) {
+	f.On = d.Some("nodes", c.Nodes, d.From("how many", 1, max(1, len(c.Nodes)/2)))
+	if f.Kind == "meddle" && d.Chance("again", 50) {
+		f.With.Set("every", d.Time("every", 200*time.Millisecond, 2*time.Second))
+	}
+}
+
+// foreign is the n-th rule of somebody else: nothing of what a world sends is meant by it.
+func foreign(n int) message.Rule {
+	return message.Rule{
+		Priority: 20_000 + uint32(n), From: netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32), Table: 77, Protocol: 4,
+	}
+}

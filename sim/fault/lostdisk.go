@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/sim/disk"
+	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/scenario/dice"
+)
+
+// lossKinds are what takes a machine its disk for good. A member whose disk is empty comes back as a new server of the
+// same name, which the group admits in place of the old one: that takes a quorum of those who kept theirs.
+func lossKinds() []Kind {
+	return []Kind{
+		{
+			Name: "lost-disk", Text: "a disk is lost; the process starts again with an empty one at the end",
+			Weight: 4, Least: time.Second, Most: 8 * time.Second, On: processes, Loses: true, Excuses: onThem, Draw: drawOne,
+			Begin: func(b *Backstage, f Fault) func() {
+				return each(f.On, func(name string) func() { return b.replace(name, (*disk.Disk).Wipe) })
+			},
+		},
+		{
+			Name: "old-disk", Text: "halfway, a machine gets its disk back as it was at the beginning, and an empty one at the end",
+			Weight: 3, Least: 4 * time.Second, Most: 10 * time.Second, On: processes, Loses: true, Excuses: onThem, Draw: drawOne,
+			Begin: func(b *Backstage, f Fault) func() {
+				return each(f.On, func(name string) func() {
+					old := b.Disk(name).Clone()
+					halfway := b.World.After(f.For/2, func() {
+						b.replace(name, func(d *disk.Disk) { _ = d.Restore(old, "/") })() // a whole disk always can be
+					})
+					return func() {
+						halfway.Stop()
+						b.renew(name)
+					}
+				})
+			},
+		},
+		{
+			Name: "flip", Text: "bits of a disk flip, and the process starts again; it gets an empty disk at the end",
+			Weight: 3, Least: 3 * time.Second, Most: 8 * time.Second, On: processes, Loses: true, Excuses: onThem, Draw: drawOne,
+			Begin: func(b *Backstage, f Fault) func() {
+				r := b.random(f)
+				return each(f.On, func(name string) func() {
+					release := b.Hold(name)
+					b.Disk(name).Flip(r)
+					release()
+					return func() { b.renew(name) }
+				})
+			},
+		},
+	}
+}
+
+func drawOne(d dice.Dice, c Cast, f *Fault) {
+	if f.On = d.Some("members", c.Members, 1); d.Chance("node", 40) && len(c.Nodes) > 0 {
+		f.On = d.Some("nodes", c.Nodes, 1)
+	}
+}
+
+// replace stops a process and changes its disk. The function that it returns starts it.
+func (b *Backstage) replace(name string, change func(*disk.Disk)) (release func()) {
+	release = b.Hold(name)
+	change(b.Disk(name))
+	b.World.Publish(event.Wiped{Machine: name})
+	return release
+}
+
+// renew starts a process anew with an empty disk.
+func (b *Backstage) renew(name string) { b.replace(name, (*disk.Disk).Wipe)() }
