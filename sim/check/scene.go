@@ -52,6 +52,7 @@ type scene struct {
 	view  *fsm.View
 
 	sessions map[link]session
+	cut      map[link]bool // what a switch is sent by a member is held back
 	paths    map[route]forwarding
 	steered  map[string]steered // by node
 }
@@ -97,7 +98,7 @@ func newScene(t Topology, record *Record) *scene {
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
 		faults: map[int][]string{}, named: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never,
-		sessions: map[link]session{}, paths: map[route]forwarding{}, steered: map[string]steered{},
+		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
 	}
 	for _, n := range t.Nodes {
 		for _, a := range n.Addresses {
@@ -128,6 +129,8 @@ func (s *scene) hear(e event.Stamped) {
 		delete(s.dark, x.Machine)
 		s.booted(x.Machine, x.Boot)
 		s.free(x.Machine)
+	case event.Link:
+		s.cut[link{x.To, x.From}] = !x.Up
 	case event.FaultBegan, event.FaultEnded, event.Calm:
 		s.fault(x)
 	case event.Applied:

@@ -43,6 +43,11 @@ type (
 	MachineUp   struct{ Machine, Boot string }
 	// Wiped says that everything on the disk of a machine is gone.
 	Wiped struct{ Machine string }
+	// Link says that what one machine sends to another is held back from now on, or arrives again.
+	Link struct {
+		From, To string
+		Up       bool
+	}
 	// Log is a line that a process wrote.
 	Log struct {
 		Process string

@@ -8,6 +8,7 @@ func (e Ended) Lane() string       { return e.Process }
 func (e MachineDown) Lane() string { return e.Machine }
 func (e MachineUp) Lane() string   { return e.Machine }
 func (e Wiped) Lane() string       { return e.Machine }
+func (e Link) Lane() string        { return e.From }
 func (e Log) Lane() string         { return e.Process }
 func (e Message) Lane() string     { return e.To }
 func (e FaultBegan) Lane() string  { return "" }

@@ -26,10 +26,13 @@ type Conn struct {
 	early    []*message // arrived before Handle
 	handled  bool
 
-	arrives  time.Duration // when the newest message to the far end arrives at the earliest
-	ended    bool          // this end said its last word
-	dead     bool          // broken, or nobody here any more
-	heardEnd bool          // the far end's last word arrived
+	numbers  uint64              // of messages sent
+	arrived  uint64              // of those, how many were handed to the far end
+	ahead    map[uint64]*message // arrived before an earlier one that a cut had kept
+	arrives  time.Duration       // when the newest message to the far end arrives at the earliest
+	ended    bool                // this end said its last word
+	dead     bool                // broken, or nobody here any more
+	heardEnd bool                // the far end's last word arrived
 	why      string
 	give     func() // called once when the connection is of no use to this end any more
 }
@@ -44,12 +47,13 @@ const (
 
 // message is on its way from one end to the other.
 type message struct {
-	from *Conn
-	what string
-	data []byte
-	why  string // of a reset
-	sent time.Duration
-	held time.Duration // since when a cut link keeps it
+	from   *Conn
+	number uint64 // of the messages of its connection and direction
+	what   string
+	data   []byte
+	why    string // of a reset
+	sent   time.Duration
+	held   time.Duration // since when a cut link keeps it
 }
 
 // Peer is the machine at the other end.
@@ -129,7 +133,8 @@ func (c *Conn) settle() {
 // send puts a message on the link.
 func (c *Conn) send(m *message) {
 	n := c.n
-	m.from, m.sent = c, n.world.Now()
+	m.from, m.number, m.sent = c, c.numbers, n.world.Now()
+	c.numbers++
 	if n.off[c.local] > 0 {
 		return // nobody is there to send
 	}
@@ -160,11 +165,28 @@ func (n *Network) arrive(m *message, s *state) {
 		return
 	}
 	n.tell(m, n.world.Now())
-	if m.what == dial {
-		n.accept(c)
+	if m.number != c.arrived {
+		if c.ahead == nil {
+			c.ahead = map[uint64]*message{}
+		}
+		c.ahead[m.number] = m
 		return
 	}
-	c.far.take(m)
+	for m != nil {
+		delete(c.ahead, m.number)
+		c.arrived++
+		n.hand(m)
+		m = c.ahead[c.arrived]
+	}
+}
+
+// hand gives a message, whose turn it is, to the far end.
+func (n *Network) hand(m *message) {
+	if m.what == dial {
+		n.accept(m.from)
+		return
+	}
+	m.from.far.take(m)
 }
 
 func (n *Network) tell(m *message, arrived time.Duration) {

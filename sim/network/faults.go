@@ -5,6 +5,8 @@ package network
 import (
 	"slices"
 	"time"
+
+	"fairlead.io/fairlead/sim/event"
 )
 
 // backoffMost bounds how much longer than a cut its connections stay silent: retransmissions come ever more seldom.
@@ -13,12 +15,15 @@ const backoffMost = 1500 * time.Millisecond
 // Cut lets nothing pass from one machine to another until the function that it returns is called. A link may be cut
 // several times over.
 func (n *Network) Cut(from, to string) (heal func()) {
+	from, to = n.Machine(from), n.Machine(to)
 	s := n.link(from, to)
 	if s.cuts++; s.cuts == 1 {
 		s.since = n.world.Now()
+		n.world.Publish(event.Link{From: from, To: to})
 	}
 	return once(func() {
 		if s.cuts--; s.cuts == 0 {
+			n.world.Publish(event.Link{From: from, To: to, Up: true})
 			n.release(s)
 		}
 	})
@@ -94,9 +99,6 @@ func (c *Conn) lose() {
 func (n *Network) hold(s *state, m *message) {
 	m.held = n.world.Now()
 	s.held = append(s.held, m)
-	if len(s.held) > 1 && s.held[len(s.held)-2].from == m.from {
-		return // the earlier one sees to it
-	}
 	n.world.After(GiveUp, func() {
 		for _, h := range s.held {
 			if h == m {

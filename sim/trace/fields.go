@@ -23,6 +23,12 @@ func (c *coder) ended(e *event.Ended) {
 
 func (c *coder) machineDown(e *event.MachineDown) { c.text("machine", &e.Machine) }
 
+func (c *coder) link(e *event.Link) {
+	c.text("from", &e.From)
+	c.text("to", &e.To)
+	c.flag("up", &e.Up)
+}
+
 func (c *coder) machineUp(e *event.MachineUp) {
 	c.text("machine", &e.Machine)
 	c.text("boot", &e.Boot)

@@ -37,6 +37,7 @@ const (
 	kindObject
 	kindViewed
 	kindFlow
+	kindLink
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -107,6 +108,8 @@ var kinds = [...]kind{
 		`{process} sees {kind}: {how}`},
 	kindFlow: {"flow", "client", true, reading((*coder).flow),
 		`{client} to {address}:{port} via {switch}[ and {node}]: {served?served|not served}[ by {pod}][, {why}]{wanted?|, not wanted}`},
+	kindLink: {"link", "from", false, reading((*coder).link),
+		`{from} {up?reaches|is cut off from} {to}`},
 }
 
 // reading makes a reader of one kind of event from the list of its fields.
@@ -134,6 +137,9 @@ func (c *coder) show(e event.Event) {
 	case event.MachineUp:
 		c.begin(kindMachineUp)
 		c.machineUp(&e)
+	case event.Link:
+		c.begin(kindLink)
+		c.link(&e)
 	case event.Wiped:
 		c.begin(kindWiped)
 		c.wiped(&e)
