@@ -183,6 +183,11 @@ func (l *Workload) Act() {
 	}
 }
 
+// Address draws an address that a pod may have.
+func (l *Workload) Address() string {
+	return fmt.Sprintf("10.244.0.%d:8080", l.random.IntN(addresses)+1)
+}
+
 func (l *Workload) name() fsm.BindingID {
 	l.made++
 	return fsm.BindingID(fmt.Sprintf("default/b%d", l.made))
@@ -193,6 +198,6 @@ func (l *Workload) draw() Backend {
 	d := l.drivers[l.random.IntN(len(l.drivers))]
 	return Backend{
 		Binding: l.name(), Balancer: d.Balancers()[l.random.IntN(len(d.Balancers()))],
-		Address: fmt.Sprintf("10.244.0.%d:8080", l.random.IntN(addresses)+1), Asked: l.random.IntN(2) == 0, Weight: 10,
+		Address: l.Address(), Asked: l.random.IntN(2) == 0, Weight: 10,
 	}
 }
