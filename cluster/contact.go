@@ -37,13 +37,29 @@ func (n *Node) Contact() Contact {
 	// On a follower the library's commit index says nothing: it reaches only as far as the follower's own log.
 	heard, commit := n.seen.last()
 	c.At, c.Commit = heard, Index(commit)
-	if c.Leads {
-		if at := n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, c.Term, time.Now()); at.After(c.At) {
-			c.At = at
-		}
+	if at := n.ledUntil(c); at.After(c.At) {
+		c.At = at
 	}
 	c.Applied = Index(n.effective())
 	return c
+}
+
+// ledUntil is when this member last heard from a majority as leader, of this term or the last one that it led: who steps
+// down was in touch until then. Zero if it never led, or is the only voter and leads no more.
+func (n *Node) ledUntil(c Contact) time.Time {
+	if c.Leads {
+		n.led.Store(c.Term)
+	}
+	term := n.led.Load()
+	if term == 0 {
+		return time.Time{}
+	}
+	now := time.Now()
+	at := n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, term, now)
+	if !c.Leads && at.Equal(now) {
+		return time.Time{}
+	}
+	return at
 }
 
 // effective is the index up to which everything is applied. The machine sees commands only, so entries behind its

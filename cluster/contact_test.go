@@ -48,6 +48,22 @@ func TestMemberThatIsCutOffIsOutOfTouchAndComesBack(t *testing.T) {
 	}
 }
 
+// A leader that steps down was in touch until then. Were it not, it would at once take its routes for outdated.
+func TestLeaderThatStepsDownWasInTouch(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	m := g.leader()
+	eventually(t, "in touch", func() bool { return time.Since(m.node.Contact().At) < g.tuning.Heartbeat })
+	before := m.node.Contact().At
+	g.setCut(m.name, true)
+	eventually(t, m.name+" steps down", func() bool { return !m.node.Contact().Leads })
+	if at := m.node.Contact().At; at.Before(before) {
+		t.Fatalf("in touch %v before it stepped down", before.Sub(at))
+	}
+}
+
 // hashicorp/raft does not keep the commit index. A member that is alone after a restart must not claim to be current,
 // though all entries are on its disk.
 func TestMemberAloneAfterARestartKnowsNoCommitIndex(t *testing.T) {

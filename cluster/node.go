@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -37,6 +38,7 @@ type Node struct {
 	notify  chan bool     // from the library: leadership won or lost
 	renewed chan struct{} // a backup was restored
 	lead    []LeaderFunc
+	led     atomic.Uint64 // the newest term that this member was seen to lead, 0 for none
 
 	failOnce sync.Once
 	failed   chan struct{}
