@@ -12,6 +12,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
 )
 
@@ -26,6 +27,15 @@ func (g *Group) Operator() *Operator { return &Operator{g} }
 func (o *Operator) ReleaseHold(id, reason string, then func(error)) {
 	o.ask("release hold "+id, fairleadv1connect.RecordServiceReleaseHoldProcedure,
 		&fairleadv1.ReleaseHoldRequest{Id: id, Reason: reason}, &fairleadv1.ReleaseHoldResponse{}, then)
+}
+
+// Release releases everything that is held back at present.
+func (o *Operator) Release() {
+	for _, h := range fsm.List[*fsm.Hold](o.g.o.Record(), fsm.TableHolds) {
+		if !h.Released {
+			o.ReleaseHold(string(h.ID), "simulated", nil)
+		}
+	}
 }
 
 // AcceptRewind says that an older view of a source is the truth.
