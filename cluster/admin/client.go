@@ -22,6 +22,10 @@ import (
 // connectWithin bounds the attempt to reach one member, so that the next one has its chance.
 const connectWithin = 3 * time.Second
 
+// worthCompressing is the size of a message, in bytes, from which on it is compressed: below, that takes several times
+// the work of everything else that a call does, and spares no packet.
+const worthCompressing = 4 << 10
+
 // ClientOptions is what a Client is made of.
 type ClientOptions struct {
 	Endpoint *pki.Endpoint

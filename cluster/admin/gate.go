@@ -31,6 +31,7 @@ func (g *gate) options() []connect.HandlerOption {
 		connect.WithRequestGate(g.admit),
 		connect.WithInterceptors(g),
 		connect.WithRecover(g.recovered),
+		connect.WithCompressMinBytes(worthCompressing),
 		connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
 			return []connect.HandlerOption{connect.WithReadMaxBytes(max(g.table[spec.Procedure].maxMessage, 1))}
 		}),
