@@ -16,6 +16,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -52,7 +53,7 @@ type Options struct {
 
 // Transport is a raft.Transport over mutual TLS.
 type Transport struct {
-	*raft.NetworkTransport
+	*Messages
 	layer *layer
 }
 
@@ -75,15 +76,18 @@ func Listen(o Options) (*Transport, error) {
 	}
 	l.running.Add(1)
 	go l.accept()
-	return &Transport{layer: l, NetworkTransport: Over(l)}, nil
+	return &Transport{layer: l, Messages: Over(l)}, nil
 }
 
 // Over carries Raft's messages over connections that somebody else makes, bounded as those of Listen are.
-func Over(stream raft.StreamLayer) *raft.NetworkTransport {
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: stream, MaxPool: connPool, Timeout: messageTimeout,
-		Logger: hclog.NewNullLogger(), // cluster logs what matters, with the peer's name
-	})
+func Over(stream raft.StreamLayer) *Messages {
+	return &Messages{
+		losses: map[raft.ServerID]*atomic.Uint64{},
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: stream, MaxPool: connPool, Timeout: messageTimeout,
+			Logger: hclog.NewNullLogger(), // cluster logs what matters, with the peer's name
+		}),
+	}
 }
 
 // Close ends the transport and every connection of it.
