@@ -34,15 +34,15 @@ func (c Cast) checkOn(k Kind, f Fault) error {
 	for i, name := range f.On {
 		switch {
 		case !slices.Contains(may, name) && slices.Contains(c.All(), name):
-			return fmt.Errorf("on[%d]: %s cannot befall %s; choose of %s", i, f.Kind, name, list(may))
+			return fmt.Errorf("who[%d]: %s cannot befall %s; choose of %s", i, f.Kind, name, list(may))
 		case !slices.Contains(may, name):
-			return fmt.Errorf("on[%d]: %q does not exist; choose of %s", i, name, list(may))
+			return fmt.Errorf("who[%d]: %q does not exist; choose of %s", i, name, list(may))
 		case slices.Contains(f.On[:i], name):
-			return fmt.Errorf("on[%d]: %s is there already; name each once", i, name)
+			return fmt.Errorf("who[%d]: %s is there already; name each once", i, name)
 		}
 	}
 	if len(f.On) < k.On.Least {
-		return fmt.Errorf("on: %s has to befall somebody; choose of %s", f.Kind, list(may))
+		return fmt.Errorf("who: %s has to befall somebody; choose of %s", f.Kind, list(may))
 	}
 	return nil
 }

@@ -23,10 +23,13 @@ type Options struct {
 	Nodes    int           // default 5
 	Switches int           // default 2
 	Services int           // default: drawn, up to 20
-	Kinds    []string      // of faults; default all that have a weight
-	Rough    bool          // disturb a majority of members at a time in any seed, where it comes to that
-	NoFaults bool
-	NoWork   bool
+	// Balancers and Clients are as in a Scenario; by default there are none.
+	Balancers int
+	Clients   int
+	Kinds     []string // of faults; default all that have a weight
+	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
+	NoFaults  bool
+	NoWork    bool
 }
 
 func (o Options) orDefault() Options {
@@ -72,7 +75,10 @@ type shape struct {
 }
 
 func compose(o Options, from from) Scenario {
-	s := Scenario{Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services}
+	s := Scenario{
+		Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services,
+		Balancers: o.Balancers, Clients: o.Clients,
+	}
 	sh := shape{begin: min(5*time.Second, o.Duration/4), end: o.Duration * 3 / 4}
 	from("shape", func(d dice.Dice) {
 		sh.level, sh.rough = dice.Pick(d, "level", levels), d.Chance("rough", 25) || o.Rough

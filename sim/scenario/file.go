@@ -20,24 +20,26 @@ import (
 
 // file is a scenario as people write it, in the order of its fields.
 type file struct {
-	Name     string      `json:"name,omitempty"`
-	About    string      `json:"about,omitempty"`
-	Seed     uint64      `json:"seed"`
-	Duration span        `json:"duration"`
-	Members  int         `json:"members"`
-	Nodes    int         `json:"nodes"`
-	Switches int         `json:"switches"`
-	Services int         `json:"services"`
-	Drift    int         `json:"drift,omitempty"`
-	Faults   []faultFile `json:"faults,omitempty"`
-	Work     []stepFile  `json:"work,omitempty"`
+	Name      string      `json:"name,omitempty"`
+	About     string      `json:"about,omitempty"`
+	Seed      uint64      `json:"seed"`
+	Duration  span        `json:"duration"`
+	Members   int         `json:"members"`
+	Nodes     int         `json:"nodes"`
+	Switches  int         `json:"switches"`
+	Services  int         `json:"services"`
+	Balancers int         `json:"balancers,omitempty"`
+	Clients   int         `json:"clients,omitempty"`
+	Drift     int         `json:"drift,omitempty"`
+	Faults    []faultFile `json:"faults,omitempty"`
+	Work      []stepFile  `json:"work,omitempty"`
 }
 
 type faultFile struct {
 	Kind string   `json:"kind"`
 	At   span     `json:"at"`
 	For  span     `json:"for"`
-	On   []string `json:"on,omitempty"`
+	Who  []string `json:"who,omitempty"` // "on" would be a truth in YAML
 	With values   `json:"with,omitempty"`
 }
 
@@ -49,9 +51,6 @@ type stepFile struct {
 
 // span is a time as people write it.
 type span time.Duration
-
-// MarshalJSON implements json.Marshaler.
-func (s span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).String()) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *span) UnmarshalJSON(b []byte) error {
@@ -126,8 +125,8 @@ func plain(err error) error {
 	remedy := ""
 	switch {
 	case strings.HasPrefix(text, "unknown field"):
-		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, drift," +
-			" faults (kind, at, for, on, with) and work (at, do, with)"
+		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, balancers, clients," +
+			" drift, faults (kind, at, for, who, with) and work (at, do, with)"
 	case strings.HasPrefix(text, "cannot unmarshal"):
 		remedy = "; write a value of that type"
 	}
@@ -137,11 +136,11 @@ func plain(err error) error {
 func (f file) scenario() Scenario {
 	s := Scenario{
 		Name: f.Name, About: f.About, Seed: f.Seed, Duration: time.Duration(f.Duration), Members: f.Members, Nodes: f.Nodes,
-		Switches: f.Switches, Services: f.Services, Drift: f.Drift,
+		Switches: f.Switches, Services: f.Services, Balancers: f.Balancers, Clients: f.Clients, Drift: f.Drift,
 	}
 	for _, x := range f.Faults {
 		s.Faults = append(s.Faults, fault.Fault{
-			Kind: x.Kind, At: time.Duration(x.At), For: time.Duration(x.For), On: x.On, With: parameter.Values(x.With),
+			Kind: x.Kind, At: time.Duration(x.At), For: time.Duration(x.For), On: x.Who, With: parameter.Values(x.With),
 		})
 	}
 	for _, x := range f.Work {
@@ -150,27 +149,8 @@ func (f file) scenario() Scenario {
 	return s
 }
 
-// Text is the scenario as a file holds it.
-func (s Scenario) Text() []byte {
-	f := file{
-		Name: s.Name, About: s.About, Seed: s.Seed, Duration: span(s.Duration), Members: s.Members, Nodes: s.Nodes,
-		Switches: s.Switches, Services: s.Services, Drift: s.Drift,
-	}
-	for _, x := range s.Faults {
-		f.Faults = append(f.Faults, faultFile{x.Kind, span(x.At), span(x.For), x.On, values(x.With)})
-	}
-	for _, x := range s.Work {
-		f.Work = append(f.Work, stepFile{span(x.At), x.Do, values(x.With)})
-	}
-	text, err := yaml.Marshal(f)
-	if err != nil {
-		panic(fmt.Sprintf("write a scenario: %v", err)) // plain values always can be
-	}
-	return text
-}
-
-// Write writes a scenario into a file, wholly or not at all.
-func Write(path string, s Scenario) error {
+// Write writes it into a file, wholly or not at all.
+func (s Scenario) Write(path string) error {
 	temporary := path + ".new"
 	if err := os.WriteFile(temporary, s.Text(), 0o644); err != nil {
 		return fmt.Errorf("write scenario %s: %w", path, err)

@@ -3,6 +3,11 @@
 package scenario
 
 import (
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/balancer"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/stage"
@@ -13,7 +18,12 @@ import (
 // world runs. It gives the cluster, which knows who lives.
 func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	w := on.World
-	cluster := workload.New(workload.Options{World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes()})
+	cluster := workload.New(workload.Options{
+		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s),
+	})
+	for i := range s.Clients {
+		w.At(Raised, func() { on.Group().Register(fmt.Sprint("register-", i+1), registers, registerEvery) })
+	}
 	w.At(min(Raised, s.Duration/10), func() { cluster.Begin(s.Services) })
 	for _, step := range s.Work {
 		w.At(step.At, func() { cluster.Do(step) })
@@ -39,4 +49,33 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 		})
 	}
 	return cluster
+}
+
+// What clients read and write, and how often.
+var registers = []string{"x", "y", "z"}
+
+const registerEvery = 400 * time.Millisecond
+
+// backends brings outside load balancers into the record, where there are any.
+func backends(on *stage.Stage, s Scenario) workload.Backends {
+	if s.Balancers == 0 {
+		return nil
+	}
+	return balancer.NewWorkload(on.World, on.Group().NewHand("planner"), on.Balancers())
+}
+
+// operator releases what the group holds back.
+type operator struct{ *stage.Stage }
+
+// Release implements workload.Operator.
+func (o operator) Release() {
+	record := o.Record()
+	if record == nil {
+		return
+	}
+	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
+		if !h.Released {
+			o.Group().Operator().ReleaseHold(string(h.ID), "simulated", nil)
+		}
+	}
 }

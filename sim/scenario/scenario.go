@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,6 +24,10 @@ type Scenario struct {
 	Nodes    int
 	Switches int
 	Services int // that there are at the beginning
+	// Balancers are outside load balancers, each with a driver, and Clients those who read and write registers. With any
+	// of them, stage.Options need a Record.
+	Balancers int
+	Clients   int
 	// Drift is by how much clocks run wrong at most, in parts per million.
 	Drift  int
 	Faults []fault.Fault
@@ -38,7 +43,8 @@ const Raised = 3 * time.Second
 // Cast is who plays.
 func (s Scenario) Cast() fault.Cast {
 	return fault.Cast{
-		Members: named(s.Members, stage.MemberName), Nodes: named(s.Nodes, stage.NodeName), Switches: named(s.Switches, stage.SwitchName),
+		Members: named(s.Members, stage.MemberName), Nodes: named(s.Nodes, stage.NodeName),
+		Switches: named(s.Switches, stage.SwitchName), Drivers: named(s.Balancers, stage.DriverName),
 	}
 }
 
@@ -52,12 +58,18 @@ func named(n int, name func(int) string) (out []string) {
 // Plan is what steps may be about.
 func (s Scenario) Plan() workload.Plan {
 	c := s.Cast()
-	return workload.Plan{Services: s.Services, Nodes: c.Nodes, Switches: c.Switches}
+	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Nodes: c.Nodes, Switches: c.Switches}
 }
 
-// Stage is the stage that it needs, without programs.
+// Stage is the stage that it needs, without programs and record.
 func (s Scenario) Stage() stage.Options {
-	return stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, DriftPPM: s.Drift}
+	return stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, DriftPPM: s.Drift}
+}
+
+// String is one line for people.
+func (s Scenario) String() string {
+	return fmt.Sprintf("%s (seed %d): %d members, %d nodes, %d switches, %d balancers, %d services; %d faults and %d steps in %s",
+		cmp.Or(s.Name, "unnamed"), s.Seed, s.Members, s.Nodes, s.Switches, s.Balancers, s.Services, len(s.Faults), len(s.Work), s.End())
 }
 
 // Calm is when the last fault has ended.
@@ -85,6 +97,7 @@ const (
 	mostNodes    = 500
 	mostSwitches = 16
 	mostServices = 200
+	mostOthers   = 8
 	mostDrift    = 100_000
 	longest      = time.Hour
 )
@@ -96,7 +109,8 @@ func (s Scenario) Validate() error {
 		have, least, most int
 	}{
 		{"members", s.Members, 1, mostMembers}, {"nodes", s.Nodes, 1, mostNodes}, {"switches", s.Switches, 1, mostSwitches},
-		{"services", s.Services, 0, mostServices}, {"drift", s.Drift, 0, mostDrift},
+		{"services", s.Services, 0, mostServices}, {"balancers", s.Balancers, 0, mostOthers},
+		{"clients", s.Clients, 0, mostOthers}, {"drift", s.Drift, 0, mostDrift},
 	} {
 		if n.have < n.least || n.have > n.most {
 			return fmt.Errorf("%s: %d is not possible; write a number from %d to %d", n.field, n.have, n.least, n.most)

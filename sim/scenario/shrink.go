@@ -38,6 +38,8 @@ func (k *shrinker) all() {
 	lists(k, func(s *Scenario) *[]fault.Fault { return &s.Faults })
 	lists(k, func(s *Scenario) *[]workload.Step { return &s.Work })
 	k.number(func(s *Scenario) *int { return &s.Services }, 0)
+	k.number(func(s *Scenario) *int { return &s.Balancers }, 0)
+	k.number(func(s *Scenario) *int { return &s.Clients }, 0)
 	k.number(func(s *Scenario) *int { return &s.Drift }, 0)
 	k.number(func(s *Scenario) *int { return &s.Nodes }, 1)
 	k.number(func(s *Scenario) *int { return &s.Members }, 1)

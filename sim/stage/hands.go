@@ -2,7 +2,10 @@
 
 package stage
 
-import "fairlead.io/fairlead/sim/vm"
+import (
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/vm"
+)
 
 // Hold kills a process and keeps everybody from starting it, until the function that it returns is called: then it
 // starts, unless it is held by others still or its machine has no power.
@@ -33,3 +36,11 @@ func (s *Stage) Thaw(name string) {
 
 // Gains is by how much the clock of a machine runs wrong by itself, in parts per million.
 func (s *Stage) Gains(name string) int { return s.machine(name).gains }
+
+// Record is what the group agreed on; nil where nobody keeps account of it.
+func (s *Stage) Record() *fsm.View {
+	if s.options.Record == nil {
+		return nil
+	}
+	return s.options.Record()
+}

@@ -25,6 +25,12 @@ type Operator interface {
 	Release()
 }
 
+// Backends are what is bound to outside load balancers, such as a balancer.Workload.
+type Backends interface {
+	// Act has somebody change something of it, drawn at random.
+	Act()
+}
+
 // Options are what a cluster is made of.
 type Options struct {
 	World    *engine.World
@@ -32,6 +38,7 @@ type Options struct {
 	Network  *network.Network // between kubelets and the API server; nil: nothing is ever in between
 	Nodes    []string
 	Operator Operator // nil: nobody is there
+	Backends Backends // nil: there are none
 }
 
 // Cluster is the users, controllers and kubelets of one world.

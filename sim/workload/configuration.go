@@ -42,14 +42,6 @@ func configurationVerbs() []Verb {
 				})
 			},
 		},
-		{
-			Name: "release", Text: "an operator releases what is held back", Weight: 3,
-			Do: func(c *Cluster, _ Step) {
-				if c.o.Operator != nil {
-					c.o.Operator.Release()
-				}
-			},
-		},
 	}
 }
 

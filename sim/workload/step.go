@@ -40,6 +40,8 @@ type Verb struct {
 	Text       string // what it does, for people
 	Weight     int    // how often it is drawn, beside other verbs; 0: never
 	Parameters []parameter.Parameter
+	// Able tells whether there is anything that it can be done to; nil: always.
+	Able func(Plan) bool
 	// Draw fills in the parameters.
 	Draw func(d dice.Dice, p Plan, s *Step)
 	// Do does it.
@@ -48,9 +50,10 @@ type Verb struct {
 
 // Plan is what steps may be about.
 type Plan struct {
-	Services int // that there are at the beginning
-	Nodes    []string
-	Switches []string
+	Services  int // that there are at the beginning
+	Balancers int
+	Nodes     []string
+	Switches  []string
 }
 
 // names are the names that parameters may give.
@@ -58,7 +61,7 @@ func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 
 // All lists all verbs.
 func All() []Verb {
-	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs())
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs())
 }
 
 // Find finds a verb by its name.
@@ -81,6 +84,9 @@ func (p Plan) Check(s Step) error {
 		}
 		return fmt.Errorf("do: %q is unknown; choose one of %s", s.Do, strings.Join(known, ", "))
 	}
+	if v.Able != nil && !v.Able(p) {
+		return fmt.Errorf("do: there is nothing in this world to %s; have balancers", s.Do)
+	}
 	if s.At < 0 {
 		return fmt.Errorf("at: %s is before the beginning; write 0s or later", s.At)
 	}
@@ -91,6 +97,9 @@ func (p Plan) Check(s Step) error {
 func (p Plan) Draw(d dice.Dice, steps int, from, to time.Duration) []Step {
 	var lots []Verb
 	for _, v := range All() {
+		if v.Able != nil && !v.Able(p) {
+			continue
+		}
 		for range v.Weight {
 			lots = append(lots, v)
 		}
