@@ -13,7 +13,8 @@ import (
 )
 
 // l1 compares everything with everything once the last fault has ended and nobody has changed anything for L1: what
-// users want by the API server, what the record says, what switches forward, what kernels steer.
+// users want by the API server, what the record says, what switches forward, what kernels steer, what is on outside
+// balancers.
 //
 // Left out is what cannot be there by then: Services that a pool has nothing for, what an operator is asked about,
 // nodes without power or agent, nodes that the group still holds down since they flapped (a minute), addresses that
@@ -21,16 +22,20 @@ import (
 type l1 struct {
 	idle
 	*judge
-	quiet  time.Duration // since when nothing was changed
-	looked time.Duration
+	quiet   time.Duration // since when nothing was changed
+	looked  time.Duration
+	outside *l1Outside
 }
 
 // flapHold is for how long a node that flapped may be held down.
 const flapHold = time.Minute
 
-func newL1(j *judge) rule { return &l1{judge: j} }
+func newL1(j *judge) rule { return &l1{judge: j, outside: newL1Outside(j)} }
+
+func (r *l1) step(s *step) { r.outside.step(s) }
 
 func (r *l1) hear(e event.Stamped) {
+	r.outside.hear(e)
 	switch x := e.Event.(type) {
 	case event.Object:
 		s := r.kube.services[x.Namespace+"/"+x.Name]
@@ -79,6 +84,7 @@ func (r *l1) tick() {
 			r.broken(key.prefix.String()+" at "+key.at, "it forwards an address that the record has no route for", f.number)
 		}
 	}
+	r.outside.compare(v)
 }
 
 func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {

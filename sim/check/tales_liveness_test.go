@@ -15,6 +15,26 @@ func livenessTales() []tale {
 			s.say(event.Calm{})
 			s.wait(65 * time.Second)
 		}),
+		fine("L1", "backend-there", func(s *story) {
+			bound(s)
+			s.say(event.Calm{})
+			s.wait(100 * time.Second)
+		}),
+		fine("L1", "backend-taken-off-by-hand", func(s *story) {
+			bound(s)
+			s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "hand"}, event.Calm{})
+			s.wait(100 * time.Second)
+		}),
+		breaks("L1", "backend-never-bound", func(s *story) {
+			s.bind("b1")
+			s.say(event.Calm{})
+			s.wait(100 * time.Second)
+		}),
+		breaks("L1", "backend-not-there", func(s *story) {
+			bound(s)
+			s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "driver"}, event.Calm{})
+			s.wait(100 * time.Second)
+		}),
 		breaks("L1", "no-address", func(s *story) {
 			s.service("web", "create", "user", "}")
 			s.say(event.Calm{})
