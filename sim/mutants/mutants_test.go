@@ -3,10 +3,12 @@
 package mutants_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"fairlead.io/fairlead/sim/mutants"
 	"fairlead.io/fairlead/sim/program"
+	"fairlead.io/fairlead/sim/scenario"
 )
 
 const root = "../.."
@@ -47,5 +49,28 @@ func TestProgramWithPlantedBugsBuilds(t *testing.T) {
 	}
 	if _, err := program.Find(t.Context(), program.Options{Source: root, Overlay: overlay}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Every scenario that a planted bug names can be read, and every one that is kept is named.
+func TestScenariosOfPlantedBugsAreValidAndUsed(t *testing.T) {
+	used := map[string]bool{}
+	for _, m := range all(t) {
+		if m.Scenario == "" || used[m.Scenario] {
+			continue
+		}
+		used[m.Scenario] = true
+		if _, err := scenario.Read(filepath.Join("scenarios", m.Scenario)); err != nil {
+			t.Errorf("planted bug %s: %v", m.Name, err)
+		}
+	}
+	files, err := filepath.Glob("scenarios/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !used[filepath.Base(f)] {
+			t.Errorf("%s: no planted bug names it", f)
+		}
 	}
 }
