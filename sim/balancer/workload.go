@@ -46,19 +46,20 @@ func NewWorkload(w *engine.World, writer Writer, drivers []*Driver) *Workload {
 	}
 	for _, d := range drivers {
 		for _, b := range d.Balancers() {
-			l.balance(b)
+			l.Balance(b, 60)
 		}
 	}
 	return l
 }
 
-// balance brings a balancer into the record, or asks for it anew.
-func (l *Workload) balance(id string) {
+// Balance brings a balancer into the record, or asks for it with other attributes: a time, in seconds, after which it
+// shall end idle flows.
+func (l *Workload) Balance(id string, idle int) {
 	for _, d := range l.drivers {
 		if slices.Contains(d.Balancers(), id) {
 			l.writer.Do(id, &fsm.PutLoadBalancer{
 				ID: fsm.BalancerID(id), Driver: d.Name(), Info: []fsm.KV{{Key: "id", Value: id}},
-				Attributes: []fsm.KV{{Key: "idle", Value: "60s"}},
+				Attributes: []fsm.KV{{Key: "idle", Value: strconv.Itoa(idle)}},
 			}, nil)
 		}
 	}
@@ -79,7 +80,7 @@ func (l *Workload) Bind(b Backend) {
 	}
 	l.writer.Do(string(b.Binding), c, func(o fsm.Outcome) {
 		if o.Reject == fsm.RejectNotFound { // the record was restored from before the balancer
-			l.balance(b.Balancer)
+			l.Balance(b.Balancer, 60)
 		}
 		if o.Reject == fsm.RejectNotFound || o.Reject == fsm.RejectOperationOpen {
 			l.later(func() {
@@ -176,8 +177,10 @@ func (l *Workload) Act() {
 		l.Change(id, l.random.IntN(100))
 	case n < 12:
 		l.Leave(id, l.random.IntN(2) == 0)
-	case n < 19:
+	case n < 18:
 		l.Replace(id, l.name(), l.random.IntN(2) == 0)
+	case n < 19:
+		l.Balance(l.wanted[id].Balancer, l.random.IntN(100))
 	default:
 		l.Forget(id)
 	}

@@ -16,13 +16,13 @@ const (
 	OperatorMachine = "operator"
 )
 
-// Options is what a Group is made of. All fields are required.
+// Options is what a Group is made of. Fields without "optional" are required.
 type Options struct {
 	World   *engine.World
 	Network *network.Network
 	// Members lists the members that may be asked, in order of their names.
 	Members func() []string
-	// Record is what the group agreed on, for its identity and epoch.
+	// Record is what the group agreed on, for its identity and epoch. Optional: without it only an operator may call.
 	Record func() *fsm.View
 }
 
@@ -36,7 +36,7 @@ type Group struct {
 func New(o Options) *Group { return &Group{o: o} }
 
 // founded tells whether the group has an identity: before that nobody can be called about its record.
-func (g *Group) founded() bool { return g.o.Record().Group().ID != "" }
+func (g *Group) founded() bool { return g.o.Record != nil && g.o.Record().Group().ID != "" }
 
 func (g *Group) epoch() fsm.Epoch { return g.o.Record().Group().Epoch }
 

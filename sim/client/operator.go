@@ -31,6 +31,9 @@ func (o *Operator) ReleaseHold(id, reason string, then func(error)) {
 
 // Release releases everything that is held back at present.
 func (o *Operator) Release() {
+	if !o.g.founded() {
+		return
+	}
 	for _, h := range fsm.List[*fsm.Hold](o.g.o.Record(), fsm.TableHolds) {
 		if !h.Released {
 			o.ReleaseHold(string(h.ID), "simulated", nil)
