@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// route is a prefix at a switch.
+type route struct {
+	at     string
+	prefix netip.Prefix
+}
+
+// forwarding is what a switch did with a prefix last.
+type forwarding struct {
+	hops    []netip.Addr
+	members map[string]standing
+}
+
+// standing is how the paths of a member stand at a switch.
+type standing string
+
+const (
+	announces standing = "announces"
+	demoted   standing = "demoted"
+	stale     standing = "stale"
+)
+
+// forward notes what a switch does differently from now on.
+func (a *account) forward(at time.Duration, x event.Forwarding) {
+	key := route{x.Switch, x.Prefix}
+	was := a.routes[key]
+	now := forwarding{hops: slices.Clone(x.NextHops), members: standings(x.Paths)}
+	a.routes[key] = now
+	if at < a.began {
+		return
+	}
+	for _, p := range a.places() {
+		if x.Prefix.Contains(p.address) {
+			a.seen[p].compare(at-a.began, x.Switch, was, now, a.o.Nodes)
+		}
+	}
+}
+
+// standings tells how each member's paths stand: as well as the best of them does.
+func standings(paths []event.Path) map[string]standing {
+	out := map[string]standing{}
+	for _, p := range paths {
+		is := announces
+		switch {
+		case p.Stale || p.LongLived:
+			is = stale
+		case p.MED >= bgp.DemotionMED || p.LocalPref == bgp.DemotedLocalPref:
+			is = demoted
+		}
+		if out[p.Member] == "" || is == announces {
+			out[p.Member] = is
+		}
+	}
+	return out
+}
+
+// compare says what is different.
+func (s *seen) compare(after time.Duration, at string, was, now forwarding, nodes map[netip.Addr]string) {
+	gone, come := missing(was.hops, now.hops, nodes), missing(now.hops, was.hops, nodes)
+	switch {
+	case len(now.hops) == 0 && len(was.hops) > 0:
+		s.step(after, "%s knows no way to it", at)
+	case len(was.hops) == 0 && len(now.hops) > 0:
+		s.step(after, "%s forwards to %s", at, list(come))
+	default:
+		if len(gone) > 0 {
+			s.step(after, "%s forwards to %s no more", at, list(gone))
+		}
+		if len(come) > 0 {
+			s.step(after, "%s forwards to %s as well", at, list(come))
+		}
+	}
+	for _, member := range slices.Sorted(maps.Keys(both(was.members, now.members))) {
+		switch before, is := was.members[member], now.members[member]; {
+		case before == is:
+		case is == "":
+			s.step(after, "%s has no path from %s any more", at, member)
+		case is == stale:
+			s.step(after, "%s keeps the paths of %s, whose session is down", at, member)
+		case is == demoted:
+			s.step(after, "%s ranks the paths of %s last: it demoted them", at, member)
+		default:
+			s.step(after, "%s has paths from %s", at, member)
+		}
+	}
+}
+
+func both(a, b map[string]standing) map[string]bool {
+	out := map[string]bool{}
+	for name := range a {
+		out[name] = true
+	}
+	for name := range b {
+		out[name] = true
+	}
+	return out
+}
+
+// missing names the nodes of hops that others lack.
+func missing(of, others []netip.Addr, nodes map[netip.Addr]string) (out []string) {
+	for _, a := range of {
+		if slices.Contains(others, a) {
+			continue
+		}
+		name := nodes[a]
+		if name == "" {
+			name = a.String()
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// list is names as people say them: a, b and c.
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
