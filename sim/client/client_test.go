@@ -33,7 +33,8 @@ func TestPropertyRegistersSayNoMoreThanTheyKnow(t *testing.T) {
 			b.Register(fmt.Sprint("c", i), []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "keys")], 200*time.Millisecond)
 		}
 		b.w.At(time.Second, b.found)
-		if err := b.w.Run(12 * time.Second); err != nil {
+		b.w.At(8*time.Second, func() { b.rough = false })
+		if err := b.w.Run(16 * time.Second); err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range rules.Finish(b.w.Now()) {
