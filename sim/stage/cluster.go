@@ -53,6 +53,14 @@ func (s *Stage) addNode(n ClusterNode) {
 	})
 }
 
+// named are the nodes whose names say nothing of what they are.
+func (s *Stage) named() []string {
+	if s.options.Cluster == nil {
+		return nil
+	}
+	return s.nodes
+}
+
 // usualNode is the i-th node of the usual cluster, counted from 0.
 func usualNode(i int) ClusterNode {
 	return ClusterNode{

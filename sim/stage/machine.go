@@ -74,7 +74,7 @@ func (m *machine) boot() string {
 // member is what a member is told when it starts.
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
-		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Mutant: s.options.Mutant,
+		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.options.Mutant,
 		Debug: s.options.Debug, Address: m.address, ASN: OurASN, Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
 	}
 }

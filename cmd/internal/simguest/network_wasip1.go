@@ -110,14 +110,14 @@ func (g *guest) callers(of func() pki.Membership, next http.Handler) http.Handle
 	})
 }
 
-// identity is what a machine's certificate would say: members and nodes are named in the world's own way, everybody
-// else is an operator.
+// identity is what a machine's certificate would say: members and nodes are named in the world's own way, or are those
+// that the process was told of; everybody else is an operator.
 func (g *guest) identity(machine string) pki.Identity {
 	id := pki.Identity{Domain: "fairlead", Role: pki.Operator, Name: machine}
 	switch {
 	case isNumbered(machine, "m"):
 		id.Role = pki.Member
-	case isNumbered(machine, "n"):
+	case isNumbered(machine, "n"), slices.Contains(g.start.Nodes, machine):
 		id.Role = pki.Agent
 	}
 	return id

@@ -41,6 +41,8 @@ type Process struct {
 	// Members are the first members of the group; Token founds it, and an empty one joins.
 	Members []string `json:"members"`
 	Token   string   `json:"token,omitempty"`
+	// Nodes are those with names of their own: n1, n2 and so on are nodes in any case.
+	Nodes []string `json:"nodes,omitempty"`
 	// Mutant is the planted bug that is on, in a guest that was built with them.
 	Mutant string `json:"mutant,omitempty"`
 	// Debug has the process log everything.
