@@ -8,10 +8,11 @@ SHELL      := /bin/bash
 GO     ?= go
 BIN    := bin/fairlead
 ARGS   ?=
+SEEDS  ?= 1..50
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-wasi race lint generate bench demo image clean
+.PHONY: help setup build run test test-wasi race lint generate bench demo sim sim-ci image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -59,6 +60,15 @@ demo: ## requests all along while parts are killed, in network namespaces (root)
 	@$(MAKE) --no-print-directory build 1>&2
 	@$(GO) build -trimpath -o bin/demo ./e2e/demo
 	@exec bin/demo --fairlead $(BIN) $(ARGS)
+
+sim: ## simulated worlds under faults, one a seed: make sim SEEDS=1..200
+	@hack/setup.sh --build-only 1>&2
+	@$(MAKE) --no-print-directory build 1>&2
+	@exec $(BIN) sim run --seeds $(SEEDS) --save sim/testdata/regressions $(ARGS)
+
+sim-ci: ## what CI asks of the simulator: equal seeds are equal runs, known and fresh seeds hold
+	@$(MAKE) --no-print-directory build 1>&2
+	@hack/sim.sh
 
 image: ## container image for amd64 and arm64 in bin/fairlead-image.tar, and in Docker where that runs
 	@$(GO) run ./hack/image $(ARGS) --out bin/fairlead-image.tar

@@ -186,7 +186,7 @@ func (w *world) run() (Result, error) {
 // about is what a trace says of its run.
 func (w *world) about(r Result) trace.About {
 	a := trace.About{
-		Seed: r.Seed, Scenario: r.Scenario.Name, Module: r.Module, Command: Repeat(r.Scenario), Until: r.Virtual,
+		Seed: r.Seed, Scenario: string(r.Scenario.Text()), Module: r.Module, Command: Repeat(r.Scenario), Until: r.Virtual,
 	}
 	if v := r.Violation; v != nil {
 		a.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Text}
@@ -203,10 +203,11 @@ func moduleOf(o Setting) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Repeat is the command that repeats a run of a scenario.
+// Repeat is the command that repeats a run of a scenario: by its seed if it was drawn, else by its file.
 func Repeat(s scenario.Scenario) string {
-	if s.Name != "" {
-		return "fairlead sim replay --scenario " + s.Name + ".yaml"
+	drawn := scenario.Draw(s.Seed, scenario.Options{Duration: s.Duration, Members: s.Members, Nodes: s.Nodes})
+	if s.Name != drawn.Name {
+		return fmt.Sprintf("fairlead sim replay --scenario %s.yaml", s.Name)
 	}
 	return fmt.Sprintf("fairlead sim replay --seed %d --duration %v --members %d --nodes %d", s.Seed, s.Duration, s.Members, s.Nodes)
 }

@@ -38,6 +38,7 @@ func commands(c *cli) []*cobra.Command {
 		newRaft(c),
 		newPKI(c),
 		newMigrate(c),
+		newSim(c),
 		newVersion(c),
 	}
 }
