@@ -30,6 +30,7 @@ type Conn struct {
 	arrived  uint64              // of those, how many were handed to the far end
 	ahead    map[uint64]*message // arrived before an earlier one that a cut had kept
 	arrives  time.Duration       // when the newest message to the far end arrives at the earliest
+	sent     time.Duration       // when it was sent
 	ended    bool                // this end said its last word
 	dead     bool                // broken, or nobody here any more
 	heardEnd bool                // the far end's last word arrived
@@ -130,17 +131,27 @@ func (c *Conn) settle() {
 	}
 }
 
+// burst is within what time messages are one: they leave in the same packet, or in packets right behind each other, and
+// who reads finds them together.
+const burst = 10 * time.Microsecond
+
 // send puts a message on the link.
 func (c *Conn) send(m *message) {
-	n := c.n
-	m.from, m.number, m.sent = c, c.numbers, n.world.Now()
+	n, now := c.n, c.n.world.Now()
+	joins := c.numbers > 0 && now-c.sent <= burst && now < c.arrives
+	m.from, m.number, m.sent = c, c.numbers, now
 	c.numbers++
+	c.sent = now
 	if n.off[c.local] > 0 {
 		return // nobody is there to send
 	}
 	s := n.link(c.local, c.peer)
 	if s.cuts > 0 {
 		n.hold(s, m)
+		return
+	}
+	if joins {
+		n.convey(m, s, 0)
 		return
 	}
 	n.convey(m, s, n.latency(c.local, c.peer, s))

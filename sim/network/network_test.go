@@ -152,3 +152,27 @@ func TestEndedProcessResetsItsConnections(t *testing.T) {
 	s2 := n.Attach("m1", func([]byte) {})
 	s2.Listen("api") // the port is free again
 }
+
+// What a process says in one go is found together; what it says later has a latency of its own.
+func TestBurstArrivesTogether(t *testing.T) {
+	w := engine.New(1)
+	n := network.New(w, network.Options{})
+	var at []time.Duration
+	n.Listen("b", "p", func(c *network.Conn) {
+		at = append(at, w.Now())
+		c.Handle(func([]byte) { at = append(at, w.Now()) }, func(bool) { at = append(at, w.Now()) })
+	})
+	c := n.Dial("a", "b", "p", nil)
+	w.Pass(time.Microsecond)
+	c.Send([]byte("with the dial"))
+	w.At(100*time.Microsecond, func() {
+		c.Send([]byte("later"))
+		c.End()
+	})
+	if err := w.Run(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if len(at) != 4 || at[0] != at[1] || at[1] == at[2] || at[2] != at[3] {
+		t.Errorf("arrived at %v, want the first two together, and the others later together", at)
+	}
+}
