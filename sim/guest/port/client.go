@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -38,10 +39,8 @@ func (t RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	h := head.Request{Method: r.Method, Target: r.URL.RequestURI(), Header: r.Header}
 	if len(t.Header) > 0 {
-		h.Header = r.Header.Clone()
-		for key, values := range t.Header {
-			h.Header[key] = values
-		}
+		h.Header = maps.Clone(r.Header)
+		maps.Copy(h.Header, t.Header)
 	}
 	c, err := t.Port.Dial(r.Context(), host, port, h.Encode())
 	if err != nil {

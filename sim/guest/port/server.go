@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
+	"time"
 
 	"fairlead.io/fairlead/sim/network/head"
 )
@@ -21,6 +23,8 @@ func Serve(ctx context.Context, l *Listener, handler http.Handler) error {
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
+	work := make(chan *Conn)
+	defer close(work)
 	for {
 		c, err := l.AcceptConn()
 		if errors.Is(err, net.ErrClosed) && ctx.Err() != nil {
@@ -29,7 +33,15 @@ func Serve(ctx context.Context, l *Listener, handler http.Handler) error {
 		if err != nil {
 			return err
 		}
-		running.Go(func() { serve(ctx, c, handler) })
+		select {
+		case work <- c: // to a goroutine that served before: its stack has grown already
+		default:
+			running.Go(func() {
+				for more := true; more; c, more = <-work {
+					serve(ctx, c, handler)
+				}
+			})
+		}
 	}
 }
 
@@ -51,16 +63,18 @@ func serve(ctx context.Context, c *Conn, handler http.Handler) {
 	if err == nil {
 		body, err = io.ReadAll(c)
 	}
-	var r *http.Request
+	var at *url.URL
 	if err == nil {
-		r, err = http.NewRequestWithContext(ctx, h.Method, "http://"+c.at+h.Target, bytes.NewReader(body))
+		at, err = url.ParseRequestURI(h.Target)
 	}
 	if err != nil {
 		_ = c.Reset()
 		return
 	}
-	r.Header, r.RemoteAddr, r.Proto, r.ProtoMajor, r.ProtoMinor = h.Header, c.RemoteAddr().String(), "HTTP/2.0", 2, 0
-	r.RequestURI = h.Target
+	r := &http.Request{
+		Method: h.Method, URL: at, Host: c.at, RequestURI: h.Target, Proto: "HTTP/2.0", ProtoMajor: 2, Header: h.Header,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: c.RemoteAddr().String(),
+	}
 	defer func() {
 		if value := recover(); value != nil {
 			_ = c.Reset()
@@ -71,7 +85,7 @@ func serve(ctx context.Context, c *Conn, handler http.Handler) {
 		}
 		a.end()
 	}()
-	handler.ServeHTTP(a, r)
+	handler.ServeHTTP(a, r.WithContext(ctx))
 }
 
 // answerer is the http.ResponseWriter of one request.
@@ -112,6 +126,12 @@ func (a *answerer) Flush() {
 		a.pending = a.pending[:0]
 	}
 }
+
+// SetReadDeadline is for http.ResponseController: the request is here already.
+func (a *answerer) SetReadDeadline(time.Time) error { return http.ErrNotSupported }
+
+// SetWriteDeadline is for http.ResponseController: writing never waits.
+func (a *answerer) SetWriteDeadline(time.Time) error { return http.ErrNotSupported }
 
 func (a *answerer) end() {
 	a.Flush()
