@@ -71,7 +71,7 @@ func Play(s scenario.Scenario, o Setting) (Result, error) {
 	}
 	truth := traffic.NewCluster(w.World, memory)
 	options := s.Stage()
-	options.Program, options.Mutant, options.Debug = o.Program, o.Mutant, o.Debug
+	options.Program, options.Mutant, options.Debug, options.Record = o.Program, o.Mutant, o.Debug, w.rules.View
 	w.stage = stage.New(w.World, options)
 	defer w.stage.Strike()
 	w.traffic(truth)
@@ -87,7 +87,7 @@ const memory = 5 * time.Second
 // judge has the checkers listen.
 func (w *world) judge() (err error) {
 	w.rules, err = check.New(check.Options{
-		Bounds:   check.Bounds{Drain: start.DrainDelay},
+		Bounds:   bounds(),
 		Topology: topology(w.scenario),
 		Violated: w.violated,
 	})
@@ -97,6 +97,12 @@ func (w *world) judge() (err error) {
 	w.Hear(w.rules.Hear)
 	w.Hear(w.crashed)
 	return nil
+}
+
+// bounds are what follows from how members and agents run in a world.
+func bounds() check.Bounds {
+	t := stage.Tuning()
+	return check.Bounds{Drain: start.DrainDelay, Settle: t.Settle, L2: t.RetryCap + t.Settle + 10*time.Second}
 }
 
 // topology names who is in a world.
@@ -110,6 +116,9 @@ func topology(s scenario.Scenario) check.Topology {
 	}
 	for i := range s.Switches {
 		t.Switches = append(t.Switches, stage.SwitchName(i))
+	}
+	for i := range s.Balancers {
+		t.Balancers = append(t.Balancers, check.Balancer{Name: stage.BalancerName(i)})
 	}
 	return t
 }
