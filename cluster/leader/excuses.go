@@ -41,8 +41,13 @@ func (e *excuses) update(now time.Duration, record *fsm.View, servers []Server) 
 		wait = e.fixed
 	}
 	lost := map[fsm.ServerID]bool{}
-	for _, m := range fsm.List[*fsm.Member](record, fsm.TableMembers) {
-		if slices.Contains(servers, Server{ID: m.Server, Answers: true}) {
+	members := fsm.List[*fsm.Member](record, fsm.TableMembers)
+	for _, m := range members {
+		if answers(servers, m.Server) {
+			continue
+		}
+		if replaced(m, members, servers) {
+			excused = append(excused, m.Server)
 			continue
 		}
 		lost[m.Server] = true
@@ -63,6 +68,22 @@ func (e *excuses) update(now time.Duration, record *fsm.View, servers []Server) 
 		}
 	}
 	return excused, next
+}
+
+func answers(servers []Server, id fsm.ServerID) bool {
+	return slices.Contains(servers, Server{ID: id, Answers: true})
+}
+
+// replaced tells whether a lost server has left the group and another instance of its member answers at its address.
+// To switches the two are one speaker: they hold what the new one announced, and that one is waited for as every member
+// is.
+func replaced(m *fsm.Member, members []*fsm.Member, servers []Server) bool {
+	if slices.ContainsFunc(servers, func(s Server) bool { return s.ID == m.Server }) {
+		return false
+	}
+	return slices.ContainsFunc(members, func(o *fsm.Member) bool {
+		return o.Server != m.Server && o.Name == m.Name && o.Raft == m.Raft && answers(servers, o.Server)
+	})
 }
 
 // switchHolds is how long a switch may keep the paths of a session that ended without a word.

@@ -44,6 +44,34 @@ func TestExcusesCountFromTheLastAnswer(t *testing.T) {
 	check(2*wait+3*time.Minute, nil, m1, wait-3*time.Minute)
 }
 
+// A member that lost its disk comes back as another server at the same address. To switches that is the same speaker,
+// and nobody waits for the former server, unless it still belongs to the group or its successor does not answer.
+func TestWhoWasReplacedIsExcused(t *testing.T) {
+	g := newGroup(t)
+	report := func(server, name, raft string) fsm.Command {
+		return &fsm.ReportMember{Server: fsm.ServerID(server), Name: name, Raft: raft, Format: fsm.NewestFormat, Run: "r"}
+	}
+	g.must(report("m1-old", "m1", "a:1"), report("m1-new", "m1", "a:1"), report("m2", "m2", "b:1"))
+	for _, c := range []struct {
+		why     string
+		servers []Server
+		want    []fsm.ServerID
+	}{
+		{"replaced", []Server{{ID: "m1-new", Answers: true}, {ID: "m2", Answers: true}}, []fsm.ServerID{"m1-old"}},
+		{"the successor is silent", []Server{{ID: "m1-new"}, {ID: "m2", Answers: true}}, nil},
+		{"both belong", []Server{{ID: "m1-old"}, {ID: "m1-new", Answers: true}, {ID: "m2", Answers: true}}, nil},
+		{"no successor", []Server{{ID: "m2", Answers: true}}, nil},
+	} {
+		if have, _ := newExcuses(0).update(0, g.state.Read(), c.servers); !slices.Equal(have, c.want) {
+			t.Errorf("%s: excused %v, want %v", c.why, have, c.want)
+		}
+	}
+	g.must(report("m1-new", "m1", "c:1")) // it moved: at the old address nobody says what counts
+	if have, _ := newExcuses(0).update(0, g.state.Read(), []Server{{ID: "m1-new", Answers: true}}); len(have) > 0 {
+		t.Errorf("moved: excused %v", have)
+	}
+}
+
 // A switch without graceful restart drops the paths with the session.
 func TestSwitchHoldsAsThePeerAsks(t *testing.T) {
 	for _, c := range []struct {
