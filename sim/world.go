@@ -27,6 +27,7 @@ type Setting struct {
 	Mutant  string     // the planted bug that is on, in a program that has them
 	Debug   bool       // processes log everything
 	Keep    bool       // keep the trace
+	Usage   *vm.Usage  // has added to it what running processes takes; optional
 }
 
 // Result is how a run ended.

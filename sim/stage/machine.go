@@ -111,7 +111,7 @@ func (s *Stage) Start(name string) {
 	m.socket = s.Network.Attach(name, func(frame []byte) { m.process.Deliver(frame) })
 	m.process = vm.Start(vm.Spec{
 		World: s.World, Name: name, Life: life, Module: m.program, Args: []string{"simguest", m.begin(m).Argument()},
-		Disk: m.disk, Clock: m.clock, Wire: m.socket,
+		Disk: m.disk, Clock: m.clock, Wire: m.socket, Usage: s.options.Usage,
 		Observe: func(kind uint32, data []byte) { s.observe(m, fact.Kind(kind), data) },
 		Line:    func(_ int, line string) { s.line(name, line) },
 		Ended:   func(err error) { s.ended(m, life, err) },

@@ -33,6 +33,7 @@ type Options struct {
 	Mutant   string     // the planted bug that is on, in a program that has them
 	Debug    bool       // processes log everything
 	DriftPPM int        // how much clocks run wrong at most, either way
+	Usage    *vm.Usage  // has added to it what running processes takes; optional
 }
 
 // Stage is everything that plays in one world.
