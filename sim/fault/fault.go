@@ -5,6 +5,7 @@ package fault
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/sim/guest/start"
@@ -106,21 +107,22 @@ type Kind struct {
 }
 
 // All lists all kinds.
-func All() []Kind {
+func All() []Kind { return slices.Clone(kinds()) }
+
+var kinds = sync.OnceValue(func() []Kind {
 	return slices.Concat(
 		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(),
 		kernelKinds(), driverKinds(), groupKinds(), kubernetesKinds(),
 	)
-}
+})
 
 // Find finds a kind by its name.
 func Find(name string) (Kind, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name })
+	i := slices.IndexFunc(kinds(), func(k Kind) bool { return k.Name == name })
 	if i < 0 {
 		return Kind{}, false
 	}
-	return all[i], true
+	return kinds()[i], true
 }
 
 // Able tells whether there is anybody whom a fault of this kind can befall.

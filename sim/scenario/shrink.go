@@ -56,10 +56,13 @@ func (k *shrinker) all() {
 
 // try takes a smaller scenario if it fails, too.
 func (k *shrinker) try(change func(*Scenario)) bool {
+	if k.budget <= 0 || k.ctx.Err() != nil {
+		return false
+	}
 	s := k.best.clone()
 	change(&s)
 	text := string(s.Text())
-	if k.budget <= 0 || k.ctx.Err() != nil || k.tried[text] || s.Validate() != nil {
+	if k.tried[text] || s.Validate() != nil {
 		return false
 	}
 	k.tried[text] = true

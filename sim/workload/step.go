@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/sim/scenario/dice"
@@ -60,18 +61,19 @@ type Plan struct {
 func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 
 // All lists all verbs.
-func All() []Verb {
+func All() []Verb { return slices.Clone(verbs()) }
+
+var verbs = sync.OnceValue(func() []Verb {
 	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs())
-}
+})
 
 // Find finds a verb by its name.
 func Find(name string) (Verb, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(v Verb) bool { return v.Name == name })
+	i := slices.IndexFunc(verbs(), func(v Verb) bool { return v.Name == name })
 	if i < 0 {
 		return Verb{}, false
 	}
-	return all[i], true
+	return verbs()[i], true
 }
 
 // Check tells what is wrong with a step: which field, why, and what to do.
