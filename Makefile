@@ -12,7 +12,7 @@ SEEDS  ?= 1..50
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-wasi race lint generate bench demo sim sim-ci image clean
+.PHONY: help setup build run test test-wasi race lint generate bench demo sim sim-ci mutants image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -69,6 +69,10 @@ sim: ## simulated worlds under faults, one a seed: make sim SEEDS=1..200
 sim-ci: ## what CI asks of the simulator: equal seeds are equal runs, known and fresh seeds hold
 	@$(MAKE) --no-print-directory build 1>&2
 	@hack/sim.sh
+
+mutants: ## are planted bugs caught by the simulator's rules: make mutants ARGS="--only NAME --json FILE --write"
+	@hack/setup.sh --build-only 1>&2
+	@$(GO) run ./sim/mutants/hunt $(ARGS)
 
 image: ## container image for amd64 and arm64 in bin/fairlead-image.tar, and in Docker where that runs
 	@$(GO) run ./hack/image $(ARGS) --out bin/fairlead-image.tar
