@@ -11,7 +11,7 @@ mapfile -t all < <(go list ./...)
 units=() groups=()
 for p in "${all[@]}"; do
 	case $p in
-	*/e2e/*) groups+=("$p") ;;
+	*/e2e/* | */sim | */sim/balancer | */sim/whatif | */sim/mutants) groups+=("$p") ;;
 	*) units+=("$p") ;;
 	esac
 done

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"fairlead.io/fairlead/sim"
+	"fairlead.io/fairlead/sim/program"
+	"fairlead.io/fairlead/sim/scenario"
+	"fairlead.io/fairlead/sim/vm"
+)
+
+// shipped is the program that ships, for tests that run worlds.
+func shipped(t *testing.T) *vm.Module {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs worlds")
+	}
+	m, err := sim.Load(context.Background(), program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+// What broke a rule once and was mended breaks none again.
+func TestScenariosThatFailedOnceHold(t *testing.T) {
+	files, err := filepath.Glob("testdata/regressions/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	m := shipped(t)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			s, err := scenario.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := sim.Play(s, sim.Setting{Program: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := r.Violation; v != nil {
+				t.Errorf("%s broke at %v: %s", v.Rule, v.At, v.Text)
+			}
+		})
+	}
+}
+
+// One integer repeats a run, whoever runs it beside others or alone.
+func TestEqualSeedsGiveEqualDigests(t *testing.T) {
+	m := shipped(t)
+	o := scenario.Options{Services: 5}
+	var scenarios []scenario.Scenario
+	for _, seed := range []uint64{1, 2, 1, 2} {
+		scenarios = append(scenarios, scenario.Draw(seed, o))
+	}
+	report, err := sim.Run(context.Background(), 0, scenarios, sim.Setting{Program: m}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.Seeds
+	if d[0] != d[2] || d[1] != d[3] || d[0].Digest == d[1].Digest {
+		t.Fatalf("%v", d)
+	}
+}
+
+// What goes on in a world does not depend on whether its trace is kept.
+func TestKeepingTheTraceChangesNothing(t *testing.T) {
+	m := shipped(t)
+	s := scenario.Draw(3, scenario.Options{Services: 5})
+	bare, err := sim.Play(s, sim.Setting{Program: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := sim.Play(s, sim.Setting{Program: m, Keep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bare.Digest != kept.Digest || kept.Trace.Kept() == 0 {
+		t.Fatalf("%s, %s with %d events", bare.Digest, kept.Digest, kept.Trace.Kept())
+	}
+}
