@@ -30,8 +30,9 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	}
 	behind := fault.New(on)
 	left := len(s.Faults)
+	calm := func() { w.At(s.Calm(), func() { w.Publish(event.Calm{}) }) } // after all else that happens then
 	if left == 0 {
-		w.At(s.Calm(), func() { w.Publish(event.Calm{}) })
+		calm()
 	}
 	for _, f := range s.Faults {
 		w.At(f.At, func() {
@@ -43,7 +44,7 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 			w.At(f.End(), func() {
 				end()
 				if left--; left == 0 {
-					w.Publish(event.Calm{})
+					calm()
 				}
 			})
 		})
