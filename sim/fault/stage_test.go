@@ -26,7 +26,8 @@ import (
 	"fairlead.io/fairlead/sim/vm"
 )
 
-// sleeper is a program that does nothing but sleep.
+// sleeper is a program that does nothing but sleep: (loop (drop (call $poll_oneoff ...)) (br 0)) with one subscription, to
+// the monotonic clock an hour on, written byte by byte.
 var sleeper *vm.Module
 
 func TestMain(m *testing.M) {
