@@ -8,7 +8,8 @@ import (
 )
 
 // s4 keeps what is on each balancer and which bindings the record has for it. What a driver put there must have one,
-// but where an operator said forget; a driver must not take off what others put there.
+// but where an operator said forget; a driver must not take off what others put there. What was forgotten stays so
+// until it goes or is put there for another binding: one that only wants the address has nothing to do with it.
 type s4 struct {
 	idle
 	*judge
@@ -22,13 +23,20 @@ func newS4(j *judge) rule {
 }
 
 func (r *s4) hear(e event.Stamped) {
+	if x, ok := e.Event.(event.Drive); ok && x.Phase == "effect" && x.Action == fsm.ActionEnsure.String() {
+		if at := r.placeOf(x.Balancer, x.Address); r.bindings[at][fsm.BindingID(x.Binding)] {
+			delete(r.forgotten, at)
+		}
+	}
 	x, ok := e.Event.(event.Entry)
 	if !ok {
 		return
 	}
 	at := r.placeOf(x.Balancer, x.Address)
 	had := r.there[at]
-	r.there.hear(r.Set, x, e.Number)
+	if r.there.hear(r.Set, x, e.Number); !x.Present {
+		delete(r.forgotten, at)
+	}
 	if x.By != "driver" {
 		return
 	}
@@ -71,7 +79,6 @@ func (r *s4) step(s *step) {
 				r.bindings[at] = map[fsm.BindingID]bool{}
 			}
 			r.bindings[at][is.ID] = true
-			delete(r.forgotten, at)
 		}
 	})
 }

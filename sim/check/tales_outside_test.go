@@ -31,6 +31,19 @@ func outsideTales() []tale {
 			s.bind("b1")
 			s.say(event.Entry{Balancer: lb, Address: "198.51.100.7:80", Owner: "fairlead", Present: true, By: "driver"})
 		}),
+		fine("S4", "forgotten-and-address-wanted-for-a-moment", func(s *story) {
+			bound(s)
+			s.commit(&fsm.Forget{ID: "b1"})
+			s.commit(&fsm.PutBinding{ID: "b2", Balancer: lb, Address: backend})
+			s.commit(&fsm.RemoveBinding{ID: "b2"}) // it was never asked for
+		}),
+		breaks("S4", "forgotten-and-put-there-anew", func(s *story) {
+			bound(s)
+			s.commit(&fsm.Forget{ID: "b1"})
+			s.bind("b2")
+			s.effect(s.sent(fsm.ActionEnsure, "b2")) // nobody began the operation: the record takes it for never asked
+			s.commit(&fsm.RemoveBinding{ID: "b2"})
+		}),
 		breaks("S4", "foreign-removed", func(s *story) {
 			s.say(event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", Present: true, By: "hand"},
 				event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", By: "driver"})
