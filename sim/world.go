@@ -72,7 +72,8 @@ func Play(s scenario.Scenario, o Setting) (Result, error) {
 	}
 	truth := traffic.NewCluster(w.World, memory)
 	options := s.Stage()
-	options.Program, options.Mutant, options.Debug, options.Record = o.Program, o.Mutant, o.Debug, w.rules.View
+	options.Program, options.Mutant, options.Debug, options.Usage = o.Program, o.Mutant, o.Debug, o.Usage
+	options.Record = w.rules.View
 	w.stage = stage.New(w.World, options)
 	defer w.stage.Strike()
 	w.traffic(truth)
