@@ -25,12 +25,13 @@ type Module struct {
 	sum      [sha256.Size]byte
 }
 
-// Load compiles a program, or takes it from a folder of earlier compilations (which is made; "" keeps none).
+// Load compiles a program, or takes it from a folder of earlier compilations (which is made; "" keeps none). The folder
+// keeps those of the programs that were loaded last.
 func Load(ctx context.Context, code []byte, cacheDir string) (*Module, error) {
 	m := &Module{sum: sha256.Sum256(code)}
 	config := wazero.NewRuntimeConfigCompiler().WithMemoryLimitPages(memoryPages).WithDebugInfoEnabled(false)
 	if cacheDir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
+		cache, err := openCache(cacheDir, m.sum)
 		if err != nil {
 			return nil, fmt.Errorf("load module %x: open cache %s: %w", m.sum[:4], cacheDir, err)
 		}
