@@ -96,15 +96,24 @@ type simRun struct {
 	json        bool
 	html, save  string
 	within      time.Duration
+	whatIf      whatIf
 }
 
 func newSimRun(c *cli) *cobra.Command {
 	r := &simRun{}
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Run worlds drawn from seeds, or one scenario; fails when a rule broke",
+		Short: "Run worlds drawn from seeds, one scenario, or what-ifs of your manifests; fails when a rule broke",
 		Args:  arguments(0, 0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context(), c) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := r.whatIf.check(cmd); err != nil {
+				return err
+			}
+			if r.whatIf.manifests != "" {
+				return r.ask(cmd.Context(), c)
+			}
+			return r.run(cmd.Context(), c)
+		},
 	}
 	r.add(cmd)
 	cmd.Flags().StringVar(&r.seeds, "seeds", "1..10", "seeds, A..B")
@@ -114,6 +123,7 @@ func newSimRun(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&r.html, "html", "", "write the first run that failed, else the first, as a page for a browser")
 	cmd.Flags().StringVar(&r.save, "save", "", "folder to keep the shrunk scenarios of failed runs in")
 	cmd.Flags().DurationVar(&r.within, "within", 0, "begin no more runs after this much real time; 0: run all")
+	r.whatIf.add(cmd)
 	return cmd
 }
 

@@ -15,6 +15,8 @@ import (
 type Cluster struct {
 	Nodes    []ClusterNode
 	Switches []ClusterSwitch
+	// ASN is the AS of members where a neighbour has none of its own for them; 0: OurASN.
+	ASN uint32
 	// MemberAddress is the address of the i-th member's machine, counted from 0; nil: MemberAddress.
 	MemberAddress func(i int) netip.Addr
 	// Definitions are the custom resources that are installed, as kube.Options has them, and Objects all that is in the
@@ -59,6 +61,14 @@ func (s *Stage) named() []string {
 		return nil
 	}
 	return s.nodes
+}
+
+// asn is the members' own AS.
+func (s *Stage) asn() uint32 {
+	if c := s.options.Cluster; c != nil && c.ASN != 0 {
+		return c.ASN
+	}
+	return OurASN
 }
 
 // usualNode is the i-th node of the usual cluster, counted from 0.

@@ -75,7 +75,7 @@ func (m *machine) boot() string {
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
 		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.options.Mutant,
-		Debug: s.options.Debug, Address: m.address, ASN: OurASN, Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
+		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
 	}
 }
 

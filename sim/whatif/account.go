@@ -133,7 +133,8 @@ func (a *account) hear(e event.Stamped) {
 func (a *account) object(x event.Object) {
 	var s struct {
 		Spec struct {
-			Ports []struct {
+			ExternalIPs []netip.Addr `json:"externalIPs"`
+			Ports       []struct {
 				Port uint16 `json:"port"`
 			} `json:"ports"`
 		} `json:"spec"`
@@ -148,9 +149,13 @@ func (a *account) object(x event.Object) {
 	if x.Kind != "Service" || json.Unmarshal(x.JSON, &s) != nil {
 		return
 	}
+	all := s.Spec.ExternalIPs
 	for _, in := range s.Status.LoadBalancer.Ingress {
+		all = append(all, in.IP)
+	}
+	for _, ip := range all {
 		for _, p := range s.Spec.Ports {
-			a.owners[netip.AddrPortFrom(in.IP, p.Port)] = x.Namespace + "/" + x.Name
+			a.owners[netip.AddrPortFrom(ip, p.Port)] = x.Namespace + "/" + x.Name
 		}
 	}
 }

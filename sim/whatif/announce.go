@@ -26,7 +26,7 @@ import (
 // The names of what is made up.
 const (
 	madePool   = "made-up"
-	madeSwitch = "switch"
+	madeSwitch = "tor"
 )
 
 // Pools that are made up.
@@ -91,12 +91,13 @@ func (c *Cluster) neighbours(p *plan) (out []neighbour, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("ConfigMap %s/%s: %w", m.Namespace, m.Name, err)
 		}
+		p.stage.ASN = conf.Global.ASN
 		for _, x := range conf.Peers {
 			if x.Password != "" {
 				p.note("ConfigMap %s/%s: the password of %s is left out: the simulated switch asks for none", m.Namespace, m.Name, x.Address)
 			}
 			out = append(out, neighbour{
-				name: cmp.Or(x.Name, "bgp-"+x.Address.String()), address: x.Address, asn: x.RemoteASN, own: x.LocalASN, hold: x.HoldTime,
+				name: cmp.Or(x.Name, "bgp-"+x.Address.String()), address: x.Address, asn: x.RemoteASN, own: cmp.Or(x.LocalASN, conf.Global.ASN), hold: x.HoldTime,
 			})
 		}
 	}

@@ -62,6 +62,12 @@ func (c *Cluster) Ask(ctx context.Context, o Options) (Report, error) {
 	return r, ctx.Err()
 }
 
+// Check tells whether a cluster can be asked about so, before anything runs.
+func (c *Cluster) Check(o Options) error {
+	_, _, err := c.prepare(o)
+	return err
+}
+
 // prepare makes a cluster ready, and chooses the questions.
 func (c *Cluster) prepare(o Options) (*plan, []question, error) {
 	p, err := c.plan(o.Members, o.Nodes)

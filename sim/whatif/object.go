@@ -50,6 +50,9 @@ func (r *reader) object(at origin, raw []byte, path string) error {
 		return at.problem(join(path, field), "a manifest has apiVersion, kind and metadata", "%s", why)
 	}
 	switch {
+	case h.Kind == "" && h.APIVersion == "":
+		r.cluster.note("%s: no Kubernetes object, it is left out", at)
+		return nil
 	case h.Kind == "" || h.APIVersion == "":
 		return at.problem(path, "a manifest has apiVersion, kind and metadata; keep other files elsewhere", "no Kubernetes object: apiVersion or kind is missing")
 	case strings.HasSuffix(h.Kind, "List") && h.Items != nil:

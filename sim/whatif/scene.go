@@ -16,7 +16,6 @@ import (
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/stage"
 	"fairlead.io/fairlead/sim/trace"
-	"fairlead.io/fairlead/sim/traffic"
 )
 
 // When things happen in a world.
@@ -25,7 +24,6 @@ const (
 	mishap   = 15 * time.Second // when the mishap begins
 	settling = 15 * time.Second // that are left after its end, at least
 	tick     = 10 * time.Millisecond
-	memory   = 5 * time.Second // how long clients go on dialling an address that is gone
 )
 
 // scene is one run.
@@ -40,6 +38,7 @@ type scene struct {
 	account  *account
 	leads    string
 	broken   *check.Violation
+	silent   bool // the last request came to a pod that did not answer, though nobody was told
 }
 
 // played is what came of a run.
@@ -58,12 +57,11 @@ func (p *plan) play(q question, o Options) (played, error) {
 	if err := w.judge(); err != nil {
 		return played{}, err
 	}
-	truth := traffic.NewCluster(w.World, memory)
 	w.stage = stage.New(w.World, stage.Options{Members: len(p.cast.Members), Cluster: p.stage, Program: o.Program})
 	defer w.stage.Strike()
 	w.back = fault.New(w.stage)
 	w.life = newLife(w.World, w.stage.Kube, p)
-	probe := w.probe(truth)
+	probe := w.probe()
 	w.account = newAccount(accountOptions{Every: probe.every, Nodes: p.addresses()})
 	w.Hear(w.account.hear)
 	w.Hear(w.notice)
@@ -106,7 +104,12 @@ func (w *scene) judge() (err error) {
 		Bounds: check.Bounds{Drain: start.DrainDelay}, Topology: top, Violated: w.violated,
 	})
 	if err == nil {
-		w.Hear(w.rules.Hear)
+		w.Hear(func(e event.Stamped) {
+			// What fails for want of any switch, or because a pod is silent that nobody could tell of, is nobody's fault.
+			if f, ok := e.Event.(event.Flow); !ok || f.Served || f.Switch != "" && !w.silent {
+				w.rules.Hear(e)
+			}
+		})
 	}
 	return err
 }
@@ -158,74 +161,4 @@ func (p *plan) addresses() map[netip.Addr]string {
 		}
 	}
 	return out
-}
-
-// alive is what users asked for and what there is of it, but for pods that do not answer though nobody was told.
-type alive struct {
-	*traffic.Cluster
-	life *life
-}
-
-// Endpoint implements traffic.Truth.
-func (t alive) Endpoint(at netip.AddrPort) (pod, node string, ok bool) {
-	pod, node, ok = t.Cluster.Endpoint(at)
-	return pod, node, ok && t.life.serves(pod, at.Addr())
-}
-
-// probe asks every address, at a steady pace.
-type probe struct {
-	world   *scene
-	traffic *traffic.Traffic
-	truth   *traffic.Cluster
-	clients []traffic.Client
-	every   time.Duration
-}
-
-// pace is how often each client asks each address; with more than so many addresses, seldom enough that a run stays quick.
-const (
-	pace    = 20 * time.Millisecond
-	atPace  = 25
-	clients = 2
-)
-
-func (w *scene) probe(truth *traffic.Cluster) *probe {
-	x := &probe{world: w, truth: truth, every: pace * time.Duration(1+(len(w.plan.services)-1)/atPace)}
-	for i := range clients {
-		x.clients = append(x.clients, traffic.Client{Name: fmt.Sprintf("client-%c", 'a'+i), Addresses: []netip.Addr{
-			netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0xff, 0xfe, 15: byte(i + 1)}),
-		}})
-	}
-	kernels := map[netip.Addr]traffic.Kernel{}
-	for _, n := range w.plan.stage.Nodes {
-		for _, a := range n.Addresses {
-			kernels[a.Addr()] = w.stage.Kernel(n.Name)
-		}
-	}
-	var ways []traffic.Switch
-	for _, s := range w.stage.Switches() {
-		ways = append(ways, s)
-	}
-	x.traffic = traffic.New(w.World, traffic.Options{
-		Switches: ways, Kernels: kernels, Truth: alive{truth, w.life}, Passes: w.stage.Network.Passes,
-	})
-	return x
-}
-
-// start begins. Clients ask in turn.
-func (x *probe) start() {
-	for i, c := range x.clients {
-		x.world.After(x.every*time.Duration(i)/time.Duration(len(x.clients)), func() { x.ask(c) })
-	}
-}
-
-func (x *probe) ask(c traffic.Client) {
-	r := x.world.Random("probe " + c.Name)
-	for _, t := range x.truth.Targets() {
-		from := c.Addresses[1]
-		if t.Address.Is4() {
-			from = c.Addresses[0]
-		}
-		x.world.Publish(x.traffic.Send(c.Name, from, t, r.Uint64(), r.Uint64()))
-	}
-	x.world.After(x.every, func() { x.ask(c) })
 }

@@ -49,6 +49,23 @@ func (a *Answer) summarize() string {
 	return text + a.led() + "."
 }
 
+// Brief says in a few words how an answer came out, for a line of progress.
+func (a Answer) Brief() string {
+	hurt, most := 0, 0.0
+	for _, o := range a.Addresses {
+		if o.Failed > 0 {
+			hurt, most = hurt+1, max(most, o.Gap.Seconds)
+		}
+	}
+	switch {
+	case a.Violation != nil:
+		return "rule " + a.Violation.Rule + " broke"
+	case hurt == 0:
+		return "no request lost"
+	}
+	return fmt.Sprintf("%s lost requests for %s at most", number(hurt, "address", "addresses"), duration(most))
+}
+
 func rank(yes bool) int {
 	if yes {
 		return 1
@@ -89,17 +106,18 @@ func worst(of []Outcome) (most float64) {
 
 // sentence is what an address saw that missed requests.
 func (o Outcome) sentence() string {
-	text := fmt.Sprintf("%s (%s) misses ", o.Address, o.Service)
-	if lost := float64(o.Failed) / float64(max(1, o.Sent)); lost < 0.995 && o.Gap.Failed > 0 {
-		text += "requests for " + duration(o.Gap.Seconds) + " at most"
-	} else {
-		text += "all requests"
+	text := fmt.Sprintf("%s (%s) misses requests for %s at most", o.Address, o.Service, duration(o.Gap.Seconds))
+	if len(o.During.Nodes) == 0 {
+		text = fmt.Sprintf("%s (%s) misses all requests for %s", o.Address, o.Service, duration(o.Gap.Seconds))
 	}
 	if !o.Healed {
-		return text + ", and still does at the end: " + o.Why
+		return text + ", and still does at the end (" + o.Why + ")"
 	}
-	if then := serve(o.During.Nodes); then != "" && !same(o.Before.Nodes, o.During.Nodes) {
-		text += ", then " + then
+	switch then := serve(o.During.Nodes); {
+	case then == "":
+		return text + " (" + o.Why + ")"
+	case !same(o.Before.Nodes, o.During.Nodes):
+		return text + ", then " + then
 	}
 	return text
 }
