@@ -26,6 +26,9 @@ type worlds struct {
 
 // open builds the program with all bugs, whichever are hunted: so that it is compiled once.
 func open(ctx context.Context, o options) (*worlds, error) {
+	if _, err := os.Stat(scenarios); err != nil {
+		return nil, fmt.Errorf("%w; run it from the root of the source", err)
+	}
 	w := &worlds{drawn: scenario.Options{Duration: o.duration, Balancers: 1, Clients: 2}}
 	all, err := mutants.All()
 	if err != nil {
