@@ -47,6 +47,7 @@ func benchmarks() []benchmark {
 		{name: "endpoint_to_update_ms", unit: "ms", run: endpointToUpdate, kube: true},
 		{name: "steer_pps_ratio", unit: "ratio", run: steerPackets},
 		{name: "node_down_ms", unit: "ms", run: nodeDown},
+		{name: "sim_virtual_s_per_core_s", unit: "ratio", run: simulated},
 	}
 }
 
