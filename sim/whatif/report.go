@@ -5,6 +5,7 @@ package whatif
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -165,7 +166,7 @@ func parts(of map[string]int) []Share {
 		total += n
 	}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		out = append(out, Share{name, float64(of[name]*1000/total) / 1000})
+		out = append(out, Share{name, math.Round(float64(of[name])*1000/float64(total)) / 1000})
 	}
 	slices.SortStableFunc(out, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Name, b.Name)) })
 	return out

@@ -107,7 +107,7 @@ func (o Outcome) write(b *strings.Builder) {
 			fmt.Fprintf(b, "; %s: %s", x.name, text)
 			now = text
 		} else {
-			fmt.Fprintf(b, "; %s: as much", x.name)
+			fmt.Fprintf(b, "; %s: the same", x.name)
 		}
 	}
 	b.WriteString("\n")

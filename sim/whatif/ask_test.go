@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/sim"
+	"fairlead.io/fairlead/sim/program"
+	"fairlead.io/fairlead/sim/whatif"
+)
+
+// The shipped code carries the repository's own example through the death of a node: web goes on at the other one within
+// two seconds, and equal seeds tell the same.
+func TestTheExampleSurvivesTheDeathOfANode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs worlds")
+	}
+	ctx := context.Background()
+	c, err := whatif.Read("../../examples/quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sim.Load(ctx, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(ctx) }()
+	o := whatif.Options{Program: m, Members: 3, Nodes: 3, Seed: 1, Duration: 30 * time.Second, Only: []string{"node-node-a-dies"}}
+	first, err := c.Ask(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Failed() != nil {
+		t.Fatal(first.Failed().Summary)
+	}
+	seen := map[string]whatif.Outcome{}
+	for _, a := range first.Answers[0].Addresses {
+		seen[a.Service] = a
+	}
+	web, api := seen["default/web"], seen["default/api"]
+	if web.Failed == 0 || web.Gap.Seconds > 2 || !web.Healed || len(web.During.Nodes) != 1 || web.During.Nodes[0].Name != "node-b" {
+		t.Errorf("web: %+v", web)
+	}
+	if api.Sent == 0 || api.Failed != 0 || api.Before.Nodes[0].Name != "node-c" {
+		t.Errorf("api: %+v", api)
+	}
+	if len(first.Unserved) != 1 || first.Unserved[0].Service != "default/stranger" {
+		t.Errorf("unserved: %+v", first.Unserved)
+	}
+	second, err := c.Ask(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := first.Answers[0].Digest, second.Answers[0].Digest; a != b || a == "" {
+		t.Errorf("digests %s and %s", a, b)
+	}
+}
