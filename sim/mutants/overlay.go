@@ -21,7 +21,11 @@ var wiring string
 //go:embed releases/older.patch
 var older string
 
-// Older is the name of the earlier release that a process can play, as its start.Process.Release.
+// Older is the earlier release that a process of the program with planted bugs plays when its start.Process.Release says
+// so: it knows format 1 of the record only. For an upgrade in a world, members begin as Older, each with Release Older and
+// this program; killed and started again with any other Release, and this program or the one that ships, they are of
+// today, and report that they know format 2. Once all do an operator may raise the format. No planted bug is on
+// meanwhile: Mutant stays empty.
 const Older = "older"
 
 // Sources are the files that differ in the program with planted bugs, by their names from the root of the source, with
