@@ -206,6 +206,9 @@ func (a *account) flow(at time.Duration, f event.Flow) {
 	s.whys[f.Why]++
 	s.last = at
 	s.all.fail(at, a.o.Every/clients)
+	if f.Switch == "" {
+		return // it came to none
+	}
 	g := s.by[f.Switch]
 	if g == nil {
 		g = &gaps{}

@@ -204,7 +204,7 @@ func (w *scene) unserved() []Unserved {
 			if len(o.Status.LoadBalancer.Ingress) == 0 {
 				why = "it was given no address"
 			}
-			for _, c := range o.Status.Conditions {
+			for _, c := range slices.Backward(o.Status.Conditions) { // the first that is not so explains the others
 				if c.Status == "False" && c.Message != "" {
 					why = c.Message
 				}

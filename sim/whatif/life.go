@@ -19,11 +19,11 @@ import (
 
 // How long things take in a cluster.
 const (
-	podStarts  = time.Second      // from its node to being ready
-	podLingers = 3 * time.Second  // that it goes on serving once it is told to end
-	grace      = 30 * time.Second // that it might
-	nodeBoots  = 2 * time.Second  // from power to kubelet
-	nodeLost   = 40 * time.Second // until Kubernetes takes a node that says nothing for lost
+	podStarts  = time.Second            // from its node to being ready
+	podLingers = 3 * time.Second        // that it goes on serving once it is told to end
+	grace      = 30 * time.Second       // that it might
+	nodeBoots  = 500 * time.Millisecond // from power to a kubelet that has told what runs no more
+	nodeLost   = 40 * time.Second       // until Kubernetes takes a node that says nothing for lost
 )
 
 // life is the kubelets and controllers of one world, for the pods behind the announced Services. What they cannot tell

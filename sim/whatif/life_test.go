@@ -84,7 +84,7 @@ func TestNodesDieAndBoot(t *testing.T) {
 
 	l.world.Publish(event.MachineDown{Machine: "n1"})
 	l.world.After(time.Second, func() { l.world.Publish(event.MachineUp{Machine: "n1"}) })
-	equal(t, l.endpoints(t, 48*time.Second), "web-1@n1 true/false web-2@n2 true/false serve: web-2")
-	equal(t, l.endpoints(t, 49500*time.Millisecond), "web-1@n1 false/false web-2@n2 true/false serve: web-2")
+	equal(t, l.endpoints(t, 47400*time.Millisecond), "web-1@n1 true/false web-2@n2 true/false serve: web-2")
+	equal(t, l.endpoints(t, 48200*time.Millisecond), "web-1@n1 false/false web-2@n2 true/false serve: web-2")
 	equal(t, l.endpoints(t, 100*time.Second), "web-1@n1 true/false web-2@n2 true/false serve: web-1 web-2")
 }

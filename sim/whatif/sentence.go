@@ -113,13 +113,10 @@ func (o Outcome) sentence() string {
 	if !o.Healed {
 		return text + ", and still does at the end (" + o.Why + ")"
 	}
-	switch then := serve(o.During.Nodes); {
-	case then == "":
-		return text + " (" + o.Why + ")"
-	case !same(o.Before.Nodes, o.During.Nodes):
+	if then := serve(o.During.Nodes); then != "" && !same(o.Before.Nodes, o.During.Nodes) {
 		return text + ", then " + then
 	}
-	return text
+	return text + " (" + o.Why + ")"
 }
 
 // even is by how much shares may differ and still be called equal.

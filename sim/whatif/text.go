@@ -67,10 +67,54 @@ func (a Answer) write(b *strings.Builder) {
 	for _, l := range a.Leaders {
 		fmt.Fprintf(b, "   %s: %s leads\n", at(l.After), l.Text)
 	}
-	for _, o := range a.Addresses {
-		o.write(b)
+	for rest := slices.Clone(a.Addresses); len(rest) > 0; {
+		story := rest[0].story()
+		var alike, others []Outcome
+		for _, o := range rest {
+			if o.story() == story {
+				alike = append(alike, o)
+			} else {
+				others = append(others, o)
+			}
+		}
+		write(b, alike)
+		rest = others
 	}
 }
+
+// story is what an address saw, without what differs by chance. Addresses of which requests failed are told one by one.
+func (o Outcome) story() string {
+	if o.Failed > 0 {
+		return o.Address + " " + o.Service
+	}
+	var all []string
+	for _, s := range o.Route {
+		all = append(all, fmt.Sprintf("%.1f %s", s.After, s.Text))
+	}
+	return strings.Join(all, "\n")
+}
+
+// write writes what addresses saw that saw the same.
+func write(b *strings.Builder, alike []Outcome) {
+	if len(alike) == 1 {
+		alike[0].write(b)
+		return
+	}
+	var names []string
+	sent := 0
+	for _, o := range alike {
+		names = append(names, o.Address+" ("+o.Service+")")
+		sent += o.Sent
+	}
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("%d more", more))
+	}
+	fmt.Fprintf(b, "%s: %d requests, 0 failed\n", list(names), sent)
+	alike[0].writeRoute(b)
+}
+
+// mostNamed is how many addresses are named that saw the same.
+const mostNamed = 6
 
 func (o Outcome) write(b *strings.Builder) {
 	fmt.Fprintf(b, "%s (%s): %d requests, %d failed", o.Address, o.Service, o.Sent, o.Failed)
@@ -111,6 +155,10 @@ func (o Outcome) write(b *strings.Builder) {
 		}
 	}
 	b.WriteString("\n")
+	o.writeRoute(b)
+}
+
+func (o Outcome) writeRoute(b *strings.Builder) {
 	for i, s := range o.Route {
 		if i == mostShown {
 			fmt.Fprintf(b, "   and %d more changes\n", len(o.Route)-i)
