@@ -17,9 +17,9 @@ import (
 //
 //   - for L3 after a user changed the Service, its endpoints or nodes, counted while a majority of members and the API
 //     server are undisturbed: before that the group cannot have done its work;
-//   - for S8 after power came or went at the node that it was sent to, or at any that should serve it where it was sent
-//     to none, counted while a majority is undisturbed and under one leader;
-//   - during a fault of that node (unless it has no power, and another next hop does), of the switch or of the client,
+//   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
+//     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
+//   - during a fault of such a node (unless it has no power, and another next hop does), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
 //   - where there is no pool, or no undisturbed node, that could serve it.
 //
@@ -101,6 +101,9 @@ func (r *s8) excused(x event.Flow) bool {
 	var nodes []string
 	if x.NextHop.IsValid() {
 		nodes = append(nodes, r.scene.nodeAt[x.NextHop])
+	}
+	if x.Behind != "" {
+		nodes = append(nodes, x.Behind)
 	}
 	able := false
 	owners := r.ownersOf(x)

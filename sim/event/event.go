@@ -265,6 +265,7 @@ type (
 		Switch  string
 		NextHop netip.Addr
 		Node    string
+		Behind  string // the node of the pod that it was passed on to; empty when it came to none
 		Pod     string // "namespace/name"; empty when it was not served
 		Served  bool
 		Wanted  bool

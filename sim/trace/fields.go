@@ -204,6 +204,7 @@ func (c *coder) flow(e *event.Flow) {
 	c.text("switch", &e.Switch)
 	c.address("next hop", &e.NextHop)
 	c.text("node", &e.Node)
+	c.text("behind", &e.Behind)
 	c.text("pod", &e.Pod)
 	c.flag("served", &e.Served)
 	c.flag("wanted", &e.Wanted)

@@ -180,6 +180,7 @@ func (t *Traffic) arrive(f *event.Flow, endpoint netip.AddrPort) string {
 	if !ok {
 		return fmt.Sprintf("nobody answers at %s", endpoint)
 	}
+	f.Behind = node
 	if k := t.byNode[node]; k != nil && !k.IsUp() {
 		return fmt.Sprintf("the node of %s has no power", pod)
 	}
