@@ -5,6 +5,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -102,7 +103,9 @@ func serviceVerbs() []Verb {
 			Name: "clear", Text: "delete all Services of one sort at once: more than half of them", Weight: 1,
 			Parameters: []parameter.Parameter{parameter.Number("keep", "how many stay, 0 without it", 0, 1000)},
 			Do: func(c *Cluster, s Step) {
-				all := c.kube.Services()
+				all := slices.DeleteFunc(c.kube.Services(), func(s *corev1.Service) bool {
+					return s.Name == "kubernetes" // the API server would make it again at once
+				})
 				for i := s.With.Number("keep", 0); i < len(all); i++ {
 					c.may(c.kube.Delete("user", "Service", all[i].Namespace, all[i].Name))
 					c.scale(all[i].Name, 0)
