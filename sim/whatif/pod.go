@@ -73,10 +73,9 @@ func (c *Cluster) planPods(p *plan) (late []kube.Object, err error) {
 			x.used[a] = true
 		}
 	}
-	slices.SortFunc(c.workloads, func(a, b *workload) int {
+	for _, w := range slices.SortedFunc(slices.Values(c.workloads), func(a, b *workload) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name), strings.Compare(a.kind, b.kind))
-	})
-	for _, w := range c.workloads {
+	}) {
 		if p.selected(w.namespace, w.template.Labels) {
 			x.workload(w)
 		}
@@ -113,8 +112,11 @@ func (x *placer) workload(w *workload) {
 	have := map[string]int{} // by node
 	n := 0
 	for _, o := range x.c.pods {
-		if o.Namespace == w.namespace && selector.Matches(labels.Set(o.Labels)) && !x.done[o.Namespace+"/"+o.Name] && x.given(o) {
-			have[o.Spec.NodeName]++
+		if o.Namespace != w.namespace || !selector.Matches(labels.Set(o.Labels)) {
+			continue
+		}
+		if node := x.given(o); node != "" {
+			have[node]++
 			n++
 		}
 	}
@@ -170,12 +172,12 @@ func (x *placer) takes(n *corev1.Node, spec *corev1.PodSpec) bool {
 	return true
 }
 
-// given takes in a pod of the manifests. It is false for one that does not run.
-func (x *placer) given(o *corev1.Pod) bool {
+// given takes in a pod of the manifests, and gives its node: none for one that does not run, or was taken in before.
+func (x *placer) given(o *corev1.Pod) (node string) {
 	id := o.Namespace + "/" + o.Name
 	phase := o.Status.Phase
 	if x.done[id] || phase != "" && phase != corev1.PodRunning {
-		return false
+		return ""
 	}
 	one := &pod{
 		namespace: o.Namespace, name: o.Name, labels: o.Labels, node: o.Spec.NodeName, containers: ports(o.Spec.Containers),
@@ -187,12 +189,11 @@ func (x *placer) given(o *corev1.Pod) bool {
 	if !slices.ContainsFunc(x.p.nodes, func(n *corev1.Node) bool { return n.Name == one.node }) {
 		if one.node = x.choose(&o.Spec, map[string]int{}, false); one.node == "" {
 			x.p.note("Pod %s: no node takes it: it is left out", id)
-			return false
+			return ""
 		}
 	}
-	o.Spec.NodeName = one.node
 	x.put(one)
-	return true
+	return one.node
 }
 
 // put takes in a pod.
