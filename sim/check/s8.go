@@ -208,12 +208,14 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 	r.wrong["undemoted"].note(key, outlived && away && !gone && !lost, r.scene.now, "a member out of contact leads to a hop that is not committed", f.number)
 	r.wrong["stale"].note(key, outlived && gone && !away && !lost, r.scene.now, "a path without a session leads to a hop that is not committed", f.number)
 	r.wrong["kept"].note(key, outlived && (gone || away || lost), r.scene.now, "a lost member's path leads to a hop that is not committed", f.number)
-	dead := up && r.scene.dark[node] && r.scene.leader != "" && r.scene.sound != never && well && r.othersHavePower(hops, hop) &&
-		(r.mass == never || r.scene.now-r.mass > together)
+	dead := up && r.scene.dark[node] && r.scene.leader != "" && r.scene.sound != never && well && r.othersHavePower(hops, hop) && !r.massHeld()
 	for _, m := range r.scene.members() { // under a new leader the time begins anew
 		r.wrong["dead"].note(key+" under "+m, dead && m == r.scene.leader, r.scene.now, node+" has no power", f.number)
 	}
 }
+
+// massHeld tells whether so many nodes are silent, or were lately, that the group takes the fault for its own and waits.
+func (r *s8) massHeld() bool { return r.mass != never && r.scene.now-r.mass <= together }
 
 // announced tells whether a hop on a node with power is known to an undisturbed member that has a session.
 func (r *s8) announced(sw string, hops map[netip.Addr]fsm.Index) bool {

@@ -19,7 +19,8 @@ import (
 //     server are undisturbed: before that the group cannot have done its work;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
 //     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
-//   - during a fault of such a node (unless it has no power, and another next hop does), of the switch or of the client,
+//   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
+//     once that they are held: DESIGN §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
 //   - where there is no pool, or no undisturbed node, that could serve it.
 //
@@ -127,7 +128,7 @@ func (r *s8) excused(x event.Flow) bool {
 	others := r.othersHavePower(committed(r.record.View(), fsm.HostPrefix(x.Address)), x.NextHop)
 	return slices.ContainsFunc(nodes, func(n string) bool {
 		_, pending := r.flows.powered[n]
-		return pending || !r.scene.freeFor(n, r.bounds.L3) && !(r.scene.dark[n] && others)
+		return pending || !r.scene.freeFor(n, r.bounds.L3) && !(r.scene.dark[n] && others && !r.massHeld())
 	})
 }
 
