@@ -213,14 +213,14 @@ func (r *l1) forwarded(v *fsm.View, prefix netip.Prefix) {
 }
 
 // kernel finds addresses that a node steers for nobody. Every node is made ready for every address, so that it can
-// become a next hop without a moment's wait: it is enough that the address has a route to anybody.
+// become a next hop without a moment's wait: it is enough that the address is somebody's, or has a route to anybody.
 func (r *l1) kernel(v *fsm.View, node string) {
 	if !r.due(r.bounds.Drain) || !r.able(v, node) {
 		return
 	}
 	for _, a := range sortedAddresses(r.scene.steered[node].now) {
-		if _, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String()); !ok {
-			r.broken(a.String()+" on "+node, "its kernel steers an address that is not routed to anybody", r.scene.steered[node].number)
+		if _, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String()); !ok && len(v.Owners(a.String())) == 0 {
+			r.broken(a.String()+" on "+node, "its kernel steers an address that is nobody's and has no route", r.scene.steered[node].number)
 		}
 	}
 }
