@@ -29,7 +29,7 @@ var (
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal", "sim"},
 	}
 	stopsAt = map[string][]string{
-		"k8s.io/":                     {"k8s", "e2e", "sim/kube", "sim/stage", "cmd/internal/simguest"},
+		"k8s.io/":                     {"k8s", "e2e", "sim/kube", "sim/stage", "sim/workload", "sim/whatif", "cmd/internal/simguest"},
 		"k8s.io/client-go/kubernetes": {"e2e", "sim/kube"}, // knows every group there is: most of a binary
 		"k8s.io/client-go/apply":      {"e2e", "sim/kube"},
 		"github.com/osrg/gobgp":       {"dataplane/bgp/gobgp", "dataplane/bgp/testswitch", "e2e/bench"},

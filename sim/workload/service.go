@@ -5,8 +5,8 @@ package workload
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 

@@ -73,7 +73,9 @@ func inLab(t *testing.T, test func(*lab)) {
 		})
 		l.Driver = driver.New(driver.Options{
 			Name: "d1", URL: "http://" + start.Driver("d1") + ":" + start.DriverPort, HTTP: l.carrier, Now: l.now,
-			Tell: func(f fact.Drive) { l.told = append(l.told, fmt.Sprintf("%s %s %s %s", f.Phase, f.Action, f.Binding, f.Result)) },
+			Tell: func(f fact.Drive) {
+				l.told = append(l.told, fmt.Sprintf("%s %s %s %s", f.Phase, f.Action, f.Binding, f.Result))
+			},
 		})
 		test(l)
 		for _, what := range l.Stop() {
