@@ -16,8 +16,8 @@ type World func(ctx context.Context, m Mutant, seed uint64) (Verdict, error)
 
 // Verdict is how a world ended.
 type Verdict struct {
-	Rule string // that broke; empty if all held
-	At   time.Duration
+	Rule string        // that broke; empty if all held
+	At   time.Duration // when it broke, or how long the world lasted
 	Text string
 }
 
@@ -47,8 +47,6 @@ type Spoiled struct {
 type Hunt struct {
 	World World
 	Seeds []uint64 // to be tried, in order
-	// Length is how long a world lasts in which nothing breaks.
-	Length time.Duration
 	// Workers is how many worlds run at once.
 	Workers int
 	// Done is called with each bug as soon as it is known what became of it, one at a time; optional.
@@ -119,11 +117,10 @@ func (h *Hunt) hunt(ctx context.Context, m Mutant) (Catch, error) {
 			return c, fmt.Errorf("seed %d: %w", seed, err)
 		}
 		c.Seeds++
+		c.VirtualSeconds += v.At.Seconds()
 		if v.Rule == "" {
-			c.VirtualSeconds += h.Length.Seconds()
 			continue
 		}
-		c.VirtualSeconds += v.At.Seconds()
 		without, err := h.control(ctx, m, seed)
 		if err != nil {
 			return c, fmt.Errorf("seed %d, without the bug: %w", seed, err)

@@ -125,7 +125,7 @@ func hunt(ctx context.Context, o options, chosen []mutants.Mutant, stdout, stder
 		return err
 	}
 	defer worlds.close()
-	h := mutants.Hunt{World: worlds.play, Workers: o.workers, Length: o.duration, Done: func(m mutants.Mutant, c mutants.Catch) { tell(stderr, m, c) }}
+	h := mutants.Hunt{World: worlds.play, Workers: o.workers, Done: func(m mutants.Mutant, c mutants.Catch) { tell(stderr, m, c) }}
 	for i := range o.seeds {
 		h.Seeds = append(h.Seeds, o.first+uint64(i))
 	}

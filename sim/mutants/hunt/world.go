@@ -57,7 +57,7 @@ func (w *worlds) play(_ context.Context, m mutants.Mutant, seed uint64) (mutants
 	}
 	r, err := sim.Play(s, sim.Setting{Program: w.program, Mutant: m.Name})
 	if err != nil || r.Violation == nil {
-		return mutants.Verdict{}, err
+		return mutants.Verdict{At: r.Virtual}, err
 	}
 	return mutants.Verdict{Rule: r.Violation.Rule, At: r.Violation.At, Text: r.Violation.Subject + ": " + r.Violation.Text}, nil
 }
