@@ -60,8 +60,13 @@ func (w *worldFlags) options() (scenario.Options, error) {
 	if w.duration < leastDuration || w.duration > mostDuration {
 		return scenario.Options{}, usagef("--duration %v: want %v to %v", w.duration, leastDuration, mostDuration)
 	}
-	return scenario.Options{Duration: w.duration, Members: w.members, Nodes: w.nodes, Services: w.services}, nil
+	return scenario.Options{
+		Duration: w.duration, Members: w.members, Nodes: w.nodes, Services: w.services, Balancers: drivers, Clients: clients,
+	}, nil
 }
+
+// Every drawn world has outside load balancers behind a driver, and clients that write and read the record.
+const drivers, clients = 1, 2
 
 // A run of less has no time for anything, and one of more is better made of several.
 const leastDuration, mostDuration = 10 * time.Second, 24 * time.Hour
