@@ -221,6 +221,12 @@ func (a *account) settledService(s *fsm.Service) bool {
 	return a.after.Group().Quarantine.IsZero() && (a.scene.blind || a.shown()[s.ID] != nil)
 }
 
+// releasing tells whether everybody who owns an address is giving it up.
+func releasing(v *fsm.View, a netip.Addr) bool {
+	owners := v.Owners(a.String())
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(o *fsm.Allocation) bool { return !o.Releasing })
+}
+
 // S12: what no evidence speaks against stays: Services, their addresses, and routes to where they were served.
 func (a *account) kept() string {
 	for _, s := range fsm.List[*fsm.Service](a.before, fsm.TableServices) {
@@ -245,6 +251,9 @@ func (a *account) kept() string {
 		return ""
 	}
 	for _, r := range fsm.List[*fsm.Route](a.reported, fsm.TableRoutes) {
+		if releasing(a.reported, r.Prefix.Addr()) {
+			continue // given up on evidence, before nothing could be seen; it waited for the address that replaces it
+		}
 		if slices.ContainsFunc(r.NextHops, isWanted) && a.wantedHops(a.after, r.Prefix) == nil {
 			return fmt.Sprintf("%s lost its last next hop while nothing could be seen", r.Prefix)
 		}
@@ -497,6 +506,9 @@ func (a *account) lastHops() string {
 		return ""
 	}
 	for _, r := range fsm.List[*fsm.Route](a.reported, fsm.TableRoutes) {
+		if releasing(a.reported, r.Prefix.Addr()) {
+			continue // given up on evidence, before nothing could be seen; it waited for the address that replaces it
+		}
 		if slices.ContainsFunc(r.NextHops, isWanted) && a.wantedHops(a.after, r.Prefix) == nil {
 			return fmt.Sprintf("%s lost its last next hop for liveness alone", r.Prefix)
 		}
