@@ -33,7 +33,7 @@ const (
 	ErrorOn Fault = "error"
 	// Busy: what a call asks for takes Scope.Delay on average, and is answered with "ask again" meanwhile.
 	Busy Fault = "busy"
-	// Twice: calls are carried out again Scope.Delay after their answer on average, if nothing newer came in meanwhile.
+	// Twice: calls that succeeded are carried out again Scope.Delay after their answer on average, if nothing newer came in meanwhile.
 	Twice Fault = "twice"
 )
 
@@ -144,7 +144,9 @@ func (d *Driver) meet(c *call) bool {
 	case Twice:
 		d.work(c, func(c *call, m message.Answer) {
 			d.answered(c, m)
-			d.w.After(f.spread(), func() { d.again(c) })
+			if m.Result == message.Succeeded { // who says that it failed has done nothing, and does nothing
+				d.w.After(f.spread(), func() { d.again(c) })
+			}
 		})
 	}
 	return true
