@@ -173,6 +173,9 @@ func (n *Network) arrive(m *message, s *state) {
 		return
 	case n.off[c.peer] > 0:
 		n.tell(m, 0)
+		if m.what == dial {
+			n.orphan(c)
+		}
 		return
 	}
 	n.tell(m, n.world.Now())
@@ -209,6 +212,7 @@ func (n *Network) tell(m *message, arrived time.Duration) {
 // accept hands a new connection to who listens at its port.
 func (n *Network) accept(near *Conn) {
 	far := near.far
+	n.disown(near)
 	if far.dead { // broken while the dial was on its way
 		return
 	}

@@ -83,8 +83,39 @@ func (n *Network) Power(machine string, on bool) {
 		}
 		if c.far.local == machine {
 			c.far.drop()
+			n.orphan(c)
 		}
 	}
+}
+
+// orphan notes a dialling end of a connection to a machine which has lost power. Once it has nothing more to say itself it
+// would wait for ever. Requests of HTTP share a connection, which is kept alive by pings: it is broken by the next dial
+// that reaches the machine at the same port, or given up.
+func (n *Network) orphan(c *Conn) {
+	if c.dead {
+		return
+	}
+	n.orphans = append(n.orphans, c)
+	n.world.After(GiveUp, func() {
+		if i := slices.Index(n.orphans, c); i >= 0 {
+			n.orphans = slices.Delete(n.orphans, i, i+1)
+			if c.ended {
+				c.lose()
+			}
+		}
+	})
+}
+
+// disown resets the orphans that share a connection with a new one.
+func (n *Network) disown(by *Conn) {
+	n.orphans = slices.DeleteFunc(n.orphans, func(c *Conn) bool {
+		shared := c.ended && c.local == by.local && c.peer == by.peer && c.port == by.port
+		if shared && !c.dead {
+			c.far.drop()
+			c.far.send(&message{what: reset})
+		}
+		return shared || c.dead
+	})
 }
 
 // lose breaks this end, without telling the other.

@@ -32,6 +32,7 @@ type Network struct {
 	off     map[string]int // machines without power
 	conns   []*Conn        // in the order in which they were dialled, dialling ends only
 	crowd   int            // how many conns there were when those that had ended were last forgotten
+	orphans []*Conn        // dialling ends that wait for machines which have lost power, and with it the other ends
 	last    uint64
 }
 

@@ -176,3 +176,55 @@ func TestBurstArrivesTogether(t *testing.T) {
 		t.Errorf("arrived at %v, want the first two together, and the others later together", at)
 	}
 }
+
+// Who waits for an answer of a machine that lost power learns of it: soon after the machine is back, from whatever else
+// is asked there, since that goes over the same connection, or else by pings.
+func TestWaitingForAMachineThatLostPowerEnds(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		again             bool
+		least, most, lost time.Duration
+	}{
+		{"asked again", true, 3 * time.Second, 3100 * time.Millisecond, time.Second},
+		{"asked while it was dark, and again", true, 3 * time.Second, 3100 * time.Millisecond, 0},
+		{"not asked again", false, network.GiveUp, network.GiveUp + 2*time.Second, time.Second},
+		{"asked while it was dark", false, network.GiveUp, network.GiveUp + 2*time.Second, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := engine.New(1)
+			n := network.New(w, network.Options{})
+			n.Listen("b", "p", func(c *network.Conn) { c.Handle(nil, nil) })
+			n.Listen("b", "q", func(c *network.Conn) { c.Handle(nil, nil) })
+			var broke time.Duration
+			ask := func(port string) {
+				conn := n.Dial("a", "b", port, nil)
+				conn.Handle(nil, func(reset bool) {
+					if reset && broke == 0 {
+						broke = w.Now()
+					}
+				})
+				conn.End()
+			}
+			if c.lost == 0 {
+				n.Power("b", false)
+			}
+			ask("p")
+			if c.lost > 0 {
+				w.At(c.lost, func() { n.Power("b", false) })
+			}
+			w.At(2*time.Second, func() {
+				n.Power("b", true)
+				n.Dial("a", "b", "q", nil) // another one
+			})
+			if c.again {
+				w.At(3*time.Second, func() { n.Dial("a", "b", "p", nil) })
+			}
+			if err := w.Run(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if broke < c.least || broke > c.most {
+				t.Errorf("it ended at %v, want from %v to %v", broke, c.least, c.most)
+			}
+		})
+	}
+}
