@@ -16,36 +16,32 @@ import (
 const shrinkRuns = 60
 
 // SaveFailures shrinks the scenarios of failed runs and keeps them in a folder, from where a test runs them for ever.
-// It writes into the report where they are.
-func SaveFailures(ctx context.Context, report *Report, scenarios []scenario.Scenario, o Setting, folder string) error {
+// It writes into the report where they are. When ctx ends the rest is kept as it was played.
+func SaveFailures(ctx context.Context, report *Report, play Player, folder string) error {
 	if len(report.Failures) == 0 {
 		return nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("keep failed scenarios: %w", err)
 	}
-	bySeed := map[uint64]scenario.Scenario{}
-	for _, s := range scenarios {
-		bySeed[s.Seed] = s
-	}
 	for i := range report.Failures {
 		f := &report.Failures[i]
-		s := Shrink(ctx, bySeed[f.Seed], f.Checker, o)
+		s := Shrink(ctx, f.Scenario, f.Checker, play)
 		s.Name = strings.ToLower(fmt.Sprintf("%s-seed-%d", f.Checker, f.Seed))
 		s.About = fmt.Sprintf("Broke %s at %.3fs: %s", f.Checker, f.At, f.Text)
-		f.Saved = filepath.Join(folder, s.Name+".yaml")
-		if err := os.WriteFile(f.Saved, s.Text(), 0o644); err != nil {
+		file := filepath.Join(folder, s.Name+".yaml")
+		if err := s.Write(file); err != nil {
 			return fmt.Errorf("keep failed scenarios: %w", err)
 		}
+		f.Saved = file
 	}
 	return nil
 }
 
 // Shrink looks for a smaller scenario that breaks the same rule.
-func Shrink(ctx context.Context, s scenario.Scenario, rule string, o Setting) scenario.Scenario {
-	o.Keep = false
+func Shrink(ctx context.Context, s scenario.Scenario, rule string, play Player) scenario.Scenario {
 	return scenario.Shrink(ctx, s, func(smaller scenario.Scenario) bool {
-		r, err := Play(smaller, o)
+		r, err := play(ctx, smaller, false)
 		return err == nil && r.Violation != nil && r.Violation.Rule == rule
 	}, shrinkRuns)
 }

@@ -5,6 +5,7 @@ package sim_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"fairlead.io/fairlead/sim"
@@ -59,7 +60,7 @@ func TestEqualSeedsGiveEqualDigests(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 1, 2} {
 		scenarios = append(scenarios, scenario.Draw(seed, o))
 	}
-	report, err := sim.Run(context.Background(), 0, scenarios, sim.Setting{Program: m}, nil)
+	report, err := sim.Run(context.Background(), 0, slices.Values(scenarios), sim.Setting{Program: m}.Player(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

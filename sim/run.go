@@ -6,8 +6,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"time"
 
@@ -41,6 +41,8 @@ type Failure struct {
 	Repeat  string  `json:"repeat"`
 	// Saved is the file of the shrunk scenario, where one was saved.
 	Saved string `json:"saved,omitempty"`
+	// Scenario is the one that failed, as it was played.
+	Scenario scenario.Scenario `json:"-"`
 }
 
 // Seed is the digest of one run.
@@ -49,22 +51,32 @@ type Seed struct {
 	Digest string `json:"digest"`
 }
 
+// Player plays one scenario from beginning to end, and keeps its trace if it is told to. It gives up when ctx ends, whose
+// error it returns then.
+type Player func(ctx context.Context, s scenario.Scenario, keep bool) (Result, error)
+
+// Player plays scenarios in worlds of this setting.
+func (o Setting) Player() Player {
+	return func(ctx context.Context, s scenario.Scenario, keep bool) (Result, error) {
+		own := o
+		own.Keep = keep
+		return playWithin(ctx, s, own)
+	}
+}
+
 // Run plays scenarios in parallel on all cores, and calls each with every result in their order; optional. After
 // within, unless it is 0, no more are begun: the report is of those that were. It stops early when ctx ends, whose error
-// it returns, or when a run could not be made.
-func Run(ctx context.Context, within time.Duration, scenarios []scenario.Scenario, o Setting, each func(Result)) (Report, error) {
+// it returns, or when a run could not be made: the report then is of the runs before that.
+func Run(ctx context.Context, within time.Duration, scenarios iter.Seq[scenario.Scenario], play Player, each func(Result)) (Report, error) {
 	began := time.Now()
-	enough := func() bool { return within > 0 && time.Since(began) > within }
-	results := playAll(ctx, enough, scenarios, o)
-	r := newReport(moduleOf(o))
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	r := newReport()
 	all := sha256.New()
-	for _, wait := range results {
-		result, err := wait()
-		if errors.Is(err, errEnough) {
+	var failed error
+	for result, err := range playAll(inner, inTime(scenarios, began, within), play) {
+		if failed = err; err != nil {
 			break
-		}
-		if err != nil {
-			return r, err
 		}
 		r.add(result)
 		fmt.Fprintf(all, "%d %s\n", result.Seed, result.Digest)
@@ -74,23 +86,38 @@ func Run(ctx context.Context, within time.Duration, scenarios []scenario.Scenari
 	}
 	r.WallSeconds = time.Since(began).Seconds()
 	r.Digest = hex.EncodeToString(all.Sum(nil)[:16])
-	return r, ctx.Err()
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return r, failed
+}
+
+// inTime are the scenarios that are asked for within a time; 0 is for ever.
+func inTime(scenarios iter.Seq[scenario.Scenario], began time.Time, within time.Duration) iter.Seq[scenario.Scenario] {
+	return func(yield func(scenario.Scenario) bool) {
+		for s := range scenarios {
+			if within > 0 && time.Since(began) > within || !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // ReportOf is the report of a single run.
 func ReportOf(result Result) Report {
-	r := newReport(result.Module)
+	r := newReport()
 	r.add(result)
 	r.Digest = result.Digest
 	return r
 }
 
-func newReport(module string) Report {
-	return Report{Failures: []Failure{}, Seeds: []Seed{}, Checks: map[string]int{}, Module: module}
+func newReport() Report {
+	return Report{Failures: []Failure{}, Seeds: []Seed{}, Checks: map[string]int{}}
 }
 
 func (r *Report) add(result Result) {
 	r.Runs++
+	r.Module = result.Module
 	r.VirtualSeconds += result.Virtual.Seconds()
 	r.Seeds = append(r.Seeds, Seed{Seed: result.Seed, Digest: result.Digest})
 	for rule, n := range result.Counts {
@@ -99,50 +126,56 @@ func (r *Report) add(result Result) {
 	if v := result.Violation; v != nil {
 		r.Failed++
 		r.Failures = append(r.Failures, Failure{
-			Seed: result.Seed, Checker: v.Rule, At: v.At.Seconds(), Subject: v.Subject, Text: v.Text, Repeat: Repeat(result.Scenario),
+			Seed: result.Seed, Checker: v.Rule, At: v.At.Seconds(), Subject: v.Subject, Text: v.Text, Repeat: result.Repeat,
+			Scenario: result.Scenario,
 		})
 	}
 }
 
-// errEnough says that a run was not begun, because the time for beginning runs is over.
-var errEnough = errors.New("not begun")
+// ahead is how many results per core may wait for one that takes longer.
+const ahead = 8
 
-// playAll begins the runs in order, as many at a time as there are cores, and gives a function for each that waits
-// for it.
-func playAll(ctx context.Context, enough func() bool, scenarios []scenario.Scenario, o Setting) []func() (Result, error) {
+// playAll plays scenarios, as many at a time as there are cores, and gives their results in order.
+func playAll(ctx context.Context, scenarios iter.Seq[scenario.Scenario], play Player) iter.Seq2[Result, error] {
 	type outcome struct {
 		result Result
 		err    error
 	}
-	outcomes := make([]chan outcome, len(scenarios))
-	waits := make([]func() (Result, error), len(scenarios))
-	for i := range scenarios {
-		outcomes[i] = make(chan outcome, 1)
-		waits[i] = func() (Result, error) {
-			out := <-outcomes[i]
-			return out.result, out.err
-		}
-	}
-	next := make(chan int)
+	cores := runtime.GOMAXPROCS(0)
+	order := make(chan chan outcome, ahead*cores)
 	go func() {
-		defer close(next)
-		for i := range scenarios {
-			next <- i
+		defer close(order)
+		next, stop := iter.Pull(scenarios)
+		defer stop()
+		free := make(chan struct{}, cores)
+		for {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			s, ok := next() // only now: time has passed
+			if !ok {
+				return
+			}
+			done := make(chan outcome, 1)
+			go func() {
+				result, err := play(ctx, s, false)
+				done <- outcome{result, err}
+				<-free
+			}()
+			select {
+			case order <- done:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
-	for range runtime.GOMAXPROCS(0) {
-		go func() {
-			for i := range next {
-				out := outcome{err: ctx.Err()}
-				if enough() {
-					out.err = errEnough
-				}
-				if out.err == nil {
-					out.result, out.err = Play(scenarios[i], o)
-				}
-				outcomes[i] <- out
+	return func(yield func(Result, error) bool) {
+		for done := range order {
+			if out := <-done; !yield(out.result, out.err) {
+				return
 			}
-		}()
+		}
 	}
-	return waits
 }

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type Setting struct {
 	Debug   bool       // processes log everything
 	Keep    bool       // keep the trace
 	Usage   *vm.Usage  // has added to it what running processes takes; optional
+	File    string     // that holds the scenario, for those who are to repeat it; optional
 }
 
 // Result is how a run ended.
@@ -36,6 +38,7 @@ type Result struct {
 	Scenario scenario.Scenario
 	Digest   string // of everything that happened
 	Module   string // the program that ran
+	Repeat   string // the command that repeats it
 	Virtual  time.Duration
 	// Violation is the first rule that broke; nil if all held.
 	Violation *check.Violation
@@ -51,6 +54,7 @@ const tick = 10 * time.Millisecond
 // world is one run.
 type world struct {
 	*engine.World
+	within   context.Context
 	scenario scenario.Scenario
 	setting  Setting
 	stage    *stage.Stage
@@ -61,10 +65,15 @@ type world struct {
 
 // Play runs one scenario from beginning to end.
 func Play(s scenario.Scenario, o Setting) (Result, error) {
+	return playWithin(context.Background(), s, o)
+}
+
+// playWithin is Play that gives up when ctx ends.
+func playWithin(ctx context.Context, s scenario.Scenario, o Setting) (Result, error) {
 	if err := s.Validate(); err != nil {
 		return Result{}, err
 	}
-	w := &world{World: engine.New(s.Seed), scenario: s, setting: o}
+	w := &world{World: engine.New(s.Seed), within: ctx, scenario: s, setting: o}
 	w.recorder = trace.New(trace.Options{Keep: o.Keep})
 	w.Hear(w.recorder.Hear)
 	if err := w.judge(); err != nil {
@@ -90,6 +99,7 @@ const memory = 5 * time.Second
 func (w *world) judge() (err error) {
 	w.rules, err = check.New(check.Options{
 		Bounds:   bounds(),
+		Format:   w.scenario.Format(),
 		Topology: topology(w.scenario),
 		Violated: w.violated,
 	})
@@ -168,6 +178,10 @@ func (w *world) traffic(truth *traffic.Cluster) {
 
 // tick has rules look at the time.
 func (w *world) tick() {
+	if err := w.within.Err(); err != nil {
+		w.Fail(err)
+		return
+	}
 	w.rules.Tick(w.Now())
 	w.After(tick, w.tick)
 }
@@ -186,6 +200,7 @@ func (w *world) run() (Result, error) {
 	r := Result{
 		Seed: w.Seed(), Scenario: w.scenario, Virtual: w.Now(), Violation: w.broken, Counts: w.rules.Counts(),
 		Digest: w.recorder.Digest(), Module: moduleOf(w.setting), Events: w.recorder.Events(),
+		Repeat: repeat(w.scenario, w.setting.File),
 	}
 	if w.setting.Keep {
 		r.Trace = w.recorder.Trace()
@@ -197,7 +212,7 @@ func (w *world) run() (Result, error) {
 // about is what a trace says of its run.
 func (w *world) about(r Result) trace.About {
 	a := trace.About{
-		Seed: r.Seed, Scenario: string(r.Scenario.Text()), Module: r.Module, Command: Repeat(r.Scenario), Until: r.Virtual,
+		Seed: r.Seed, Scenario: string(r.Scenario.Text()), Module: r.Module, Command: r.Repeat, Until: r.Virtual,
 	}
 	if v := r.Violation; v != nil {
 		a.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Text}
@@ -212,13 +227,4 @@ func (w *world) about(r Result) trace.About {
 func moduleOf(o Setting) string {
 	sum := o.Program.Sum()
 	return hex.EncodeToString(sum[:8])
-}
-
-// Repeat is the command that repeats a run of a scenario: by its seed if it was drawn, else by its file.
-func Repeat(s scenario.Scenario) string {
-	drawn := scenario.Draw(s.Seed, scenario.Options{Duration: s.Duration, Members: s.Members, Nodes: s.Nodes})
-	if s.Name != drawn.Name {
-		return fmt.Sprintf("fairlead sim replay --scenario %s.yaml", s.Name)
-	}
-	return fmt.Sprintf("fairlead sim replay --seed %d --duration %v --members %d --nodes %d", s.Seed, s.Duration, s.Members, s.Nodes)
 }

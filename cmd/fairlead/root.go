@@ -38,7 +38,7 @@ func commands(c *cli) []*cobra.Command {
 		newRaft(c),
 		newPKI(c),
 		newMigrate(c),
-		newSim(c),
+		newSim(c, shipped),
 		newVersion(c),
 	}
 }

@@ -4,14 +4,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
 	"fairlead.io/fairlead/sim"
-	"fairlead.io/fairlead/sim/program"
 	"fairlead.io/fairlead/sim/scenario"
 	"fairlead.io/fairlead/sim/trace"
 )
@@ -20,13 +19,12 @@ import (
 type simReplay struct {
 	worldFlags
 	seed    uint64
-	file    string
 	html    string
 	verbose bool
 	filter  trace.Filter
 }
 
-func newSimReplay(c *cli) *cobra.Command {
+func newSimReplay(c *cli, load loadSimulator) *cobra.Command {
 	r := &simReplay{}
 	cmd := &cobra.Command{
 		Use:   "replay",
@@ -36,7 +34,10 @@ func newSimReplay(c *cli) *cobra.Command {
 			if (r.file != "") == cmd.Flags().Changed("seed") {
 				return usagef("want one of --seed N and --scenario FILE")
 			}
-			return r.run(cmd.Context(), c)
+			if err := together(r.check(c), alone(cmd, "scenario", "the file says which world", drawing...)); err != nil {
+				return err
+			}
+			return r.run(cmd.Context(), c, load)
 		},
 	}
 	r.add(cmd)
@@ -51,64 +52,69 @@ func newSimReplay(c *cli) *cobra.Command {
 	return cmd
 }
 
+// check refuses what cannot be meant.
+func (r *simReplay) check(c *cli) error {
+	if err := r.filter.Check(); err != nil {
+		return usagef("--kind: %w", err)
+	}
+	filtered := len(r.filter.Words)+len(r.filter.Lanes)+len(r.filter.Kinds) > 0
+	switch {
+	case filtered && !r.verbose:
+		return usagef("--about, --of and --kind choose among the events that -v prints; add -v")
+	case r.verbose && c.format != output.Table:
+		return usagef("-v prints lines for people; leave out -o %s, or -v", c.format)
+	}
+	return nil
+}
+
 func (r *simReplay) scenario() (scenario.Scenario, error) {
 	if r.file != "" {
-		return scenario.Read(r.file)
+		return r.read()
 	}
 	o, err := r.options()
 	if err != nil {
 		return scenario.Scenario{}, err
 	}
-	return scenario.Draw(r.seed, o), nil
+	return sim.Draw(r.seed, o), nil
 }
 
-func (r *simReplay) run(ctx context.Context, c *cli) error {
+func (r *simReplay) run(ctx context.Context, c *cli, load loadSimulator) error {
 	s, err := r.scenario()
 	if err != nil {
 		return err
-	}
-	if err := r.filter.Check(); err != nil {
-		return usagef("%w", err)
 	}
 	page, err := openPage(r.html)
 	if err != nil {
 		return err
 	}
-	module, err := sim.Load(ctx, program.Options{})
+	defer page.drop()
+	simulated, err := load(ctx, r.file)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = module.Close(ctx) }() // the process ends
-	o := sim.Setting{Program: module, Keep: r.verbose}
-	result, err := sim.Play(s, o)
+	defer simulated.close()
+	result, err := simulated.play(ctx, s, r.verbose || page.wanted())
 	if err != nil {
-		return err
+		return interrupted(err, 0, countOf(1))
 	}
-	if err := page.write(s, o); err != nil {
-		return err
-	}
+	shown := page.write(func(to io.Writer) error { return trace.WriteHTML(to, result.Trace, trace.Page{}) })
+	return together(brokenRule(result), shown, r.print(c, result))
+}
+
+func (r *simReplay) print(c *cli, result sim.Result) error {
 	if r.verbose {
 		if err := trace.WriteText(c.out, result.Trace, r.filter); err != nil {
 			return err
 		}
 	}
-	return r.print(c, result)
+	return c.print(runReport{sim.ReportOf(result), result})
 }
 
-func (r *simReplay) print(c *cli, result sim.Result) error {
-	if c.format == output.JSON {
-		report := sim.ReportOf(result)
-		encoder := json.NewEncoder(c.out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(report); err != nil {
-			return err
-		}
-	} else if _, err := fmt.Fprintf(c.out, "%s\nseed %d: %d events in %s, digest %s\n", result.Scenario.Text(), result.Seed, result.Events,
-		trace.Clock(result.Virtual), result.Digest); err != nil {
-		return err
+// brokenRule is the error of a run that broke a rule.
+func brokenRule(result sim.Result) error {
+	v := result.Violation
+	if v == nil {
+		return nil
 	}
-	if v := result.Violation; v != nil {
-		return fmt.Errorf("%s broke at %s: %s", v.Rule, trace.Clock(v.At), v.Text)
-	}
-	return nil
+	return fmt.Errorf("%s broke at %s: %s", v.Rule, trace.Clock(v.At), v.Text)
 }

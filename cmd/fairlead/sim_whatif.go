@@ -4,14 +4,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"fairlead.io/fairlead/cmd/fairlead/internal/output"
-	"fairlead.io/fairlead/sim"
-	"fairlead.io/fairlead/sim/program"
 	"fairlead.io/fairlead/sim/whatif"
 )
 
@@ -34,76 +31,74 @@ func (w *whatIf) check(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	for _, flag := range []string{"scenario", "part", "save", "within", "services"} {
-		if cmd.Flags().Changed(flag) {
-			return usagef("--%s does not go with --manifests: each question has one world, of your own objects", flag)
-		}
-	}
-	return nil
+	return alone(cmd, "manifests", "each question has one world, of your own objects", "scenario", "part", "save", "within", "services")
 }
 
 // ask answers all questions about the user's manifests. Of several seeds the first counts.
-func (r *simRun) ask(ctx context.Context, c *cli) error {
-	if _, err := r.options(); err != nil {
-		return err
-	}
-	seed, _, err := parseSeeds(r.seeds)
+func (r *simRun) ask(ctx context.Context, c *cli, load loadSimulator) error {
+	cluster, o, err := r.cluster(c)
 	if err != nil {
 		return err
-	}
-	cluster, err := whatif.Read(r.whatIf.manifests)
-	if err != nil {
-		return usagef("--manifests: %w", err)
-	}
-	o := whatif.Options{
-		Members: r.members, Nodes: r.nodes, Seed: seed, Duration: r.duration, Only: r.whatIf.only,
-		Each: func(a whatif.Answer) { fmt.Fprintf(c.err, "%s: %s\n", a.ID, a.Brief()) },
-	}
-	if err := cluster.Check(o); err != nil {
-		return usagef("--manifests: %w", err)
 	}
 	page, err := openPage(r.html)
 	if err != nil {
 		return err
 	}
-	module, err := sim.Load(ctx, program.Options{})
+	defer page.drop()
+	s, err := load(ctx, "")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = module.Close(ctx) }() // the process ends
-	o.Program = module
-	report, err := cluster.Ask(ctx, o)
-	if err != nil {
-		return err
+	defer s.close()
+	o.Program = s.program
+	report, ended := cluster.Ask(ctx, o)
+	if len(report.Answers) == 0 {
+		return interrupted(ended, 0, "the answers")
 	}
-	if page.file != nil {
-		shown := report.Answers[0]
-		if broken := report.Failed(); broken != nil {
-			shown = *broken
-		}
-		err := cluster.WriteHTML(page.file, o, shown.ID)
-		if end := page.file.Close(); err == nil {
-			err = end
-		}
-		if err != nil {
-			return fmt.Errorf("write %s: %w", page.file.Name(), err)
-		}
+	var shown error
+	if ended == nil {
+		shown = page.write(func(to io.Writer) error { return cluster.WriteHTML(ctx, to, o, worthLooking(report)) })
 	}
-	if err := r.tell(c, report); err != nil {
-		return err
-	}
-	if broken := report.Failed(); broken != nil {
-		return fmt.Errorf("rule %s broke in %s: repeat it with `%s`", broken.Violation.Rule, broken.ID, broken.Replay)
-	}
-	return nil
+	printed := c.print(answersReport{report})
+	return together(interrupted(ended, len(report.Answers), "the answers"), brokenAnswer(report), shown, printed)
 }
 
-// tell prints a report.
-func (r *simRun) tell(c *cli, report whatif.Report) error {
-	if r.json || c.format == output.JSON {
-		encoder := json.NewEncoder(c.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+// cluster reads the manifests and how they are asked about.
+func (r *simRun) cluster(c *cli) (*whatif.Cluster, whatif.Options, error) {
+	if _, err := r.options(); err != nil {
+		return nil, whatif.Options{}, err
 	}
-	return report.WriteText(c.out)
+	seeds, err := parseSeeds(r.seeds, "")
+	if err != nil {
+		return nil, whatif.Options{}, err
+	}
+	cluster, err := whatif.Read(r.whatIf.manifests)
+	if err != nil {
+		return nil, whatif.Options{}, usagef("--manifests: %w", err)
+	}
+	o := whatif.Options{
+		Members: r.members, Nodes: r.nodes, Seed: seeds.first, Duration: r.duration, Only: r.whatIf.only,
+		Each: func(a whatif.Answer) { fmt.Fprintf(c.err, "%s: %s\n", a.ID, a.Brief()) },
+	}
+	if err := cluster.Check(o); err != nil {
+		return nil, whatif.Options{}, usagef("--manifests: %w", err)
+	}
+	return cluster, o, nil
+}
+
+// worthLooking is the answer to be shown: the first in which a rule broke, else the first.
+func worthLooking(report whatif.Report) string {
+	if broken := report.Failed(); broken != nil {
+		return broken.ID
+	}
+	return report.Answers[0].ID
+}
+
+// brokenAnswer is the error of answers in which a rule broke.
+func brokenAnswer(report whatif.Report) error {
+	broken := report.Failed()
+	if broken == nil {
+		return nil
+	}
+	return fmt.Errorf("rule %s broke in %s: repeat it with `%s`", broken.Violation.Rule, broken.ID, broken.Replay)
 }

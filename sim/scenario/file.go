@@ -95,9 +95,9 @@ func Read(path string) (Scenario, error) {
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Scenario{}, fmt.Errorf("scenario %s: no such file; `fairlead sim list` shows those that there are", path)
+		return Scenario{}, fmt.Errorf("scenario %s: no such file; name one, such as `fairlead sim run --save` writes", path)
 	case err != nil:
-		return Scenario{}, fmt.Errorf("scenario %s: %w", path, err)
+		return Scenario{}, fmt.Errorf("scenario %s: %w; name a file that can be read", path, err)
 	}
 	s, err := Parse(text)
 	if err != nil {
@@ -153,6 +153,7 @@ func (f file) scenario() Scenario {
 func (s Scenario) Write(path string) error {
 	temporary := path + ".new"
 	if err := os.WriteFile(temporary, s.Text(), 0o644); err != nil {
+		_ = os.Remove(temporary)
 		return fmt.Errorf("write scenario %s: %w", path, err)
 	}
 	if err := os.Rename(temporary, path); err != nil {

@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // Ask asks all questions about a cluster, each in a world of its own, in parallel on all cores. It stops early when ctx
-// ends, whose error it returns. A rule that broke is no error: the answer says so.
+// ends, whose error it returns beside the answers until then. A rule that broke is no error: the answer says so.
 func (c *Cluster) Ask(ctx context.Context, o Options) (Report, error) {
 	p, all, err := c.prepare(o)
 	if err != nil {
@@ -91,13 +91,13 @@ func (c *Cluster) prepare(o Options) (*plan, []question, error) {
 }
 
 // WriteHTML plays the world of one answer again and writes it as a page for a browser.
-func (c *Cluster) WriteHTML(to io.Writer, o Options, id string) error {
+func (c *Cluster) WriteHTML(ctx context.Context, to io.Writer, o Options, id string) error {
 	o.Only, o.keep = []string{id}, true
 	p, all, err := c.prepare(o)
 	if err != nil {
 		return err
 	}
-	run, err := p.play(all[0], o)
+	run, err := p.play(ctx, all[0], o)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (p *plan) playAll(ctx context.Context, all []question, o Options) []func() 
 			for i := range next {
 				out := outcome{err: ctx.Err()}
 				if out.err == nil {
-					out.run, out.err = p.play(all[i], o)
+					out.run, out.err = p.play(ctx, all[i], o)
 				}
 				outcomes[i] <- out
 			}

@@ -3,6 +3,7 @@
 package whatif
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -29,6 +30,7 @@ const (
 // scene is one run.
 type scene struct {
 	*engine.World
+	within   context.Context
 	plan     *plan
 	stage    *stage.Stage
 	back     *fault.Backstage
@@ -49,9 +51,9 @@ type played struct {
 	until time.Duration
 }
 
-// play asks one question.
-func (p *plan) play(q question, o Options) (played, error) {
-	w := &scene{World: engine.New(o.Seed), plan: p}
+// play asks one question. It gives up when ctx ends.
+func (p *plan) play(ctx context.Context, q question, o Options) (played, error) {
+	w := &scene{World: engine.New(o.Seed), within: ctx, plan: p}
 	w.recorder = trace.New(trace.Options{Keep: o.keep})
 	w.Hear(w.recorder.Hear)
 	if err := w.judge(); err != nil {
@@ -148,6 +150,10 @@ func (w *scene) leader() string {
 
 // tick has rules look at the time.
 func (w *scene) tick() {
+	if err := w.within.Err(); err != nil {
+		w.Fail(err)
+		return
+	}
 	w.rules.Tick(w.Now())
 	w.After(tick, w.tick)
 }

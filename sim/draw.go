@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/sim/scenario"
+)
+
+// Every drawn world has outside load balancers behind a driver, and clients that write and read the record.
+const drivers, clients = 1, 2
+
+// Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
+const (
+	MostMembers, MostNodes, MostServices = 9, 50, 200
+	LeastDuration, MostDuration          = 10 * time.Second, time.Hour
+)
+
+// Draw draws the scenario of a seed as `fairlead sim` does.
+func Draw(seed uint64, o scenario.Options) scenario.Scenario {
+	o.Balancers, o.Clients = drivers, clients
+	return scenario.Draw(seed, o)
+}
+
+// repeat is the command that repeats a run of a scenario: by its seed if it was drawn, else by its file.
+func repeat(s scenario.Scenario, file string) string {
+	o := scenario.Options{Duration: s.Duration, Members: s.Members, Nodes: s.Nodes}
+	command := fmt.Sprintf("fairlead sim replay --seed %d --duration %v --members %d --nodes %d", s.Seed, s.Duration, s.Members, s.Nodes)
+	if file == "" && drawn(s, o) {
+		return command
+	}
+	if o.Services = s.Services; file == "" && drawn(s, o) {
+		return fmt.Sprintf("%s --services %d", command, s.Services)
+	}
+	return fmt.Sprintf("fairlead sim replay --scenario %s", cmp.Or(file, s.Name+".yaml"))
+}
+
+// drawn tells whether a scenario is what its seed gives.
+func drawn(s scenario.Scenario, o scenario.Options) bool {
+	able := s.Duration >= LeastDuration && s.Duration <= MostDuration && s.Members <= MostMembers && s.Nodes <= MostNodes
+	return able && bytes.Equal(s.Text(), Draw(s.Seed, o).Text())
+}
