@@ -99,7 +99,6 @@ const memory = 5 * time.Second
 func (w *world) judge() (err error) {
 	w.rules, err = check.New(check.Options{
 		Bounds:   bounds(),
-		Format:   w.scenario.Format(),
 		Topology: topology(w.scenario),
 		Violated: w.violated,
 	})
