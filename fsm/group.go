@@ -185,10 +185,27 @@ func (c *RaiseFormat) apply(tx *txn) Outcome {
 	return tx.ok()
 }
 
-// mustKnow stops a release that cannot apply a committed format: a refusal here would fork the record.
-func mustKnow(format uint32) {
+// FormatError says that the group's format is newer than what this release can apply.
+type FormatError struct{ Format uint32 }
+
+// Error says so, and what to do.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("the group's format is %d and this release knows up to %d; upgrade this member", e.Format, NewestFormat)
+}
+
+// CheckFormat tells whether this release can apply a format. Errors: *FormatError.
+func CheckFormat(format uint32) error {
 	if format > NewestFormat {
-		panic(fmt.Sprintf("fsm: the group's format is %d and this release knows up to %d; upgrade this member", format, NewestFormat))
+		return &FormatError{format}
+	}
+	return nil
+}
+
+// mustKnow stops a release that cannot apply a committed format, with a *FormatError: a refusal here would fork the
+// record.
+func mustKnow(format uint32) {
+	if err := CheckFormat(format); err != nil {
+		panic(err)
 	}
 }
 

@@ -169,8 +169,8 @@ func (in *unframer) restore(next *State) (SnapshotHeader, error) {
 	if err := in.value(&h); err != nil {
 		return h, fmt.Errorf("header: %w", err)
 	}
-	if h.Format > NewestFormat {
-		return h, fmt.Errorf("format %d, this release knows up to %d; upgrade this member", h.Format, NewestFormat)
+	if err := CheckFormat(h.Format); err != nil {
+		return h, err
 	}
 	tx := next.begin()
 	n, err := in.records(tx)

@@ -35,8 +35,8 @@ type Group interface {
 	// Restore replaces the record by a backup in a new epoch, or tells with dryRun what would differ. It must
 	// read to io.EOF before it changes anything: any other error of r means that the backup is not whole.
 	Restore(ctx context.Context, r io.Reader, dryRun bool, change Change) (Restored, error)
-	// Finalize raises the committed format, to the newest that every server knows if format is 0, and gives
-	// the one that holds then.
+	// Finalize raises the committed format, unless it is that new already, and gives the one that holds then. Every
+	// server was asked whether it knows it; one that once reported otherwise has it refused.
 	Finalize(ctx context.Context, format uint32, change Change) (uint32, error)
 }
 

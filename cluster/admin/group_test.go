@@ -176,7 +176,7 @@ func (v *memberView) Restore(_ context.Context, r io.Reader, dry bool, c admin.C
 }
 
 func (v *memberView) Finalize(_ context.Context, format uint32, c admin.Change) (uint32, error) {
-	return max(format, 3), v.do("finalize", c, func(*sharedGroup) {})
+	return format, v.do("finalize", c, func(*sharedGroup) {})
 }
 
 func (v *memberView) Confirm(_ context.Context, token string, founders []admin.Founder) (admin.Confirmation, error) {

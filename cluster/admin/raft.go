@@ -149,24 +149,6 @@ func (s *RaftService) Snapshot(ctx context.Context, req *fairleadv1.SnapshotRequ
 	})
 }
 
-// Finalize implements fairleadv1connect.RaftServiceHandler.
-func (s *RaftService) Finalize(ctx context.Context, req *fairleadv1.FinalizeRequest) (*fairleadv1.FinalizeResponse, error) {
-	return lead(ctx, s.onLeader, "finalize the format", func(ctx context.Context, caller Caller) (*fairleadv1.FinalizeResponse, error) {
-		if err := s.mustLead(); err != nil {
-			return nil, err
-		}
-		change := changeOf(caller, req)
-		format, err := s.group.Finalize(ctx, req.GetFormat(), change)
-		if err != nil {
-			return nil, err
-		}
-		s.log.Info("format finalized", "format", format, "actor", change.Actor, "reason", change.Reason)
-		return &fairleadv1.FinalizeResponse{Format: format}, nil
-	}, func(ctx context.Context, leader *Client) (*fairleadv1.FinalizeResponse, error) {
-		return leader.Raft.Finalize(ctx, req)
-	})
-}
-
 // mustLead is asked before work that any member could do, but only the leader shall.
 func (s *RaftService) mustLead() error {
 	if leader, ok := s.group.Leader(); !ok || leader.ID != s.group.Self().ID {

@@ -43,7 +43,7 @@ func TestFollowersHandOnToTheLeaderWithTheActor(t *testing.T) {
 	if r, err := alice.Raft.Snapshot(ctx, &fairleadv1.SnapshotRequest{}); err != nil || r.GetIndex() != 42 {
 		t.Errorf("snapshot: %v, %v", r, err)
 	}
-	if r, err := alice.Raft.Finalize(ctx, &fairleadv1.FinalizeRequest{}); err != nil || r.GetFormat() != 3 {
+	if r, err := alice.Raft.Finalize(ctx, &fairleadv1.FinalizeRequest{Force: true}); err != nil || r.GetFormat() != 2 {
 		t.Errorf("finalize: %v, %v", r, err)
 	}
 	if r, err := alice.Raft.Transfer(ctx, &fairleadv1.TransferRequest{Server: "m2"}); err != nil || r.GetLeader() != "m2" {
@@ -58,7 +58,7 @@ func TestFollowersHandOnToTheLeaderWithTheActor(t *testing.T) {
 		"m1: demote m4-x for operator/alice ()",
 		"m1: remove m4-x for operator/alice (old), force",
 		"m1: snapshot for operator/alice ()",
-		"m1: finalize for operator/alice ()",
+		"m1: finalize for operator/alice (), force",
 		"m1: transfer to m2-x for operator/alice ()",
 		"m2: snapshot for operator/alice ()",
 	}

@@ -85,7 +85,7 @@ func newWorld(t testing.TB) *world {
 	for _, m := range w.members {
 		w.group.members = append(w.group.members, admin.MemberStatus{Member: admin.Member{
 			ID: m.name + "-x", Name: m.name, Address: "192.0.2.1:7444", APIAddress: m.address, Voter: true, Healthy: true,
-		}})
+		}, Format: 2})
 	}
 	return w
 }

@@ -117,6 +117,22 @@ func TestFolderKeepsItsInstanceAndALostOneGetsAnother(t *testing.T) {
 	}
 }
 
+func TestFolderRemembersTheNewestFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	for _, format := range []uint32{2, 3, 1} {
+		f := mustOpen(t, path)
+		if err := f.RaiseFormat(format); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, f)
+	}
+	f := mustOpen(t, path)
+	defer mustClose(t, f)
+	if f.Identity().Format != 3 {
+		t.Errorf("%+v", f.Identity())
+	}
+}
+
 func TestFolderIsLockedAgainstASecondProcess(t *testing.T) {
 	path := t.TempDir()
 	f := mustOpen(t, path)

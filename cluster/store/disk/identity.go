@@ -30,11 +30,14 @@ const remedyForeign = "give this member an empty folder, or the one that belongs
 // Identity is who a data folder belongs to. A folder that is lost gets another instance, and with it another server
 // id: to the group it is a new server that knows nothing.
 type Identity struct {
-	Name     string    `json:"name"`
-	Instance string    `json:"instance"`
-	Group    string    `json:"group,omitempty"` // once known
-	Epoch    uint64    `json:"epoch,omitempty"` // of the group, as this member last knew it
-	Created  time.Time `json:"created"`         // for people
+	Name     string `json:"name"`
+	Instance string `json:"instance"`
+	Group    string `json:"group,omitempty"` // once known
+	Epoch    uint64 `json:"epoch,omitempty"` // of the group, as this member last knew it
+	// Format is the newest format that the group's record had, as this member last knew it: releases that do not know it
+	// have no business here.
+	Format  uint32    `json:"format,omitempty"`
+	Created time.Time `json:"created"` // for people
 	// Made is false until the files beside this one exist. A folder that was made and lacks its log was tampered with.
 	Made bool `json:"made"`
 }
@@ -112,6 +115,15 @@ func (f *Folder) SetMembership(group string, epoch uint64) error {
 		return nil
 	}
 	f.identity.Group, f.identity.Epoch = group, epoch
+	return f.writeIdentity()
+}
+
+// RaiseFormat remembers that the group's record has a format. One that is older than what it had is none to remember.
+func (f *Folder) RaiseFormat(format uint32) error {
+	if format <= f.identity.Format {
+		return nil
+	}
+	f.identity.Format = format
 	return f.writeIdentity()
 }
 

@@ -101,24 +101,10 @@ func (g *adminGroup) Snapshot(ctx context.Context, _ admin.Change) (admin.Snapsh
 	return admin.Snapshot{ID: fmt.Sprintf("snapshot-%d", index), Index: uint64(index)}, refusal("snapshot", err)
 }
 
-// Finalize raises the committed format to the newest that every server reported.
+// Finalize raises the committed format.
 func (g *adminGroup) Finalize(ctx context.Context, format uint32, change admin.Change) (uint32, error) {
-	view := g.state.Read()
-	have := view.Group().Format
-	if format == 0 {
-		format = fsm.NewestFormat
-		for _, m := range fsm.List[*fsm.Member](view, fsm.TableMembers) {
-			format = min(format, m.Format)
-		}
-	}
-	if format == have {
+	if _, _, have := g.state.Identity(); format <= have {
 		return have, nil
-	}
-	if format > fsm.NewestFormat {
-		return have, &admin.Refusal{
-			Code: admin.Invalid, What: fmt.Sprintf("finalize format %d", format),
-			Why: fmt.Sprintf("this release knows formats up to %d", fsm.NewestFormat), Remedy: "upgrade every member first",
-		}
 	}
 	return format, g.propose(ctx, change, "finalize", &fsm.RaiseFormat{Format: format})
 }

@@ -4,9 +4,12 @@ package member
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/fsm"
 )
@@ -36,7 +39,10 @@ func newBelonging(state *fsm.State, folder *disk.Folder) *belonging {
 
 // begin takes in what the newest snapshot says, before anybody is talked to.
 func (b *belonging) begin() error {
-	group, epoch, _ := b.state.Identity()
+	group, epoch, format := b.state.Identity()
+	if err := b.folder.RaiseFormat(format); err != nil {
+		return err
+	}
 	if group == "" || uint64(epoch) <= b.epoch {
 		return nil
 	}
@@ -56,7 +62,11 @@ func (b *belonging) follow(ctx context.Context) error {
 	for {
 		view := b.state.Read()
 		if g := view.Group(); g.ID != "" {
-			if err := b.note(ctx, string(g.ID), uint64(g.Epoch)); err != nil {
+			err := b.folder.RaiseFormat(g.Format)
+			if err == nil {
+				err = b.note(ctx, string(g.ID), uint64(g.Epoch))
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -64,6 +74,30 @@ func (b *belonging) follow(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// knows refuses a data folder of a record that this release cannot read, before anybody hears of this member: it could
+// vote for what it will never apply.
+func knows(folder *disk.Folder) error {
+	if err := fsm.CheckFormat(folder.Identity().Format); err != nil {
+		return fmt.Errorf("data folder %s: %w", folder.Path(), err)
+	}
+	return nil
+}
+
+// learn remembers what this release could not read, when that ended the member: the next start is refused at once.
+func (b *belonging) learn(err error) error {
+	var unknown *fsm.FormatError
+	var broke *cluster.PanicError
+	if errors.As(err, &broke) {
+		unknown, _ = broke.Value.(*fsm.FormatError)
+	} else {
+		errors.As(err, &unknown)
+	}
+	if unknown == nil {
+		return err
+	}
+	return errors.Join(err, b.folder.RaiseFormat(unknown.Format))
 }
 
 // note takes in what the record says. A log that is still being read may name earlier epochs than the folder: they

@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -35,6 +36,13 @@ func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error
 		return admin.Joined{}, &admin.Refusal{
 			Code: admin.Forbidden, What: "join " + r.ID, Why: "the server id is not one of member " + r.Name,
 			Remedy: "give the member a certificate of its own name",
+		}
+	}
+	if _, _, format := j.state.Identity(); r.Format < format { // it could not read what it would be sent
+		return admin.Joined{}, &admin.Refusal{
+			Code: admin.Invalid, What: "join " + r.ID,
+			Why:    fmt.Sprintf("its release %s knows formats of the record up to %d, and this group's is %d", r.Version, r.Format, format),
+			Remedy: "upgrade that member",
 		}
 	}
 	err := j.node.Admit(ctx, cluster.JoinRequest{ServerID: r.ID, Address: r.Address, Last: fsm.Index(r.Last)})

@@ -83,7 +83,7 @@ func (m *Member) openFolder() (err error) {
 		return err
 	}
 	m.belonging = newBelonging(m.state, m.folder)
-	return nil
+	return knows(m.folder)
 }
 
 // openNetwork has this member listen, and opens its ways to the others.

@@ -18,6 +18,9 @@ func Recover(c config.Controller, edges Edges, log *slog.Logger) (cluster.Recove
 		return cluster.Recovered{}, err
 	}
 	defer func() { _ = folder.Close() }() // everything is on disk by then
+	if err := knows(folder); err != nil {
+		return cluster.Recovered{}, err
+	}
 	return cluster.Recover(cluster.RecoverOptions{
 		Name: c.Name, Instance: folder.Identity().Instance, Address: c.Advertise.Raft,
 		Stores: folder.Stores(), Path: folder.Path(), Machine: cluster.Record{State: fsm.New()},

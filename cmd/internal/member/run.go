@@ -59,7 +59,7 @@ func (m *Member) Run(ctx context.Context) error {
 		part("routes", m.routes.follow)
 		part("announcer", m.announcer.Run)
 	}
-	err := group.Wait()
+	err := m.belonging.learn(group.Wait())
 	if m.speaker != nil {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 		defer cancel()
