@@ -99,6 +99,7 @@ const memory = 5 * time.Second
 func (w *world) judge() (err error) {
 	w.rules, err = check.New(check.Options{
 		Bounds:   bounds(),
+		Format:   w.scenario.Format(),
 		Topology: topology(w.scenario),
 		Violated: w.violated,
 	})
@@ -214,7 +215,7 @@ func (w *world) about(r Result) trace.About {
 		Seed: r.Seed, Scenario: string(r.Scenario.Text()), Module: r.Module, Command: r.Repeat, Until: r.Virtual,
 	}
 	if v := r.Violation; v != nil {
-		a.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Text}
+		a.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Subject + ": " + v.Text}
 		if len(v.Events) > 0 {
 			a.Violation.Number = v.Events[len(v.Events)-1]
 		}

@@ -18,6 +18,8 @@ type Options struct {
 	Rules    []string
 	Bounds   Bounds
 	Topology Topology
+	// Format is that of the record once everything agrees; 0: any.
+	Format uint32
 	// Violated is told of a violation when it is found; optional.
 	Violated func(Violation)
 }
@@ -148,6 +150,7 @@ func (j *judge) broken(subject, text string, events ...uint64) {
 type Set struct {
 	bounds   Bounds
 	topology Topology
+	format   uint32
 	violated func(Violation)
 
 	scene  *scene
@@ -163,7 +166,7 @@ type Set struct {
 // New makes a Set. Errors: a rule that there is none of, or that cannot be checked yet.
 func New(o Options) (*Set, error) {
 	s := &Set{
-		bounds: o.Bounds.withDefaults(), topology: o.Topology, violated: o.Violated,
+		bounds: o.Bounds.withDefaults(), topology: o.Topology, format: o.Format, violated: o.Violated,
 		kube: newKube(), record: NewRecord(), counts: map[string]int{}, told: map[string]bool{},
 	}
 	s.scene = newScene(o.Topology, s.record)

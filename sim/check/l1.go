@@ -59,6 +59,9 @@ func (r *l1) tick() {
 	r.looked = r.scene.now
 	r.checked()
 	v := r.record.View()
+	if have := v.Group().Format; r.format != 0 && have != r.format {
+		r.broken("the record", fmt.Sprintf("its format is %d; an operator had it raised to %d", have, r.format))
+	}
 	wanted := map[netip.Addr][]string{} // by address, who wants it
 	for _, id := range r.kube.names {
 		if r.kube.wanted(id) {

@@ -35,6 +35,7 @@ type entry struct {
 	data   []byte
 	digest string
 	epoch  fsm.Epoch   // of the group, after it
+	format uint32      // of the group, after it
 	frozen *fsm.Frozen // nil where that was too long ago
 	number uint64      // of the event that brought it
 }
@@ -107,7 +108,8 @@ func (r *Record) replay(l fsm.LogEntry) (outcomes []fsm.Outcome) {
 
 func (r *Record) remember(index fsm.Index, number uint64, data []byte) {
 	v := r.View()
-	r.past[index] = &entry{data: data, digest: v.Digest().String(), epoch: v.Group().Epoch, frozen: r.state.Freeze(), number: number}
+	g := v.Group()
+	r.past[index] = &entry{data: data, digest: v.Digest().String(), epoch: g.Epoch, format: g.Format, frozen: r.state.Freeze(), number: number}
 	r.order = append(r.order, index)
 	if n := len(r.order); n > deep {
 		r.past[r.order[n-1-deep]].frozen = nil

@@ -8,20 +8,27 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // s1 compares members with each other and with the native replica: the same entry and the same digest at the same
-// index, and no member going back within a life.
+// index, and no member going back within a life. While a release of the group cannot read something, nothing of it is
+// agreed on; once the group has agreed to, that release applies nothing any more.
 type s1 struct {
 	idle
 	*judge
 	epochs map[string]fsm.Epoch // of the record that a member was last seen to hold
+	older  map[string]bool      // who is of the older release
 }
 
-func newS1(j *judge) rule { return &s1{judge: j, epochs: map[string]fsm.Epoch{}} }
+func newS1(j *judge) rule {
+	return &s1{judge: j, epochs: map[string]fsm.Epoch{}, older: map[string]bool{}}
+}
 
 func (r *s1) hear(e event.Stamped) {
 	switch x := e.Event.(type) {
+	case event.Started:
+		r.older[x.Process] = x.Release == start.Older
 	case event.Applied:
 		r.applied(e.Number, x)
 	case event.Restored:
@@ -46,6 +53,7 @@ func (r *s1) applied(number uint64, x event.Applied) {
 	}
 	r.epochs[x.Process] = is.epoch
 	r.checked()
+	r.readable(x.Process, is, number)
 	switch {
 	case !bytes.Equal(is.data, x.Entry):
 		r.broken(subject, "its entry is another one than that of the members before it", is.number, number)
@@ -65,6 +73,7 @@ func (r *s1) restored(number uint64, x event.Restored) {
 	}
 	r.checked()
 	r.epochs[x.Process] = is.epoch
+	r.readable(x.Process, is, number)
 	if is.digest != x.Digest {
 		r.broken(fmt.Sprintf("%s at index %d", x.Process, x.Index),
 			fmt.Sprintf("its snapshot's digest is %s, replayed natively it is %s", x.Digest, is.digest), is.number, number)

@@ -70,6 +70,12 @@ func (o *Operator) Snapshot(then func(error)) {
 		&fairleadv1.SnapshotRequest{Reason: "simulated"}, &fairleadv1.SnapshotResponse{}, then)
 }
 
+// Finalize raises the format of the record after an upgrade.
+func (o *Operator) Finalize(format uint32, then func(error)) {
+	o.ask(fmt.Sprint("finalize format ", format), fairleadv1connect.RaftServiceFinalizeProcedure,
+		&fairleadv1.FinalizeRequest{Format: format, Reason: "simulated"}, &fairleadv1.FinalizeResponse{}, then)
+}
+
 // Status asks one member how the group is doing: by its own knowledge alone if local, which needs no quorum.
 func (o *Operator) Status(member string, local bool, then func(*fairleadv1.StatusResponse, error)) {
 	answer := &fairleadv1.StatusResponse{}

@@ -92,6 +92,8 @@ type Kind struct {
 	Text string // what it does, for people
 	// Weight says how often it is drawn, beside other kinds; 0: never.
 	Weight int
+	// Share is in how many scenarios of a hundred there is one, whatever else is drawn; for kinds without Weight.
+	Share int
 	// Least and Most bound how long a drawn one lasts.
 	Least, Most time.Duration
 	On          Who
@@ -112,7 +114,7 @@ func All() []Kind { return slices.Clone(kinds()) }
 var kinds = sync.OnceValue(func() []Kind {
 	return slices.Concat(
 		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(),
-		kernelKinds(), driverKinds(), groupKinds(), kubernetesKinds(),
+		kernelKinds(), driverKinds(), groupKinds(), upgradeKinds(), kubernetesKinds(),
 	)
 })
 

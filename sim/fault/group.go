@@ -61,20 +61,17 @@ func groupKinds() []Kind {
 			},
 			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "restart") }, // each for itself, see below
 		},
-		{
-			Name: "rolling-upgrade", Text: "processes are restarted one after the other, as another release",
-			Weight: 0, Least: 6 * time.Second, Most: 25 * time.Second, On: processes, Begin: rollingUpgrade,
-			Parameters: []parameter.Parameter{parameter.Duration("pause", "how long each is away, 500ms without it")},
-			Draw:       func(_ dice.Dice, c Cast, f *Fault) { f.On = c.Machines() },
-			Excuses:    func(_ Cast, f Fault) []string { return slashed(f.On, "release") },
-		},
 	}
 }
 
 // inTurn holds one after the other for a while, each in a frame of its own: who has not come to his turn, or has had it,
 // is expected to do his work. Then is called while nobody has a turn, or nil.
 func inTurn(b *Backstage, f Fault, while func(name string)) func() {
-	step := f.For / time.Duration(len(f.On))
+	return inTurns(b, f, f.For/time.Duration(len(f.On)), while)
+}
+
+// inTurns is inTurn with a given time for each.
+func inTurns(b *Backstage, f Fault, step time.Duration, while func(name string)) func() {
 	pause := min(f.With.Duration("pause", 500*time.Millisecond), step/2)
 	for i, name := range f.On {
 		b.World.After(time.Duration(i)*step, func() {
@@ -91,17 +88,3 @@ func inTurn(b *Backstage, f Fault, while func(name string)) func() {
 }
 
 func rollingRestart(b *Backstage, f Fault) func() { return inTurn(b, f, func(string) {}) }
-
-// Upgrader is a stage that has programs of two releases.
-type Upgrader interface {
-	// Upgrade has the next life of a process be of the newer release.
-	Upgrade(name string)
-}
-
-func rollingUpgrade(b *Backstage, f Fault) func() {
-	u, ok := any(b.Stage).(Upgrader)
-	if !ok {
-		return rollingRestart(b, f) // there is one release: the newer one is the same
-	}
-	return inTurn(b, f, u.Upgrade)
-}

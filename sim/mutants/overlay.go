@@ -21,15 +21,9 @@ var wiring string
 //go:embed releases/older.patch
 var older string
 
-// Older is the earlier release that a process of the program with planted bugs plays when its start.Process.Release says
-// so: it knows format 1 of the record only. For an upgrade in a world, members begin as Older, each with Release Older and
-// this program; killed and started again with any other Release, and this program or the one that ships, they are of
-// today, and report that they know format 2. Once all do an operator may raise the format. No planted bug is on
-// meanwhile: Mutant stays empty.
-const Older = "older"
-
-// Sources are the files that differ in the program with planted bugs, by their names from the root of the source, with
-// their whole texts. All bugs given are in it, and the older release.
+// Sources are the files that differ in the program of simulated processes from the source, by their names from the root
+// of it, with their whole texts: all bugs given are in them, and in any case the release before this one, which a process
+// plays when its start.Process.Release says so. It knows format 1 of the record only.
 func Sources(root string, all []Mutant) (map[string]string, error) {
 	files := map[string]*file{}
 	take := func(by string, patches []Patch) error {
@@ -77,7 +71,7 @@ func Sources(root string, all []Mutant) (map[string]string, error) {
 }
 
 // Overlay writes what differs to a folder and gives the file that `go build -overlay` takes, and program.Options. The
-// root is that of the source.
+// root is that of the source. Without bugs it is the overlay of the program that everybody runs.
 func Overlay(root, folder string, all []Mutant) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

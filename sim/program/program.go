@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"fairlead.io/fairlead/sim/mutants"
 )
 
 // module is how go.mod begins in a checkout.
@@ -29,7 +31,8 @@ type Options struct {
 	Source string
 	// Cache is a folder for what was built; empty: fairlead/sim in the user's cache folder.
 	Cache string
-	// Overlay is a file that `go build -overlay` takes, for programs that differ from the source; empty: none.
+	// Overlay is a file that `go build -overlay` takes, for programs that differ otherwise from the source than by what
+	// the release before this one did (see mutants.Overlay), which every one can play; empty: none.
 	Overlay string
 }
 
@@ -99,9 +102,13 @@ func build(ctx context.Context, root, cache string, o Options) ([]byte, error) {
 	defer func() { _ = os.RemoveAll(target) }() // it was read
 	file := filepath.Join(target, "guest.wasm")
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file}
-	if o.Overlay != "" {
-		args = append(args, "-overlay", o.Overlay)
+	overlay := o.Overlay
+	if overlay == "" {
+		if overlay, err = mutants.Overlay(root, target, nil); err != nil {
+			return nil, err
+		}
 	}
+	args = append(args, "-overlay", overlay)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/internal/simguest")...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off")

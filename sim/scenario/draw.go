@@ -26,7 +26,7 @@ type Options struct {
 	// Balancers and Clients are as in a Scenario; by default there are none.
 	Balancers int
 	Clients   int
-	Kinds     []string // of faults; default all that have a weight
+	Kinds     []string // of faults; default all that are drawn. Those with a share are there in any case then
 	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
 	NoWork    bool
@@ -114,6 +114,9 @@ func drawFaults(c fault.Cast, sh shape, o Options, from from) (out []fault.Fault
 				if d.Below("whether", 3*all) >= 3*all-sh.level*k.Weight {
 					out = append(out, drawFault(d, k, c, sh))
 				}
+			}
+			if k.Share > 0 && (d.Chance("one", k.Share) || len(o.Kinds) > 0) {
+				out = append(out, drawFault(d, k, c, sh))
 			}
 		})
 	}

@@ -5,9 +5,12 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/stage"
 	"fairlead.io/fairlead/sim/workload"
 )
@@ -63,7 +66,25 @@ func (s Scenario) Plan() workload.Plan {
 
 // Stage is the stage that it needs, without programs and record.
 func (s Scenario) Stage() stage.Options {
-	return stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, DriftPPM: s.Drift}
+	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, DriftPPM: s.Drift}
+	if s.upgrades() {
+		// Short logs have members take in snapshots that the other release wrote.
+		o.Release, o.Raft = start.Older, start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}
+	}
+	return o
+}
+
+// upgrades tells whether everybody begins with the older release.
+func (s Scenario) upgrades() bool {
+	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Kind == fault.RollingUpgrade })
+}
+
+// Format is that of the record in the end.
+func (s Scenario) Format() uint32 {
+	if s.upgrades() && !slices.ContainsFunc(s.Faults, fault.Fault.Finalizes) {
+		return fsm.OldestFormat
+	}
+	return fsm.NewestFormat
 }
 
 // String is one line for people.

@@ -20,6 +20,12 @@ func (s *Stage) Hold(name string) (release func()) {
 	}
 }
 
+// Install has the next lives of a machine's process be of a release.
+func (s *Stage) Install(name, release string) { s.machine(name).release = release }
+
+// Downgrade has the next lives of a machine's process be of the older release, whatever is installed, and no longer so.
+func (s *Stage) Downgrade(name string, on bool) { s.machine(name).back = on }
+
 // Freeze stops a process, as SIGSTOP does; Thaw has it go on. Who is killed meanwhile is not frozen in its next life.
 func (s *Stage) Freeze(name string) {
 	if p := s.machine(name).process; p != nil {

@@ -3,6 +3,7 @@
 package stage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type machine struct {
 	begin   func(*machine) start.Process
 	program *vm.Module
 	release string
+	back    bool // it starts as the older release for now, whatever its release
 	dark    bool // it has no power
 	gains   int  // of its clock, in parts per million
 	held    int  // by how many its process is kept from running
@@ -50,7 +52,7 @@ func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.
 	offset := time.Duration(s.World.Random("offset").Int64N(int64(time.Second)))
 	s.machines[name] = &machine{
 		name: name, address: address, disk: disk.New(), clock: vm.NewClock(s.World, offset, drift), begin: begin, gains: drift,
-		program: s.options.Program, release: "current", boots: 1,
+		program: s.options.Program, release: cmp.Or(s.options.Release, start.Current), boots: 1,
 	}
 	s.Network.Alias(address.String(), name)
 }
@@ -74,8 +76,9 @@ func (m *machine) boot() string {
 // member is what a member is told when it starts.
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
-		Role: "member", Name: m.name, Release: m.release, Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.options.Mutant,
+		Role: "member", Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.options.Mutant,
 		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
+		Raft: s.options.Raft,
 	}
 }
 
@@ -90,9 +93,17 @@ func (s *Stage) drivers() (names []string) {
 // agent is what an agent is told when it starts.
 func (s *Stage) agent(m *machine) start.Process {
 	return start.Process{
-		Role: "agent", Name: m.name, Release: m.release, Members: s.members, Mutant: s.options.Mutant,
+		Role: "agent", Name: m.name, Release: m.plays(), Members: s.members, Mutant: s.options.Mutant,
 		Debug: s.options.Debug, Address: m.address,
 	}
+}
+
+// plays is the release of the machine's next process.
+func (m *machine) plays() string {
+	if m.back {
+		return start.Older
+	}
+	return m.release
 }
 
 // Running tells whether the process of a machine is alive.
@@ -106,7 +117,7 @@ func (s *Stage) Start(name string) {
 	}
 	m.life++
 	life := m.life
-	s.World.Publish(event.Started{Process: name, Life: life, Release: m.release, Boot: m.boot()})
+	s.World.Publish(event.Started{Process: name, Life: life, Release: m.plays(), Boot: m.boot()})
 	// Frames arrive only while the world goes on, when the process is there.
 	m.socket = s.Network.Attach(name, func(frame []byte) { m.process.Deliver(frame) })
 	m.process = vm.Start(vm.Spec{

@@ -33,6 +33,8 @@ type Options struct {
 	Mutant   string     // the planted bug that is on, in a program that has them
 	Debug    bool       // processes log everything
 	DriftPPM int        // how much clocks run wrong at most, either way
+	Release  string     // that everybody begins with; empty: the current one
+	Raft     start.Raft // of members
 	Usage    *vm.Usage  // has added to it what running processes takes; optional
 }
 

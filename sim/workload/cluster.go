@@ -103,6 +103,8 @@ func (c *Cluster) Begin(services int) {
 			s.With["ports"] = "80,443"
 		case 3:
 			s.With["address"] = fmt.Sprint("203.0.113.", 100+i%100)
+		case 4:
+			s.With["affinity"], s.With["clients"] = "ClientIP", "198.51.100.0/24"
 		case 5:
 			s.With["ports"] = "53/UDP"
 		}

@@ -43,6 +43,13 @@ func wishes() []parameter.Parameter {
 		parameter.OneOf("policy", "externalTrafficPolicy, Cluster without it", "Cluster", "Local"),
 		parameter.Text("address", "spec.loadBalancerIP", addressed),
 		parameter.Text("external", "one of spec.externalIPs", addressed),
+		parameter.OneOf("affinity", "sessionAffinity, None without it", "None", "ClientIP"),
+		parameter.Text("clients", "one of loadBalancerSourceRanges, such as 198.51.100.0/24", func(text string) error {
+			if _, err := netip.ParsePrefix(text); err != nil {
+				return errors.New("not a network; write one such as 198.51.100.0/24")
+			}
+			return nil
+		}),
 		parameter.Text("sharing", "Services with the same word here may share an address", func(string) error { return nil }),
 	}
 }
@@ -204,6 +211,10 @@ func wish(o *corev1.Service, v parameter.Values) {
 		o.Spec.Type = corev1.ServiceTypeClusterIP
 	case v["policy"] != "":
 		o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicy(v["policy"])
+	}
+	o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinity(v["affinity"]), nil
+	if o.Spec.LoadBalancerSourceRanges = nil; v["clients"] != "" {
+		o.Spec.LoadBalancerSourceRanges = []string{v["clients"]}
 	}
 	if v["external"] != "" {
 		o.Spec.ExternalIPs = []string{v["external"]}

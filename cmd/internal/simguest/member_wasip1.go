@@ -60,7 +60,10 @@ func (g *guest) controller() config.Controller {
 		Name: g.start.Name, DataDir: start.DataDir, BootstrapToken: g.start.Token,
 		Advertise: config.Advertise{API: g.start.Name + ":" + start.APIPort, Raft: g.start.Name + ":" + start.RaftPort},
 		BGP:       config.BGP{ASN: g.start.ASN, RouterID: g.start.Address, DemoteAfter: demoteAfter},
-		Raft:      config.Raft{SnapshotThreshold: g.start.Raft.SnapshotThreshold, TrailingLogs: g.start.Raft.TrailingLogs},
+		Raft: config.Raft{
+			SnapshotThreshold: g.start.Raft.SnapshotThreshold, SnapshotInterval: g.start.Raft.SnapshotInterval,
+			TrailingLogs: g.start.Raft.TrailingLogs,
+		},
 	}
 	for _, name := range g.start.Members {
 		c.Members = append(c.Members, config.Member{Name: name, API: name + ":" + start.APIPort, Raft: name + ":" + start.RaftPort})

@@ -30,13 +30,19 @@ const DataDir = "/data"
 // them go.
 const DrainDelay = 10 * time.Second
 
+// Releases that a process may be of. Older knows format 1 of the record only (see sim/mutants/releases).
+const (
+	Current = "current"
+	Older   = "older"
+)
+
 // Process is a process's argument.
 type Process struct {
 	// Role is "member" or "agent".
 	Role string `json:"role"`
 	// Name is the member's or the node's, and the machine's.
 	Name string `json:"name"`
-	// Release is what the process says that it is.
+	// Release is what the process says that it is, Current or Older.
 	Release string `json:"release"`
 	// Members are the first members of the group; Token founds it, and an empty one joins.
 	Members []string `json:"members"`
@@ -61,8 +67,9 @@ type Process struct {
 
 // Raft is what a world may want otherwise than a configuration's defaults.
 type Raft struct {
-	SnapshotThreshold uint64 `json:"snapshotThreshold,omitempty"`
-	TrailingLogs      uint64 `json:"trailingLogs,omitempty"`
+	SnapshotThreshold uint64        `json:"snapshotThreshold,omitempty"`
+	SnapshotInterval  time.Duration `json:"snapshotInterval,omitempty"`
+	TrailingLogs      uint64        `json:"trailingLogs,omitempty"`
 }
 
 // Tuning is how members deal with drivers: a world that is over in a minute must see them come back. Zero fields take

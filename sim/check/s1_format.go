@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// formerFormat is the newest that the older release knows.
+const formerFormat = 1
+
+// readable finds a member that took in what its release cannot read.
+func (r *s1) readable(member string, is *entry, number uint64) {
+	if r.older[member] && is.format > formerFormat {
+		r.broken(member, fmt.Sprintf("its release knows formats up to %d, and it took in a record of format %d", formerFormat, is.format), is.number, number)
+	}
+}
+
+// step finds what the older release cannot read before the group agreed on the format that it came with.
+func (r *s1) step(s *step) {
+	if s.before.Group().Format != formerFormat {
+		return
+	}
+	for _, p := range s.proposals {
+		if what := afterFormer(p.Command); what != "" {
+			r.broken(fmt.Sprintf("index %d", s.index), "the group's format is 1, and members of it cannot read "+what, s.Number)
+		}
+	}
+}
+
+// afterFormer names what of a command came after format 1; empty for nothing.
+func afterFormer(c fsm.Command) string {
+	switch c := c.(type) {
+	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment:
+		return fmt.Sprintf("%T", c)
+	case *fsm.PutService:
+		if c.Service.Affinity != 0 || len(c.Service.SourceRanges) > 0 {
+			return "session affinity and source ranges, of Service " + string(c.Service.ID)
+		}
+	case *fsm.PutNodeConfig:
+		if c.Config.RulePriorityIn != 0 || c.Config.RulePriorityOut != 0 || c.Config.FwMark != 0 {
+			return "priorities of rules and the packet mark"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/guest/start"
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
+
+// upgradeKinds are changes of release: to a newer one, whose format of the record an operator then makes everybody's, and
+// back.
+func upgradeKinds() []Kind {
+	return []Kind{
+		{
+			Name: RollingUpgrade, Text: "everybody begins with the older release; processes are restarted one after the other, as the newer one",
+			Share: 10, Least: 15 * time.Second, Most: 30 * time.Second, On: processes, Begin: rollingUpgrade, Excuses: onTheWay,
+			Parameters: []parameter.Parameter{
+				parameter.Duration("pause", "how long each is away, 500ms without it"),
+				parameter.Machines("back", "who goes back to the older release for a while after its turn, and then forth again"),
+				parameter.OneOf("finalize", "an operator raises the format of the record at the end, until that is done; yes without it", "yes", "no"),
+			},
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				f.On = shuffled(d, c.Machines())
+				f.With.Set("pause", d.Time("pause", 100*time.Millisecond, time.Second))
+				if d.Chance("back", 40) {
+					f.With.Set("back", dice.Pick(d, "who", c.Members))
+				}
+				if d.Chance("mixed for ever", 10) {
+					f.With.Set("finalize", "no")
+				}
+			},
+		},
+		{
+			Name: "rolling-downgrade", Text: "processes are restarted one after the other, as the older release: back from an upgrade that was not finalized",
+			Least: 6 * time.Second, Most: 25 * time.Second, On: processes, Excuses: onTheWay,
+			Parameters: []parameter.Parameter{parameter.Duration("pause", "how long each is away, 500ms without it")},
+			Draw:       func(d dice.Dice, c Cast, f *Fault) { f.On = shuffled(d, c.Machines()) },
+			Begin: func(b *Backstage, f Fault) func() {
+				return inTurn(b, f, func(name string) { b.Install(name, start.Older) })
+			},
+		},
+		{
+			Name: "downgrade", Text: "processes are started as the older release, which may not take part any more; at the end as what they were",
+			Share: 10, Least: 2 * time.Second, Most: 8 * time.Second, On: processes, Draw: drawOne, Excuses: onThem,
+			Begin: func(b *Backstage, f Fault) func() { return each(f.On, b.downgrade) },
+		},
+	}
+}
+
+// RollingUpgrade is the kind of fault in whose scenarios everybody begins with the older release.
+const RollingUpgrade = "rolling-upgrade"
+
+// Finalizes tells whether the group's record has the newest format when this fault is over.
+func (f Fault) Finalizes() bool { return f.Kind == RollingUpgrade && f.With["finalize"] != "no" }
+
+// onTheWay excuses nobody for all the time: each is away in his turn only (see inTurn).
+func onTheWay(_ Cast, f Fault) []string { return slashed(f.On, "release") }
+
+// shuffled draws an order.
+func shuffled(d dice.Dice, names []string) []string {
+	out := slices.Clone(names)
+	for i := range out {
+		j := d.From("order", i, len(out)-1)
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// downgrade restarts a process as the older release. The function that it returns restarts it as what it was.
+func (b *Backstage) downgrade(name string) (end func()) {
+	restart := func(on bool) func(string) {
+		return func(string) {
+			release := b.Hold(name)
+			b.Downgrade(name, on)
+			release()
+		}
+	}
+	return b.share("release", name, restart(true), restart(false))
+}
+
+func rollingUpgrade(b *Backstage, f Fault) func() {
+	turns := len(f.On)
+	if f.With["back"] != "" {
+		turns += 3 // whoever was last can go back and forth
+	}
+	step := f.For / time.Duration(turns)
+	inTurns(b, f, step, func(name string) {
+		b.Install(name, start.Current)
+		if slices.Contains(f.With.Words("back"), name) {
+			b.World.After(step*7/4, func() { // between two turns
+				over := b.frame("downgrade", "downgrade of "+name, []string{name})
+				end := b.downgrade(name)
+				b.World.After(step, func() {
+					end()
+					b.World.After(step/4, over)
+				})
+			})
+		}
+	})
+	return func() {
+		if f.Finalizes() {
+			b.finalize()
+		}
+	}
+}
+
+// finalize has an operator raise the format, again and again until it is done: a member may be away just now.
+func (b *Backstage) finalize() {
+	b.Group().Operator().Finalize(fsm.NewestFormat, func(err error) {
+		if err != nil {
+			b.World.After(time.Second, b.finalize)
+		}
+	})
+}
