@@ -37,14 +37,6 @@ type Goal struct {
 // mainTable is the kernel's table that everything uses which no rule sends elsewhere.
 const mainTable = 254
 
-// filterVersion is raised whenever the rules of the nftables table change, so that a newer agent makes it anew.
-const filterVersion = 1
-
-// filterID names the rules of our nftables table.
-func (o Options) filterID() string {
-	return fmt.Sprintf("v%d %#x %#x", filterVersion, o.MarkIn, o.MarkOut)
-}
-
 // Aim says what the kernel shall have, given what it has.
 func Aim(o Options, want Wanted, facts Facts, have *View) Goal {
 	o = o.withDefaults()
@@ -63,7 +55,7 @@ func Aim(o Options, want Wanted, facts Facts, have *View) Goal {
 		a.family(v6)
 	}
 	if len(want.Addresses) > 0 {
-		a.goal.Filter = o.filterID()
+		a.goal.Filter = o.marks().filter()
 		a.interfaces()
 	}
 	return a.goal

@@ -36,6 +36,8 @@ type (
 		Reset       bool
 		Add, Remove []Element
 	}
+	// Remark gives connections that bear any of the bits From the bits To instead, whether they have packets or are idle.
+	Remark struct{ From, To uint32 }
 	// DropFilter deletes our nftables table.
 	DropFilter struct{}
 	// SetSettings changes settings; what they were is kept.
@@ -55,6 +57,9 @@ func (c EditFilter) String() string {
 		return fmt.Sprintf("make nft table inet %s with %d elements", TableName, len(c.Add))
 	}
 	return fmt.Sprintf("add %d and remove %d elements of nft table inet %s", len(c.Add), len(c.Remove), TableName)
+}
+func (c Remark) String() string {
+	return fmt.Sprintf("mark connections with %#x, no longer with %#x", c.To, c.From)
 }
 func (DropFilter) String() string { return "delete nft table inet " + TableName }
 func (c SetSettings) String() string {
@@ -85,6 +90,7 @@ func (c EditFilter) note(v *View) {
 		v.Elements[e] = true
 	}
 }
+func (Remark) note(*View) {} // views do not hold connections
 func (DropFilter) note(v *View) {
 	v.Filter = ""
 	clear(v.Elements)
@@ -116,6 +122,7 @@ func (c DeleteRoute) address() netip.Addr   { return PutRoute{Route: c.Route}.ad
 func (TakeDefault) address() netip.Addr     { return netip.Addr{} }
 func (GiveDefault) address() netip.Addr     { return netip.Addr{} }
 func (EditFilter) address() netip.Addr      { return netip.Addr{} }
+func (Remark) address() netip.Addr          { return netip.Addr{} }
 func (DropFilter) address() netip.Addr      { return netip.Addr{} }
 func (SetSettings) address() netip.Addr     { return netip.Addr{} }
 func (RestoreSettings) address() netip.Addr { return netip.Addr{} }

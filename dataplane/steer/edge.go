@@ -34,8 +34,6 @@ type Edge interface {
 	Read(Query) (*View, Facts, error)
 	// Look reads what the node is like, and renews the settings of a view.
 	Look(Query, *View) (Facts, error)
-	// Mark says which packet marks the nftables table shall use when it is made next.
-	Mark(in, out uint32)
 	// Do makes one change.
 	Do(Change) error
 	// Hopeless tells whether an error of Do is not one address's alone.

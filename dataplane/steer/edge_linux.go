@@ -55,9 +55,6 @@ func openEdge(o Options) (Edge, error) {
 	return k, nil
 }
 
-// Mark implements Edge.
-func (k *linux) Mark(in, out uint32) { k.filter.o.MarkIn, k.filter.o.MarkOut = in, out }
-
 // Close implements Edge.
 func (k *linux) Close() {
 	k.netlink.Close()
@@ -82,7 +79,7 @@ func remedy(err error) error {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w; a container needs the host's /proc/sys/net mounted where it may write, and sysNet to name that place", err)
 	case errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
-		return fmt.Errorf("%w; this kernel lacks nftables (Linux 5.9 or newer with nf_tables, nft_fib, nft_reject, nft_redir and nft_socket is needed)", err)
+		return fmt.Errorf("%w; this kernel lacks nftables (Linux 5.9 or newer with nf_tables, nft_fib, nft_reject, nft_redir, nft_socket and nf_conntrack_netlink is needed)", err)
 	}
 	return err
 }
@@ -258,6 +255,8 @@ func (k *linux) change(c Change) error {
 		return k.giveDefault(c.Route)
 	case EditFilter:
 		return k.filter.edit(c)
+	case Remark:
+		return k.remark(c)
 	case DropFilter:
 		return k.filter.drop()
 	case SetSettings:

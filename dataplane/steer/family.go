@@ -64,7 +64,8 @@ func (f *family) oldAnswers(r Route) bool {
 	return old(r.Protocol) && !r.Local && r.Gateway == gateway && r.Other == ""
 }
 
-// keep leaves what there is for addresses that are still wanted.
+// keep leaves what there is for addresses that are still wanted. Rules for marked packets follow the marks: the nftables
+// table is of both families.
 func (f *family) keep(why string) {
 	wanted := map[netip.Addr]bool{}
 	for _, a := range f.addresses {
@@ -73,7 +74,7 @@ func (f *family) keep(why string) {
 	}
 	for r := range f.have.Rules {
 		if a := r.address(); r.ours() && r.V6 == f.v6 && (!a.IsValid() || wanted[a]) {
-			f.goal.Rules[r] = true
+			f.goal.Rules[f.o.marks().follow(r, f.have.Filter)] = true
 		}
 	}
 	for r := range f.have.Routes {

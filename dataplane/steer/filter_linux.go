@@ -5,6 +5,7 @@ package steer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 
 // filter is our nftables table.
 type filter struct {
-	o     Options
+	netns int // as Options.Namespace
 	table *nftables.Table
 	sets  map[Set]*nftables.Set
 	conn  *nftables.Conn
@@ -38,7 +39,7 @@ const (
 
 func openFilter(o Options) (*filter, error) {
 	t := &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}
-	f := &filter{o: o, table: t, sets: map[Set]*nftables.Set{}}
+	f := &filter{netns: o.Namespace, table: t, sets: map[Set]*nftables.Set{}}
 	for i, s := range []struct {
 		name  Set
 		of    nftables.SetDatatype
@@ -59,7 +60,7 @@ func openFilter(o Options) (*filter, error) {
 
 // open makes the connection. It is made anew after an error, which may leave answers behind.
 func (f *filter) open() (err error) {
-	f.conn, err = nftables.New(nftables.AsLasting(), nftables.WithNetNSFd(f.o.Namespace), nftables.WithSockOptions(f.prepare))
+	f.conn, err = nftables.New(nftables.AsLasting(), nftables.WithNetNSFd(f.netns), nftables.WithSockOptions(f.prepare))
 	if err != nil {
 		return fmt.Errorf("reach nftables: %w", err)
 	}
@@ -108,7 +109,9 @@ func (f *filter) edit(c EditFilter) error {
 				return err
 			}
 		}
-		f.addRules(c.Filter)
+		if err := f.addRules(c.Filter); err != nil {
+			return err
+		}
 	}
 	if err := f.elements(c.Remove, f.conn.SetDeleteElements); err != nil {
 		return err
@@ -142,12 +145,16 @@ func (f *filter) elements(all []Element, call func(*nftables.Set, []nftables.Set
 }
 
 // addRules adds chains and rules. Each rule says in its comment of which Filter it is.
-func (f *filter) addRules(id string) {
-	for _, c := range chains(f.o) {
+func (f *filter) addRules(id string) error {
+	m, ok := marksOf(id)
+	if !ok {
+		return fmt.Errorf("no rules are named %q", id)
+	}
+	for _, c := range chains(m) {
 		c.chain.Table = f.table
 		f.conn.AddChain(c.chain)
 	}
-	for _, c := range chains(f.o) {
+	for _, c := range chains(m) {
 		c.chain.Table = f.table
 		for _, r := range c.rules {
 			f.conn.AddRule(&nftables.Rule{
@@ -155,6 +162,7 @@ func (f *filter) addRules(id string) {
 			})
 		}
 	}
+	return nil
 }
 
 func (f *filter) drop() error {
@@ -194,12 +202,8 @@ func (f *filter) read(v *View) error {
 
 // readRules tells which rules our table has: the id that all of them bear, if there are as many as there should be.
 func (f *filter) readRules() (id string, err error) {
-	want := map[string]int{}
-	for _, c := range chains(f.o) {
-		want[c.chain.Name] = len(c.rules)
-	}
 	have, ids := map[string]int{}, map[string]bool{}
-	err = netns.Do(f.o.Namespace, func() error {
+	err = netns.Do(f.netns, func() error {
 		req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP)
 		req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_INET})
 		req.AddData(nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(TableName)))
@@ -221,16 +225,19 @@ func (f *filter) readRules() (id string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("list nftables rules: %w", err)
 	}
-	for chain, n := range want {
-		if have[chain] != n {
-			return damagedFilter, nil
-		}
-	}
-	if len(have) != len(want) || len(ids) != 1 {
-		return damagedFilter, nil
-	}
 	for one := range ids {
 		id = one
+	}
+	m, ok := marksOf(id)
+	if len(ids) != 1 || !ok {
+		return damagedFilter, nil
+	}
+	want := map[string]int{}
+	for _, c := range chains(m) {
+		want[c.chain.Name] = len(c.rules)
+	}
+	if !maps.Equal(have, want) {
+		return damagedFilter, nil
 	}
 	return id, nil
 }

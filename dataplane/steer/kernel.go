@@ -163,6 +163,17 @@ type View struct {
 	Changed map[Setting]string
 }
 
+// has tells whether there is a rule, whoever made it: the kernel takes no second one.
+func (v *View) has(r Rule) bool {
+	for there := range v.Rules {
+		there.Protocol = r.Protocol
+		if there == r {
+			return true
+		}
+	}
+	return false
+}
+
 // NewView is that of an untouched node.
 func NewView() *View {
 	return &View{

@@ -13,18 +13,22 @@ import (
 // are to be made. Whoever carries it out may stop anywhere and plan anew.
 //
 // At every step an address that was steered and stays wanted is steered, and what is delivered here is filtered.
+// Connections under way keep the way of their answers, also when the packet marks change: first there are ip rules for
+// the new mark, then connections get it with their next packet, then the idle ones do, then the former mark goes.
 func Plan(have *View, goal Goal) []Change {
 	p := planner{
-		have: have, goal: goal,
+		have: have, goal: goal, edited: have.Filter,
 		newRules: sortedRules(missing(goal.Rules, have.Rules)), oldRules: sortedRules(missing(have.Rules, goal.Rules)),
 		newRoutes: sortedRoutes(missing(goal.Routes, have.Routes)), oldRoutes: sortedRoutes(missing(have.Routes, goal.Routes)),
 		newElements: sortedElements(missing(goal.Elements, have.Elements)), oldElements: sortedElements(missing(have.Elements, goal.Elements)),
 	}
 	p.settings()
+	p.followMarks()
 	p.filter()
 	p.addRoutes()
 	p.addRules()
 	p.takeDefault()
+	p.settleMarks()
 	p.removeRules()
 	p.removeRoutes()
 	p.removeElements()
@@ -35,6 +39,7 @@ func Plan(have *View, goal Goal) []Change {
 type planner struct {
 	have    *View
 	goal    Goal
+	edited  string // the nftables table's rules, as the changes leave them
 	changes []Change
 
 	// What is wanted and missing, and what is there and not wanted, others' included.
@@ -57,21 +62,43 @@ func (p *planner) settings() {
 	}
 }
 
+// followMarks has the rules of marks that go apply to those of now as well, before the nftables table sets these: to
+// stay, or until other rules have taken their place.
+func (p *planner) followMarks() {
+	m, ok := marksOf(p.goal.Filter)
+	if !ok {
+		return
+	}
+	follow := map[Rule]bool{}
+	for _, old := range p.oldRules {
+		if r := m.follow(old, p.have.Filter); old.ours() && r != old && !p.have.has(r) {
+			follow[r] = true
+		}
+	}
+	for _, r := range sortedRules(follow) {
+		p.add(AddRule{r})
+		if !p.goal.Rules[r] {
+			p.oldRules = append(p.oldRules, r)
+		}
+	}
+	p.newRules = slices.DeleteFunc(p.newRules, func(r Rule) bool { return follow[r] })
+}
+
 // filter makes the nftables table, or adds what is missing in it. Ports of an address that stays are changed in the
-// same transaction.
+// same transaction. While connections may bear a former mark, the table's rules give them that of now.
 func (p *planner) filter() {
 	if p.goal.Filter == "" {
 		return
 	}
-	if p.have.Filter != p.goal.Filter {
-		all := maps.Clone(p.goal.Elements)
-		for e := range p.have.Elements {
-			all[e] = true // goes when the rules for it have gone
-		}
-		p.add(EditFilter{Filter: p.goal.Filter, Reset: true, Add: sortedElements(all)})
+	filter := p.goal.Filter
+	if m, ok := marksOf(filter); ok {
+		filter = m.after(p.have.Filter).filter()
+	}
+	if p.have.Filter != filter {
+		p.reset(filter)
 		return
 	}
-	edit := EditFilter{Filter: p.goal.Filter, Add: p.newElements}
+	edit := EditFilter{Filter: filter, Add: p.newElements}
 	for _, e := range p.oldElements {
 		if e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)] {
 			edit.Remove = append(edit.Remove, e)
@@ -79,6 +106,22 @@ func (p *planner) filter() {
 	}
 	if len(edit.Add)+len(edit.Remove) > 0 {
 		p.add(edit)
+	}
+}
+
+// reset makes the nftables table anew. What is not wanted any more stays in it until the rules for it have gone.
+func (p *planner) reset(filter string) {
+	all := maps.Clone(p.goal.Elements)
+	maps.Copy(all, p.have.Elements)
+	p.add(EditFilter{Filter: filter, Reset: true, Add: sortedElements(all)})
+	p.edited = filter
+}
+
+// settleMarks ends the time in which connections may bear a former mark.
+func (p *planner) settleMarks() {
+	if m, ok := marksOf(p.edited); p.goal.Filter != "" && ok && m.former != 0 {
+		p.add(Remark{From: m.former, To: m.out})
+		p.reset(p.goal.Filter)
 	}
 }
 
@@ -159,9 +202,9 @@ func (p *planner) removeElements() {
 		}
 		return
 	}
-	edit := EditFilter{Filter: p.goal.Filter}
+	edit := EditFilter{Filter: p.edited}
 	for _, e := range p.oldElements {
-		early := p.have.Filter == p.goal.Filter && e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)]
+		early := p.have.Filter == p.edited && e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)]
 		if !early {
 			edit.Remove = append(edit.Remove, e)
 		}

@@ -11,7 +11,7 @@ import (
 // What deciding costs when one of 10,000 addresses changes; the kernel is then told of that one only.
 func BenchmarkOneAddressOfTenThousand(b *testing.B) {
 	all := many(vip4, 10_000)
-	w := world{steer.NewView()}
+	w := newWorld()
 	full := wanted(all...)
 	for _, c := range steer.Plan(w.View, steer.Aim(steer.Options{}, full, facts(), w.View)) {
 		if err := w.make(c); err != nil {

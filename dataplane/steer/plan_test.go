@@ -63,6 +63,15 @@ func drawWanted(t *rapid.T) steer.Wanted {
 	return w
 }
 
+// drawOptions draws those that a node's configuration or an agent's may change.
+func drawOptions(t *rapid.T) steer.Options {
+	return steer.Options{
+		RulesMax: 4,
+		MarkIn:   rapid.SampledFrom([]uint32{0x1000, 0x1000, 0x1000, 0x800}).Draw(t, "mark in"),
+		MarkOut:  rapid.SampledFrom([]uint32{0x2000, 0x2000, 0x40, 0x80, 0x2040}).Draw(t, "mark out"),
+	}
+}
+
 // disturb has somebody else do something: take a thing of ours away, or add one of his own.
 func (w world) disturb(t *rapid.T) {
 	own := slices.DeleteFunc(slices.SortedFunc(maps.Keys(w.Rules), func(a, b steer.Rule) int { return cmpText(a, b) }), func(r steer.Rule) bool { return r.Protocol != ours })
@@ -146,6 +155,8 @@ func (w world) foreign() (out []string) {
 type kept struct {
 	addr      netip.Addr
 	host, pod bool // answers go to a switch
+	idle      bool // those of a connection that began before, too
+	known     bool // the nftables table tells all bits of its mark
 	ports     []desired.Port
 }
 
@@ -153,7 +164,7 @@ type kept struct {
 // the end is what there is; nothing foreign changes; and no step takes from an address that stays what it had.
 func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := world{steer.NewView()}
+		w := newWorld()
 		w.Routes[nodeDefault] = true
 		for _, i := range []string{"eth0", "eth1", "all"} {
 			for _, name := range []string{"arp_ignore", "rp_filter", "src_valid_mark"} {
@@ -161,13 +172,12 @@ func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
 			}
 		}
 		settings := maps.Clone(w.Settings)
-		o := steer.Options{RulesMax: 4}
 		for range rapid.IntRange(1, 6).Draw(t, "states") {
 			want := drawWanted(t)
 			w.disturb(t)
-			w.converge(t, o, want, rapid.IntRange(0, 5).Draw(t, "dies") == 0)
+			w.converge(t, drawOptions(t), want, rapid.IntRange(0, 5).Draw(t, "dies") == 0)
 		}
-		w.converge(t, o, steer.Wanted{}, false)
+		w.converge(t, drawOptions(t), steer.Wanted{}, false)
 		for r := range w.Rules {
 			if r.Protocol == ours {
 				t.Fatalf("left: %s", r)
@@ -184,7 +194,8 @@ func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
 	})
 }
 
-// converge carries a plan out, or a part of it, and checks every step.
+// converge carries a plan out, or a part of it, and checks every step. In the end connections begin that live until the
+// next plan.
 func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies bool) {
 	goal := steer.Aim(o, want, facts(), w.View)
 	plan := steer.Plan(w.View, goal)
@@ -212,6 +223,17 @@ func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies boo
 		t.Fatalf("once more: %v", again)
 	}
 	w.reached(t, want, goal)
+	for _, k := range stay {
+		if mark := w.idle[k.addr]; k.idle && k.known && mark&^o.MarkOut != 0 {
+			t.Fatalf("a connection of %s has the mark %#x, not only bits of %#x", k.addr, mark, o.MarkOut)
+		}
+	}
+	clear(w.idle)
+	for _, a := range want.Addresses {
+		if _, failed := goal.Failed[a.Prefix.Addr()]; !failed {
+			w.connect(a.Prefix.Addr())
+		}
+	}
 }
 
 // kept lists what works and stays wanted.
@@ -224,6 +246,10 @@ func (w world) kept(want steer.Wanted, goal steer.Goal) (out []kept) {
 		}
 		host, pod := w.leaves(addr)
 		k := kept{addr: addr, host: named && host != "", pod: named && pod != ""}
+		_, begun := w.idle[addr]
+		k.idle = begun && named && w.idleLeaves(addr) != ""
+		_, now, former := w.marks()
+		k.known = w.idle[addr]&^(now|former) == 0
 		for _, p := range a.Ports {
 			if w.Elements[steer.PortElement(addr, p)] {
 				k.ports = append(k.ports, p)
@@ -242,6 +268,9 @@ func (w world) check(t *rapid.T, when string, stay []kept) {
 		host, pod := w.leaves(k.addr)
 		if k.host && (host == "" || host == "here") || k.pod && (pod == "" || pod == "here") {
 			t.Fatalf("%s: answers of %s leave by %q and %q", when, k.addr, host, pod)
+		}
+		if way := w.idleLeaves(k.addr); k.idle && (way == "" || way == "here") {
+			t.Fatalf("%s: answers of %s leave by %q if its connection is idle: mark %#x, filter %q", when, k.addr, way, w.idle[k.addr], w.Filter)
 		}
 		for _, p := range k.ports {
 			if !w.Elements[steer.PortElement(k.addr, p)] {

@@ -19,17 +19,18 @@ type chain struct {
 // What a translated connection costs here does not depend on the number of addresses: it meets no set.
 //
 //   - arriving: connections that come from outside for a service address are marked, and so are the packets of their
-//     answers then: a translated answer's source is no service address yet when it is routed.
+//     answers then: a translated answer's source is no service address yet when it is routed. After a change of the
+//     mark, a connection that still bears a former one gets that of now first, with whichever packet comes next.
 //   - echo: pings are answered by an address of this host's, since the kernel refuses to answer from a service address
 //     that no interface has. Conntrack puts the service address back.
 //   - service: whatever was not translated may only use the Service's ports, and only if somebody here can answer. It
 //     is a prerouting chain because of the same refusal: rejections made later would not leave. Here packets get MarkIn,
 //     too, which an ip rule may deliver here: translated ones never bear it.
-//   - answers: what this host sends from a service address, or about a packet to one.
+//   - answers: what this host sends from a service address, or about a packet to one; former marks as in arriving.
 //   - own: what this host sends to a service address, unless it was translated.
 //   - quiet: no neighbour advertisements for service addresses.
 //   - clamp: ICMP errors about a flow may reach another node, so its segments fit what is known of both ways.
-func chains(o Options) []chain {
+func chains(m marks) []chain {
 	base := func(name string, t nftables.ChainType, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
 		return &nftables.Chain{Name: name, Type: t, Hooknum: hook, Priority: &priority}
 	}
@@ -37,17 +38,21 @@ func chains(o Options) []chain {
 	about := func(icmp, kind byte, destination, length uint32, s Set) []expr.Any {
 		return rule(protocol(icmp), icmpType(kind), in(payload(expr.PayloadBaseTransportHeader, destination, length), s))
 	}
+	var renew [][]expr.Any
+	if m.former != 0 {
+		renew = [][]expr.Any{rule(connectionHas(m.former), renewConnection(m.former, m.out))}
+	}
 	return []chain{
-		{&nftables.Chain{Name: "service4"}, service(SetPorts4, o.MarkIn)},
-		{&nftables.Chain{Name: "service6"}, service(SetPorts6, o.MarkIn)},
-		{base("arriving", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), [][]expr.Any{
-			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
-			rule(connectionHas(o.MarkOut), verdict(expr.VerdictAccept)),
-			rule(to(SetAddresses4), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(o.MarkOut), verdict(expr.VerdictAccept)),
-			rule(to(SetAddresses6), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(o.MarkOut), verdict(expr.VerdictAccept)),
-			rule(from(SetAddresses4), mark(o.MarkOut)),
-			rule(from(SetAddresses6), mark(o.MarkOut)),
-		}},
+		{&nftables.Chain{Name: "service4"}, service(SetPorts4, m.in)},
+		{&nftables.Chain{Name: "service6"}, service(SetPorts6, m.in)},
+		{base("arriving", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), append(renew,
+			rule(isAnswer(m.out), mark(m.out)),
+			rule(connectionHas(m.out), verdict(expr.VerdictAccept)),
+			rule(to(SetAddresses4), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(m.out), verdict(expr.VerdictAccept)),
+			rule(to(SetAddresses6), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(m.out), verdict(expr.VerdictAccept)),
+			rule(from(SetAddresses4), mark(m.out)),
+			rule(from(SetAddresses6), mark(m.out)),
+		)},
 		{base("echo", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, beforeNAT), [][]expr.Any{
 			rule(to(SetAddresses4), protocol(unix.IPPROTO_ICMP), icmpType(icmpEcho), redirect()),
 			rule(to(SetAddresses6), protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Echo), redirect()),
@@ -57,22 +62,22 @@ func chains(o Options) []chain {
 			rule(to(SetAddresses4), jump(expr.VerdictGoto, "service4")),
 			rule(to(SetAddresses6), jump(expr.VerdictGoto, "service6")),
 		}},
-		{base("answers", nftables.ChainTypeRoute, nftables.ChainHookOutput, *nftables.ChainPriorityMangle), [][]expr.Any{
-			rule(isAnswer(o.MarkOut), mark(o.MarkOut)),
-			rule(from(SetAddresses4), mark(o.MarkOut)),
-			rule(from(SetAddresses6), mark(o.MarkOut)),
-			rule(about(unix.IPPROTO_ICMP, icmpUnreachable, icmpInner4, 4, SetAddresses4), mark(o.MarkOut)),
-			rule(about(unix.IPPROTO_ICMPV6, icmp6Unreachable, icmpInner6, 16, SetAddresses6), mark(o.MarkOut)),
-		}},
+		{base("answers", nftables.ChainTypeRoute, nftables.ChainHookOutput, *nftables.ChainPriorityMangle), append(renew,
+			rule(isAnswer(m.out), mark(m.out)),
+			rule(from(SetAddresses4), mark(m.out)),
+			rule(from(SetAddresses6), mark(m.out)),
+			rule(about(unix.IPPROTO_ICMP, icmpUnreachable, icmpInner4, 4, SetAddresses4), mark(m.out)),
+			rule(about(unix.IPPROTO_ICMPV6, icmp6Unreachable, icmpInner6, 16, SetAddresses6), mark(m.out)),
+		)},
 		{base("own", nftables.ChainTypeRoute, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
-			rule(to(SetAddresses4), mark(o.MarkIn)),
-			rule(to(SetAddresses6), mark(o.MarkIn)),
+			rule(to(SetAddresses4), mark(m.in)),
+			rule(to(SetAddresses6), mark(m.in)),
 		}},
 		{base("quiet", nftables.ChainTypeFilter, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
 			rule(about(unix.IPPROTO_ICMPV6, icmp6Advertisement, icmpTarget, 16, SetAddresses6), verdict(expr.VerdictDrop)),
 		}},
 		{base("clamp", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityMangle), [][]expr.Any{
-			rule(connectionHas(o.MarkOut), protocol(unix.IPPROTO_TCP), isSYN(), clampMSS()),
+			rule(connectionHas(m.out), protocol(unix.IPPROTO_TCP), isSYN(), clampMSS()),
 		}},
 	}
 }
@@ -141,8 +146,11 @@ func has(load []expr.Any, bits uint32) []expr.Any {
 }
 
 // withBits sets bits of what was loaded.
-func withBits(load []expr.Any, bits uint32) []expr.Any {
-	return append(load, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: number(^bits), Xor: number(bits)})
+func withBits(load []expr.Any, bits uint32) []expr.Any { return exchange(load, bits, bits) }
+
+// exchange clears bits of what was loaded, and then sets some.
+func exchange(load []expr.Any, clear, set uint32) []expr.Any {
+	return append(load, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: number(^clear), Xor: number(set)})
 }
 
 func number(n uint32) []byte { return binaryutil.NativeEndian.PutUint32(n) }
@@ -155,6 +163,11 @@ func connection(key expr.CtKey) []expr.Any { return []expr.Any{&expr.Ct{Key: key
 
 func markConnection(bits uint32) []expr.Any {
 	return append(withBits(connection(expr.CtKeyMARK), bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: 1})
+}
+
+// renewConnection gives a connection bits instead of former ones.
+func renewConnection(former, bits uint32) []expr.Any {
+	return append(exchange(connection(expr.CtKeyMARK), former|bits, bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: 1})
 }
 
 func connectionHas(bits uint32) []expr.Any { return has(connection(expr.CtKeyMARK), bits) }

@@ -85,7 +85,6 @@ func (s *Steer) Apply(ctx context.Context, want desired.State) ([]agent.Failure,
 			return nil, err
 		}
 		s.o = o
-		s.edge.Mark(o.MarkIn, o.MarkOut)
 		s.view = nil // other tables, another switch
 	}
 	s.want = &w
@@ -133,6 +132,11 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 
 // forgive tells whether the changes after one that failed can be made all the same.
 func (s *Steer) forgive(c Change, err error, goal Goal) bool {
+	if _, idle := c.(Remark); idle {
+		s.log.Error("connections that are idle keep the former packet mark, and their answers leave by the node's default route "+
+			"until the client sends again; have the kernel's module nf_conntrack_netlink when FWMARK is changed", "err", err)
+		return true
+	}
 	if s.edge.Hopeless(err) {
 		return false
 	}

@@ -37,12 +37,17 @@ func many(first netip.Addr, n int) (out []netip.Addr) {
 
 // world is a model of a kernel, written without a look at the code under test: it refuses what a kernel refuses, and
 // tells where a packet goes.
-type world struct{ *steer.View }
+type world struct {
+	*steer.View
+	idle  map[netip.Addr]uint32 // the marks of connections to addresses, of which no packet has come since they began
+	order *[]steer.Rule         // as they were added
+}
 
-const (
-	markIn, markOut = 0x1000, 0x2000
-	ours            = 83
-)
+func newWorld() world {
+	return world{View: steer.NewView(), idle: map[netip.Addr]uint32{}, order: new([]steer.Rule)}
+}
+
+const ours = 83
 
 // make carries a change out as a kernel would.
 func (w world) make(c steer.Change) error {
@@ -76,6 +81,12 @@ func (w world) make(c steer.Change) error {
 		}
 	case steer.EditFilter:
 		return w.edit(c)
+	case steer.Remark:
+		for a, mark := range w.idle {
+			if mark&c.From != 0 {
+				w.idle[a] = mark&^c.From | c.To
+			}
+		}
 	case steer.DropFilter:
 		w.Filter = ""
 		clear(w.Elements)
@@ -136,8 +147,7 @@ func (w world) edit(c steer.EditFilter) error {
 
 // route tells where a packet goes: "here", a gateway, or "" for what the main table knows of.
 func (w world) route(from, to netip.Addr, mark uint32) string {
-	rules := slices.SortedFunc(maps.Keys(w.Rules), func(a, b steer.Rule) int { return int(a.Priority) - int(b.Priority) })
-	for _, r := range rules {
+	for _, r := range w.inOrder() {
 		if r.V6 != to.Is6() || r.Other != "" || r.To.IsValid() && !r.To.Contains(to) || r.From.IsValid() && !r.From.Contains(from) || mark&r.Mask != r.Mark {
 			continue
 		}
@@ -148,14 +158,35 @@ func (w world) route(from, to netip.Addr, mark uint32) string {
 	return ""
 }
 
+// inOrder lists the rules as packets meet them: of equal priorities, those first that were added first.
+func (w world) inOrder() []steer.Rule {
+	known := map[steer.Rule]bool{}
+	*w.order = slices.DeleteFunc(*w.order, func(r steer.Rule) bool {
+		known[r] = w.Rules[r]
+		return !known[r]
+	})
+	var added []steer.Rule
+	for r := range w.Rules {
+		if !known[r] {
+			added = append(added, r)
+		}
+	}
+	slices.SortFunc(added, func(a, b steer.Rule) int { return cmpText(a, b) })
+	*w.order = append(*w.order, added...)
+	slices.SortStableFunc(*w.order, func(a, b steer.Rule) int { return int(a.Priority) - int(b.Priority) })
+	return *w.order
+}
+
+// lookup finds the route with the longest prefix, of these the one with the least metric.
 func (w world) lookup(table uint32, to netip.Addr) (way string) {
-	longest := -1
+	longest, least := -1, uint32(0)
 	for r := range w.Routes {
-		if r.Table == table && r.To.Contains(to) && r.To.Bits() > longest {
-			longest = r.To.Bits()
-			if way = r.Gateway.String(); r.Local {
-				way = "here"
-			}
+		if r.Table != table || !r.To.Contains(to) || r.To.Bits() < longest || r.To.Bits() == longest && r.Metric > least {
+			continue
+		}
+		longest, least = r.To.Bits(), r.Metric
+		if way = r.Gateway.String(); r.Local {
+			way = "here"
 		}
 	}
 	return way
@@ -176,16 +207,23 @@ func of(v6 bool, four, six netip.Addr) netip.Addr {
 // filtered tells whether nftables takes an address for one of a service.
 func (w world) filtered(a netip.Addr) bool { return w.Elements[steer.AddressElement(a)] }
 
-func (w world) marks(a netip.Addr, mark uint32) uint32 {
-	if w.filtered(a) {
-		return mark
+// marks reads the marks of the nftables table: those of packets to service addresses and of answers, and those of which
+// it exchanges whichever a connection has for the mark of answers.
+func (w world) marks() (in, out, former uint32) {
+	var version int
+	if _, err := fmt.Sscanf(w.Filter, "v%d %v %v after %v", &version, &in, &out, &former); err != nil {
+		former = 0 // an end before "after"
 	}
-	return 0
+	return in, out, former
 }
 
 // arrives tells whether a packet to an address is delivered here.
 func (w world) arrives(a netip.Addr) bool {
-	return w.route(of(a.Is6(), outside4, outside6), a, w.marks(a, markIn)) == "here"
+	mark := uint32(0)
+	if w.filtered(a) {
+		mark, _, _ = w.marks()
+	}
+	return w.route(of(a.Is6(), outside4, outside6), a, mark) == "here"
 }
 
 // own is the world without what is not ours.
@@ -194,11 +232,30 @@ func (w world) own() world {
 	v.Rules, v.Routes = maps.Clone(w.Rules), maps.Clone(w.Routes)
 	maps.DeleteFunc(v.Rules, func(r steer.Rule, _ bool) bool { return r.Protocol != ours })
 	maps.DeleteFunc(v.Routes, func(r steer.Route, _ bool) bool { return r.Protocol != ours })
-	return world{&v}
+	order := slices.Clone(w.inOrder())
+	return world{View: &v, order: &order}
 }
 
 // leaves tells where this host's packets from an address go, and those of a pod that answers for it.
 func (w world) leaves(a netip.Addr) (host, pod string) {
-	client := of(a.Is6(), outside4, outside6)
-	return w.route(a, client, w.marks(a, markOut)), w.route(of(a.Is6(), pod4, pod6), client, w.marks(a, markOut))
+	client, mark := of(a.Is6(), outside4, outside6), uint32(0)
+	if w.filtered(a) {
+		_, mark, _ = w.marks()
+	}
+	return w.route(a, client, mark), w.route(of(a.Is6(), pod4, pod6), client, mark)
+}
+
+// connect begins a connection to an address.
+func (w world) connect(a netip.Addr) {
+	_, w.idle[a], _ = w.marks()
+}
+
+// idleLeaves tells where a pod's next packet of such a connection goes.
+func (w world) idleLeaves(a netip.Addr) string {
+	_, out, former := w.marks()
+	mark := uint32(0)
+	if w.Filter != "" && w.idle[a]&(out|former) != 0 {
+		mark = out
+	}
+	return w.route(of(a.Is6(), pod4, pod6), of(a.Is6(), outside4, outside6), mark)
 }

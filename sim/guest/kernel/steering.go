@@ -72,9 +72,6 @@ func (s *steering) Look(q steer.Query, _ *steer.View) (steer.Facts, error) {
 	return facts(a), nil
 }
 
-// Mark implements steer.Edge: the marks are in the name of the table's rules.
-func (*steering) Mark(uint32, uint32) {}
-
 // Do implements steer.Edge.
 func (s *steering) Do(c steer.Change) error {
 	r, err := request(c)
@@ -103,6 +100,8 @@ func request(c steer.Change) (message.Request, error) {
 		return message.Request{Route: route(c.Route), Delete: true}, nil
 	case steer.EditFilter:
 		return message.Request{Table: edit(c)}, nil
+	case steer.Remark:
+		return message.Request{Flows: true}, nil
 	case steer.DropFilter:
 		return message.Request{Table: []message.Op{{Do: "add-table", Table: steer.TableName}, {Do: "delete-table", Table: steer.TableName}}}, nil
 	}

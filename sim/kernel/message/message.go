@@ -23,7 +23,7 @@ type Request struct {
 	Route *Route `json:",omitempty"` // likewise; with Replace it takes the place of the one that is there
 	Table []Op   `json:",omitempty"` // one transaction
 	Watch bool   `json:",omitempty"` // from now on events are sent, and nothing else is asked
-	Flows bool   `json:",omitempty"` // end UDP flows; no account of them is kept
+	Flows bool   `json:",omitempty"` // end UDP flows, or mark connections; no account of them is kept
 	// Delete and Replace say what to do with Rule or Route.
 	Delete  bool `json:",omitempty"`
 	Replace bool `json:",omitempty"`
