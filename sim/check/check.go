@@ -74,6 +74,8 @@ type Topology struct {
 	Nodes     []Node
 	Switches  []string
 	Balancers []Balancer
+	// Exchanges tells whether a switch and members are configured to exchange routes of an address's family; nil: always.
+	Exchanges func(at string, a netip.Addr) bool
 }
 
 // Node is a node and the addresses that switches know it by.

@@ -206,6 +206,9 @@ func (r *l1) forwarded(v *fsm.View, prefix netip.Prefix) {
 			r.broken(sw, "no member has a session with it")
 			continue
 		}
+		if !r.scene.exchanges(sw, prefix.Addr()) {
+			continue
+		}
 		f := r.scene.paths[route{sw, prefix}]
 		want := sortedAddresses(ready)
 		have := slices.SortedFunc(slices.Values(f.NextHops), netip.Addr.Compare)

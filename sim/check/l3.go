@@ -168,6 +168,6 @@ func (r *l3) reachable(sw string) bool {
 func (r *l3) forwarded(id, sw string) bool {
 	r.checked()
 	return slices.ContainsFunc(r.record.View().Addresses(fsm.ServiceID(id)), func(a *fsm.Allocation) bool {
-		return len(r.scene.paths[route{sw, fsm.HostPrefix(a.Address)}].NextHops) > 0
+		return !r.scene.exchanges(sw, a.Address) || len(r.scene.paths[route{sw, fsm.HostPrefix(a.Address)}].NextHops) > 0
 	})
 }

@@ -160,7 +160,8 @@ func (r *s8) look(sw string, prefix netip.Prefix) {
 		r.checked()
 	}
 	up := r.scene.unexcused(sw)
-	r.wrong["unforwarded"].note(key, up && len(f.NextHops) == 0 && r.announced(sw, hops), r.scene.now, "a committed hop has power", f.number)
+	told := r.scene.exchanges(sw, prefix.Addr()) && r.announced(sw, hops)
+	r.wrong["unforwarded"].note(key, up && len(f.NextHops) == 0 && told, r.scene.now, "a committed hop has power", f.number)
 	r.forget(key+" via ", f.NextHops)
 	for _, hop := range f.NextHops {
 		r.lookAtHop(key+" via "+hop.String(), sw, prefix, hop, hops, f, up)

@@ -283,6 +283,11 @@ func (s *scene) freeFor(name string, d time.Duration) bool {
 	return s.unexcused(name) && long(name) && long(everybody)
 }
 
+// exchanges tells whether members are to tell a switch of addresses of a family.
+func (s *scene) exchanges(at string, a netip.Addr) bool {
+	return s.topology.Exchanges == nil || s.topology.Exchanges(at, a)
+}
+
 // worksFor tells whether a process has been running undisturbed for a time.
 func (s *scene) worksFor(name string, d time.Duration) bool {
 	return s.runs[name] && s.freeFor(name, d)

@@ -36,6 +36,7 @@ type fataler interface{ Fatal(...any) }
 
 const (
 	vip1, vip2 = "203.0.113.1", "203.0.113.2"
+	untold     = "203.0.113.99" // which no switch is told of
 	lb         = "lb-1"
 	backend    = "198.51.100.1:80"
 )
@@ -51,6 +52,7 @@ func newStory(t fataler, noise func(*story)) *story {
 		t: t, state: fsm.New(), noise: noise, out: map[string]bool{}, steers: map[string]map[netip.Addr]bool{}, slices: map[string]string{},
 	}
 	topology := check.Topology{Members: []string{"m1", "m2", "m3"}, Switches: []string{"sw"}, Balancers: []check.Balancer{{Name: lb}}}
+	topology.Exchanges = func(_ string, a netip.Addr) bool { return a != addr(untold) }
 	for _, n := range []string{"n1", "n2", "n3"} {
 		topology.Nodes = append(topology.Nodes, check.Node{Name: n, Addresses: []netip.Addr{host(n)}})
 	}

@@ -27,6 +27,12 @@ func routeTales() []tale {
 			s.forward(vip1)
 			s.wait(2500 * time.Millisecond)
 		}),
+		fine("S8", "of-a-family-that-is-not-exchanged", func(s *story) {
+			s.publish("web", untold, "n1")
+			s.forward(untold)
+			s.wait(5 * time.Second)
+			s.flow(untold, "n1", "")
+		}),
 		fine("S8", "forwarded-again-in-time", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.forward(vip1)

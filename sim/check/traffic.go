@@ -96,7 +96,7 @@ func (r *s8) flow(e event.Stamped, x event.Flow) {
 }
 
 func (r *s8) excused(x event.Flow) bool {
-	if !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
+	if !r.scene.exchanges(x.Switch, x.Address) || !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
 		return true
 	}
 	var nodes []string
