@@ -15,6 +15,7 @@ import (
 	authv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/status"
@@ -50,9 +52,17 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen recorder
+	var empty emptier
 	recorded := rest.CopyConfig(config)
+	recorded.Wrap(empty.wrap)
 	recorded.Wrap(seen.wrap)
-	work(t, c, recorded)
+	work(t, c, recorded, func(source *informers.Source) {
+		a := newApplier(t, c) // that knows the definitions
+		some(t, a, "fairlead.io/v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Community")
+		some(t, a, "metallb.io/v1beta1", "IPAddressPool", "BGPAdvertisement", "Community")
+		some(t, a, "metallb.io/v1beta2", "BGPPeer")
+		askByName(t, source, &empty, &seen)
+	})
 	requests := seen.taken()
 	for _, r := range requests {
 		if r.status == http.StatusForbidden || r.status == http.StatusUnauthorized {
@@ -100,8 +110,42 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	}
 }
 
+// some writes an object of each kind. What they say makes no sense, and is not needed.
+func some(t *testing.T, a *applier, version string, kinds ...string) {
+	t.Helper()
+	name, _, _ := strings.Cut(version, ".")
+	for _, kind := range kinds {
+		a.apply(t, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "kube-system"},
+		}})
+	}
+}
+
+// askByName has a source be shown empty lists, so that it asks for everything by name.
+func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *recorder) {
+	t.Helper()
+	kubetest.Eventually(t, "knowledge of every object", func(context.Context) error {
+		if w := source.World(); len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities) < 8 {
+			return fmt.Errorf("%d unusable", len(w.Unusable))
+		}
+		return nil
+	})
+	empty.lies.Store(true)
+	kubetest.Eventually(t, "requests by name", func(context.Context) error {
+		source.Relist(world.Kinds()...)
+		for _, resource := range []string{"/services/", "/nodes/", "/endpointslices/", "/kube-gobgp-cfg", "/kube-iprule-cfg",
+			"/ipaddresspools/fairlead", "/bgppeers/fairlead", "/bgpadvertisements/fairlead", "/communities/fairlead",
+			"/ipaddresspools/metallb", "/bgppeers/metallb", "/bgpadvertisements/metallb", "/communities/metallb"} {
+			if !slices.ContainsFunc(seen.taken(), func(r *request) bool { return strings.Contains(r.url.Path, resource) }) {
+				return fmt.Errorf("none for %s", resource)
+			}
+		}
+		return nil
+	})
+}
+
 // work has the product do once all that it asks of an API server.
-func work(t *testing.T, c *kubetest.Cluster, config *rest.Config) {
+func work(t *testing.T, c *kubetest.Cluster, config *rest.Config, more func(*informers.Source)) {
 	t.Helper()
 	if _, err := c.Node(t.Context(), "n1", nil); err != nil {
 		t.Fatal(err)
@@ -109,6 +153,13 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config) {
 	service, err := c.Client().CoreV1().Services("default").Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Client().DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +184,7 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config) {
 		}
 		return nil
 	})
+	more(source)
 	shown := status.Kubernetes{Services: api.Client.CoreV1(), Events: api.Client.EventsV1()}
 	_, err = shown.Write(t.Context(), status.Write{
 		ID: "default/web", UID: string(service.UID), Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.80"}},

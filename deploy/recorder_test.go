@@ -8,7 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -101,4 +104,40 @@ func (r *request) replay(ctx context.Context, t *testing.T, caller *http.Client)
 	}
 	answer.Body.Close()
 	return answer.StatusCode
+}
+
+// emptier answers, while it lies, requests for lists with empty ones.
+type emptier struct{ lies atomic.Bool }
+
+func (e *emptier) wrap(next http.RoundTripper) http.RoundTripper { return emptying{e, next} }
+
+type emptying struct {
+	*emptier
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e emptying) RoundTrip(q *http.Request) (*http.Response, error) {
+	query := q.URL.Query()
+	answer, err := e.next.RoundTrip(q)
+	resource := path.Base(q.URL.Path)
+	list := q.Method == http.MethodGet && query.Get("watch") == "" && query.Get("limit") == "" && listKinds[resource] != ""
+	if err != nil || answer.StatusCode != http.StatusOK || !e.lies.Load() || !list {
+		return answer, err
+	}
+	_ = answer.Body.Close()
+	version := strings.TrimPrefix(strings.Split(q.URL.Path, "/"+resource)[0], "/apis/")
+	if strings.HasPrefix(version, "/api/v1") {
+		version = "v1"
+	}
+	body := `{"apiVersion":"` + version + `","kind":"` + listKinds[resource] + `","metadata":{"resourceVersion":"900000000"},"items":[]}`
+	answer.Header = http.Header{"Content-Type": {"application/json"}}
+	answer.Body, answer.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	return answer, nil
+}
+
+// listKinds are the lists that the product asks for.
+var listKinds = map[string]string{
+	"services": "ServiceList", "nodes": "NodeList", "endpointslices": "EndpointSliceList", "configmaps": "ConfigMapList",
+	"ipaddresspools": "IPAddressPoolList", "bgppeers": "BGPPeerList", "bgpadvertisements": "BGPAdvertisementList", "communities": "CommunityList",
 }

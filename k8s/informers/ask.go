@@ -15,12 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+
+	"fairlead.io/fairlead/fsm/world"
 )
 
-// asker lists and watches one resource.
+// asker lists and watches one resource, and gets single objects of it.
 type asker struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	get   func(context.Context, world.ID) (metav1.Object, error)
 }
 
 // ofKind asks with one of the typed clients.
@@ -38,7 +41,23 @@ func ofKind[L runtime.Object](c interface {
 }
 
 func ofResource(c dynamic.Interface, r schema.GroupVersionResource) asker {
-	return ofKind[runtime.Object](anyList{c.Resource(r)})
+	return ofKind[runtime.Object](anyList{c.Resource(r)}).byName(c, r)
+}
+
+// byName has single objects be got with a dynamic client.
+func (a asker) byName(c dynamic.Interface, r schema.GroupVersionResource) asker {
+	a.get = func(ctx context.Context, id world.ID) (metav1.Object, error) {
+		var in dynamic.ResourceInterface = c.Resource(r)
+		if id.Namespace != "" {
+			in = c.Resource(r).Namespace(id.Namespace)
+		}
+		o, err := in.Get(ctx, id.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return o, nil
+	}
+	return a
 }
 
 // anyList gives lists of a dynamic client as those of any other.
@@ -119,15 +138,17 @@ func (l *line) listObject(ctx context.Context) (runtime.Object, error) {
 	if err == nil {
 		err = wholeList(object)
 	}
-	if err == nil {
-		err = l.source.identity.confirm(ctx)
-	} else {
-		l.note(stageList, err)
-	}
 	if err != nil {
+		l.note(stageList, err)
 		return nil, err
 	}
-	l.fine(stageList)
+	if err := l.source.identity.confirm(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.borneOut(ctx, object); err != nil {
+		return nil, err
+	}
+	l.fine(stageList, stageGet)
 	return object, nil
 }
 

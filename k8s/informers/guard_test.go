@@ -4,6 +4,10 @@ package informers_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +104,45 @@ func furnished(t *testing.T, n int) *server {
 
 func emptyList(kind string, s *server) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"%sList","metadata":{"resourceVersion":"%d"},"items":[]}`, kind, s.revision+1000)
+}
+
+// What a list lacks, and is given when it is asked for by name, stays: also if lists go on like that, and lack too little
+// for a mass removal. Nothing more is believed of such a list either.
+func TestListsWithoutWhatIsThereAreRefused(t *testing.T) {
+	s := furnished(t, 5)
+	j := newJudge(t, read(t, s, fast), hurried)
+	s.remove(services, "default", "web-3")
+	s.set(func() { // written by the same server in its normal state
+		s.forgetful = true
+		all := s.resources[services].objects
+		hidden := all["default/web-1"]
+		delete(all, "default/web-1")
+		r, _ := http.NewRequest(http.MethodGet, services, nil)
+		s.stale[services] = s.listing(httptest.NewRecorder(), r, s.resources[services])
+		all["default/web-1"] = hidden
+	})
+	s.cut(true)
+	refused := func(w *world.World) bool {
+		return slices.ContainsFunc(w.Problems, func(p world.Problem) bool {
+			return strings.Contains(p.Why, "lacks objects that are there")
+		})
+	}
+	j.until("refused", func(leader.Verdict) bool { w := j.r.World(); return refused(&w) })
+	if v := view(t, j.r.World(), world.KindService); v.Complete {
+		t.Error("the view is complete")
+	}
+	began := time.Now()
+	j.until("refused again and again", func(leader.Verdict) bool {
+		j.r.Relist(world.KindService)
+		return time.Since(began) > 5*hurried.Confirm
+	})
+	j.keepsAll()
+	s.set(func() { delete(s.stale, services) })
+	j.until("read again", func(leader.Verdict) bool { return view(t, j.r.World(), world.KindService).Complete })
+	j.until("removed", func(leader.Verdict) bool { return j.removed["default/web-3"] })
+	if len(j.removed) != 1 {
+		t.Errorf("removed %v", j.removed)
+	}
 }
 
 // An API server that answers with empty lists changes nothing.

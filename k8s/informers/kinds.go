@@ -4,6 +4,7 @@ package informers
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,17 +40,23 @@ func (s *Source) makeRacks(configMaps string, mirror Mirror) []publisher {
 	community := kind[world.Community]{world.KindCommunity,
 		func(w *world.World) *[]world.Community { return &w.Communities }, func(v *world.Community) *world.Meta { return &v.Meta }}
 
-	services := service.shelf(s.always("services", service.name, ofKind(core.Services(""))), typed(service, convert.Service))
+	always := func(v schema.GroupVersion, resource string, of world.Kind, ask asker) *line {
+		l := s.newLine(of, resource)
+		l.ask = ask.byName(s.api.Dynamic, v.WithResource(resource))
+		return l
+	}
+	services := service.shelf(always(corev1.SchemeGroupVersion, "services", service.name, ofKind(core.Services(""))), typed(service, convert.Service))
 	services.mirror = mirrorOf(mirror)
 	maps := ofKind(core.ConfigMaps(configMaps))
 	v1beta1 := []string{api.MetalLBV1Beta1}
 	return []publisher{
 		service.rack(services),
-		slice.rack(slice.shelf(s.always("endpointslices", slice.name, ofKind(slices.EndpointSlices(""))), slicesOnly(typed(slice, convert.EndpointSlice)))),
-		node.rack(node.shelf(s.always("nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))),
+		slice.rack(slice.shelf(always(discoveryv1.SchemeGroupVersion, "endpointslices", slice.name, ofKind(slices.EndpointSlices(""))),
+			slicesOnly(typed(slice, convert.EndpointSlice)))),
+		node.rack(node.shelf(always(corev1.SchemeGroupVersion, "nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))),
 		configMap.rack(
-			configMap.shelf(s.always("configmaps", configMap.name, maps.named(convert.ConfigMapGoBGP)), typed(configMap, convert.ConfigMap)),
-			configMap.shelf(s.always("configmaps", configMap.name, maps.named(convert.ConfigMapIPRule)), typed(configMap, convert.ConfigMap))),
+			configMap.shelf(always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(convert.ConfigMapGoBGP)), typed(configMap, convert.ConfigMap)),
+			configMap.shelf(always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(convert.ConfigMapIPRule)), typed(configMap, convert.ConfigMap))),
 		custom(s, pool, "ipaddresspools", v1beta1, convert.Pool),
 		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
 		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
@@ -75,13 +82,6 @@ func (k kind[T]) rack(shelves ...*shelf[T]) *rack[T] { return &rack[T]{kind: k, 
 
 func (k kind[T]) shelf(l *line, turn func(runtime.Object) (converted[T], error)) *shelf[T] {
 	return newShelf(l, turn, k.meta)
-}
-
-// always is the line to a resource that every cluster has.
-func (s *Source) always(resource string, of world.Kind, ask asker) *line {
-	l := s.newLine(of, resource)
-	l.ask = ask
-	return l
 }
 
 // custom keeps a kind that is defined in our own group, in MetalLB's, in both or in neither; ours goes first.

@@ -60,6 +60,7 @@ type store interface {
 	clearLocked(cluster bool)
 	forgetLocked(before time.Time)
 	countLocked() (all, unused int)
+	lacking(listed map[world.ID]bool, version uint64) []life
 }
 
 func (s *Source) newLine(kind world.Kind, resource string) *line {

@@ -184,7 +184,7 @@ func TestARealAPIServer(t *testing.T) {
 		check(err)
 		small, _ := readReal(t, config)
 		w := small.until(t, "told", func(w world.World) bool {
-			return len(w.Services) > 0 && problem(w, "list nodes is forbidden", `User "reader" cannot list resource "nodes"`, "allow list and watch of nodes")
+			return len(w.Services) > 0 && view(t, w, world.KindPool).Complete && problem(w, "list nodes is forbidden", `User "reader" cannot list resource "nodes"`, "allow list and watch of nodes")
 		})
 		if w.Complete || len(w.Problems) != 1 || !view(t, w, world.KindService).Complete || !view(t, w, world.KindPool).Complete {
 			t.Errorf("problems %v, views %+v", w.Problems, w.Kinds)

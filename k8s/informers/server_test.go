@@ -3,11 +3,13 @@
 package informers_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,7 @@ type server struct {
 	// witnessed are the UIDs of the objects whose deletion was written to a watch.
 	witnessed map[string]bool
 	stale     map[string][]byte // lists to answer with instead of the truth
+	forgetful bool              // lists are wrong, and what is asked for by name is given as it is
 	instead   map[string]func(http.ResponseWriter, *http.Request)
 }
 
@@ -200,9 +203,46 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.discover(w, r)
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r, round) // it ends at once if the round did meanwhile
+	case s.single(r.URL.Path):
+		s.get(w, r)
 	default:
 		s.list(w, r)
 	}
+}
+
+// cutName separates the path of an object into that of its resource and its key.
+func cutName(path string) (resource, key string) {
+	resource, name := filepath.Split(path)
+	resource = strings.TrimSuffix(resource, "/")
+	if resource == configMaps {
+		return resource, "kube-system/" + name
+	}
+	before, after, ok := strings.Cut(resource, "/namespaces/")
+	if !ok {
+		return resource, "/" + name
+	}
+	ns, plural, _ := strings.Cut(after, "/")
+	return before + "/" + plural, ns + "/" + name
+}
+
+func (s *server) single(path string) bool {
+	resource, _ := cutName(path)
+	return s.resources[path] == nil && s.resources[resource] != nil
+}
+
+func (s *server) get(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resource, key := cutName(r.URL.Path)
+	o, ok := s.resources[resource].objects[key]
+	if old := s.stale[resource]; ok && old != nil && !s.forgetful {
+		ok = bytes.Contains(old, fmt.Appendf(nil, `"uid":%q`, o["metadata"].(object)["uid"]))
+	}
+	if !ok {
+		notFound(w, r)
+		return
+	}
+	reply(w, o)
 }
 
 func reply(w http.ResponseWriter, body any) {

@@ -224,6 +224,17 @@ func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack
 	return news, ranBack
 }
 
+// lacking lists what is known and missing from a list, though it was there at its version; in order.
+func (s *shelf[T]) lacking(listed map[world.ID]bool, version uint64) (out []life) {
+	for key, e := range s.entries {
+		if !listed[key] && e.version <= version {
+			out = append(out, life{key, e.ref.UID})
+		}
+	}
+	slices.SortFunc(out, func(a, b life) int { return a.key.Compare(b.key) })
+	return out
+}
+
 // convertNew converts the objects of a list that are not known in just that form. Of the others it gives key and
 // version only.
 func (s *shelf[T]) convertNew(items []any) []converted[T] {

@@ -9,6 +9,8 @@
 //   - A list is a consistent read of everything (no resourceVersion, no limit, no stream of initial events): it has
 //     one beginning, one version and an end. Client-go's own first list may be served from a stale cache, and its
 //     streamed lists can wait without an end, so neither is used.
+//   - What a list lacks is asked for by name before the list counts: an API server answers that from its store, lists
+//     from a cache of its own, which may have lost something. A list without what is there is refused as a whole.
 //   - Deleted holds what a watch that resumed without a gap saw deleted. What is missing from a list is only absent.
 //   - A watch that is resumed is first compared with a consistent read: a server that was set back is listed anew,
 //     at its true, older version, instead of being waited for in silence.
