@@ -22,7 +22,7 @@ func upgradeKinds() []Kind {
 			Parameters: []parameter.Parameter{
 				parameter.Duration("pause", "how long each is away, 500ms without it"),
 				parameter.Machines("back", "who goes back to the older release for a while after its turn, and then forth again"),
-				parameter.OneOf("finalize", "an operator raises the format of the record at the end, until that is done; yes without it", "yes", "no"),
+				parameter.OneOf("finalize", "from when on an operator tries to raise the format of the record, until it is done; at the end without it", "end", "beginning", "never"),
 			},
 			Draw: func(d dice.Dice, c Cast, f *Fault) {
 				f.On = shuffled(d, c.Machines())
@@ -30,8 +30,8 @@ func upgradeKinds() []Kind {
 				if d.Chance("back", 40) {
 					f.With.Set("back", dice.Pick(d, "who", c.Members))
 				}
-				if d.Chance("mixed for ever", 10) {
-					f.With.Set("finalize", "no")
+				if when := dice.Pick(d, "finalize", []string{"end", "end", "end", "end", "end", "end", "beginning", "beginning", "beginning", "never"}); when != "end" {
+					f.With.Set("finalize", when)
 				}
 			},
 		},
@@ -56,7 +56,7 @@ func upgradeKinds() []Kind {
 const RollingUpgrade = "rolling-upgrade"
 
 // Finalizes tells whether the group's record has the newest format when this fault is over.
-func (f Fault) Finalizes() bool { return f.Kind == RollingUpgrade && f.With["finalize"] != "no" }
+func (f Fault) Finalizes() bool { return f.Kind == RollingUpgrade && f.With["finalize"] != "never" }
 
 // onTheWay excuses nobody for all the time: each is away in his turn only (see inTurn).
 func onTheWay(_ Cast, f Fault) []string { return slashed(f.On, "release") }
@@ -102,6 +102,10 @@ func rollingUpgrade(b *Backstage, f Fault) func() {
 			})
 		}
 	})
+	if f.With["finalize"] == "beginning" {
+		b.finalize()
+		return func() {}
+	}
 	return func() {
 		if f.Finalizes() {
 			b.finalize()

@@ -73,10 +73,18 @@ func (m *machine) boot() string {
 	return fmt.Sprintf("%s-boot-%d", m.name, m.boots)
 }
 
+// mutant is the planted bug of the machine's next process: former releases had others.
+func (s *Stage) mutant(m *machine) string {
+	if m.plays() == start.Older {
+		return ""
+	}
+	return s.options.Mutant
+}
+
 // member is what a member is told when it starts.
 func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
-		Role: "member", Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.options.Mutant,
+		Role: "member", Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.mutant(m),
 		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
 		Raft: s.options.Raft,
 	}
@@ -93,7 +101,7 @@ func (s *Stage) drivers() (names []string) {
 // agent is what an agent is told when it starts.
 func (s *Stage) agent(m *machine) start.Process {
 	return start.Process{
-		Role: "agent", Name: m.name, Release: m.plays(), Members: s.members, Mutant: s.options.Mutant,
+		Role: "agent", Name: m.name, Release: m.plays(), Members: s.members, Mutant: s.mutant(m),
 		Debug: s.options.Debug, Address: m.address,
 	}
 }
