@@ -103,6 +103,7 @@ func (a *aimer) family(v6 bool) {
 	f.elements()
 	f.conflicts()
 	f.taken()
+	f.forestalled()
 }
 
 func familyName(v6 bool) string {

@@ -60,7 +60,7 @@ func (k *linux) Finish() error {
 			return err
 		}
 		v := NewView()
-		if err := k.readRoutes(familyOf(r.v6()), Query{}, v); err != nil {
+		if err := k.readRoutes(familyOf(r.v6()), Query{}, nil, v); err != nil {
 			return err
 		}
 		free := true

@@ -5,17 +5,17 @@ package steer
 import (
 	"context"
 	"net/netip"
+
+	"fairlead.io/fairlead/api/desired"
 )
 
 // Query says what to read.
 type Query struct {
 	InTable, OutTable uint32
 	Switches          []netip.Addr
-}
-
-// Concerns tells which routes a view has.
-func (q Query) Concerns(r Route) bool {
-	return r.ours() || r.Table == q.InTable || r.Table == q.OutTable || r.Table == mainTable && r.isDefault()
+	// Addresses are the wanted ones, in order; Priority is that of the first rule for them, Mark what their packets bear.
+	Addresses      []desired.Address
+	Priority, Mark uint32
 }
 
 // Event is what was heard of a change that somebody made, ourselves included.

@@ -29,6 +29,7 @@ type linux struct {
 	indexes map[string]int
 	facing  map[string]bool // the interfaces that matter
 	q       Query
+	tables  map[uint32]bool // that others' rules lead to
 }
 
 func openEdge(o Options) (Edge, error) {
@@ -96,8 +97,12 @@ func (k *linux) Read(q Query) (*View, Facts, error) {
 	if err != nil {
 		return nil, Facts{}, err
 	}
+	tables := q.Tables(v.Rules)
+	k.mu.Lock()
+	k.tables = tables
+	k.mu.Unlock()
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		if err := k.readRoutes(family, q, v); err != nil {
+		if err := k.readRoutes(family, q, tables, v); err != nil {
 			return nil, Facts{}, remedy(err)
 		}
 	}
@@ -150,7 +155,7 @@ func (k *linux) readRules(family int, v *View) error {
 	return nil
 }
 
-func (k *linux) readRoutes(family int, q Query, v *View) error {
+func (k *linux) readRoutes(family int, q Query, tables map[uint32]bool, v *View) error {
 	all, err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, family)
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
@@ -160,7 +165,7 @@ func (k *linux) readRoutes(family int, q Query, v *View) error {
 		if err != nil {
 			return err
 		}
-		if msg := nl.DeserializeRtMsg(m); msg.Flags&unix.RTM_F_CLONED == 0 && msg.Family == uint8(family) && q.Concerns(r) {
+		if msg := nl.DeserializeRtMsg(m); msg.Flags&unix.RTM_F_CLONED == 0 && msg.Family == uint8(family) && q.Concerns(r, tables) {
 			v.Routes[r] = true
 		}
 	}

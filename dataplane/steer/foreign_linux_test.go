@@ -74,6 +74,41 @@ func TestForeignRulesAtOurPrioritiesFailTheirAddressesAndStay(t *testing.T) {
 	}
 }
 
+// A rule in front of ours matters as far as its table has a route, and as long.
+func TestAForeignRuleInFrontOfOursFailsTheAddressesThatItTakes(t *testing.T) {
+	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted) {
+		fails := func(want string) {
+			t.Helper()
+			got := ""
+			for _, f := range l.failures(s, w) {
+				got += f.Prefix.String() + ": " + f.Why + "\n"
+			}
+			if got != want {
+				t.Errorf("failed: %swant: %s", got, want)
+			}
+		}
+		const takes = "198.51.100.10/32: a rule that is not ours takes its packets before ours do: 100: to 198.51.100.0/24 lookup 77, " +
+			"where there is 198.51.100.10/32 dev eth1 table 77; delete either, or give ours lower priorities\n"
+		l.node.Run("ip", "rule", "add", "to", "198.51.100.0/24", "lookup", "77", "prio", "100")
+		s.Close()
+		s = l.steerWith(steer.Options{Folder: l.folder, Namespace: l.node.FD(), Log: l.options().Log, Interfaces: []string{"eth*"}, RulesMax: 2})
+		fails("")
+		l.node.Run("ip", "route", "add", vip4.String(), "dev", "eth1", "table", "77")
+		fails(takes)
+		w.Config.RulePriorityIn = 99
+		fails("")
+		w.Config.RulePriorityIn = 0
+		fails(takes)
+		l.node.Run("ip", "route", "add", "198.51.100.0/24", "dev", "eth1", "table", "78") // which no rule leads to
+		l.node.Run("ip", "route", "replace", "local", vip4.String(), "dev", "lo", "table", "77")
+		fails("")
+		wantRefused(t, l.client, vip4, 81)
+		l.node.Run("ip", "rule", "del", "prio", "100")
+		l.node.Run("ip", "rule", "add", "to", "198.51.100.0/24", "iif", "eth1", "lookup", "78", "prio", "100")
+		fails("")
+	})
+}
+
 func TestForeignDefaultsInOurTablesFailTheFamilyAndStay(t *testing.T) {
 	for table, of := range map[string]string{"101": "IN_ROUTING_TABLE", "102": "OUT_ROUTING_TABLE"} {
 		t.Run(of, func(t *testing.T) {

@@ -155,7 +155,7 @@ const (
 // View is what the kernel has of what concerns us. It owns its maps.
 type View struct {
 	Rules    map[Rule]bool  // all
-	Routes   map[Route]bool // of our tables, those that are ours, and the main table's defaults
+	Routes   map[Route]bool // those that concern us: Query.Concerns
 	Filter   string         // which rules our nftables table has; empty for no table
 	Elements map[Element]bool
 	Settings map[Setting]string // of interfaces that face the switch, and of "all"

@@ -97,13 +97,17 @@ func (w world) disturb(t *rapid.T) {
 		if a.Is6() {
 			metric = 1024
 		}
-		old := steer.Route{Table: 101, To: netip.PrefixFrom(of(a.Is6(), netip.IPv4Unspecified(), netip.IPv6Unspecified()), 0), Local: true, Device: "lo", Metric: metric, Protocol: 3}
+		old := steer.Route{Table: 101, To: everywhere(a), Local: true, Device: "lo", Metric: metric, Protocol: 3}
 		if w.lookup(101, of(a.Is6(), pod4, pod6)) == "" {
 			w.Routes[old] = true
 		}
 	case 4: // somebody else
 		a := drawAddress(t, "foreign")
-		w.Rules[steer.Rule{V6: a.Is6(), Priority: 32701, To: netip.PrefixFrom(a, a.BitLen()), Table: 77}] = true
+		priority := rapid.SampledFrom([]uint32{100, 32701}).Draw(t, "priority")
+		w.Rules[steer.Rule{V6: a.Is6(), Priority: priority, To: netip.PrefixFrom(a, a.BitLen()), Table: 77}] = true
+		if rapid.Bool().Draw(t, "leads away") {
+			w.Routes[steer.Route{Table: 77, To: everywhere(a), Device: "eth1", Gateway: of(a.Is6(), pod4, pod6)}] = true
+		}
 	case 5:
 		a := drawAddress(t, "foreign at ours")
 		r := steer.Rule{V6: a.Is6(), Priority: 30101, To: netip.PrefixFrom(a, a.BitLen()), Table: 101}
@@ -121,6 +125,11 @@ func (w world) disturb(t *rapid.T) {
 			w.Routes[r] = true
 		}
 	}
+}
+
+// everywhere is the prefix of all addresses of the family of one.
+func everywhere(a netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(of(a.Is6(), netip.IPv4Unspecified(), netip.IPv6Unspecified()), 0)
 }
 
 func cmpText(a, b any) int {

@@ -34,11 +34,11 @@ func (s *Steer) hear(e Event) {
 	}
 }
 
-// concerns tells whether a rule is ours, stands where ours do, or may be the old system's.
+// concerns tells whether a rule is ours, stands where ours do or in front of them, or may be the old system's.
 func (s *Steer) concerns(r Rule) bool {
 	q := s.query()
 	return r.ours() || r.Priority == s.o.PriorityIn || r.Priority == s.o.PriorityOut || r.Priority == s.o.PriorityMark ||
-		r.address().IsValid() && (r.Table == q.InTable || r.Table == q.OutTable)
+		q.front(r) || r.address().IsValid() && (r.Table == q.InTable || r.Table == q.OutTable)
 }
 
 // Run repairs what somebody else changes, within a second, until ctx ends; then it returns its error. While somebody

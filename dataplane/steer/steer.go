@@ -88,6 +88,9 @@ func (s *Steer) Apply(ctx context.Context, want desired.State) ([]agent.Failure,
 		s.view = nil // other tables, another switch
 	}
 	s.want = &w
+	if s.view != nil && len(s.query().Tables(s.view.Rules)) > 0 {
+		s.view = nil // it has no routes for addresses that are new
+	}
 	failed, changes, err := s.converge(ctx)
 	if err != nil {
 		return nil, err
@@ -163,7 +166,10 @@ func (s *Steer) announce(c Change) {
 
 // query says what to read for what is wanted.
 func (s *Steer) query() Query {
-	q := Query{InTable: s.want.Config.InTable, OutTable: s.want.Config.OutTable, Switches: s.want.Config.Switches}
+	q := Query{
+		InTable: s.want.Config.InTable, OutTable: s.want.Config.OutTable, Switches: s.want.Config.Switches,
+		Addresses: s.want.Addresses, Priority: s.o.PriorityIn, Mark: s.o.MarkIn,
+	}
 	if q.InTable == 0 {
 		q.InTable = s.o.InTable
 	}

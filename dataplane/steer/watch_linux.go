@@ -91,7 +91,7 @@ func (k *linux) heardRouting(m syscall.NetlinkMessage, hear func(Event)) {
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		r, err := k.parseRoute(m.Data)
 		k.mu.Lock()
-		matters := k.q.Concerns(r)
+		matters := k.q.Concerns(r, k.tables)
 		k.mu.Unlock()
 		if matters || err != nil {
 			hear(Event{Route: &r, Gone: m.Header.Type == unix.RTM_DELROUTE, Lost: err != nil})

@@ -32,8 +32,9 @@ func (s *steering) Read(q steer.Query) (*steer.View, steer.Facts, error) {
 	for _, r := range a.Rules {
 		v.Rules[steer.Rule(r)] = true
 	}
+	tables := q.Tables(v.Rules)
 	for _, r := range a.Routes {
-		if q.Concerns(steer.Route(r)) {
+		if q.Concerns(steer.Route(r), tables) {
 			v.Routes[steer.Route(r)] = true
 		}
 	}
