@@ -115,9 +115,20 @@ func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {
 	}
 	slices.SortFunc(have, netip.Addr.Compare)
 	told := slices.SortedFunc(slices.Values(s.status), netip.Addr.Compare)
+	have = slices.DeleteFunc(have, func(a netip.Addr) bool { // an address is shown once it can be used
+		return len(r.carriers(id, a)) == 0 && !slices.Contains(told, a)
+	})
 	if !slices.Equal(have, told) {
 		r.broken("service "+id, fmt.Sprintf("its addresses are %v, and users are told %v", have, told), s.number)
 	}
+}
+
+// carriers are the nodes that serve a Service and have an address of the family of one of its addresses: a next hop.
+func (j *judge) carriers(id string, a netip.Addr) []string {
+	return slices.DeleteFunc(slices.Clone(j.kube.serving(id)), func(name string) bool {
+		i := slices.IndexFunc(j.topology.Nodes, func(n Node) bool { return n.Name == name })
+		return i >= 0 && !slices.ContainsFunc(j.topology.Nodes[i].Addresses, func(own netip.Addr) bool { return own.Is4() == a.Is4() })
+	})
 }
 
 // leftovers finds what nobody wants any more.
@@ -152,7 +163,7 @@ func (r *l1) address(v *fsm.View, a netip.Addr, owners []string) {
 		if row, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, id); ok && row.AllNodes {
 			return // every eligible node is as good
 		}
-		for _, n := range r.kube.serving(id) {
+		for _, n := range r.carriers(id, a) {
 			if !r.able(v, n) {
 				return // what becomes of an address that is served there depends on the others
 			}

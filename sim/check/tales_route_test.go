@@ -33,6 +33,13 @@ func routeTales() []tale {
 			s.wait(5 * time.Second)
 			s.flow(untold, "n1", "")
 		}),
+		fine("L1", "address-that-nobody-could-carry-yet", func(s *story) {
+			s.service("idle", "create", "user", "}")
+			s.commit(&fsm.PutService{Service: fsm.Service{ID: "a/idle", UID: "u-idle"}},
+				&fsm.Allocate{Address: addr(vip1), Service: "a/idle", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}})
+			s.say(event.Calm{})
+			s.wait(35 * time.Second)
+		}),
 		fine("S8", "forwarded-again-in-time", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.forward(vip1)
