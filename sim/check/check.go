@@ -46,6 +46,9 @@ type Bounds struct {
 	Drain time.Duration
 	// Late is by how much what was seen of Kubernetes may be late. Default 10 s.
 	Late time.Duration
+	// Retry is how long after trouble with the API server members may wait until they ask it again: twice the cap of
+	// informers.Timing. Default 10 s.
+	Retry time.Duration
 }
 
 func (b Bounds) withDefaults() Bounds {
@@ -65,6 +68,7 @@ func (b Bounds) withDefaults() Bounds {
 	set(&b.Settle, 10*time.Second)
 	set(&b.Drain, 30*time.Second)
 	set(&b.Late, 10*time.Second)
+	set(&b.Retry, 10*time.Second)
 	return b
 }
 

@@ -17,7 +17,8 @@ import (
 //
 // Calls: a client that keeps asking undisturbed members (never more than patient between two calls) must succeed within
 // L3. Kubernetes: an address of a Service that undisturbed nodes serve must be forwarded within L3 by each undisturbed
-// switch with which an undisturbed member has a session, while the API server is undisturbed and tells the truth.
+// switch with which an undisturbed member has a session, while the API server is undisturbed and tells the truth; after
+// trouble with it, within L3 of when members ask it again.
 type l3 struct {
 	idle
 	*judge
@@ -138,10 +139,18 @@ func (r *l3) tick() {
 	}
 	for _, key := range r.late.over(r.scene.now, r.bounds.L3) {
 		w := r.late.since[key]
-		if r.due(max(w.at, r.viewed, r.scene.freed["kubernetes"])) {
+		if r.due(max(w.at, r.askedAgain(r.viewed), r.askedAgain(r.scene.freed["kubernetes"]))) {
 			r.broken("service "+key, fmt.Sprintf("%s since %s, and it is not forwarded", w.why, w.at), w.event)
 		}
 	}
+}
+
+// askedAgain is when members ask the API server again at the latest after trouble at some time; 0 if there was none.
+func (j *judge) askedAgain(trouble time.Duration) time.Duration {
+	if trouble <= 0 {
+		return 0
+	}
+	return trouble + j.bounds.Retry
 }
 
 // servable tells whether a Service has what it needs from users and nodes.

@@ -102,6 +102,23 @@ func livenessTales() []tale {
 			fails(s, 4)
 			s.put("c1", "x", "1")
 		}),
+		fine("L3", "api-server-not-asked-again-yet", func(s *story) {
+			s.say(event.FaultBegan{ID: 1, Fault: "away", On: []string{"kubernetes"}})
+			s.service("web", "create", "user", "}")
+			s.serve("web", "n1")
+			s.wait(10 * time.Second)
+			s.say(event.FaultEnded{ID: 1})
+			s.wait(12 * time.Second)
+			s.publish("web", vip1, "n1")
+		}),
+		breaks("L3", "api-server-not-asked-again", func(s *story) {
+			s.say(event.FaultBegan{ID: 1, Fault: "away", On: []string{"kubernetes"}})
+			s.service("web", "create", "user", "}")
+			s.serve("web", "n1")
+			s.wait(10 * time.Second)
+			s.say(event.FaultEnded{ID: 1})
+			s.wait(14 * time.Second)
+		}),
 		breaks("L3", "calls-fail", func(s *story) {
 			s.say(event.FaultBegan{ID: 1, Fault: "cut", On: []string{"m3"}})
 			fails(s, 10)

@@ -16,7 +16,7 @@ import (
 // that is not served is excused
 //
 //   - for L3 after a user changed the Service, its endpoints or nodes, counted while a majority of members and the API
-//     server are undisturbed: before that the group cannot have done its work;
+//     server are undisturbed, and have asked again after trouble with it: before that the group cannot have done its work;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
 //     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
@@ -67,7 +67,8 @@ func (f *flows) hear(j *judge, e event.Stamped) {
 func (f *flows) settle(j *judge) {
 	now, s := j.scene.now, j.scene
 	for id, at := range f.changed {
-		if s.soundFor(max(at, f.viewed), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
+		asked := max(j.askedAgain(f.viewed), j.askedAgain(s.freed["kubernetes"]))
+		if s.soundFor(max(at, asked), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
 			delete(f.changed, id)
 		}
 	}

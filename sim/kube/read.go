@@ -18,7 +18,7 @@ import (
 
 func (c *call) get() *failure {
 	o := c.store.get(c.resource, c.key)
-	if o == nil {
+	if o == nil || c.server.concealed(c) {
 		return notFound(c.resource, c.key.name)
 	}
 	c.respond(http.StatusOK, c.resource.dress(o))

@@ -45,6 +45,17 @@ func (s *Server) view(c *call, version uint64) ([]Object, uint64) {
 	return objects, version
 }
 
+// concealed tells whether a single object is kept from who asks for it by name. Namespaces are not: they say which server
+// it is.
+func (s *Server) concealed(c *call) bool {
+	return c.store == s.store && c.resource != s.namespaces && slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.Fault == PartialLists && f.How == everywhere && f.reaches(c) && f.hides(c.key)
+	})
+}
+
+// everywhere is how a server lacks objects altogether, not in lists alone.
+const everywhere = "everywhere"
+
 // hides tells whether an object is one that is missing from lists, for as long as the fault lasts.
 func (f *fault) hides(k key) bool {
 	hidden, known := f.hidden[k]
