@@ -97,17 +97,25 @@ func restoredOf(before *fsm.View, r cluster.Restored) admin.Restored {
 	return out
 }
 
-// renewAfter gives what opens the next life of a group from an earlier record: an epoch above the record's and
-// above live, the one of this member's copy.
-func renewAfter(live func() fsm.Epoch, cause string) func(cluster.Machine) ([]cluster.Proposal, error) {
+// renewAfter gives what opens the next life of a group from an earlier record: an epoch above the record's and above that
+// of live, this member's copy. Members that can read the format of the copy may not be able to read a newer one, which is
+// refused.
+func renewAfter(live *fsm.State, cause string) func(cluster.Machine) ([]cluster.Proposal, error) {
 	return func(restored cluster.Machine) ([]cluster.Proposal, error) {
-		group, epoch, _ := identityOf(restored)
+		group, epoch, format := identityOf(restored)
 		if group == "" {
 			return nil, errors.New("renew: the record holds no group")
 		}
+		_, ours, have := live.Identity()
+		if have != 0 && format > have {
+			return nil, &admin.Refusal{
+				Code: admin.Invalid, What: cause, Why: fmt.Sprintf("the backup is of format %d, and this group's record of format %d", format, have),
+				Remedy: "see to it that every member runs the newer release, with `fairlead raft finalize`, and try again",
+			}
+		}
 		return []cluster.Proposal{{
 			Actor: "operator", Reason: cause, AtUnixMilli: time.Now().UnixMilli(),
-			Command: &fsm.NewEpoch{Group: group, Epoch: max(epoch, live()) + 1, Cause: cause},
+			Command: &fsm.NewEpoch{Group: group, Epoch: max(epoch, ours) + 1, Cause: cause},
 		}}, nil
 	}
 }

@@ -130,7 +130,7 @@ func (m *Member) openNode() (err error) {
 			return fsm.EncodeEntry(epoch, ps)
 		},
 		Opening: m.opening,
-		Renew:   renewAfter(func() fsm.Epoch { _, epoch, _ := m.state.Identity(); return epoch }, "restore"),
+		Renew:   renewAfter(m.state, "restore"),
 		Forward: m.forward, Join: m.others.join(m.self, m.version), Bootstrap: m.bootstrap(),
 		Log: m.log, Metrics: m.registry,
 		Tuning: m.raftTuning(),

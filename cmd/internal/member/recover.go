@@ -25,7 +25,7 @@ func Recover(c config.Controller, edges Edges, log *slog.Logger) (cluster.Recove
 		Name: c.Name, Instance: folder.Identity().Instance, Address: c.Advertise.Raft,
 		Stores: folder.Stores(), Path: folder.Path(), Machine: cluster.Record{State: fsm.New()},
 		Encode: func(ps []cluster.Proposal) ([]byte, error) { return fsm.EncodeEntry(0, ps) }, // NewEpoch names its own
-		Renew:  renewAfter(func() fsm.Epoch { return 0 }, "recover"),
+		Renew:  renewAfter(fsm.New(), "recover"),
 		Log:    log,
 	})
 }
