@@ -116,5 +116,5 @@ func brokenRule(result sim.Result) error {
 	if v == nil {
 		return nil
 	}
-	return fmt.Errorf("%s broke at %s: %s", v.Rule, trace.Clock(v.At), v.Text)
+	return fmt.Errorf("%s broke at %s: %s: %s", v.Rule, trace.Clock(v.At), v.Subject, v.Text)
 }

@@ -167,8 +167,8 @@ func tryFolder(name string) error {
 
 // tellRun is a line of progress.
 func tellRun(to io.Writer, r sim.Result) {
-	if v := r.Violation; v != nil {
-		fmt.Fprintf(to, "seed %d: %s broke at %s: %s\n", r.Seed, v.Rule, trace.Clock(v.At), v.Text)
+	if r.Violation != nil {
+		fmt.Fprintf(to, "seed %d: %v\n", r.Seed, brokenRule(r))
 		return
 	}
 	fmt.Fprintf(to, "seed %d: ok, %s\n", r.Seed, r.Digest)

@@ -275,7 +275,7 @@ func TestSimReplayOfAFileIsRepeatedByItsFile(t *testing.T) {
 	file := filepath.Join(files(t, map[string]string{"mine.yaml": calmScenario}), "mine.yaml")
 	a := &actor{breaks: map[uint64]bool{3: true}}
 	got := a.run(t, t.Context(), "replay", "--scenario", file, "-o", "json")
-	got.mustEnd(t, exitFailed, "S8 broke at 12.000000", "unforwarded")
+	got.mustEnd(t, exitFailed, "S8 broke at 12.000000", "x at s1: unforwarded")
 	if !strings.Contains(got.stdout, "--again "+file) {
 		t.Error(got.stdout)
 	}

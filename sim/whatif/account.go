@@ -47,9 +47,9 @@ func (p place) compare(q place) int {
 
 // seen is what clients saw of one place.
 type seen struct {
-	sent, failed int // since the mishap began
-	early        int // failed before
-	unwanted     int // not served when nothing could have
+	sent, failed int            // since the mishap began
+	early        map[string]int // failed before, and why
+	unwanted     int            // not served when nothing could have
 	whys         map[string]int
 	all          gaps
 	by           map[string]*gaps // by switch
@@ -133,7 +133,7 @@ func (a *account) hear(e event.Stamped) {
 func (a *account) object(x event.Object) {
 	var s struct {
 		Spec struct {
-			ExternalIPs []netip.Addr `json:"externalIPs"`
+			ExternalIPs []string `json:"externalIPs"`
 			Ports       []struct {
 				Port uint16 `json:"port"`
 			} `json:"ports"`
@@ -141,7 +141,7 @@ func (a *account) object(x event.Object) {
 		Status struct {
 			LoadBalancer struct {
 				Ingress []struct {
-					IP netip.Addr `json:"ip"`
+					IP string `json:"ip"`
 				} `json:"ingress"`
 			} `json:"loadBalancer"`
 		} `json:"status"`
@@ -153,7 +153,11 @@ func (a *account) object(x event.Object) {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		all = append(all, in.IP)
 	}
-	for _, ip := range all {
+	for _, text := range all {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			continue // members say so
+		}
 		for _, p := range s.Spec.Ports {
 			a.owners[netip.AddrPortFrom(ip, p.Port)] = x.Namespace + "/" + x.Name
 		}
@@ -174,7 +178,7 @@ func (a *account) phase(at time.Duration) string {
 func (a *account) at(p place) *seen {
 	s := a.seen[p]
 	if s == nil {
-		s = &seen{whys: map[string]int{}, by: map[string]*gaps{}, where: map[string]*shares{}}
+		s = &seen{whys: map[string]int{}, early: map[string]int{}, by: map[string]*gaps{}, where: map[string]*shares{}}
 		for _, name := range []string{before, during, after} {
 			s.where[name] = &shares{map[string]int{}, map[string]int{}}
 		}
@@ -199,7 +203,7 @@ func (a *account) flow(at time.Duration, f event.Flow) {
 		s.unwanted++
 		return
 	case phase == before:
-		s.early++
+		s.early[f.Why]++
 		return
 	}
 	s.failed++
@@ -223,10 +227,10 @@ func (a *account) finish(at time.Duration) { a.until = at }
 // places lists what was asked, in order.
 func (a *account) places() []place { return slices.SortedFunc(maps.Keys(a.seen), place.compare) }
 
-// why is what requests failed for most often.
-func (s *seen) why() string {
-	all := slices.SortedFunc(maps.Keys(s.whys), func(x, y string) int {
-		return cmp.Or(cmp.Compare(s.whys[y], s.whys[x]), strings.Compare(x, y))
+// mostOften is what requests failed for most often.
+func mostOften(whys map[string]int) string {
+	all := slices.SortedFunc(maps.Keys(whys), func(x, y string) int {
+		return cmp.Or(cmp.Compare(whys[y], whys[x]), strings.Compare(x, y))
 	})
 	if len(all) == 0 {
 		return ""

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/legacy"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/convert"
@@ -42,6 +43,7 @@ type neighbour struct {
 	asn, own uint32
 	hold     time.Duration
 	key      string
+	families []bgp.Family // that are exchanged with it; none: both
 }
 
 // planSwitches makes a switch of each neighbour.
@@ -74,6 +76,7 @@ func (c *Cluster) planSwitches(p *plan) error {
 		}
 		p.stage.Switches = append(p.stage.Switches, stage.ClusterSwitch{Options: o, Address: n.address, MemberASN: n.own, Key: n.key})
 		p.cast.Switches = append(p.cast.Switches, name)
+		p.families[name] = n.families
 	}
 	return nil
 }
@@ -81,7 +84,7 @@ func (c *Cluster) planSwitches(p *plan) error {
 // neighbours lists those of BGPPeers and of the old installation's config map, in order of their names.
 func (c *Cluster) neighbours(p *plan) (out []neighbour, err error) {
 	for _, w := range c.peers {
-		out = append(out, neighbour{w.Name, w.Address, w.ASN, w.OwnASN, w.HoldTime, key(w.Password.Reveal())})
+		out = append(out, neighbour{name: w.Name, address: w.Address, asn: w.ASN, own: w.OwnASN, hold: w.HoldTime, key: key(w.Password.Reveal())})
 	}
 	for _, m := range c.configMaps {
 		if m.Name != convert.ConfigMapGoBGP {
@@ -98,6 +101,7 @@ func (c *Cluster) neighbours(p *plan) (out []neighbour, err error) {
 			}
 			out = append(out, neighbour{
 				name: cmp.Or(x.Name, "bgp-"+x.Address.String()), address: x.Address, asn: x.RemoteASN, own: cmp.Or(x.LocalASN, conf.Global.ASN), hold: x.HoldTime,
+				families: x.Normal(conf.Global.ASN).Families,
 			})
 		}
 	}

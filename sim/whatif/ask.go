@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"fairlead.io/fairlead/sim/trace"
 	"fairlead.io/fairlead/sim/vm"
 )
@@ -50,11 +48,14 @@ func (c *Cluster) Ask(ctx context.Context, o Options) (Report, error) {
 		}
 		a := run.answer(all[i])
 		a.Replay = replay(c.dir, o, a.ID)
-		if i == 0 {
+		if i == 0 && run.until > mishap {
 			r.Unserved = run.world.unserved()
-			r.Resolution = seconds(run.world.account.o.Every)
 		}
+		r.Resolution = seconds(run.world.account.o.Every)
 		r.Answers = append(r.Answers, a)
+		for rule, n := range run.world.rules.Counts() {
+			r.Checks[rule] += n
+		}
 		if o.Each != nil {
 			o.Each(a)
 		}
@@ -106,7 +107,7 @@ func (c *Cluster) WriteHTML(ctx context.Context, to io.Writer, o Options, id str
 		Seed: o.Seed, Scenario: "If " + all[0].what, Module: moduleOf(o), Command: replay(c.dir, o, id), Until: run.until,
 	}
 	if v := run.world.broken; v != nil {
-		t.About.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Text}
+		t.About.Violation = &trace.Violation{Rule: v.Rule, At: v.At, Sentence: v.Subject + ": " + v.Text}
 		if len(v.Events) > 0 {
 			t.About.Violation.Number = v.Events[len(v.Events)-1]
 		}
@@ -156,7 +157,7 @@ const uncovered = "Measured in a model: the shipped members and agents ran, in a
 func (p *plan) report(dir string, o Options) Report {
 	return Report{
 		Folder: dir, Seed: o.Seed, Module: moduleOf(o), Members: p.cast.Members, Nodes: p.cast.Nodes, Switches: p.cast.Switches,
-		Made: some(p.made), Notes: some(p.notes), Unused: some(p.unused), Unserved: []Unserved{}, Answers: []Answer{}, Uncovered: uncovered,
+		Made: some(p.made), Notes: some(p.notes), Unused: some(p.unused), Unserved: []Unserved{}, Answers: []Answer{}, Checks: map[string]int{}, Uncovered: uncovered,
 	}
 }
 
@@ -181,36 +182,8 @@ func (r played) answer(q question) Answer {
 		Leaders: steps(w.account.led), Addresses: w.account.outcomes(), Digest: w.recorder.Digest(),
 	}
 	if v := w.broken; v != nil {
-		a.Violation = &Violation{Rule: v.Rule, At: v.At.Seconds(), Text: v.Text}
+		a.Violation = &Violation{Rule: v.Rule, At: v.At.Seconds(), Subject: v.Subject, Text: v.Text}
 	}
 	a.Summary = a.summarize()
 	return a
-}
-
-// unserved lists Services that were not served before the mishap, and why.
-func (w *scene) unserved() []Unserved {
-	out := []Unserved{}
-	served := map[string]bool{}
-	for p, s := range w.account.seen {
-		served[p.service] = served[p.service] || len(s.where[before].nodes) > 0
-	}
-	for _, s := range w.plan.services {
-		id := s.Namespace + "/" + s.Name
-		if served[id] {
-			continue
-		}
-		why := "no request was answered"
-		if o, ok := w.stage.Kube.Get("Service", s.Namespace, s.Name).(*corev1.Service); ok {
-			if len(o.Status.LoadBalancer.Ingress) == 0 {
-				why = "it was given no address"
-			}
-			for _, c := range slices.Backward(o.Status.Conditions) { // the first that is not so explains the others
-				if c.Status == "False" && c.Message != "" {
-					why = c.Message
-				}
-			}
-		}
-		out = append(out, Unserved{id, why})
-	}
-	return out
 }

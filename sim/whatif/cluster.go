@@ -4,6 +4,8 @@ package whatif
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,8 +33,9 @@ type Cluster struct {
 	advertisements []world.Advertisement
 	communities    []world.Community
 
-	unused []string // kinds that play no part
-	notes  []string // for people
+	unusable map[string]string // Services that the product can make nothing of, and why
+	unused   []string          // kinds that play no part
+	notes    []string          // for people
 }
 
 func (c *Cluster) note(format string, args ...any) {
@@ -46,6 +49,16 @@ const (
 	maxSwitches = 16
 	maxPods     = 2000
 )
+
+// wantsIPv6 tells whether any Service asks for IPv6.
+func (c *Cluster) wantsIPv6() bool {
+	return slices.ContainsFunc(c.services, func(s *corev1.Service) bool {
+		return slices.Contains(s.Spec.IPFamilies, corev1.IPv6Protocol) || slices.ContainsFunc(append([]string{s.Spec.LoadBalancerIP}, s.Spec.ExternalIPs...), func(text string) bool {
+			a, err := netip.ParseAddr(text)
+			return err == nil && !a.Is4()
+		})
+	})
+}
 
 // check refuses what nothing can be told of.
 func (c *Cluster) check() error {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -74,7 +75,7 @@ func (r *reader) known(at origin, h head, raw []byte, path string) error {
 	c := r.cluster
 	switch h.APIVersion + " " + h.Kind {
 	case "v1 Service":
-		return add(r, at, raw, path, true, &c.services, problems(convert.Service))
+		return add(r, at, raw, path, true, &c.services, r.service)
 	case "v1 Node":
 		return add(r, at, raw, path, false, &c.nodes, problems(convert.Node))
 	case "v1 Namespace":
@@ -109,6 +110,16 @@ func (r *reader) known(at origin, h head, raw []byte, path string) error {
 		c.note("%s is not applied: give the output of `kustomize build` where it changes something", at.file)
 	}
 	return nil
+}
+
+// service is what is wrong with a Service in the eyes of the product, and keeps whether it can make anything of it.
+func (r *reader) service(o *corev1.Service) []world.Problem {
+	_, found := convert.Service(o)
+	if !convert.Usable(found) {
+		i := slices.IndexFunc(found, func(p world.Problem) bool { return p.Severity != world.Degraded })
+		r.cluster.unusable[o.Namespace+"/"+o.Name] = fmt.Sprintf("%s: %s; %s", found[i].Field, found[i].Why, found[i].Remedy)
+	}
+	return found
 }
 
 // problems adapts a conversion of the product's to what is wrong with an object in its eyes.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/fault"
@@ -27,9 +28,11 @@ type plan struct {
 	pods  []*pod
 	// services are those that are announced, as they are brought in.
 	services []*corev1.Service
-	objects  []kube.Object // that were made up
-	made     []string      // what was added to the manifests
-	notes    []string      // what people should know besides
+	families map[string][]bgp.Family // by switch, where they are not both
+	unusable map[string]string       // as of the Cluster
+	objects  []kube.Object           // that were made up
+	made     []string                // what was added to the manifests
+	notes    []string                // what people should know besides
 	unused   []string
 }
 
@@ -40,7 +43,7 @@ func (p *plan) note(format string, args ...any) {
 
 // plan turns manifests into a cluster with so many members, and with so many nodes if the manifests have none.
 func (c *Cluster) plan(members, nodes int) (*plan, error) {
-	p := &plan{stage: &stage.Cluster{Definitions: c.definitions()}, notes: slices.Clone(c.notes), unused: slices.Clone(c.unused)}
+	p := &plan{stage: &stage.Cluster{Definitions: c.definitions()}, notes: slices.Clone(c.notes), unused: slices.Clone(c.unused), families: map[string][]bgp.Family{}, unusable: c.unusable}
 	for i := range members {
 		p.cast.Members = append(p.cast.Members, stage.MemberName(i))
 	}
@@ -73,6 +76,16 @@ func (c *Cluster) definitions() []string {
 	return out
 }
 
+// exchanges tells whether a switch and members are configured to exchange routes of an address's family.
+func (p *plan) exchanges(at string, a netip.Addr) bool {
+	return len(p.families[at]) == 0 || slices.Contains(p.families[at], bgp.FamilyOf(a))
+}
+
+// reachable tells whether any switch may learn of an address.
+func (p *plan) reachable(a netip.Addr) bool {
+	return slices.ContainsFunc(p.cast.Switches, func(at string) bool { return p.exchanges(at, a) })
+}
+
 // taken tells whether a machine has the name.
 func (p *plan) taken(name string) bool {
 	return slices.Contains(p.cast.All(), name) || strings.HasPrefix(name, start.Driver(""))
@@ -103,6 +116,10 @@ func (c *Cluster) planNodes(p *plan, some int) error {
 	if len(c.nodes) == 0 {
 		for i := range some {
 			n := stage.Node(stage.NodeName(i), stage.NodeAddress(i))
+			if c.wantsIPv6() {
+				a := netip.AddrFrom16([16]byte{0xfd, 0, 0, 0x10, 1, 15: byte(i + 1)})
+				n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.String()})
+			}
 			p.node(n, internal(n))
 		}
 		p.add("no Node is in the manifests: %d were made, %s to %s; --nodes changes how many", some, stage.NodeName(0), stage.NodeName(some-1))

@@ -265,6 +265,8 @@ func (x *placer) behind(s *corev1.Service) (late []kube.Object) {
 	}
 	switch {
 	case served || found || len(late) > 0:
+	case slices.ContainsFunc(x.c.workloads, func(w *workload) bool { return selects(s, w.namespace, w.template.Labels) }):
+		x.p.note("Service %s/%s selects a workload without any pods: nothing is behind it", s.Namespace, s.Name)
 	case len(s.Spec.Selector) == 0:
 		x.p.note("Service %s/%s has neither a selector nor an EndpointSlice: nothing is behind it", s.Namespace, s.Name)
 	default:

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/sim/traffic"
 )
 
@@ -85,7 +86,7 @@ func (t truth) Endpoint(at netip.AddrPort) (pod, node string, ok bool) {
 // probe asks every address, at a steady pace.
 type probe struct {
 	world   *scene
-	traffic *traffic.Traffic
+	ways    map[bgp.Family]*traffic.Traffic // through the switches that exchange the family
 	truth   truth
 	clients []traffic.Client
 	every   time.Duration
@@ -100,7 +101,7 @@ const (
 )
 
 func (w *scene) probe() *probe {
-	x := &probe{world: w, truth: truth{traffic.NewCluster(w.World, memory), w}, every: pace * time.Duration(1+(len(w.plan.services)-1)/atPace)}
+	x := &probe{world: w, truth: truth{traffic.NewCluster(w.World, memory), w}, ways: map[bgp.Family]*traffic.Traffic{}, every: pace * time.Duration(1+(len(w.plan.services)-1)/atPace)}
 	for i := range clients {
 		x.clients = append(x.clients, traffic.Client{Name: fmt.Sprintf("client-%c", 'a'+i), Addresses: []netip.Addr{
 			netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0xff, 0xfe, 15: byte(i + 1)}),
@@ -112,13 +113,15 @@ func (w *scene) probe() *probe {
 			kernels[a.Addr()] = w.stage.Kernel(n.Name)
 		}
 	}
-	var ways []traffic.Switch
-	for _, s := range w.stage.Switches() {
-		ways = append(ways, s)
+	for _, one := range x.clients[0].Addresses {
+		o := traffic.Options{Kernels: kernels, Truth: x.truth, Passes: w.stage.Network.Passes}
+		for _, s := range w.stage.Switches() {
+			if w.plan.exchanges(s.Name(), one) {
+				o.Switches = append(o.Switches, s)
+			}
+		}
+		x.ways[bgp.FamilyOf(one)] = traffic.New(w.World, o)
 	}
-	x.traffic = traffic.New(w.World, traffic.Options{
-		Switches: ways, Kernels: kernels, Truth: x.truth, Passes: w.stage.Network.Passes,
-	})
 	return x
 }
 
@@ -132,12 +135,15 @@ func (x *probe) start() {
 func (x *probe) ask(c traffic.Client) {
 	r := x.world.Random("probe " + c.Name)
 	for _, t := range x.truth.Targets() {
+		if !x.world.plan.reachable(t.Address) {
+			continue // no client can come to a switch that knows it
+		}
 		from := c.Addresses[1]
 		if t.Address.Is4() {
 			from = c.Addresses[0]
 		}
 		x.world.silent = false
-		x.world.Publish(x.traffic.Send(c.Name, from, t, r.Uint64(), r.Uint64()))
+		x.world.Publish(x.ways[bgp.FamilyOf(t.Address)].Send(c.Name, from, t, r.Uint64(), r.Uint64()))
 	}
 	x.world.After(x.every, func() { x.ask(c) })
 }

@@ -21,6 +21,8 @@ type question struct {
 	what string // goes on after "If "
 	// lasts is how long it does.
 	lasts time.Duration
+	// echoes is how long more comes of it by itself, if that is longer.
+	echoes time.Duration
 	// begin begins it. It may say whom it befell in the end, and gives what ends it.
 	begin func(w *scene) (whom string, end func(), err error)
 }
@@ -58,7 +60,7 @@ func (p *plan) questions() []question {
 	roll := time.Duration(len(p.cast.Members)) * 6 * time.Second
 	return append(out,
 		question{
-			id: "kubernetes-away", lasts: 20 * time.Second, begin: kubernetesAway,
+			id: "kubernetes-away", lasts: 20 * time.Second, echoes: podSilent + podSilence, begin: kubernetesAway,
 			what: "the Kubernetes API server is away for 20 s, and 2 s into it one pod of each Service stops answering",
 		},
 		p.always("agent-restarts", fmt.Sprintf("the agent of node %s is killed, and started again after 3 s", agent),
@@ -111,6 +113,12 @@ func cutOff(w *scene) (string, func(), error) {
 	return victim, end, err
 }
 
+// When pods stop answering while the API server is away, and for how long.
+const (
+	podSilent  = 2 * time.Second
+	podSilence = 30 * time.Second
+)
+
 // kubernetesAway takes the API server away, and meanwhile has one pod of each Service stop answering for good: its
 // kubelet cannot say so.
 func kubernetesAway(w *scene) (string, func(), error) {
@@ -119,10 +127,10 @@ func kubernetesAway(w *scene) (string, func(), error) {
 		return "", nil, err
 	}
 	w.life.setAway(true)
-	w.After(2*time.Second, func() {
+	w.After(podSilent, func() {
 		for _, x := range w.onePodEach() {
 			w.life.fail(x)
-			w.After(30*time.Second, func() { w.life.recover(x) })
+			w.After(podSilence, func() { w.life.recover(x) })
 		}
 	})
 	return "", func() {

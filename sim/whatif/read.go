@@ -65,7 +65,7 @@ func read(from fs.FS, dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{cluster: &Cluster{dir: dir}, seen: map[ref]origin{}, unused: map[string]int{}}
+	r := &reader{cluster: &Cluster{dir: dir, unusable: map[string]string{}}, seen: map[ref]origin{}, unused: map[string]int{}}
 	total := 0
 	for _, name := range names {
 		data, err := readFile(from, name)

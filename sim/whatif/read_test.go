@@ -4,6 +4,7 @@ package whatif
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -251,5 +252,55 @@ func TestWhatNoWorldTakesIsRefused(t *testing.T) {
 				t.Fatalf("%v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+func service(name, spec string) string {
+	return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {type: LoadBalancer, ports: [{port: 80}], " + spec + "}\n"
+}
+
+// Who scales to zero means it.
+func TestNoPodsAreMadeForWorkloadsWithoutAny(t *testing.T) {
+	zero := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}}}\n"
+	p, words := planned(t, map[string]string{"a.yaml": service("web", "selector: {app: web}") + zero})
+	if len(p.pods) != 0 || !strings.Contains(words, "Service default/web selects a workload without any pods: nothing is behind it") {
+		t.Error(words)
+	}
+}
+
+func TestNodesThatAreMadeHaveTheFamiliesThatServicesAskFor(t *testing.T) {
+	for spec, want := range map[string]int{
+		"selector: {app: web}":            1,
+		"ipFamilies: [IPv6]":              2,
+		`externalIPs: ["2001:db8::1"]`:    2,
+		`loadBalancerIP: "2001:db8::1"`:   2,
+		`externalIPs: ["198.51.100.300"]`: 1,
+	} {
+		p, _ := planned(t, map[string]string{"a.yaml": service("web", spec)})
+		if got := len(p.stage.Nodes[0].Addresses); got != want {
+			t.Errorf("%s: %d addresses", spec, got)
+		}
+	}
+}
+
+// Neighbours of the old installation take the family of their own address, unless they say otherwise.
+func TestNeighboursExchangeTheFamiliesThatTheyName(t *testing.T) {
+	toml := "[global.config]\n      as = 65000\n    [[neighbors]]\n      [neighbors.config]\n        neighbor-address = \"192.0.2.1\"\n        peer-as = 65001\n"
+	old := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-gobgp-cfg, namespace: kube-system}\ndata:\n  config_bgp.toml: |\n    " + toml
+	v4, v6 := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("2001:db8::1")
+	p, _ := planned(t, map[string]string{"a.yaml": lb + old})
+	if !p.exchanges("bgp-192.0.2.1", v4) || p.exchanges("bgp-192.0.2.1", v6) || p.reachable(v6) {
+		t.Errorf("%v", p.families)
+	}
+	if p, _ := planned(t, map[string]string{"a.yaml": lb}); !p.reachable(v4) || !p.reachable(v6) {
+		t.Errorf("%v", p.families)
+	}
+}
+
+// What members can make nothing of is not held against them.
+func TestServicesThatMembersCannotUseAreKnown(t *testing.T) {
+	p, words := planned(t, map[string]string{"a.yaml": lb + service("odd", `externalIPs: ["198.51.100.300"]`)})
+	if why := p.unusable["default/odd"]; !strings.Contains(why, "spec.externalIPs[0]") || p.unusable["default/web"] != "" {
+		t.Errorf("%q; %s", why, words)
 	}
 }

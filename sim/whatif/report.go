@@ -28,6 +28,8 @@ type Report struct {
 	Answers  []Answer   `json:"answers"`
 	// Resolution is how often each address is asked by each of two clients, in seconds: no gap is told finer.
 	Resolution float64 `json:"resolution_seconds"`
+	// Checks are how often each rule was put to the test in all worlds: those with 0 had nothing to judge here.
+	Checks map[string]int `json:"checks"`
 	// Uncovered says what the answers do not tell.
 	Uncovered string `json:"uncovered"`
 }
@@ -59,10 +61,14 @@ type Answer struct {
 
 // Violation is a rule seen broken.
 type Violation struct {
-	Rule string  `json:"rule"`
-	At   float64 `json:"at"` // virtual seconds since the world began
-	Text string  `json:"text"`
+	Rule    string  `json:"rule"`
+	At      float64 `json:"at"` // virtual seconds since the world began
+	Subject string  `json:"subject"`
+	Text    string  `json:"text"`
 }
+
+// String says what was seen, and of what.
+func (v *Violation) String() string { return v.Subject + ": " + v.Text }
 
 // Outcome is what one address of one Service saw.
 type Outcome struct {
@@ -74,6 +80,8 @@ type Outcome struct {
 	Failed   int `json:"failed"`
 	Early    int `json:"early,omitempty"`
 	Unwanted int `json:"unwanted,omitempty"`
+	// Unserved tells that no request was answered before the mishap either: nothing can be told.
+	Unserved bool `json:"unserved,omitempty"`
 	// Why is what requests failed for most often.
 	Why string `json:"why,omitempty"`
 	// Gap is the longest time in which requests failed, some or all, and GapBy the same by switch.
@@ -123,8 +131,8 @@ func (a *account) outcomes() []Outcome {
 	for _, p := range a.places() {
 		s := a.seen[p]
 		o := Outcome{
-			Service: p.service, Address: p.address.String(), Sent: s.sent, Failed: s.failed, Early: s.early, Unwanted: s.unwanted,
-			Why: s.why(), Gap: a.gap(s.all.longest), GapBy: map[string]Gap{}, Healed: true,
+			Service: p.service, Address: p.address.String(), Sent: s.sent, Failed: s.failed, Early: total(s.early), Unwanted: s.unwanted,
+			Why: mostOften(s.whys), Gap: a.gap(s.all.longest), GapBy: map[string]Gap{}, Healed: true,
 			Before: s.where[before].tell(), During: s.where[during].tell(), After: s.where[after].tell(), Route: steps(s.steps),
 		}
 		for name, g := range s.by {
@@ -134,6 +142,7 @@ func (a *account) outcomes() []Outcome {
 			at := seconds(s.last + a.o.Every/clients - a.began)
 			o.Whole, o.Healed = &at, a.until-s.last > healedFor
 		}
+		o.Unserved = len(o.Before.Nodes) == 0
 		out = append(out, o)
 	}
 	return out
@@ -159,14 +168,18 @@ func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds
 
 func (s *shares) tell() Where { return Where{Nodes: parts(s.nodes), Pods: parts(s.pods)} }
 
+func total(of map[string]int) (n int) {
+	for _, x := range of {
+		n += x
+	}
+	return n
+}
+
 // parts are shares, the greatest first.
 func parts(of map[string]int) []Share {
-	out, total := []Share{}, 0
-	for _, n := range of {
-		total += n
-	}
+	out, all := []Share{}, total(of)
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		out = append(out, Share{name, math.Round(float64(of[name])*1000/float64(total)) / 1000})
+		out = append(out, Share{name, math.Round(float64(of[name])*1000/float64(all)) / 1000})
 	}
 	slices.SortStableFunc(out, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Name, b.Name)) })
 	return out

@@ -141,7 +141,7 @@ func lastPod() Answer {
 // brokenRule is a run that a rule ended.
 func brokenRule() Answer {
 	a := leaderKilled()
-	a.ID, a.Violation = "members-stopped", &Violation{Rule: "S8", At: 16.5, Text: "203.0.113.10/32 is not forwarded"}
+	a.ID, a.Violation = "members-stopped", &Violation{Rule: "S8", At: 16.5, Subject: "203.0.113.10/32 at s1", Text: "it is not forwarded"}
 	a.What, a.Whom, a.Replay = "all members stop for 10 s", "", "fairlead sim run --manifests DIR --what-if members-stopped"
 	a.Summary = a.summarize()
 	return a
@@ -152,7 +152,7 @@ func TestReportsReadAsTheyShould(t *testing.T) {
 	r := Report{
 		Folder: "DIR", Seed: 1, Module: "abcd", Members: []string{"m1", "m2"}, Nodes: []string{"n1", "n2", "n3"}, Switches: []string{"s1", "s2"},
 		Made: []string{"two pods"}, Notes: []string{}, Unused: []string{"2 Secret (v1)"}, Unserved: []Unserved{{"default/stranger", "it has no address yet"}},
-		Answers: []Answer{nodeDies(), leaderKilled(), lastPod(), brokenRule()}, Resolution: 0.02, Uncovered: "Measured in a model.",
+		Answers: []Answer{nodeDies(), leaderKilled(), lastPod(), brokenRule()}, Resolution: 0.02, Checks: map[string]int{"S8": 900, "L1": 3, "S4": 0}, Uncovered: "Measured in a model.",
 	}
 	var text strings.Builder
 	if err := r.WriteText(&text); err != nil {
@@ -207,5 +207,23 @@ func TestSentencesSayWhoServes(t *testing.T) {
 		if got := serve(shares); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// What nobody served before the mishap is not told to have suffered from it.
+func TestAddressesThatWereNeverServedSufferNothing(t *testing.T) {
+	x := newTale()
+	x.requests(time.Second, webAddress, []string{"n1"}, "")
+	x.requests(time.Second, mailAddress, []string{"n2"}, "not steered", "n2")
+	x.tell(event.FaultBegan{ID: 1, Fault: "kill"})
+	x.requests(time.Second, webAddress, []string{"n1"}, "")
+	x.requests(time.Second, mailAddress, []string{"n2"}, "not steered", "n2")
+	x.tell(event.FaultEnded{ID: 1})
+	a := x.answer(question{id: "leader-killed", what: "the leader is killed"}, "")
+	if want := "If the leader is killed: 203.0.113.10 (default/web) notices nothing: 100 requests, none lost."; a.Summary != want {
+		t.Errorf("%q", a.Summary)
+	}
+	if a.Brief() != "no request lost" || a.Addresses[0].Early != 100 || !a.Addresses[0].Unserved {
+		t.Errorf("%q, %+v", a.Brief(), a.Addresses[0])
 	}
 }

@@ -23,7 +23,7 @@ import (
 const (
 	measured = 10 * time.Second // from when on requests are sent
 	mishap   = 15 * time.Second // when the mishap begins
-	settling = 15 * time.Second // that are left after its end, at least
+	settling = 34 * time.Second // that are left after all that comes of it, at least: what is to agree has 30 s for it (L1)
 	tick     = 10 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ func (p *plan) play(ctx context.Context, q question, o Options) (played, error) 
 	w.Hear(w.notice)
 	w.stage.Raise()
 	w.At(measured, probe.start)
-	run := played{world: w, began: mishap, until: max(o.Duration, mishap+q.lasts+settling)}
+	run := played{world: w, began: mishap, until: max(o.Duration, mishap+max(q.lasts, q.echoes)+settling)}
 	w.At(mishap, func() {
 		whom, end, err := q.begin(w)
 		if err != nil {
@@ -77,10 +77,17 @@ func (p *plan) play(ctx context.Context, q question, o Options) (played, error) 
 			return
 		}
 		run.whom = whom
-		w.After(q.lasts, end)
+		w.After(q.lasts, func() {
+			end()
+			w.Publish(event.Calm{})
+		})
 	})
 	w.tick()
 	err := w.Run(run.until)
+	if err == nil {
+		w.rules.Finish(w.Now())
+		err = w.Failed()
+	}
 	var violation check.Violation
 	switch {
 	case err == nil:
@@ -94,7 +101,7 @@ func (p *plan) play(ctx context.Context, q question, o Options) (played, error) 
 
 // judge has the rules of every world be checked here as well.
 func (w *scene) judge() (err error) {
-	top := check.Topology{Members: w.plan.cast.Members, Switches: w.plan.cast.Switches}
+	top := check.Topology{Members: w.plan.cast.Members, Switches: w.plan.cast.Switches, Exchanges: w.plan.exchanges}
 	for _, n := range w.plan.stage.Nodes {
 		one := check.Node{Name: n.Name}
 		for _, a := range n.Addresses {
@@ -107,13 +114,24 @@ func (w *scene) judge() (err error) {
 	})
 	if err == nil {
 		w.Hear(func(e event.Stamped) {
-			// What fails for want of any switch, or because a pod is silent that nobody could tell of, is nobody's fault.
-			if f, ok := e.Event.(event.Flow); !ok || f.Served || f.Switch != "" && !w.silent {
+			if !w.nobodysFault(e) {
 				w.rules.Hear(e)
 			}
 		})
 	}
 	return err
+}
+
+// nobodysFault is what rules are not told: what fails for want of any switch, or because a pod is silent that nobody
+// could tell of, and Services that the product can make nothing of, as it says.
+func (w *scene) nobodysFault(e event.Stamped) bool {
+	switch x := e.Event.(type) {
+	case event.Flow:
+		return !x.Served && (x.Switch == "" || w.silent)
+	case event.Object:
+		return x.Kind == "Service" && w.plan.unusable[x.Namespace+"/"+x.Name] != ""
+	}
+	return false
 }
 
 // violated ends the run.

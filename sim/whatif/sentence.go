@@ -21,9 +21,10 @@ func (a *Answer) summarize() string {
 	}
 	text += ": "
 	if a.Violation != nil {
-		return text + fmt.Sprintf("rule %s broke: %s. This is a fault; nothing else can be told.", a.Violation.Rule, a.Violation.Text)
+		return text + fmt.Sprintf("rule %s broke: %s. This is a fault; nothing else can be told.", a.Violation.Rule, a.Violation)
 	}
-	hurt := slices.DeleteFunc(slices.Clone(a.Addresses), func(o Outcome) bool { return o.Failed == 0 })
+	served := a.served()
+	hurt := slices.DeleteFunc(slices.Clone(served), func(o Outcome) bool { return o.Failed == 0 })
 	slices.SortStableFunc(hurt, func(x, y Outcome) int {
 		if x.Healed != y.Healed {
 			return cmp.Compare(rank(x.Healed), rank(y.Healed))
@@ -31,7 +32,7 @@ func (a *Answer) summarize() string {
 		return cmp.Compare(y.Gap.Seconds, x.Gap.Seconds)
 	})
 	if len(hurt) == 0 {
-		return text + a.unhurt() + a.led() + "."
+		return text + unhurt(served) + a.led() + "."
 	}
 	var told []string
 	for _, o := range hurt[:min(mostTold, len(hurt))] {
@@ -41,7 +42,7 @@ func (a *Answer) summarize() string {
 		told = append(told, fmt.Sprintf("%s miss requests for %s at most", number(len(rest), "more address", "more addresses"), duration(worst(rest))))
 	}
 	text += strings.Join(told, "; ")
-	if fine := len(a.Addresses) - len(hurt); fine == 1 {
+	if fine := len(served) - len(hurt); fine == 1 {
 		text += "; the other one notices nothing"
 	} else if fine > 1 {
 		text += fmt.Sprintf("; the other %d notice nothing", fine)
@@ -52,7 +53,7 @@ func (a *Answer) summarize() string {
 // Brief says in a few words how an answer came out, for a line of progress.
 func (a Answer) Brief() string {
 	hurt, most := 0, 0.0
-	for _, o := range a.Addresses {
+	for _, o := range a.served() {
 		if o.Failed > 0 {
 			hurt, most = hurt+1, max(most, o.Gap.Seconds)
 		}
@@ -73,19 +74,24 @@ func rank(yes bool) int {
 	return 0
 }
 
+// served are the addresses that were served before the mishap: of others it can tell nothing.
+func (a Answer) served() []Outcome {
+	return slices.DeleteFunc(slices.Clone(a.Addresses), func(o Outcome) bool { return o.Unserved })
+}
+
 // unhurt says that no request was lost.
-func (a *Answer) unhurt() string {
+func unhurt(served []Outcome) string {
 	sent := 0
-	for _, o := range a.Addresses {
+	for _, o := range served {
 		sent += o.Sent
 	}
-	switch len(a.Addresses) {
+	switch len(served) {
 	case 0:
-		return "nothing can be told, as no address was served"
+		return "nothing can be told, as no address was served before"
 	case 1:
-		return fmt.Sprintf("%s (%s) notices nothing: %d requests, none lost", a.Addresses[0].Address, a.Addresses[0].Service, sent)
+		return fmt.Sprintf("%s (%s) notices nothing: %d requests, none lost", served[0].Address, served[0].Service, sent)
 	}
-	return fmt.Sprintf("none of the %d addresses notices anything: %d requests, none lost", len(a.Addresses), sent)
+	return fmt.Sprintf("none of the %d addresses notices anything: %d requests, none lost", len(served), sent)
 }
 
 // led says who leads since.

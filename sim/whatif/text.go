@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fairlead.io/fairlead/sim/check"
 )
 
 // WriteText writes a report for people: the sentences first, then what stands behind each.
@@ -16,7 +18,7 @@ func (r Report) WriteText(to io.Writer) error {
 	fmt.Fprintf(&b, "%s: %s, %s, %s, seed %d\n", r.Folder, number(len(r.Members), "member", "members"), number(len(r.Nodes), "node", "nodes"),
 		number(len(r.Switches), "switch", "switches"), r.Seed)
 	for _, v := range r.broken() {
-		fmt.Fprintf(&b, "\nRULE %s BROKE %.3f s into the world of %s: %s\n  repeat it: %s\n  This is a fault of Fairlead or of its simulator; please report it.\n", v.Violation.Rule, v.Violation.At, v.ID, v.Violation.Text, v.Replay)
+		fmt.Fprintf(&b, "\nRULE %s BROKE %.3f s into the world of %s: %s\n  repeat it: %s\n  This is a fault of Fairlead or of its simulator; please report it.\n", v.Violation.Rule, v.Violation.At, v.ID, v.Violation, v.Replay)
 	}
 	b.WriteString("\n")
 	for _, a := range r.Answers {
@@ -34,8 +36,26 @@ func (r Report) WriteText(to io.Writer) error {
 		a.write(&b)
 	}
 	fmt.Fprintf(&b, "\nEach address is asked every %.0f ms by each of two clients. %s\n", r.Resolution*1000, r.Uncovered)
+	fmt.Fprintf(&b, "%s\n", r.judged())
 	_, err := io.WriteString(to, b.String())
 	return err
+}
+
+// judged says which rules were put to the test.
+func (r Report) judged() string {
+	var done, idle []string
+	for _, rule := range check.Rules() {
+		if n, known := r.Checks[rule.ID]; known && n > 0 {
+			done = append(done, rule.ID)
+		} else if known {
+			idle = append(idle, rule.ID)
+		}
+	}
+	text := "Judged in every world, all along and at its end: " + list(done) + "."
+	if len(idle) > 0 {
+		text += " Without anything to judge here: " + list(idle) + " (`fairlead sim list` says what they ask)."
+	}
+	return text
 }
 
 // broken are the answers in which a rule broke.
@@ -67,7 +87,7 @@ func (a Answer) write(b *strings.Builder) {
 	for _, l := range a.Leaders {
 		fmt.Fprintf(b, "   %s: %s leads\n", at(l.After), l.Text)
 	}
-	for rest := slices.Clone(a.Addresses); len(rest) > 0; {
+	for rest := a.served(); len(rest) > 0; {
 		story := rest[0].story()
 		var alike, others []Outcome
 		for _, o := range rest {
