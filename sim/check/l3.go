@@ -18,14 +18,13 @@ import (
 // Calls: a client that keeps asking undisturbed members (never more than patient between two calls) must succeed within
 // L3. Kubernetes: an address of a Service that undisturbed nodes serve must be forwarded within L3 by each undisturbed
 // switch with which an undisturbed member has a session, while the API server is undisturbed and tells the truth; after
-// trouble with it, within L3 of when members ask it again.
+// trouble with it, or what it told a member that was not so, within L3 of when members ask it again.
 type l3 struct {
 	idle
 	*judge
 	founded bool          // somebody has led
 	leader  string        // as far as nobody disturbed it
 	shaken  time.Duration // when the leader was last disturbed from outside
-	viewed  time.Duration
 	clients map[string]*streak
 	open    map[int]*asked
 	late    overdue
@@ -48,7 +47,7 @@ type asked struct {
 }
 
 func newL3(j *judge) rule {
-	return &l3{judge: j, viewed: never, clients: map[string]*streak{}, open: map[int]*asked{}, late: newOverdue()}
+	return &l3{judge: j, clients: map[string]*streak{}, open: map[int]*asked{}, late: newOverdue()}
 }
 
 func (r *l3) hear(e event.Stamped) {
@@ -74,8 +73,6 @@ func (r *l3) hear(e event.Stamped) {
 		if r.leader = x.Process; r.scene.named[x.Process] > 0 {
 			r.shake(x.Process) // it will have to be another one
 		}
-	case event.Viewed:
-		r.viewed = e.At
 	case event.CallBegan:
 		r.open[x.ID] = &asked{x, e.At, e.Number}
 	case event.CallEnded:
@@ -139,7 +136,7 @@ func (r *l3) tick() {
 	}
 	for _, key := range r.late.over(r.scene.now, r.bounds.L3) {
 		w := r.late.since[key]
-		if r.due(max(w.at, r.askedAgain(r.viewed), r.askedAgain(r.scene.freed["kubernetes"]))) {
+		if r.due(max(w.at, r.askedAgain(r.scene.misled), r.askedAgain(r.scene.freed["kubernetes"]))) {
 			r.broken("service "+key, fmt.Sprintf("%s since %s, and it is not forwarded", w.why, w.at), w.event)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // s7 keeps which calls are in flight, by subject: from "sent" to "answered" or "heard", or to the deadline of the
-// attempt, counted from when it was first seen committed. The death of the caller ends nothing.
+// attempt, counted from when it was first seen committed. The death of the caller ends nothing. What is sent must have been
+// committed before: else nobody after the caller could know that it may be in flight.
 type s7 struct {
 	idle
 	*judge
@@ -53,7 +54,7 @@ func (r *s7) hear(e event.Stamped) {
 		}
 		until, known := r.deadlines[x.Attempt]
 		if !known {
-			until = r.scene.now + r.bounds.Settle
+			r.broken(string(subject), fmt.Sprintf("attempt %s was sent, and the record does not know it", x.Attempt), e.Number)
 		}
 		r.flying[subject] = flight{r.callOf(x), x.Attempt, until, e.Number}
 	case "answered", "heard":

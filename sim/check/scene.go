@@ -45,6 +45,8 @@ type scene struct {
 	leader  string
 	// sound is since when a majority of members runs undisturbed, or never; lead since when one and the same leads.
 	sound, lead time.Duration
+	// misled is when the API server last told a member something else than the truth, or never.
+	misled time.Duration
 
 	// names are the members as of a view; whole says that the record has named all there were at the beginning.
 	names []string
@@ -97,7 +99,7 @@ func newScene(t Topology, record *Record) *scene {
 		topology: t, record: record, nodeAt: map[netip.Addr]string{},
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
 		faults: map[int][]string{}, named: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
-		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never,
+		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
 	}
 	for _, n := range t.Nodes {
@@ -129,6 +131,10 @@ func (s *scene) hear(e event.Stamped) {
 		delete(s.dark, x.Machine)
 		s.booted(x.Machine, x.Boot)
 		s.free(x.Machine)
+	case event.Viewed:
+		if slices.Contains(s.members(), x.Process) {
+			s.misled = s.now
+		}
 	case event.Link:
 		s.cut[link{x.To, x.From}] = !x.Up
 	case event.FaultBegan, event.FaultEnded, event.Calm:

@@ -30,11 +30,10 @@ type flows struct {
 	changed map[string]time.Duration
 	// powered is the same for nodes.
 	powered map[string]time.Duration
-	viewed  time.Duration // when somebody was last shown something else than the truth
 }
 
 func newFlows() flows {
-	return flows{changed: map[string]time.Duration{}, powered: map[string]time.Duration{}, viewed: never}
+	return flows{changed: map[string]time.Duration{}, powered: map[string]time.Duration{}}
 }
 
 func (f *flows) hear(j *judge, e event.Stamped) {
@@ -58,8 +57,6 @@ func (f *flows) hear(j *judge, e event.Stamped) {
 		f.powered[x.Machine] = e.At
 	case event.MachineUp:
 		f.powered[x.Machine] = e.At
-	case event.Viewed:
-		f.viewed = e.At
 	}
 }
 
@@ -67,7 +64,7 @@ func (f *flows) hear(j *judge, e event.Stamped) {
 func (f *flows) settle(j *judge) {
 	now, s := j.scene.now, j.scene
 	for id, at := range f.changed {
-		asked := max(j.askedAgain(f.viewed), j.askedAgain(s.freed["kubernetes"]))
+		asked := max(j.askedAgain(s.misled), j.askedAgain(s.freed["kubernetes"]))
 		if s.soundFor(max(at, asked), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
 			delete(f.changed, id)
 		}
