@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type call struct {
 	message.Request
 	from    string
 	action  fsm.Action
+	whole   bool // it sets the whole balancer
 	subject fsm.Subject
 	answer  *httpd.Answer
 }
@@ -95,6 +97,9 @@ func (d *Driver) read(r *httpd.Request) (c *call, why string) {
 			c.action = a
 		}
 	}
+	if r.Path == message.SetPath {
+		c.action, c.whole = fsm.ActionEnsure, true
+	}
 	if c.action == 0 {
 		return nil, "there is no such action"
 	}
@@ -123,6 +128,8 @@ func (d *Driver) judge(c *call) string {
 		c.subject = fsm.Subject("balancer " + c.Balancer)
 	case c.Backend.Binding == "":
 		return "it names no binding"
+	case c.whole != slices.Contains(c.All, c.Backend.Address) || !c.whole && c.All != nil:
+		return "it sets all without its own, or names others and sets one"
 	case (c.Backend.Address == "") != (c.action == fsm.ActionAddress):
 		return "it lacks an address, or asks for one that it has"
 	case c.action != fsm.ActionDeregister && !b.made:

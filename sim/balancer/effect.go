@@ -3,6 +3,7 @@
 package balancer
 
 import (
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -35,7 +36,11 @@ func (d *Driver) carryOut(c *call) message.Answer {
 		d.publish(c, "effect", "")
 		b.made = false
 	case fsm.ActionEnsure:
-		return d.put(b, c)
+		answer := d.put(b, c)
+		if c.whole && answer.Result == message.Succeeded {
+			d.clear(b, c)
+		}
+		return answer
 	case fsm.ActionDeregister:
 		d.take(b, c)
 	}
@@ -68,6 +73,20 @@ func (d *Driver) put(b *held, c *call) message.Answer {
 		d.w.Publish(event.Entry{Balancer: c.Balancer, Address: address, Owner: ours, Present: true, By: byDriver})
 	}
 	return message.Answer{Result: message.Succeeded, Returned: []fsm.KV{{Key: TokenKey, Value: address}}}
+}
+
+// clear takes everything off a balancer that a call which sets the whole of it does not name.
+func (d *Driver) clear(b *held, c *call) {
+	for _, e := range d.Entries(c.Balancer) {
+		if slices.Contains(c.All, e.Address) {
+			continue
+		}
+		if !e.Ours {
+			d.w.Publish(event.Foreign{Where: c.Balancer + " " + e.Address, By: c.from, What: "taken off by a call that sets the whole balancer"})
+		}
+		delete(b.entries, e.Address)
+		d.w.Publish(event.Entry{Balancer: c.Balancer, Address: e.Address, Owner: e.owner(), By: byDriver})
+	}
 }
 
 // take takes a backend off a balancer, if it is ours.

@@ -15,9 +15,9 @@ import (
 // in the API server itself, since the group can first have known of it. What members were shown makes no difference.
 //
 // A Service and its addresses may go once a user wrote to it after it was created, or to pools; a next hop once the node
-// stopped serving the Service, or the group found the node silent; a node once it was deleted. What may have been on
-// its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word excuses what it names: a
-// released hold its subjects, an accepted rewind everything from then on.
+// stopped serving the Service, or the group found the node silent, unless it is the last one (DESIGN §6); a node once it was
+// deleted. What may have been on its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word
+// excuses what it names: a released hold its subjects, an accepted rewind everything from then on.
 //
 // Bindings are not judged: no view of Kubernetes removes them yet.
 type s12 struct {
@@ -120,8 +120,12 @@ func (r *s12) route(s *step, was, is *fsm.Route) {
 	}
 	for _, h := range before {
 		if !has(after, h) {
-			r.end(hopText(was.Prefix, h), s.Number, func(since time.Duration) bool { return r.hopMayGo(s, was.Prefix, h, since) },
-				"it was withdrawn, and its node is up and has served the address all along")
+			last := len(after) == 0
+			text := "it was withdrawn, and its node is up and has served the address all along"
+			if last {
+				text = "it was withdrawn, the last one, and its node has served the address all along, though it may be silent"
+			}
+			r.end(hopText(was.Prefix, h), s.Number, func(since time.Duration) bool { return r.hopMayGo(s, was.Prefix, h, since, last) }, text)
 		}
 	}
 }
@@ -130,10 +134,10 @@ func hopText(prefix netip.Prefix, h fsm.NextHop) string {
 	return fmt.Sprintf("next hop %s via %s %s", prefix, h.Node, h.Address)
 }
 
-func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.Duration) bool {
+func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.Duration, last bool) bool {
 	for _, v := range []*fsm.View{s.before, s.after} {
 		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
-		if !ok || n.Liveness != fsm.NodeUp || !slices.Contains(n.Addresses, h.Address) {
+		if !ok || n.Liveness != fsm.NodeUp && !last || !slices.Contains(n.Addresses, h.Address) {
 			return true
 		}
 	}

@@ -114,6 +114,14 @@ func outsideTales() []tale {
 			s.wait(1100 * time.Millisecond)
 			s.sent(fsm.ActionEnsure, "b1")
 		}),
+		breaks("S7", "sent-before-it-was-committed", func(s *story) {
+			bound(s)
+			s.calls++
+			s.say(event.Drive{
+				Driver: "d", Call: s.calls, Process: "m1", Phase: "sent", Action: "ensure", Balancer: lb, Address: backend, Binding: "b1",
+				Attempt: fsm.Revision{Epoch: 1, Index: 1_000_000},
+			})
+		}),
 		breaks("S7", "two-at-once", func(s *story) {
 			bound(s)
 			s.commit(&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: time.Second})

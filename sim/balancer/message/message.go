@@ -20,6 +20,8 @@ type Request struct {
 	Info       []fsm.KV `json:"info,omitempty"`
 	Attributes []fsm.KV `json:"attributes,omitempty"`
 	Backend    *Backend `json:"backend,omitempty"` // absent in calls about the balancer itself
+	// All are the addresses that shall be on the balancer, Backend's among them, and no others; in calls to SetPath.
+	All []string `json:"all,omitempty"`
 	// Attempt is newer than that of any call before about the same.
 	Attempt fsm.Revision `json:"attempt"`
 	// Within is how long the caller waits.
@@ -53,6 +55,10 @@ type Answer struct {
 
 // Path is where an action is asked for.
 func Path(a fsm.Action) string { return "/" + a.String() }
+
+// SetPath is where a balancer is set as a whole, as the APIs of most can be. It spares neither what others put there nor
+// what the caller has not heard of.
+const SetPath = "/set"
 
 // Encode writes a Request or an Answer.
 func Encode(v any) []byte {
