@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 // message, so that a test needs no library and no port.
 type browser struct {
 	t       *testing.T
+	group   int // of its processes
 	in      *os.File
 	answers chan answer
 	last    int
@@ -59,7 +62,7 @@ func openBrowser(t *testing.T, width, height int) *browser {
 		t.Fatal(err)
 	}
 	_, _ = read.Close(), write.Close()
-	b := &browser{t: t, in: in, answers: make(chan answer, 64)}
+	b := &browser{t: t, group: cmd.Process.Pid, in: in, answers: make(chan answer, 64)}
 	go b.listen(out)
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // and its own children, which write into its folder
@@ -151,6 +154,27 @@ func (b *browser) eval(script string) string {
 		return ""
 	}
 	return fmt.Sprint(r.Result.Value)
+}
+
+// cpu is how long its processes have computed so far: other than time, that is the same on a busy machine.
+func (b *browser) cpu() (total time.Duration) {
+	b.t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(all) == 0 {
+		b.t.Skipf("no /proc to read times from: %v", err)
+	}
+	const tick = 10 * time.Millisecond // of every Linux
+	for _, file := range all {
+		text, _ := os.ReadFile(file) // it may have ended
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 12 && f[2] == strconv.Itoa(b.group) { // pgrp, utime, stime
+			for _, ticks := range f[11:13] {
+				n, _ := strconv.Atoi(ticks)
+				total += time.Duration(n) * tick
+			}
+		}
+	}
+	return total
 }
 
 // open shows a page and waits until it has drawn something, or said why it cannot.

@@ -116,12 +116,12 @@ export function drawLabels(p, g) {
   g.font = p.font(10.5, 600);
   for (const span of story.spans) {
     const x = p.x[span.lane];
-    if (span.type !== 'term' && span.type !== 'off' || span.to < view.top || span.from > view.bottom || Number.isNaN(x)) continue;
+    if (!['term', 'off', 'alone'].includes(span.type) || span.to < view.top || span.from > view.bottom || Number.isNaN(x)) continue;
     const [y0, y1] = stretch(p, span);
     const top = Math.max(y0, 0) + 9;
     const long = g.measureText(span.label).width;
     if (y1 - top < long + 6) continue;
-    const left = x - p.laneWidth / 2 + 6;
+    const left = span.type === 'alone' ? x + p.laneWidth / 2 - 16 : x - p.laneWidth / 2 + 6;
     g.fillStyle = colours.paper;
     g.globalAlpha = 0.85;
     g.fillRect(left, top, 13, long + 6);
@@ -131,7 +131,7 @@ export function drawLabels(p, g) {
     g.rotate(Math.PI / 2);
     g.textAlign = 'left';
     g.textBaseline = 'middle';
-    g.fillStyle = span.type === 'term' ? colours.leader : colours.death;
+    g.fillStyle = { term: colours.leader, off: colours.death, alone: colours.fault }[span.type];
     g.fillText(span.label, 0, 0);
     g.restore();
   }

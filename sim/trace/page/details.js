@@ -15,6 +15,7 @@ const relatives = [
   { kinds: ['object'], by: ['kind', 'namespace', 'name'], title: 'Same object' },
 ];
 const mostRelatives = 12;
+const address = /^(\d+\.){3}\d+(\/\d+)?(:\d+)?$|^[0-9a-f]*:[0-9a-f:.]*:[0-9a-f]*(\/\d+)?$/;
 const mostListed = 60;
 
 export function element(name, attributes = {}, ...children) {
@@ -29,15 +30,32 @@ export function element(name, attributes = {}, ...children) {
 
 // Details shows one event with all that it has, or a list of events.
 export class Details {
-  constructor(trace, story, place, choose) {
-    Object.assign(this, { trace, story, place, choose });
+  // choose selects an event, filter shows only what mentions a word.
+  constructor(trace, story, place, choose, filter) {
+    Object.assign(this, { trace, story, place, choose, filter });
   }
 
   // none says what can be done.
   none() {
     const broken = this.trace.head.about.violation;
-    this.place.replaceChildren(element('p', { class: 'hint' }, `Click a mark for details.${broken ? ' Press v for the violation.' : ''}`
-      + ' Bars stand for what is too much to draw: messages to the left of a lane\u2019s line, other events to the right.'));
+    this.place.replaceChildren(
+      element('p', { class: 'hint' }, `Click a mark or a bar for details.${broken ? ' Press v for the violation.' : ''} Drag or turn the wheel to move,`
+        + ' with Ctrl to zoom, / to filter; all keys are below.'),
+      element('p', { class: 'hint' }, 'Bars stand for what is too much to draw: messages to the left of a lane\u2019s line, other events to the right.'),
+      ...(broken ? this.about(broken.sentence) : []),
+    );
+  }
+
+  // about offers to show only what is about the lanes and addresses that a sentence names.
+  about(text) {
+    const words = new Set(text.split(/[^\w.:-]+/).map((w) => w.replace(/[.:]+$/, '')).filter((w) => this.story.laneOf(w) !== undefined || address.test(w)));
+    if (words.size === 0) return [];
+    return [element('h3', {}, 'Show only what is about'), element('p', { class: 'words' }, ...[...words].flatMap((w) => [this.mention(w, w), ' ']))];
+  }
+
+  // mention is a text that shows only what mentions a word when it is clicked.
+  mention(text, word) {
+    return element('button', { type: 'button', class: 'mention', title: `Show only what mentions ${word}`, onclick: () => this.filter(word) }, text);
   }
 
   // event shows one event; of are the others at the same place.
@@ -52,8 +70,10 @@ export class Details {
     if (of.length > 1) {
       body.splice(1, 0, element('p', { class: 'hint' }, `${of.indexOf(i) + 1} of ${of.length} at this place: click again for the next`));
     }
+    const broken = trace.head.about.violation;
+    if (broken?.number > 0 && broken.number === trace.number[i]) body.unshift(...this.rule(broken));
     const took = this.took(i);
-    if (took) body[body.length - 1].append(element('tr', {}, element('th', {}, 'took'), element('td', {}, took)));
+    if (took) body.at(-1).append(element('tr', {}, element('th', {}, 'took'), element('td', {}, took)));
     body.push(...this.related(i));
     this.place.replaceChildren(...body);
     this.place.parentElement.scrollTop = 0;
@@ -73,7 +93,8 @@ export class Details {
     }
     if (field.value === '') return element('tr', {}, th, element('td', { class: 'none' }, 'none'));
     if (field.name === 'arrived' && field.empty) return element('tr', {}, th, element('td', {}, 'never: it was lost'));
-    return element('tr', {}, th, element('td', {}, field.value));
+    const subject = this.story.laneOf(field.value) !== undefined || address.test(field.value);
+    return element('tr', {}, th, element('td', {}, subject ? this.mention(field.value, field.value.replace(/\/(32|128)$/, '')) : field.value));
   }
 
   took(i) {
@@ -127,11 +148,19 @@ export class Details {
     this.place.parentElement.scrollTop = 0;
   }
 
+  // rule says which rule was broken, and offers what it is about.
+  rule(broken) {
+    return [
+      element('p', { class: 'when' }, element('strong', { class: 'alarm' }, `${broken.rule} broken`), ` ${clock(broken.at)}`),
+      element('p', { class: 'words' }, broken.sentence),
+      ...this.about(broken.sentence),
+    ];
+  }
+
   // violation shows the broken rule where no event is marked as its cause.
   violation(broken, events) {
     this.place.replaceChildren(
-      element('p', { class: 'when' }, element('strong', { class: 'alarm' }, `${broken.rule} broken`), ` ${clock(broken.at)}`),
-      element('p', { class: 'words' }, broken.sentence),
+      ...this.rule(broken),
       ...(events.length ? [element('h3', {}, 'Last events before'), this.list(events, broken.at)] : []),
     );
   }

@@ -23,7 +23,7 @@ class Page {
     this.view = new View(this.story.end, () => this.later());
     this.picture = new Picture(trace, this.story, this.view, $('picture'), $('times'));
     this.overview = new Overview(trace, this.story, this.view, $('overview'));
-    this.details = new Details(trace, this.story, $('details'), (i) => this.choose(i, true));
+    this.details = new Details(trace, this.story, $('details'), (i) => this.choose(i, true), (word) => this.only(word));
     this.broken = trace.head.about.violation;
     this.taken = null; // by the filter
     this.theme();
@@ -87,6 +87,12 @@ class Page {
     empty.hidden = all > 0;
     empty.firstChild.textContent = total === 0 ? 'This trace holds no events: the run was only digested.' : 'No event matches. Change the filter, or switch marks and lanes on again.';
     this.later();
+  }
+
+  // only shows what mentions a word, and nothing else.
+  only(word) {
+    $('filter').value = word;
+    this.refilter();
   }
 
   choosing() {

@@ -93,7 +93,7 @@ export class Story {
       'machine-down': (get, s) => { died(get('machine').value, s.from); begin(`off ${get('machine').value}`, { ...s, type: 'off', label: 'no power' }); },
       'machine-up': (get, s) => finish(`off ${get('machine').value}`, s.from),
       leading: (get, s) => (get('on').raw
-        ? begin(`term ${get('process').value}`, { ...s, type: 'term', term: get('term').raw, label: `term ${get('term').value}` })
+        ? begin(`term ${get('process').value}`, { ...s, type: 'term', term: get('term').raw, label: `leads, term ${get('term').value}` })
         : finish(`term ${get('process').value}`, s.from)),
       contact: (get, s) => (get('quorum').raw
         ? finish(`alone ${get('process').value}`, s.from)
@@ -151,11 +151,11 @@ export class Story {
 
 // guess goes by the names that worlds use.
 function guess(name) {
-  if (/^m\d+$/.test(name)) return 1;
+  if (/^m[1-9]\d*$/.test(name)) return 1; // m0 and operator are machines that clients call from
   if (/^n\d+$/.test(name)) return 2;
   if (name === 'kubernetes') return 3;
   if (name.startsWith('switch')) return 4;
   if (name.startsWith('driver')) return 5;
-  if (name.startsWith('client')) return 6;
+  if (name.startsWith('client') || name === 'm0' || name === 'operator') return 6;
   return others;
 }

@@ -5,6 +5,15 @@ import { families, glyph } from 'page/glyphs';
 
 // The lists that switch kinds of marks and lanes on and off; the first one is the legend as well.
 
+// What people call the ports of members, the API server and drivers.
+const portNames = { 6443: 'Kubernetes', 7443: 'API', 7444: 'raft', 8080: 'driver', https: 'Kubernetes', api: 'API', bgp: 'BGP', http: 'driver' };
+
+function portName(port) {
+  const name = portNames[port];
+  if (!name) return port || 'no port';
+  return /^\d+$/.test(port) ? `${name} (${port})` : name;
+}
+
 const $ = (id) => document.getElementById(id);
 
 export function listFamilies(page) {
@@ -23,7 +32,7 @@ export function listFamilies(page) {
     const ports = family.name === 'Messages' ? page.story.ports : [];
     return element('li', n ? {} : { class: 'absent' }, element('label', { title: family.kinds.join(', ') }, box, mark,
       element('span', { class: 'name' }, family.name), element('span', { class: 'n' }, n.toLocaleString('en'))),
-    ...(ports.length ? [element('p', { class: 'ports' }, ...ports.map((port, p) => element('span', { class: `port port${p % 6}` }, port || 'no port')))] : []));
+    ...(ports.length ? [element('p', { class: 'ports' }, ...ports.map((port, p) => element('span', { class: `port port${p % 6}` }, portName(port))))] : []));
   }));
 }
 
