@@ -34,6 +34,7 @@ type machine struct {
 	boot         fsm.BootID
 	alive, agent bool
 	phase        time.Duration
+	heard        time.Duration // when anybody last got a heartbeat, who may have been restarted since
 	answered     time.Duration // when the leader last learned that a probe was answered
 	vain         []time.Duration
 	downs        []time.Duration // when it was committed to be down, in this term
@@ -113,6 +114,7 @@ func (s *stage) step() {
 			for _, f := range s.folk {
 				if !f.deafTo[m.record.ID] {
 					f.beats[m.record.ID] = append(f.beats[m.record.ID], beatAt{s.now, m.boot})
+					m.heard = s.now
 				}
 			}
 		}

@@ -130,11 +130,7 @@ func (a *account) checkMass(m *machine, v Verdict) {
 
 // sign is when anybody last had a sign of a node.
 func (a *account) sign(m *machine) time.Duration {
-	last := m.answered
-	for _, f := range a.folk {
-		last = max(last, f.lastBeat(m.record.ID, a.now).at)
-	}
-	return last
+	return max(m.answered, m.heard)
 }
 
 // checkUp: a majority hears the boot that the record knows, and a node that was down waited for as long as it must.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,8 +21,8 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// cast is a group of three members in this process, in real time: services over heartbeats that a test sends, and the
-// leader's watcher. Every beat and silence is a tenth of what it is by default.
+// cast is a group of three members in this process, in the time of a synctest bubble: services over heartbeats that a
+// test sends, and the leader's watcher.
 type cast struct {
 	*grouptest.Group
 	services map[string]*liveness.Service
@@ -44,7 +45,7 @@ func newCast(t *testing.T) *cast {
 	}
 	for _, name := range c.voters {
 		s, err := liveness.NewService(liveness.ServiceOptions{
-			Record: c.State, Prober: c, Timing: quick(),
+			Record: c.State, Prober: c,
 			Beats: func() ([]agents.Beat, time.Time) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
@@ -61,11 +62,6 @@ func newCast(t *testing.T) *cast {
 		c.Apply(t, &fsm.PutNode{ID: id, Addresses: []netip.Addr{addressOf(id)}}, &fsm.RegisterBoot{Node: id, Boot: "b1"})
 	}
 	return c
-}
-
-// quick is coarse enough for a busy machine.
-func quick() liveness.Timing {
-	return liveness.Timing{Beat: 100 * time.Millisecond, Within: 50 * time.Millisecond}
 }
 
 func addressOf(id fsm.NodeID) netip.Addr {
@@ -160,17 +156,18 @@ func (m mayBeAway) Probe(ctx context.Context, nodes []fsm.NodeID) (map[fsm.NodeI
 	return m.Colleague.Probe(ctx, nodes)
 }
 
-type realClock struct{ begun time.Time }
+// bubbleClock is that of a synctest bubble.
+type bubbleClock struct{ begun time.Time }
 
-func (c realClock) Now() time.Duration                     { return time.Since(c.begun) }
-func (c realClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-func (c realClock) Wall() time.Time                        { return time.Now() }
+func (c bubbleClock) Now() time.Duration                     { return time.Since(c.begun) }
+func (c bubbleClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (c bubbleClock) Wall() time.Time                        { return time.Now() }
 
 // lead runs the watcher until the returned function is called.
 func (c *cast) lead(t *testing.T) (stop func()) {
 	t.Helper()
 	w, err := liveness.NewWatcher(liveness.WatcherOptions{
-		Record: c.State, Group: c, Clock: realClock{c.begun}, Log: slog.New(slog.DiscardHandler), Metrics: c.registry, Timing: quick(),
+		Record: c.State, Group: c, Clock: bubbleClock{c.begun}, Log: slog.New(slog.DiscardHandler), Metrics: c.registry,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -216,86 +213,94 @@ func (c *cast) metric(t *testing.T, name string) (series int, sum float64) {
 }
 
 func TestWatcherCommitsWhatTheMembersFindOut(t *testing.T) {
-	c := newCast(t)
-	all := c.Voters()
-	stop1 := c.beat(t, "n1", all...)
-	stop2 := c.beat(t, "n2", all...)
-	c.beat(t, "n3", all...)
-	c.lead(t)
-	time.Sleep(time.Second) // nothing must come of three silences of nobody
-	for _, id := range []fsm.NodeID{"n1", "n2", "n3"} {
-		c.wait(t, id, fsm.NodeUp)
-	}
-	c.mu.Lock()
-	c.alive[addressOf("n2")] = true
-	c.mu.Unlock()
-	stop1()
-	stop2()
-	n := c.wait(t, "n1", fsm.NodeDown)
-	c.wait(t, "n2", fsm.AgentDown)
-	c.wait(t, "n3", fsm.NodeUp)
-	last := n.History[len(n.History)-1]
-	if last.Actor != "leader" || last.Reason == "" {
-		t.Errorf("history %+v does not tell who said so, and why", last)
-	}
-	c.beat(t, "n1", all...)
-	c.beat(t, "n2", all...)
-	c.wait(t, "n2", fsm.NodeUp)
-	c.wait(t, "n1", fsm.NodeUp)
-	if got, _ := c.metric(t, "fairlead_liveness_verdict_seconds"); got != 2 {
-		t.Errorf("verdicts are counted in %d states, want down and agent-down", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		all := c.Voters()
+		stop1 := c.beat(t, "n1", all...)
+		stop2 := c.beat(t, "n2", all...)
+		c.beat(t, "n3", all...)
+		c.lead(t)
+		time.Sleep(time.Second) // nothing must come of three silences of nobody
+		for _, id := range []fsm.NodeID{"n1", "n2", "n3"} {
+			c.wait(t, id, fsm.NodeUp)
+		}
+		c.mu.Lock()
+		c.alive[addressOf("n2")] = true
+		c.mu.Unlock()
+		stop1()
+		stop2()
+		n := c.wait(t, "n1", fsm.NodeDown)
+		c.wait(t, "n2", fsm.AgentDown)
+		c.wait(t, "n3", fsm.NodeUp)
+		last := n.History[len(n.History)-1]
+		if last.Actor != "leader" || last.Reason == "" {
+			t.Errorf("history %+v does not tell who said so, and why", last)
+		}
+		c.beat(t, "n1", all...)
+		c.beat(t, "n2", all...)
+		c.wait(t, "n2", fsm.NodeUp)
+		c.wait(t, "n1", fsm.NodeUp)
+		if got, _ := c.metric(t, "fairlead_liveness_verdict_seconds"); got != 2 {
+			t.Errorf("verdicts are counted in %d states, want down and agent-down", got)
+		}
+	})
 }
 
 func TestWatcherShowsTheStatesAndWhetherItJudges(t *testing.T) {
-	c := newCast(t)
-	c.beat(t, "n1", c.Voters()...)
-	stop := c.lead(t)
-	judging := func() bool { _, sum := c.metric(t, "fairlead_liveness_judging"); return sum == 1 }
-	for deadline := time.Now().Add(5 * time.Second); !judging(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a leader with three members does not judge")
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		c.beat(t, "n1", c.Voters()...)
+		stop := c.lead(t)
+		judging := func() bool { _, sum := c.metric(t, "fairlead_liveness_judging"); return sum == 1 }
+		for deadline := time.Now().Add(5 * time.Second); !judging(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("a leader with three members does not judge")
+			}
 		}
-	}
-	if series, sum := c.metric(t, "fairlead_node_liveness"); series != 9 || sum != 3 {
-		t.Errorf("three nodes have %d series and are in %v states", series, sum)
-	}
-	stop()
-	if judging() {
-		t.Error("a member that does not lead judges")
-	}
+		if series, sum := c.metric(t, "fairlead_node_liveness"); series != 9 || sum != 3 {
+			t.Errorf("three nodes have %d series and are in %v states", series, sum)
+		}
+		stop()
+		if judging() {
+			t.Error("a member that does not lead judges")
+		}
+	})
 }
 
 // A member that hangs must not keep the others' answers, nor the end of the term.
 func TestMemberThatHangsHoldsNothingUp(t *testing.T) {
-	c := newCast(t)
-	all := c.Voters()
-	c.beat(t, "n1", all...)
-	stop := c.beat(t, "n2", all...)
-	c.away["m3"] = true
-	end := c.lead(t)
-	stop()
-	c.wait(t, "n2", fsm.NodeDown)
-	begin := time.Now()
-	end()
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("the term ended after %s", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		all := c.Voters()
+		c.beat(t, "n1", all...)
+		stop := c.beat(t, "n2", all...)
+		c.away["m3"] = true
+		end := c.lead(t)
+		stop()
+		c.wait(t, "n2", fsm.NodeDown)
+		begin := time.Now()
+		end()
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("the term ended after %s", took)
+		}
+	})
 }
 
 // A refused verdict, as after a reboot, is not the last word.
 func TestVerdictOnAnotherBootIsJudgedAgain(t *testing.T) {
-	c := newCast(t)
-	all := c.Voters()
-	c.beat(t, "n1", all...)
-	var once sync.Once
-	c.Change(func(k *grouptest.Knobs) {
-		k.Before = func(cmd fsm.Command) {
-			if s, ok := cmd.(*fsm.SetLiveness); ok && s.Node == "n2" {
-				once.Do(func() { s.Boot = "another" })
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t)
+		all := c.Voters()
+		c.beat(t, "n1", all...)
+		var once sync.Once
+		c.Change(func(k *grouptest.Knobs) {
+			k.Before = func(cmd fsm.Command) {
+				if s, ok := cmd.(*fsm.SetLiveness); ok && s.Node == "n2" {
+					once.Do(func() { s.Boot = "another" })
+				}
 			}
-		}
+		})
+		c.lead(t)
+		c.wait(t, "n2", fsm.NodeDown)
 	})
-	c.lead(t)
-	c.wait(t, "n2", fsm.NodeDown)
 }
