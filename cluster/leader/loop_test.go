@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -275,30 +276,32 @@ func TestLoopRemovesNothingWithoutAView(t *testing.T) {
 
 // A member that is lost holds withdrawals up for as long as a switch may keep its paths, and no longer.
 func TestLoopExcusesMembersLostForLong(t *testing.T) {
-	g, f := newLiveGroup(t), newFolder(t)
-	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
-	g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: fsm.NewestFormat, Run: "r"})
-	g.servers = []Server{{"m1", true}, {"m2", false}}
-	const holds = 300 * time.Millisecond
-	began := time.Now()
-	l, _ := lead(t, Config{
-		Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits(),
-		Timing: Timing{SwitchHolds: holds, Replan: 20 * time.Millisecond},
-	})
-	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
-	f.delete("endpoints", "web")
-	eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing "))
-	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
-	eventually(t, want(g.state, "203.0.113.10", ""))
-	if took := time.Since(began); took < holds {
-		t.Fatalf("the withdrawal was over after %s, before a switch gave up the lost member's paths (%s)", took, holds)
-	}
-	g.set(func() { g.servers = []Server{{"m1", true}} }) // removed from the group
-	eventually(t, func() string {
-		if n := committed[*fsm.RemoveMember](g); n != 1 {
-			return fmt.Sprintf("%d members forgotten", n)
+	synctest.Test(t, func(t *testing.T) {
+		g, f := newLiveGroup(t), newFolder(t)
+		f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
+		g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: fsm.NewestFormat, Run: "r"})
+		g.servers = []Server{{"m1", true}, {"m2", false}}
+		const holds = 300 * time.Millisecond
+		began := time.Now()
+		l, _ := lead(t, Config{
+			Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits(),
+			Timing: Timing{SwitchHolds: holds, Replan: 20 * time.Millisecond},
+		})
+		eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+		f.delete("endpoints", "web")
+		eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing "))
+		l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
+		eventually(t, want(g.state, "203.0.113.10", ""))
+		if took := time.Since(began); took < holds {
+			t.Fatalf("the withdrawal was over after %s, before a switch gave up the lost member's paths (%s)", took, holds)
 		}
-		return ""
+		g.set(func() { g.servers = []Server{{"m1", true}} }) // removed from the group
+		eventually(t, func() string {
+			if n := committed[*fsm.RemoveMember](g); n != 1 {
+				return fmt.Sprintf("%d members forgotten", n)
+			}
+			return ""
+		})
 	})
 }
 
@@ -352,26 +355,28 @@ func TestLoopRepeatsReportsThatDidNotGetThrough(t *testing.T) {
 }
 
 func TestLoopCheckpointsWhatChanged(t *testing.T) {
-	g := newLiveGroup(t)
-	lead(t, Config{Record: g.state, Group: g, Timing: Timing{Checkpoint: 10 * time.Millisecond}})
-	checkpoints := func(n int) func() string {
-		return func() string {
-			if have := committed[*fsm.Checkpoint](g); have != n {
-				return fmt.Sprintf("%d checkpoints, want %d", have, n)
+	synctest.Test(t, func(t *testing.T) {
+		g := newLiveGroup(t)
+		lead(t, Config{Record: g.state, Group: g, Timing: Timing{Checkpoint: 10 * time.Millisecond}})
+		checkpoints := func(n int) func() string {
+			return func() string {
+				if have := committed[*fsm.Checkpoint](g); have != n {
+					return fmt.Sprintf("%d checkpoints, want %d", have, n)
+				}
+				return ""
 			}
-			return ""
 		}
-	}
-	eventually(t, checkpoints(1))
-	g.commit(&fsm.PutNode{ID: "n1"})
-	eventually(t, checkpoints(2))
-	<-time.After(60 * time.Millisecond) // several checkpoints' time
-	if why := checkpoints(2)(); why != "" {
-		t.Fatalf("an idle group: %s", why)
-	}
-	if c := g.state.Read().Group().Checkpoint; c == 0 {
-		t.Fatal("no checkpoint was accepted")
-	}
+		eventually(t, checkpoints(1))
+		g.commit(&fsm.PutNode{ID: "n1"})
+		eventually(t, checkpoints(2))
+		time.Sleep(60 * time.Millisecond) // several checkpoints' time
+		if why := checkpoints(2)(); why != "" {
+			t.Fatalf("an idle group: %s", why)
+		}
+		if c := g.state.Read().Group().Checkpoint; c == 0 {
+			t.Fatal("no checkpoint was accepted")
+		}
+	})
 }
 
 func TestLoopEndsQuarantineOnceACompleteViewWasAdopted(t *testing.T) {
