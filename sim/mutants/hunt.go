@@ -31,9 +31,20 @@ type Catch struct {
 	Rule           string  `json:"rule,omitempty"` // that caught it
 	Seed           uint64  `json:"seed,omitempty"` // in which it did
 	Text           string  `json:"text,omitempty"`
+	// Drawn is what worlds drawn from seeds showed. They are all there is for a bug without a scenario of its own; for others
+	// it is nil unless Hunt.Drawn asked for it.
+	Drawn *Drawn `json:"drawn,omitempty"`
 	// Spoiled are seeds in which a rule breaks without the bug as well. Where it is the same rule, or breaks earlier, the
 	// seed proves nothing.
 	Spoiled []Spoiled `json:"spoiled,omitempty"`
+}
+
+// Drawn is what became of a planted bug in worlds drawn from seeds, which nobody made for it.
+type Drawn struct {
+	Caught bool   `json:"caught"`
+	Seeds  int    `json:"seeds"` // tried, the one that caught it included
+	Rule   string `json:"rule,omitempty"`
+	Seed   uint64 `json:"seed,omitempty"`
 }
 
 // Spoiled is a seed in which a rule breaks without a planted bug.
@@ -47,6 +58,8 @@ type Spoiled struct {
 type Hunt struct {
 	World World
 	Seeds []uint64 // to be tried, in order
+	// Drawn is with how many of them bugs that have a scenario of their own are tried in drawn worlds, too.
+	Drawn int
 	// Workers is how many worlds run at once.
 	Workers int
 	// Done is called with each bug as soon as it is known what became of it, one at a time; optional.
@@ -105,10 +118,26 @@ func (h *Hunt) done(m Mutant, c Catch) {
 	}
 }
 
-// hunt tries one seed after the other until a rule breaks that holds without the bug.
+// hunt looks for a bug in the worlds that it names, and in drawn ones.
 func (h *Hunt) hunt(ctx context.Context, m Mutant) (Catch, error) {
+	c, err := h.try(ctx, m, h.Seeds)
+	drawn := c
+	if err == nil && m.Scenario != "" {
+		if h.Drawn == 0 {
+			return c, nil
+		}
+		m.Scenario = ""
+		drawn, err = h.try(ctx, m, h.Seeds[:min(h.Drawn, len(h.Seeds))])
+		c.Spoiled = append(c.Spoiled, drawn.Spoiled...)
+	}
+	c.Drawn = &Drawn{Caught: drawn.Caught, Seeds: drawn.Seeds, Rule: drawn.Rule, Seed: drawn.Seed}
+	return c, err
+}
+
+// try tries one seed after the other until a rule breaks that holds without the bug.
+func (h *Hunt) try(ctx context.Context, m Mutant, seeds []uint64) (Catch, error) {
 	c := Catch{Name: m.Name}
-	for _, seed := range h.Seeds {
+	for _, seed := range seeds {
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)
 		}

@@ -55,10 +55,13 @@ func TestHuntCountsOnlyWhatHoldsWithoutTheBug(t *testing.T) {
 	spoiled := []mutants.Spoiled{{Seed: 2, Rule: "S8", Text: "it broke"}}
 	late := []mutants.Spoiled{{Seed: 4, Rule: "S8", Text: "it broke"}} // after the catch, and another rule
 	want := []mutants.Catch{
-		{Name: "a", Caught: true, Seeds: 3, VirtualSeconds: 70, Rule: "S1", Seed: 3, Text: "it broke", Spoiled: spoiled},
-		{Name: "b", Seeds: 4, VirtualSeconds: 185, Spoiled: spoiled},
-		{Name: "c", Caught: true, Seeds: 1, VirtualSeconds: 5, Rule: "S9", Seed: 1, Text: "it broke"},
-		{Name: "d", Caught: true, Seeds: 4, VirtualSeconds: 185, Rule: "S3", Seed: 4, Text: "it broke", Spoiled: late},
+		{Name: "a", Caught: true, Seeds: 3, VirtualSeconds: 70, Rule: "S1", Seed: 3, Text: "it broke", Spoiled: spoiled,
+			Drawn: &mutants.Drawn{Caught: true, Seeds: 3, Rule: "S1", Seed: 3}},
+		{Name: "b", Seeds: 4, VirtualSeconds: 185, Spoiled: spoiled, Drawn: &mutants.Drawn{Seeds: 4}},
+		{Name: "c", Caught: true, Seeds: 1, VirtualSeconds: 5, Rule: "S9", Seed: 1, Text: "it broke",
+			Drawn: &mutants.Drawn{Caught: true, Seeds: 1, Rule: "S9", Seed: 1}},
+		{Name: "d", Caught: true, Seeds: 4, VirtualSeconds: 185, Rule: "S3", Seed: 4, Text: "it broke", Spoiled: late,
+			Drawn: &mutants.Drawn{Caught: true, Seeds: 4, Rule: "S3", Seed: 4}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -74,6 +77,30 @@ func TestHuntCountsOnlyWhatHoldsWithoutTheBug(t *testing.T) {
 	}
 	if s := mutants.SpoiledSeeds(got); !reflect.DeepEqual(s, append(spoiled, late...)) {
 		t.Errorf("spoiled %v", s)
+	}
+}
+
+// A bug with a scenario of its own is tried in drawn worlds besides, if that is asked for; whether it is caught is for its
+// scenario to say.
+func TestHuntTriesDrawnWorldsBesides(t *testing.T) {
+	for drawn, want := range map[int]*mutants.Drawn{0: nil, 2: {Seeds: 2}, 3: {Caught: true, Seeds: 3, Rule: "S8", Seed: 3}} {
+		h := mutants.Hunt{Seeds: []uint64{1, 2, 3}, Drawn: drawn, World: func(_ context.Context, m mutants.Mutant, seed uint64) (mutants.Verdict, error) {
+			switch {
+			case m.Name == "a" && m.Scenario != "" && seed == 2:
+				return mutants.Verdict{Rule: "S1", At: time.Second, Text: "it broke"}, nil
+			case m.Name == "a" && m.Scenario == "" && seed == 3:
+				return mutants.Verdict{Rule: "S8", At: time.Second, Text: "it broke"}, nil
+			}
+			return mutants.Verdict{At: time.Minute}, nil
+		}}
+		got, err := h.Run(t.Context(), []mutants.Mutant{{Name: "a", Scenario: "it.yaml"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := mutants.Catch{Name: "a", Caught: true, Seeds: 2, VirtualSeconds: 61, Rule: "S1", Seed: 2, Text: "it broke", Drawn: want}
+		if !reflect.DeepEqual(got[0], all) {
+			t.Errorf("drawn %d: got %+v, want %+v", drawn, got[0], all)
+		}
 	}
 }
 
@@ -98,15 +125,19 @@ func TestTableIsRenewedInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _ := os.ReadFile(path)
-	if !strings.Contains(string(first), "| a | it | **not caught**, expected S1 or S2 | 3 | 180.0 |\n") {
+	if !strings.Contains(string(first), "| a | it | **not caught**, expected S1 or S2 | 3 | 180.0 | not tried |\n") {
 		t.Fatalf("got %s", first)
 	}
 	if err := os.WriteFile(path, []byte("# Sim\n\n"+string(first)+"\nmore\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	renewed := mutants.Table(all, []mutants.Catch{{Name: "a", Caught: true, Rule: "S1", Seeds: 1, VirtualSeconds: 4.25}, {Name: "b", Caught: true, Rule: "S9", Seeds: 2}})
+	drawn := &mutants.Drawn{Caught: true, Rule: "S1", Seed: 7}
+	renewed := mutants.Table(all, []mutants.Catch{{Name: "a", Caught: true, Rule: "S1", Seeds: 1, VirtualSeconds: 4.25, Drawn: drawn}, {Name: "b", Caught: true, Rule: "S9", Seeds: 2}})
 	if err := mutants.WriteTable(path, renewed); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(renewed, "| S1 | 1 | 4.2 | S1, seed 7 |\n") {
+		t.Errorf("got %s", renewed)
 	}
 	got, _ := os.ReadFile(path)
 	if want := "# Sim\n\n" + strings.Replace(string(first), old, renewed, 1) + "\nmore\n"; string(got) != want {

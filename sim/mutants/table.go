@@ -20,15 +20,26 @@ const (
 // Table shows what became of planted bugs, in Markdown.
 func Table(all []Mutant, catches []Catch) string {
 	var b strings.Builder
-	b.WriteString("| planted bug | what it breaks | caught by | seeds | virtual seconds |\n|---|---|---|--:|--:|\n")
+	b.WriteString("| planted bug | what it breaks | caught by | seeds | virtual seconds | in drawn worlds |\n|---|---|---|--:|--:|---|\n")
 	for i, c := range catches {
 		by := "**not caught**, expected " + strings.Join(all[i].Rules, " or ")
 		if c.Caught {
 			by = c.Rule
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s |\n", c.Name, all[i].Breaks, by, c.Seeds, seconds(c.VirtualSeconds))
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", c.Name, all[i].Breaks, by, c.Seeds, seconds(c.VirtualSeconds), c.Drawn)
 	}
 	return b.String()
+}
+
+// String says it in few words.
+func (d *Drawn) String() string {
+	switch {
+	case d == nil:
+		return "not tried"
+	case !d.Caught:
+		return fmt.Sprintf("not in %d", d.Seeds)
+	}
+	return fmt.Sprintf("%s, seed %d", d.Rule, d.Seed)
 }
 
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) }

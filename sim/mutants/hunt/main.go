@@ -43,6 +43,7 @@ type options struct {
 	write    bool
 	list     bool
 	seeds    int
+	drawn    int
 	first    uint64
 	duration time.Duration
 	workers  int
@@ -56,6 +57,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.BoolVar(&o.write, "write", false, "renew the table in "+readme)
 	flags.BoolVar(&o.list, "list", false, "say which bugs there are, and hunt none")
 	flags.IntVar(&o.seeds, "seeds", 25, "how many seeds to try with each bug")
+	flags.IntVar(&o.drawn, "drawn", 2, "with how many of them to try bugs that have a scenario of their own in drawn worlds, too")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed")
 	flags.DurationVar(&o.duration, "duration", time.Minute, "virtual time of a world, without what follows its faults")
 	flags.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "worlds that run at once")
@@ -67,6 +69,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("mutants: unknown argument %q", flags.Arg(0))
 	case o.seeds < 1 || o.workers < 1:
 		err = errors.New("mutants: --seeds, --workers: want at least one")
+	case o.drawn < 0:
+		err = errors.New("mutants: --drawn: want at least 0")
 	case o.duration <= 0:
 		err = errors.New("mutants: --duration: want more than 0s")
 	case o.write && o.only != "":
@@ -125,7 +129,7 @@ func hunt(ctx context.Context, o options, chosen []mutants.Mutant, stdout, stder
 		return err
 	}
 	defer worlds.close()
-	h := mutants.Hunt{World: worlds.play, Workers: o.workers, Done: func(m mutants.Mutant, c mutants.Catch) { tell(stderr, m, c) }}
+	h := mutants.Hunt{World: worlds.play, Drawn: o.drawn, Workers: o.workers, Done: func(m mutants.Mutant, c mutants.Catch) { tell(stderr, m, c) }}
 	for i := range o.seeds {
 		h.Seeds = append(h.Seeds, o.first+uint64(i))
 	}
@@ -154,7 +158,8 @@ func tell(to io.Writer, m mutants.Mutant, c mutants.Catch) {
 		fmt.Fprintf(to, "%s: survived %d seeds, %.0f virtual seconds; expected was %s\n", c.Name, c.Seeds, c.VirtualSeconds, strings.Join(m.Rules, " or "))
 		return
 	}
-	fmt.Fprintf(to, "%s: caught by %s in seed %d after %.1f virtual seconds: %s\n", c.Name, c.Rule, c.Seed, c.VirtualSeconds, c.Text)
+	fmt.Fprintf(to, "%s: caught by %s in seed %d after %.1f virtual seconds, in drawn worlds: %v: %s\n",
+		c.Name, c.Rule, c.Seed, c.VirtualSeconds, c.Drawn, c.Text)
 }
 
 func writeJSON(path string, catches []mutants.Catch) error {
