@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/sim"
+	"fairlead.io/fairlead/sim/whatif"
 )
 
 const cliPage = "../../docs/cli.md"
@@ -29,6 +31,54 @@ func documents() map[string]any {
 	}
 }
 
+// simAnswers has what each way of asking the simulator prints.
+func simAnswers() []struct {
+	command string
+	answer  any
+} {
+	return []struct {
+		command string
+		answer  any
+	}{
+		{"`sim run`, `sim replay`", sim.Report{}}, {"`sim run --manifests`", whatif.Report{}}, {"`sim list`", simParts{}},
+	}
+}
+
+func TestTheSimulatorsAnswersAreDocumentedWithTheirFields(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| command | JSON |\n|---|---|\n")
+	for _, x := range simAnswers() {
+		fmt.Fprintf(&b, "| %s | %s |\n", x.command, fields(reflect.TypeOf(x.answer)))
+	}
+	documented(t, "sim", b.String())
+}
+
+// What is really printed has the fields that are documented, with the types that they have for everybody.
+func TestTheSimulatorPrintsTheFieldsThatAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(cliPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "--seeds", "3..5", "--json"}, {"replay", "--seed", "3", "-o", "json"}, {"list", "-o", "json"}} {
+		got := (&actor{breaks: map[uint64]bool{3: true}}).run(t, t.Context(), args...)
+		var answer map[string]any
+		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer) < 2 {
+			t.Fatalf("%v: %v: %q", args, err, got.stdout)
+		}
+		delete(answer, "checks") // by rule
+		for _, name := range keys(answer) {
+			if !regexp.MustCompile("(?m)^\\| `sim .*\\b" + name + "\\b").Match(page) {
+				t.Errorf("%v: field %s is not in %s", args, name, cliPage)
+			}
+		}
+		for name, value := range answer {
+			if value == nil {
+				t.Errorf("%v: %s is null", args, name)
+			}
+		}
+	}
+}
+
 // fields names the JSON fields of a struct, those within objects in braces.
 func fields(t reflect.Type) string {
 	var names []string
@@ -40,6 +90,12 @@ func fields(t reflect.Type) string {
 		}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Map { // by name
+			name, inner = name+"{}", inner.Elem()
+		}
+		if name == "-" {
+			continue
 		}
 		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[records.Revision]() {
 			name += " {" + fields(inner) + "}"
@@ -59,24 +115,30 @@ func TestEveryKindIsDocumentedWithItsFields(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", kind.Name, strings.Join(kind.Aliases, ", "), fields(reflect.TypeOf(document)))
 	}
+	documented(t, "kinds", b.String())
+}
+
+// documented compares a part of the page with what it should be.
+func documented(t *testing.T, part, want string) {
+	t.Helper()
 	page, err := os.ReadFile(cliPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- kinds -->\n", "<!-- /kinds -->\n"
+	begin, end := "<!-- "+part+" -->\n", "<!-- /"+part+" -->\n"
 	before, rest, _ := strings.Cut(string(page), begin)
 	have, after, ok := strings.Cut(rest, end)
 	if !ok {
 		t.Fatalf("%s has no part between %q and %q", cliPage, begin, end)
 	}
 	if *update {
-		if err := os.WriteFile(cliPage, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(cliPage, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if have != b.String() {
-		t.Errorf("the kinds in %s differ (go test -update writes them anew); want:\n%s", cliPage, b.String())
+	if have != want {
+		t.Errorf("the %s in %s differ (go test -update writes them anew); want:\n%s", part, cliPage, want)
 	}
 }
 

@@ -95,7 +95,7 @@ func (r *simReplay) run(ctx context.Context, c *cli, load loadSimulator) error {
 	defer simulated.close()
 	result, err := simulated.play(ctx, s, r.verbose || page.wanted())
 	if err != nil {
-		return interrupted(err, 0, countOf(1))
+		return interrupted(err, ended(0, 1))
 	}
 	shown := page.write(func(to io.Writer) error { return trace.WriteHTML(to, result.Trace, trace.Page{}) })
 	return together(brokenRule(result), shown, r.print(c, result))

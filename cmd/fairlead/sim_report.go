@@ -51,11 +51,19 @@ func (c *cli) jsonToo(yes bool) {
 }
 
 // interrupted says that somebody ended the command, and what is known all the same.
-func interrupted(err error, ended int, of string) error {
+func interrupted(err error, known string) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("interrupted: %d of %s ended before, and only these are reported", ended, of)
+	return fmt.Errorf("interrupted: %s, and nothing else is reported", known)
+}
+
+// ended says how many of some runs are known.
+func ended(runs, of int) string {
+	if of == 1 {
+		return fmt.Sprintf("%d of 1 run had ended", runs)
+	}
+	return fmt.Sprintf("%d of %d runs had ended", runs, of)
 }
 
 // together is one error of those that there are.

@@ -101,32 +101,25 @@ func (r *simRun) run(ctx context.Context, c *cli, load loadSimulator) error {
 	}
 	defer s.close()
 	var first sim.Result
-	report, ended := sim.Run(ctx, r.within, scenarios, s.play, func(result sim.Result) {
+	report, stopped := sim.Run(ctx, r.within, scenarios, s.play, func(result sim.Result) {
 		if first.Repeat == "" || first.Violation == nil && result.Violation != nil {
 			first = result
 		}
 		tellRun(c.err, result)
 	})
-	if report.Runs == 0 && ended != nil {
-		return interrupted(ended, 0, countOf(count))
+	if report.Runs == 0 && stopped != nil {
+		return interrupted(stopped, ended(0, count))
 	}
 	// What the runs told is printed, whatever fails afterwards.
 	var saved, shown error
 	if r.save != "" {
 		saved = sim.SaveFailures(ctx, &report, s.play, r.save)
 	}
-	if ended == nil {
+	if stopped == nil {
 		shown = page.write(func(to io.Writer) error { return showRun(ctx, to, s.play, first.Scenario) })
 	}
 	printed := c.print(runsReport{report})
-	return together(interrupted(ended, report.Runs, countOf(count)), broken(report), saved, shown, printed)
-}
-
-func countOf(runs int) string {
-	if runs == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", runs)
+	return together(interrupted(stopped, ended(report.Runs, count)), broken(report), saved, shown, printed)
 }
 
 // broken is the error of runs of which some broke a rule.

@@ -236,7 +236,7 @@ func TestSimRunReportsWhatEndedBeforeAnInterruption(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, stop)
 		dir := t.TempDir()
 		got := (&actor{hangs: 4, breaks: map[uint64]bool{2: true}}).run(t, ctx, "run", "-o", format, "--save", dir, "--html", filepath.Join(dir, "p.html"))
-		got.mustEnd(t, exitFailed, "interrupted: 3 of 10 runs", "1 of 3 runs broke a rule")
+		got.mustEnd(t, exitFailed, "interrupted: 3 of 10 runs had ended", "1 of 3 runs broke a rule")
 		if want := map[string]string{"table": "3 runs, 1 failed", "json": `"runs": 3`, "yaml": "runs: 3"}[format]; !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %q", format, got.stdout)
 		}

@@ -51,16 +51,17 @@ func (r *simRun) ask(ctx context.Context, c *cli, load loadSimulator) error {
 	}
 	defer s.close()
 	o.Program = s.program
-	report, ended := cluster.Ask(ctx, o)
+	report, stopped := cluster.Ask(ctx, o)
+	answered := fmt.Sprintf("%d questions had been answered", len(report.Answers))
 	if len(report.Answers) == 0 {
-		return interrupted(ended, 0, "the answers")
+		return interrupted(stopped, answered)
 	}
 	var shown error
-	if ended == nil {
+	if stopped == nil {
 		shown = page.write(func(to io.Writer) error { return cluster.WriteHTML(ctx, to, o, worthLooking(report)) })
 	}
 	printed := c.print(answersReport{report})
-	return together(interrupted(ended, len(report.Answers), "the answers"), brokenAnswer(report), shown, printed)
+	return together(interrupted(stopped, answered), brokenAnswer(report), shown, printed)
 }
 
 // cluster reads the manifests and how they are asked about.

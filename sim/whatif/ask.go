@@ -157,12 +157,12 @@ const uncovered = "Measured in a model: the shipped members and agents ran, in a
 func (p *plan) report(dir string, o Options) Report {
 	return Report{
 		Folder: dir, Seed: o.Seed, Module: moduleOf(o), Members: p.cast.Members, Nodes: p.cast.Nodes, Switches: p.cast.Switches,
-		Made: some(p.made), Notes: some(p.notes), Unused: some(p.unused), Unserved: []Unserved{}, Answers: []Answer{}, Checks: map[string]int{}, Uncovered: uncovered,
+		Made: filled(p.made), Notes: filled(p.notes), Unused: filled(p.unused), Unserved: []Unserved{}, Answers: []Answer{}, Checks: map[string]int{}, Uncovered: uncovered,
 	}
 }
 
-// some is a list that is empty rather than nothing.
-func some(list []string) []string { return append([]string{}, list...) }
+// filled is a list that is empty rather than nothing.
+func filled(list []string) []string { return append([]string{}, list...) }
 
 func moduleOf(o Options) string {
 	sum := o.Program.Sum()

@@ -56,13 +56,14 @@ func status(yes bool) corev1.ConditionStatus {
 
 // placer spreads pods over nodes.
 type placer struct {
-	c    *Cluster
-	p    *plan
-	load map[string]int // pods by node
-	used map[netip.Addr]bool
-	last map[string]int // the last address given on a node
-	done map[string]bool
-	made bool // the nodes are
+	c     *Cluster
+	p     *plan
+	load  map[string]int // pods by node
+	used  map[netip.Addr]bool
+	last  map[string]int // the last address given on a node
+	done  map[string]bool
+	made  bool     // the nodes are
+	alone []string // Services for which pods were made
 }
 
 // planPods finds or makes the pods behind the announced Services, and gives the EndpointSlices that stay as they are.
@@ -88,6 +89,7 @@ func (c *Cluster) planPods(p *plan) (late []kube.Object, err error) {
 	for _, s := range p.services {
 		late = append(late, x.behind(s)...)
 	}
+	x.tellMade()
 	if len(p.pods) > maxPods {
 		return nil, fmt.Errorf("%s: %d pods behind the Services, of which a world takes %d; lower the replicas", c.dir, len(p.pods), maxPods)
 	}
@@ -343,5 +345,15 @@ func (x *placer) make(s *corev1.Service) {
 			containers: []corev1.Container{{Name: "main", Ports: all}},
 		})
 	}
-	x.p.add("Service %s/%s selects no pods of the manifests: two were made", s.Namespace, s.Name)
+	x.alone = append(x.alone, s.Namespace+"/"+s.Name)
+}
+
+// tellMade says for which Services pods were made, in one line.
+func (x *placer) tellMade() {
+	switch n := len(x.alone); {
+	case n == 1:
+		x.p.add("Service %s selects no pods of the manifests: two were made", x.alone[0])
+	case n > 1:
+		x.p.add("%d Services select no pods of the manifests: two were made for each of %s", n, some(x.alone))
+	}
 }

@@ -3,6 +3,7 @@
 package whatif
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -124,6 +125,14 @@ func missing(of, others []netip.Addr, nodes map[netip.Addr]string) (out []string
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// some is list that names only so many.
+func some(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", more))
+	}
+	return list(names)
 }
 
 // list is names as people say them: a, b and c.

@@ -126,10 +126,7 @@ func write(b *strings.Builder, alike []Outcome) {
 		names = append(names, o.Address+" ("+o.Service+")")
 		sent += o.Sent
 	}
-	if more := len(names) - mostNamed; more > 0 {
-		names = append(names[:mostNamed], fmt.Sprintf("%d more", more))
-	}
-	fmt.Fprintf(b, "%s: %d requests, 0 failed\n", list(names), sent)
+	fmt.Fprintf(b, "%s: %d requests, 0 failed\n", some(names), sent)
 	alike[0].writeRoute(b)
 }
 
