@@ -19,6 +19,7 @@ import (
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 )
 
@@ -212,10 +213,10 @@ func TestOnlyMembersAreBelievedAboutOthers(t *testing.T) {
 func TestAgentsReachTheirOwnNodeOnly(t *testing.T) {
 	w := newWorld(t)
 	agent := w.client(pki.Agent, "n1", "m1")
-	if _, err := agent.Agent.Heartbeat(w.ctx(), &fairleadv1.HeartbeatRequest{Node: "n1"}); err != nil {
+	if _, err := grouptest.Beat(w.ctx(), agent.Agent, &fairleadv1.HeartbeatRequest{Node: "n1"}); err != nil {
 		t.Fatalf("own heartbeat: %v", err)
 	}
-	if _, err := agent.Agent.Heartbeat(w.ctx(), &fairleadv1.HeartbeatRequest{Node: "n2"}); !errors.Is(err, admin.Forbidden) {
+	if _, err := grouptest.Beat(w.ctx(), agent.Agent, &fairleadv1.HeartbeatRequest{Node: "n2"}); !errors.Is(err, admin.Forbidden) {
 		t.Fatalf("heartbeat of another node: %v", err)
 	}
 	sync := func(node string) (string, error) {

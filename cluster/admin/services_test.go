@@ -24,8 +24,15 @@ func (*echoAgents) Sync(ctx context.Context, req *fairleadv1.SyncRequest, stream
 	return ctx.Err()
 }
 
-func (*echoAgents) Heartbeat(context.Context, *fairleadv1.HeartbeatRequest) (*fairleadv1.HeartbeatResponse, error) {
-	return &fairleadv1.HeartbeatResponse{InQuorum: true}, nil
+func (*echoAgents) Heartbeat(_ context.Context, stream *connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]) error {
+	for {
+		if _, err := stream.Receive(); err != nil {
+			return err
+		}
+		if err := stream.Send(&fairleadv1.HeartbeatResponse{InQuorum: true}); err != nil {
+			return err
+		}
+	}
 }
 
 // panickingRecord has a fault.

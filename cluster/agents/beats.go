@@ -5,10 +5,14 @@ package agents
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
+
+	"connectrpc.com/connect"
 
 	"fairlead.io/fairlead/api/desired"
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -52,17 +56,55 @@ func (s *Service) Beats() (list []Beat, since time.Time) {
 }
 
 // Heartbeat implements fairleadv1connect.AgentServiceHandler.
-func (s *Service) Heartbeat(_ context.Context, req *fairleadv1.HeartbeatRequest) (*fairleadv1.HeartbeatResponse, error) {
+func (s *Service) Heartbeat(ctx context.Context, stream *connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]) error {
+	heard := make(chan error, 1)
+	// Receiving does not end with ctx, only with the stream, and that ends when this returns.
+	go func() { heard <- s.hear(stream) }()
+	select {
+	case err := <-heard:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// hear takes heartbeats until the agent sends no more.
+func (s *Service) hear(stream *connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]) error {
+	var said *fairleadv1.HeartbeatResponse
+	for {
+		req, err := stream.Receive()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := s.beat(req); err != nil {
+			return err
+		}
+		inQuorum := s.standing.err() == nil
+		if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum {
+			continue
+		}
+		said = &fairleadv1.HeartbeatResponse{
+			Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: inQuorum,
+		}
+		if err := stream.Send(said); err != nil {
+			return err
+		}
+	}
+}
+
+// beat takes note of one heartbeat.
+func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 	b := Beat{Node: fsm.NodeID(req.GetNode()), Boot: fsm.BootID(req.GetBoot()), At: s.o.Now()}
 	if b.Node == "" || b.Boot == "" {
-		return nil, &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: "node or boot is missing", Remedy: "name both"}
+		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: "node or boot is missing", Remedy: "name both"}
 	}
 	if !s.beats.add(b) {
-		return nil, &admin.Refusal{Code: admin.Busy, What: "heartbeat", Why: fmt.Sprintf("%d nodes beat already", maxBeating), Remedy: "run a group for fewer nodes"}
+		return &admin.Refusal{Code: admin.Busy, What: "heartbeat", Why: fmt.Sprintf("%d nodes beat already", maxBeating), Remedy: "run a group for fewer nodes"}
 	}
-	return &fairleadv1.HeartbeatResponse{
-		Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: s.standing.err() == nil,
-	}, nil
+	return nil
 }
 
 func (l *beats) add(b Beat) bool {

@@ -11,6 +11,7 @@ import (
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 )
@@ -44,11 +45,11 @@ func TestStrangerMayEnrolAndDoNothingElse(t *testing.T) {
 			return err
 		},
 		"heartbeat": func(ctx context.Context) error {
-			_, err := client.Agent.Heartbeat(ctx, &fairleadv1.HeartbeatRequest{Node: "n1"})
+			_, err := grouptest.Beat(ctx, client.Agent, &fairleadv1.HeartbeatRequest{Node: "n1"})
 			return err
 		},
 		"heartbeat-of-nobody": func(ctx context.Context) error {
-			_, err := client.Agent.Heartbeat(ctx, &fairleadv1.HeartbeatRequest{})
+			_, err := grouptest.Beat(ctx, client.Agent, &fairleadv1.HeartbeatRequest{})
 			return err
 		},
 		"for-an-operator": func(ctx context.Context) error { // as members hand on

@@ -283,7 +283,7 @@ func TestAgentOfAnotherNodeIsRefused(t *testing.T) {
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	m := newMember(t, w, "m1", g)
 	client := w.Client(t, pki.Agent, "n2", m.api.Address)
-	if _, err := client.Agent.Heartbeat(t.Context(), &fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b"}); err == nil {
+	if _, err := grouptest.Beat(t.Context(), client.Agent, &fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b"}); err == nil {
 		t.Error("n2 beats for n1")
 	}
 	if _, err := client.Agent.Acknowledge(t.Context(), &fairleadv1.AcknowledgeRequest{Node: "n1", Boot: "b", Revision: &fairleadv1.Revision{Epoch: 1, Index: 1}}); err == nil {

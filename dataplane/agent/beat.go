@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 )
 
@@ -17,14 +19,16 @@ type peer struct {
 
 	mu       sync.Mutex
 	link     Conn
-	answered time.Time // when a heartbeat was last answered, or the connection was made
-	alive    bool      // the newest heartbeat was answered
-	quorum   bool      // by a member that is in touch with a quorum
-	silence  func()    // told once when the member falls silent
+	end      func()      // ends the stream of heartbeats that runs over link
+	watch    *time.Timer // goes off when an answer is missing
+	answered time.Time   // when a heartbeat was last answered, or the connection was made
+	alive    bool        // heartbeats are answered
+	quorum   bool        // by a member that is in touch with a quorum
+	silence  func()      // told once when the member falls silent
 }
 
 func newPeer(a *Agent, address string) *peer {
-	return &peer{agent: a, address: address, link: a.o.Connect(address), answered: time.Now()}
+	return &peer{agent: a, address: address, link: a.o.Connect(address), end: func() {}, answered: time.Now()}
 }
 
 func (p *peer) conn() Conn {
@@ -53,52 +57,133 @@ func (p *peer) onSilence(f func()) {
 	p.silence = f
 }
 
-// beat sends heartbeats until ctx ends, one at a time.
+// beat keeps heartbeats going to the member until ctx ends.
 func (p *peer) beat(ctx context.Context) {
-	defer func() { p.conn().Close() }()
-	ticks := time.NewTicker(p.agent.o.Tuning.Heartbeat)
-	defer ticks.Stop()
+	p.mu.Lock()
+	p.watch = time.AfterFunc(p.patience(), func() { p.unanswered(ctx) })
+	p.mu.Unlock()
+	defer func() {
+		p.watch.Stop()
+		p.conn().Close()
+	}()
 	for {
-		p.once(ctx)
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
+		p.exchange(ctx)
+		if ctx.Err() == nil {
+			p.fails()
+		}
+		if !sleep(ctx, p.agent.o.Tuning.Heartbeat) {
 			return
 		}
 	}
 }
 
-// once sends one heartbeat. It waits for the answer longer than until the next one is due: a slow member is not
-// a silent one.
-func (p *peer) once(ctx context.Context) {
-	t := p.agent.o.Tuning
-	call, cancel := context.WithTimeout(ctx, max(t.Silence/3, t.Heartbeat))
+type beatStream = connect.BidiStreamForClientSimple[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]
+
+// exchange sends heartbeats and takes answers until the stream of them breaks, is given up, or ctx ends.
+func (p *peer) exchange(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answer, err := p.conn().Heartbeat(call, &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot})
-	if ctx.Err() != nil {
+	stream, err := p.begin(ctx, cancel)
+	if err != nil {
 		return
 	}
-	p.agent.metrics.beat(err == nil)
-	if silence := p.judge(answer, err); silence != nil {
-		silence()
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	defer cancel()
+	sending.Go(func() {
+		defer cancel()
+		p.send(ctx, stream)
+	})
+	for {
+		answer, err := stream.Receive()
+		if err != nil {
+			_ = stream.CloseResponse() // it is over, whatever that says
+			return
+		}
+		p.heard(answer)
 	}
 }
 
-// judge takes note of an answer. After a long silence the connection is made anew: the network may be whole
-// again while the old connection still waits for its next retransmission. It gives whom to tell of the silence.
-func (p *peer) judge(answer *fairleadv1.HeartbeatResponse, err error) (silence func()) {
+func (p *peer) begin(ctx context.Context, end func()) (*beatStream, error) {
+	p.mu.Lock()
+	link := p.link
+	p.end = end
+	p.mu.Unlock()
+	return link.Heartbeat(ctx)
+}
+
+// send sends heartbeats until that fails or ctx ends. It may have to wait, for a connection to be made or for a network
+// that holds everything back, which is why nobody waits for it.
+func (p *peer) send(ctx context.Context, stream *beatStream) {
+	t := p.agent.o.Tuning
+	ticks := time.NewTicker(t.Heartbeat)
+	defer ticks.Stop()
+	var asked time.Time
+	for {
+		beat := &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot}
+		if now := time.Now(); now.Sub(asked) >= t.ask() {
+			beat.Answer, asked = true, now
+		}
+		if stream.Send(beat) != nil {
+			return
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			_ = stream.CloseRequest() // it is over anyway
+			return
+		}
+	}
+}
+
+// ask is how often a heartbeat asks for an answer.
+func (t Tuning) ask() time.Duration { return max(t.Silence/6, t.Heartbeat) }
+
+// patience is after what time without an answer a member counts as one that does not answer: longer than until the
+// next one is due, since a slow member is not a silent one.
+func (p *peer) patience() time.Duration {
+	t := p.agent.o.Tuning
+	return t.ask() + max(t.Silence/3, t.Heartbeat)
+}
+
+// heard takes note of an answer.
+func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
+	p.agent.metrics.beat(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.alive = err == nil
-	if p.alive {
-		p.answered, p.quorum = time.Now(), answer.GetInQuorum()
-		return nil
+	p.alive, p.answered, p.quorum = true, time.Now(), answer.GetInQuorum()
+	p.watch.Reset(p.patience())
+}
+
+// fails takes note of a stream that broke.
+func (p *peer) fails() {
+	p.agent.metrics.beat(false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alive = false
+}
+
+// unanswered takes note of an answer that is missing. After a long silence the connection is made anew: the network may
+// be whole again while the old connection still waits for its next retransmission.
+func (p *peer) unanswered(ctx context.Context) {
+	p.mu.Lock()
+	if ctx.Err() != nil {
+		p.mu.Unlock()
+		return
 	}
-	if time.Since(p.answered) < p.agent.o.Tuning.Silence {
-		return nil
+	p.alive = false
+	left := p.agent.o.Tuning.Silence - time.Since(p.answered)
+	silence := func() {}
+	if left <= 0 {
+		p.end()
+		p.link.Close()
+		p.link, p.answered, left = p.agent.o.Connect(p.address), time.Now(), p.patience()
+		if p.silence != nil {
+			silence, p.silence = p.silence, nil
+		}
 	}
-	p.link.Close()
-	p.link, p.answered = p.agent.o.Connect(p.address), time.Now()
-	silence, p.silence = p.silence, nil
-	return silence
+	p.watch.Reset(left)
+	p.mu.Unlock()
+	p.agent.metrics.beat(false)
+	silence()
 }

@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "What failed: follow (no member, or it left), merge, store, apply, acknowledge.",
 		}, []string{"at"}),
 		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_agent_heartbeats_total", Help: "Heartbeats, by whether the member answered.",
+			Name: "fairlead_agent_heartbeats_total", Help: "Heartbeats that ask for an answer, by whether it came; false also for each stream of them that broke.",
 		}, []string{"answered"}),
 	}
 	if registry == nil {

@@ -44,8 +44,15 @@ func (o *odd) Sync(ctx context.Context, req *fairleadv1.SyncRequest, stream *con
 	return ctx.Err()
 }
 
-func (o *odd) Heartbeat(context.Context, *fairleadv1.HeartbeatRequest) (*fairleadv1.HeartbeatResponse, error) {
-	return &fairleadv1.HeartbeatResponse{InQuorum: true}, nil
+func (o *odd) Heartbeat(_ context.Context, stream *connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]) error {
+	for {
+		if _, err := stream.Receive(); err != nil {
+			return err
+		}
+		if err := stream.Send(&fairleadv1.HeartbeatResponse{InQuorum: true}); err != nil {
+			return err
+		}
+	}
 }
 
 func (o *odd) Acknowledge(context.Context, *fairleadv1.AcknowledgeRequest) (*fairleadv1.AcknowledgeResponse, error) {

@@ -1059,9 +1059,11 @@ func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
 }
 
 type HeartbeatRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot  string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	// Whether an answer is wanted.
+	Answer        bool `protobuf:"varint,3,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1108,6 +1110,13 @@ func (x *HeartbeatRequest) GetBoot() string {
 		return x.Boot
 	}
 	return ""
+}
+
+func (x *HeartbeatRequest) GetAnswer() bool {
+	if x != nil {
+		return x.Answer
+	}
+	return false
 }
 
 type HeartbeatResponse struct {
@@ -1237,17 +1246,18 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\rFailedAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"\x15\n" +
-	"\x13AcknowledgeResponse\":\n" +
+	"\x13AcknowledgeResponse\"R\n" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
-	"\x04boot\x18\x02 \x01(\tR\x04boot\"a\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
+	"\x06answer\x18\x03 \x01(\bR\x06answer\"a\n" +
 	"\x11HeartbeatResponse\x12/\n" +
 	"\aapplied\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\aapplied\x12\x1b\n" +
-	"\tin_quorum\x18\x02 \x01(\bR\binQuorum2\xf0\x01\n" +
+	"\tin_quorum\x18\x02 \x01(\bR\binQuorum2\xf4\x01\n" +
 	"\fAgentService\x12B\n" +
 	"\x04Sync\x12\x18.fairlead.v1.SyncRequest\x1a\x19.fairlead.v1.SyncResponse\"\x03\x90\x02\x010\x01\x12P\n" +
-	"\vAcknowledge\x12\x1f.fairlead.v1.AcknowledgeRequest\x1a .fairlead.v1.AcknowledgeResponse\x12J\n" +
-	"\tHeartbeat\x12\x1d.fairlead.v1.HeartbeatRequest\x1a\x1e.fairlead.v1.HeartbeatResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\vAcknowledge\x12\x1f.fairlead.v1.AcknowledgeRequest\x1a .fairlead.v1.AcknowledgeResponse\x12N\n" +
+	"\tHeartbeat\x12\x1d.fairlead.v1.HeartbeatRequest\x1a\x1e.fairlead.v1.HeartbeatResponse(\x010\x01B1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_agent_proto_rawDescOnce sync.Once

@@ -27,13 +27,10 @@ type RoundTripper struct {
 // Do implements connect.HTTPClient.
 func (t RoundTripper) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
 
-// RoundTrip implements http.RoundTripper. A body is sent whole, before the answer is waited for.
+// RoundTrip implements http.RoundTripper. A body whose length is known is sent before the answer is waited for, one that is
+// being made as it is made.
 func (t RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := readBody(r)
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(cmp.Or(t.Address, r.URL.Host))
+	host, at, err := net.SplitHostPort(cmp.Or(t.Address, r.URL.Host))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL, err)
 	}
@@ -42,7 +39,14 @@ func (t RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		h.Header = maps.Clone(r.Header)
 		maps.Copy(h.Header, t.Header)
 	}
-	c, err := t.Port.Dial(r.Context(), host, port, h.Encode())
+	if r.ContentLength < 0 {
+		return t.stream(r, h, host, at)
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.Port.Dial(r.Context(), host, at, h.Encode())
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +56,23 @@ func (t RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	_ = c.CloseWrite() // a broken connection shows when the answer is read
+	return answer(r, c)
+}
+
+func (t RoundTripper) stream(r *http.Request, h head.Request, host, at string) (*http.Response, error) {
+	c, err := t.Port.Dial(r.Context(), host, at, h.Encode())
+	if err != nil {
+		_ = r.Body.Close() // whoever writes to it learns that nobody reads
+		return nil, err
+	}
+	go func() {
+		defer func() { _ = r.Body.Close() }()
+		if _, err := io.Copy(c, r.Body); err != nil {
+			_ = c.Reset()
+			return
+		}
+		_ = c.CloseWrite() // a broken connection shows when the answer is read
+	}()
 	return answer(r, c)
 }
 

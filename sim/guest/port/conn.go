@@ -32,6 +32,7 @@ type Conn struct {
 	over     bool  // the peer said its last word
 	err      error // broken, or closed here
 	said     bool  // this end said its last word
+	deaf     bool  // what arrives is thrown away
 	deadline time.Time
 	alarm    *time.Timer
 	onEnd    func() // called once when the peer has gone or the connection broke
@@ -52,7 +53,7 @@ func (c *Conn) Hello() []byte { return c.hello }
 func (c *Conn) arrived(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
+	if c.err == nil && !c.deaf {
 		c.data = append(c.data, b)
 		c.news.Broadcast()
 	}
@@ -130,6 +131,8 @@ func (c *Conn) wait() error {
 		switch {
 		case c.err != nil:
 			return c.err
+		case c.deaf:
+			return net.ErrClosed
 		case c.over:
 			return io.EOF
 		case !c.deadline.IsZero() && !time.Now().Before(c.deadline):
@@ -179,6 +182,14 @@ func (c *Conn) CloseWrite() error {
 	c.port.system.Close(c.id, false)
 	c.settle()
 	return nil
+}
+
+// CloseRead says that nothing more is read at this end.
+func (c *Conn) CloseRead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deaf, c.data = true, nil
+	c.news.Broadcast()
 }
 
 // Close implements net.Conn: what was written arrives, and nothing more is read.

@@ -3,10 +3,8 @@
 package port
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -59,10 +57,6 @@ func serve(ctx context.Context, c *Conn, handler http.Handler) {
 	c.OnBreak(cancel)
 	a := &answerer{conn: c, header: http.Header{}}
 	h, err := head.DecodeRequest(c.Hello())
-	var body []byte
-	if err == nil {
-		body, err = io.ReadAll(c)
-	}
 	var at *url.URL
 	if err == nil {
 		at, err = url.ParseRequestURI(h.Target)
@@ -73,7 +67,7 @@ func serve(ctx context.Context, c *Conn, handler http.Handler) {
 	}
 	r := &http.Request{
 		Method: h.Method, URL: at, Host: c.at, RequestURI: h.Target, Proto: "HTTP/2.0", ProtoMajor: 2, Header: h.Header,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: c.RemoteAddr().String(),
+		Body: asked{c}, ContentLength: -1, RemoteAddr: c.RemoteAddr().String(),
 	}
 	defer func() {
 		if value := recover(); value != nil {
@@ -84,8 +78,18 @@ func serve(ctx context.Context, c *Conn, handler http.Handler) {
 			return
 		}
 		a.end()
+		c.CloseRead()
 	}()
 	handler.ServeHTTP(a, r.WithContext(ctx))
+}
+
+// asked is the body of a request.
+type asked struct{ *Conn }
+
+// Close implements io.Closer: the answer goes on.
+func (a asked) Close() error {
+	a.CloseRead()
+	return nil
 }
 
 // answerer is the http.ResponseWriter of one request.
@@ -127,7 +131,7 @@ func (a *answerer) Flush() {
 	}
 }
 
-// SetReadDeadline is for http.ResponseController: the request is here already.
+// SetReadDeadline is for http.ResponseController: the world lets no request hang for ever.
 func (a *answerer) SetReadDeadline(time.Time) error { return http.ErrNotSupported }
 
 // SetWriteDeadline is for http.ResponseController: writing never waits.

@@ -52,8 +52,9 @@ type AgentServiceClient interface {
 	// Acknowledge tells that the node's kernel is as of the revision, but for the failed addresses. It is
 	// answered once that is committed; FAILED_PRECONDITION means that the node runs under another boot by now.
 	Acknowledge(context.Context, *v1.AcknowledgeRequest) (*v1.AcknowledgeResponse, error)
-	// Heartbeat tells that the agent lives. It never enters the log.
-	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
+	// Heartbeat tells that the agent lives, for as long as the stream does. It never enters the log. The first heartbeat of
+	// a stream is answered, those that ask for it are, and one that finds in_quorum changed since the last answer.
+	Heartbeat(context.Context) (*connect.BidiStreamForClientSimple[v1.HeartbeatRequest, v1.HeartbeatResponse], error)
 }
 
 // NewAgentServiceClient constructs a client for the fairlead.v1.AgentService service. By default,
@@ -111,12 +112,8 @@ func (c *agentServiceClient) Acknowledge(ctx context.Context, req *v1.Acknowledg
 }
 
 // Heartbeat calls fairlead.v1.AgentService.Heartbeat.
-func (c *agentServiceClient) Heartbeat(ctx context.Context, req *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error) {
-	response, err := c.heartbeat.CallUnary(ctx, connect.NewRequest(req))
-	if response != nil {
-		return response.Msg, err
-	}
-	return nil, err
+func (c *agentServiceClient) Heartbeat(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.HeartbeatRequest, v1.HeartbeatResponse], error) {
+	return c.heartbeat.CallBidiStreamSimple(ctx)
 }
 
 // AgentServiceHandler is an implementation of the fairlead.v1.AgentService service.
@@ -127,8 +124,9 @@ type AgentServiceHandler interface {
 	// Acknowledge tells that the node's kernel is as of the revision, but for the failed addresses. It is
 	// answered once that is committed; FAILED_PRECONDITION means that the node runs under another boot by now.
 	Acknowledge(context.Context, *v1.AcknowledgeRequest) (*v1.AcknowledgeResponse, error)
-	// Heartbeat tells that the agent lives. It never enters the log.
-	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
+	// Heartbeat tells that the agent lives, for as long as the stream does. It never enters the log. The first heartbeat of
+	// a stream is answered, those that ask for it are, and one that finds in_quorum changed since the last answer.
+	Heartbeat(context.Context, *connect.BidiStream[v1.HeartbeatRequest, v1.HeartbeatResponse]) error
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -151,7 +149,7 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("Acknowledge")),
 		connect.WithHandlerOptions(opts...),
 	)
-	agentServiceHeartbeatHandler := connect.NewUnaryHandlerSimple(
+	agentServiceHeartbeatHandler := connect.NewBidiStreamHandler(
 		AgentServiceHeartbeatProcedure,
 		svc.Heartbeat,
 		connect.WithSchema(agentServiceMethods.ByName("Heartbeat")),
@@ -182,6 +180,6 @@ func (UnimplementedAgentServiceHandler) Acknowledge(context.Context, *v1.Acknowl
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.Acknowledge is not implemented"))
 }
 
-func (UnimplementedAgentServiceHandler) Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.Heartbeat is not implemented"))
+func (UnimplementedAgentServiceHandler) Heartbeat(context.Context, *connect.BidiStream[v1.HeartbeatRequest, v1.HeartbeatResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.Heartbeat is not implemented"))
 }
