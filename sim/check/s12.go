@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
 )
 
 // s12 asks of each Service, address, next hop and node that the record gives up why: something must have happened to it
@@ -19,6 +20,8 @@ import (
 // deleted. What may have been on its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word
 // excuses what it names: a released hold its subjects, an accepted rewind everything from then on.
 //
+// A leader that has started amid lists that lack something is forgiven what it cannot know of: see deceived.
+//
 // Bindings are not judged: no view of Kubernetes removes them yet.
 type s12 struct {
 	idle
@@ -26,11 +29,14 @@ type s12 struct {
 	since    map[string]time.Duration // when a row, or a hop of one, came to be wanted
 	released map[string]bool
 	rewound  bool
+	deceived deceived
 }
 
 func newS12(j *judge) rule {
-	return &s12{judge: j, since: map[string]time.Duration{}, released: map[string]bool{}}
+	return &s12{judge: j, since: map[string]time.Duration{}, released: map[string]bool{}, deceived: newDeceived()}
 }
+
+func (r *s12) hear(e event.Stamped) { r.deceived.hear(e) }
 
 func (r *s12) step(s *step) {
 	for _, p := range s.proposals {
@@ -57,14 +63,14 @@ func (r *s12) step(s *step) {
 // begin notes that something is wanted from now on, end judges that it is not any more.
 func (r *s12) begin(what string) { r.since[what] = r.scene.now }
 
-func (r *s12) end(what string, number uint64, justified func(since time.Duration) bool, text string, shown ...uint64) {
+func (r *s12) end(kind, what string, number uint64, justified func(since time.Duration) bool, text string, shown ...uint64) {
 	since, known := r.since[what]
 	delete(r.since, what)
 	if !known {
 		return
 	}
 	r.checked()
-	if !justified(since) {
+	if !justified(since) && !r.deceived.is(r.scene.leader, kind, r.scene.now, r.bounds.Retry) {
 		r.broken(what, text, append(shown, number)...)
 	}
 }
@@ -83,7 +89,7 @@ func (r *s12) service(number uint64, was, is *fsm.Service) {
 		r.begin("service " + string(is.ID))
 	case wanted(was) && !wanted(is):
 		id := string(was.ID)
-		r.end("service "+id, number, func(since time.Duration) bool { return r.spoken(id, since) },
+		r.end("Service", "service "+id, number, func(since time.Duration) bool { return r.spoken(id, since) },
 			"it was given up, and nobody deleted or changed it")
 	}
 }
@@ -94,7 +100,7 @@ func (r *s12) allocation(s *step, was, is *fsm.Allocation) {
 	case wanted(is) && !wanted(was):
 		r.begin("address " + is.Key())
 	case wanted(was) && !wanted(is):
-		r.end("address "+was.Key(), s.Number, func(since time.Duration) bool {
+		r.end("Service", "address "+was.Key(), s.Number, func(since time.Duration) bool {
 			return slices.ContainsFunc(s.before.Owners(was.Address.String()), func(o *fsm.Allocation) bool {
 				return r.spoken(string(o.Service), since) // a neighbour may have asked for its port
 			})
@@ -125,7 +131,7 @@ func (r *s12) route(s *step, was, is *fsm.Route) {
 			if last {
 				text = "it was withdrawn, the last one, and its node has served the address all along, though it may be silent"
 			}
-			r.end(hopText(was.Prefix, h), s.Number, func(since time.Duration) bool { return r.hopMayGo(s, was.Prefix, h, since, last) }, text)
+			r.end("EndpointSlice", hopText(was.Prefix, h), s.Number, func(since time.Duration) bool { return r.hopMayGo(s, was.Prefix, h, since, last) }, text)
 		}
 	}
 }
@@ -155,7 +161,7 @@ func (r *s12) node(number uint64, was, is *fsm.Node) {
 	case was == nil:
 		r.begin("node " + string(is.ID))
 	case is == nil:
-		r.end("node "+string(was.ID), number, func(since time.Duration) bool {
+		r.end("Node", "node "+string(was.ID), number, func(since time.Duration) bool {
 			n := r.kube.nodes[string(was.ID)]
 			return n == nil || n.since == never || n.since > since || r.released[string(was.ID)]
 		}, "its record was deleted, and the node was not")

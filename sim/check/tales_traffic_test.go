@@ -90,6 +90,38 @@ func kubernetesTales() []tale {
 			s.commit(s.hops(vip1, "n2"))
 			s.forward(vip1, "n2")
 		}),
+		fine("S12", "two-partial-lists-are-all-it-ever-saw", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			partial(s, 1100*time.Millisecond)
+			s.commit(s.hops(vip1, "n2"))
+		}),
+		breaks("S12", "one-partial-list-is-all-it-ever-saw", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			partial(s, 900*time.Millisecond)
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "partial-lists-of-something-else", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			partial(s, 1100*time.Millisecond)
+			s.commit(&fsm.PutService{Service: fsm.Service{ID: "a/web", UID: "u-web", Deleting: true}})
+		}),
+		breaks("S12", "partial-lists-long-ago", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			partial(s, 1100*time.Millisecond)
+			s.say(event.FaultEnded{ID: 7})
+			s.wait(11 * time.Second)
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "partial-lists-after-it-saw-all", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.say(event.FaultBegan{ID: 7, Fault: "kubernetes-partial-lists", On: []string{"kubernetes"}},
+				event.Viewed{Process: "m1", Kind: "EndpointSlice", How: "partial"})
+			s.wait(1100 * time.Millisecond)
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
 		breaks("S12", "service-given-up", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.commit(&fsm.PutService{Service: fsm.Service{ID: "a/web", UID: "u-web", Deleting: true}})
@@ -111,4 +143,12 @@ func kubernetesTales() []tale {
 			give(s)
 		}),
 	}
+}
+
+// partial has the leader start anew while lists lack something, and see the first of them.
+func partial(s *story, ago time.Duration) {
+	s.say(event.FaultBegan{ID: 7, Fault: "kubernetes-partial-lists", On: []string{"kubernetes"}},
+		event.Ended{Process: "m1", Life: 1, Killed: true}, event.Started{Process: "m1", Life: 2},
+		event.Leading{Process: "m1", Life: 2, Term: 2, On: true}, event.Viewed{Process: "m1", Kind: "EndpointSlice", How: "partial"})
+	s.wait(ago)
 }
