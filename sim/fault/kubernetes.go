@@ -72,7 +72,7 @@ func kubernetesParameters(f kube.Fault) []parameter.Parameter {
 		all = append(all, parameter.Number("status", "HTTP's, 500 without it", 400, 599))
 	case kube.Away:
 		all = append(all, parameter.OneOf("how", "silent without it", hows...))
-	case kube.PartialLists: // never drawn: nothing tells such a server from the truth
+	case kube.EmptyLists, kube.PartialLists: // never drawn: nothing tells such a server from the truth
 		all = append(all, parameter.OneOf("how", "they are there by name without it", "everywhere"))
 	}
 	return all

@@ -44,8 +44,8 @@ const (
 	// EmptyLists: a server answers whose caches are empty: lists are, at a valid version. At the end another one takes
 	// over, which resumes no watch from before.
 	EmptyLists Fault = "empty-lists"
-	// PartialLists: likewise, but about half of the objects are there. With Scope.How "everywhere" the others are not found by
-	// name either: a server that has lost them.
+	// PartialLists: likewise, but about half of the objects are there. With Scope.How "everywhere" what lists lack is not
+	// found by name either, in both: a server that has lost it.
 	PartialLists Fault = "partial-lists"
 	// Rewind: etcd is restored from a backup that is Scope.Delay old, at once: state and version go back, and on from there.
 	Rewind Fault = "rewind"
@@ -66,7 +66,7 @@ type Scope struct {
 	Share  float64       // of requests or watches, drawn one by one; all if 0
 	Delay  time.Duration // default 2 s
 	Status int           // of ErrorOn; default 500
-	How    string        // of Away, default "silent"; of PartialLists, default in lists alone
+	How    string        // of Away, default "silent"; of EmptyLists and PartialLists, default in lists alone
 }
 
 // fault is one that lasts.

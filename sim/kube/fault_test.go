@@ -189,19 +189,21 @@ func TestEmptyAndPartialListsAreOfTheNewestVersionAndLeaveNoWatchBehind(t *testi
 }
 
 // By name everything is there that lists lack, unless the server has lost it altogether.
-func TestWhatPartialListsLackIsThereByName(t *testing.T) {
-	for how, lost := range map[string]bool{"": false, "everywhere": true} {
-		b := newCluster(t, 1)
-		b.make(t, "a", "b", "c", "d", "e", "f")
-		end := b.Begin(kube.PartialLists, kube.Scope{Kinds: []string{"Service"}, How: how})
-		names, _ := b.seen(t)
-		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-			there := b.ask(t, "GET", "/api/v1/namespaces/default/services/"+name, "").status == 200
-			if listed := slices.Contains(strings.Fields(names), name); there != (listed || !lost) {
-				t.Errorf("%q: %s is listed: %v, there: %v", how, name, listed, there)
+func TestWhatListsLackIsThereByName(t *testing.T) {
+	for _, fault := range []kube.Fault{kube.EmptyLists, kube.PartialLists} {
+		for how, lost := range map[string]bool{"": false, "everywhere": true} {
+			b := newCluster(t, 1)
+			b.make(t, "a", "b", "c", "d", "e", "f")
+			end := b.Begin(fault, kube.Scope{Kinds: []string{"Service"}, How: how})
+			names, _ := b.seen(t)
+			for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+				there := b.ask(t, "GET", "/api/v1/namespaces/default/services/"+name, "").status == 200
+				if listed := slices.Contains(strings.Fields(names), name); there != (listed || !lost) {
+					t.Errorf("%s %q: %s is listed: %v, there: %v", fault, how, name, listed, there)
+				}
 			}
+			end()
 		}
-		end()
 	}
 }
 

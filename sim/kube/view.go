@@ -49,7 +49,7 @@ func (s *Server) view(c *call, version uint64) ([]Object, uint64) {
 // it is.
 func (s *Server) concealed(c *call) bool {
 	return c.store == s.store && c.resource != s.namespaces && slices.ContainsFunc(s.faults, func(f *fault) bool {
-		return f.Fault == PartialLists && f.How == everywhere && f.reaches(c) && f.hides(c.key)
+		return f.How == everywhere && f.reaches(c) && (f.Fault == EmptyLists || f.Fault == PartialLists && f.hides(c.key))
 	})
 }
 
