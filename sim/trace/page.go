@@ -132,7 +132,7 @@ func shortTime(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%g s", d.Seconds())
+	return fmt.Sprintf("%g s", d.Round(time.Millisecond).Seconds())
 }
 
 func brokenAt(v *Violation) string {

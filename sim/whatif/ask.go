@@ -102,7 +102,7 @@ func (c *Cluster) WriteHTML(ctx context.Context, to io.Writer, o Options, id str
 	if err != nil {
 		return err
 	}
-	t := run.world.recorder.Trace()
+	t := run.trace
 	t.About = trace.About{
 		Seed: o.Seed, Scenario: "If " + all[0].what, Module: moduleOf(o), Command: replay(c.dir, o, id), Until: run.until,
 	}
@@ -179,7 +179,7 @@ func (r played) answer(q question) Answer {
 	w := r.world
 	a := Answer{
 		ID: q.id, What: q.what, Whom: r.whom, Lasted: seconds(q.lasts), Watched: seconds(r.until - r.began),
-		Leaders: steps(w.account.led), Addresses: w.account.outcomes(), Digest: w.recorder.Digest(),
+		Leaders: steps(w.account.led), Addresses: w.account.outcomes(), Digest: r.digest,
 	}
 	if v := w.broken; v != nil {
 		a.Violation = &Violation{Rule: v.Rule, At: v.At.Seconds(), Subject: v.Subject, Text: v.Text}

@@ -49,6 +49,9 @@ type played struct {
 	whom  string
 	began time.Duration
 	until time.Duration
+	// digest and trace are of what happened until then; the trace only if it was to be kept.
+	digest string
+	trace  trace.Trace
 }
 
 // play asks one question. It gives up when ctx ends.
@@ -95,7 +98,10 @@ func (p *plan) play(ctx context.Context, q question, o Options) (played, error) 
 	case !errors.As(err, &violation):
 		return run, fmt.Errorf("what if %s: %w", q.what, err)
 	}
-	run.until = w.Now()
+	run.until, run.digest = w.Now(), w.recorder.Digest()
+	if o.keep {
+		run.trace = w.recorder.Trace()
+	}
 	return run, nil
 }
 

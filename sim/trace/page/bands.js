@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { faultWidth, fitted } from 'page/measure';
+import { faultMarks, fitted, mostColumns } from 'page/measure';
 
 // What lies behind the marks of a picture p: the grid, faults across lanes, lives, terms, outages.
 
@@ -22,8 +22,8 @@ export function drawGround(p, g) {
 export function drawFaults(p, g) {
   const { colours, story, view } = p;
   if (p.hiddenFamilies.has(p.looks[p.trace.kindNumber('fault-began')].family)) return;
-  const columns = Math.min(story.faultColumns, 6);
-  const wide = (faultWidth - 8) / columns;
+  const columns = Math.min(story.faultColumns, mostColumns);
+  const wide = (p.faultWidth - 8 - faultMarks) / columns;
   for (const fault of story.faults) {
     if (fault.to < view.top || fault.from > view.bottom) continue;
     const [y0, y1] = stretch(p, fault);
@@ -44,7 +44,8 @@ export function drawFaults(p, g) {
     g.fillStyle = colours.fault;
     g.fillRect(x, y0, 2.5, Math.max(y1 - y0, 2));
     p.hits.push({ x, y: y0, w: wide - 2, h: Math.max(y1 - y0, 4), event: fault.event, area: true });
-    label(p, g, fault.label, x + 6, y0, y1, wide - 10, colours.ink);
+    if (wide < upright) along(p, g, fault.label, x, y0, y1, wide - 2);
+    else label(p, g, fault.label, x + 6, y0, y1, wide - 10, colours.ink);
   }
 }
 
@@ -52,6 +53,18 @@ export function drawFaults(p, g) {
 function stretch(p, span) {
   const { view } = p;
   return [Math.max(view.y(span.from), -4), Math.min(Math.max(view.y(span.to), view.y(span.from) + 1), view.height + 4)];
+}
+
+const upright = 40; // pixels of a column that words fit into
+
+// along writes downwards into a narrow band, at the upper end of what is seen of it.
+function along(p, g, text, x, y0, y1, wide) {
+  const top = Math.max(y0, 0);
+  g.save();
+  g.translate(x + wide, top);
+  g.rotate(Math.PI / 2);
+  label(p, g, text, 4, -3, wide - 4, y1 - top - 6, p.colours.ink);
+  g.restore();
 }
 
 // label writes into a band, wrapped to its width, at the upper end of what is seen of it.

@@ -30,7 +30,8 @@ export class Picture {
   layout(width, paper = false) {
     const lanes = this.story.lanes.filter((l) => !this.hiddenLanes.has(l.index));
     const others = lanes.filter((l) => l.index !== 0).length;
-    const first = lanes.length > others ? faultWidth : 0;
+    this.faultWidth = faultWidth(this.story.faultColumns);
+    const first = lanes.length > others ? this.faultWidth : 0;
     const each = others === 0 ? 0 : Math.min(140, Math.max(paper ? 1 : narrowest, (width - first - 8) / others));
     this.x = new Float64Array(this.story.lanes.length).fill(NaN);
     this.laneWidth = each;
@@ -90,7 +91,7 @@ export class Picture {
   markX(i) {
     const look = this.looks[this.trace.kind[i]];
     const x = this.x[this.story.lane[i]];
-    if (this.story.lane[i] === 0) return x + faultWidth / 2 - 10;
+    if (this.story.lane[i] === 0) return x + this.faultWidth / 2 - 10;
     const aside = Math.min(this.laneWidth / 4, 14);
     if (look.shape === 'small' && look.colour === 'log') return x + aside;
     return x;
@@ -115,7 +116,7 @@ export class Picture {
   // laneAt is the lane at a place of the canvas.
   laneAt(px) {
     const x = px + this.scroll;
-    return this.lanes.find((l) => Math.abs(this.x[l.index] - x) <= (l.index === 0 ? faultWidth : this.laneWidth) / 2);
+    return this.lanes.find((l) => Math.abs(this.x[l.index] - x) <= (l.index === 0 ? this.faultWidth : this.laneWidth) / 2);
   }
 }
 

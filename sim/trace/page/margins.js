@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { faultWidth, fitted } from 'page/measure';
+import { fitted } from 'page/measure';
 import { timeLabel } from 'page/view';
 
 // The margins of a picture p: names of lanes above, times at the left.
@@ -18,7 +18,7 @@ export function drawHead(p, g) {
   g.textBaseline = 'alphabetic';
   for (const lane of p.lanes) {
     const x = p.x[lane.index];
-    const width = lane.index === 0 ? faultWidth : p.laneWidth;
+    const width = lane.index === 0 ? p.faultWidth : p.laneWidth;
     if (lane.index === 0) continue;
     g.font = p.font(11.5, 500);
     if (g.measureText(lane.name).width <= width - 6) {
@@ -44,7 +44,7 @@ function drawGroups(p, g) {
   for (let i = 0; i < p.lanes.length;) {
     let j = i;
     while (j < p.lanes.length && p.lanes[j].group === p.lanes[i].group) j++;
-    const half = (lane) => (lane.index === 0 ? faultWidth : p.laneWidth) / 2;
+    const half = (lane) => (lane.index === 0 ? p.faultWidth : p.laneWidth) / 2;
     const left = p.x[p.lanes[i].index] - half(p.lanes[i]);
     const right = p.x[p.lanes[j - 1].index] + half(p.lanes[j - 1]);
     g.fillStyle = colours.line;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export const faultWidth = 120; // pixels of the lane of faults
+// Columns of faults that go on at the same time, at most, and what the lane of faults takes for so many, in pixels; at its
+// right are the marks of where faults begin and end.
+export const mostColumns = 8;
+export const faultMarks = 16;
+export function faultWidth(columns) { return Math.max(120, 8 + 26 * Math.min(columns, mostColumns) + faultMarks); }
 
 // fitted cuts a text to a width.
 export function fitted(g, text, width) {

@@ -93,6 +93,7 @@ class Page {
   only(word) {
     $('filter').value = word;
     this.refilter();
+    this.view.whole(); // it may be nowhere in what was seen
   }
 
   choosing() {
