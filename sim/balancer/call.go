@@ -52,7 +52,7 @@ func (d *Driver) work(c *call, then func(*call, message.Answer)) {
 		j.timer.Stop()
 		delete(d.jobs, c.subject)
 	}
-	d.w.After(min(d.time(), c.Within+d.latest()), func() {
+	d.w.After(d.inTime(c, d.time()), func() {
 		answer := d.carryOut(c)
 		d.w.After(d.time(), func() { then(c, answer) })
 	})
@@ -61,6 +61,9 @@ func (d *Driver) work(c *call, then func(*call, message.Answer)) {
 // latest is how long after its caller gave up a call may take effect. A tenth of what is believed is left for clocks that
 // differ and for the way.
 func (d *Driver) latest() time.Duration { return d.o.Settle * 9 / 10 }
+
+// inTime bounds after what time a call takes effect, however slow the driver is.
+func (d *Driver) inTime(c *call, t time.Duration) time.Duration { return min(t, c.Within+d.latest()) }
 
 // time draws how long half a call takes.
 func (d *Driver) time() time.Duration {

@@ -119,7 +119,7 @@ func (j *job) running(now time.Duration) message.Answer {
 // begin begins a job that takes a while.
 func (d *Driver) begin(c *call, takes time.Duration) *job {
 	j := &job{call: c}
-	j.timer = d.w.After(takes, func() {
+	j.timer = d.w.After(d.inTime(c, takes), func() {
 		delete(d.jobs, c.subject)
 		d.carryOut(j.call)
 	})

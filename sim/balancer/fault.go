@@ -31,7 +31,8 @@ const (
 	// ErrorOn: calls are answered as failed, or with status 500 (Scope.How "status"). Every second one of the latter has
 	// taken effect all the same.
 	ErrorOn Fault = "error"
-	// Busy: what a call asks for takes Scope.Delay on average, and is answered with "ask again" meanwhile.
+	// Busy: what a call asks for takes Scope.Delay on average, and is answered with "ask again" meanwhile. As that answer
+	// may be lost, it is done within Options.Settle as well.
 	Busy Fault = "busy"
 	// Twice: calls that succeeded are carried out again Scope.Delay after their answer on average, if nothing newer came in meanwhile.
 	Twice Fault = "twice"
@@ -159,7 +160,7 @@ func (d *Driver) fail(f *fault, c *call) {
 	}
 	effect := f.calls%2 == 1
 	f.calls++
-	d.w.After(d.time(), func() {
+	d.w.After(d.inTime(c, d.time()), func() {
 		if effect {
 			d.carryOut(c)
 		}

@@ -45,6 +45,7 @@ func TestPropertyAnswersAreTrueAndNothingIsTooLate(t *testing.T) {
 			case "begin":
 				ends = append(ends, b.Begin(rapid.SampledFrom(balancer.Faults()).Draw(t, "fault"), balancer.Scope{
 					Share: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "share"),
+					Delay: rapid.SampledFrom([]time.Duration{0, 6 * time.Second}).Draw(t, "delay"),
 					How:   rapid.SampledFrom([]string{"", "refused", "unavailable", "status"}).Draw(t, "how"),
 				}))
 			case "end":
@@ -134,7 +135,7 @@ func (c *asked) judge(t *rapid.T, attempt fsm.Revision) {
 		bad("it succeeded, and nothing was done")
 	case c.result == message.Failed && first != 0:
 		bad("it failed, and was done")
-	case c.result == "" && first > c.at+within+settle:
+	case c.heard == "" && first > c.at+within+settle:
 		bad("it was done later than callers believe")
 	}
 }
