@@ -82,7 +82,7 @@ func (s *Service) hear(stream *connect.BidiStream[fairleadv1.HeartbeatRequest, f
 		if err := s.beat(req); err != nil {
 			return err
 		}
-		inQuorum := s.standing.err() == nil
+		inQuorum := s.standing.good()
 		if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum {
 			continue
 		}

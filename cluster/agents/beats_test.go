@@ -66,7 +66,7 @@ func TestHeartbeatsAreAnsweredWhereThatTellsSomething(t *testing.T) {
 	beat(true)
 	<-heard // one of the two: that nothing else came shows below
 	g.Change(func(k *grouptest.Knobs) { k.Alone = time.Hour })
-	grouptest.Eventually(t, "the member knows that it is alone", func() bool { return s.standing.err() != nil })
+	grouptest.Eventually(t, "the member knows that it is alone", func() bool { return !s.standing.good() })
 	beat(false)
 	if news := <-heard; news.GetInQuorum() {
 		t.Fatal("an answer that nobody asked for, or one that hides that the member is alone")

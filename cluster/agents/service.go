@@ -44,6 +44,9 @@ type Tuning struct {
 	// Alone is how long this member may be out of touch with a quorum before it sends its agents away. Default
 	// 3 s, as the routes' demotion.
 	Alone time.Duration
+	// Doubt is how long it may be so before it says so in answer to heartbeats: agents then move to another member that
+	// is in touch, if there is one. An election takes less. Default 1 s.
+	Doubt time.Duration
 	// Behind is how long it may have entries to apply before it does so, and how long an agent that knows more
 	// than this member is kept waiting. Default 3 s.
 	Behind time.Duration
@@ -58,6 +61,7 @@ func (t Tuning) withDefaults() Tuning {
 		}
 	}
 	set(&t.Alone, 3*time.Second)
+	set(&t.Doubt, time.Second)
 	set(&t.Behind, 3*time.Second)
 	set(&t.Look, 100*time.Millisecond)
 	return t

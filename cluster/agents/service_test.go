@@ -209,8 +209,20 @@ func TestStandingFollowsContact(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
+	good := func(want bool) {
+		t.Helper()
+		if s.look(); s.good() != want {
+			t.Errorf("%v after the last contact, good: %v", now.Sub(contact.At), !want)
+		}
+	}
 	check(nil)
-	now = now.Add(3 * time.Second)
+	good(true)
+	now = now.Add(time.Second)
+	good(true)
+	now = now.Add(time.Millisecond)
+	good(false) // another member would be better; who has no other stays
+	check(nil)
+	now = now.Add(2*time.Second - time.Millisecond)
 	check(nil) // just so
 	now = now.Add(time.Millisecond)
 	check(admin.NoQuorum)

@@ -20,6 +20,7 @@ type standing struct {
 	mu       sync.Mutex
 	caughtUp time.Time      // when last seen so
 	refusal  *admin.Refusal // nil: it can
+	doubted  bool           // it should not, where another member can
 }
 
 func newStanding(o Options) *standing {
@@ -39,6 +40,7 @@ func (s *standing) look() (changed bool) {
 	}
 	before := s.refusal
 	s.refusal = s.judge(c, now)
+	s.doubted = s.refusal != nil || now.Sub(c.At) > s.tuning.Doubt
 	return (before == nil) != (s.refusal == nil)
 }
 
@@ -64,4 +66,11 @@ func (s *standing) err() error {
 		return nil
 	}
 	return s.refusal
+}
+
+// good tells whether no other member would serve agents better.
+func (s *standing) good() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.doubted
 }

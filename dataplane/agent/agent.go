@@ -107,7 +107,7 @@ type Agent struct {
 
 	mu     sync.Mutex
 	status Status
-	at     *peer // the member that is followed, nil for none
+	at     *bond // with the member that is followed, nil for none
 }
 
 // Status is how an agent stands.

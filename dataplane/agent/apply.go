@@ -137,7 +137,7 @@ func (a *Agent) acknowledge(ctx context.Context) {
 	}
 }
 
-// tell makes one acknowledgement.
+// tell makes one acknowledgement, to the member that is followed and for as long as it is.
 func (a *Agent) tell(ctx context.Context, done ack) error {
 	to := a.following()
 	if to == nil {
@@ -149,6 +149,7 @@ func (a *Agent) tell(ctx context.Context, done ack) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.o.Tuning.FirstStep)
 	defer cancel()
+	defer context.AfterFunc(to.ctx, cancel)()
 	if _, err := to.conn().Acknowledge(ctx, req); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -23,8 +24,8 @@ type peer struct {
 	watch    *time.Timer // goes off when an answer is missing
 	answered time.Time   // when a heartbeat was last answered, or the connection was made
 	alive    bool        // heartbeats are answered
+	missed   bool        // and were not when last expected
 	quorum   bool        // by a member that is in touch with a quorum
-	silence  func()      // told once when the member falls silent
 }
 
 func newPeer(a *Agent, address string) *peer {
@@ -50,11 +51,12 @@ func (p *peer) rank() int {
 	return 0
 }
 
-// onSilence has f told when heartbeats stay unanswered; nil for nobody.
-func (p *peer) onSilence(f func()) {
+// doubtful tells whether the member is known to serve worse than it should: it does not answer, or is out of touch with
+// a quorum. Of one that has not been asked for long enough nothing is known.
+func (p *peer) doubtful() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.silence = f
+	return p.missed || p.alive && !p.quorum
 }
 
 // beat keeps heartbeats going to the member until ctx ends.
@@ -150,17 +152,19 @@ func (p *peer) patience() time.Duration {
 func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	p.agent.metrics.beat(true)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.alive, p.answered, p.quorum = true, time.Now(), answer.GetInQuorum()
+	p.alive, p.missed, p.answered, p.quorum = true, false, time.Now(), answer.GetInQuorum()
 	p.watch.Reset(p.patience())
+	p.mu.Unlock()
+	p.agent.reconsider()
 }
 
 // fails takes note of a stream that broke.
 func (p *peer) fails() {
 	p.agent.metrics.beat(false)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.alive = false
+	p.alive, p.missed = false, true
+	p.mu.Unlock()
+	p.agent.reconsider()
 }
 
 // unanswered takes note of an answer that is missing. After a long silence the connection is made anew: the network may
@@ -171,19 +175,20 @@ func (p *peer) unanswered(ctx context.Context) {
 		p.mu.Unlock()
 		return
 	}
-	p.alive = false
+	p.alive, p.missed = false, true
 	left := p.agent.o.Tuning.Silence - time.Since(p.answered)
-	silence := func() {}
-	if left <= 0 {
+	lost := left <= 0
+	if lost {
 		p.end()
 		p.link.Close()
 		p.link, p.answered, left = p.agent.o.Connect(p.address), time.Now(), p.patience()
-		if p.silence != nil {
-			silence, p.silence = p.silence, nil
-		}
 	}
 	p.watch.Reset(left)
 	p.mu.Unlock()
 	p.agent.metrics.beat(false)
-	silence()
+	if lost {
+		p.agent.forsake(p, fmt.Errorf("no heartbeat answered for %v", p.agent.o.Tuning.Silence))
+		return
+	}
+	p.agent.reconsider()
 }

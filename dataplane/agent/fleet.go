@@ -105,6 +105,16 @@ func (f *fleet) peerLocked(address string) *peer {
 	return p
 }
 
+// best is the highest rank of any member.
+func (f *fleet) best() (rank int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.peers {
+		rank = max(rank, p.rank())
+	}
+	return rank
+}
+
 // order gives the members to ask, best first: those that answer and are in touch with a quorum, then those that
 // answer, then the others; among equals the one that was just left last. Else chance decides, so that agents
 // spread over the members.

@@ -83,10 +83,8 @@ func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (s
 		if !served {
 			first.Stop()
 			served = true
-			a.enter(p)
+			a.enter(&bond{peer: p, ctx: ctx, leave: cancel})
 			defer a.enter(nil)
-			p.onSilence(func() { cancel(fmt.Errorf("no heartbeat answered for %v", a.o.Tuning.Silence)) })
-			defer p.onSilence(nil)
 		}
 		steps.State = own.State
 		a.take(own.State)
@@ -121,20 +119,42 @@ func (a *Agent) take(s desired.State) {
 	a.told.put(s)
 }
 
-// enter says which member is followed.
-func (a *Agent) enter(p *peer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.at, a.status.Member = p, ""
-	if p != nil {
-		a.status.Member = p.address
-		a.log.Info("member followed", "member", p.address, "revision", a.status.Told.String())
-	}
-	a.metrics.following(p != nil)
+// bond is with the member that is followed, for as long as it is.
+type bond struct {
+	*peer
+	ctx   context.Context // ends with it
+	leave context.CancelCauseFunc
 }
 
-func (a *Agent) following() *peer {
+// enter says which member is followed.
+func (a *Agent) enter(b *bond) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at, a.status.Member = b, ""
+	if b != nil {
+		a.status.Member = b.address
+		a.log.Info("member followed", "member", b.address, "revision", a.status.Told.String())
+	}
+	a.metrics.following(b != nil)
+}
+
+func (a *Agent) following() *bond {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.at
+}
+
+// forsake leaves a member if it is the one that is followed.
+func (a *Agent) forsake(p *peer, why error) {
+	if at := a.following(); at != nil && at.peer == p {
+		at.leave(why)
+	}
+}
+
+// reconsider leaves a member that serves worse than another one would. It may still be believed to lead, or hear from
+// the leader now and then, while what it says reaches nobody.
+func (a *Agent) reconsider() {
+	if at := a.following(); at != nil && at.doubtful() && a.fleet.best() > at.rank() {
+		at.leave(errors.New("another member is in better touch with the group"))
+	}
 }

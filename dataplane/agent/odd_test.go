@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,10 @@ import (
 // odd is a member that answers what a test wants.
 type odd struct {
 	fairleadv1connect.UnimplementedAgentServiceHandler
-	sync func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse
+	sync        func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse
+	acknowledge func(ctx context.Context) error // optional
+	alone       atomic.Bool                     // it is out of touch with a quorum
+	beaten      atomic.Int64                    // heartbeats that it answered
 
 	mu       sync.Mutex
 	requests []*fairleadv1.SyncRequest
@@ -49,14 +53,27 @@ func (o *odd) Heartbeat(_ context.Context, stream *connect.BidiStream[fairleadv1
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}
-		if err := stream.Send(&fairleadv1.HeartbeatResponse{InQuorum: true}); err != nil {
+		if err := stream.Send(&fairleadv1.HeartbeatResponse{InQuorum: !o.alone.Load()}); err != nil {
 			return err
 		}
+		o.beaten.Add(1)
 	}
 }
 
-func (o *odd) Acknowledge(context.Context, *fairleadv1.AcknowledgeRequest) (*fairleadv1.AcknowledgeResponse, error) {
+func (o *odd) Acknowledge(ctx context.Context, _ *fairleadv1.AcknowledgeRequest) (*fairleadv1.AcknowledgeResponse, error) {
+	if o.acknowledge != nil {
+		if err := o.acknowledge(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return &fairleadv1.AcknowledgeResponse{}, nil
+}
+
+// asked counts the streams that agents began.
+func (o *odd) asked() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.requests)
 }
 
 func (o *odd) serve(t *testing.T, w *grouptest.World) string {

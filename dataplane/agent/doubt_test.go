@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/fsm"
+)
+
+// pair is two members that say the same, and a node that follows one of them.
+type pair struct {
+	node            *node
+	followed, other *odd
+	address         string // of other
+}
+
+func newPair(t *testing.T, acknowledge func(context.Context) error) pair {
+	t.Helper()
+	w := grouptest.NewWorld(t)
+	one := []string{"192.0.2.1"}
+	members := map[string]*odd{}
+	var seeds []string
+	for range 2 {
+		o := &odd{sync: func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse {
+			return []*fairleadv1.SyncResponse{step(t, "g1", fsm.Revision{Epoch: 1, Index: 10}, true, one, one)}
+		}}
+		o.acknowledge = acknowledge
+		address := o.serve(t, w)
+		members[address], seeds = o, append(seeds, address)
+	}
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
+		t.FirstStep = time.Hour
+	}})
+	grouptest.Eventually(t, "a member is followed", func() bool { return n.Status().Member != "" })
+	p := pair{node: n, followed: members[n.Status().Member]}
+	for address, o := range members {
+		if o != p.followed {
+			p.other, p.address = o, address
+		}
+	}
+	return p
+}
+
+func (p pair) moves(t *testing.T) {
+	t.Helper()
+	grouptest.Eventually(t, "the other member is followed", func() bool { return p.node.Status().Member == p.address })
+}
+
+// What a member without a quorum is told reaches nobody, and what it tells may be old.
+func TestAgentLeavesAMemberWithoutAQuorumForOneThatHasIt(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, nil)
+	p.followed.alone.Store(true)
+	p.moves(t)
+}
+
+// Where no member has a quorum, as in an election, moving would be in vain.
+func TestAgentStaysWhereNoMemberHasAQuorum(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, nil)
+	p.other.alone.Store(true)
+	before := p.node.Status().Member
+	beaten := p.other.beaten.Load()
+	grouptest.Eventually(t, "the agent is told so", func() bool { return p.other.beaten.Load() > beaten+1 })
+	p.followed.alone.Store(true)
+	beaten = p.followed.beaten.Load()
+	grouptest.Eventually(t, "many heartbeats are answered so", func() bool { return p.followed.beaten.Load() > beaten+5 })
+	if now := p.node.Status().Member; now != before {
+		t.Errorf("moved from %s to %s", before, now)
+	}
+	if n := p.other.asked() + p.followed.asked(); n != 1 {
+		t.Errorf("%d streams were begun", n)
+	}
+}
+
+// An acknowledgement that hangs at a member goes to the next one as soon as that is followed.
+func TestAcknowledgementDoesNotHangAtAMemberThatWasLeft(t *testing.T) {
+	t.Parallel()
+	var hung atomic.Bool
+	p := newPair(t, func(ctx context.Context) error {
+		if !hung.CompareAndSwap(false, true) {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	grouptest.Eventually(t, "the acknowledgement hangs", hung.Load)
+	p.followed.alone.Store(true)
+	p.moves(t)
+	grouptest.Eventually(t, "the state is acknowledged", func() bool { return p.node.Status().Acknowledged.Index == 10 })
+}
