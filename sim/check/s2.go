@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
@@ -16,7 +17,8 @@ type s2 struct {
 	*judge
 	calls map[int]*call
 	order []int
-	acked ack // the newest
+	begin []*call // what registers held when the record was last replaced
+	acked ack     // the newest
 	known map[fsm.Index]ack
 }
 
@@ -32,6 +34,7 @@ type call struct {
 	event.CallEnded // zero as long as it has not ended
 	began, ended    event.Stamped
 	answered        bool
+	former          bool // it began in a life of the group that ended
 	key, do, value  string
 }
 
@@ -47,7 +50,7 @@ func (r *s2) hear(e event.Stamped) {
 	case event.CallEnded:
 		if c := r.calls[x.ID]; c != nil {
 			c.CallEnded, c.ended, c.answered = x, e, true
-			if x.Outcome == "ok" && x.Index != 0 && c.do != "get" {
+			if x.Outcome == "ok" && x.Index != 0 && c.do != "get" && !c.former {
 				r.acknowledged(e, c)
 			}
 		}
@@ -103,8 +106,11 @@ func (r *s2) overwritten(number uint64, x event.Applied) {
 	}
 }
 
-func (r *s2) finish() {
-	var history []*call
+func (r *s2) finish() { r.registers() }
+
+// registers judges what clients read and wrote, and gives the registers.
+func (r *s2) registers() (keys []string) {
+	history := slices.Clone(r.begin)
 	for _, id := range r.order {
 		if c := r.calls[id]; c.do == "put" || c.do == "get" {
 			history = append(history, c)
@@ -115,5 +121,32 @@ func (r *s2) finish() {
 		if why := linearizable(key, history); why != nil {
 			r.broken("register "+key, why.text, why.events...)
 		}
+		keys = append(keys, key)
 	}
+	return keys
+}
+
+// step begins a new account where the record was replaced, by a backup or by what the last member had: registers are
+// what that says. Writes that were under way may be of either life; reads can be of both, and are left out.
+func (r *s2) step(s *step) {
+	if !s.replaced {
+		return
+	}
+	keys := r.registers()
+	r.begin = nil
+	for _, key := range keys {
+		c := &call{do: "put", key: key, began: s.Stamped, ended: s.Stamped, answered: true, CallEnded: event.CallEnded{Outcome: "ok"}}
+		if p, ok := fsm.Get[*fsm.Policy](s.after, fsm.TablePolicies, key); ok {
+			c.value = string(p.Spec)
+		}
+		r.begin = append(r.begin, c)
+	}
+	r.order = slices.DeleteFunc(r.order, func(id int) bool {
+		c := r.calls[id]
+		over := c.answered || c.do == "get"
+		if c.former = true; over {
+			delete(r.calls, id)
+		}
+		return over
+	})
 }

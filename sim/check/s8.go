@@ -78,6 +78,7 @@ func (r *s8) step(s *step) {
 	before := s.before
 	if s.replaced {
 		before = nil
+		r.flows.replaced(r.judge, s)
 	}
 	fsm.Changes(before, s.after, fsm.TableRoutes, func(was, is *fsm.Route) {
 		if is == nil {

@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ import (
 //
 //   - for L3 after a user changed the Service, its endpoints or nodes, counted while a majority of members and the API
 //     server are undisturbed, and have asked again after trouble with it: before that the group cannot have done its work;
+//   - for L3, counted alike, after a restore or recover lost what was agreed on about the Service, or about a node that
+//     serves it: what it is then must be found anew;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
 //     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
@@ -57,6 +60,34 @@ func (f *flows) hear(j *judge, e event.Stamped) {
 		f.powered[x.Machine] = e.At
 	case event.MachineUp:
 		f.powered[x.Machine] = e.At
+	}
+}
+
+// replaced takes in what a record that was replaced knows otherwise.
+func (f *flows) replaced(j *judge, s *step) {
+	differences, _ := fsm.Diff(s.before, s.after, math.MaxInt)
+	for _, d := range differences {
+		var ids []string
+		switch d.Table {
+		case fsm.TableServices:
+			ids = []string{d.Key}
+		case fsm.TableAllocations:
+			ids = []string{d.Key[strings.Index(d.Key, " ")+1:]}
+		case fsm.TableRoutes:
+			address, _, _ := strings.Cut(d.Key, "/")
+			for _, o := range slices.Concat(s.before.Owners(address), s.after.Owners(address)) {
+				ids = append(ids, string(o.Service))
+			}
+		case fsm.TableNodes:
+			for id := range j.kube.services {
+				if slices.Contains(j.kube.serving(id), d.Key) {
+					ids = append(ids, id)
+				}
+			}
+		}
+		for _, id := range ids {
+			f.changed[id] = s.At
+		}
 	}
 }
 

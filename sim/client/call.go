@@ -15,6 +15,7 @@ import (
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/network/head"
 	"fairlead.io/fairlead/sim/network/httpd"
@@ -59,11 +60,15 @@ func (g *Group) call(from, member, procedure string, request, answer proto.Messa
 		"Connect-Protocol-Version": {"1"},
 		"Connect-Timeout-Ms":       {strconv.FormatInt(within.Milliseconds(), 10)},
 	}}
+	var us fsm.Epoch
 	if from == Machine {
-		us := g.o.Record().Group()
-		h.Header["Fairlead-Membership"] = []string{fmt.Sprintf("%s %d false", us.ID, us.Epoch)}
+		us = g.named()
+		h.Header["Fairlead-Membership"] = []string{fmt.Sprintf("%s %d false", g.o.Record().Group().ID, us)}
 	}
 	httpd.Call(g.o.World, g.o.Network, from, member, start.APIPort, h, body, within, func(r httpd.Response, err error) {
+		if from == Machine {
+			g.met(us, err)
+		}
 		switch {
 		case err != nil:
 			done(err)
@@ -73,6 +78,25 @@ func (g *Group) call(from, member, procedure string, request, answer proto.Messa
 			done(proto.Unmarshal(r.Body, answer))
 		}
 	})
+}
+
+// named is the epoch that a client names. After a restore members go on naming the former one for some seconds, after a
+// recover none of them knows it any more: whoever is not welcome by the one tries the other.
+func (g *Group) named() fsm.Epoch {
+	if g.welcome == 0 || g.unwelcome {
+		return g.epoch()
+	}
+	return g.welcome
+}
+
+// met takes note of how a call went in which an epoch was named.
+func (g *Group) met(us fsm.Epoch, err error) {
+	switch {
+	case err == nil:
+		g.welcome, g.unwelcome = us, false
+	case errors.Is(err, httpd.ErrBroken):
+		g.unwelcome = !g.unwelcome
+	}
 }
 
 // refusal reads an error as the Connect protocol writes it.

@@ -30,6 +30,9 @@ type Options struct {
 type Group struct {
 	o     Options
 	calls int // that were made
+	// welcome is the epoch that was last taken, and unwelcome says that it was not any more; see named.
+	welcome   fsm.Epoch
+	unwelcome bool
 }
 
 // New makes a Group.

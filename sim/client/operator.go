@@ -94,6 +94,13 @@ var errNobody = errors.New("there is no member to ask")
 
 // ask asks each member once, until one answers or may have done it.
 func (o *Operator) ask(what, procedure string, request, answer proto.Message, then func(error)) {
+	o.try(what, func(member string, done func(error)) {
+		o.g.call(OperatorMachine, member, procedure, request, answer, changing, done)
+	}, then)
+}
+
+// try makes a call to each member once, until one answers or may have done it.
+func (o *Operator) try(what string, call func(member string, done func(error)), then func(error)) {
 	members := o.g.o.Members()
 	var from func(int, error)
 	from = func(i int, last error) {
@@ -101,7 +108,7 @@ func (o *Operator) ask(what, procedure string, request, answer proto.Message, th
 			o.over(what, last, then)
 			return
 		}
-		o.g.call(OperatorMachine, members[i], procedure, request, answer, changing, func(err error) {
+		call(members[i], func(err error) {
 			if err != nil && Sure(err) && !errors.Is(err, admin.Invalid) {
 				from(i+1, err)
 				return

@@ -114,7 +114,7 @@ func All() []Kind { return slices.Clone(kinds()) }
 var kinds = sync.OnceValue(func() []Kind {
 	return slices.Concat(
 		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(),
-		kernelKinds(), driverKinds(), groupKinds(), upgradeKinds(), kubernetesKinds(),
+		kernelKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(),
 	)
 })
 

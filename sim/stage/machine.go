@@ -33,6 +33,7 @@ type machine struct {
 	program *vm.Module
 	release string
 	back    bool // it starts as the older release for now, whatever its release
+	rescue  bool // its next process makes a group of one of its folder, and ends
 	dark    bool // it has no power
 	gains   int  // of its clock, in parts per million
 	held    int  // by how many its process is kept from running
@@ -83,8 +84,12 @@ func (s *Stage) mutant(m *machine) string {
 
 // member is what a member is told when it starts.
 func (s *Stage) member(m *machine) start.Process {
+	role := "member"
+	if m.rescue {
+		role = "recover"
+	}
 	return start.Process{
-		Role: "member", Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.mutant(m),
+		Role: role, Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.mutant(m),
 		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
 		Raft: s.options.Raft,
 	}
@@ -157,6 +162,8 @@ func (s *Stage) ended(m *machine, life int, err error) {
 	why, killed := "", errors.Is(err, vm.ErrKilled)
 	if err != nil {
 		why = err.Error()
+	} else {
+		m.rescue = false // nothing else ends without an error
 	}
 	s.World.Publish(event.Ended{Process: m.name, Life: life, Killed: killed, Why: why})
 	if !killed {
@@ -225,7 +232,7 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 	case fact.Applied:
 		s.World.Publish(event.Applied{Process: m.name, Life: m.life, Index: f.Index, Term: f.Term, Entry: f.Entry, Digest: f.Digest})
 	case fact.Restored:
-		s.World.Publish(event.Restored{Process: m.name, Life: m.life, Index: f.Index, Digest: f.Digest})
+		s.World.Publish(event.Restored{Process: m.name, Life: m.life, Index: f.Index, Digest: f.Digest, Snapshot: f.Snapshot})
 	case fact.Leading:
 		s.World.Publish(event.Leading{Process: m.name, Life: m.life, Term: f.Term, On: f.On})
 	case fact.Contact:

@@ -36,7 +36,7 @@ func run() error {
 	g := &guest{start: p, log: log, port: port.Open(abi.World{})}
 	ended := make(chan error, 2)
 	go func() { ended <- g.port.Run(abi.Wire()) }()
-	roles := map[string]func(context.Context) error{"member": g.member, "agent": g.agent}
+	roles := map[string]func(context.Context) error{"member": g.member, "agent": g.agent, "recover": g.recover}
 	role, ok := roles[p.Role]
 	if !ok {
 		return fmt.Errorf("role %q of %s: unknown", p.Role, p.Name)

@@ -51,6 +51,15 @@ func (g *guest) member(ctx context.Context) error {
 	return m.Run(ctx)
 }
 
+// recover makes a group of one of the member's folder.
+func (g *guest) recover(context.Context) error {
+	done, err := member.Recover(g.controller(), member.Edges{Folder: openFolder}, g.log)
+	if err == nil {
+		g.log.Info("recovered", "server", done.ServerID, "index", done.Index)
+	}
+	return err
+}
+
 // demoteAfter is the default of members.
 const demoteAfter = 3 * time.Second
 

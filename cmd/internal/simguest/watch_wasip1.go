@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"time"
@@ -35,12 +36,19 @@ func (w watched) ApplyEntries(entries []cluster.LogEntry) [][]cluster.Outcome {
 
 // Restore implements cluster.Machine.
 func (w watched) Restore(r io.Reader) error {
-	err := w.Record.Restore(r)
-	if err == nil {
-		view := w.Read()
-		tell(fact.Restored{Index: uint64(view.Revision().Index), Digest: view.Digest().String()})
+	_, before, _ := w.Identity()
+	var whole bytes.Buffer
+	err := w.Record.Restore(io.TeeReader(r, &whole))
+	if err != nil {
+		return err
 	}
-	return err
+	view := w.Read()
+	f := fact.Restored{Index: uint64(view.Revision().Index), Digest: view.Digest().String()}
+	if view.Group().Epoch > max(before, 1) {
+		f.Snapshot = whole.Bytes()
+	}
+	tell(f)
+	return nil
 }
 
 // watchLeading is a cluster.LeaderFunc.

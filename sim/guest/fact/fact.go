@@ -35,10 +35,12 @@ type Applied struct {
 	Entry  []byte
 }
 
-// Restored says that the record was replaced by a snapshot.
+// Restored says that the record was replaced by a snapshot. Snapshot is all of it where it may be of another life of the
+// group, of which the log tells nothing.
 type Restored struct {
-	Index  uint64
-	Digest string
+	Index    uint64
+	Digest   string
+	Snapshot []byte
 }
 
 // Leading says that this member works as leader of a term, or does not any more.

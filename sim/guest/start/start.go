@@ -38,7 +38,7 @@ const (
 
 // Process is a process's argument.
 type Process struct {
-	// Role is "member" or "agent".
+	// Role is "member", "agent", or "recover" for `fairlead raft recover` on a member's folder.
 	Role string `json:"role"`
 	// Name is the member's or the node's, and the machine's.
 	Name string `json:"name"`
