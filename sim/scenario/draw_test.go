@@ -99,8 +99,11 @@ func TestSeedsVary(t *testing.T) {
 		}
 	}
 	for _, k := range fault.All() {
-		if k.Weight > 0 && kinds[k.Name] < 3 {
+		if (k.Weight > 0 || k.Share > 0) && kinds[k.Name] < 3 {
 			t.Errorf("%s was drawn %d times in %d seeds", k.Name, kinds[k.Name], seeds)
+		}
+		if most := seeds * (k.Share + 5) / 100; k.Weight == 0 && kinds[k.Name] > most {
+			t.Errorf("%s was drawn %d times in %d seeds, want %d at most", k.Name, kinds[k.Name], seeds, most)
 		}
 	}
 	t.Logf("calm %d, storms %d, without quorum %d of %d; %v", calm, storms, lost, seeds, kinds)
