@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/sim/scenario"
@@ -70,11 +71,13 @@ func (o Setting) Player() Player {
 func Run(ctx context.Context, within time.Duration, scenarios iter.Seq[scenario.Scenario], play Player, each func(Result)) (Report, error) {
 	began := time.Now()
 	inner, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait() // nobody uses the program when this returns
 	defer stop()
 	r := newReport()
 	all := sha256.New()
 	var failed error
-	for result, err := range playAll(inner, inTime(scenarios, began, within), play) {
+	for result, err := range playAll(inner, &running, inTime(scenarios, began, within), play) {
 		if failed = err; err != nil {
 			break
 		}
@@ -135,15 +138,16 @@ func (r *Report) add(result Result) {
 // ahead is how many results per core may wait for one that takes longer.
 const ahead = 8
 
-// playAll plays scenarios, as many at a time as there are cores, and gives their results in order.
-func playAll(ctx context.Context, scenarios iter.Seq[scenario.Scenario], play Player) iter.Seq2[Result, error] {
+// playAll plays scenarios, as many at a time as there are cores, and gives their results in order. What it begins is among
+// running.
+func playAll(ctx context.Context, running *sync.WaitGroup, scenarios iter.Seq[scenario.Scenario], play Player) iter.Seq2[Result, error] {
 	type outcome struct {
 		result Result
 		err    error
 	}
 	cores := runtime.GOMAXPROCS(0)
 	order := make(chan chan outcome, ahead*cores)
-	go func() {
+	running.Go(func() {
 		defer close(order)
 		next, stop := iter.Pull(scenarios)
 		defer stop()
@@ -159,18 +163,18 @@ func playAll(ctx context.Context, scenarios iter.Seq[scenario.Scenario], play Pl
 				return
 			}
 			done := make(chan outcome, 1)
-			go func() {
+			running.Go(func() {
 				result, err := play(ctx, s, false)
 				done <- outcome{result, err}
 				<-free
-			}()
+			})
 			select {
 			case order <- done:
 			case <-ctx.Done():
 				return
 			}
 		}
-	}()
+	})
 	return func(yield func(Result, error) bool) {
 		for done := range order {
 			if out := <-done; !yield(out.result, out.err) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,31 @@ func TestRunGivesWhatEndedBeforeAnInterruption(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) || r.Runs != 4 || r.Failed != 1 || r.Digest == "" {
 		t.Fatalf("%+v %v", r, err)
+	}
+}
+
+// Whoever runs closes the program afterwards: no world may use it any more, also where one of them could not be made.
+func TestRunLeavesNoWorldBehind(t *testing.T) {
+	for name, end := range map[string]func(stop func()) error{
+		"interrupted": func(stop func()) error { stop(); return nil },
+		"failed":      func(func()) error { return errors.New("no world") },
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		var playing atomic.Int32
+		_, err := Run(ctx, 0, slices.Values(seeds(8)), func(ctx context.Context, s scenario.Scenario, _ bool) (Result, error) {
+			playing.Add(1)
+			defer playing.Add(-1)
+			if s.Seed == 1 {
+				return Result{}, end(stop)
+			}
+			<-ctx.Done()
+			time.Sleep(20 * time.Millisecond) // until it notices
+			return Result{}, ctx.Err()
+		}, nil)
+		if err == nil || playing.Load() != 0 {
+			t.Errorf("%s: %d worlds left, %v", name, playing.Load(), err)
+		}
+		stop()
 	}
 }
 

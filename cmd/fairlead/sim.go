@@ -37,6 +37,9 @@ type loadSimulator func(ctx context.Context, file string) (simulator, error)
 // shipped has the simulator run what ships.
 func shipped(ctx context.Context, file string) (simulator, error) {
 	module, err := sim.Load(ctx, program.Options{})
+	if ctx.Err() != nil {
+		return simulator{}, ctx.Err() // whatever it was doing then
+	}
 	if err != nil {
 		return simulator{}, err
 	}

@@ -90,7 +90,7 @@ func (r *simReplay) run(ctx context.Context, c *cli, load loadSimulator) error {
 	defer page.drop()
 	simulated, err := load(ctx, r.file)
 	if err != nil {
-		return err
+		return interrupted(err, ended(0, 1))
 	}
 	defer simulated.close()
 	result, err := simulated.play(ctx, s, r.verbose || page.wanted())

@@ -97,7 +97,7 @@ func (r *simRun) run(ctx context.Context, c *cli, load loadSimulator) error {
 	defer page.drop()
 	s, err := load(ctx, r.file)
 	if err != nil {
-		return err
+		return interrupted(err, ended(0, count))
 	}
 	defer s.close()
 	var first sim.Result

@@ -254,6 +254,19 @@ func TestSimInterruptedBeforeAnythingEndedSaysSo(t *testing.T) {
 	}
 }
 
+// Building the program takes long, too.
+func TestSimInterruptedBeforeAWorldBeganSaysSo(t *testing.T) {
+	isolate(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, args := range [][]string{{"run", "--seeds", "1..2"}, {"replay", "--seed", "1"}, {"run", "--manifests", "../../examples/quickstart"}} {
+		var stdout, stderr bytes.Buffer
+		c := &cli{in: strings.NewReader(""), out: &stdout, err: &stderr, getenv: os.Getenv}
+		code := execute(ctx, newRoot(c, newSim(c, shipped)), append([]string{"sim"}, args...), &stderr)
+		ran{code, stdout.String(), stderr.String()}.mustFail(t, exitFailed, "interrupted: 0 ")
+	}
+}
+
 // A broken rule is exit 1, told with the command that repeats it, and the page is of the run that broke it.
 func TestSimRunFailsWithTheCommandThatRepeatsIt(t *testing.T) {
 	dir := t.TempDir()

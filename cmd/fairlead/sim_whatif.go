@@ -47,22 +47,24 @@ func (r *simRun) ask(ctx context.Context, c *cli, load loadSimulator) error {
 	defer page.drop()
 	s, err := load(ctx, "")
 	if err != nil {
-		return err
+		return interrupted(err, answered(0))
 	}
 	defer s.close()
 	o.Program = s.program
 	report, stopped := cluster.Ask(ctx, o)
-	answered := fmt.Sprintf("%d questions had been answered", len(report.Answers))
 	if len(report.Answers) == 0 {
-		return interrupted(stopped, answered)
+		return interrupted(stopped, answered(0))
 	}
 	var shown error
 	if stopped == nil {
 		shown = page.write(func(to io.Writer) error { return cluster.WriteHTML(ctx, to, o, worthLooking(report)) })
 	}
 	printed := c.print(answersReport{report})
-	return together(interrupted(stopped, answered), brokenAnswer(report), shown, printed)
+	return together(interrupted(stopped, answered(len(report.Answers))), brokenAnswer(report), shown, printed)
 }
+
+// answered says how many questions are.
+func answered(n int) string { return fmt.Sprintf("%d questions had been answered", n) }
 
 // cluster reads the manifests and how they are asked about.
 func (r *simRun) cluster(c *cli) (*whatif.Cluster, whatif.Options, error) {

@@ -65,6 +65,9 @@ func (c *Cluster) planSwitches(p *plan) error {
 			continue
 		}
 		known[n.address] = n.name
+		if p.has(n.address) {
+			p.note("BGP neighbour %s has the address of a Node, %s: here they are two machines, and one fails without the other", n.name, n.address)
+		}
 		name := machineName(n.name)
 		if p.taken(name) {
 			name = "switch-" + name

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/sim/trace"
@@ -41,7 +42,11 @@ func (c *Cluster) Ask(ctx context.Context, o Options) (Report, error) {
 		return Report{}, err
 	}
 	r := p.report(c.dir, o)
-	for i, wait := range p.playAll(ctx, all, o) {
+	inner, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait() // nobody uses the program when this returns
+	defer stop()
+	for i, wait := range p.playAll(inner, &running, all, o) {
 		run, err := wait()
 		if err != nil {
 			return r, err
@@ -115,8 +120,9 @@ func (c *Cluster) WriteHTML(ctx context.Context, to io.Writer, o Options, id str
 	return trace.WriteHTML(to, t, trace.Page{})
 }
 
-// playAll begins the runs in order, as many at a time as there are cores, and gives for each what waits for it.
-func (p *plan) playAll(ctx context.Context, all []question, o Options) []func() (played, error) {
+// playAll begins the runs in order, as many at a time as there are cores, and gives for each what waits for it. What it
+// begins is among running.
+func (p *plan) playAll(ctx context.Context, running *sync.WaitGroup, all []question, o Options) []func() (played, error) {
 	type outcome struct {
 		run played
 		err error
@@ -134,7 +140,7 @@ func (p *plan) playAll(ctx context.Context, all []question, o Options) []func() 
 	}
 	close(next)
 	for range min(len(all), runtime.GOMAXPROCS(0)) {
-		go func() {
+		running.Go(func() {
 			for i := range next {
 				out := outcome{err: ctx.Err()}
 				if out.err == nil {
@@ -142,7 +148,7 @@ func (p *plan) playAll(ctx context.Context, all []question, o Options) []func() 
 				}
 				outcomes[i] <- out
 			}
-		}()
+		})
 	}
 	return waits
 }

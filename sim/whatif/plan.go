@@ -96,7 +96,7 @@ func (c *Cluster) planNodes(p *plan, some int) error {
 	for i, n := range c.nodes {
 		n = n.DeepCopy()
 		if p.taken(n.Name) {
-			return fmt.Errorf("Node %s: a machine of the world has this name already (members are m1, m2 and so on); rename the Node", n.Name)
+			return fmt.Errorf("Node %s: a machine of the world has this name already (members are m1, m2 and so on, the API server is kubernetes); rename the Node", n.Name)
 		}
 		addresses := internal(n)
 		if len(addresses) == 0 {

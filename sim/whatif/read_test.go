@@ -297,6 +297,15 @@ func TestNeighboursExchangeTheFamiliesThatTheyName(t *testing.T) {
 	}
 }
 
+func TestANeighbourAtTheAddressOfANodeIsPointedOut(t *testing.T) {
+	node := "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {addresses: [{type: InternalIP, address: 192.0.2.7}]}\n"
+	peer := "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: m1, namespace: metallb-system}\nspec: {myASN: 64512, peerASN: 64601, peerAddress: 192.0.2.7}\n"
+	_, words := planned(t, map[string]string{"a.yaml": lb + node + peer})
+	if !strings.Contains(words, "m1 has the address of a Node, 192.0.2.7") || !strings.Contains(words, "switch switch-m1") {
+		t.Error(words)
+	}
+}
+
 // What members can make nothing of is not held against them.
 func TestServicesThatMembersCannotUseAreKnown(t *testing.T) {
 	p, words := planned(t, map[string]string{"a.yaml": lb + service("odd", `externalIPs: ["198.51.100.300"]`)})
