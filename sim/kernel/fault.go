@@ -50,7 +50,7 @@ func (k *Kernel) Change(r message.Request) string {
 // Meddle takes away something of ours, drawn at random, and tells what it was: nothing if nothing is there.
 func (k *Kernel) Meddle() string {
 	var all []func() string
-	for _, r := range k.inOrder() {
+	for _, r := range k.rules {
 		if r.Protocol == message.Protocol {
 			all = append(all, func() string { k.setRule(r, false, false); return "rule " + ruleText(r) })
 		}

@@ -42,8 +42,7 @@ type Kernel struct {
 
 	up     bool
 	boot   string
-	rules  map[message.Rule]bool
-	sorted []message.Rule // nil: to be sorted anew
+	rules  []message.Rule // as packets meet them: of equal priorities, those first that were added first
 	routes map[message.Route]bool
 	tables map[string]*message.Table
 	conns  []*client
@@ -80,10 +79,10 @@ func (k *Kernel) Up() {
 	}
 	k.up = true
 	k.boot = k.drawBoot()
-	k.rules, k.routes, k.tables = map[message.Rule]bool{}, map[message.Route]bool{}, map[string]*message.Table{}
-	k.known, k.sorted = memory{}, nil
+	k.rules, k.routes, k.tables = nil, map[message.Route]bool{}, map[string]*message.Table{}
+	k.known = memory{}
 	for _, v6 := range []bool{false, true} {
-		k.rules[message.Rule{V6: v6, Priority: 32766, Table: mainTable, Protocol: protocolKernel}] = true
+		k.rules = append(k.rules, message.Rule{V6: v6, Priority: 32766, Table: mainTable, Protocol: protocolKernel})
 	}
 	for _, a := range k.o.Addresses {
 		own := message.Route{Table: mainTable, To: a.Masked(), Device: k.o.Device, Protocol: protocolKernel}
@@ -140,7 +139,7 @@ func (k *Kernel) Down() {
 		return
 	}
 	k.up = false
-	k.rules, k.routes, k.tables, k.sorted = nil, nil, nil, nil
+	k.rules, k.routes, k.tables = nil, nil, nil
 	k.queue = nil
 	k.publish()
 }
@@ -168,7 +167,7 @@ func (k *Kernel) publish() {
 // candidates are the addresses that may be steered: those that anything of ours is about.
 func (k *Kernel) candidates() []netip.Addr {
 	all := map[netip.Addr]bool{}
-	for r := range k.rules {
+	for _, r := range k.rules {
 		if r.To.IsValid() && r.To.IsSingleIP() {
 			all[r.To.Addr()] = true
 		}

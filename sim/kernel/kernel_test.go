@@ -241,3 +241,22 @@ func BenchmarkOneChangeAmongHundredAddresses(b *testing.B) {
 		k.Change(message.Request{Rule: &rule, Delete: true})
 	}
 }
+
+// Of rules with one priority, packets meet those first that were added first, as Linux has it.
+func TestRulesOfOnePriorityKeepTheOrderInWhichTheyWereAdded(t *testing.T) {
+	l := newLab(t, 1)
+	var got []uint32
+	for _, r := range []message.Rule{
+		{Priority: 100, To: vip, Table: 202}, {Priority: 200, Table: 7}, {Priority: 100, To: vip, Table: 101}, {Priority: 50, Table: 9},
+	} {
+		if a := l.ask(message.Request{Rule: &r}); a.Error != "" {
+			t.Fatal(a.Error)
+		}
+	}
+	for _, r := range l.ask(message.Request{Dump: &message.Dump{}}).Rules {
+		got = append(got, r.Table)
+	}
+	if !slices.Equal(got, []uint32{9, 202, 101, 7, 254, 254}) {
+		t.Errorf("tables in the order of rules: %d", got)
+	}
+}

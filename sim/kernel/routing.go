@@ -22,13 +22,12 @@ func (k *Kernel) foreign(own, ours bool, what string) {
 
 // setRule adds a rule or deletes the one that is exactly so. own says that a process of ours does it.
 func (k *Kernel) setRule(r message.Rule, add, own bool) string {
-	there := k.rules[r]
-	if add {
-		for o := range k.rules {
+	there := slices.ContainsFunc(k.rules, func(o message.Rule) bool {
+		if add {
 			o.Protocol = r.Protocol // the kernel takes no second rule that differs in its protocol alone
-			there = there || o == r
 		}
-	}
+		return o == r
+	})
 	switch {
 	case add && there:
 		return "EEXIST"
@@ -42,11 +41,16 @@ func (k *Kernel) setRule(r message.Rule, add, own bool) string {
 		return k.refuse(ruleText(r), "its source is of another family, or has bits behind the mask")
 	}
 	k.foreign(own, r.Protocol == message.Protocol, fmt.Sprintf("rule %s, added %t", ruleText(r), add))
-	k.sorted = nil
 	if add {
-		k.rules[r] = true
+		at, _ := slices.BinarySearchFunc(k.rules, r.Priority, func(o message.Rule, priority uint32) int {
+			if o.Priority <= priority {
+				return -1
+			}
+			return 1
+		})
+		k.rules = slices.Insert(k.rules, at, r)
 	} else {
-		delete(k.rules, r)
+		k.rules = slices.DeleteFunc(k.rules, func(o message.Rule) bool { return o == r })
 	}
 	k.tell(message.Event{Rule: &r, Gone: !add, Own: own})
 	k.publish()
@@ -136,7 +140,7 @@ func (k *Kernel) onLink(a netip.Addr) bool {
 func (k *Kernel) dump(d message.Dump) message.Answer {
 	a := message.Answer{
 		Boot: k.boot, Links: k.links(), Ways: map[netip.Addr]message.Way{},
-		Rules:  k.inOrder(),
+		Rules:  slices.Clone(k.rules),
 		Routes: slices.SortedFunc(maps.Keys(k.routes), compareRoutes),
 	}
 	for _, to := range d.Ways {
@@ -174,7 +178,7 @@ func (k *Kernel) way(to netip.Addr) (message.Way, bool) {
 
 // route is the route that a packet takes.
 func (k *Kernel) route(from, to netip.Addr, mark uint32) (found message.Route, ok bool) {
-	for _, r := range k.inOrder() {
+	for _, r := range k.rules {
 		applies := r.V6 == to.Is6() && r.Other == "" && mark&r.Mask == r.Mark && (!r.To.IsValid() || r.To.Contains(to)) &&
 			(!r.From.IsValid() || r.From.Contains(from))
 		if !applies {
@@ -187,31 +191,8 @@ func (k *Kernel) route(from, to netip.Addr, mark uint32) (found message.Route, o
 	return message.Route{}, false
 }
 
-// inOrder lists the rules as packets meet them.
-func (k *Kernel) inOrder() []message.Rule {
-	if k.sorted == nil {
-		k.sorted = slices.SortedFunc(maps.Keys(k.rules), compareRules)
-	}
-	return k.sorted
-}
-
-func compareRules(a, b message.Rule) int {
-	return cmp.Or(
-		cmp.Compare(a.Priority, b.Priority), comparePrefixes(a.To, b.To), comparePrefixes(a.From, b.From),
-		cmp.Compare(a.Table, b.Table), cmp.Compare(a.Mark, b.Mark), cmp.Compare(a.Mask, b.Mask),
-		cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Other, b.Other), cmp.Compare(version(a.V6), version(b.V6)),
-	)
-}
-
 func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
-}
-
-func version(v6 bool) int {
-	if v6 {
-		return 6
-	}
-	return 4
 }
 
 // lookup finds the route of a table with the longest prefix, of these the one with the least metric: no two have both
