@@ -235,11 +235,16 @@ func TestLateDoubledAndMergedEvents(t *testing.T) {
 		return w
 	}
 	b := newCluster(t, 1)
-	b.Begin(kube.WatchDelay, kube.Scope{Delay: time.Minute})
+	end := b.Begin(kube.WatchDelay, kube.Scope{Delay: time.Minute})
 	w := ports(b)
 	b.wait(t, 100*time.Millisecond)
 	if n := len(w.events(t)); n != 0 {
 		t.Errorf("%d events at once", n)
+	}
+	end()
+	b.wait(t, 100*time.Millisecond)
+	if n := len(w.events(t)); n != 20 {
+		t.Errorf("%d of 20 events were there soon after events had ceased to be late", n)
 	}
 	b = newCluster(t, 1)
 	b.Begin(kube.Duplicate, kube.Scope{})

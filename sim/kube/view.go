@@ -155,11 +155,13 @@ func (s *Server) breakSoon(f *fault, w *watcher, now bool) {
 // over ends what a fault was to a watch.
 func (t *watchTrouble) over(w *watcher, f *fault) {
 	without := func(list []*fault) []*fault { return slices.DeleteFunc(list, func(o *fault) bool { return o == f }) }
-	silenced, held := slices.Contains(t.by, f), slices.Contains(t.held, f)
+	silenced, held, late := slices.Contains(t.by, f), slices.Contains(t.held, f), slices.Contains(t.late, f)
 	t.by, t.late, t.held, t.twice, t.merge = without(t.by), without(t.late), without(t.held), without(t.twice), without(t.merge)
 	switch {
 	case silenced:
 		w.breakOff()
+	case late && len(t.late) == 0 && len(w.due) > 0:
+		w.hurry()
 	case held && len(w.due) > 0:
 		w.flushAt(max(w.due[0].at, w.server.w.Now()))
 	}

@@ -238,6 +238,15 @@ func (w *watcher) flushAt(at time.Duration) {
 	w.timers["flush"] = w.server.w.At(at, w.flush)
 }
 
+// hurry has nothing be later than it would be without trouble.
+func (w *watcher) hurry() {
+	soon := w.server.w.Now() + watchLag
+	for i := range w.due {
+		w.due[i].at = min(w.due[i].at, soon)
+	}
+	w.flushAt(w.due[0].at)
+}
+
 // flush sends what is due, as far as the view of the server goes.
 func (w *watcher) flush() {
 	var out []byte
