@@ -182,10 +182,9 @@ func (r *s8) forget(prefix string, now []netip.Addr) {
 
 func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops map[netip.Addr]fsm.Index, f forwarding, up bool) {
 	_, good := hops[hop]
-	know := max(r.touched[prefix], r.nodes)
 	var well, away, gone, lost, others bool
 	for _, p := range f.Paths {
-		is := r.inContact(sw, p.Member) && fsm.Index(r.scene.applied[p.Member]) >= know
+		is := r.knows(sw, p.Member, prefix)
 		others = others || is
 		if p.NextHop != hop || !p.Best {
 			continue
@@ -214,6 +213,20 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 	for _, m := range r.scene.members() { // under a new leader the time begins anew
 		r.wrong["dead"].note(key+" under "+m, dead && m == r.scene.leader, r.scene.now, node+" has no power", f.number)
 	}
+}
+
+// knows tells whether a member is in contact and has applied all that matters for a prefix.
+func (r *s8) knows(sw, member string, prefix netip.Prefix) bool {
+	return r.inContact(sw, member) && fsm.Index(r.scene.applied[member]) >= max(r.touched[prefix], r.nodes)
+}
+
+// left tells whether a hop is no longer committed, and only those lead there who cannot know: the kinds say how long that
+// may be so.
+func (r *s8) left(sw string, prefix netip.Prefix, hop netip.Addr) bool {
+	_, good := committed(r.record.View(), prefix)[hop]
+	return !good && !slices.ContainsFunc(r.scene.paths[route{sw, prefix}].Paths, func(p event.Path) bool {
+		return p.Best && p.NextHop == hop && r.knows(sw, p.Member, prefix)
+	})
 }
 
 // massHeld tells whether so many nodes are silent, or were lately, that the group takes the fault for its own and waits.

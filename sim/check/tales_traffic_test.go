@@ -3,6 +3,7 @@
 package check_test
 
 import (
+	"net/netip"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -51,6 +52,8 @@ func trafficTales() []tale {
 			s.wait(3 * time.Second)
 			s.flow(vip1, "n1", "")
 		}),
+		fine("S8", "lost-where-a-member-apart-leads", func(s *story) { strays(s, "m2") }),
+		breaks("S8", "lost-where-a-member-leads-that-knows", func(s *story) { strays(s, "m3") }),
 		fine("S8", "lost-during-a-fault-of-the-switch", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.say(event.FaultBegan{ID: 1, Fault: "restart", On: []string{"sw"}})
@@ -60,6 +63,21 @@ func trafficTales() []tale {
 			s.flow(vip1, "", "")
 		}),
 	}
+}
+
+// strays has a node die while m2 is cut off, and a member lead to it for longer than others need to know better.
+func strays(s *story, member string) {
+	s.publish("web", vip1, "n1", "n2")
+	s.say(event.FaultBegan{ID: 1, Fault: "partition", On: []string{"m2"}},
+		event.FaultBegan{ID: 2, Fault: "power", On: []string{"n1"}}, event.MachineDown{Machine: "n1"})
+	s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+	s.commit(s.hops(vip1, "n2"))
+	s.say(event.Forwarding{Switch: "sw", Prefix: pfx(vip1), NextHops: []netip.Addr{host("n1"), host("n2")}, Paths: []event.Path{
+		{Member: "m1", NextHop: host("n2"), Best: true},
+		{Member: member, NextHop: host("n1"), Best: true},
+	}})
+	s.wait(2500 * time.Millisecond)
+	s.flow(vip1, "n1", "")
 }
 
 func kubernetesTales() []tale {

@@ -22,6 +22,8 @@ import (
 //     serves it: what it is then must be found anew;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
 //     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
+//   - where only members lead that cannot know that its hop is no longer committed: how long they may is judged at the
+//     switch;
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
 //     once that they are held: DESIGN §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
@@ -126,6 +128,9 @@ func (r *s8) flow(e event.Stamped, x event.Flow) {
 
 func (r *s8) excused(x event.Flow) bool {
 	if !r.scene.exchanges(x.Switch, x.Address) || !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
+		return true
+	}
+	if x.NextHop.IsValid() && r.left(x.Switch, fsm.HostPrefix(x.Address), x.NextHop) {
 		return true
 	}
 	var nodes []string
