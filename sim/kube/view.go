@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// view gives what a list shows for a version: the truth, or what a fault makes of it.
+// view gives what a list shows for a version: the truth, or what faults make of it: with two partial ones a quarter.
 func (s *Server) view(c *call, version uint64) ([]Object, uint64) {
-	var empty, partial *fault
+	var empty *fault
+	var partial []*fault
 	for _, f := range s.faults {
 		if c.store != s.store {
 			break
@@ -26,7 +27,7 @@ func (s *Server) view(c *call, version uint64) ([]Object, uint64) {
 			}
 		case PartialLists:
 			if f.concerns(c) {
-				partial = f
+				partial = append(partial, f)
 			}
 		}
 	}
@@ -35,9 +36,11 @@ func (s *Server) view(c *call, version uint64) ([]Object, uint64) {
 	case empty != nil && len(objects) > 0:
 		s.viewed(c, "empty")
 		return nil, version
-	case partial != nil:
+	case len(partial) > 0:
 		whole := len(objects)
-		objects = slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return partial.hides(keyOf(o)) })
+		objects = slices.DeleteFunc(slices.Clone(objects), func(o Object) bool {
+			return slices.ContainsFunc(partial, func(f *fault) bool { return f.hides(keyOf(o)) })
+		})
 		if len(objects) < whole {
 			s.viewed(c, "partial")
 		}
