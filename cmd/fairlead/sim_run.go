@@ -113,7 +113,9 @@ func (r *simRun) run(ctx context.Context, c *cli, load loadSimulator) error {
 	// What the runs told is printed, whatever fails afterwards.
 	var saved, shown error
 	if r.save != "" {
-		saved = sim.SaveFailures(ctx, &report, s.play, r.save)
+		shrinking, done := context.WithTimeout(ctx, shrinkWithin)
+		saved = sim.SaveFailures(shrinking, &report, s.play, r.save)
+		done()
 	}
 	if stopped == nil {
 		shown = page.write(func(to io.Writer) error { return showRun(ctx, to, s.play, first.Scenario) })
@@ -121,6 +123,9 @@ func (r *simRun) run(ctx context.Context, c *cli, load loadSimulator) error {
 	printed := c.print(runsReport{report})
 	return together(interrupted(stopped, ended(report.Runs, count)), broken(report), saved, shown, printed)
 }
+
+// shrinkWithin is how long looking for smaller scenarios that fail may take. A run takes half a minute, and many may fail.
+const shrinkWithin = 10 * time.Minute
 
 // broken is the error of runs of which some broke a rule.
 func broken(report sim.Report) error {
