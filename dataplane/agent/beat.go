@@ -116,7 +116,10 @@ func (p *peer) begin(ctx context.Context, end func()) (*beatStream, error) {
 
 // send sends heartbeats until that fails or ctx ends. It may have to wait, for a connection to be made or for a network
 // that holds everything back, which is why nobody waits for it.
+//
+// In the end it says that there will be no more: until then net/http waits for them, and looks at no context.
 func (p *peer) send(ctx context.Context, stream *beatStream) {
+	defer func() { _ = stream.CloseRequest() }() // it is over anyway
 	t := p.agent.o.Tuning
 	ticks := time.NewTicker(t.Heartbeat)
 	defer ticks.Stop()
@@ -132,7 +135,6 @@ func (p *peer) send(ctx context.Context, stream *beatStream) {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			_ = stream.CloseRequest() // it is over anyway
 			return
 		}
 	}
