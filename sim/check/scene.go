@@ -52,6 +52,10 @@ type scene struct {
 	names []string
 	whole bool
 	view  *fsm.View
+	// servers are the members' server ids. One that took a name over has no vote before it is promoted, which takes a
+	// leader some time: waiting is since when.
+	servers map[string]fsm.ServerID
+	waiting map[string]time.Duration
 
 	sessions map[link]session
 	cut      map[link]bool // what a switch is sent by a member is held back
@@ -100,6 +104,7 @@ func newScene(t Topology, record *Record) *scene {
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
 		faults: map[int][]string{}, named: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
+		servers: map[string]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
 	}
 	for _, n := range t.Nodes {
@@ -242,6 +247,10 @@ func (s *scene) members() []string {
 		if !slices.Contains(s.names, m.Name) {
 			s.names = append(s.names, m.Name)
 		}
+		if old, known := s.servers[m.Name]; known && old != m.Server {
+			s.waiting[m.Name] = s.now
+		}
+		s.servers[m.Name] = m.Server
 	}
 	if s.whole = s.whole || len(s.names) >= len(s.topology.Members); !s.whole {
 		s.names = s.topology.Members
@@ -249,12 +258,26 @@ func (s *scene) members() []string {
 	return s.names
 }
 
+// promotion is how long a leader may take to give a vote to a server that joined: it has to be healthy for two seconds,
+// and is looked at every few.
+const promotion = 5 * time.Second
+
+// votes tells whether a member must have a vote by now.
+func (s *scene) votes(member string) bool {
+	since, waits := s.waiting[member]
+	if waits && s.leader != "" && s.now-max(since, s.lead) >= promotion {
+		delete(s.waiting, member)
+		waits = false
+	}
+	return !waits
+}
+
 // sounds keeps since when a majority of members can be expected to work together.
 func (s *scene) sounds() {
 	members := s.members()
 	well := 0
 	for _, m := range members {
-		if s.runs[m] && s.unexcused(m) {
+		if s.votes(m) && s.runs[m] && s.unexcused(m) {
 			well++
 		}
 	}
