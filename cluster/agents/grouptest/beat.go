@@ -19,6 +19,7 @@ func Beat(ctx context.Context, client fairleadv1connect.AgentServiceClient, beat
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = stream.CloseRequest() }() // or net/http waits for more
 	// io.EOF means that the stream has ended, and that why is the answer.
 	if err := stream.Send(beat); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
