@@ -31,6 +31,7 @@ type owner struct {
 
 	disk      *Routes
 	diskFails bool
+	diskHangs time.Duration // that the next save takes
 	announced []Revision
 	fault     string
 }
@@ -100,6 +101,11 @@ func (o *owner) Written(context.Context) (bool, error) {
 func (o *owner) Load() (*Routes, error) { o.mu.Lock(); defer o.mu.Unlock(); return o.disk, nil }
 
 func (o *owner) Save(r Routes) error {
+	o.mu.Lock()
+	hangs := o.diskHangs
+	o.diskHangs = 0
+	o.mu.Unlock()
+	time.Sleep(hangs)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.diskFails {
@@ -355,6 +361,32 @@ func TestWhatIsKeptIsTheNewestAlsoWhenItWasKeptBefore(t *testing.T) {
 		o.keepContact(3*time.Second, 7)
 		if len(o.disk.Paths) != 5 || o.reported() != (Revision{1, 7}) {
 			t.Errorf("kept %d paths, reported %s", len(o.disk.Paths), o.reported())
+		}
+	})
+}
+
+func TestADiskThatHungOnceDelaysReportsNoMore(t *testing.T) {
+	story(t, func(t *testing.T, o *owner) {
+		o.set(5, 5)
+		_, stop := o.run()
+		defer stop()
+		o.keepContact(2*time.Second, 5)
+		o.mu.Lock()
+		o.diskHangs = 15 * time.Second
+		o.mu.Unlock()
+		o.set(6, 6)
+		o.keepContact(14*time.Second, 6)
+		if o.reported() != (Revision{1, 5}) {
+			t.Fatalf("reported %s, which is not kept", o.reported())
+		}
+		o.keepContact(2*time.Second, 6)
+		if o.reported() != (Revision{1, 6}) {
+			t.Errorf("reported %s once the disk was back", o.reported())
+		}
+		o.set(7, 4) // two paths are withdrawn, and whoever waits for that waits for the report
+		o.keepContact(7*time.Second, 7)
+		if o.reported() != (Revision{1, 7}) {
+			t.Errorf("reported %s 7 s after the change", o.reported())
 		}
 	})
 }

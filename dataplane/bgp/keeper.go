@@ -27,6 +27,9 @@ const (
 	saveGap   = 200 * time.Millisecond // between saves, so that churn does not become a stream of syncs
 	saveRetry = time.Second
 	saveShare = 20 // saving a large table takes no more than one part in so many of the time
+	// saveMost bounds that: a disk that hung once, or a process that was stopped, looks as costly as a large table, and
+	// withdrawals cannot end before what came instead of them is kept.
+	saveMost = 5 * time.Second
 )
 
 // startKeeper starts a keeper to whom saved, which may be nil, is known to be in the store.
@@ -81,7 +84,7 @@ func (k *keeper) run() {
 		}
 		began := k.clock.Now()
 		saved := k.save()
-		pause := max(saveGap, saveShare*(k.clock.Now()-began))
+		pause := min(max(saveGap, saveShare*(k.clock.Now()-began)), saveMost)
 		if !saved {
 			pause = saveRetry
 			signal(k.wake)
