@@ -194,6 +194,9 @@ func (w *world) drawMember(t *rapid.T) fsm.Command {
 	for i := range marks {
 		run := rapid.SampledFrom([]string{s.run, s.run, s.run, "r1", "r2"}).Draw(t, "run")
 		marks[i] = fsm.AnnouncedMark{Server: id, Run: run, Upto: w.near(t, "upto", s.announced)}
+		if rapid.Bool().Draw(t, "says what it withdrew") {
+			marks[i].Withdrawn = w.near(t, "withdrawn", s.withdrawn)
+		}
 		id = among(t, "next server", servers)
 		s = w.model.members[id]
 	}

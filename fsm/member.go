@@ -16,6 +16,21 @@ type Member struct {
 	Run     string   `pb:"7" json:"run"` // drawn at every start; marks of an earlier run do not count
 	// Announced is the newest revision whose routes this member has put on all its BGP sessions.
 	Announced Revision `pb:"8" json:"announced"`
+	// Withdrawn is the newest revision that no switch holds a path of this member against: what its routes lack has been
+	// taken from each switch, or the switch cannot have kept it so long. From format 2 on; see WithdrawnIn.
+	Withdrawn Revision `pb:"9" json:"withdrawn"`
+}
+
+// FormatWithdrawn is the first format in which members tell apart what they announced and what they withdrew. Before it
+// they report as announced what is both.
+const FormatWithdrawn uint32 = 2
+
+// WithdrawnIn is the revision up to which a member has withdrawn its paths, in a record of a format.
+func (m *Member) WithdrawnIn(format uint32) Revision {
+	if format < FormatWithdrawn {
+		return m.Announced
+	}
+	return m.Withdrawn
 }
 
 // Table is TableMembers.
@@ -49,7 +64,7 @@ func (c *ReportMember) apply(tx *txn) Outcome {
 		Server: c.Server, Name: c.Name, Raft: c.Raft, API: c.API, Format: c.Format, Version: c.Version, Run: c.Run,
 	}
 	if old, ok := find[*Member](tx.rows, TableMembers, string(c.Server)); ok && old.Run == c.Run {
-		next.Announced = old.Announced
+		next.Announced, next.Withdrawn = old.Announced, old.Withdrawn
 	}
 	tx.put(next)
 	return tx.ok()
@@ -60,11 +75,13 @@ type ReportAnnounced struct {
 	Marks []AnnouncedMark `pb:"1"`
 }
 
-// AnnouncedMark says that everything up to a revision is on the wire of one member's sessions.
+// AnnouncedMark says up to where one member's routes are on the wire of its sessions, and up to where no switch holds more
+// than them.
 type AnnouncedMark struct {
-	Server ServerID `pb:"1"`
-	Run    string   `pb:"2"`
-	Upto   Revision `pb:"3"`
+	Server    ServerID `pb:"1"`
+	Run       string   `pb:"2"`
+	Upto      Revision `pb:"3"`
+	Withdrawn Revision `pb:"4"` // see Member.Withdrawn; zero before format 2
 }
 
 // Kind is KindReportAnnounced.
@@ -75,15 +92,31 @@ func (c *ReportAnnounced) apply(tx *txn) Outcome {
 	out := tx.ok()
 	for _, mark := range c.Marks {
 		m, ok := find[*Member](tx.rows, TableMembers, string(mark.Server))
-		if !ok || m.Run != mark.Run || !m.Announced.Before(mark.Upto) || tx.revision().Before(mark.Upto) {
+		if !ok || m.Run != mark.Run || !mark.News(m) || tx.revision().Before(mark.Upto) || mark.Upto.Before(mark.Withdrawn) {
 			out = refuse(RejectStaleRevision, "member "+string(mark.Server), "", mark.Upto.String())
 			continue
 		}
+		if have := tx.group().Format; have < FormatWithdrawn && !mark.Withdrawn.IsZero() {
+			out = refuse(RejectFormat, "member "+string(mark.Server), utoa(uint64(have)), utoa(uint64(FormatWithdrawn)))
+			continue
+		}
 		next := *m
-		next.Announced = mark.Upto
+		next.Announced, next.Withdrawn = newer(m.Announced, mark.Upto), newer(m.Withdrawn, mark.Withdrawn)
 		tx.put(&next)
 	}
 	return out
+}
+
+// News tells whether a member's row lacks what a mark says.
+func (mark AnnouncedMark) News(m *Member) bool {
+	return m.Announced.Before(mark.Upto) || m.Withdrawn.Before(mark.Withdrawn)
+}
+
+func newer(a, b Revision) Revision {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // RemoveMember forgets a server that left the Raft configuration.

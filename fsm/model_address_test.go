@@ -178,7 +178,8 @@ func (m *model) setRoute(c *fsm.SetRoute) bool {
 	return true
 }
 
-// finishWithdrawal: every member took the path off its sessions after it was withdrawn, or is excused.
+// finishWithdrawal: every member says that no switch holds the path since it was withdrawn, or is excused. Before format 2
+// it says so by what it announced.
 func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 	spec := fsm.HopSpec{Node: c.Node, Address: c.Address}
 	h, exists := m.routes[c.Prefix][spec]
@@ -186,7 +187,11 @@ func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 		return false
 	}
 	for id, member := range m.members {
-		if older(member.announced, h.since) && !slices.Contains(c.Excused, id) {
+		upto := member.withdrawn
+		if m.format < 2 {
+			upto = member.announced
+		}
+		if older(upto, h.since) && !slices.Contains(c.Excused, id) {
 			return false
 		}
 	}

@@ -57,6 +57,7 @@ type (
 		format    uint32
 		run       string
 		announced rev
+		withdrawn rev
 	}
 	mEnrolment struct {
 		node fsm.NodeID
@@ -236,22 +237,29 @@ func (m *model) reportMember(c *fsm.ReportMember) bool {
 	}
 	next := mMember{format: c.Format, run: c.Run}
 	if old := m.members[c.Server]; old.run == c.Run {
-		next.announced = old.announced
+		next.announced, next.withdrawn = old.announced, old.withdrawn
 	}
 	m.members[c.Server] = next
 	return true
 }
 
-// reportAnnounced takes the marks that hold and leaves the others; it is refused when any was left.
+// reportAnnounced takes the marks that hold and leaves the others; it is refused when any was left. What was withdrawn was
+// announced as well.
 func (m *model) reportAnnounced(c *fsm.ReportAnnounced) bool {
 	all := true
 	for _, mark := range c.Marks {
 		s, ok := m.members[mark.Server]
-		if !ok || s.run != mark.Run || !older(s.announced, mark.Upto) || older(m.now, mark.Upto) {
+		if !ok || s.run != mark.Run || older(m.now, mark.Upto) || older(mark.Upto, mark.Withdrawn) ||
+			!older(s.announced, mark.Upto) && !older(s.withdrawn, mark.Withdrawn) || m.format < 2 && mark.Withdrawn != (rev{}) {
 			all = false
 			continue
 		}
-		s.announced = mark.Upto
+		if older(s.announced, mark.Upto) {
+			s.announced = mark.Upto
+		}
+		if older(s.withdrawn, mark.Withdrawn) {
+			s.withdrawn = mark.Withdrawn
+		}
 		m.members[mark.Server] = s
 	}
 	return all

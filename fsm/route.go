@@ -146,8 +146,8 @@ func hopChange(old, next []NextHop) string {
 	return what
 }
 
-// FinishWithdrawal removes a withdrawn next hop: every member reported that it took the path off its sessions,
-// or is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9).
+// FinishWithdrawal removes a withdrawn next hop: every member reported that no switch holds the path of it any more, or
+// is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9).
 type FinishWithdrawal struct {
 	Prefix  netip.Prefix `pb:"1"`
 	Node    NodeID       `pb:"2"`
@@ -173,8 +173,8 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 		return refuse(RejectStaleRevision, subject+" via "+c.Address.String(), h.Since.String(), c.Since.String())
 	}
 	for _, m := range list[*Member](tx.rows, TableMembers) {
-		if m.Announced.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {
-			return refuse(RejectNotWithdrawn, subject+" at "+m.Name, m.Announced.String(), c.Since.String())
+		if have := m.WithdrawnIn(tx.group().Format); have.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {
+			return refuse(RejectNotWithdrawn, subject+" at "+m.Name, have.String(), c.Since.String())
 		}
 	}
 	if out, wait := tx.quarantined(subject); wait {

@@ -244,7 +244,8 @@ func TestLoopFollowsSourcesAndReports(t *testing.T) {
 	f.delete("endpoints", "web")
 	f.delete("service", "web")
 	eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing n2=withdrawing "))
-	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
+	now := g.state.Read().Revision()
+	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: now, Withdrawn: now})
 	eventually(t, func() string {
 		if n := len(fsm.List[*fsm.Service](g.state.Read(), fsm.TableServices)); n > 0 {
 			return fmt.Sprintf("%d services left", n)
@@ -290,7 +291,8 @@ func TestLoopExcusesMembersLostForLong(t *testing.T) {
 		eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
 		f.delete("endpoints", "web")
 		eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing "))
-		l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
+		now := g.state.Read().Revision()
+		l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: now, Withdrawn: now})
 		eventually(t, want(g.state, "203.0.113.10", ""))
 		if took := time.Since(began); took < holds {
 			t.Fatalf("the withdrawal was over after %s, before a switch gave up the lost member's paths (%s)", took, holds)

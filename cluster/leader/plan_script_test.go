@@ -25,7 +25,8 @@ import (
 //	forbid, allow  objects may not, or may, be removed: one "kind name" a line
 //	blind       the next steps have no view to plan from; look and see end that
 //	ack, down, agent-down, up NODE...    what nodes and the group say
-//	announced MEMBER...   members report that they show everything up to now
+//	announced MEMBER...   members report that they show everything up to now, and that no switch holds anything else
+//	written MEMBER...     they report that they show it; switches may hold more
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
 //	renew       the group begins a new epoch
 //	show        what the record holds, and what waits
@@ -105,11 +106,15 @@ func (s *scene) report(t failer, what, who string, v *fsm.View) {
 	case "down", "agent-down", "up":
 		l := map[string]fsm.Liveness{"down": fsm.NodeDown, "agent-down": fsm.AgentDown, "up": fsm.NodeUp}[what]
 		s.group.must(&fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: l})
-	case "announced":
+	case "announced", "written":
 		if _, known := fsm.Get[*fsm.Member](v, fsm.TableMembers, who); !known {
 			s.group.must(&fsm.ReportMember{Server: fsm.ServerID(who), Name: who, Format: fsm.NewestFormat, Run: "run"})
 		}
-		s.group.must(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: fsm.ServerID(who), Run: "run", Upto: s.group.state.Read().Revision()}}})
+		mark := fsm.AnnouncedMark{Server: fsm.ServerID(who), Run: "run", Upto: s.group.state.Read().Revision()}
+		if what == "announced" {
+			mark.Withdrawn = mark.Upto
+		}
+		s.group.must(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}})
 	default:
 		t.Fatalf("no command %q", what)
 	}

@@ -31,7 +31,7 @@ func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) boo
 	var excused []fsm.ServerID
 	var lagging []string
 	for _, m := range members {
-		if !m.Announced.Before(h.Since) {
+		if !m.WithdrawnIn(p.in.Record.Group().Format).Before(h.Since) {
 			continue
 		}
 		if slices.Contains(p.in.Excused, m.Server) {

@@ -56,7 +56,7 @@ func (r *reports) take(record *fsm.View) []fsm.Command {
 	var out []fsm.Command
 	var announced []fsm.AnnouncedMark
 	for _, id := range sortedKeys(members) {
-		if m, known := fsm.Get[*fsm.Member](record, fsm.TableMembers, string(id)); known && m.Announced.Before(members[id].Upto) {
+		if m, known := fsm.Get[*fsm.Member](record, fsm.TableMembers, string(id)); known && members[id].News(m) {
 			announced = append(announced, members[id])
 		}
 	}

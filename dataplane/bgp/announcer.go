@@ -5,7 +5,6 @@ package bgp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -49,6 +48,9 @@ type Speaker interface {
 	Apply(ctx context.Context, desired Desired) error
 	// Written says whether all that was applied has left for the open sessions.
 	Written(ctx context.Context) (bool, error)
+	// Links tells how the speaker stands with each peer that holds paths of ours, or may: also with those that it lost,
+	// or never reached, while they may keep what was announced before.
+	Links(ctx context.Context) ([]Link, error)
 }
 
 // Store keeps what was announced last across a restart.
@@ -71,7 +73,7 @@ type systemClock struct{ start time.Time }
 func (c systemClock) Now() time.Duration                     { return time.Since(c.start) }
 func (c systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// AnnouncerConfig is what an Announcer works with. Rules, Clock, Logger and Announced may be left out.
+// AnnouncerConfig is what an Announcer works with. Rules, Clock, Logger, Announced and Withdrawn may be left out.
 type AnnouncerConfig struct {
 	Source  Source
 	Group   Group
@@ -83,6 +85,8 @@ type AnnouncerConfig struct {
 	// Announced is told, from the announcer's goroutine, up to which revision the routes are on the wire and kept for a
 	// restart. The revision never runs back. It must not block.
 	Announced func(Revision)
+	// Withdrawn is told in the same way up to which revision no peer holds anything that the routes lack.
+	Withdrawn func(Revision)
 }
 
 // Announcer keeps a speaker announcing what the record asks for, under the rules of Standing.
@@ -104,6 +108,14 @@ type Announcer struct {
 	look      time.Duration // until the next look at whether it has left
 	announced Revision
 
+	changes   uint64   // that were applied
+	receipt   *receipt // that was asked for, nil for none
+	asked     change   // that it was asked for at
+	askedAt   time.Duration
+	slow      change // the newest whose receipt was told to take long
+	received  change // the newest that a receipt was given for
+	withdrawn Revision
+
 	mu     sync.Mutex
 	status Status
 }
@@ -112,6 +124,7 @@ type Announcer struct {
 type Status struct {
 	Verdict
 	Announced Revision // see AnnouncerConfig.Announced
+	Withdrawn Revision // see AnnouncerConfig.Withdrawn
 	Paths     int      // that the speaker was given
 	Peers     int
 	Overfull  []netip.Prefix // with more paths than some peer is sent, in order: see Desired.Overfull
@@ -137,6 +150,9 @@ func NewAnnouncer(c AnnouncerConfig) *Announcer {
 	}
 	if c.Announced == nil {
 		c.Announced = func(Revision) {}
+	}
+	if c.Withdrawn == nil {
+		c.Withdrawn = func(Revision) {}
 	}
 	return &Announcer{AnnouncerConfig: c, metrics: newMetrics()}
 }
@@ -200,13 +216,14 @@ func (a *Announcer) turn(ctx context.Context) time.Duration {
 	}
 	if now >= a.retryAt {
 		a.lookWritten(ctx, now)
+		a.lookReceived(ctx, now)
 		a.news.take(routes)
 		if a.due(routes, v.Demoted, now) {
 			a.apply(ctx, routes, v.Demoted, now)
 		}
 	}
 	a.advance()
-	if a.pending {
+	if a.pending || a.receipt != nil {
 		a.look = min(max(2*a.look, firstLook), lookEvery)
 		return a.look
 	}
@@ -246,6 +263,7 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 	a.backoff, a.retryAt = 0, 0
 	a.applied, a.demoted, a.appliedAt = &routes, demoted, now
 	a.pending, a.look = true, 0
+	a.changes++
 	a.keeper.keep(routes, desired.Touched != nil)
 	overfull := a.overfull(desired)
 	if before := a.Status().Overfull; len(overfull) > 0 && !slices.Equal(before, overfull) {
@@ -279,52 +297,6 @@ func (a *Announcer) noteErr(err error, now time.Duration) {
 	a.backoff = min(max(2*a.backoff, firstRetry), lastRetry)
 	a.retryAt = now + a.backoff
 	a.Logger.Error("announce", "err", err)
-}
-
-// lookWritten asks whether what was applied has left.
-func (a *Announcer) lookWritten(ctx context.Context, now time.Duration) {
-	if !a.pending {
-		return
-	}
-	ok, err := a.Speaker.Written(ctx)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		a.noteErr(err, now)
-	case ok:
-		a.pending = false
-		a.written = a.applied.Revision
-		a.metrics.written.Observe((now - a.appliedAt).Seconds())
-	}
-}
-
-// advance reports how far things got: what has left and is kept. A revision that changed nothing counts with the one
-// before it.
-func (a *Announcer) advance() {
-	if a.applied == nil {
-		return
-	}
-	written := a.written
-	if !a.pending {
-		written = a.applied.Revision
-	}
-	kept, all, err := a.keeper.kept()
-	if all {
-		kept = a.applied.Revision
-	}
-	if err != nil {
-		a.note(func(s *Status) { s.Err = fmt.Errorf("keep what was announced: %w", err) })
-	}
-	done := written
-	if kept.Compare(done) < 0 {
-		done = kept
-	}
-	if done.Compare(a.announced) <= 0 {
-		return
-	}
-	a.announced = done
-	a.note(func(s *Status) { s.Announced = done })
-	a.Announced(done)
 }
 
 func (a *Announcer) note(change func(*Status)) {

@@ -33,6 +33,8 @@ type owner struct {
 	diskFails bool
 	diskHangs time.Duration // that the next save takes
 	announced []Revision
+	lost      bool // what is written does not arrive
+	withdrawn Revision
 	fault     string
 }
 
@@ -166,7 +168,7 @@ func (o *owner) reported() Revision {
 // run runs an announcer in a bubble of virtual time until the returned function is called.
 func (o *owner) run() (a *Announcer, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	a = NewAnnouncer(AnnouncerConfig{Source: o, Group: o, Speaker: o, Store: o, Announced: o.report})
+	a = NewAnnouncer(AnnouncerConfig{Source: o, Group: o, Speaker: o, Store: o, Announced: o.report, Withdrawn: o.withdraw})
 	done := make(chan struct{})
 	go func() { defer close(done); a.Run(ctx) }()
 	return a, func() { cancel(); <-done }
@@ -483,7 +485,7 @@ func befall(events []event) (fault string) {
 		case "restart":
 			stop()
 			o.mu.Lock()
-			o.heard, o.commit, o.announced = time.Time{}, 0, nil
+			o.heard, o.commit, o.announced, o.withdrawn = time.Time{}, 0, nil, Revision{}
 			o.mu.Unlock()
 			_, stop = o.run()
 		}

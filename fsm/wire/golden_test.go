@@ -149,11 +149,24 @@ func differs(have, want any) string {
 		}
 	}
 	for key, value := range h {
-		if _, told := w[key]; !told && value != nil && !reflect.ValueOf(value).IsZero() {
+		if _, told := w[key]; !told && !isZero(value) {
 			return key
 		}
 	}
 	return ""
+}
+
+// isZero tells whether JSON holds nothing but zeros.
+func isZero(value any) bool {
+	if fields, ok := value.(map[string]any); ok {
+		for _, v := range fields {
+			if !isZero(v) {
+				return false
+			}
+		}
+		return true
+	}
+	return value == nil || reflect.ValueOf(value).IsZero()
 }
 
 // A command's golden file is a log entry that holds it alone.

@@ -250,7 +250,7 @@ func (s *story) withdraw(vip, node string, left ...string) {
 func (s *story) finish(vip, node string, since fsm.Revision) {
 	var marks []fsm.AnnouncedMark
 	for _, m := range s.members() {
-		marks = append(marks, fsm.AnnouncedMark{Server: fsm.ServerID(m + "-1"), Run: "r", Upto: since})
+		marks = append(marks, fsm.AnnouncedMark{Server: fsm.ServerID(m + "-1"), Run: "r", Upto: since, Withdrawn: since})
 	}
 	s.commit(&fsm.ReportAnnounced{Marks: marks})
 	s.commit(&fsm.FinishWithdrawal{Prefix: pfx(vip), Node: fsm.NodeID(node), Address: host(node), Since: since})

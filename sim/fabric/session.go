@@ -25,6 +25,7 @@ type session struct {
 	over        bool
 	hold        time.Duration // agreed on; 0 for none
 	heard       time.Duration // when something came last
+	arrived     uint32        // Updates and EndOfRIBs so far
 	holdTimer   *engine.Timer
 	alive       *engine.Timer
 }
@@ -42,6 +43,12 @@ func (s *Switch) accept(c *network.Conn) {
 // data takes what came in.
 func (n *session) data(b []byte) {
 	n.decoder.Add(b)
+	before := n.arrived
+	defer func() {
+		if n.arrived > before && !n.over {
+			n.send(message.Arrived{Count: n.arrived})
+		}
+	}()
 	for !n.over {
 		m, err := n.decoder.Next()
 		if err != nil {
@@ -76,10 +83,12 @@ func (n *session) take(m message.Message) {
 			n.establish()
 		}
 	case message.Update:
+		n.arrived++
 		if n.inSession(m) {
 			n.update(m)
 		}
 	case message.EndOfRIB:
+		n.arrived++
 		if !n.inSession(m) {
 			return
 		}

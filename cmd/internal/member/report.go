@@ -5,6 +5,8 @@ package member
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/cluster"
@@ -13,44 +15,64 @@ import (
 )
 
 // reporter keeps the record's row about this member true: what it runs, and up to where its routes are on the
-// wire. It proposes only what differs, so that a restart of the leader or a lost proposal makes no difference.
+// wire, and withdrawn. It proposes only what differs, so that a restart of the leader or a lost proposal makes no difference.
 type reporter struct {
 	node  *cluster.Node
 	state *fsm.State
 	self  fsm.Member
 	log   *slog.Logger
-	// announced holds the newest mark, at most one.
-	announced chan fsm.Revision
+
+	mu    sync.Mutex
+	marks marks // the newest
+	news  chan struct{}
 }
+
+// marks are up to where this member's routes are on the wire, and up to where no switch holds more than them.
+type marks struct{ announced, withdrawn fsm.Revision }
 
 func newReporter(node *cluster.Node, state *fsm.State, self fsm.Member, log *slog.Logger) *reporter {
-	return &reporter{node: node, state: state, self: self, log: log, announced: make(chan fsm.Revision, 1)}
+	return &reporter{node: node, state: state, self: self, log: log, news: make(chan struct{}, 1)}
 }
 
-// mark takes a new high-water mark from the announcer; it never blocks. An older mark that nobody took is dropped.
-func (r *reporter) mark(at bgp.Revision) {
+// announced and withdrawn take new high-water marks from the announcer; they never block.
+func (r *reporter) announced(at bgp.Revision) { r.note(func(m *marks) { m.announced = revision(at) }) }
+
+func (r *reporter) withdrawn(at bgp.Revision) { r.note(func(m *marks) { m.withdrawn = revision(at) }) }
+
+func revision(at bgp.Revision) fsm.Revision {
+	return fsm.Revision{Epoch: fsm.Epoch(at.Epoch), Index: fsm.Index(at.Index)}
+}
+
+func (r *reporter) note(change func(*marks)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.marks)
 	select {
-	case <-r.announced:
+	case r.news <- struct{}{}:
 	default:
 	}
-	r.announced <- fsm.Revision{Epoch: fsm.Epoch(at.Epoch), Index: fsm.Index(at.Index)}
+}
+
+func (r *reporter) newest() marks {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.marks
 }
 
 // againAfter is how long to wait after a report that did not get through, and between looks at an idle record.
 const againAfter = 250 * time.Millisecond
 
 func (r *reporter) run(ctx context.Context) error {
-	var mark fsm.Revision
 	tick := time.NewTicker(againAfter)
 	defer tick.Stop()
 	for {
-		if c := r.due(mark); c != nil {
+		if c := r.due(r.newest()); c != nil {
 			r.propose(ctx, c)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case mark = <-r.announced:
+		case <-r.news:
 		case <-tick.C:
 		}
 	}
@@ -58,21 +80,39 @@ func (r *reporter) run(ctx context.Context) error {
 
 // due is what the record lacks, nil for nothing. Before the group has an identity, or while this copy is behind,
 // there is nobody to tell.
-func (r *reporter) due(mark fsm.Revision) fsm.Command {
+func (r *reporter) due(m marks) fsm.Command {
 	if id, _, _ := r.state.Identity(); id == "" || !r.node.Contact().CaughtUp() {
 		return nil
 	}
-	have, ok := fsm.Get[*fsm.Member](r.state.Read(), fsm.TableMembers, string(r.self.Server))
+	v := r.state.Read()
+	have, ok := fsm.Get[*fsm.Member](v, fsm.TableMembers, string(r.self.Server))
 	if !ok || have.Run != r.self.Run || have.API != r.self.API || have.Raft != r.self.Raft {
 		return &fsm.ReportMember{
 			Server: r.self.Server, Name: r.self.Name, Raft: r.self.Raft, API: r.self.API,
 			Format: r.self.Format, Version: r.self.Version, Run: r.self.Run,
 		}
 	}
-	if have.Announced.Before(mark) {
-		return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: r.self.Server, Run: r.self.Run, Upto: mark}}}
+	mark := fsm.AnnouncedMark{Server: r.self.Server, Run: r.self.Run, Upto: m.announced}
+	switch {
+	case v.Group().Format < fsm.FormatWithdrawn:
+		mark.Upto = m.withdrawn
+	case have.Withdrawn.Before(m.withdrawn) && awaited(v, have.Withdrawn, m.withdrawn):
+		mark.Withdrawn = m.withdrawn
 	}
-	return nil
+	if !mark.News(have) {
+		return nil
+	}
+	return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}
+}
+
+// awaited tells whether a withdrawal from after a revision up to another one waits for members. What nobody waits for is
+// not worth a commit.
+func awaited(v *fsm.View, after, upto fsm.Revision) bool {
+	return slices.ContainsFunc(fsm.List[*fsm.Route](v, fsm.TableRoutes), func(r *fsm.Route) bool {
+		return slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
+			return h.Withdrawing && after.Before(h.Since) && !upto.Before(h.Since)
+		})
+	})
 }
 
 func (r *reporter) propose(ctx context.Context, c fsm.Command) {

@@ -100,7 +100,7 @@ func (m *Member) openBGP() (err error) {
 		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
 		Store:  keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }},
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
-		Logger: m.log, Announced: m.reporter.mark,
+		Logger: m.log, Announced: m.reporter.announced, Withdrawn: m.reporter.withdrawn,
 	})
 	if err := errors.Join(m.announcer.Register(m.registry), m.registry.Register(m.speaker)); err != nil {
 		return fmt.Errorf("register metrics of bgp: %w", err)

@@ -15,8 +15,9 @@ import (
 
 // session is an open session with a peer.
 type session struct {
-	tuple tuple
-	since time.Time
+	number uint64
+	tuple  tuple
+	since  time.Time
 	sending
 }
 
@@ -39,7 +40,8 @@ func (s *Speaker) onEvent(r *api.WatchEventResponse) {
 	defer s.sessionsMu.Unlock()
 	if peer.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
 		now := time.Now()
-		s.sessions[address] = &session{since: now, sending: sending{moved: now, uncounted: true}, tuple: tuple{
+		s.opened++
+		s.sessions[address] = &session{number: s.opened, since: now, sending: sending{moved: now, uncounted: true}, tuple: tuple{
 			localPort: uint16(peer.GetTransport().GetLocalPort()),
 			remote:    netip.AddrPortFrom(address, uint16(peer.GetTransport().GetRemotePort())),
 		}}
@@ -50,6 +52,7 @@ func (s *Speaker) onEvent(r *api.WatchEventResponse) {
 		return
 	}
 	delete(s.sessions, address)
+	s.keeping.Lost(address, time.Now())
 	lag := time.Duration(0)
 	if time.Since(lost.since) < shortLife {
 		lag = shortLifeLag
@@ -69,11 +72,21 @@ func (s *Speaker) openSessions() int {
 	return len(s.sessions)
 }
 
-// forgetSession keeps the loss of the session, which is about to follow, from being taken for the switch's doing.
-func (s *Speaker) forgetSession(a netip.Addr) {
+// leaveSession keeps the end of the session, which is about to follow, from being taken for the switch's doing.
+func (s *Speaker) leaveSession(a netip.Addr) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
-	delete(s.sessions, a)
+	if s.sessions[a] != nil {
+		delete(s.sessions, a)
+		s.keeping.Left(a)
+	}
+}
+
+// meet notes a peer that is added or changed.
+func (s *Speaker) meet(p bgp.Peer) {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	s.keeping.Met(p, time.Now())
 }
 
 // renew makes a peer whose session was lost anew. GoBGP clears the restarting mark after its first synchronisation, and

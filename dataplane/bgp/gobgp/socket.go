@@ -27,6 +27,21 @@ var errNoSocket = errors.New("no such connection")
 // GoBGP hands nobody its connections and takes leave with a NOTIFICATION on every way out that it offers, which makes a
 // switch drop our paths. A write after this fails, so that no NOTIFICATION can follow.
 func shutdownSocket(t tuple) error {
+	err := withSocket(t, func(fd int) error {
+		if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil && !errors.Is(err, unix.ENOTCONN) {
+			return fmt.Errorf("shut down: %w", err)
+		}
+		return nil
+	})
+	if errors.Is(err, errNoSocket) {
+		return nil
+	}
+	return err
+}
+
+// withSocket calls f with a descriptor of the named connection of this process, which f does not keep. Errors:
+// errNoSocket; those of f.
+func withSocket(t tuple, f func(fd int) error) error {
 	entries, err := os.ReadDir("/dev/fd")
 	if err != nil {
 		return fmt.Errorf("list open files: %w", err)
@@ -36,15 +51,15 @@ func shutdownSocket(t tuple) error {
 		if err != nil {
 			continue
 		}
-		if err := shutdownIf(fd, t); !errors.Is(err, errNoSocket) {
+		if err := ifSocket(fd, t, f); !errors.Is(err, errNoSocket) {
 			return err
 		}
 	}
-	return nil
+	return errNoSocket
 }
 
-// shutdownIf looks at a duplicate of fd, which nobody else can close and give to another connection meanwhile.
-func shutdownIf(fd int, t tuple) error {
+// ifSocket looks at a duplicate of fd, which nobody else can close and give to another connection meanwhile.
+func ifSocket(fd int, t tuple, f func(fd int) error) error {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return errNoSocket // closed since it was listed
@@ -58,10 +73,7 @@ func shutdownIf(fd int, t tuple) error {
 	if err != nil || addrPort(local).Port() != t.localPort {
 		return errNoSocket
 	}
-	if err := unix.Shutdown(dup, unix.SHUT_RDWR); err != nil && !errors.Is(err, unix.ENOTCONN) {
-		return fmt.Errorf("shut down: %w", err)
-	}
-	return nil
+	return f(dup)
 }
 
 func addrPort(a unix.Sockaddr) netip.AddrPort {

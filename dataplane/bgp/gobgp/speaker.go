@@ -59,6 +59,8 @@ type Speaker struct {
 
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
+	opened     uint64                  // sessions so far
+	keeping    bgp.Keeping
 }
 
 // ErrStopped is returned by a speaker that was detached or drained.
@@ -186,12 +188,14 @@ func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
 			return fmt.Errorf("remove path %s: %w", step.Path, err)
 		}
 	case bgp.AddPeer:
+		s.meet(step.Peer)
 		return s.addPeer(ctx, step.Peer)
 	case bgp.TunePeer:
 		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(step.Peer)}); err != nil {
 			return fmt.Errorf("change peer %s: %w", step.Peer.Address, err)
 		}
 	case bgp.RestartPeer:
+		s.meet(step.Peer)
 		return s.restartPeer(ctx, step.Peer)
 	case bgp.RemovePeer:
 		return s.removePeer(ctx, step.Peer)
@@ -261,7 +265,7 @@ func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
 			return fmt.Errorf("remove password of peer %s: %w", p.Address, err)
 		}
 	}
-	s.forgetSession(p.Address)
+	s.leaveSession(p.Address)
 	delete(s.names, p.Address)
 	if err := s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: p.Address.String()}); err != nil {
 		return fmt.Errorf("remove peer %s: %w", p.Address, err)

@@ -116,19 +116,25 @@ func (s *Speaker) Written(ctx context.Context) (bool, error) {
 		if p.GetState().GetSessionState() != api.PeerState_ESTABLISHED {
 			continue
 		}
-		session := s.sessions[a]
-		if session == nil || p.GetGracefulRestart().GetLocalRestarting() {
-			return false, nil // opened this moment, or still synchronising
+		if session := s.sessions[a]; session == nil || !session.written(p, time.Now()) {
+			return false, nil // opened this moment, or not done yet
 		}
-		now := time.Now()
-		session.look(p, now)
-		if !session.done(now, ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime())) {
-			return false, nil
-		}
-		session.uncounted = false
-		session.target = session.sent
 	}
 	return true, nil
+}
+
+// written tells whether all that was applied has been written to the session.
+func (n *session) written(p *api.Peer, now time.Time) bool {
+	if p.GetGracefulRestart().GetLocalRestarting() {
+		return false // still synchronising
+	}
+	n.look(p, now)
+	if !n.done(now, ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime())) {
+		return false
+	}
+	n.uncounted = false
+	n.target = n.sent
+	return true
 }
 
 // capabilities are what a session agreed on.

@@ -63,6 +63,8 @@ func (r *reader) message(kind byte) Message {
 		return Keepalive{}
 	case EndOfRIB{}.kind():
 		return EndOfRIB{Family: Family(r.byte())}
+	case Arrived{}.kind():
+		return Arrived{Count: r.u32()}
 	}
 	r.bad = true
 	return nil

@@ -25,6 +25,8 @@ func Encode(m Message) []byte {
 		}
 	case EndOfRIB:
 		w.byte(byte(m.Family))
+	case Arrived:
+		w.u32(m.Count)
 	case Notification:
 		w.byte(m.Code)
 		w.byte(m.Subcode)

@@ -10,7 +10,7 @@ import (
 // Most is the longest message, in bytes with its head, as in BGP.
 const Most = 4096
 
-// Message is one of Open, Keepalive, Update, EndOfRIB and Notification.
+// Message is one of Open, Keepalive, Update, EndOfRIB, Notification and Arrived.
 type Message interface{ kind() byte }
 
 // Family is an address family: 4 or 6.
@@ -66,6 +66,9 @@ type (
 	}
 	// EndOfRIB ends the first sending of all paths of a family.
 	EndOfRIB struct{ Family Family }
+	// Arrived tells a speaker how many Updates and EndOfRIBs of its connection have arrived at the switch. BGP has nothing
+	// like it: it stands for the acknowledgements of TCP, which a speaker asks its kernel about.
+	Arrived struct{ Count uint32 }
 	// Notification ends a session.
 	Notification struct {
 		Code, Subcode uint8
@@ -103,3 +106,4 @@ func (Update) kind() byte       { return 2 }
 func (Notification) kind() byte { return 3 }
 func (Keepalive) kind() byte    { return 4 }
 func (EndOfRIB) kind() byte     { return 5 }
+func (Arrived) kind() byte      { return 6 }

@@ -35,6 +35,10 @@ func (n *session) flush() error {
 	n.writing = true
 	n.updates += uint64(len(out))
 	families := n.families()
+	if !first || n.peer.Restart.Mode == bgp.RestartNone {
+		families = nil
+	}
+	n.said += uint64(len(out) + len(families))
 	s.mu.Unlock()
 	for _, m := range out {
 		if err := n.write(m); err != nil {
@@ -42,9 +46,6 @@ func (n *session) flush() error {
 		}
 	}
 	for _, f := range families {
-		if !first || n.peer.Restart.Mode == bgp.RestartNone {
-			break
-		}
 		if err := n.write(message.EndOfRIB{Family: f}); err != nil {
 			return err
 		}

@@ -108,6 +108,9 @@ func (p *peer) once(ctx context.Context) (established bool, err error) {
 	defer p.s.mu.Unlock()
 	established = p.session == n
 	p.session = nil
+	if established {
+		p.s.keeping.Lost(p.Address, time.Now())
+	}
 	return established, err
 }
 

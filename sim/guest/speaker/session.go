@@ -38,6 +38,9 @@ type session struct {
 	dirty   map[netip.Prefix]bool
 	sent    map[netip.Prefix]map[uint32]message.Attributes
 	updates uint64
+	number  uint64 // of the session, once it is established
+	said    uint64 // updates and End-of-RIBs
+	arrived uint64 // of those, at the switch
 	wake    chan struct{}
 }
 
@@ -174,6 +177,10 @@ func (n *session) take(m message.Message) error {
 			return nil
 		}
 		return n.begin()
+	case message.Arrived:
+		n.p.s.mu.Lock()
+		n.arrived = uint64(m.Count)
+		n.p.s.mu.Unlock()
 	case message.Notification:
 		return fmt.Errorf("notification %d/%d: %s", m.Code, m.Subcode, m.Text)
 	}
@@ -202,6 +209,8 @@ func (n *session) confirmed() error {
 		return nil
 	}
 	n.p.session, n.p.state = n, stateEstablished
+	n.p.s.opened++
+	n.number = n.p.s.opened
 	waits := n.peer.Restart.Mode != bgp.RestartNone && n.remote.Restart != nil
 	if waits {
 		n.awaited = n.families()

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -40,6 +41,8 @@ type Speaker struct {
 	table    map[netip.Prefix][]bgp.Path // in order
 	peers    map[netip.Addr]*peer
 	demoted  []netip.Addr // in order
+	opened   uint64       // sessions so far
+	keeping  bgp.Keeping
 }
 
 // ErrStopped is returned by a speaker that was detached or drained.
@@ -105,14 +108,19 @@ func (s *Speaker) do(step bgp.Step) {
 	case bgp.RemovePath:
 		s.setPath(step.Path, false)
 	case bgp.AddPeer:
+		s.keeping.Met(step.Peer, time.Now())
 		s.start(step.Peer, nil)
 	case bgp.TunePeer:
 		s.peers[step.Peer.Address].ConnectRetry = step.Peer.ConnectRetry
 	case bgp.RestartPeer:
 		old := s.peers[step.Peer.Address]
+		s.keeping.Met(step.Peer, time.Now())
 		old.end(errDetached)
 		s.start(step.Peer, old)
 	case bgp.RemovePeer:
+		if s.peers[step.Peer.Address].session != nil {
+			s.keeping.Left(step.Peer.Address)
+		}
 		s.peers[step.Peer.Address].end(errRemoved)
 		delete(s.peers, step.Peer.Address)
 	}
@@ -158,6 +166,29 @@ func (s *Speaker) Written(context.Context) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// Links implements bgp.Speaker.
+func (s *Speaker) Links(context.Context) ([]bgp.Link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, ErrStopped
+	}
+	var out []bgp.Link
+	open := map[netip.Addr]bool{}
+	for _, a := range s.addresses() {
+		if n := s.peers[a].session; n != nil {
+			open[a] = true
+			out = append(out, bgp.Link{Peer: a, Session: n.number, Written: n.written(), Sent: n.said, Arrived: n.arrived})
+		}
+	}
+	for _, a := range s.keeping.Peers(time.Now()) {
+		if !open[a] {
+			out = append(out, bgp.Link{Peer: a})
+		}
+	}
+	return out, nil
 }
 
 // PeerStatus is how things stand with one peer.

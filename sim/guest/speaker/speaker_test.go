@@ -239,3 +239,54 @@ func TestManyPathsArePacked(t *testing.T) {
 		l.detach(s)
 	})
 }
+
+// What was written to a link that loses it has not arrived, and a switch that was lost may keep what it has.
+func TestLinksTellWhatArrived(t *testing.T) {
+	inLab(t, fabric.BIRD("switch", 65000), func(l *lab) {
+		s, _ := l.start("m1")
+		link := func() bgp.Link {
+			t.Helper()
+			links, err := s.Links(t.Context())
+			if err != nil || len(links) > 1 {
+				t.Fatalf("links %+v: %v", links, err)
+			}
+			if len(links) == 0 {
+				return bgp.Link{}
+			}
+			return links[0]
+		}
+		if err := s.Apply(t.Context(), desired([2]byte{10, 21})); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := link(), (bgp.Link{Peer: switchAddress}); got != want {
+			t.Errorf("before the first session %+v, want %+v", got, want)
+		}
+		l.up(s, "m1")
+		if got := link(); got.Session != 1 || !got.Written || got.Sent == 0 || got.Arrived != got.Sent {
+			t.Errorf("at rest %+v", got)
+		}
+		var heal func()
+		l.Do(func() { heal = l.Network.Cut("m1", "switch") })
+		l.apply(s, desired())
+		if got := link(); got.Session != 1 || !got.Written || got.Arrived >= got.Sent {
+			t.Errorf("lost on the way %+v", got)
+		}
+		if !l.Until(20*time.Second, func() bool { return !l.sw.Established("m1") }) {
+			t.Fatal("the session does not end")
+		}
+		time.Sleep(time.Second)
+		if got, want := link(), (bgp.Link{Peer: switchAddress}); got != want {
+			t.Errorf("without a session %+v, want %+v", got, want)
+		}
+		l.Do(heal)
+		l.up(s, "m1")
+		if got := link(); got.Session < 2 || !got.Written || got.Arrived != got.Sent {
+			t.Errorf("at rest again %+v", got)
+		}
+		l.apply(s, bgp.Desired{})
+		if got := link(); got != (bgp.Link{}) {
+			t.Errorf("after the leave %+v", got)
+		}
+		l.detach(s)
+	})
+}
