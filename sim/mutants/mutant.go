@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"fairlead.io/fairlead/sim/patch"
 )
 
 // Mutant is one planted bug.
@@ -17,7 +19,7 @@ type Mutant struct {
 	Rules  []string // those that are expected to catch it, by their names in package check
 	// Scenario is a file in scenarios/ that provokes it; empty: scenarios drawn from seeds do.
 	Scenario string
-	Patches  []Patch
+	Patches  []patch.Patch
 }
 
 //go:embed planted/*.mutant
@@ -48,10 +50,10 @@ func All() ([]Mutant, error) {
 }
 
 // Parse reads a planted bug. The text begins with lines `breaks: SENTENCE`, `caught by: RULE RULE...` and, if it needs
-// one, `scenario: FILE`; patches follow (see Patch).
+// one, `scenario: FILE`; patches follow (see package patch).
 func Parse(name, text string) (Mutant, error) {
 	m := Mutant{Name: name}
-	head, body := cutPatches(text)
+	head, body := patch.Cut(text)
 	for line := range strings.Lines(head) {
 		line = strings.TrimSpace(line)
 		key, value, ok := strings.Cut(line, ": ")
@@ -68,7 +70,7 @@ func Parse(name, text string) (Mutant, error) {
 		}
 	}
 	var err error
-	if m.Patches, err = parsePatches(body); err != nil {
+	if m.Patches, err = patch.Parse(body); err != nil {
 		return m, fmt.Errorf("planted bug %s: %w", name, err)
 	}
 	return m, m.check()
@@ -82,11 +84,11 @@ func (m *Mutant) check() error {
 		fault = "it does not say what it breaks"
 	case len(m.Rules) == 0:
 		fault = "it does not say which rules catch it"
-	case !slices.ContainsFunc(m.Patches, func(p Patch) bool { return strings.Contains(p.added(), guard(m.Name)) }):
+	case !slices.ContainsFunc(m.Patches, func(p patch.Patch) bool { return strings.Contains(p.Added(), guard(m.Name)) }):
 		fault = "nothing that it adds is guarded by " + guard(m.Name)
 	}
 	for _, p := range m.Patches {
-		rest := strings.ReplaceAll(p.added(), guard(m.Name), "")
+		rest := strings.ReplaceAll(p.Added(), guard(m.Name), "")
 		if strings.Contains(rest, "active.") {
 			fault = "it adds a guard of something else in " + p.File
 		}

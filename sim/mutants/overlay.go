@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"fairlead.io/fairlead/sim/patch"
 )
 
 // wiring has the program choose when it starts.
@@ -25,49 +27,46 @@ var older string
 // of it, with their whole texts: all bugs given are in them, and in any case the release before this one, which a process
 // plays when its start.Process.Release says so. It knows format 1 of the record only.
 func Sources(root string, all []Mutant) (map[string]string, error) {
-	files := map[string]*file{}
-	take := func(by string, patches []Patch) error {
-		for i := range patches {
-			p := &patches[i]
-			f := files[p.File]
-			if f == nil {
-				text, err := os.ReadFile(filepath.Join(root, p.File))
-				if err != nil {
-					return fmt.Errorf("%s no longer applies: %w", by, err)
-				}
-				f = newFile(p.File, string(text))
-				files[p.File] = f
-			}
-			if err := f.take(by, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	tree := patch.In(root)
 	for _, fixed := range []struct{ by, text string }{{"the start of the program", wiring}, {"the older release", older}} {
-		_, body := cutPatches(fixed.text)
-		patches, err := parsePatches(body)
+		_, body := patch.Cut(fixed.text)
+		patches, err := patch.Parse(body)
 		if err == nil {
-			err = take(fixed.by, patches)
+			err = tree.Take(fixed.by, patches)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, m := range all {
-		if err := take("planted bug "+m.Name, m.Patches); err != nil {
+		if err := tree.Take("planted bug "+m.Name, m.Patches); err != nil {
 			return nil, err
 		}
 	}
 	out := map[string]string{}
-	for name, f := range files {
-		text, err := f.text()
+	for name, f := range tree.Files() {
+		text, err := withImports(name, f)
 		if err != nil {
 			return nil, err
 		}
 		out[name] = text
 	}
 	return out, nil
+}
+
+// activePath is the package that guards ask.
+const activePath = "fairlead.io/fairlead/sim/mutants/active"
+
+func withImports(name string, f *patch.File) (string, error) {
+	text, err := f.Text()
+	if err != nil {
+		return "", err
+	}
+	paths := f.Imports()
+	if strings.Contains(text, "active.") {
+		paths = append([]string{activePath}, paths...)
+	}
+	return patch.WithImports(name, text, paths)
 }
 
 // Overlay writes what differs to a folder and gives the file that `go build -overlay` takes, and program.Options. The

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mutants
+package patch
 
 import (
 	"cmp"
@@ -19,18 +19,19 @@ type change struct {
 	lines    []string
 }
 
-// file is a source file and what is to change in it.
-type file struct {
+// File is a source file and what is to change in it.
+type File struct {
 	name    string
 	lines   []string
 	imports []string
 	changes []change
 }
 
-func newFile(name, text string) *file { return &file{name: name, lines: strings.Split(text, "\n")} }
+// NewFile takes a file as it is.
+func NewFile(name, text string) *File { return &File{name: name, lines: strings.Split(text, "\n")} }
 
-// take finds the places of a patch.
-func (f *file) take(by string, p *Patch) error {
+// Take finds the places of a patch. Errors name whose it is.
+func (f *File) Take(by string, p *Patch) error {
 	for _, path := range p.Imports {
 		if !slices.Contains(f.imports, path) {
 			f.imports = append(f.imports, path)
@@ -89,8 +90,8 @@ func changesOf(by string, at int, place []Line) []change {
 	return out
 }
 
-// text is the file with its changes and imports. Lines keep their numbers up to the first change.
-func (f *file) text() (string, error) {
+// Text is the file with its changes, without their imports. Lines keep their numbers up to the first change.
+func (f *File) Text() (string, error) {
 	slices.SortStableFunc(f.changes, func(a, b change) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	var out []string
 	at := 0
@@ -101,18 +102,18 @@ func (f *file) text() (string, error) {
 		out = append(append(out, f.lines[at:c.from]...), c.lines...)
 		at = c.to
 	}
-	return f.withImports(strings.Join(append(out, f.lines[at:]...), "\n"))
+	return strings.Join(append(out, f.lines[at:]...), "\n"), nil
 }
 
-// activePath is the package that guards ask.
-const activePath = "fairlead.io/fairlead/sim/mutants/active"
+// Imports are the packages that the changes need.
+func (f *File) Imports() []string { return f.imports }
 
-// withImports adds what is missing on the line of the package clause, so that no other line moves.
-func (f *file) withImports(text string) (string, error) {
+// WithImports adds the imports that a text of Go lacks on the line of its package clause, so that no other line moves.
+func WithImports(name, text string, paths []string) (string, error) {
 	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, f.name, text, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
 	if err != nil {
-		return "", fmt.Errorf("%s with planted bugs: %w", f.name, err)
+		return "", fmt.Errorf("%s with its changes: %w", name, err)
 	}
 	has := map[string]bool{}
 	for _, s := range parsed.Imports {
@@ -121,8 +122,8 @@ func (f *file) withImports(text string) (string, error) {
 	}
 	at := set.Position(parsed.Name.End()).Offset
 	added := ""
-	for _, path := range append([]string{activePath}, f.imports...) {
-		if !has[path] && (path != activePath || strings.Contains(text, "active.")) {
+	for _, path := range paths {
+		if !has[path] {
 			added += "; import " + strconv.Quote(path)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mutants
+package patch
 
 import (
 	"fmt"
@@ -28,7 +28,8 @@ type Line struct {
 	Text string
 }
 
-func (p *Patch) added() string {
+// Added is all that comes.
+func (p *Patch) Added() string {
 	var b strings.Builder
 	for _, place := range p.Places {
 		for _, l := range place {
@@ -42,8 +43,8 @@ func (p *Patch) added() string {
 
 const patchMark, placeMark = "--- ", "@@"
 
-// cutPatches separates what comes before the first patch.
-func cutPatches(text string) (head, body string) {
+// Cut separates what comes before the first patch.
+func Cut(text string) (head, body string) {
 	if strings.HasPrefix(text, patchMark) {
 		return "", text
 	}
@@ -54,7 +55,8 @@ func cutPatches(text string) (head, body string) {
 	return text[:i+1], text[i+1:]
 }
 
-func parsePatches(text string) ([]Patch, error) {
+// Parse reads patches.
+func Parse(text string) ([]Patch, error) {
 	var out []Patch
 	for number, line := range strings.Split(text, "\n") {
 		last := len(out) - 1
