@@ -48,8 +48,10 @@ func openLog(path string) (Log, error) {
 func createLog(path string) (Log, error) {
 	l := &logStore{path: path}
 	err := l.guarded(func() (err error) {
-		l.inner, err = raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)})
-		return err
+		if l.inner, err = raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)}); err != nil {
+			return err
+		}
+		return l.inner.Sync() // what a process wrote that was then killed may not be on disk yet, and counts from now on
 	})
 	if err != nil {
 		return nil, openError(path, "open the log", remedyOpen, err)

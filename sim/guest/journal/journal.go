@@ -76,9 +76,10 @@ func Open(path string) (disk.Log, error) {
 		err = j.replay(raw)
 	}
 	if err == nil && j.size < len(raw) {
-		if err = f.Truncate(int64(j.size)); err == nil {
-			err = f.Sync()
-		}
+		err = f.Truncate(int64(j.size))
+	}
+	if err == nil {
+		err = f.Sync() // what a process wrote that was then killed may not be on disk yet, and counts from now on
 	}
 	if err == nil {
 		_, err = f.Seek(int64(j.size), io.SeekStart)
