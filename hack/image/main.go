@@ -57,13 +57,17 @@ func write(ctx context.Context, out, name string, architectures []string, log io
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := program.Embed(ctx, ".", dir)
-	if err != nil {
-		return "", err
-	}
 	var images []image
 	for _, arch := range architectures {
 		fmt.Fprintf(log, "building for linux/%s\n", arch)
+		folder, err := os.MkdirTemp(dir, "program-")
+		if err != nil {
+			return "", err
+		}
+		overlay, err := program.Embed(ctx, ".", folder, arch)
+		if err != nil {
+			return "", err
+		}
 		files, err := build(ctx, dir, arch, programs, "-tags", program.Tag, "-overlay", overlay)
 		if err != nil {
 			return "", err

@@ -26,7 +26,7 @@ func count(list []int) int {
 func tree(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, name := range []string{"api/desired/service.go", "api/desired/steps.go", "cmd/internal/simguest/main_wasip1.go", "fsm/command.go", "fsm/group.go", "fsm/snapshot.go"} {
+	for _, name := range []string{"api/desired/service.go", "api/desired/steps.go", "cmd/internal/simguest/main.go", "fsm/command.go", "fsm/group.go", "fsm/snapshot.go"} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,32 +16,24 @@ import (
 const Tag = "fairlead_sim"
 
 // place is where the compiler looks for the program, from the root of the source.
-const place = "sim/program/guest.wasm.gz"
+const place = "sim/program/guest.gz"
 
-// Embed builds the program into a folder, and gives the file to be named by `go build -tags fairlead_sim -overlay`, so
+// Embed builds the program for an architecture into a folder, and gives the file to be named by `go build -tags fairlead_sim -overlay`, so
 // that a fairlead built in that way needs neither source nor compiler. Equal sources give equal bytes.
-func Embed(ctx context.Context, source, folder string) (overlay string, err error) {
+func Embed(ctx context.Context, source, folder, arch string) (overlay string, err error) {
 	root, err := checkout(source)
 	if err != nil {
 		return "", err
 	}
-	code, err := build(ctx, root, folder, Options{})
+	code, err := build(ctx, root, folder, arch, Options{})
 	if err != nil {
 		return "", err
 	}
-	packed := filepath.Join(folder, "guest.wasm.gz")
+	packed := filepath.Join(folder, "guest.gz")
 	if err := os.WriteFile(packed, pack(code), 0o600); err != nil {
 		return "", fmt.Errorf("embed the simulated process: %w", err)
 	}
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, place): packed}})
-	if err != nil {
-		return "", fmt.Errorf("embed the simulated process: %w", err)
-	}
-	overlay = filepath.Join(folder, "overlay.json")
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
-		return "", fmt.Errorf("embed the simulated process: %w", err)
-	}
-	return overlay, nil
+	return writeOverlay(folder, map[string]string{filepath.Join(root, place): packed})
 }
 
 func pack(code []byte) []byte {

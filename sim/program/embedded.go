@@ -8,7 +8,7 @@ import _ "embed"
 
 // guest is made by Embed, which hands it to the compiler: there is no such file in the source.
 //
-//go:embed guest.wasm.gz
+//go:embed guest.gz
 var guest []byte
 
 // embedded gives the program that was built in, compressed.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package program finds the program that simulated processes run: built into release builds, built on demand in a
-// checkout of the source.
+// checkout of the source. It is a program for this machine where there is a runtime for that (package native), and a
+// WebAssembly module elsewhere. Equal seeds are equal runs of equal programs only.
 //
-// Start reading at Find.
+// Start reading at Find; build.go has the go command build it.
 package program
 
 import (
@@ -12,11 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-
-	"fairlead.io/fairlead/sim/mutants"
+	"runtime"
 )
 
 // module is how go.mod begins in a checkout.
@@ -34,7 +32,18 @@ type Options struct {
 	// Overlay is a file that `go build -overlay` takes, for programs that differ otherwise from the source than by what
 	// the release before this one did (see mutants.Overlay), which every one can play; empty: none.
 	Overlay string
+	// Engine is what the program is built for; empty: Native where that is possible, else WebAssembly.
+	Engine Engine
 }
+
+// Engine is what runs a program.
+type Engine string
+
+// Engines.
+const (
+	Native      Engine = "native"
+	WebAssembly Engine = "wasm"
+)
 
 // Program is a program and where compilations of it may be kept.
 type Program struct {
@@ -48,7 +57,7 @@ func Find(ctx context.Context, o Options) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	if packed, ok := embedded(); ok && o.Overlay == "" {
+	if packed, ok := embedded(); ok && o.Overlay == "" && o.Engine == "" {
 		code, err := unpack(packed)
 		return Program{Code: code, Cache: cache}, err
 	}
@@ -56,7 +65,7 @@ func Find(ctx context.Context, o Options) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	code, err := build(ctx, root, cache, o)
+	code, err := build(ctx, root, cache, runtime.GOARCH, o)
 	return Program{Code: code, Cache: cache}, err
 }
 
@@ -91,33 +100,4 @@ func checkout(from string) (string, error) {
 		}
 		dir = parent
 	}
-}
-
-// build has the go command build the program, which costs little where nothing changed.
-func build(ctx context.Context, root, cache string, o Options) ([]byte, error) {
-	target, err := os.MkdirTemp(cache, "build-")
-	if err != nil {
-		return nil, fmt.Errorf("build the simulated process: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(target) }() // it was read
-	file := filepath.Join(target, "guest.wasm")
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file}
-	overlay := o.Overlay
-	if overlay == "" {
-		if overlay, err = mutants.Overlay(root, target, nil); err != nil {
-			return nil, err
-		}
-	}
-	args = append(args, "-overlay", overlay)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/internal/simguest")...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the simulated process in %s: %w: %s", root, err, strings.TrimSpace(string(out)))
-	}
-	code, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the simulated process: %w", err)
-	}
-	return code, nil
 }

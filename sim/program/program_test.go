@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -34,7 +35,7 @@ func TestWhatIsEmbeddedIsTheProgram(t *testing.T) {
 		t.Skip("builds the program")
 	}
 	folder := t.TempDir()
-	overlay, err := Embed(context.Background(), "", folder)
+	overlay, err := Embed(context.Background(), "", folder, runtime.GOARCH)
 	if err != nil {
 		t.Fatal(err)
 	}

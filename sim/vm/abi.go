@@ -42,15 +42,19 @@ type function struct {
 
 // Call implements api.GoModuleFunction.
 func (f *function) Call(ctx context.Context, _ api.Module, stack []uint64) {
-	p := ctx.(*self).process
-	p.enter()
-	defer p.leave()
 	for k := range len(f.params) {
 		if f.params[k] == 'i' {
 			stack[k] = uint64(uint32(stack[k])) // the upper half is anything
 		}
 	}
-	stack[0] = uint64(f.do(p, stack))
+	stack[0] = uint64(ctx.(*self).process.call(f.do, stack))
+}
+
+// call is a call of the guest.
+func (p *Process) call(do call, a []uint64) uint32 {
+	p.enter()
+	defer p.leave()
+	return do(p, a)
 }
 
 // enter is where a process dies by a fuse, pays, and is found to spin.

@@ -3,10 +3,12 @@
 package vm
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/tetratelabs/wazero"
@@ -22,6 +24,7 @@ type Module struct {
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
 	image    *image
+	native   *os.File
 	sum      [sha256.Size]byte
 }
 
@@ -29,6 +32,9 @@ type Module struct {
 // keeps those of the programs that were loaded last.
 func Load(ctx context.Context, code []byte, cacheDir string) (*Module, error) {
 	m := &Module{sum: sha256.Sum256(code)}
+	if bytes.HasPrefix(code, []byte("\x7fELF")) {
+		return m, m.loadNative(code)
+	}
 	config := wazero.NewRuntimeConfigCompiler().WithMemoryLimitPages(memoryPages).WithDebugInfoEnabled(false)
 	if cacheDir != "" {
 		cache, err := openCache(cacheDir, m.sum)
@@ -65,6 +71,9 @@ func (m *Module) Sum() [sha256.Size]byte { return m.sum }
 
 // Close frees it. No process of it may be alive.
 func (m *Module) Close(ctx context.Context) error {
+	if m.native != nil {
+		return m.native.Close()
+	}
 	err := m.runtime.Close(ctx)
 	if m.cache != nil {
 		err = errors.Join(err, m.cache.Close(ctx))

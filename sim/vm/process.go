@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
 
@@ -62,7 +61,8 @@ type Process struct {
 	drop   func()                  // ends it where it is parked
 	yield  func(struct{}) bool     // parks it; false: it is dropped
 	timer  *engine.Timer           // of the next resumption; nil while it runs, and when nothing is planned
-	memory api.Memory
+	memory memory
+	child  *child // nil: it is an instance
 
 	deadline time.Duration // while parked: of the world
 	reading  bool          // while parked: a frame ends it
@@ -108,8 +108,20 @@ type self struct {
 	process *Process
 }
 
+// memory is what the process shows of itself to its calls.
+type memory interface {
+	Read(at, size uint32) ([]byte, bool)
+	WriteString(at uint32, s string) bool
+	WriteUint32Le(at, v uint32) bool
+	WriteUint64Le(at uint32, v uint64) bool
+	Size() uint32
+}
+
 // live is the life of the process, within the coroutine.
 func (p *Process) live() error {
+	if p.spec.Module.native != nil {
+		return p.liveNative()
+	}
 	ctx := experimental.WithMemoryAllocator(&self{context.Background(), p}, allocator{p.spec.Module.image})
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
 	instance, err := p.spec.Module.runtime.InstantiateModule(ctx, p.spec.Module.compiled, config)
@@ -182,7 +194,8 @@ func (p *Process) Alive() bool { return !p.ended }
 // Resumes counts how often it was given control.
 func (p *Process) Resumes() uint64 { return p.resumes }
 
-// MemoryBytes is the size of its memory, 0 before its first step and after its end.
+// MemoryBytes is the size of its memory, or of what it shares with its world if it is a process of this machine; 0
+// before its first step and after its end.
 func (p *Process) MemoryBytes() int {
 	if p.memory == nil {
 		return 0
@@ -229,7 +242,7 @@ func (p *Process) run() {
 
 // finish tells of the end. The coroutine has ended, and the memory is free.
 func (p *Process) finish() {
-	p.ended, p.memory, p.inbox = true, nil, nil
+	p.ended, p.memory, p.child, p.inbox = true, nil, nil, nil
 	p.files = table{}
 	p.freed()
 	p.timer.Stop()

@@ -124,28 +124,33 @@ func (p *Process) write(f *file, vectors, count uint64, at *int, result uint64) 
 // print takes output, and tells of each line.
 func (p *Process) print(stream int, vectors, count, result uint64) uint32 {
 	total := 0
-	line := &p.lines[stream-1]
 	e := p.vectors(vectors, count, func(part []byte) bool {
 		total += len(part)
-		for {
-			n := bytes.IndexByte(part, '\n')
-			if n < 0 {
-				break
-			}
-			*line = append(*line, part[:n]...)
-			p.tell(stream)
-			part = part[n+1:]
-		}
-		*line = append(*line, part...)
-		if len(*line) >= maxLine {
-			p.tell(stream)
-		}
+		p.printed(stream, part)
 		return true
 	})
 	if e != ok {
 		return e
 	}
 	return errno(p.put32(result, uint32(total)))
+}
+
+// printed takes a piece of output.
+func (p *Process) printed(stream int, part []byte) {
+	line := &p.lines[stream-1]
+	for {
+		n := bytes.IndexByte(part, '\n')
+		if n < 0 {
+			break
+		}
+		*line = append(*line, part[:n]...)
+		p.tell(stream)
+		part = part[n+1:]
+	}
+	*line = append(*line, part...)
+	if len(*line) >= maxLine {
+		p.tell(stream)
+	}
 }
 
 // tell hands on the line that is complete.

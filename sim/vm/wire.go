@@ -72,24 +72,31 @@ func (p *Process) readWire(vectors, count, result uint64) uint32 {
 	}
 	total := 0
 	e := p.vectors(vectors, count, func(part []byte) bool {
-		for len(p.inbox) > 0 {
-			frame := p.inbox[0]
-			if len(frame) > len(part) && total > 0 {
-				return false
-			}
-			n := copy(part, frame)
-			part, total = part[n:], total+n
-			if n < len(frame) {
-				p.inbox[0] = frame[n:]
-				return false
-			}
-			p.inbox[0] = nil
-			p.inbox = p.inbox[1:]
-		}
+		total = p.takeFrames(part)
 		return false
 	})
 	if e != ok {
 		return e
 	}
 	return errno(p.put32(result, uint32(total)))
+}
+
+// takeFrames copies frames to a place, and gives how many bytes these were.
+func (p *Process) takeFrames(to []byte) int {
+	total := 0
+	for len(p.inbox) > 0 {
+		frame := p.inbox[0]
+		if len(frame) > len(to) && total > 0 {
+			break
+		}
+		n := copy(to, frame)
+		to, total = to[n:], total+n
+		if n < len(frame) {
+			p.inbox[0] = frame[n:]
+			break
+		}
+		p.inbox[0] = nil
+		p.inbox = p.inbox[1:]
+	}
+	return total
 }

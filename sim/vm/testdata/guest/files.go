@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build wasip1
+//go:build wasip1 || simulated
 
 package main
 

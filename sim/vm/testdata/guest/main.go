@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build wasip1
+//go:build wasip1 || simulated
 
 // Guest is what the tests of package vm run. Its first argument names what it does.
 package main
@@ -14,27 +14,11 @@ import (
 	"os"
 	"strconv"
 	"time"
-	"unsafe"
+
+	"fairlead.io/fairlead/sim/guest/abi"
 )
 
-//go:wasmimport fairlead dial
-//go:noescape
-func dial(host *byte, hostLen uint32, port *byte, portLen uint32, hello *byte, helloLen uint32) uint32
-
-//go:wasmimport fairlead listen
-//go:noescape
-func listen(port *byte, size uint32)
-
-//go:wasmimport fairlead send
-//go:noescape
-func send(conn uint32, data *byte, size uint32)
-
-//go:wasmimport fairlead close
-func closeConn(conn, how uint32)
-
-//go:wasmimport fairlead observe
-//go:noescape
-func observe(kind uint32, data *byte, size uint32)
+var world abi.World
 
 const wireFile = 100
 
@@ -64,8 +48,7 @@ func check(err error) {
 }
 
 func hello() {
-	text := "fact"
-	observe(7, unsafe.StringData(text), uint32(len(text)))
+	abi.Observe(7, []byte("fact"))
 	fmt.Println("args", os.Args, "env", os.Getenv("COLOUR"))
 	fmt.Fprint(os.Stderr, "no newline")
 	os.Exit(number(2))
@@ -116,7 +99,7 @@ func receive(r io.Reader) frame {
 
 // buffered gathers whole frames from the wire.
 type buffered struct {
-	wire *os.File
+	wire io.Reader
 	room []byte
 	rest []byte
 }
@@ -135,19 +118,19 @@ func (b *buffered) Read(p []byte) (int, error) {
 }
 
 func wire() io.Reader {
-	return &buffered{wire: os.NewFile(wireFile, "wire"), room: make([]byte, 1<<12)}
+	return &buffered{wire: abi.Wire(), room: make([]byte, 1<<12)}
 }
 
 // echo serves a port: it sends back what it is sent, and ends connections that are ended.
 func echo() {
-	r, port := wire(), "echo"
-	listen(unsafe.StringData(port), uint32(len(port)))
+	r := wire()
+	world.Listen("echo")
 	for {
 		switch f := receive(r); f.kind {
 		case 1:
-			send(f.conn, unsafe.SliceData(f.payload), uint32(len(f.payload)))
+			world.Send(f.conn, f.payload)
 		case 2:
-			closeConn(f.conn, 0)
+			world.Close(f.conn, false)
 		case 4:
 			fmt.Printf("inbound %q\n", f.payload)
 		}
@@ -156,8 +139,8 @@ func echo() {
 
 // chat dials the echo of host args[2], and sends args[3] messages at random times, while a ticker runs.
 func chat() {
-	r, host, port, greeting := wire(), os.Args[2], "echo", "hi"
-	conn := dial(unsafe.StringData(host), uint32(len(host)), unsafe.StringData(port), uint32(len(port)), unsafe.StringData(greeting), uint32(len(greeting)))
+	r := wire()
+	conn := world.Dial(os.Args[2], "echo", []byte("hi"))
 	go func() {
 		for range time.Tick(10 * time.Millisecond) {
 			if rand.IntN(20) == 0 {
@@ -171,7 +154,7 @@ func chat() {
 			data[i] = byte(rand.Uint32())
 		}
 		binary.LittleEndian.PutUint32(data, uint32(k))
-		send(conn, unsafe.SliceData(data), uint32(len(data)))
+		world.Send(conn, data)
 		f := receive(r)
 		for f.kind == 5 {
 			f = receive(r)
@@ -184,12 +167,12 @@ func chat() {
 			time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
 		}
 	}
-	closeConn(conn, 1)
+	world.Close(conn, true)
 }
 
 // flood reads whatever comes, slowly, and tells how many bytes each read gave.
 func flood() {
-	f := os.NewFile(wireFile, "wire")
+	f := abi.Wire()
 	for {
 		room := make([]byte, number(2))
 		n, err := f.Read(room)
@@ -210,6 +193,9 @@ func journal() {
 	next := uint64(0)
 	for len(raw) >= 8 && binary.LittleEndian.Uint64(raw) == next+1 {
 		next, raw = next+1, raw[8:]
+	}
+	if next > 0 {
+		check(f.Sync()) // what a killed process wrote may not be on disk yet
 	}
 	fmt.Println("found", next)
 	for {
