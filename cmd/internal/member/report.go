@@ -92,17 +92,23 @@ func (r *reporter) due(m marks) fsm.Command {
 			Format: r.self.Format, Version: r.self.Version, Run: r.self.Run,
 		}
 	}
-	mark := fsm.AnnouncedMark{Server: r.self.Server, Run: r.self.Run, Upto: m.announced}
+	if mark := markFor(v, have, m); mark.News(have) {
+		return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}
+	}
+	return nil
+}
+
+// markFor is what a record is told of this member, whose row it has. Before format 2 it knows one mark only, by which
+// withdrawals end.
+func markFor(v *fsm.View, have *fsm.Member, m marks) fsm.AnnouncedMark {
+	mark := fsm.AnnouncedMark{Server: have.Server, Run: have.Run, Upto: m.announced}
 	switch {
 	case v.Group().Format < fsm.FormatWithdrawn:
 		mark.Upto = m.withdrawn
 	case have.Withdrawn.Before(m.withdrawn) && awaited(v, have.Withdrawn, m.withdrawn):
 		mark.Withdrawn = m.withdrawn
 	}
-	if !mark.News(have) {
-		return nil
-	}
-	return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}
+	return mark
 }
 
 // awaited tells whether a withdrawal from after a revision up to another one waits for members. What nobody waits for is
