@@ -82,9 +82,12 @@ func (a applied) detail() map[string]any {
 }
 
 // processorTime is what this process has used of any core.
-func processorTime() time.Duration {
+func processorTime() time.Duration { return used(unix.RUSAGE_SELF) }
+
+// used is the processor time of this process or of the children that have ended.
+func used(by int) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+	if err := unix.Getrusage(by, &u); err != nil {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())

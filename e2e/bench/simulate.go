@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fairlead.io/fairlead/sim"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/program"
@@ -25,7 +27,7 @@ const (
 )
 
 // simulated plays worlds with faults, one after the other, and compares their time with the processor time that this
-// process took for them, checkers and garbage collection included. A sample is one seed.
+// process and theirs took for them, checkers and garbage collection included. A sample is one seed.
 func simulated(t *bench) figures {
 	runtime.LockOSThread() // see vm.Usage
 	defer runtime.UnlockOSThread()
@@ -33,14 +35,11 @@ func simulated(t *bench) figures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.progressf("compiling a program of %d MB", len(p.Code)>>20)
-	before := processorTime()
 	m, err := vm.Load(context.Background(), p.Code, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = m.Close(context.Background()) }() // nothing follows
-	compile := processorTime() - before
 
 	f := figures{}
 	var all costs
@@ -54,14 +53,14 @@ func simulated(t *bench) figures {
 	f.value = &value
 	f.detail = map[string]any{
 		"members": simMembers, "nodes": simNodes, "services": simServices, "virtual_s": all.virtual.Seconds(),
-		"module_mb": float64(len(p.Code)) / 1e6, "compile_cpu_s": compile.Seconds(),
+		"program_mb":             float64(len(p.Code)) / 1e6,
 		"start_cpu_s":            started(t, m).Seconds(),
 		"processes_cpu_share":    all.usage.Computing.Seconds() / all.cpu.Seconds(),
 		"resumes_per_virtual_s":  float64(all.usage.Resumes) / all.virtual.Seconds(),
 		"messages_per_virtual_s": float64(all.usage.Frames) / all.virtual.Seconds(),
 		"events_per_virtual_s":   float64(all.events) / all.virtual.Seconds(),
 		"us_per_resume":          all.usage.Computing.Seconds() * 1e6 / float64(all.usage.Resumes),
-		"processes_mb":           float64(all.usage.MemoryBytes) / 1e6,
+		"process_mb":             largestChild(),
 	}
 	return f
 }
@@ -85,7 +84,7 @@ func (c *costs) add(other costs) {
 func simulate(t *bench, m *vm.Module, seed uint64) (c costs) {
 	runtime.GC()
 	s := scenario.Draw(seed, scenario.Options{Members: simMembers, Nodes: simNodes, Services: simServices})
-	before := processorTime()
+	before := worldTime()
 	result, err := sim.Play(s, sim.Setting{Program: m, Usage: &c.usage})
 	if err != nil {
 		t.Fatal(err)
@@ -93,19 +92,32 @@ func simulate(t *bench, m *vm.Module, seed uint64) (c costs) {
 	if v := result.Violation; v != nil {
 		t.progressf("seed %d ended at %v: %v", seed, v.At, v)
 	}
-	c.virtual, c.cpu, c.events = result.Virtual, processorTime()-before, result.Events
+	c.virtual, c.cpu, c.events = result.Virtual, worldTime()-before, result.Events
 	return c
 }
 
 // started is what it takes to start the processes of a world, and to have them find each other.
 func started(t *bench, m *vm.Module) time.Duration {
-	before := processorTime()
+	before := worldTime()
 	w := engine.New(1)
 	s := simstage.New(w, simstage.Options{Members: simMembers, Nodes: simNodes, Switches: 2, Program: m})
-	defer s.Strike()
 	s.Raise()
-	if err := w.Run(simStart); err != nil {
+	err := w.Run(simStart)
+	s.Strike()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return processorTime() - before
+	return worldTime() - before
+}
+
+// worldTime is the processor time of this process and of the processes of worlds that have ended.
+func worldTime() time.Duration { return processorTime() + used(unix.RUSAGE_CHILDREN) }
+
+// largestChild is what the largest process of any world had in memory at once, in MB.
+func largestChild() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
+		return 0
+	}
+	return float64(u.Maxrss) / 1e3
 }

@@ -18,18 +18,18 @@ import (
 // memoryPages bounds the memory of a process, in pages of 64 KiB: 1 GiB.
 const memoryPages = 1 << 14
 
-// Module is a compiled program. Worlds that run in parallel may share it: instances have nothing in common but code.
+// Module is a program, ready to run. Worlds that run in parallel may share it: processes have nothing in common but code.
 type Module struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
 	image    *image
-	native   *os.File
+	native   *os.File // a program for this machine; then there is nothing else
 	sum      [sha256.Size]byte
 }
 
-// Load compiles a program, or takes it from a folder of earlier compilations (which is made; "" keeps none). The folder
-// keeps those of the programs that were loaded last.
+// Load takes a program for this machine as it is. It compiles one in WebAssembly, or takes it from a folder of earlier
+// compilations (which is made; "" keeps none). The folder keeps those of the programs that were loaded last.
 func Load(ctx context.Context, code []byte, cacheDir string) (*Module, error) {
 	m := &Module{sum: sha256.Sum256(code)}
 	if bytes.HasPrefix(code, []byte("\x7fELF")) {

@@ -3,12 +3,9 @@
 package vm
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -82,63 +79,83 @@ func nativePrint(p *Process, a []uint64) uint32 {
 
 // loadNative keeps a program for execution.
 func (m *Module) loadNative(code []byte) error {
-	fd, err := unix.MemfdCreate("fairlead-sim", unix.MFD_CLOEXEC|0x10)
+	fd, err := unix.MemfdCreate("fairlead-sim", unix.MFD_CLOEXEC|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3, all can be executed
+		fd, err = unix.MemfdCreate("fairlead-sim", unix.MFD_CLOEXEC)
+	}
 	if err != nil {
 		return fmt.Errorf("load program %x: %w", m.sum[:4], err)
 	}
 	w := os.NewFile(uintptr(fd), "fairlead-sim")
-	if _, err = w.Write(code); err != nil {
+	if _, err = w.Write(code); err == nil {
+		m.native, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)) // what is open for writing cannot be executed
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return fmt.Errorf("load program %x: %w", m.sum[:4], err)
+	}
+	return nil
+}
+
+// liveNative is the life of a native process, within the coroutine. What the machine does to it fails the run: it has no
+// part in the world.
+func (p *Process) liveNative() (err error) {
+	n := &child{}
+	defer n.close()
+	if err := p.exec(n); err != nil {
+		err = fmt.Errorf("start process %s: %w", p.spec.Name, err)
+		p.spec.World.Fail(err)
 		return err
 	}
-	m.native, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return errors.Join(err, w.Close())
-}
-
-// child is a process of this machine.
-type child struct {
-	pid      int
-	shared   []byte
-	page     *page
-	question *os.File // read
-	answer   *os.File // write
-}
-
-// liveNative is the life of a native process, within the coroutine.
-func (p *Process) liveNative() (err error) {
-	n, err := p.exec()
-	if err != nil {
-		return fmt.Errorf("start process %s: %w", p.spec.Name, err)
-	}
 	p.memory, p.child = shared(n.shared), n
-	defer n.close()
 	defer func() {
-		if r := recover(); r != nil {
-			exit, is := r.(*sys.ExitError)
-			if !is && p.bug == nil {
-				panic(r)
-			}
+		r := recover()
+		exit, is := r.(*sys.ExitError)
+		switch {
+		case is:
 			err = exit
+		case r != nil && p.bug == nil:
+			panic(r)
 		}
 	}()
-	for {
-		asked, err := n.read()
-		if err != nil {
-			return err
-		}
+	for n.asks() {
 		p.posted(n)
-		if !asked {
-			return n.wait()
-		}
 		p.looked(n.page.looks)
 		n.page.looks = 0
 		args := n.page.args
 		n.page.result = p.call(nativeCalls[n.page.function], args[:])
 		p.tellTime(n.page)
 		p.putFrames(n)
-		if err := n.reply(); err != nil {
-			return n.wait()
-		}
+		n.answer()
 	}
+	p.posted(n) // its last words
+	return p.ending(n)
+}
+
+// exec starts the program.
+func (p *Process) exec(n *child) error {
+	if err := n.share(); err != nil {
+		return err
+	}
+	_, _ = p.random.Read(n.page.seed[:])
+	p.tellTime(n.page)
+	return n.exec(p.spec.Module.native, p.spec.Args, p.spec.Env)
+}
+
+// ending is how a process ended that asks no more.
+func (p *Process) ending(n *child) error {
+	status, err := n.wait()
+	switch {
+	case err == nil && status.Signaled():
+		err = fmt.Errorf("%v; is there memory enough", status.Signal())
+		fallthrough
+	case err != nil:
+		err = fmt.Errorf("process %s was ended by this machine: %w", p.spec.Name, err)
+		p.spec.World.Fail(err)
+		return err
+	case status.ExitStatus() != 0:
+		return ExitError{status.ExitStatus()}
+	}
+	return nil
 }
 
 // posted carries out what the process posted since it was answered.
@@ -182,137 +199,3 @@ func (p *Process) tellTime(to *page) {
 	to.wall = p.clock.Wall().UnixNano()
 	to.step = int64(scale(callTime, million+p.clock.drift, million))
 }
-
-func (p *Process) exec() (*child, error) {
-	fd, err := unix.MemfdCreate("fairlead-sim-shared", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	if err := unix.Ftruncate(fd, sharedSize); err != nil {
-		return nil, err
-	}
-	all, err := unix.Mmap(fd, 0, sharedSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, err
-	}
-	n := &child{shared: all, page: (*page)(unsafe.Pointer(&all[0]))}
-	_, _ = p.random.Read(n.page.seed[:])
-	p.tellTime(n.page)
-	var in, out [2]int
-	if err := unix.Pipe2(in[:], unix.O_CLOEXEC); err != nil {
-		return nil, err
-	}
-	if err := unix.Pipe2(out[:], unix.O_CLOEXEC); err != nil {
-		return nil, err
-	}
-	n.answer, n.question = os.NewFile(uintptr(in[1]), "answer"), os.NewFile(uintptr(out[0]), "question")
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(null)
-	defer unix.Close(in[0])
-	defer unix.Close(out[1])
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before, _, _ := unix.RawSyscall(unix.SYS_PERSONALITY, 0x0040000, 0, 0) // ADDR_NO_RANDOMIZE
-	defer unix.RawSyscall(unix.SYS_PERSONALITY, before, 0, 0)
-	n.pid, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", p.spec.Module.native.Fd()), p.spec.Args, &syscall.ProcAttr{
-		Env:   append([]string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}, p.spec.Env...),
-		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(fd), uintptr(in[0]), uintptr(out[1])},
-		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, // one that computes would not notice that its world is gone
-	})
-	return n, err
-}
-
-// read waits for a question; false: the process has ended.
-func (n *child) read() (bool, error) {
-	var one [1]byte
-	for {
-		k, err := unix.Read(int(n.question.Fd()), one[:])
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return false, err
-		default:
-			return k == 1, nil
-		}
-	}
-}
-
-func (n *child) reply() error {
-	for {
-		_, err := unix.Write(int(n.answer.Fd()), []byte{1})
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-// wait gives how it ended.
-func (n *child) wait() error {
-	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(n.pid, &status, 0, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		n.pid = 0
-		if err != nil {
-			return err
-		}
-		break
-	}
-	switch {
-	case status.Signaled():
-		return fmt.Errorf("ended by signal %v", status.Signal())
-	case status.ExitStatus() != 0:
-		return ExitError{status.ExitStatus()}
-	}
-	return nil
-}
-
-func (n *child) close() {
-	if n.pid != 0 {
-		_ = unix.Kill(n.pid, unix.SIGKILL)
-		_ = n.wait()
-	}
-	_ = n.question.Close()
-	_ = n.answer.Close()
-	_ = unix.Munmap(n.shared)
-}
-
-// shared is the memory that a process shares, as its calls see it.
-type shared []byte
-
-func (s shared) Read(at, size uint32) ([]byte, bool) {
-	if uint64(at)+uint64(size) > uint64(len(s)) {
-		return nil, false
-	}
-	return s[at : at+size : at+size], true
-}
-
-func (s shared) WriteString(at uint32, text string) bool {
-	to, good := s.Read(at, uint32(len(text)))
-	copy(to, text)
-	return good
-}
-
-func (s shared) WriteUint32Le(at, v uint32) bool {
-	to, good := s.Read(at, 4)
-	if good {
-		binary.LittleEndian.PutUint32(to, v)
-	}
-	return good
-}
-
-func (s shared) WriteUint64Le(at uint32, v uint64) bool {
-	to, good := s.Read(at, 8)
-	if good {
-		binary.LittleEndian.PutUint64(to, v)
-	}
-	return good
-}
-
-func (s shared) Size() uint32 { return uint32(len(s)) }
