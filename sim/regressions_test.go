@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/sim"
 	"fairlead.io/fairlead/sim/program"
@@ -17,10 +18,15 @@ import (
 // shipped is the program that ships, for tests that run worlds.
 func shipped(t *testing.T) *vm.Module {
 	t.Helper()
+	return load(t, program.Options{})
+}
+
+func load(t *testing.T, o program.Options) *vm.Module {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("runs worlds")
 	}
-	m, err := sim.Load(context.Background(), program.Options{})
+	m, err := sim.Load(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +60,19 @@ func hold(t *testing.T, m *vm.Module, pattern string, least int) {
 				t.Errorf("%s broke at %v: %s", v.Rule, v.At, v.Text)
 			}
 		})
+	}
+}
+
+// Machines without a runtime for worlds have WebAssembly, which is slow: one world is enough to see that all of it is there.
+func TestWebAssemblyHoldsToo(t *testing.T) {
+	m := load(t, program.Options{Engine: program.WebAssembly})
+	s := scenario.Draw(1, scenario.Options{Duration: 10 * time.Second, Services: 3})
+	r, err := sim.Play(s, sim.Setting{Program: m})
+	if err != nil || r.Violation != nil {
+		t.Fatal(r.Violation, err)
+	}
+	if r.Counts["S1"] == 0 || r.Counts["L1"] == 0 {
+		t.Errorf("nothing happened: %v", r.Counts)
 	}
 }
 

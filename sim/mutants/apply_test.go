@@ -103,7 +103,7 @@ func TestOverlayRefusesWhatDoesNotFit(t *testing.T) {
 		"overlap": {[]mutants.Mutant{mutant(t, "b", countsTwice), twice}, "planted bug b and planted bug c change the same lines of p/count.go, from line 6"},
 		"ambiguous": {[]mutants.Mutant{mutant(t, "d", "--- fsm/group.go\n-}\n+} // active.Is(\"d\")\n")},
 			"planted bug d no longer applies: place 1 in fsm/group.go"},
-		"syntax": {[]mutants.Mutant{mutant(t, "a", "--- p/count.go\n \tn := 0\n+\tif active.Is(\"a\") {\n")}, "p/count.go with planted bugs: "},
+		"syntax": {[]mutants.Mutant{mutant(t, "a", "--- p/count.go\n \tn := 0\n+\tif active.Is(\"a\") {\n")}, "p/count.go with its changes: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := mutants.Sources(tree(t), c.list)
