@@ -101,6 +101,7 @@ type Agent struct {
 	log     *slog.Logger
 	metrics *metrics
 	fleet   *fleet
+	began   time.Time // what beats keep time with
 
 	told mailbox[desired.State] // by a member; to be carried out
 	done mailbox[ack]           // carried out; to be acknowledged
@@ -134,7 +135,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		o: o, log: o.Log, metrics: m,
+		o: o, log: o.Log, metrics: m, began: time.Now(),
 		told: newMailbox[desired.State](), done: newMailbox[ack](),
 	}
 	a.fleet = newFleet(a)

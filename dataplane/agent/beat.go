@@ -121,8 +121,8 @@ func (p *peer) begin(ctx context.Context, end func()) (*beatStream, error) {
 func (p *peer) send(ctx context.Context, stream *beatStream) {
 	defer func() { _ = stream.CloseRequest() }() // it is over anyway
 	t := p.agent.o.Tuning
-	ticks := time.NewTicker(t.Heartbeat)
-	defer ticks.Stop()
+	next := time.NewTimer(p.agent.untilBeat(time.Now()))
+	defer next.Stop()
 	var asked time.Time
 	for {
 		beat := &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot}
@@ -133,11 +133,17 @@ func (p *peer) send(ctx context.Context, stream *beatStream) {
 			return
 		}
 		select {
-		case <-ticks.C:
+		case <-next.C:
+			next.Reset(p.agent.untilBeat(time.Now()))
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// untilBeat is how long it is to the next beat. Beats to all members fall together, so that a node wakes once for them.
+func (a *Agent) untilBeat(now time.Time) time.Duration {
+	return a.o.Tuning.Heartbeat - now.Sub(a.began)%a.o.Tuning.Heartbeat
 }
 
 // ask is how often a heartbeat asks for an answer.

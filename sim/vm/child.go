@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -51,6 +52,10 @@ func (c *child) share() error {
 	return nil
 }
 
+// runtimeSettings are of Go's runtime: one thread, no signals, and garbage that is collected late, since the heaps of worlds
+// are small and there is more memory than time.
+var runtimeSettings = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=400"}
+
 // exec starts a program, which finds what is shared behind its standard streams; these lead nowhere.
 func (c *child) exec(program *os.File, args, env []string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -59,7 +64,7 @@ func (c *child) exec(program *os.File, args, env []string) error {
 	}
 	defer null.Close()
 	c.pid, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", program.Fd()), args, &syscall.ProcAttr{
-		Env:   append([]string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}, env...),
+		Env:   append(slices.Clone(runtimeSettings), env...),
 		Files: append([]uintptr{null.Fd(), null.Fd(), null.Fd()}, c.given...),
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, // one that computes would not notice that its world is gone
 	})
