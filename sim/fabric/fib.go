@@ -14,9 +14,13 @@ import (
 // touch has the FIB follow the RIB at a prefix, after a while. What changes meanwhile comes along.
 func (s *Switch) touch(prefix netip.Prefix) {
 	s.dirty[prefix] = true
-	if s.flush != nil {
-		return
+	if s.flush == nil {
+		s.schedule()
 	}
+}
+
+// schedule has the FIB follow the RIB after a while.
+func (s *Switch) schedule() {
 	lag := s.o.Lag
 	if spread := s.o.LagMost - s.o.Lag; spread > 0 {
 		lag += time.Duration(s.random.Int64N(int64(spread) + 1))
@@ -86,9 +90,14 @@ func (s *Switch) Forward(to netip.Addr, hash uint64) (nextHop netip.Addr, ok boo
 	return netip.Addr{}, false
 }
 
-// Lag changes how late the FIB follows the RIB, from the next change on, and returns what it was.
-func (s *Switch) Lag(least, most time.Duration) (wasLeast, wasMost time.Duration) {
-	wasLeast, wasMost = s.o.Lag, s.o.LagMost
-	s.o.Lag, s.o.LagMost = least, max(least, most)
-	return wasLeast, wasMost
+// Lag has the FIB follow the RIB later than before by so much, from the next change on; or sooner, also with what waits
+// already: a switch that is slow no more works off what it has at its usual pace. It returns how late that is, from and to.
+func (s *Switch) Lag(by time.Duration) (least, most time.Duration) {
+	s.o.Lag += by
+	s.o.LagMost += by
+	if by < 0 && s.flush != nil {
+		s.flush.Stop()
+		s.schedule()
+	}
+	return s.o.Lag, s.o.LagMost
 }

@@ -140,3 +140,21 @@ func TestForwardTakesTheLongestPrefix(t *testing.T) {
 		}
 	}
 }
+
+// A switch that is slow for a while works off what it has once it is slow no more.
+func TestASwitchCatchesUpWhenItsLagEnds(t *testing.T) {
+	l := newLab(fabric.BIRD("switch", switchASN))
+	s := l.connect("a", nil)
+	l.sw.Lag(3 * time.Second)
+	s.announce(prefix, 1, netip.MustParseAddr("192.0.2.11"), 0)
+	l.pass(time.Second)
+	if l.hops(prefix) != nil {
+		t.Fatal("it is not slow")
+	}
+	l.sw.Lag(-3 * time.Second)
+	l.pass(10 * time.Millisecond)
+	if !slices.Equal(l.hops(prefix), []string{"192.0.2.11"}) {
+		t.Errorf("next hops %v", l.hops(prefix))
+	}
+	l.mustBeClean(t)
+}

@@ -101,8 +101,7 @@ func (t *theatre) state() map[string]string {
 		}
 	}
 	for _, s := range t.Switches() {
-		least, most := s.Lag(0, 0)
-		s.Lag(least, most)
+		least, most := s.Lag(0)
 		state["switch "+s.Name()] = fmt.Sprint(s.On(), least, most)
 	}
 	for _, name := range t.Cast.Nodes {
