@@ -170,6 +170,7 @@ type Guard struct {
 	buckets   map[world.Kind]*bucket
 	slices    sliceMemory
 	rewind    rewindWatch
+	accepted  bool // the record said last that a rewind is accepted
 	complete  bool // a complete view passed
 }
 
@@ -194,6 +195,7 @@ func (g *Guard) Judge(now time.Duration, w *world.World, known *Known) Verdict {
 		return v
 	}
 	g.rewind = rewindWatch{}
+	g.relistAccepted(w, known, &v)
 	if kind, ok := unlisted(w); ok {
 		v.Why = fmt.Sprintf("%s objects have not been listed yet", kind)
 		return v

@@ -56,6 +56,17 @@ func (g *Guard) judgeOlder(now time.Duration, w *world.World, known *Known, olde
 	v.Why = "the cluster ran back, as after a restore of its etcd: " + v.Why
 }
 
+// relistAccepted asks, once, for everything anew when an operator says that the cluster was set back: what it overtook
+// before it was watched again looks as if nothing had happened.
+func (g *Guard) relistAccepted(w *world.World, known *Known, v *Verdict) {
+	if known.RewindAccepted && !g.accepted {
+		for _, k := range w.Kinds {
+			v.Relist = append(v.Relist, k.Kind)
+		}
+	}
+	g.accepted = known.RewindAccepted
+}
+
 // oldestList tells when the oldest of the newest lists began, and whether all are complete.
 func oldestList(now time.Duration, w *world.World) (began time.Duration, complete bool) {
 	began = now

@@ -183,7 +183,7 @@ func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack
 	made := s.convertNew(items)
 	source.mu.Lock()
 	defer source.mu.Unlock()
-	ranBack = version < began.known
+	ranBack = version < began.known || s.contradicts(made, version)
 	switch {
 	case began.cluster != source.identity.number:
 		return false, false
@@ -222,6 +222,15 @@ func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack
 	}
 	s.line.listedLocked(began.at, version)
 	return news, ranBack
+}
+
+// contradicts tells whether a list shows an older form of an object than we know, though it is not older itself. Then
+// the server was set back and has overtaken since what we had seen of it: its versions alone do not show that.
+func (s *shelf[T]) contradicts(made []converted[T], version uint64) bool {
+	return slices.ContainsFunc(made, func(c converted[T]) bool {
+		e := s.entries[c.key]
+		return e != nil && c.version < e.version && e.version <= version
+	})
 }
 
 // lacking lists what is known and missing from a list, though it was there at its version; in order.

@@ -171,6 +171,26 @@ func TestForeignSlicesAreLeftOutAndDoNotBlind(t *testing.T) {
 	}
 }
 
+// A server that was set back and has gone beyond what we had seen of it, before anybody looked, shows it by older forms
+// of objects in a list that is not older.
+func TestAServerThatWasSetBackAndOvertookIsFoundByAList(t *testing.T) {
+	s := newServer(t)
+	old := s.put(services, "default", "web", service(80))
+	before := s.resources[services].objects["default/web"]
+	s.put(services, "default", "web", service(81))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.set(func() {
+		s.resources[services].objects["default/web"] = before
+		s.revision++ // by what nobody watches
+	})
+	r.Relist(world.KindService)
+	r.until(t, "set back", func(w world.World) bool {
+		web := find(w, "web")
+		return web != nil && w.Complete && web.Version == old
+	})
+}
+
 // A server set back is listed anew at its true version, though the watch would have been resumed in silence.
 func TestAServerThatRanBackIsShownAsItIs(t *testing.T) {
 	s := newServer(t)
