@@ -109,6 +109,7 @@ type Agent struct {
 	mu     sync.Mutex
 	status Status
 	at     *bond // with the member that is followed, nil for none
+	tried  *bond // with that one, or with the one that was asked to serve
 }
 
 // Status is how an agent stands.

@@ -96,3 +96,24 @@ func TestAcknowledgementDoesNotHangAtAMemberThatWasLeft(t *testing.T) {
 	p.moves(t)
 	grouptest.Eventually(t, "the state is acknowledged", func() bool { return p.node.Status().Acknowledged.Index == 10 })
 }
+
+// Which member is asked first when an agent starts is chance: nothing is known of any. It may be the one out of reach.
+func TestAgentThatStartsDoesNotWaitForAMemberOutOfReach(t *testing.T) {
+	t.Parallel()
+	w := grouptest.NewWorld(t)
+	one := []string{"192.0.2.1"}
+	says := func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse {
+		return []*fairleadv1.SyncResponse{step(t, "g1", fsm.Revision{Epoch: 1, Index: 10}, true, one, one)}
+	}
+	mute, other := &odd{sync: says, mute: true}, &odd{sync: says}
+	seeds := []string{mute.serve(t, w), other.serve(t, w)}
+	for round := 0; mute.asked() == 0; round++ {
+		if round == 100 {
+			t.Fatal("the mute member was never asked")
+		}
+		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
+			t.FirstStep = time.Hour
+		}})
+		grouptest.Eventually(t, "the other member is followed", func() bool { return n.Status().Member == seeds[1] })
+	}
+}

@@ -59,6 +59,9 @@ func (a *Agent) leave(p *peer, served bool, err error) {
 func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (served bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	own := &bond{peer: p, ctx: ctx, leave: cancel}
+	a.try(own)
+	defer a.try(nil)
 	first := time.AfterFunc(a.o.Tuning.FirstStep, func() { cancel(fmt.Errorf("nothing within %v", a.o.Tuning.FirstStep)) })
 	defer first.Stop()
 	req := &fairleadv1.SyncRequest{Node: a.o.Node, Boot: a.o.Boot, Have: desired.RevisionMessage(steps.State.Revision)}
@@ -70,9 +73,9 @@ func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (s
 		return false, because(ctx, err)
 	}
 	defer func() { _ = stream.Close() }() // it ended, or is no longer wanted
-	own := desired.Steps{State: steps.State}
+	told := desired.Steps{State: steps.State}
 	for stream.Receive() {
-		whole, err := own.Add(stream.Msg())
+		whole, err := told.Add(stream.Msg())
 		if err != nil {
 			a.metrics.failed("merge")
 			return served, err
@@ -83,11 +86,11 @@ func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (s
 		if !served {
 			first.Stop()
 			served = true
-			a.enter(&bond{peer: p, ctx: ctx, leave: cancel})
+			a.enter(own)
 			defer a.enter(nil)
 		}
-		steps.State = own.State
-		a.take(own.State)
+		steps.State = told.State
+		a.take(told.State)
 	}
 	if err := stream.Err(); err != nil {
 		return served, because(ctx, err)
@@ -119,7 +122,7 @@ func (a *Agent) take(s desired.State) {
 	a.told.put(s)
 }
 
-// bond is with the member that is followed, for as long as it is.
+// bond is with the member that is followed, or is asked to serve, for as long as it is.
 type bond struct {
 	*peer
 	ctx   context.Context // ends with it
@@ -144,17 +147,31 @@ func (a *Agent) following() *bond {
 	return a.at
 }
 
-// forsake leaves a member if it is the one that is followed.
+// try says which member is asked to serve, or serves.
+func (a *Agent) try(b *bond) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tried = b
+}
+
+func (a *Agent) trying() *bond {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tried
+}
+
+// forsake leaves a member if it is the one that is followed, or that is asked to serve.
 func (a *Agent) forsake(p *peer, why error) {
-	if at := a.following(); at != nil && at.peer == p {
+	if at := a.trying(); at != nil && at.peer == p {
 		at.leave(why)
 	}
 }
 
 // reconsider leaves a member that serves worse than another one would. It may still be believed to lead, or hear from
-// the leader now and then, while what it says reaches nobody.
+// the leader now and then, while what it says reaches nobody; and one that was asked first when an agent starts may be out
+// of reach.
 func (a *Agent) reconsider() {
-	if at := a.following(); at != nil && at.doubtful() && a.fleet.best() > at.rank() {
+	if at := a.trying(); at != nil && at.doubtful() && a.fleet.best() > at.rank() {
 		at.leave(errors.New("another member is in better touch with the group"))
 	}
 }

@@ -29,6 +29,7 @@ type odd struct {
 	sync        func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse
 	acknowledge func(ctx context.Context) error // optional
 	alone       atomic.Bool                     // it is out of touch with a quorum
+	mute        bool                            // it answers nothing
 	beaten      atomic.Int64                    // heartbeats that it answered
 
 	mu       sync.Mutex
@@ -39,6 +40,10 @@ func (o *odd) Sync(ctx context.Context, req *fairleadv1.SyncRequest, stream *con
 	o.mu.Lock()
 	o.requests = append(o.requests, req)
 	o.mu.Unlock()
+	if o.mute {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	for _, m := range o.sync(req) {
 		if err := stream.Send(m); err != nil {
 			return err
@@ -52,6 +57,9 @@ func (o *odd) Heartbeat(_ context.Context, stream *connect.BidiStream[fairleadv1
 	for {
 		if _, err := stream.Receive(); err != nil {
 			return err
+		}
+		if o.mute {
+			continue
 		}
 		if err := stream.Send(&fairleadv1.HeartbeatResponse{InQuorum: !o.alone.Load()}); err != nil {
 			return err
