@@ -94,10 +94,13 @@ func (o *observer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args 
 	return o.Transport.RequestPreVote(id, to, addressed(args, id), resp)
 }
 
-// InstallSnapshot sends a whole state.
+// InstallSnapshot sends a whole state, once the peer is within reach.
 func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest,
 	resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
+	if err := o.reach.await(id); err != nil {
+		return err
+	}
 	return o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, data)
 }
 

@@ -163,6 +163,7 @@ func (n *Node) Run(ctx context.Context) error {
 // shutdown stops the library, which must not happen during a restore: it would panic. A restore is over within
 // moments, or never when the disk failed in the middle of it; then what is left of the library is left alone.
 func (n *Node) shutdown() error {
+	n.seen.reach.release() // the library waits for what it has under way
 	select {
 	case n.restoring <- struct{}{}:
 		return n.raft.Shutdown().Error()

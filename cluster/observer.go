@@ -21,6 +21,7 @@ type observer struct {
 	once sync.Once
 
 	changed func()
+	reach   *reach
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
 
@@ -41,7 +42,7 @@ type peerSeen struct {
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
 		Transport: t, self: self, changed: changed,
-		rpcs: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{},
+		rpcs: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, reach: newReach(),
 	}
 }
 
@@ -232,8 +233,14 @@ func (o *observer) Consumer() <-chan raft.RPC { return o.rpcs }
 func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) error {
+	if !heartbeat(args) {
+		if err := o.reach.await(id); err != nil {
+			return err
+		}
+	}
 	before := o.asking(id, args.Term)
-	if err := o.Transport.AppendEntries(id, to, addressed(args, id), resp); err != nil {
+	err := o.Transport.AppendEntries(id, to, addressed(args, id), resp)
+	if o.reach.note(id, err); err != nil {
 		return err
 	}
 	o.answered(id, before, args, resp)
@@ -242,6 +249,7 @@ func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *
 
 // Close ends forwarding and the transport below.
 func (o *observer) Close() error {
+	o.reach.release()
 	o.once.Do(func() { close(o.stop) })
 	return o.Transport.Close()
 }
