@@ -151,10 +151,14 @@ func playAll(ctx context.Context, running *sync.WaitGroup, scenarios iter.Seq[sc
 		defer close(order)
 		next, stop := iter.Pull(scenarios)
 		defer stop()
-		free := make(chan struct{}, cores)
+		free := make(chan int, cores)
+		for core := range cores {
+			free <- core
+		}
 		for {
+			var core int
 			select {
-			case free <- struct{}{}:
+			case core = <-free:
 			case <-ctx.Done():
 				return
 			}
@@ -164,9 +168,10 @@ func playAll(ctx context.Context, running *sync.WaitGroup, scenarios iter.Seq[sc
 			}
 			done := make(chan outcome, 1)
 			running.Go(func() {
+				stayOn(core)
 				result, err := play(ctx, s, false)
 				done <- outcome{result, err}
-				<-free
+				free <- core
 			})
 			select {
 			case order <- done:
