@@ -35,8 +35,9 @@ type scene struct {
 	boots  map[string]string // of machines, as far as they were seen to boot
 	dark   map[string]bool   // machines without power
 	darkAt map[string]time.Duration
-	faults map[int][]string
+	faults map[int]event.FaultBegan
 	named  map[string]int           // by how many faults at present
+	frozen map[string]int           // by how many that stop a process: it neither acts nor says anything
 	freed  map[string]time.Duration // when the last fault of somebody ended
 	calm   time.Duration            // since when, or never
 
@@ -102,7 +103,7 @@ func newScene(t Topology, record *Record) *scene {
 	s := &scene{
 		topology: t, record: record, nodeAt: map[netip.Addr]string{},
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
-		faults: map[int][]string{}, named: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
+		faults: map[int]event.FaultBegan{}, named: map[string]int{}, frozen: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
@@ -170,6 +171,16 @@ func (s *scene) hear(e event.Stamped) {
 // free notes that somebody was given back to itself just now.
 func (s *scene) free(name string) { s.freed[name] = s.now }
 
+// freeze counts a fault that stops processes.
+func (s *scene) freeze(f event.FaultBegan, by int) {
+	if f.Fault != "freeze" {
+		return
+	}
+	for _, name := range f.On {
+		s.frozen[name] += by
+	}
+}
+
 func (s *scene) fault(e event.Event) {
 	each := func(on []string, do func(string)) {
 		if len(on) == 0 {
@@ -181,15 +192,17 @@ func (s *scene) fault(e event.Event) {
 	}
 	switch x := e.(type) {
 	case event.FaultBegan:
-		s.faults[x.ID] = x.On
+		s.faults[x.ID] = x
 		each(x.On, func(name string) { s.named[name]++ })
+		s.freeze(x, 1)
 	case event.FaultEnded:
-		on, ok := s.faults[x.ID]
+		began, ok := s.faults[x.ID]
 		if !ok {
 			return
 		}
 		delete(s.faults, x.ID)
-		each(on, func(name string) { s.named[name]--; s.free(name) })
+		s.freeze(began, -1)
+		each(began.On, func(name string) { s.named[name]--; s.free(name) })
 	case event.Calm:
 		s.calm = s.now
 	}

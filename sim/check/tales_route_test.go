@@ -82,6 +82,20 @@ func routeTales() []tale {
 			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
 			s.wait(30 * time.Second)
 		}),
+		fine("S8", "stale-member-frozen", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.say(event.FaultBegan{ID: 2, Fault: "freeze", On: []string{"m3"}})
+			staleMember(s) // that is the last thing it said
+			s.wait(20 * time.Second)
+		}),
+		breaks("S8", "stale-member-not-demoted-after-it-froze", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.say(event.FaultBegan{ID: 2, Fault: "freeze", On: []string{"m3"}})
+			staleMember(s)
+			s.wait(3 * time.Second)
+			s.say(event.FaultEnded{ID: 2, Fault: "freeze", On: []string{"m3"}})
+			s.wait(8 * time.Second)
+		}),
 		fine("S8", "stale-member-demoted", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			staleMember(s)
