@@ -62,6 +62,9 @@ var statuses = []int{500, 429, 503, 504, 403}
 var hows = []string{"silent", "refused", "unavailable"}
 
 func kubernetesParameters(f kube.Fault) []parameter.Parameter {
+	if f == kube.OtherCluster { // one connection carries every kind, and leads to one cluster
+		return nil
+	}
 	all := []parameter.Parameter{
 		parameter.Words("kinds", "of objects that it concerns; all without it", "Service", "EndpointSlice", "Node", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Namespace"),
 		parameter.Share("share", "of requests or watches that it concerns; all without it"),
@@ -81,6 +84,9 @@ func kubernetesParameters(f kube.Fault) []parameter.Parameter {
 func drawKubernetes(d dice.Dice, c Cast, f kube.Fault, x *Fault) {
 	if d.Chance("one member", 40) {
 		x.On = d.Some("members", c.Members, 1)
+	}
+	if f == kube.OtherCluster {
+		return
 	}
 	if d.Chance("some kinds", 30) {
 		x.With.Set("kinds", strings.Join(d.Some("kinds", []string{"Service", "EndpointSlice", "Node"}, d.From("how many kinds", 1, 2)), ","))

@@ -49,7 +49,8 @@ const (
 	PartialLists Fault = "partial-lists"
 	// Rewind: etcd is restored from a backup that is Scope.Delay old, at once: state and version go back, and on from there.
 	Rewind Fault = "rewind"
-	// OtherCluster: the address leads to the API server of another cluster.
+	// OtherCluster: the address leads to the API server of another cluster, with all that a machine asks: its connection
+	// carries every kind, and ends at one server. Scope.Kinds and Scope.Share do not count.
 	OtherCluster Fault = "other-cluster"
 )
 
@@ -87,6 +88,9 @@ func (s *Server) Begin(f Fault, scope Scope) (end func()) {
 	}
 	if scope.Status == 0 {
 		scope.Status = http.StatusInternalServerError
+	}
+	if f == OtherCluster {
+		scope.Kinds, scope.Share = nil, 0
 	}
 	x := &fault{Fault: f, Scope: scope, random: s.random(string(f)), hidden: map[key]bool{}}
 	s.faults = append(s.faults, x)

@@ -324,6 +324,25 @@ func TestTheOtherClusterIsAnother(t *testing.T) {
 	}
 }
 
+// Whoever lists something, and asks then which cluster that was, asks the one that listed it.
+func TestTheOtherClusterAnswersForItself(t *testing.T) {
+	b := newCluster(t, 1)
+	b.make(t, "a", "b", "c", "d")
+	before := b.ask(t, "GET", "/api/v1/namespaces/kube-system", "").object(t).Metadata.UID
+	for _, scope := range []kube.Scope{{Kinds: []string{"Service"}}, {Share: 0.5}} {
+		whole, _ := b.seen(t)
+		end := b.Begin(kube.OtherCluster, scope)
+		for range 20 {
+			names, _ := b.seen(t)
+			uid := b.ask(t, "GET", "/api/v1/namespaces/kube-system", "").object(t).Metadata.UID
+			if names == whole || uid == before {
+				t.Fatalf("%+v: lists %s, and says that it is %s", scope, names, uid)
+			}
+		}
+		end()
+	}
+}
+
 func TestAwayAndErrors(t *testing.T) {
 	b := newCluster(t, 1)
 	w := b.watchServices(t)
