@@ -220,13 +220,19 @@ func (r *s8) knows(sw, member string, prefix netip.Prefix) bool {
 	return r.inContact(sw, member) && fsm.Index(r.scene.applied[member]) >= max(r.touched[prefix], r.nodes)
 }
 
-// left tells whether a hop is no longer committed, and only those lead there who cannot know: the kinds say how long that
-// may be so.
+// left tells whether a hop is no longer committed, and only those lead there who cannot know, or had no time yet to say
+// so: the kinds say how long that may be so.
 func (r *s8) left(sw string, prefix netip.Prefix, hop netip.Addr) bool {
 	_, good := committed(r.record.View(), prefix)[hop]
 	return !good && !slices.ContainsFunc(r.scene.paths[route{sw, prefix}].Paths, func(p event.Path) bool {
-		return p.Best && p.NextHop == hop && r.knows(sw, p.Member, prefix)
+		return p.Best && p.NextHop == hop && r.knows(sw, p.Member, prefix) && r.caughtUp(sw, p.Member)
 	})
+}
+
+// caughtUp tells whether a member has been back for S8 since its last fault and the beginning of its session: what it wrote
+// while it was cut off arrives only once it is sent again, and a new session repeats everything first.
+func (r *s8) caughtUp(sw, member string) bool {
+	return r.scene.freeFor(member, r.bounds.S8) && r.scene.now-r.scene.sessions[link{sw, member}].since >= r.bounds.S8
 }
 
 // massHeld tells whether so many nodes are silent, or were lately, that the group takes the fault for its own and waits.

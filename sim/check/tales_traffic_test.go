@@ -54,6 +54,26 @@ func trafficTales() []tale {
 		}),
 		fine("S8", "lost-where-a-member-apart-leads", func(s *story) { strays(s, "m2") }),
 		breaks("S8", "lost-where-a-member-leads-that-knows", func(s *story) { strays(s, "m3") }),
+		fine("S8", "lost-where-a-member-leads-that-just-came-back", func(s *story) {
+			strays(s, "m2")
+			s.say(event.FaultEnded{ID: 1})
+			s.wait(1900 * time.Millisecond)
+			s.flow(vip1, "n1", "")
+		}),
+		breaks("S8", "lost-where-a-member-leads-that-is-back", func(s *story) {
+			strays(s, "m2")
+			s.say(event.FaultEnded{ID: 1})
+			s.wait(2 * time.Second)
+			s.flow(vip1, "n1", "")
+		}),
+		fine("S8", "lost-where-a-member-leads-that-has-a-new-session", func(s *story) {
+			strays(s, "m2")
+			s.say(event.Session{Switch: "sw", Member: "m2"}, event.FaultEnded{ID: 1})
+			s.wait(2500 * time.Millisecond)
+			s.say(event.Session{Switch: "sw", Member: "m2", Up: true})
+			s.wait(1900 * time.Millisecond)
+			s.flow(vip1, "n1", "")
+		}),
 		fine("S8", "lost-during-a-fault-of-the-switch", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.say(event.FaultBegan{ID: 1, Fault: "restart", On: []string{"sw"}})

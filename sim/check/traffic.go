@@ -22,8 +22,8 @@ import (
 //     serves it: what it is then must be found anew;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
 //     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
-//   - where only members lead that cannot know that its hop is no longer committed: how long they may is judged at the
-//     switch;
+//   - where only members lead that cannot know that its hop is no longer committed, or have been back for less than S8:
+//     how long they may is judged at the switch;
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
 //     once that they are held: DESIGN §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
