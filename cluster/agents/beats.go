@@ -55,22 +55,38 @@ func (s *Service) Beats() (list []Beat, since time.Time) {
 	return list, s.beats.since
 }
 
+// beatStream is what a node sends heartbeats on, and gets answers.
+type beatStream = connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]
+
 // Heartbeat implements fairleadv1connect.AgentServiceHandler.
-func (s *Service) Heartbeat(ctx context.Context, stream *connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]) error {
-	heard := make(chan error, 1)
-	// Receiving does not end with ctx, only with the stream, and that ends when this returns.
-	go func() { heard <- s.hear(stream) }()
-	select {
-	case err := <-heard:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+func (s *Service) Heartbeat(ctx context.Context, stream *beatStream) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	came, ended := make(chan *fairleadv1.HeartbeatRequest), make(chan error, 1)
+	// Receiving does not end with ctx, only with the stream, and that ends when this returns. Nothing must be sent any
+	// more then, or net/http panics: so this goroutine sends, and the other one does not.
+	go func() { ended <- receive(ctx, stream, came) }()
+	var said *fairleadv1.HeartbeatResponse
+	for {
+		select {
+		case req := <-came:
+			answer, err := s.hear(req, said)
+			if err == nil && answer != nil {
+				said, err = answer, stream.Send(answer)
+			}
+			if err != nil {
+				return err
+			}
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
-// hear takes heartbeats until the agent sends no more.
-func (s *Service) hear(stream *connect.BidiStream[fairleadv1.HeartbeatRequest, fairleadv1.HeartbeatResponse]) error {
-	var said *fairleadv1.HeartbeatResponse
+// receive hands heartbeats on until the agent sends no more, or ctx ends.
+func receive(ctx context.Context, stream *beatStream, to chan<- *fairleadv1.HeartbeatRequest) error {
 	for {
 		req, err := stream.Receive()
 		switch {
@@ -79,20 +95,26 @@ func (s *Service) hear(stream *connect.BidiStream[fairleadv1.HeartbeatRequest, f
 		case err != nil:
 			return err
 		}
-		if err := s.beat(req); err != nil {
-			return err
-		}
-		inQuorum := s.standing.good()
-		if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum {
-			continue
-		}
-		said = &fairleadv1.HeartbeatResponse{
-			Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: inQuorum,
-		}
-		if err := stream.Send(said); err != nil {
-			return err
+		select {
+		case to <- req:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
+}
+
+// hear takes in a heartbeat, and gives the answer; nil where it would tell nothing that was not said before.
+func (s *Service) hear(req *fairleadv1.HeartbeatRequest, said *fairleadv1.HeartbeatResponse) (*fairleadv1.HeartbeatResponse, error) {
+	if err := s.beat(req); err != nil {
+		return nil, err
+	}
+	inQuorum := s.standing.good()
+	if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum {
+		return nil, nil
+	}
+	return &fairleadv1.HeartbeatResponse{
+		Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: inQuorum,
+	}, nil
 }
 
 // beat takes note of one heartbeat.
