@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,5 +113,47 @@ func TestHeartbeatsNameNodeAndBoot(t *testing.T) {
 	_, err := grouptest.Beat(context.Background(), client(t, s), &fairleadv1.HeartbeatRequest{Node: "n1"})
 	if !errors.Is(err, admin.Invalid) {
 		t.Errorf("without a boot: %v", err)
+	}
+}
+
+// A handler that has returned must send nothing: net/http panics then, and nobody catches that. Here the stream ends while a
+// heartbeat is being taken in.
+func TestNothingIsSentOnAStreamOfHeartbeatsThatHasEnded(t *testing.T) {
+	t.Parallel()
+	s := newService(t, grouptest.NewGroup(t))
+	entered, release := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	now := s.o.Now
+	s.o.Now = func() time.Time {
+		first.Do(func() {
+			close(entered)
+			<-release
+		})
+		return now()
+	}
+	runs(t, s)
+	c := client(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := c.Heartbeat(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat := &fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b1", Answer: true}
+	if err := stream.Send(beat); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	cancel()
+	time.Sleep(50 * time.Millisecond) // so that the member hears of the end; if it does not yet, nothing fails
+	close(release)
+	again, err := c.Heartbeat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Send(beat); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := again.Receive(); err != nil || !answer.GetInQuorum() {
+		t.Fatalf("the member does not live on: %v, %v", answer, err)
 	}
 }
