@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,8 +30,6 @@ const (
 // simulated plays worlds with faults, one after the other, and compares their time with the processor time that this
 // process and theirs took for them, checkers and garbage collection included. A sample is one seed.
 func simulated(t *bench) figures {
-	runtime.LockOSThread() // see vm.Usage
-	defer runtime.UnlockOSThread()
 	p, err := program.Find(context.Background(), program.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -55,37 +54,37 @@ func simulated(t *bench) figures {
 		"members": simMembers, "nodes": simNodes, "services": simServices, "virtual_s": all.virtual.Seconds(),
 		"program_mb":             float64(len(p.Code)) / 1e6,
 		"start_cpu_s":            started(t, m).Seconds(),
-		"processes_cpu_share":    all.usage.Computing.Seconds() / all.cpu.Seconds(),
+		"processes_cpu_share":    all.children.Seconds() / all.cpu.Seconds(),
 		"resumes_per_virtual_s":  float64(all.usage.Resumes) / all.virtual.Seconds(),
 		"messages_per_virtual_s": float64(all.usage.Frames) / all.virtual.Seconds(),
 		"events_per_virtual_s":   float64(all.events) / all.virtual.Seconds(),
-		"us_per_resume":          all.usage.Computing.Seconds() * 1e6 / float64(all.usage.Resumes),
-		"process_mb":             largestChild(),
+		"us_per_resume":          all.cpu.Seconds() * 1e6 / float64(all.usage.Resumes),
 	}
 	return f
 }
 
 // costs is what a world took.
 type costs struct {
-	virtual, cpu time.Duration
-	events       uint64
-	usage        vm.Usage
+	virtual, cpu, children time.Duration // children: of cpu, what the processes of the world took
+	events                 uint64
+	usage                  vm.Usage
 }
 
 func (c *costs) add(other costs) {
-	c.virtual, c.cpu, c.events = c.virtual+other.virtual, c.cpu+other.cpu, c.events+other.events
+	c.virtual, c.cpu, c.children = c.virtual+other.virtual, c.cpu+other.cpu, c.children+other.children
+	c.events += other.events
 	c.usage.Resumes += other.usage.Resumes
 	c.usage.Frames += other.usage.Frames
-	c.usage.Computing += other.usage.Computing
-	c.usage.MemoryBytes = max(c.usage.MemoryBytes, other.usage.MemoryBytes)
 }
 
 // simulate plays the scenario of a seed. That a rule breaks is none of a benchmark's business, but such a run is short.
 func simulate(t *bench, m *vm.Module, seed uint64) (c costs) {
 	runtime.GC()
 	s := scenario.Draw(seed, scenario.Options{Members: simMembers, Nodes: simNodes, Services: simServices})
-	before := worldTime()
-	result, err := sim.Play(s, sim.Setting{Program: m, Usage: &c.usage})
+	before, children := worldTime(), used(unix.RUSAGE_CHILDREN)
+	var result sim.Result
+	play := sim.Setting{Program: m, Usage: &c.usage}.Player()
+	_, err := sim.Run(context.Background(), 0, slices.Values([]scenario.Scenario{s}), play, func(r sim.Result) { result = r })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +92,7 @@ func simulate(t *bench, m *vm.Module, seed uint64) (c costs) {
 		t.progressf("seed %d ended at %v: %v", seed, v.At, v)
 	}
 	c.virtual, c.cpu, c.events = result.Virtual, worldTime()-before, result.Events
+	c.children = used(unix.RUSAGE_CHILDREN) - children
 	return c
 }
 
@@ -112,12 +112,3 @@ func started(t *bench, m *vm.Module) time.Duration {
 
 // worldTime is the processor time of this process and of the processes of worlds that have ended.
 func worldTime() time.Duration { return processorTime() + used(unix.RUSAGE_CHILDREN) }
-
-// largestChild is what the largest process of any world had in memory at once, in MB.
-func largestChild() float64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
-		return 0
-	}
-	return float64(u.Maxrss) / 1e3
-}

@@ -106,7 +106,7 @@ func (p *Process) liveNative() (err error) {
 		p.spec.World.Fail(err)
 		return err
 	}
-	p.memory, p.child = shared(n.shared), n
+	p.memory = shared(n.shared)
 	defer func() {
 		r := recover()
 		exit, is := r.(*sys.ExitError)

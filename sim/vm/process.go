@@ -62,7 +62,6 @@ type Process struct {
 	yield  func(struct{}) bool     // parks it; false: it is dropped
 	timer  *engine.Timer           // of the next resumption; nil while it runs, and when nothing is planned
 	memory memory
-	child  *child // nil: it is an instance
 
 	deadline time.Duration // while parked: of the world
 	reading  bool          // while parked: a frame ends it
@@ -242,7 +241,7 @@ func (p *Process) run() {
 
 // finish tells of the end. The coroutine has ended, and the memory is free.
 func (p *Process) finish() {
-	p.ended, p.memory, p.child, p.inbox = true, nil, nil, nil
+	p.ended, p.memory, p.inbox = true, nil, nil
 	p.files = table{}
 	p.freed()
 	p.timer.Stop()

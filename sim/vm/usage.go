@@ -13,8 +13,8 @@ import (
 type Usage struct {
 	Resumes uint64
 	Frames  uint64 // that were delivered
-	// Computing is processor time spent in processes, calls to the host included. It is right only where the world's
-	// goroutine is locked to its thread.
+	// Computing is processor time of this program spent in processes, calls to the host included. It is right only where the
+	// world's goroutine is locked to its thread. Processes of this machine have their own besides.
 	Computing time.Duration
 	// MemoryBytes is the size of all memories at once, at its highest; see Process.MemoryBytes.
 	MemoryBytes int
@@ -28,10 +28,10 @@ func (p *Process) computes() (parked func()) {
 	if u == nil {
 		return func() {}
 	}
-	began := threadTime() + p.childTime()
+	began := threadTime()
 	u.Resumes++
 	return func() {
-		u.Computing += max(0, threadTime()+p.childTime()-began) // a child that has ended took its time with it
+		u.Computing += threadTime() - began
 		u.now += p.MemoryBytes() - p.counted
 		p.counted = p.MemoryBytes()
 		u.MemoryBytes = max(u.MemoryBytes, u.now)
@@ -51,19 +51,6 @@ func (p *Process) freed() {
 		u.now -= p.counted
 		p.counted = 0
 	}
-}
-
-// childTime is the processor time of the process itself where it is one of this machine.
-func (p *Process) childTime() time.Duration {
-	if p.child == nil {
-		return 0
-	}
-	const ofAllThreads = 2 // CPUCLOCK_SCHED: what clock_getcpuclockid(3) gives for a process
-	var t unix.Timespec
-	if unix.ClockGettime(int32(^p.child.pid<<3|ofAllThreads), &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
 }
 
 // threadTime is the processor time of this thread; 0 where the system does not tell.
