@@ -110,13 +110,7 @@ func (r *s8) tick() {
 	}
 	r.looked = r.scene.now
 	r.flows.settle(r.judge)
-	silent := 0
-	for _, n := range r.topology.Nodes {
-		if !r.scene.unexcused(n.Name) {
-			silent++
-		}
-	}
-	if silent > few && 2*silent > len(r.topology.Nodes) {
+	if silent := r.silent(); silent > few && 2*silent > len(r.topology.Nodes) {
 		r.mass = r.scene.now
 	}
 	if held := r.mass != never && r.scene.now-r.mass <= together+lookEvery; held || r.seen != r.scene.changes {
@@ -233,6 +227,19 @@ func (r *s8) left(sw string, prefix netip.Prefix, hop netip.Addr) bool {
 // while it was cut off arrives only once it is sent again, and a new session repeats everything first.
 func (r *s8) caughtUp(sw, member string) bool {
 	return r.scene.freeFor(member, r.bounds.S8) && r.scene.now-r.scene.sessions[link{sw, member}].since >= r.bounds.S8
+}
+
+// silent counts the nodes that the group may count as fallen silent: those that a fault names, and those that are still
+// down in the record, since the verdict on one that is back comes later.
+func (r *s8) silent() (n int) {
+	v := r.record.View()
+	for _, node := range r.topology.Nodes {
+		is, known := fsm.Get[*fsm.Node](v, fsm.TableNodes, node.Name)
+		if !r.scene.unexcused(node.Name) || known && is.Liveness == fsm.NodeDown {
+			n++
+		}
+	}
+	return n
 }
 
 // massHeld tells whether so many nodes are silent, or were lately, that the group takes the fault for its own and waits.
