@@ -28,7 +28,7 @@ type Setting struct {
 	Mutant  string     // the planted bug that is on, in a program that has them
 	Debug   bool       // processes log everything
 	Keep    bool       // keep the trace
-	Usage   *vm.Usage  // has added to it what running processes takes; optional
+	Usage   *vm.Usage  // has counted in it what processes do; optional
 	File    string     // that holds the scenario, for those who are to repeat it; optional
 }
 

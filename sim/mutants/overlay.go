@@ -4,7 +4,6 @@ package mutants
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,13 +87,6 @@ func Overlay(root, folder string, all []Mutant) (string, error) {
 		}
 		replace[filepath.Join(root, name)] = to
 	}
-	plan, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", fmt.Errorf("encode the overlay: %w", err)
-	}
 	to := filepath.Join(folder, "overlay.json")
-	if err := os.WriteFile(to, plan, 0o600); err != nil {
-		return "", fmt.Errorf("write the overlay: %w", err)
-	}
-	return to, nil
+	return to, patch.WriteOverlay(to, replace)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package native has Go build programs for processes of simulated worlds that run on this machine's own processor, ten
-// times as fast as the same program in WebAssembly.
+// Package native has Go build programs for processes of simulated worlds that run on this machine's own processor,
+// several times as fast as the same program in WebAssembly.
 //
 // Such a program is an ordinary one for Linux whose runtime was changed in a few lines (go.patch) and got two files more
 // (source/): it has one thread; its clocks, its randomness and its files are the world's; and where nothing is left to

@@ -16,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/sim/mutants"
 	"fairlead.io/fairlead/sim/native"
+	"fairlead.io/fairlead/sim/patch"
 )
 
 // build has the go command build the program for an architecture, which costs little where nothing changed.
@@ -46,8 +47,8 @@ func Build(ctx context.Context, root, folder, name string, o Options) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := writeOverlay(target, replaced)
-	if err != nil {
+	overlay := filepath.Join(target, "whole.json")
+	if err := patch.WriteOverlay(overlay, replaced); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(target, "guest")
@@ -131,19 +132,6 @@ func standardLibrary(ctx context.Context, root, folder string) (map[string]strin
 		out[name] = to
 	}
 	return out, nil
-}
-
-// writeOverlay writes the file that `go build -overlay` takes.
-func writeOverlay(folder string, replaced map[string]string) (string, error) {
-	text, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		return "", fmt.Errorf("encode the overlay: %w", err)
-	}
-	to := filepath.Join(folder, "whole.json")
-	if err := os.WriteFile(to, text, 0o600); err != nil {
-		return "", fmt.Errorf("write the overlay: %w", err)
-	}
-	return to, nil
 }
 
 // runs says whether there is a native program for an architecture; they are for Linux.

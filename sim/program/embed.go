@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"fairlead.io/fairlead/sim/patch"
 )
 
 // Tag is the build tag of a fairlead that holds the program.
@@ -33,7 +35,8 @@ func Embed(ctx context.Context, source, folder, arch string) (overlay string, er
 	if err := os.WriteFile(packed, pack(code), 0o600); err != nil {
 		return "", fmt.Errorf("embed the simulated process: %w", err)
 	}
-	return writeOverlay(folder, map[string]string{filepath.Join(root, place): packed})
+	overlay = filepath.Join(folder, "overlay.json")
+	return overlay, patch.WriteOverlay(overlay, map[string]string{filepath.Join(root, place): packed})
 }
 
 func pack(code []byte) []byte {

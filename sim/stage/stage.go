@@ -35,7 +35,7 @@ type Options struct {
 	DriftPPM int        // how much clocks run wrong at most, either way
 	Release  string     // that everybody begins with; empty: the current one
 	Raft     start.Raft // of members
-	Usage    *vm.Usage  // has added to it what running processes takes; optional
+	Usage    *vm.Usage  // has counted in it what processes do; optional
 }
 
 // Stage is everything that plays in one world.

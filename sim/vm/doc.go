@@ -9,7 +9,7 @@
 //
 // There are two kinds, which a program's first bytes tell apart:
 //
-//   - Processes of this machine (child.go), ten times as fast. Their runtime was changed so that it waits for nothing but
+//   - Processes of this machine (child.go), several times as fast. Their runtime was changed so that it waits for nothing but
 //     the world (package sim/native); it shares memory with the world. Calls that have no answer are posted there, and
 //     carried out, in order and at their times, before the next question is answered; frames come with answers.
 //   - WebAssembly instances (process.go), for any machine, made from a program that was built for wasip1.

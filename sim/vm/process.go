@@ -43,7 +43,7 @@ type Spec struct {
 	Clock  *Clock
 	Wire   Wire
 	Limits Limits
-	Usage  *Usage // has added to it what running the process takes
+	Usage  *Usage // has counted in it what the process does
 
 	Observe func(kind uint32, data []byte) // a fact that the process reports; data is the callee's
 	Line    func(stream int, line string)  // written to stdout (1) or stderr (2), without its newline
@@ -73,7 +73,6 @@ type Process struct {
 	calls                  int   // of the host since it was resumed
 	fuse                   int   // if positive, it dies at that many calls from now
 	resumes                uint64
-	counted                int // of its memory, in Usage
 
 	inbox []([]byte) // frames to be read
 	files table
@@ -154,7 +153,7 @@ func (p *Process) Deliver(frame []byte) {
 		return
 	}
 	p.inbox = append(p.inbox, frame)
-	p.spec.Usage.delivers()
+	p.spec.Usage.delivered()
 	if !p.running {
 		p.plan()
 	}
@@ -224,9 +223,9 @@ func (p *Process) run() {
 	p.timer = nil
 	p.running, p.calls = true, 0
 	p.resumes++
-	stop, parked := p.watch(), p.computes()
+	p.spec.Usage.resumed()
+	stop := p.watch()
 	_, alive := p.resume()
-	parked()
 	stop()
 	p.running = false
 	switch {
@@ -243,7 +242,6 @@ func (p *Process) run() {
 func (p *Process) finish() {
 	p.ended, p.memory, p.inbox = true, nil, nil
 	p.files = table{}
-	p.freed()
 	p.timer.Stop()
 	p.flush()
 	if p.spec.Ended == nil {
