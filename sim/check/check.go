@@ -210,6 +210,7 @@ func (s *Set) Hear(e event.Stamped) {
 // Tick looks at what depends on time alone. Call it every 10 ms or so.
 func (s *Set) Tick(now time.Duration) {
 	s.scene.now = max(s.scene.now, now)
+	s.scene.promotes()
 	for _, r := range s.rules {
 		r.tick()
 	}

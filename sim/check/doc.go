@@ -9,6 +9,6 @@
 // health. A rule has to hold through faults; what cannot be asked of somebody during a fault is asked of everybody
 // whom event.FaultBegan does not name.
 //
-// Start reading at Set; scene.go is what is seen to be the case, kube.go what users asked for, record.go what the
-// group agreed on.
+// Start reading at Set; scene.go is what is seen to be the case, majority.go who must have a vote, kube.go what users
+// asked for, record.go what the group agreed on.
 package check

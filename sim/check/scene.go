@@ -53,9 +53,9 @@ type scene struct {
 	names []string
 	whole bool
 	view  *fsm.View
-	// servers are the members' server ids. One that took a name over has no vote before it is promoted, which takes a
-	// leader some time: waiting is since when.
-	servers map[string]fsm.ServerID
+	// servers are the server ids that the record has named for each member. A member whose disk is gone comes back as a
+	// new server, which has no vote before a leader took it in and promoted it: waiting is since when.
+	servers map[string][]fsm.ServerID
 	waiting map[string]time.Duration
 
 	sessions map[link]session
@@ -105,7 +105,7 @@ func newScene(t Topology, record *Record) *scene {
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
 		faults: map[int]event.FaultBegan{}, named: map[string]int{}, frozen: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
-		servers: map[string]fsm.ServerID{}, waiting: map[string]time.Duration{},
+		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
 	}
 	for _, n := range t.Nodes {
@@ -131,6 +131,8 @@ func (s *scene) hear(e event.Stamped) {
 		if s.leader == x.Process {
 			s.leader, s.lead = "", never
 		}
+	case event.Wiped:
+		s.waiting[x.Machine] = s.now
 	case event.MachineDown:
 		s.dark[x.Machine], s.darkAt[x.Machine] = true, s.now
 	case event.MachineUp:
@@ -247,59 +249,6 @@ func (s *scene) steers(number uint64, x event.Steered) {
 		}
 	}
 	s.steered[x.Node] = next
-}
-
-// members are those of the record, or of the topology while the group is still being formed.
-func (s *scene) members() []string {
-	v := s.record.View()
-	if s.view != nil && !fsm.Differ(s.view, v, fsm.TableMembers) {
-		return s.names
-	}
-	s.view, s.names = v, nil
-	for _, m := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
-		if !slices.Contains(s.names, m.Name) {
-			s.names = append(s.names, m.Name)
-		}
-		if old, known := s.servers[m.Name]; known && old != m.Server {
-			s.waiting[m.Name] = s.now
-		}
-		s.servers[m.Name] = m.Server
-	}
-	if s.whole = s.whole || len(s.names) >= len(s.topology.Members); !s.whole {
-		s.names = s.topology.Members
-	}
-	return s.names
-}
-
-// promotion is how long a leader may take to give a vote to a server that joined: it has to be healthy for two seconds,
-// and is looked at every few.
-const promotion = 5 * time.Second
-
-// votes tells whether a member must have a vote by now.
-func (s *scene) votes(member string) bool {
-	since, waits := s.waiting[member]
-	if waits && s.leader != "" && s.now-max(since, s.lead) >= promotion {
-		delete(s.waiting, member)
-		waits = false
-	}
-	return !waits
-}
-
-// sounds keeps since when a majority of members can be expected to work together.
-func (s *scene) sounds() {
-	members := s.members()
-	well := 0
-	for _, m := range members {
-		if s.votes(m) && s.runs[m] && s.unexcused(m) {
-			well++
-		}
-	}
-	switch sound := 2*well > len(members); {
-	case !sound:
-		s.sound = never
-	case s.sound == never:
-		s.sound = s.now
-	}
 }
 
 // inQuorum tells whether a member is in contact with a quorum: by its own word, or, as long as it gave none, if it runs

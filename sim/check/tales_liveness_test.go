@@ -5,6 +5,7 @@ package check_test
 import (
 	"time"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
 )
 
@@ -123,6 +124,43 @@ func livenessTales() []tale {
 			s.say(event.FaultBegan{ID: 1, Fault: "cut", On: []string{"m3"}})
 			fails(s, 10)
 		}),
+		fine("L3", "new-server-not-taken-in-yet", func(s *story) {
+			s.put("c1", "x", "1")
+			replaced(s)
+			s.wait(100 * time.Millisecond)
+			leaderCut(s)
+		}),
+		fine("L3", "new-server-without-a-vote-yet", func(s *story) {
+			s.put("c1", "x", "1")
+			replaced(s)
+			s.wait(4 * time.Second)
+			s.commit(newServer())
+			s.wait(4 * time.Second)
+			leaderCut(s)
+		}),
+		fine("L3", "new-server-kept-from-its-leader", func(s *story) {
+			s.put("c1", "x", "1")
+			replaced(s)
+			s.commit(newServer())
+			s.say(event.FaultBegan{ID: 2, Fault: "break", On: []string{"m2"}})
+			s.wait(10 * time.Second)
+			s.say(event.FaultEnded{ID: 2})
+			s.wait(time.Second)
+			leaderCut(s)
+		}),
+		breaks("L3", "new-server-never-taken-in", func(s *story) {
+			replaced(s)
+			s.wait(6 * time.Second)
+			leaderCut(s)
+		}),
+		breaks("L3", "new-server-beside-its-former-one", func(s *story) {
+			replaced(s)
+			s.commit(newServer())
+			s.wait(6 * time.Second)
+			upto := s.state.Read().Revision()
+			s.commit(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m2-1", Run: "r", Upto: upto, Withdrawn: upto}}})
+			leaderCut(s)
+		}),
 		breaks("L3", "call-hangs", func(s *story) {
 			s.say(event.CallBegan{Client: "c1", ID: 99, Do: "put", Key: "x", Value: "1", To: "m2"})
 			s.wait(4 * time.Second)
@@ -134,6 +172,26 @@ func livenessTales() []tale {
 			s.wait(4 * time.Second)
 		}),
 	}
+}
+
+// replaced has m2 lead, and m3 lose its disk and come back as a new server.
+func replaced(s *story) {
+	s.say(event.Leading{Process: "m2", Life: 1, Term: 2, On: true}, event.FaultBegan{ID: 1, Fault: "lost-disk", On: []string{"m3"}},
+		event.Ended{Process: "m3", Life: 1}, event.Wiped{Machine: "m3"})
+	s.out["m3"] = true
+	s.wait(2 * time.Second)
+	s.say(event.Started{Process: "m3", Life: 2}, event.FaultEnded{ID: 1})
+}
+
+// newServer is what the replaced m3 says of itself once it is in the group.
+func newServer() fsm.Command {
+	return &fsm.ReportMember{Server: "m3-2", Name: "m3", Format: fsm.NewestFormat, Run: "r2"}
+}
+
+// leaderCut takes the leader away: the two others can have a new one if both have a vote.
+func leaderCut(s *story) {
+	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2})
+	fails(s, 10)
 }
 
 // fails has a client ask in vain, twice a second.
