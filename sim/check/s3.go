@@ -14,21 +14,34 @@ import (
 
 // s3 keeps who owns which port of which address, from the record; which address users are told of which Service, from
 // the API server; and where traffic for it ends up, from clients. Two Services that both want an address and did not
-// agree to share it may be told of it for L1 while nobody is disturbed, since what users are told follows the record.
+// agree to share it may be told of it for L1 while nobody is disturbed, since what users are told follows the record. A
+// port that a Service closed, and that nobody else has, may lead to its own pods until nodes can know: a kernel goes on
+// with what it was told, and the address belongs to that Service all the time.
 type s3 struct {
 	idle
 	*judge
 	owners map[netip.Addr]map[fsm.ServiceID]fsm.Allocation
 	// former are owners that are none any more, and since when.
 	former map[netip.Addr]map[fsm.ServiceID]time.Duration
+	closed map[closing]time.Duration // when Services that keep an address gave ports of it up
 	told   overdue
+}
+
+// closing is a port that a Service had at an address.
+type closing struct {
+	address netip.Addr
+	service fsm.ServiceID
+	port    uint16
 }
 
 // inFlight is how long a request may be under way.
 const inFlight = 100 * time.Millisecond
 
 func newS3(j *judge) rule {
-	return &s3{judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{}, told: newOverdue()}
+	return &s3{
+		judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{},
+		closed: map[closing]time.Duration{}, told: newOverdue(),
+	}
 }
 
 func (r *s3) step(s *step) {
@@ -59,8 +72,14 @@ func (r *s3) recount(a netip.Addr, s *step) {
 	for _, o := range s.after.Owners(a.String()) {
 		now[o.Service] = *o
 	}
-	for id := range r.owners[a] {
-		if _, still := now[id]; !still {
+	for id, old := range r.owners[a] {
+		is, still := now[id]
+		for _, p := range old.Ports {
+			if still && !slices.Contains(is.Ports, p) {
+				r.closed[closing{a, id, p.Number}] = r.scene.now
+			}
+		}
+		if !still {
 			if r.former[a] == nil {
 				r.former[a] = map[fsm.ServiceID]time.Duration{}
 			}
@@ -136,12 +155,17 @@ func (r *s3) flow(e event.Stamped, x event.Flow) {
 		return
 	}
 	r.checked()
+	taken := false
 	for id, o := range r.owners[x.Address] {
 		for _, p := range o.Ports {
 			if p.Number == x.Port && r.kube.served(string(id), x.Pod) {
 				return
 			}
+			taken = taken || p.Number == x.Port
 		}
+	}
+	if !taken && r.justClosed(x) {
+		return
 	}
 	for id, at := range r.former[x.Address] {
 		if r.scene.now-at <= inFlight && r.kube.served(string(id), x.Pod) {
@@ -152,4 +176,15 @@ func (r *s3) flow(e event.Stamped, x event.Flow) {
 		return // no slice told whose it is
 	}
 	r.broken(fmt.Sprintf("%s port %d", x.Address, x.Port), "it led to "+x.Pod+" on "+x.Node+", which serves none of its owners", e.Number)
+}
+
+// justClosed tells whether a request ended where its port led until the Service closed it, at a node that need not know.
+func (r *s3) justClosed(x event.Flow) bool {
+	for id := range r.owners[x.Address] {
+		at, ever := r.closed[closing{x.Address, id, x.Port}]
+		if ever && r.kube.served(string(id), x.Pod) && !(r.scene.soundFor(at, r.bounds.L3) && r.scene.worksFor(x.Node, r.bounds.L3)) {
+			return true
+		}
+	}
+	return false
 }

@@ -257,8 +257,10 @@ func (s *story) finish(vip, node string, since fsm.Revision) {
 }
 
 // flow is a request that is wanted to be served.
-func (s *story) flow(vip, node, pod string) {
-	f := event.Flow{Client: "c1", Address: addr(vip), Port: 80, Switch: "sw", Node: node, Pod: pod, Served: pod != "", Wanted: true}
+func (s *story) flow(vip, node, pod string) { s.flowTo(80, vip, node, pod) }
+
+func (s *story) flowTo(port uint16, vip, node, pod string) {
+	f := event.Flow{Client: "c1", Address: addr(vip), Port: port, Switch: "sw", Node: node, Pod: pod, Served: pod != "", Wanted: true}
 	if node != "" {
 		f.NextHop = host(node)
 	}

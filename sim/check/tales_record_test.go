@@ -114,6 +114,39 @@ func recordTales() []tale {
 			s.publish("api", vip2, "n2")
 			s.flow(vip1, "n1", "a/api-n2")
 		}),
+		fine("S3", "port-just-closed", func(s *story) {
+			twoPorts(s)
+			s.commit(allocate("web", 80))
+			s.wait(time.Second)
+			s.flowTo(443, vip1, "n1", "a/web-n1")
+		}),
+		fine("S3", "port-closed-while-a-node-is-stopped", func(s *story) {
+			twoPorts(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "freeze", On: []string{"n1"}})
+			s.commit(allocate("web", 80))
+			s.wait(7 * time.Second)
+			s.flowTo(443, vip1, "n1", "a/web-n1")
+			s.say(event.FaultEnded{ID: 1})
+			s.flowTo(443, vip1, "n1", "a/web-n1")
+		}),
+		breaks("S3", "closed-port-goes-on", func(s *story) {
+			twoPorts(s)
+			s.commit(allocate("web", 80))
+			s.wait(4 * time.Second)
+			s.flowTo(443, vip1, "n1", "a/web-n1")
+		}),
+		breaks("S3", "port-that-never-was", func(s *story) {
+			twoPorts(s)
+			s.commit(allocate("web", 80))
+			s.flowTo(8443, vip1, "n1", "a/web-n1")
+		}),
+		breaks("S3", "closed-port-of-another", func(s *story) {
+			twoPorts(s)
+			s.publish("api", vip2, "n2")
+			s.commit(allocate("web", 80))
+			s.commit(allocate("api", 443))
+			s.flowTo(443, vip1, "n1", "a/web-n1")
+		}),
 		breaks("S3", "both-are-told", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.service("api", "create", "user", "}")
@@ -171,4 +204,21 @@ func load(s *story, b []byte) {
 	if err := s.state.Restore(bytes.NewReader(b)); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// twoPorts publishes a Service that answers on two ports.
+func twoPorts(s *story) {
+	s.publish("web", vip1, "n1")
+	s.commit(allocate("web", 80, 443))
+	s.wait(time.Second)
+	s.flowTo(443, vip1, "n1", "a/web-n1")
+}
+
+// allocate gives ports of an address to a Service, which shares it.
+func allocate(name string, ports ...uint16) fsm.Command {
+	c := &fsm.Allocate{Address: addr(vip1), Service: fsm.ServiceID("a/" + name), SharingKey: "k"}
+	for _, p := range ports {
+		c.Ports = append(c.Ports, fsm.Port{Protocol: fsm.TCP, Number: p})
+	}
+	return c
 }
