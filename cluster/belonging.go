@@ -117,6 +117,10 @@ func (n *Node) Admit(ctx context.Context, r JoinRequest) error {
 		}
 	}
 	if r.Last > 0 {
+		// What the server hears is for good, and the newest configuration may come to nothing: it has to be committed.
+		if err := n.Barrier(ctx); err != nil {
+			return fmt.Errorf("admit %s: %w", id, err)
+		}
 		return fmt.Errorf("admit %s: %w", id, ErrRemoved)
 	}
 	for _, s := range servers {

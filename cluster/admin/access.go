@@ -65,6 +65,7 @@ func accessTable() map[string]access {
 		fairleadv1connect.JoinServiceConfirmProcedure: {roles: joining, within: quickly, maxMessage: smallMessage},
 		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, own: ownName, within: changing, maxMessage: smallMessage},
 		fairleadv1connect.JoinServiceReportProcedure:  {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceLeaveProcedure:   {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
 
 		fairleadv1connect.RecordServiceGetProcedure:          look,
 		fairleadv1connect.RecordServiceDescribeProcedure:     look,

@@ -48,6 +48,9 @@ type Joiner interface {
 	Join(ctx context.Context, request Joining) (Joined, error)
 	// Report takes note of what a member runs and how far it is; it gives the committed format. Errors: NotLeader.
 	Report(ctx context.Context, report Report) (format uint32, err error)
+	// Leave forgets the calling server, which was removed and of which no switch holds a path. Errors: NotLeader; Invalid
+	// if it still belongs.
+	Leave(ctx context.Context, server Member) error
 }
 
 // Change says who wants a change, and why.

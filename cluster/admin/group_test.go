@@ -194,6 +194,10 @@ func (v *memberView) Join(_ context.Context, j admin.Joining) (admin.Joined, err
 	return admin.Joined{Group: "g1", Epoch: 1, Leader: v.Self().Name}, err
 }
 
+func (v *memberView) Leave(_ context.Context, s admin.Member) error {
+	return v.do("leave "+s.ID, admin.Change{Actor: s.Name}, func(*sharedGroup) {})
+}
+
 func (v *memberView) Report(_ context.Context, r admin.Report) (uint32, error) {
 	return 3, v.do(fmt.Sprintf("report %s %s applied %d", r.ID, r.Version, r.Applied.Index), admin.Change{Actor: r.Name}, func(*sharedGroup) {})
 }

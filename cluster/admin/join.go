@@ -73,3 +73,13 @@ func (s *JoinService) Report(ctx context.Context, req *fairleadv1.ReportRequest)
 		return leader.Join.Report(ctx, req)
 	})
 }
+
+// Leave implements fairleadv1connect.JoinServiceHandler.
+func (s *JoinService) Leave(ctx context.Context, req *fairleadv1.LeaveRequest) (*fairleadv1.LeaveResponse, error) {
+	return lead(ctx, s.onLeader, "let "+req.GetServerId()+" leave", func(ctx context.Context, _ Caller) (*fairleadv1.LeaveResponse, error) {
+		err := s.joiner.Leave(ctx, Member{ID: req.GetServerId(), Name: req.GetName()})
+		return &fairleadv1.LeaveResponse{}, err
+	}, func(ctx context.Context, leader *Client) (*fairleadv1.LeaveResponse, error) {
+		return leader.Join.Leave(ctx, req)
+	})
+}

@@ -33,7 +33,14 @@ func TestEmptyServersJoinThroughAnyMember(t *testing.T) {
 	if err != nil || answer.GetFormat() != 3 {
 		t.Fatalf("report: %v, %v", answer, err)
 	}
-	if got, want := w.group.history(), []string{"m1: join m4-x for m4 ()", "m1: report m4-x v2 applied 40 for m4 ()"}; !slices.Equal(got, want) {
+	leave := &fairleadv1.LeaveRequest{Name: "m4", ServerId: "m4-x"}
+	if _, err := w.client(pki.Member, "m4", "m3").Join.Leave(w.ctx(), leave); err != nil {
+		t.Fatalf("leave: %v", err)
+	}
+	if _, err := w.client(pki.Member, "m3", "m3").Join.Leave(w.ctx(), leave); !errors.Is(err, admin.Forbidden) {
+		t.Fatalf("m3 leaves for m4: %v", err)
+	}
+	if got, want := w.group.history(), []string{"m1: join m4-x for m4 ()", "m1: report m4-x v2 applied 40 for m4 ()", "m1: leave m4-x for m4 ()"}; !slices.Equal(got, want) {
 		t.Fatalf("done %q", got)
 	}
 }

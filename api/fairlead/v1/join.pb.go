@@ -485,6 +485,96 @@ func (x *ReportResponse) GetFormat() uint32 {
 	return 0
 }
 
+// Refused with invalid if the server still belongs to the group.
+type LeaveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name in the caller's certificate.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	ServerId      string `protobuf:"bytes,2,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveRequest) Reset() {
+	*x = LeaveRequest{}
+	mi := &file_fairlead_v1_join_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveRequest) ProtoMessage() {}
+
+func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_join_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
+func (*LeaveRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *LeaveRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LeaveRequest) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+type LeaveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveResponse) Reset() {
+	*x = LeaveResponse{}
+	mi := &file_fairlead_v1_join_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveResponse) ProtoMessage() {}
+
+func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_join_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveResponse.ProtoReflect.Descriptor instead.
+func (*LeaveResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{8}
+}
+
 var File_fairlead_v1_join_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_join_proto_rawDesc = "" +
@@ -522,11 +612,16 @@ const file_fairlead_v1_join_proto_rawDesc = "" +
 	"\vapi_address\x18\a \x01(\tR\n" +
 	"apiAddress\"(\n" +
 	"\x0eReportResponse\x12\x16\n" +
-	"\x06format\x18\x01 \x01(\rR\x06format2\xd3\x01\n" +
+	"\x06format\x18\x01 \x01(\rR\x06format\"?\n" +
+	"\fLeaveRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\tserver_id\x18\x02 \x01(\tR\bserverId\"\x0f\n" +
+	"\rLeaveResponse2\x93\x02\n" +
 	"\vJoinService\x12D\n" +
 	"\aConfirm\x12\x1b.fairlead.v1.ConfirmRequest\x1a\x1c.fairlead.v1.ConfirmResponse\x12;\n" +
 	"\x04Join\x12\x18.fairlead.v1.JoinRequest\x1a\x19.fairlead.v1.JoinResponse\x12A\n" +
-	"\x06Report\x12\x1a.fairlead.v1.ReportRequest\x1a\x1b.fairlead.v1.ReportResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\x06Report\x12\x1a.fairlead.v1.ReportRequest\x1a\x1b.fairlead.v1.ReportResponse\x12>\n" +
+	"\x05Leave\x12\x19.fairlead.v1.LeaveRequest\x1a\x1a.fairlead.v1.LeaveResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_join_proto_rawDescOnce sync.Once
@@ -540,7 +635,7 @@ func file_fairlead_v1_join_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_join_proto_rawDescData
 }
 
-var file_fairlead_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fairlead_v1_join_proto_goTypes = []any{
 	(*ConfirmRequest)(nil),  // 0: fairlead.v1.ConfirmRequest
 	(*FoundingMember)(nil),  // 1: fairlead.v1.FoundingMember
@@ -549,20 +644,24 @@ var file_fairlead_v1_join_proto_goTypes = []any{
 	(*JoinResponse)(nil),    // 4: fairlead.v1.JoinResponse
 	(*ReportRequest)(nil),   // 5: fairlead.v1.ReportRequest
 	(*ReportResponse)(nil),  // 6: fairlead.v1.ReportResponse
-	(*Revision)(nil),        // 7: fairlead.v1.Revision
+	(*LeaveRequest)(nil),    // 7: fairlead.v1.LeaveRequest
+	(*LeaveResponse)(nil),   // 8: fairlead.v1.LeaveResponse
+	(*Revision)(nil),        // 9: fairlead.v1.Revision
 }
 var file_fairlead_v1_join_proto_depIdxs = []int32{
 	1, // 0: fairlead.v1.ConfirmRequest.members:type_name -> fairlead.v1.FoundingMember
-	7, // 1: fairlead.v1.ReportRequest.applied:type_name -> fairlead.v1.Revision
-	7, // 2: fairlead.v1.ReportRequest.announced:type_name -> fairlead.v1.Revision
+	9, // 1: fairlead.v1.ReportRequest.applied:type_name -> fairlead.v1.Revision
+	9, // 2: fairlead.v1.ReportRequest.announced:type_name -> fairlead.v1.Revision
 	0, // 3: fairlead.v1.JoinService.Confirm:input_type -> fairlead.v1.ConfirmRequest
 	3, // 4: fairlead.v1.JoinService.Join:input_type -> fairlead.v1.JoinRequest
 	5, // 5: fairlead.v1.JoinService.Report:input_type -> fairlead.v1.ReportRequest
-	2, // 6: fairlead.v1.JoinService.Confirm:output_type -> fairlead.v1.ConfirmResponse
-	4, // 7: fairlead.v1.JoinService.Join:output_type -> fairlead.v1.JoinResponse
-	6, // 8: fairlead.v1.JoinService.Report:output_type -> fairlead.v1.ReportResponse
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
+	7, // 6: fairlead.v1.JoinService.Leave:input_type -> fairlead.v1.LeaveRequest
+	2, // 7: fairlead.v1.JoinService.Confirm:output_type -> fairlead.v1.ConfirmResponse
+	4, // 8: fairlead.v1.JoinService.Join:output_type -> fairlead.v1.JoinResponse
+	6, // 9: fairlead.v1.JoinService.Report:output_type -> fairlead.v1.ReportResponse
+	8, // 10: fairlead.v1.JoinService.Leave:output_type -> fairlead.v1.LeaveResponse
+	7, // [7:11] is the sub-list for method output_type
+	3, // [3:7] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
 	3, // [3:3] is the sub-list for extension extendee
 	0, // [0:3] is the sub-list for field type_name
@@ -580,7 +679,7 @@ func file_fairlead_v1_join_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_join_proto_rawDesc), len(file_fairlead_v1_join_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

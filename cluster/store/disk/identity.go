@@ -36,7 +36,9 @@ type Identity struct {
 	Epoch    uint64 `json:"epoch,omitempty"` // of the group, as this member last knew it
 	// Format is the newest format that the group's record had, as this member last knew it: releases that do not know it
 	// have no business here.
-	Format  uint32    `json:"format,omitempty"`
+	Format uint32 `json:"format,omitempty"`
+	// Removed says that the group has removed this server: the folder is of no use any more.
+	Removed bool      `json:"removed,omitempty"`
 	Created time.Time `json:"created"` // for people
 	// Made is false until the files beside this one exist. A folder that was made and lacks its log was tampered with.
 	Made bool `json:"made"`
@@ -124,6 +126,16 @@ func (f *Folder) RaiseFormat(format uint32) error {
 		return nil
 	}
 	f.identity.Format = format
+	return f.writeIdentity()
+}
+
+// SetRemoved remembers whether the group has removed this server. It is for good, unless the folder becomes a group of
+// its own.
+func (f *Folder) SetRemoved(removed bool) error {
+	if f.identity.Removed == removed {
+		return nil
+	}
+	f.identity.Removed = removed
 	return f.writeIdentity()
 }
 

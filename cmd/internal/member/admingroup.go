@@ -85,11 +85,10 @@ func (g *adminGroup) Demote(ctx context.Context, id string, _ admin.Change) erro
 	return refusal("demote "+id, g.node.Demote(ctx, id))
 }
 
-func (g *adminGroup) Remove(ctx context.Context, id string, change admin.Change) error {
-	if err := g.node.Remove(ctx, id); err != nil {
-		return refusal("remove "+id, err)
-	}
-	return g.propose(ctx, change, "remove "+id, &fsm.RemoveMember{Server: fsm.ServerID(id)})
+// Remove takes a server out of the configuration. The record names it until no switch can hold a path of it: until it
+// took leave (leave.go), or for as long as switches keep paths of a lost session (cluster/leader).
+func (g *adminGroup) Remove(ctx context.Context, id string, _ admin.Change) error {
+	return refusal("remove "+id, g.node.Remove(ctx, id))
 }
 
 func (g *adminGroup) Transfer(ctx context.Context, id string, _ admin.Change) error {
@@ -106,12 +105,12 @@ func (g *adminGroup) Finalize(ctx context.Context, format uint32, change admin.C
 	if _, _, have := g.state.Identity(); format <= have {
 		return have, nil
 	}
-	return format, g.propose(ctx, change, "finalize", &fsm.RaiseFormat{Format: format})
+	return format, propose(ctx, g.node, change, "finalize", &fsm.RaiseFormat{Format: format})
 }
 
-// propose commits one command in an operator's name. A member that is not known to the record is none to remove.
-func (g *adminGroup) propose(ctx context.Context, change admin.Change, what string, c fsm.Command) error {
-	out, err := g.node.Propose(ctx, cluster.Urgent, fsm.Proposal{
+// propose commits one command in somebody's name. A member that is not known to the record is none to remove.
+func propose(ctx context.Context, node *cluster.Node, change admin.Change, what string, c fsm.Command) error {
+	out, err := node.Propose(ctx, cluster.Urgent, fsm.Proposal{
 		Actor: change.Actor, Reason: change.Reason, AtUnixMilli: time.Now().UnixMilli(), Command: c,
 	})
 	if err != nil {

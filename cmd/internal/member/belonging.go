@@ -85,6 +85,14 @@ func knows(folder *disk.Folder) error {
 	return nil
 }
 
+// belongs refuses the data folder of a server that the group has removed: it could announce what it announced last.
+func belongs(folder *disk.Folder) error {
+	if folder.Identity().Removed {
+		return fmt.Errorf("data folder %s: %w", folder.Path(), cluster.ErrRemoved)
+	}
+	return nil
+}
+
 // learn remembers what this release could not read, when that ended the member: the next start is refused at once.
 func (b *belonging) learn(err error) error {
 	var unknown *fsm.FormatError

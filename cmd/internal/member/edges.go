@@ -88,4 +88,6 @@ type Speaker interface {
 	Sessions(ctx context.Context) (map[string]string, error)
 	// Detach leaves all sessions such that switches keep the paths for a while. The speaker is of no use then.
 	Detach(ctx context.Context) error
+	// Drain leaves all sessions for good: switches drop the paths at once. The speaker is of no use then.
+	Drain(ctx context.Context) error
 }

@@ -194,6 +194,7 @@ type speaker struct {
 	mu       sync.Mutex
 	nextHops map[netip.Addr]bool
 	detached bool
+	drained  bool
 }
 
 func (s *speaker) Apply(_ context.Context, d bgp.Desired) error {
@@ -212,6 +213,8 @@ func (s *speaker) Links(context.Context) ([]bgp.Link, error) { return nil, nil }
 func (s *speaker) Sessions(context.Context) (map[string]string, error) { return nil, nil }
 
 func (s *speaker) Detach(context.Context) error { s.detached = true; return nil }
+
+func (s *speaker) Drain(context.Context) error { s.drained = true; return nil }
 
 func (s *speaker) announces(nextHop string) bool {
 	s.mu.Lock()
@@ -270,7 +273,7 @@ func TestMemberAndAgentRunOverEdgesWithoutAMachine(t *testing.T) {
 	if kernel.Told().Len() == 0 {
 		t.Errorf("announced, but not prepared; the agent is at %+v", p.Status())
 	}
-	if stop(); !s.detached {
+	if stop(); !s.detached || s.drained {
 		t.Error("the member ended without leaving its sessions")
 	}
 }

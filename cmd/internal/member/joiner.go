@@ -32,11 +32,8 @@ func (j *joiner) Confirm(_ context.Context, token string, members []admin.Founde
 }
 
 func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error) {
-	if cluster.NameOf(r.ID) != r.Name { // the name is the certificate's
-		return admin.Joined{}, &admin.Refusal{
-			Code: admin.Forbidden, What: "join " + r.ID, Why: "the server id is not one of member " + r.Name,
-			Remedy: "give the member a certificate of its own name",
-		}
+	if err := ofName("join "+r.ID, r.Member); err != nil {
+		return admin.Joined{}, err
 	}
 	if _, _, format := j.state.Identity(); r.Format < format { // it could not read what it would be sent
 		return admin.Joined{}, &admin.Refusal{
@@ -90,22 +87,30 @@ func (o *others) confirm(ctx context.Context, member cluster.Peer, request clust
 // join asks every other member in turn to be taken in; whoever does not lead hands the request on.
 func (o *others) join(self admin.Member, version string) func(context.Context, cluster.JoinRequest) error {
 	return func(ctx context.Context, r cluster.JoinRequest) error {
-		last := error(cluster.ErrNotReady)
-		for _, name := range o.names {
-			if name == self.Name {
-				continue
-			}
-			asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-			_, err := o.clients.Client(o.apiOf(name)).Join.Join(asking, &fairleadv1.JoinRequest{
+		return o.ask(ctx, self, func(ctx context.Context, c *admin.Client) error {
+			_, err := c.Join.Join(ctx, &fairleadv1.JoinRequest{
 				Name: self.Name, ServerId: r.ServerID, Address: r.Address, ApiAddress: self.APIAddress,
 				Last: uint64(r.Last), Format: fsm.NewestFormat, Version: version,
 			})
-			cancel()
-			if err == nil {
-				return nil
-			}
-			last = clusterError(err)
-		}
-		return last
+			return err
+		})
 	}
+}
+
+// ask asks the other members in turn, until one does what is asked. It gives the last one's error.
+func (o *others) ask(ctx context.Context, self admin.Member, do func(context.Context, *admin.Client) error) error {
+	last := error(cluster.ErrNotReady)
+	for _, name := range o.names {
+		if name == self.Name {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := do(asking, o.clients.Client(o.apiOf(name)))
+		cancel()
+		if err == nil {
+			return nil
+		}
+		last = clusterError(err)
+	}
+	return last
 }

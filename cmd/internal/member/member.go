@@ -83,7 +83,7 @@ func (m *Member) openFolder() (err error) {
 		return err
 	}
 	m.belonging = newBelonging(m.state, m.folder)
-	return knows(m.folder)
+	return cmp.Or(knows(m.folder), belongs(m.folder))
 }
 
 // openNetwork has this member listen, and opens its ways to the others.

@@ -21,11 +21,15 @@ func Recover(c config.Controller, edges Edges, log *slog.Logger) (cluster.Recove
 	if err := knows(folder); err != nil {
 		return cluster.Recovered{}, err
 	}
-	return cluster.Recover(cluster.RecoverOptions{
+	recovered, err := cluster.Recover(cluster.RecoverOptions{
 		Name: c.Name, Instance: folder.Identity().Instance, Address: c.Advertise.Raft,
 		Stores: folder.Stores(), Path: folder.Path(), Machine: cluster.Record{State: fsm.New()},
 		Encode: func(ps []cluster.Proposal) ([]byte, error) { return fsm.EncodeEntry(0, ps) }, // NewEpoch names its own
 		Renew:  renewAfter(fsm.New(), "recover"),
 		Log:    log,
 	})
+	if err != nil {
+		return cluster.Recovered{}, err
+	}
+	return recovered, folder.SetRemoved(false)
 }

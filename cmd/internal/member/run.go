@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,11 +17,8 @@ import (
 // errStopped ends the parts of a member when one of them has ended without an error: none should.
 var errStopped = errors.New("stopped")
 
-// leaveWithin bounds how long a member takes to leave its BGP sessions.
-const leaveWithin = 3 * time.Second
-
 // Run takes part in the group until ctx ends or the member fails, then closes everything. It returns nil when
-// ctx ended. A member that leaves does so as for a planned restart: switches keep its paths.
+// ctx ended. A member that leaves does so as for a planned restart: switches keep its paths, unless the group removed it.
 func (m *Member) Run(ctx context.Context) error {
 	defer m.Close()
 	group, running := errgroup.WithContext(ctx)
@@ -61,11 +57,7 @@ func (m *Member) Run(ctx context.Context) error {
 	}
 	err := m.belonging.learn(group.Wait())
 	if m.speaker != nil {
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
-		defer cancel()
-		if leaveErr := m.speaker.Detach(leaving); leaveErr != nil {
-			m.log.Warn("BGP sessions not left in order", "err", leaveErr)
-		}
+		m.leave(context.WithoutCancel(ctx), err)
 	}
 	return err
 }

@@ -41,6 +41,8 @@ const (
 	JoinServiceJoinProcedure = "/fairlead.v1.JoinService/Join"
 	// JoinServiceReportProcedure is the fully-qualified name of the JoinService's Report RPC.
 	JoinServiceReportProcedure = "/fairlead.v1.JoinService/Report"
+	// JoinServiceLeaveProcedure is the fully-qualified name of the JoinService's Leave RPC.
+	JoinServiceLeaveProcedure = "/fairlead.v1.JoinService/Leave"
 )
 
 // JoinServiceClient is a client for the fairlead.v1.JoinService service.
@@ -52,6 +54,9 @@ type JoinServiceClient interface {
 	Join(context.Context, *v1.JoinRequest) (*v1.JoinResponse, error)
 	// Report tells the leader what the calling member runs and how far it is.
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
+	// Leave tells the leader that the calling server, which was removed, has taken all its paths from every
+	// switch and announces nothing any more. Nobody waits for it afterwards.
+	Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error)
 }
 
 // NewJoinServiceClient constructs a client for the fairlead.v1.JoinService service. By default, it
@@ -83,6 +88,12 @@ func NewJoinServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(joinServiceMethods.ByName("Report")),
 			connect.WithClientOptions(opts...),
 		),
+		leave: connect.NewClient[v1.LeaveRequest, v1.LeaveResponse](
+			httpClient,
+			baseURL+JoinServiceLeaveProcedure,
+			connect.WithSchema(joinServiceMethods.ByName("Leave")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -91,6 +102,7 @@ type joinServiceClient struct {
 	confirm *connect.Client[v1.ConfirmRequest, v1.ConfirmResponse]
 	join    *connect.Client[v1.JoinRequest, v1.JoinResponse]
 	report  *connect.Client[v1.ReportRequest, v1.ReportResponse]
+	leave   *connect.Client[v1.LeaveRequest, v1.LeaveResponse]
 }
 
 // Confirm calls fairlead.v1.JoinService.Confirm.
@@ -120,6 +132,15 @@ func (c *joinServiceClient) Report(ctx context.Context, req *v1.ReportRequest) (
 	return nil, err
 }
 
+// Leave calls fairlead.v1.JoinService.Leave.
+func (c *joinServiceClient) Leave(ctx context.Context, req *v1.LeaveRequest) (*v1.LeaveResponse, error) {
+	response, err := c.leave.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // JoinServiceHandler is an implementation of the fairlead.v1.JoinService service.
 type JoinServiceHandler interface {
 	// Confirm asks a listed member whether it is empty and accepts the bootstrap token. It changes
@@ -129,6 +150,9 @@ type JoinServiceHandler interface {
 	Join(context.Context, *v1.JoinRequest) (*v1.JoinResponse, error)
 	// Report tells the leader what the calling member runs and how far it is.
 	Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error)
+	// Leave tells the leader that the calling server, which was removed, has taken all its paths from every
+	// switch and announces nothing any more. Nobody waits for it afterwards.
+	Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error)
 }
 
 // NewJoinServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -156,6 +180,12 @@ func NewJoinServiceHandler(svc JoinServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(joinServiceMethods.ByName("Report")),
 		connect.WithHandlerOptions(opts...),
 	)
+	joinServiceLeaveHandler := connect.NewUnaryHandlerSimple(
+		JoinServiceLeaveProcedure,
+		svc.Leave,
+		connect.WithSchema(joinServiceMethods.ByName("Leave")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.JoinService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case JoinServiceConfirmProcedure:
@@ -164,6 +194,8 @@ func NewJoinServiceHandler(svc JoinServiceHandler, opts ...connect.HandlerOption
 			joinServiceJoinHandler.ServeHTTP(w, r)
 		case JoinServiceReportProcedure:
 			joinServiceReportHandler.ServeHTTP(w, r)
+		case JoinServiceLeaveProcedure:
+			joinServiceLeaveHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -183,4 +215,8 @@ func (UnimplementedJoinServiceHandler) Join(context.Context, *v1.JoinRequest) (*
 
 func (UnimplementedJoinServiceHandler) Report(context.Context, *v1.ReportRequest) (*v1.ReportResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.JoinService.Report is not implemented"))
+}
+
+func (UnimplementedJoinServiceHandler) Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.JoinService.Leave is not implemented"))
 }
