@@ -160,9 +160,13 @@ func (p *peer) patience() time.Duration {
 func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	p.agent.metrics.beat(true)
 	p.mu.Lock()
+	rises := answer.GetInQuorum() && !(p.alive && p.quorum)
 	p.alive, p.missed, p.answered, p.quorum = true, false, time.Now(), answer.GetInQuorum()
 	p.watch.Reset(p.patience())
 	p.mu.Unlock()
+	if rises {
+		p.agent.fleet.hope()
+	}
 	p.agent.reconsider()
 }
 

@@ -117,3 +117,35 @@ func TestAgentThatStartsDoesNotWaitForAMemberOutOfReach(t *testing.T) {
 		grouptest.Eventually(t, "the other member is followed", func() bool { return n.Status().Member == seeds[1] })
 	}
 }
+
+// Pauses grow long while nobody serves. Waiting the last one out would keep a node behind although the group is well.
+func TestAgentAsksAgainAtOnceWhenAMemberIsBackInTouch(t *testing.T) {
+	t.Parallel()
+	w := grouptest.NewWorld(t)
+	one := []string{"192.0.2.1"}
+	o := &odd{sync: func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse {
+		return []*fairleadv1.SyncResponse{step(t, "g1", fsm.Revision{Epoch: 1, Index: 10}, true, one, one)}
+	}}
+	o.alone.Store(true)
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: func(t *agent.Tuning) {
+		t.RetryMin, t.RetryMax = time.Hour, time.Hour
+	}})
+	grouptest.Eventually(t, "the member refused the agent, and says why", func() bool { return o.asked() == 1 && o.beaten.Load() > 0 })
+	o.alone.Store(false)
+	grouptest.Eventually(t, "the member is followed", func() bool { return n.Status().Member != "" })
+}
+
+// That a member is in touch says nothing about why it does not serve: it is asked once more, and then with pauses.
+func TestAgentPausesWhereAMemberInTouchDoesNotServe(t *testing.T) {
+	t.Parallel()
+	w := grouptest.NewWorld(t)
+	o := &odd{sync: func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse { return nil }}
+	startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: func(t *agent.Tuning) {
+		t.FirstStep = time.Millisecond
+		t.RetryMin, t.RetryMax = time.Hour, time.Hour
+	}})
+	grouptest.Eventually(t, "many heartbeats are answered", func() bool { return o.beaten.Load() > 10 })
+	if n := o.asked(); n > 2 {
+		t.Errorf("asked %d times", n)
+	}
+}

@@ -13,6 +13,7 @@ import (
 type fleet struct {
 	agent   *Agent
 	changed chan struct{} // of capacity 1
+	hopes   chan struct{} // of capacity 1: a member came in touch with a quorum
 
 	mu      sync.Mutex
 	learned []string
@@ -20,7 +21,7 @@ type fleet struct {
 }
 
 func newFleet(a *Agent) *fleet {
-	return &fleet{agent: a, changed: make(chan struct{}, 1), peers: map[string]*peer{}}
+	return &fleet{agent: a, changed: make(chan struct{}, 1), hopes: make(chan struct{}, 1), peers: map[string]*peer{}}
 }
 
 // set takes over the addresses of all members.
@@ -103,6 +104,22 @@ func (f *fleet) peerLocked(address string) *peer {
 		f.peers[address] = p
 	}
 	return p
+}
+
+// hope notes that a member can be expected to serve from now on.
+func (f *fleet) hope() {
+	select {
+	case f.hopes <- struct{}{}:
+	default: // noted already
+	}
+}
+
+// forgetHopes drops what was noted so far.
+func (f *fleet) forgetHopes() {
+	select {
+	case <-f.hopes:
+	default:
+	}
 }
 
 // best is the highest rank of any member.

@@ -23,6 +23,7 @@ func (a *Agent) follow(ctx context.Context, last desired.State) {
 	retry := a.o.Tuning.backoff()
 	var left *peer
 	for ctx.Err() == nil {
+		a.fleet.forgetHopes() // whoever came in touch so far is asked now
 		for _, p := range a.fleet.order(left) {
 			served, err := a.followOne(ctx, p, &steps)
 			if ctx.Err() != nil {
@@ -38,9 +39,25 @@ func (a *Agent) follow(ctx context.Context, last desired.State) {
 				break // begin anew with the best one
 			}
 		}
-		if !sleep(ctx, retry.pause()) {
+		if !a.rest(ctx, retry) {
 			return
 		}
+	}
+}
+
+// rest pauses until members are asked again, at once when one comes in touch with a quorum: pauses grow long while nobody
+// serves, and what the group does then would wait for the end of the last one. It tells whether ctx still runs.
+func (a *Agent) rest(ctx context.Context, retry *backoff) bool {
+	timer := time.NewTimer(retry.pause())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-a.fleet.hopes:
+		retry.reset()
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -4,6 +4,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -28,7 +29,7 @@ type odd struct {
 	fairleadv1connect.UnimplementedAgentServiceHandler
 	sync        func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse
 	acknowledge func(ctx context.Context) error // optional
-	alone       atomic.Bool                     // it is out of touch with a quorum
+	alone       atomic.Bool                     // it is out of touch with a quorum, and serves nobody anew
 	mute        bool                            // it answers nothing
 	beaten      atomic.Int64                    // heartbeats that it answered
 
@@ -43,6 +44,9 @@ func (o *odd) Sync(ctx context.Context, req *fairleadv1.SyncRequest, stream *con
 	if o.mute {
 		<-ctx.Done()
 		return ctx.Err()
+	}
+	if o.alone.Load() {
+		return connect.NewError(connect.CodeUnavailable, errors.New("out of touch with a quorum"))
 	}
 	for _, m := range o.sync(req) {
 		if err := stream.Send(m); err != nil {
