@@ -82,7 +82,20 @@ func trafficTales() []tale {
 			s.wait(5 * time.Second)
 			s.flow(vip1, "", "")
 		}),
+		fine("S8", "lost-during-faults-of-all-switches", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.FaultBegan{ID: 1, Fault: "restart", On: []string{"sw"}}, unentered())
+		}),
+		breaks("S8", "lost-though-a-switch-should-work", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.FaultBegan{ID: 1, Fault: "kill", On: []string{"n1"}}, unentered())
+		}),
 	}
+}
+
+// unentered is a request that no switch took.
+func unentered() event.Flow {
+	return event.Flow{Client: "c1", Address: addr(vip1), Port: 80, Wanted: true, Why: "no switch works"}
 }
 
 // strays has a node die while m2 is cut off, and a member lead to it for longer than others need to know better.

@@ -27,6 +27,7 @@ import (
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
 //     once that they are held: DESIGN §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
+//   - where no switch takes it, during faults of all of them;
 //   - where there is no pool, or no undisturbed node, that could serve it.
 //
 // Faults of members alone excuse nothing else: losing the leader, a minority or all of them costs no request.
@@ -127,6 +128,9 @@ func (r *s8) flow(e event.Stamped, x event.Flow) {
 }
 
 func (r *s8) excused(x event.Flow) bool {
+	if x.Switch == "" { // none took it
+		return !slices.ContainsFunc(r.topology.Switches, r.scene.unexcused)
+	}
 	if !r.scene.exchanges(x.Switch, x.Address) || !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
 		return true
 	}
