@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,26 +20,27 @@ type identity struct {
 
 	// Guarded by the source's mutex.
 
-	uid     string
-	number  int       // counts the clusters that were seen before this one
-	at      time.Time // when it was confirmed last
-	trouble *trouble
+	uid       string
+	number    int // counts the clusters that were seen before this one
+	asked     int // counts the questions
+	confirmed int // the last question that was answered by the cluster that we know
+	trouble   *trouble
 }
 
-// holds is how long an answer holds, so that lines that start together ask once.
-const holds = time.Second
-
-// confirm makes sure that the API server still belongs to the cluster that we know. What was listed counts only after
-// that. Another cluster empties the view.
+// confirm makes sure that the API server still belongs to the cluster that we know, after what was listed or opened just
+// before the call: that counts only then. Another cluster empties the view.
+//
+// Lines that start together share an answer, but none to a question that was asked before they had what it is to vouch
+// for: the address may have led elsewhere since, as it does when all connections break at once.
 func (i *identity) confirm(ctx context.Context) error {
-	i.asking.Lock()
-	defer i.asking.Unlock()
 	s := i.source
 	s.mu.Lock()
-	recent := i.uid != "" && i.trouble == nil && s.clock.Since(i.at) < holds
+	before, cluster := i.asked, i.number
 	s.mu.Unlock()
-	if recent {
-		return nil
+	i.asking.Lock()
+	defer i.asking.Unlock()
+	if answered, err := i.since(before, cluster); answered {
+		return err
 	}
 	var uid string
 	err := s.within(ctx, s.timing.ListTimeout, func(ctx context.Context) error {
@@ -60,7 +60,7 @@ func (i *identity) confirm(ctx context.Context) error {
 		i.trouble, s.notes = nil, true
 		s.poke()
 	}
-	i.at = s.clock.Now()
+	i.confirmed = i.asked
 	if uid == i.uid {
 		return nil
 	}
@@ -76,8 +76,23 @@ func (i *identity) confirm(ctx context.Context) error {
 		l.store.clearLocked(true)
 		l.listed, l.version, l.floor = false, 0, 0
 		l.restartLocked()
+		poke(l.asked) // one without a definition sleeps for long
 	}
 	return errOtherCluster
+}
+
+// since tells whether a question was answered that was asked after a count of them, and how. If not, another is counted.
+func (i *identity) since(asked, cluster int) (answered bool, err error) {
+	i.source.mu.Lock()
+	defer i.source.mu.Unlock()
+	switch {
+	case i.number != cluster:
+		return true, errOtherCluster
+	case i.confirmed > asked:
+		return true, nil
+	}
+	i.asked++
+	return false, nil
 }
 
 var errOtherCluster = errors.New("the API server belongs to another cluster than before")

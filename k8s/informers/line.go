@@ -76,6 +76,9 @@ func (l *line) run(ctx context.Context) {
 	backoff := t.backoff()
 	for ctx.Err() == nil {
 		switch present, err := l.locate(ctx); {
+		case errors.Is(err, errOtherCluster): // it answers, and is to be asked anew
+			backoff = t.backoff()
+			l.source.sleep(ctx, t.Retry, nil)
 		case err != nil:
 			l.source.sleep(ctx, backoff.Step(), nil)
 		case present:

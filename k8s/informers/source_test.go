@@ -50,9 +50,15 @@ type reading struct {
 
 func read(t testing.TB, s *server, timing informers.Timing) *reading {
 	t.Helper()
+	return readBy(t, s, timing, nil)
+}
+
+// readBy is read by a clock; nil: the machine's.
+func readBy(t testing.TB, s *server, timing informers.Timing, by informers.Clock) *reading {
+	t.Helper()
 	r := &reading{log: &notebook{}, metrics: prometheus.NewRegistry()}
 	var err error
-	r.Source, err = informers.New(informers.Options{API: s.api(t), Logger: slog.New(slog.NewTextHandler(r.log, nil)), Timing: timing, Metrics: r.metrics})
+	r.Source, err = informers.New(informers.Options{API: s.api(t), Clock: by, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Timing: timing, Metrics: r.metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/informers"
 )
 
 func problem(w world.World, parts ...string) bool {
@@ -340,4 +343,49 @@ func TestListsAreBoundedInTime(t *testing.T) {
 	r.until(t, "told of the watch", func(w world.World) bool { return problem(w, "watch services", "does not answer in time") })
 	s.answer(services, nil)
 	r.until(t, "over", func(w world.World) bool { return w.Complete && len(w.Problems) == 0 })
+}
+
+// Where all connections break and the address leads elsewhere, versions may fit by chance: watches are resumed there.
+func TestAWatchResumedAtAnotherClusterSaysNothing(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.set(func() { s.uid, s.round = "cluster-2", s.round+1 })
+	s.remove(services, "default", "web")
+	r.until(t, "the other cluster", func(w world.World) bool {
+		if w.Cluster == "cluster-1" && view(t, w, world.KindService).Listed && (len(w.Services) == 0 || len(w.Deleted) > 0) {
+			t.Fatalf("of the other cluster: %+v", w)
+		}
+		return w.Cluster == "cluster-2" && w.Complete
+	})
+}
+
+// A line that failed for long finds that the cluster is another one. That is an answer, and the next question follows soon.
+func TestWhoFindsAnotherClusterAsksAgainSoon(t *testing.T) {
+	const definitions = "/apis/metallb.io/v1beta2" // only one kind is looked for there
+	s := newServer(t)
+	s.answer(definitions, refusal(503, "ServiceUnavailable", "not now"))
+	now := clocktesting.NewFakeClock(time.Now())
+	r := readBy(t, s, informers.Timing{Absent: 1000 * time.Hour, Silence: 1000 * time.Hour}, now)
+	for s.asked(definitions) < 8 {
+		now.Step(500 * time.Millisecond)
+		time.Sleep(time.Millisecond)
+	}
+	s.set(func() { // what is watched goes on, and does not tell
+		s.uid = "cluster-2"
+		delete(s.instead, definitions)
+	})
+	for r.log.count("another cluster") == 0 {
+		now.Step(500 * time.Millisecond)
+		time.Sleep(time.Millisecond)
+	}
+	for range 20 { // less than the next pause would be
+		if r.World().Complete {
+			return
+		}
+		now.Step(200 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("not read 4 s after it was found: %+v", r.World().Kinds)
 }
