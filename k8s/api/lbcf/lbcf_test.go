@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lbcf_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/k8s/api/lbcf"
+	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
+	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
+)
+
+// §1.4
+func TestDriversOfThePrefixLiveInKubeSystem(t *testing.T) {
+	for _, c := range []struct{ driver, namespace, want string }{
+		{"lbcf-clb", "shop", "kube-system"},
+		{"lbcf-clb", "kube-system", "kube-system"},
+		{"clb", "shop", "shop"},
+		{"lbcf", "shop", "shop"},
+		{"my-lbcf-clb", "shop", "shop"},
+	} {
+		if got := lbcf.DriverNamespace(c.driver, c.namespace); got != c.want {
+			t.Errorf("driver %s named in %s: %s, want %s", c.driver, c.namespace, got, c.want)
+		}
+	}
+}
+
+// §1.4
+func TestLoadBalancersOfThePrefixAreLookedForAtHomeFirst(t *testing.T) {
+	for _, c := range []struct {
+		lb, namespace string
+		want          []string
+	}{
+		{"lbcf-edge", "shop", []string{"shop", "kube-system"}},
+		{"lbcf-edge", "kube-system", []string{"kube-system"}},
+		{"edge", "shop", []string{"shop"}},
+	} {
+		if got := lbcf.LoadBalancerNamespaces(c.lb, c.namespace); !slices.Equal(got, c.want) {
+			t.Errorf("load balancer %s named in %s: %v, want %v", c.lb, c.namespace, got, c.want)
+		}
+	}
+}
+
+// §1.4
+func TestAScopeCountsAlone(t *testing.T) {
+	for _, c := range []struct {
+		scope     []string
+		namespace string
+		want      bool
+	}{
+		{nil, "kube-system", true},
+		{nil, "shop", false},
+		{[]string{}, "kube-system", true},
+		{[]string{"shop"}, "shop", true},
+		{[]string{"shop"}, "kube-system", false},
+		{[]string{"blog", "*"}, "shop", true},
+	} {
+		lb := &v1beta1.LoadBalancer{Spec: v1beta1.LoadBalancerSpec{Scope: c.scope}}
+		lb.Namespace = "kube-system"
+		if got := lbcf.MayUse(lb, c.namespace); got != c.want {
+			t.Errorf("scope %q, namespace %s: %t, want %t", c.scope, c.namespace, got, c.want)
+		}
+	}
+}
+
+// §2.1, §2.2
+func TestLabelsOfUsers(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "True": true, "TRUE": true, "yes": false, "": false} {
+		d := &v1beta1.LoadBalancerDriver{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{lbcf.LabelDraining: value}}}
+		if lbcf.IsDraining(d) != want {
+			t.Errorf("draining label %q: draining is %t", value, !want)
+		}
+	}
+	if lbcf.IsProtected(nil) || !lbcf.IsProtected(map[string]string{lbcf.LabelDoNotDelete: ""}) {
+		t.Error("protection is not by the key of the label alone")
+	}
+}
+
+// §2.4.1: the vectors of the specification.
+func TestNamesOfRecordsAreThoseOfLBCF(t *testing.T) {
+	old, tcp := int32(8080), "TCP"
+	for _, c := range []struct{ what, got, want string }{
+		{"pod", lbcf.PodRecord("edge-web", "web-bg", "5b0c1b6e-2f0a-4d53-9a51-0d9c5d1f7a10", v1beta1.PortSelector{Port: 8080, Protocol: tcp}), "8e37c738700571d3078073269cf4474d"},
+		{"pod, port said in the old way", lbcf.PodRecord("edge-web", "web-bg", "5b0c1b6e-2f0a-4d53-9a51-0d9c5d1f7a10", v1beta1.PortSelector{PortNumber: &old}), "8e37c738700571d3078073269cf4474d"},
+		{"service", lbcf.ServiceRecord("edge-web", "svc-bg", "web-svc", v1beta1.PortSelector{Port: 80, Protocol: tcp}, "node-1"), "9dec47b899848c0710a44430d89a77f7"},
+		{"static", lbcf.StaticRecord("edge-web", "static-bg", "10.9.8.7:443"), "5bb99806547e6e97a86eabf25a3477df"},
+		{"bind", lbcf.BindRecord("shop", "edge-a", "web-0", "10.244.1.17", v1.PortSelector{Port: 8080, Protocol: tcp}), "0cff09f67c766bcc54c9095760c51ef4"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, c.got, c.want)
+		}
+	}
+}
+
+// §2.4.1
+func TestBindsKeepTheCaseOfAProtocolAndAreToldApartOnlyOnCollision(t *testing.T) {
+	port := v1.PortSelector{Port: 80, Protocol: "tcp"}
+	a, b := lbcf.BindRecord("a-b", "c", "web-0", "192.0.2.1", port), lbcf.BindRecord("a", "b-c", "web-0", "192.0.2.1", port)
+	if a != b {
+		t.Errorf("the names of LBCF differ: %s and %s", a, b)
+	}
+	if upper := lbcf.BindRecord("a", "b-c", "web-0", "192.0.2.1", v1.PortSelector{Port: 80, Protocol: "TCP"}); upper == a {
+		t.Error("the case of the protocol is lost")
+	}
+	if one, other := lbcf.Apart(a, "uid-1"), lbcf.Apart(a, "uid-2"); one == a || one == other {
+		t.Errorf("not apart: %s, %s, %s", a, one, other)
+	}
+}
+
+// §2.3, §13: a group that was never submitted again means what it meant.
+func TestOldFieldsOfStoredGroupsCount(t *testing.T) {
+	eighty, name := int32(80), "old"
+	for _, c := range []struct {
+		what string
+		pods v1beta1.PodBackends
+		want []v1beta1.PortSelector
+	}{
+		{"none", v1beta1.PodBackends{}, nil},
+		{"port", v1beta1.PodBackends{Port: &v1beta1.PortSelector{PortNumber: &eighty}}, []v1beta1.PortSelector{{Port: 80, Protocol: "TCP"}}},
+		{"port last", v1beta1.PodBackends{Port: &v1beta1.PortSelector{Port: 80}, Ports: []v1beta1.PortSelector{{Port: 53, Protocol: "UDP"}}},
+			[]v1beta1.PortSelector{{Port: 53, Protocol: "UDP"}, {Port: 80, Protocol: "TCP"}}},
+		{"port is there already", v1beta1.PodBackends{Port: &v1beta1.PortSelector{PortNumber: &eighty}, Ports: []v1beta1.PortSelector{{Port: 80, Protocol: "TCP"}}},
+			[]v1beta1.PortSelector{{Port: 80, Protocol: "TCP"}}},
+		{"same number, other protocol", v1beta1.PodBackends{Port: &v1beta1.PortSelector{Port: 80}, Ports: []v1beta1.PortSelector{{Port: 80, Protocol: "UDP"}}},
+			[]v1beta1.PortSelector{{Port: 80, Protocol: "UDP"}, {Port: 80, Protocol: "TCP"}}},
+		{"port wins over portNumber", v1beta1.PodBackends{Ports: []v1beta1.PortSelector{{Port: 81, PortNumber: &eighty}}}, []v1beta1.PortSelector{{Port: 81, Protocol: "TCP"}}},
+	} {
+		if got := lbcf.PodPorts(&c.pods); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+	g := &v1beta1.BackendGroupSpec{LBName: &name}
+	if got := lbcf.LoadBalancers(g); !slices.Equal(got, []string{"old"}) {
+		t.Errorf("only lbName: %v", got)
+	}
+	g.LoadBalancers = []string{"new", "old"}
+	if got := lbcf.LoadBalancers(g); !slices.Equal(got, []string{"new", "old"}) {
+		t.Errorf("lbName among them: %v", got)
+	}
+	if got := lbcf.TypeOf(g); got != lbcf.Static {
+		t.Errorf("a group that selects nothing is %s", got)
+	}
+}
+
+// §2.3, §4.3, §3.1: what holds where nothing was said.
+func TestDefaults(t *testing.T) {
+	word := func(s string) *string { return &s }
+	for stored, want := range map[*string]string{nil: "IfNotReady", word("IfNotRunning"): "IfNotRunning", word("Webhook"): "Webhook", word("Never"): "IfNotReady"} {
+		if got := lbcf.DeregisterPolicy(stored); got != want {
+			t.Errorf("deregister policy: %s, want %s", got, want)
+		}
+	}
+	for stored, want := range map[*v1beta1.DeregisterWebhook]string{
+		nil: "DoNothing", {}: "DoNothing", {FailurePolicy: word("IfNotReady")}: "IfNotReady",
+		{FailurePolicy: word("IfNotRunning")}: "IfNotRunning", {FailurePolicy: word("Webhook")}: "DoNothing",
+	} {
+		if got := lbcf.FailurePolicy(stored); got != want {
+			t.Errorf("failure policy: %s, want %s", got, want)
+		}
+	}
+	half, ten := &metav1.Duration{Duration: 30 * time.Second}, int32(10)
+	for stored, want := range map[*v1beta1.EnsurePolicy]time.Duration{
+		nil: 0, {Policy: "IfNotSucc"}: 0, {Policy: "always", MinPeriod: half}: 0, {Policy: "Always"}: time.Minute, {Policy: "Always", MinPeriod: half}: 30 * time.Second,
+		lbcf.RecordPolicy(&v1.EnsurePolicy{Policy: "Always", ResyncPeriodInSeconds: &ten}): 10 * time.Second,
+		lbcf.RecordPolicy(&v1.EnsurePolicy{Policy: "Always"}):                              time.Minute,
+		lbcf.RecordPolicy(&v1.EnsurePolicy{Policy: "sometimes"}):                           0,
+	} {
+		if got := lbcf.Period(stored); got != want {
+			t.Errorf("period of %v: %s, want %s", stored, got, want)
+		}
+	}
+	if got := lbcf.RecordPolicy(&v1.EnsurePolicy{Policy: "sometimes"}); got.Policy != "IfNotSucc" {
+		t.Errorf("records of a Bind have the policy %s", got.Policy) // §2.4
+	}
+	d := &v1beta1.LoadBalancerDriver{Spec: v1beta1.LoadBalancerDriverSpec{Webhooks: []v1beta1.WebhookConfig{
+		{Name: lbcf.EnsureBackend, Timeout: half}, {Name: lbcf.EnsureBackend}, {Name: lbcf.CreateLoadBalancer}}}}
+	for webhook, want := range map[string]time.Duration{lbcf.EnsureBackend: 30 * time.Second, lbcf.CreateLoadBalancer: 10 * time.Second, lbcf.Healthz: 10 * time.Second} {
+		if got := lbcf.Timeout(d, webhook); got != want {
+			t.Errorf("timeout of %s: %s, want %s", webhook, got, want)
+		}
+	}
+}
+
+// §2.4
+func TestLabelsOfRecordsDifferByOwner(t *testing.T) {
+	r := &v1beta1.BackendRecordSpec{LBName: "edge", LBDriver: "clb", PodBackend: &v1beta1.PodBackendRecord{Name: "web-0"}}
+	want := "lbcf.tkestack.io/backend-group=g,lbcf.tkestack.io/backend-pod=web-0,lbcf.tkestack.io/lb-driver=clb,lbcf.tkestack.io/lb-name=edge"
+	if got := joined(lbcf.GroupRecordLabels("g", r)); got != want {
+		t.Errorf("of a group: %s", got)
+	}
+	want = "lbcf.tkestack.io/bind=b,lbcf.tkestack.io/driver=clb,lbcf.tkestack.io/lb=edge,lbcf.tkestack.io/pod=web-0"
+	if got := joined(lbcf.BindRecordLabels("b", r)); got != want {
+		t.Errorf("of a Bind: %s", got)
+	}
+	r = &v1beta1.BackendRecordSpec{LBName: "edge", LBDriver: "clb", ServiceBackend: &v1beta1.ServiceBackendRecord{Name: "web"}}
+	want = "lbcf.tkestack.io/backend-group=g,lbcf.tkestack.io/backend-service=web,lbcf.tkestack.io/lb-driver=clb,lbcf.tkestack.io/lb-name=edge"
+	if got := joined(lbcf.GroupRecordLabels("g", r)); got != want {
+		t.Errorf("of a Service: %s", got)
+	}
+}
+
+// §2.4: LBCF could make no record of what has a long name.
+func TestLabelsAreLegalWhateverTheNames(t *testing.T) {
+	name := rapid.OneOf(rapid.StringMatching(`[a-z0-9.-]{0,70}`), rapid.Just(strings.Repeat("a", 64)), rapid.String())
+	rapid.Check(t, func(t *rapid.T) {
+		r := &v1beta1.BackendRecordSpec{LBName: name.Draw(t, "lb"), LBDriver: name.Draw(t, "driver"), PodBackend: &v1beta1.PodBackendRecord{Name: name.Draw(t, "pod")}}
+		for _, labels := range []map[string]string{lbcf.GroupRecordLabels(name.Draw(t, "group"), r), lbcf.BindRecordLabels(name.Draw(t, "bind"), r), lbcf.GroupLabels([]string{r.LBName, r.LBDriver})} {
+			for key, value := range labels {
+				if wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(wrong) > 0 {
+					t.Fatalf("%s=%s: %v", key, value, wrong)
+				}
+			}
+		}
+	})
+}
+
+// §2.4
+func TestOwnersOfRecords(t *testing.T) {
+	g, b := &v1beta1.BackendGroup{}, &v1.Bind{}
+	g.Name, g.UID, b.Name, b.UID = "web", "1", "shop", "2"
+	for _, c := range []struct {
+		ref         metav1.OwnerReference
+		apiVersion  string
+		kind, owner string
+	}{
+		{lbcf.GroupOwner(g), "lbcf.tkestack.io/v1beta1", "BackendGroup", "web"},
+		{lbcf.BindOwner(b), "lbcf.tkestack.io/v1", "Bind", "shop"},
+	} {
+		if c.ref.APIVersion != c.apiVersion || c.ref.Kind != c.kind || c.ref.Name != c.owner || !*c.ref.Controller || !*c.ref.BlockOwnerDeletion {
+			t.Errorf("%+v", c.ref)
+		}
+	}
+}
+
+func joined(labels map[string]string) string {
+	var all []string
+	for key, value := range labels {
+		all = append(all, key+"="+value)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
