@@ -71,9 +71,9 @@ func MayUse(lb *v1beta1.LoadBalancer, namespace string) bool {
 	return false
 }
 
-// IsDraining tells whether a driver takes no new objects.
-func IsDraining(d *v1beta1.LoadBalancerDriver) bool {
-	return strings.EqualFold(d.Labels[LabelDraining], "true")
+// IsDraining tells by its labels whether a driver takes no new objects.
+func IsDraining(labels map[string]string) bool {
+	return strings.EqualFold(labels[LabelDraining], "true")
 }
 
 // IsProtected tells by its labels whether an object must not be deleted.
