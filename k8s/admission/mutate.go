@@ -84,7 +84,7 @@ func fillGroup(root node, g *v1beta1.BackendGroup) {
 			spec.add("loadBalancers", names[len(names)-1])
 		}
 	}
-	if pods, ok := spec.child("pods"); ok {
+	if pods, ok := spec.child("pods"); ok && g.Spec.Pods != nil { // two spellings may say two things
 		fillPods(pods, g.Spec.Pods)
 	}
 	if service, ok := spec.child("service"); ok {

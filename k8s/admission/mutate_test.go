@@ -154,6 +154,14 @@ func TestMutationsKeepWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
+// A field that is written twice must end neither the mutation nor the member.
+func TestTwoSpellingsOfAFieldAreSurvived(t *testing.T) {
+	object := `{"spec":{"loadBalancers":["edge"],"pods":{"port":{"port":80}},"Pods":null}}`
+	r := Request{Kind: BackendGroup, Operation: create, Namespace: "shop", Name: "web", Object: []byte(object)}
+	r.Object = patched(t, r)
+	Validate(r, town(), Rules{})
+}
+
 // drawGroup draws groups as users and clients of LBCF write them: in old fields and in new ones, with nulls, mostly valid.
 func drawGroup(t *rapid.T) map[string]any {
 	port := func(name string) any {
