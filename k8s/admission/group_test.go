@@ -68,6 +68,8 @@ func TestBackendGroups(t *testing.T) {
 		{rule: "G7", what: "another namespace's", op: create, edit: `{spec: {loadBalancers: [theirs]}}`, denied: "Not found"},
 		{rule: "1.4 FIX", what: "its own namespace's goes before kube-system's", op: create, edit: `{spec: {loadBalancers: [lbcf-old]}}`, calls: "shop/clb validateBackend Create Pod info=map[id:lbcf-old] parameters=map[weight:50] old=-"},
 		{rule: "G8", what: "driver is gone", op: update, edit: `{spec: {loadBalancers: [orphan]}}`, denied: "shop/nobody: create this LoadBalancerDriver first"},
+		{rule: "1.4", what: "the driver of a shared LoadBalancer is looked for where that is", op: create, edit: `{spec: {loadBalancers: [lbcf-edge]}}`, denied: "kube-system/clb: create",
+			view: func(s *shelf) { s.LoadBalancer("kube-system", "lbcf-edge").Spec.LBDriver = "clb" }},
 		{rule: "G8", what: "draining, on create", op: create, edit: `{spec: {loadBalancers: [on-draining]}}`, denied: "is draining"},
 		{rule: "G8", what: "leaving, on create", op: create, edit: `{spec: {loadBalancers: [on-leaving]}}`, denied: "is being deleted"},
 		{rule: "G8", what: "draining, on update", op: update, edit: `{spec: {loadBalancers: [on-draining]}}`, calls: "shop/draining validateBackend Update Pod info=map[id:on-draining] parameters=map[weight:50] old=map[weight:50]"},
