@@ -39,6 +39,7 @@ func commands(c *cli) []*cobra.Command {
 		newPKI(c),
 		newMigrate(c),
 		newSim(c, shipped),
+		newDriver(c),
 		newVersion(c),
 	}
 }
