@@ -5,6 +5,7 @@ package driver_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -82,9 +83,9 @@ func TestAnEmptyAddressIsNoAnswer(t *testing.T) {
 
 // A failure is certain only where the one who sends says so.
 func TestOnlyWhatWasNotSentIsCertain(t *testing.T) {
-	refused := errors.Join(driver.ErrNotSent, errors.New("dial: connection refused"))
+	refused := fmt.Errorf("%w: dial: connection refused", driver.ErrNotSent)
 	_, err := ensure(t.Context(), client(t, &endpoint{serve: broken(refused)}, nil), driver.Call{})
-	if cause(err) != driver.CauseConnect || driver.ResultOf("", err) != fsm.ResultFailed || !strings.Contains(err.Error(), "not sent: ") {
+	if cause(err) != driver.CauseConnect || driver.ResultOf("", err) != fsm.ResultFailed || err.Error() != "ensureBackend of driver shop/d: not sent: dial: connection refused" {
 		t.Error(err)
 	}
 	_, err = ensure(t.Context(), client(t, &endpoint{serve: broken(errors.New("connection refused"))}, nil), driver.Call{})

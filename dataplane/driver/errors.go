@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotSent is in the errors of an http.RoundTripper that wrote nothing of a request and never will.
-var ErrNotSent = errors.New("nothing of the request was sent")
+var ErrNotSent = errors.New("not sent")
 
 // Cause says why a call has no usable answer. It is also the value of a metric's label.
 type Cause string
@@ -55,8 +55,8 @@ type Error struct {
 // Error says what went wrong, on what, and why.
 func (e *Error) Error() string {
 	how := ""
-	if !e.Sent {
-		how = "not sent: "
+	if !e.Sent && !errors.Is(e.Err, ErrNotSent) {
+		how = ErrNotSent.Error() + ": "
 	}
 	return fmt.Sprintf("%s of driver %s: %s%v", e.Webhook, e.Driver, how, e.Err)
 }
