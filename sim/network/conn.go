@@ -29,6 +29,7 @@ type Conn struct {
 	numbers  uint64              // of messages sent
 	arrived  uint64              // of those, how many were handed to the far end
 	ahead    map[uint64]*message // arrived before an earlier one that a cut had kept
+	torn     bool                // one of them will never arrive: of what follows it only a reset counts
 	arrives  time.Duration       // when the newest message to the far end arrives at the earliest
 	sent     time.Duration       // when it was sent
 	ended    bool                // this end said its last word
@@ -179,6 +180,10 @@ func (n *Network) arrive(m *message, s *state) {
 		return
 	}
 	n.tell(m, n.world.Now())
+	if c.torn && m.what == reset {
+		n.hand(m)
+		return
+	}
 	if m.number != c.arrived {
 		if c.ahead == nil {
 			c.ahead = map[uint64]*message{}

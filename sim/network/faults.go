@@ -141,7 +141,8 @@ func (n *Network) hold(s *state, m *message) {
 	})
 }
 
-// release sends what a cut kept back, after a while that differs from connection to connection.
+// release sends what a cut kept back, after a while that differs from connection to connection. What an end had said that
+// is gone by then nobody sends again, but that it is gone is told.
 func (n *Network) release(s *state) {
 	held := s.held
 	s.held = nil
@@ -149,6 +150,7 @@ func (n *Network) release(s *state) {
 	wait := map[*Conn]time.Duration{}
 	for _, m := range held {
 		if m.from.dead && m.what != reset {
+			m.from.torn = true
 			continue
 		}
 		d, ok := wait[m.from]

@@ -33,7 +33,7 @@ func TestConnectionsDeliverInOrderOrBreak(t *testing.T) {
 		at := time.Duration(0)
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			at += time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * time.Millisecond
-			what := rapid.SampledFrom([]string{"send", "send", "send", "cut", "back", "slow", "lose", "break"}).Draw(t, "what")
+			what := rapid.SampledFrom([]string{"send", "send", "send", "cut", "back", "slow", "lose", "break", "reset"}).Draw(t, "what")
 			w.At(at, func() {
 				switch what {
 				case "send":
@@ -51,6 +51,9 @@ func TestConnectionsDeliverInOrderOrBreak(t *testing.T) {
 					heals = append(heals, n.Lose("a", "b", 0.3))
 				case "break":
 					n.Break("a", "b")
+				case "reset":
+					near.Reset()
+					nearBroken = true
 				}
 			})
 		}
