@@ -180,7 +180,7 @@ func (n *Network) arrive(m *message, s *state) {
 		return
 	}
 	n.tell(m, n.world.Now())
-	if c.torn && m.what == reset {
+	if c.far.dead || c.torn && m.what == reset { // nobody is there to wait for what is lost, or it never comes
 		n.hand(m)
 		return
 	}

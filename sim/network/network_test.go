@@ -231,3 +231,23 @@ func TestWaitingForAMachineThatLostPowerEnds(t *testing.T) {
 		})
 	}
 }
+
+// Who talks on to a machine that lost power, before and after it is back, is told that nobody knows of the connection.
+func TestWhoTalksOnToAMachineThatLostPowerIsTold(t *testing.T) {
+	w := engine.New(1)
+	n := network.New(w, network.Options{})
+	n.Listen("b", "p", func(c *network.Conn) { c.Handle(nil, nil) })
+	c := n.Dial("a", "b", "p", nil)
+	var broke time.Duration
+	c.Handle(nil, func(bool) { broke = w.Now() })
+	w.At(time.Second, func() { n.Power("b", false) })
+	w.At(2*time.Second, func() { c.Send([]byte("x")) })
+	w.At(3*time.Second, func() { n.Power("b", true) })
+	w.At(4*time.Second, func() { c.Send([]byte("y")) })
+	if err := w.Run(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if broke < 4*time.Second || broke > 4100*time.Millisecond {
+		t.Errorf("told at %v", broke)
+	}
+}
