@@ -11,7 +11,7 @@ import (
 )
 
 // PlanEndpoints plans the endpoints of some Services and the next hops of their addresses, and nothing else: what
-// Plan would propose about them, for the cost of them alone. Where they are not only about endpoints that the sources
+// Plan would propose about them, for the cost of them alone; why a Service waits for an address stays as it is. Where they are not only about endpoints that the sources
 // and the record differ, it proposes nothing and other is true: Plan has to look.
 //
 // Its proposals are Bulk and belong into one entry, in their order: what was seen is committed with what is done about

@@ -19,7 +19,9 @@ func aboutEndpoints(v *fsm.View, proposals []fsm.Proposal, services map[fsm.Serv
 		switch c := p.Command.(type) {
 		case *fsm.PutService:
 			if services[c.Service.ID] {
-				out = append(out, spell(c)+fmt.Sprint(c.Service.Endpoints))
+				plain := *c
+				plain.Service.Pending = fsm.Pending{} // why it waits for an address is Plan's to say
+				out = append(out, spell(&plain)+fmt.Sprint(c.Service.Endpoints))
 			}
 		case *fsm.SetRoute:
 			owners := v.Owners(c.Prefix.Addr().String())

@@ -79,8 +79,9 @@ func (p *planner) planRoute(a netip.Addr) {
 	}
 	c := &fsm.SetRoute{Prefix: prefix, Hops: want}
 	added := slices.ContainsFunc(want, func(spec fsm.HopSpec) bool { _, has := hopOf(have, spec); return !has })
-	if reason := "nodes that serve " + ownersText(p.claims[a]); added {
-		p.propose(reason, c)
+	owned := slices.ContainsFunc(p.claims[a], func(c *claim) bool { return c.have != nil && !c.have.Releasing })
+	if reason := "nodes that serve " + ownersText(p.claims[a]); added || !owned && len(want) > 0 {
+		p.propose(reason, c) // it may need the address first, which is Bulk
 	} else {
 		p.proposeUrgent(reason, c)
 	}

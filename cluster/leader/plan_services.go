@@ -147,11 +147,26 @@ func (p *planner) endpointsOf(id world.ID, have *fsm.Service) []fsm.Endpoint {
 	if have == nil || len(have.Endpoints) == 0 || p.seen.mayRemove(world.KindEndpointSlice, id) {
 		return out
 	}
-	kept := keepEndpoints(out, have.Endpoints)
-	if len(kept) > len(out) {
-		p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, id)
+	kept := keepEndpoints(restReady(out), have.Endpoints)
+	if len(kept) == len(out) {
+		return out
 	}
+	p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, id)
 	return kept
+}
+
+// restReady counts the listed endpoints of a family that end and still serve as ready, as long as none that is listed is.
+// It is for when others are kept that nobody lists any more: these may be gone, and must not be a reason to send nobody
+// to those that are there.
+func restReady(listed []fsm.Endpoint) []fsm.Endpoint {
+	out := slices.Clone(listed)
+	for i := range out {
+		ready := func(e fsm.Endpoint) bool { return e.Ready && e.Address.BitLen() == out[i].Address.BitLen() }
+		if out[i].Terminating && out[i].Serving && !slices.ContainsFunc(listed, ready) {
+			out[i].Ready = true
+		}
+	}
+	return out
 }
 
 func appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpoint {
