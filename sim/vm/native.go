@@ -138,7 +138,9 @@ func (p *Process) exec(n *child) error {
 	}
 	_, _ = p.random.Read(n.page.seed[:])
 	p.tellTime(n.page)
-	return n.exec(p.spec.Module.native, p.spec.Args, p.spec.Env)
+	err := n.exec(p.spec.Module.native, p.spec.Args, p.spec.Env)
+	p.pid = n.pid
+	return err
 }
 
 // ending is how a process ended that asks no more.

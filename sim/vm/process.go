@@ -62,6 +62,7 @@ type Process struct {
 	yield  func(struct{}) bool     // parks it; false: it is dropped
 	timer  *engine.Timer           // of the next resumption; nil while it runs, and when nothing is planned
 	memory memory
+	pid    int // of this machine; 0 for none
 
 	deadline time.Duration // while parked: of the world
 	reading  bool          // while parked: a frame ends it
