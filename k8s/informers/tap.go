@@ -42,19 +42,33 @@ func (t *tap) Stop() { t.stop() }
 
 func (t *tap) run(first *watch.Event) {
 	defer close(t.out)
-	if first != nil && !t.pass(*first) {
-		return
-	}
-	for {
+	late, open := t.catchUp(first)
+	for t.passAll(late) && open {
+		var e watch.Event
 		select {
 		case <-t.done:
 			return
-		case e, ok := <-t.inner.ResultChan():
-			if !ok || !t.pass(e) {
-				return
-			}
+		case e, open = <-t.inner.ResultChan():
+		}
+		switch {
+		case !open:
+			return
+		case t.line.inBursts():
+			late, open = t.catchUp(&e)
+		default:
+			late = []watch.Event{e}
 		}
 	}
+}
+
+// passAll passes events on. It tells whether to go on.
+func (t *tap) passAll(events []watch.Event) bool {
+	for _, e := range events {
+		if !t.pass(e) {
+			return false
+		}
+	}
+	return true
 }
 
 // pass passes an event on. It tells whether to go on.
