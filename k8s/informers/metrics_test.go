@@ -38,6 +38,8 @@ func TestMetricsTellWhatWasHeardAndWhatWasNot(t *testing.T) {
 	s.put(pools, "m", "bad", pool("nonsense"))
 	r := read(t, s, fast)
 	r.until(t, "complete", complete)
+	s.put(services, "default", "first", service(80))
+	r.until(t, "heard", func(w world.World) bool { return len(w.Services) == 1 }) // from now on each state is passed on
 	at := time.Now().Add(-time.Second).UTC().Format(time.RFC3339Nano)
 	changed := slice("web", "192.0.2.7")
 	changed["metadata"].(object)["annotations"] = object{"endpoints.kubernetes.io/last-change-trigger-time": at}
@@ -54,8 +56,8 @@ func TestMetricsTellWhatWasHeardAndWhatWasNot(t *testing.T) {
 		labels string
 		want   float64
 	}{
-		{"events_total", "added Service", 1}, {"events_total", "modified Service", 1}, {"events_total", "deleted Service", 1},
-		{"watch_lag_seconds", "", 1}, {"objects", "Service", 0}, {"objects", "EndpointSlice", 1}, {"objects_unusable", "IPAddressPool", 1},
+		{"events_total", "added Service", 2}, {"events_total", "modified Service", 1}, {"events_total", "deleted Service", 1},
+		{"watch_lag_seconds", "", 1}, {"objects", "Service", 1}, {"objects", "EndpointSlice", 1}, {"objects_unusable", "IPAddressPool", 1},
 		{"complete", "Node", 0}, {"complete", "Service", 1},
 	} {
 		if got := r.metric(t, prefix+c.name, strings.Fields(c.labels)...); got != c.want {
