@@ -124,6 +124,7 @@ func (n *Node) start() error {
 	if err := cmp.Or(n.guard.Err(), err); err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
+	n.seen.library.Store(n.raft)
 	return nil
 }
 

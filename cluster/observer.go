@@ -5,6 +5,7 @@ package cluster
 import (
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,11 +18,13 @@ type observer struct {
 	Transport
 	self raft.ServerID
 	rpcs chan raft.RPC
+	late chan raft.RPC // heartbeats that wait with all else
 	stop chan struct{}
 	once sync.Once
 
 	changed func()
 	reach   *reach
+	library atomic.Pointer[raft.Raft] // once it runs
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
 
@@ -42,7 +45,7 @@ type peerSeen struct {
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
 		Transport: t, self: self, changed: changed,
-		rpcs: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, reach: newReach(),
+		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, reach: newReach(),
 	}
 }
 
@@ -57,19 +60,11 @@ func (o *observer) forward() {
 				refuse(rpc, err)
 				continue
 			}
-			answers, answer := relay(&rpc)
-			select {
-			case o.rpcs <- rpc:
-			case <-o.stop:
-				answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
+			if !o.handOver(rpc) {
 				return
 			}
-			select {
-			case r := <-answers:
-				answer <- r
-				o.heardFrom(rpc.Command, r)
-			case <-o.stop:
-				answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
+		case rpc := <-o.late:
+			if !o.handOver(rpc) {
 				return
 			}
 		case <-o.stop:
@@ -78,11 +73,43 @@ func (o *observer) forward() {
 	}
 }
 
-// SetHeartbeatHandler listens in on the heartbeats, which do not wait behind the log.
+// handOver has the library take a message, and passes its answer on. It tells whether to go on.
+func (o *observer) handOver(rpc raft.RPC) bool {
+	answers, answer := relay(&rpc)
+	select {
+	case o.rpcs <- rpc:
+	case <-o.stop:
+		answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
+		return false
+	}
+	select {
+	case r := <-answers:
+		answer <- r
+		o.heardFrom(rpc.Command, r)
+	case <-o.stop:
+		answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
+		return false
+	}
+	return true
+}
+
+// SetHeartbeatHandler listens in on the heartbeats, which do not wait behind the log, as long as they change nothing.
+//
+// The library takes them in beside its main goroutine. One of a newer term makes it a follower of that term there, while a
+// leader's main goroutine may be about to append commands: they would be stamped with the term of another leader, whose own
+// entries then count as known here. Such a heartbeat waits its turn.
 func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
 	o.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
 		if err := readAddressee(rpc.Command, o.self); err != nil {
 			refuse(rpc, err)
+			return
+		}
+		if !o.follows(rpc.Command) {
+			select {
+			case o.late <- rpc:
+			case <-o.stop:
+				refuse(rpc, raft.ErrRaftShutdown)
+			}
 			return
 		}
 		answers, answer := relay(&rpc)
@@ -94,6 +121,13 @@ func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
 		default: // the library is shut down and answers nothing
 		}
 	})
+}
+
+// follows tells whether this server is a follower in the term of a heartbeat already.
+func (o *observer) follows(command any) bool {
+	beat, ok := command.(*raft.AppendEntriesRequest)
+	library := o.library.Load()
+	return ok && library != nil && library.State() == raft.Follower && library.CurrentTerm() == beat.Term
 }
 
 // relay puts a channel of ours in the place of the one that the answer goes to.
