@@ -37,6 +37,7 @@ var quiet = slog.New(slog.DiscardHandler)
 type wire struct {
 	mu   sync.Mutex
 	apis map[string]http.Handler
+	raft []*raft.InmemTransport
 }
 
 // client calls the API at an address as somebody.
@@ -142,6 +143,13 @@ func (w *wire) member() member.Edges {
 
 func (w *wire) network(o member.NetworkOptions) (*member.Network, error) {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(o.Config.Advertise.Raft))
+	w.mu.Lock()
+	for _, other := range w.raft {
+		other.Connect(transport.LocalAddr(), transport)
+		transport.Connect(other.LocalAddr(), other)
+	}
+	w.raft = append(w.raft, transport)
+	w.mu.Unlock()
 	self := caller(pki.Member, o.Config.Name, o.Self)
 	return &member.Network{
 		Raft:  transport,

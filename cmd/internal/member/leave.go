@@ -22,20 +22,22 @@ const (
 	leaveWithin = 10 * time.Second
 )
 
-// leave ends the BGP sessions when the member ends, for why. As a rule it comes back, and switches keep its paths
-// meanwhile. One that the group has removed never does: it withdraws everything, and tells the group, which otherwise
-// waits until no switch can hold a path of it.
+// leave is what a member owes that ends, for why. As a rule it comes back, and switches keep its paths meanwhile. One that
+// the group has removed never does: it withdraws everything, and tells the group, which otherwise waits until no switch can
+// hold a path of it.
 func (m *Member) leave(ctx context.Context, why error) {
-	if !errors.Is(why, cluster.ErrRemoved) {
+	switch {
+	case errors.Is(why, cluster.ErrRemoved):
+		m.leaveForGood(ctx)
+	case m.speaker != nil:
 		m.detach(ctx)
-		return
 	}
+}
+
+func (m *Member) leaveForGood(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
-	err := m.announcer.Leave(ctx)
-	if drainErr := m.speaker.Drain(ctx); drainErr != nil {
-		err = errors.Join(err, drainErr)
-	}
+	err := m.withdraw(ctx)
 	// Before the group forgets this server, the folder must know: it would announce again what it announced last.
 	if folderErr := m.folder.SetRemoved(true); folderErr != nil {
 		err = errors.Join(err, folderErr)
@@ -46,6 +48,18 @@ func (m *Member) leave(ctx context.Context, why error) {
 	if err != nil {
 		m.log.Warn("group not told that this server has left", "server", m.self.ID, "err", err)
 	}
+}
+
+// withdraw takes all paths of this member off the switches, and leaves them.
+func (m *Member) withdraw(ctx context.Context) error {
+	if m.speaker == nil {
+		return nil
+	}
+	err := m.announcer.Leave(ctx)
+	if drainErr := m.speaker.Drain(ctx); drainErr != nil {
+		err = errors.Join(err, drainErr)
+	}
+	return err
 }
 
 func (m *Member) detach(ctx context.Context) {

@@ -3,16 +3,19 @@
 package member_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/fsm"
 )
@@ -72,4 +75,58 @@ func TestARemovedServerDoesNotStart(t *testing.T) {
 	if _, err := member.Open(c, "test", edges, quiet); !errors.Is(err, cluster.ErrRemoved) {
 		t.Fatalf("opened: %v", err)
 	}
+}
+
+// A server that is removed tells the group that it has left, also one that never spoke BGP.
+func TestARemovedServerTakesLeave(t *testing.T) {
+	t.Parallel()
+	w, dir := &wire{apis: map[string]http.Handler{}}, t.TempDir()
+	var members []config.Member
+	for _, name := range []string{"m1", "m2"} {
+		members = append(members, config.Member{Name: name, API: name + ":7443", Raft: name + ":7444"})
+	}
+	open := func(c config.Member) *member.Member {
+		m, err := member.Open(config.Controller{
+			Name: c.Name, DataDir: filepath.Join(dir, c.Name), BootstrapToken: "t",
+			Advertise: config.Advertise{API: c.API, Raft: c.Raft}, Members: members,
+		}, "test", w.member(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	both := map[string]*member.Member{"m1": open(members[0]), "m2": open(members[1])}
+	ended := map[string]chan error{}
+	for name, m := range both {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		ended[name] = done
+		go func() { done <- m.Run(ctx) }()
+		t.Cleanup(cancel)
+	}
+	known := func(m *member.Member) int { return len(fsm.List[*fsm.Member](m.Record().Read(), fsm.TableMembers)) }
+	leader, other := "m1", "m2"
+	grouptest.Eventually(t, "both are known", func() bool {
+		if both["m2"].Leads() {
+			leader, other = "m2", "m1"
+		}
+		return both[leader].Leads() && known(both[leader]) == 2
+	})
+	self := func() (string, uint64) {
+		group, epoch, _ := both[leader].Record().Identity()
+		return string(group), uint64(epoch)
+	}
+	grouptest.Eventually(t, "the other one is removed", func() bool {
+		_, err := w.client(leader+":7443", caller(pki.Operator, "alice", self)).Raft.Remove(t.Context(), &fairleadv1.RemoveRequest{Server: other, Force: true})
+		return err == nil
+	})
+	select {
+	case err := <-ended[other]:
+		if !errors.Is(err, cluster.ErrRemoved) {
+			t.Fatalf("it ended with %v", err)
+		}
+	case <-time.After(grouptest.Patience):
+		t.Fatal("it does not end")
+	}
+	grouptest.Eventually(t, "it is forgotten", func() bool { return known(both[leader]) == 1 })
 }

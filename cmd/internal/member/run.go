@@ -56,9 +56,7 @@ func (m *Member) Run(ctx context.Context) error {
 		part("announcer", m.announcer.Run)
 	}
 	err := m.belonging.learn(group.Wait())
-	if m.speaker != nil {
-		m.leave(context.WithoutCancel(ctx), err)
-	}
+	m.leave(context.WithoutCancel(ctx), err)
 	return err
 }
 
