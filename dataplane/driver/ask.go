@@ -24,6 +24,8 @@ type Call struct {
 	Deadline time.Duration
 	// Attempt is the committed attempt that the call carries out (webhook.AttemptHeader). Zero for none.
 	Attempt fsm.Revision
+	// DryRun asks to change nothing, as Options.DryRun does for every call.
+	DryRun bool
 }
 
 // maxAnswer bounds what is read of an answer, bytes.
@@ -51,10 +53,10 @@ func ask[A any](ctx context.Context, c *Client, n webhook.Name, call Call, reque
 	o := Observation{Webhook: n, Took: c.o.Now() - began, Err: e, Refused: refused}
 	c.o.Observe(o)
 	if e == nil {
-		c.o.Log.Debug("driver called", "driver", c.o.Name, "webhook", n, "took", o.Took, "dryRun", c.o.DryRun, "refused", refused)
+		c.o.Log.Debug("driver called", "driver", c.o.Name, "webhook", n, "took", o.Took, "dryRun", c.dry(call), "refused", refused)
 		return answer, nil
 	}
-	c.o.Log.Debug("driver not heard", "driver", c.o.Name, "webhook", n, "took", o.Took, "dryRun", c.o.DryRun, "cause", e.Cause, "sent", e.Sent, "err", e.Err)
+	c.o.Log.Debug("driver not heard", "driver", c.o.Name, "webhook", n, "took", o.Took, "dryRun", c.dry(call), "cause", e.Cause, "sent", e.Sent, "err", e.Err)
 	return answer, e
 }
 
@@ -82,7 +84,7 @@ func (c *Client) blame(n webhook.Name, err error) *Error {
 
 // exchange sends a request when it may go out, and gives the body of the answer 200 to it. Its errors are *Error.
 func (c *Client) exchange(ctx context.Context, n webhook.Name, call Call, request any, began time.Duration) ([]byte, error) {
-	if c.o.DryRun && !c.o.AcceptsDryRun {
+	if c.dry(call) && !c.o.AcceptsDryRun {
 		c.o.Log.Info("driver not called in dry run", "driver", c.o.Name, "webhook", n)
 		return nil, &Error{Cause: CauseDryRun, Err: errors.New("the driver does not take part in dry runs (spec.acceptDryRunCall)")}
 	}

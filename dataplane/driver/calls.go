@@ -14,7 +14,7 @@ import (
 
 // ValidateLoadBalancer asks whether a load balancer may be as its user writes it (§3.4).
 func (c *Client) ValidateLoadBalancer(ctx context.Context, call Call, r webhook.ValidateLoadBalancerRequest) (webhook.Verdict, error) {
-	r.DryRun = c.o.DryRun
+	r.DryRun = c.dry(call)
 	if r.Operation != webhook.Update {
 		r.OldAttributes = nil
 	}
@@ -23,7 +23,7 @@ func (c *Client) ValidateLoadBalancer(ctx context.Context, call Call, r webhook.
 
 // CreateLoadBalancer asks for a load balancer. After Succ, LBInfo is its identity (§3.5).
 func (c *Client) CreateLoadBalancer(ctx context.Context, call Call, r webhook.CreateLoadBalancerRequest) (webhook.CreateLoadBalancerResponse, error) {
-	r.Attempt = c.attempt(r.Attempt)
+	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.CreateLoadBalancer, call, r, func(a *webhook.CreateLoadBalancerResponse) (bool, error) {
 		switch {
 		case a.Status != webhook.Succ:
@@ -37,19 +37,19 @@ func (c *Client) CreateLoadBalancer(ctx context.Context, call Call, r webhook.Cr
 
 // EnsureLoadBalancer asks to give a load balancer its attributes (§3.6).
 func (c *Client) EnsureLoadBalancer(ctx context.Context, call Call, r webhook.LoadBalancerRequest) (webhook.Answer, error) {
-	r.Attempt = c.attempt(r.Attempt)
+	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.EnsureLoadBalancer, call, r, valid)
 }
 
 // DeleteLoadBalancer asks to delete a load balancer (§3.7).
 func (c *Client) DeleteLoadBalancer(ctx context.Context, call Call, r webhook.LoadBalancerRequest) (webhook.Answer, error) {
-	r.Attempt = c.attempt(r.Attempt)
+	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.DeleteLoadBalancer, call, r, valid)
 }
 
 // ValidateBackend asks whether backends may join a load balancer with these parameters (§3.8).
 func (c *Client) ValidateBackend(ctx context.Context, call Call, r webhook.ValidateBackendRequest) (webhook.Verdict, error) {
-	r.DryRun = c.o.DryRun
+	r.DryRun = c.dry(call)
 	if r.Operation != webhook.Update {
 		r.OldParameters = nil
 	}
@@ -58,7 +58,7 @@ func (c *Client) ValidateBackend(ctx context.Context, call Call, r webhook.Valid
 
 // GenerateBackendAddr asks by which address the load balancer knows a backend. After Succ there is one (§3.9).
 func (c *Client) GenerateBackendAddr(ctx context.Context, call Call, r webhook.GenerateBackendAddrRequest) (webhook.GenerateBackendAddrResponse, error) {
-	r.Attempt = c.attempt(r.Attempt)
+	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.GenerateBackendAddr, call, r, func(a *webhook.GenerateBackendAddrResponse) (bool, error) {
 		switch {
 		case a.Status != webhook.Succ:
@@ -73,7 +73,7 @@ func (c *Client) GenerateBackendAddr(ctx context.Context, call Call, r webhook.G
 // EnsureBackend asks to register a backend. InjectedInfo is there after Succ only; if it is empty, what an earlier call
 // answered stays (§3.10).
 func (c *Client) EnsureBackend(ctx context.Context, call Call, r webhook.BackendRequest) (webhook.EnsureBackendResponse, error) {
-	r.Attempt = c.attempt(r.Attempt)
+	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.EnsureBackend, call, r, func(a *webhook.EnsureBackendResponse) (bool, error) {
 		if a.Status != webhook.Succ || len(a.InjectedInfo) == 0 {
 			a.InjectedInfo = nil
@@ -84,7 +84,7 @@ func (c *Client) EnsureBackend(ctx context.Context, call Call, r webhook.Backend
 
 // DeregisterBackend asks to deregister a backend. An injectedInfo in the answer is not heeded (§3.11).
 func (c *Client) DeregisterBackend(ctx context.Context, call Call, r webhook.BackendRequest) (webhook.Answer, error) {
-	r.Attempt = c.attempt(r.Attempt)
+	r.Attempt = c.attempt(call, r.Attempt)
 	a, err := ask(ctx, c, webhook.DeregisterBackend, call, r, func(a *webhook.EnsureBackendResponse) (bool, error) {
 		return valid(&a.Answer)
 	})
@@ -103,7 +103,7 @@ type Judgement struct {
 // JudgePodDeregister asks which pods shall stay although they are not ready (§3.12); with no pods it asks nobody. Errors
 // also: a pod of the request has no UID.
 func (c *Client) JudgePodDeregister(ctx context.Context, call Call, r webhook.JudgePodDeregisterRequest) (Judgement, error) {
-	r.DryRun = c.o.DryRun
+	r.DryRun = c.dry(call)
 	asked := map[string]bool{}
 	for _, pod := range r.NotReadyPods {
 		uid, err := webhook.UID(pod)
@@ -148,10 +148,13 @@ func (c *Client) Healthz(ctx context.Context, call Call) (healthy, known bool, e
 }
 
 // attempt makes an attempt unlike all others (§3.3).
-func (c *Client) attempt(a webhook.Attempt) webhook.Attempt {
-	a.RetryID, a.DryRun = c.dice.uuid(), c.o.DryRun
+func (c *Client) attempt(call Call, a webhook.Attempt) webhook.Attempt {
+	a.RetryID, a.DryRun = c.dice.uuid(), c.dry(call)
 	return a
 }
+
+// dry tells whether a call must change nothing.
+func (c *Client) dry(call Call) bool { return c.o.DryRun || call.DryRun }
 
 func valid(a *webhook.Answer) (bool, error) {
 	if !a.Status.Valid() {

@@ -34,7 +34,7 @@ type Options struct {
 
 	// Timeouts are the whole budgets of calls. Default webhook.DefaultTimeout.
 	Timeouts map[webhook.Name]time.Duration
-	// Concurrent is how many calls may be in flight at once. Default 16.
+	// Concurrent is how many calls may be in flight at once. Default 64.
 	Concurrent int
 	// Token is sent as bearer token; empty for none.
 	Token string
@@ -57,7 +57,7 @@ type Observation struct {
 	Refused bool
 }
 
-const defaultConcurrent = 16
+const defaultConcurrent = 64
 
 // waitingMost is how many calls may wait for another one's end, for each that may be in flight. What waits longer than
 // its budget would not be sent anyway.

@@ -309,6 +309,25 @@ func TestDryRunsCallOnlyDriversThatAcceptThem(t *testing.T) {
 	}
 }
 
+// One call can be a dry run, as a request to the API server can.
+func TestACallCanBeADryRunAlone(t *testing.T) {
+	e := &endpoint{serve: answer(200, everyAnswer)}
+	dry := driver.Call{DryRun: true}
+	if _, err := ensure(t.Context(), client(t, e, nil), dry); cause(err) != driver.CauseDryRun || e.calls() != 0 {
+		t.Errorf("not accepted: %v, %d calls", err, e.calls())
+	}
+	c := client(t, e, func(o *driver.Options) { o.AcceptsDryRun = true })
+	for call, want := range map[driver.Call]string{dry: `"dryRun":true`, {}: `"dryRun":false`} {
+		if _, err := ensure(t.Context(), c, call); err != nil || !strings.Contains(e.last(t).body, want) {
+			t.Errorf("%+v: %v, %s", call, err, e.last(t).body)
+		}
+		r := webhook.ValidateBackendRequest{Operation: webhook.Create}
+		if _, err := c.ValidateBackend(t.Context(), call, r); err != nil || !strings.Contains(e.last(t).body, want) {
+			t.Errorf("%+v: %v, %s", call, err, e.last(t).body)
+		}
+	}
+}
+
 // lbcf.md 2.1 [FIX], 3.1: what a client cannot be made of is refused.
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []driver.Options{

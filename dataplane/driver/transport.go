@@ -21,7 +21,7 @@ type TransportOptions struct {
 	CA []byte
 	// Cert and Key are shown to the driver, in PEM. Default none.
 	Cert, Key []byte
-	// Connections is how many there may be at once. Default 16, as many as a Client has calls in flight.
+	// Connections is how many there may be at once. Default 64, as many as a Client has calls in flight.
 	Connections int
 	// Dial makes connections. Default TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

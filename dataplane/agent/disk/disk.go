@@ -22,7 +22,7 @@ const bootID = "/proc/sys/kernel/random/boot_id"
 const LockName = "lock"
 
 // ErrLocked says that another process works with the folder.
-var ErrLocked = errors.New("another agent is running on it")
+var ErrLocked = errors.New("another process is running on it")
 
 // BootID reads the kernel's boot id.
 func BootID() (string, error) {
@@ -39,11 +39,11 @@ type File struct{ path string }
 // Open prepares a file in a folder, which is made if it is missing. Errors: the folder cannot be written to.
 func Open(dir, name string) (*File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("keep state in %s: %w; name a folder that the agent may write to", dir, err)
+		return nil, fmt.Errorf("keep state in %s: %w; name a folder that may be written to", dir, err)
 	}
 	probe, err := os.CreateTemp(dir, name+".probe-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep state in %s: %w; name a folder that the agent may write to", dir, err)
+		return nil, fmt.Errorf("keep state in %s: %w; name a folder that may be written to", dir, err)
 	}
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return nil, fmt.Errorf("keep state in %s: %w", dir, err)

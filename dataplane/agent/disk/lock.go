@@ -17,11 +17,11 @@ import (
 // until the lock is closed.
 func Lock(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("keep state in %s: %w; name a folder that the agent may write to", dir, err)
+		return nil, fmt.Errorf("keep state in %s: %w; name a folder that may be written to", dir, err)
 	}
 	file, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("keep state in %s: %w; name a folder that the agent may write to", dir, err)
+		return nil, fmt.Errorf("keep state in %s: %w; name a folder that may be written to", dir, err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {

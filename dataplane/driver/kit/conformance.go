@@ -67,7 +67,9 @@ func Test(ctx context.Context, o TestOptions) (Report, error) {
 			case errors.As(err, &skip):
 				c.Result, c.Why = Skipped, skip.Error()
 			case err != nil:
-				c.Result, c.Why, c.Remedy = Failed, err.Error(), remedy(err, q.remedy)
+				c.Result, c.Why, c.Remedy = Failed, s.why(err), remedy(err, q.remedy)
+			default:
+				c.Why = s.discreet(c.Why)
 			}
 		}
 		passed[q.name] = c.Result == Passed
@@ -78,6 +80,9 @@ func Test(ctx context.Context, o TestOptions) (Report, error) {
 
 // skipped says why a check does not apply.
 type skipped struct{ error }
+
+// unfinished says that a driver did not come to an end.
+type unfinished struct{ error }
 
 // question is a check before it is made.
 type question struct {
@@ -93,32 +98,6 @@ func (q question) missing(passed map[string]bool) string {
 		return q.needs[i]
 	}
 	return ""
-}
-
-// remedy is what to do about a failure: of the protocol, or of the check.
-func remedy(err error, otherwise string) string {
-	var e *driver.Error
-	if !errors.As(err, &e) {
-		return otherwise
-	}
-	switch e.Cause {
-	case driver.CauseConnect, driver.CauseOpen:
-		return "start the driver, and look whether the URL, and a firewall between, are right"
-	case driver.CauseTimeout:
-		return "answer within the webhook's timeout: what takes longer is answered with status Running, and asked for again (§3.3)"
-	case driver.CauseBroken:
-		return "look into the driver's log: it ended the connection in the middle of a call"
-	case driver.CauseStatus:
-		return "answer HTTP 200 whatever the outcome; status and succ say how it went (§3.1)"
-	case driver.CauseTooLong:
-		return "answer with less than a megabyte (§3.1)"
-	case driver.CauseBody:
-		return "answer one JSON object with the types of §3.3: texts as texts, maps of texts, whole numbers of seconds"
-	case driver.CauseInvalid:
-		return "answer status Succ, Fail or Running, in these letters, with the fields of the webhook (§3.3)"
-	default:
-		return otherwise
-	}
 }
 
 // session is what is known while a driver is asked.
@@ -203,7 +182,7 @@ func (s *session) done(ctx context.Context, ask func() (webhook.Answer, error)) 
 		}
 		wait := max(a.RetryAfter(), beat)
 		if time.Since(began)+wait > s.o.Within {
-			return fmt.Errorf("it still answered Running after %v: %s", time.Since(began).Round(time.Second), short(a.Msg))
+			return unfinished{fmt.Errorf("it still answered Running after %v: %s", time.Since(began).Round(time.Second), short(a.Msg))}
 		}
 		select {
 		case <-ctx.Done():

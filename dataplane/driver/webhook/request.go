@@ -57,6 +57,9 @@ type LoadBalancerRequest struct {
 	Attempt
 	LBInfo     Map `json:"lbInfo"`
 	Attributes Map `json:"attributes"`
+	// LBSpec is there when one is to be deleted whose identity nobody knows: its creation was asked for and never confirmed.
+	// LBCF did not send it; drivers may ignore it.
+	LBSpec Map `json:"lbSpec,omitempty"`
 }
 
 // ValidateBackendRequest asks whether backends may join a load balancer with these parameters (§3.8).
