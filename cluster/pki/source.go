@@ -102,8 +102,14 @@ func (s *Source) Material() *Material {
 }
 
 func (s *Source) stat() (stamp, error) {
+	paths := s.files.paths()
+	return stampOf(paths[:]...)
+}
+
+// stampOf looks at three files at most.
+func stampOf(paths ...string) (stamp, error) {
 	var result stamp
-	for i, path := range s.files.paths() {
+	for i, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return stamp{}, fmt.Errorf("certificate files: %w", err)
