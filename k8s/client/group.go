@@ -22,10 +22,21 @@ type Group struct {
 
 // Group makes the way to kinds of one group and version: to each object and each list that will be sent or read.
 func (a *API) Group(version schema.GroupVersion, kinds ...runtime.Object) (*Group, error) {
+	return a.group(rest.CopyConfig(a.typed), version, kinds)
+}
+
+// CustomGroup is Group for kinds of CustomResourceDefinitions, which travel as JSON: API servers have nothing else for
+// them.
+func (a *API) CustomGroup(version schema.GroupVersion, kinds ...runtime.Object) (*Group, error) {
+	c := rest.CopyConfig(a.typed)
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	return a.group(c, version, kinds)
+}
+
+func (a *API) group(c *rest.Config, version schema.GroupVersion, kinds []runtime.Object) (*Group, error) {
 	known := runtime.NewScheme()
 	known.AddKnownTypes(version, kinds...)
 	metav1.AddToGroupVersion(known, version) // options, events of a watch, failures
-	c := rest.CopyConfig(a.typed)
 	c.GroupVersion = &version
 	c.APIPath = "/apis"
 	if version.Group == "" {

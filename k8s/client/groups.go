@@ -24,7 +24,7 @@ func (a *API) groups() (*Groups, error) {
 	}{
 		{&g.core, corev1.SchemeGroupVersion, []runtime.Object{
 			&corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{}, &corev1.NodeList{},
-			&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Namespace{},
+			&corev1.Pod{}, &corev1.PodList{}, &corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Namespace{}, &corev1.Event{}, &corev1.Secret{},
 		}},
 		{&g.discovery, discoveryv1.SchemeGroupVersion, []runtime.Object{&discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}}},
 		{&g.events, eventsv1.SchemeGroupVersion, []runtime.Object{&eventsv1.Event{}}},
@@ -42,10 +42,13 @@ func (a *API) groups() (*Groups, error) {
 type (
 	Services       = Collection[corev1.Service, corev1.ServiceList, *corev1.Service, *corev1.ServiceList]
 	Nodes          = Collection[corev1.Node, corev1.NodeList, *corev1.Node, *corev1.NodeList]
+	Pods           = Collection[corev1.Pod, corev1.PodList, *corev1.Pod, *corev1.PodList]
 	ConfigMaps     = Collection[corev1.ConfigMap, corev1.ConfigMapList, *corev1.ConfigMap, *corev1.ConfigMapList]
+	Secrets        = Resource[corev1.Secret, *corev1.Secret]
 	Namespaces     = Resource[corev1.Namespace, *corev1.Namespace]
 	EndpointSlices = Collection[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList, *discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 	Events         = Resource[eventsv1.Event, *eventsv1.Event]
+	CoreEvents     = Resource[corev1.Event, *corev1.Event]
 	TokenReviews   = Resource[authenticationv1.TokenReview, *authenticationv1.TokenReview]
 )
 
@@ -65,6 +68,16 @@ func (c CoreV1) ConfigMaps(namespace string) ConfigMaps {
 	return CollectionOf[corev1.ConfigMap, corev1.ConfigMapList](c.group, "configmaps", namespace)
 }
 
+// Pods are those of a namespace, or of all if it is empty.
+func (c CoreV1) Pods(namespace string) Pods {
+	return CollectionOf[corev1.Pod, corev1.PodList](c.group, "pods", namespace)
+}
+
+// Secrets are those of a namespace.
+func (c CoreV1) Secrets(namespace string) Secrets {
+	return ResourceOf[corev1.Secret](c.group, "secrets", namespace)
+}
+
 // Nodes are the cluster's.
 func (c CoreV1) Nodes() Nodes {
 	return CollectionOf[corev1.Node, corev1.NodeList](c.group, "nodes", "")
@@ -73,6 +86,11 @@ func (c CoreV1) Nodes() Nodes {
 // Namespaces are the cluster's.
 func (c CoreV1) Namespaces() Namespaces {
 	return ResourceOf[corev1.Namespace](c.group, "namespaces", "")
+}
+
+// Events are those of a namespace, in their old form: with a source and a count.
+func (c CoreV1) Events(namespace string) CoreEvents {
+	return ResourceOf[corev1.Event](c.group, "events", namespace)
 }
 
 // DiscoveryV1 is discovery.k8s.io/v1.

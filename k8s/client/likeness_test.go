@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -133,6 +134,7 @@ func TestRequestsAndAnswersAreThoseOfTheFullClientset(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "web", Namespace: "shop", ResourceVersion: "7", Labels: map[string]string{"a": "b"}}
 	list := metav1.ListMeta{ResourceVersion: "9"}
 	service := corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: []corev1.ServicePort{{Port: 80}}}}
+	old := &corev1.Event{ObjectMeta: meta, Reason: "SuccEnsureBackend", Count: 1, Source: corev1.EventSource{Component: "c"}}
 	event := &eventsv1.Event{ObjectMeta: meta, Action: "Announce", EventTime: metav1.NowMicro(), Regarding: corev1.ObjectReference{Kind: "Service"}}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x", Audiences: []string{"y"}}}
 	fields := applycorev1.Service("web", "shop").WithStatus(applycorev1.ServiceStatus())
@@ -148,6 +150,7 @@ func TestRequestsAndAnswersAreThoseOfTheFullClientset(t *testing.T) {
 		"list-configmaps":   {&corev1.ConfigMapList{ListMeta: list, Items: []corev1.ConfigMap{{ObjectMeta: meta}}}, of(ours.Client.CoreV1().ConfigMaps("shop").List, all), of(theirs.CoreV1().ConfigMaps("shop").List, all)},
 		"get-configmap":     {&corev1.ConfigMap{ObjectMeta: meta}, got(ours.Client.CoreV1().ConfigMaps("shop").Get, "web"), got(theirs.CoreV1().ConfigMaps("shop").Get, "web")},
 		"get-namespace":     {&corev1.Namespace{ObjectMeta: meta}, got(ours.Client.CoreV1().Namespaces().Get, "shop"), got(theirs.CoreV1().Namespaces().Get, "shop")},
+		"get-secret":        {&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token": []byte("t")}}, got(ours.Client.CoreV1().Secrets("shop").Get, "web"), got(theirs.CoreV1().Secrets("shop").Get, "web")},
 		"list-slices":       {&discoveryv1.EndpointSliceList{ListMeta: list}, of(ours.Client.DiscoveryV1().EndpointSlices("").List, all), of(theirs.DiscoveryV1().EndpointSlices("").List, all)},
 		"create-event":      {event, created(ours.Client.EventsV1().Events("shop").Create, event.DeepCopy()), created(theirs.EventsV1().Events("shop").Create, event.DeepCopy())},
 		"create-review":     {review, created(ours.Client.AuthenticationV1().TokenReviews().Create, review.DeepCopy()), created(theirs.AuthenticationV1().TokenReviews().Create, review.DeepCopy())},
@@ -156,6 +159,27 @@ func TestRequestsAndAnswersAreThoseOfTheFullClientset(t *testing.T) {
 			return ours.Client.CoreV1().Services("shop").Apply(ctx, "web", fields, force, "status")
 		}, func(ctx context.Context) (runtime.Object, error) {
 			return theirs.CoreV1().Services("shop").ApplyStatus(ctx, fields, force)
+		}},
+		"create-old-event": {old, created(ours.Client.CoreV1().Events("shop").Create, old.DeepCopy()), created(theirs.CoreV1().Events("shop").Create, old.DeepCopy())},
+		"patch-event": {old, func(ctx context.Context) (runtime.Object, error) {
+			return ours.Client.CoreV1().Events("shop").Patch(ctx, "web", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{FieldManager: "m"})
+		}, func(ctx context.Context) (runtime.Object, error) {
+			return theirs.CoreV1().Events("shop").Patch(ctx, "web", types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{FieldManager: "m"})
+		}},
+		"update-service": {&service, func(ctx context.Context) (runtime.Object, error) {
+			return ours.Client.CoreV1().Services("shop").Update(ctx, "web", service.DeepCopy(), metav1.UpdateOptions{FieldManager: "m"})
+		}, func(ctx context.Context) (runtime.Object, error) {
+			return theirs.CoreV1().Services("shop").Update(ctx, service.DeepCopy(), metav1.UpdateOptions{FieldManager: "m"})
+		}},
+		"update-status": {&service, func(ctx context.Context) (runtime.Object, error) {
+			return ours.Client.CoreV1().Services("shop").Update(ctx, "web", service.DeepCopy(), metav1.UpdateOptions{FieldManager: "m"}, "status")
+		}, func(ctx context.Context) (runtime.Object, error) {
+			return theirs.CoreV1().Services("shop").UpdateStatus(ctx, service.DeepCopy(), metav1.UpdateOptions{FieldManager: "m"})
+		}},
+		"delete-node": {&metav1.Status{Status: metav1.StatusSuccess}, func(ctx context.Context) (runtime.Object, error) {
+			return nil, ours.Client.CoreV1().Nodes().Delete(ctx, "web", *metav1.NewPreconditionDeleteOptions("u"))
+		}, func(ctx context.Context) (runtime.Object, error) {
+			return nil, theirs.CoreV1().Nodes().Delete(ctx, "web", *metav1.NewPreconditionDeleteOptions("u"))
 		}},
 		"resources": {&metav1.APIResourceList{GroupVersion: "metallb.io/v1beta1", APIResources: []metav1.APIResource{{Name: "bgppeers"}}},
 			of(ours.Resources, schema.GroupVersion{Group: "metallb.io", Version: "v1beta1"}),

@@ -46,6 +46,26 @@ func (r Resource[T, P]) Create(ctx context.Context, given P, o metav1.CreateOpti
 	return out, r.at(r.group.rest.Post()).VersionedParams(&o, r.group.parameters).Body(given).Do(ctx).Into(out)
 }
 
+// Update replaces an object, or a subresource of it, and gives it as it is then. It is refused (Conflict) if the
+// resourceVersion or the UID in it are no longer the object's.
+func (r Resource[T, P]) Update(ctx context.Context, name string, given P, o metav1.UpdateOptions, subresource ...string) (P, error) {
+	out := P(new(T))
+	return out, r.at(r.group.rest.Put()).Name(name).SubResource(subresource...).
+		VersionedParams(&o, r.group.parameters).Body(given).Do(ctx).Into(out)
+}
+
+// Patch changes what a patch of a kind says, in an object or a subresource of it, and gives it as it is then.
+func (r Resource[T, P]) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, subresource ...string) (P, error) {
+	out := P(new(T))
+	return out, r.at(r.group.rest.Patch(kind)).Name(name).SubResource(subresource...).
+		VersionedParams(&o, r.group.parameters).Body(patch).Do(ctx).Into(out)
+}
+
+// Delete deletes an object, if it is the one that o's preconditions mean.
+func (r Resource[T, P]) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return r.at(r.group.rest.Delete()).Name(name).Body(&o).Do(ctx).Error()
+}
+
 // Apply applies fields, which marshal to JSON, to an object or a subresource of it (server-side apply), and gives the
 // object as it is then.
 func (r Resource[T, P]) Apply(ctx context.Context, name string, fields any, o metav1.ApplyOptions, subresource ...string) (P, error) {
