@@ -20,9 +20,9 @@ help: ## print this help
 setup: ## install what building and testing need (Debian packages when root), else say what is missing
 	@hack/setup.sh
 
-build: ## build bin/fairlead
+build: ## build bin/fairlead and bin/fairlead-driver-haproxy
 	@mkdir -p bin
-	@$(GO) build -trimpath -o $(BIN) ./cmd/fairlead
+	@$(GO) build -trimpath -o $(dir $(BIN)) ./cmd/fairlead ./cmd/fairlead-driver-haproxy
 
 run: ## three members, a switch and nodes on this machine, no root: make run ARGS="--once -o json"
 	@hack/setup.sh --build-only 1>&2

@@ -28,10 +28,11 @@ type observer struct {
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
 
-	mu     sync.Mutex
-	heard  time.Time // when a leader of the current term last spoke to us
-	commit uint64    // newest commit index that a leader spoke of
-	peers  map[raft.ServerID]*peerSeen
+	mu      sync.Mutex
+	heard   time.Time // when a leader of the current term last spoke to us
+	commit  uint64    // newest commit index that a leader spoke of
+	reached uint64    // the part of it that our own log had, when somebody was told last
+	peers   map[raft.ServerID]*peerSeen
 }
 
 // peerSeen is what a follower answered to us as its leader.
@@ -152,10 +153,16 @@ func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
 	if answer.Error != nil || answered > asked {
 		return
 	}
+	// A leader may speak of an index long before we have the entries up to it. Those that carry no command come to the
+	// machine's notice through nobody but us.
+	reached := uint64(0)
+	if library := o.library.Load(); library != nil {
+		reached = library.CommitIndex()
+	}
 	o.mu.Lock()
 	o.heard = time.Now()
-	news := commit > o.commit
-	o.commit = max(o.commit, commit)
+	news := commit > o.commit || reached > o.reached
+	o.commit, o.reached = max(o.commit, commit), max(o.reached, reached)
 	o.mu.Unlock()
 	if news {
 		o.changed()

@@ -62,7 +62,8 @@ func TestUnitsAreUnderstoodAndHardened(t *testing.T) {
 	if err != nil {
 		missing(t, errors.New("systemd-analyze is not installed on this machine"))
 	}
-	for _, unit := range []string{"fairlead-controller.service", "fairlead-agent.service"} {
+	program := regexp.MustCompile(`/usr/local/bin/\S+`)
+	for _, unit := range []string{"fairlead-controller.service", "fairlead-agent.service", "fairlead-driver-haproxy.service"} {
 		t.Run(unit, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("systemd", unit))
 			if err != nil {
@@ -70,7 +71,7 @@ func TestUnitsAreUnderstoodAndHardened(t *testing.T) {
 			}
 			// It asks whether the program is there.
 			path := filepath.Join(t.TempDir(), unit)
-			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/fairlead", "/bin/true")), 0o644); err != nil {
+			if err := os.WriteFile(path, program.ReplaceAll(text, []byte("/bin/true")), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			if out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", path).CombinedOutput(); err != nil || strings.Contains(string(out), unit) {

@@ -26,6 +26,7 @@ import (
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/k8s/handover"
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/status"
 )
@@ -34,9 +35,9 @@ import (
 // and each single right that is taken away has something refused that it did.
 func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	objects := kustomize(t, "base")
-	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
+	c := kubetest.Start(t, kubetest.Options{NoControllers: true, Plugins: []string{"OwnerReferencesPermissionEnforcement"}})
 	a := newApplier(t, c)
-	for _, kind := range []string{"ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"} {
+	for _, kind := range []string{"CustomResourceDefinition", "ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"} {
 		for _, o := range objects {
 			if o.GetKind() == kind {
 				a.apply(t, o)
@@ -61,6 +62,16 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 		some(t, a, "fairlead.io/v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Community")
 		some(t, a, "metallb.io/v1beta1", "IPAddressPool", "BGPAdvertisement", "Community")
 		some(t, a, "metallb.io/v1beta2", "BGPPeer")
+		for _, o := range objects {
+			if o.GetKind() == "CustomResourceDefinition" {
+				established(t, a, o)
+			}
+		}
+		some(t, a, "lbcf.tkestack.io/v1beta1", "LoadBalancerDriver", "LoadBalancer", "BackendGroup", "BackendRecord")
+		some(t, a, "lbcf.tkestack.io/v1", "Bind")
+		if _, err := c.Pod(t.Context(), kubetest.PodSpec{Name: "web-0", Node: "n1"}); err != nil {
+			t.Fatal(err)
+		}
 		askByName(t, source, &empty, &seen)
 	})
 	requests := seen.taken()
@@ -125,8 +136,10 @@ func some(t *testing.T, a *applier, version string, kinds ...string) {
 func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *recorder) {
 	t.Helper()
 	kubetest.Eventually(t, "knowledge of every object", func(context.Context) error {
-		if w := source.World(); len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities) < 8 {
-			return fmt.Errorf("%d unusable", len(w.Unusable))
+		w := source.World()
+		outside := len(w.Drivers) + len(w.LoadBalancers) + len(w.BackendGroups) + len(w.BackendRecords) + len(w.Binds) + len(w.Pods)
+		if len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities)+outside < 14 {
+			return fmt.Errorf("%d unusable, %d of outside load balancers", len(w.Unusable), outside)
 		}
 		return nil
 	})
@@ -135,7 +148,8 @@ func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *rec
 		source.Relist(world.Kinds()...)
 		for _, resource := range []string{"/services/", "/nodes/", "/endpointslices/", "/kube-gobgp-cfg", "/kube-iprule-cfg",
 			"/ipaddresspools/fairlead", "/bgppeers/fairlead", "/bgpadvertisements/fairlead", "/communities/fairlead",
-			"/ipaddresspools/metallb", "/bgppeers/metallb", "/bgpadvertisements/metallb", "/communities/metallb"} {
+			"/ipaddresspools/metallb", "/bgppeers/metallb", "/bgpadvertisements/metallb", "/communities/metallb",
+			"/pods/web-0", "/loadbalancerdrivers/lbcf", "/loadbalancers/lbcf", "/backendgroups/lbcf", "/backendrecords/lbcf", "/binds/lbcf"} {
 			if !slices.ContainsFunc(seen.taken(), func(r *request) bool { return strings.Contains(r.url.Path, resource) }) {
 				return fmt.Errorf("none for %s", resource)
 			}
@@ -192,6 +206,13 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config, more func(*inf
 	if err != nil {
 		t.Error(err)
 	}
+	old, err := handover.In(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Look(t.Context()); err != nil {
+		t.Error(err)
+	}
 	now := metav1.NowMicro()
 	err = shown.Tell(t.Context(), &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "web.1", Namespace: "default"}, EventTime: now,
@@ -201,6 +222,8 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config, more func(*inf
 	if err != nil {
 		t.Error(err)
 	}
+	showOutside(t, api)
+	trust(t, c, api)
 	token, err := c.Token(t.Context(), "kube-system", "fairlead-agent", "fairlead")
 	if err != nil {
 		t.Fatal(err)
@@ -287,20 +310,26 @@ func define(t *testing.T, a *applier, group, version string, kinds ...string) {
 			},
 		}}
 		a.apply(t, crd)
-		kubetest.Eventually(t, "definition of "+plural, func(ctx context.Context) error {
-			got, err := a.resource(t, crd).Get(ctx, crd.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			conditions, _, _ := unstructured.NestedSlice(got.Object, "status", "conditions")
-			for _, c := range conditions {
-				if c := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
-					return nil
-				}
-			}
-			return fmt.Errorf("conditions %v", conditions)
-		})
+		established(t, a, crd)
 	}
+}
+
+// established waits until a definition is in force.
+func established(t *testing.T, a *applier, crd *unstructured.Unstructured) {
+	t.Helper()
+	kubetest.Eventually(t, "definition of "+crd.GetName(), func(ctx context.Context) error {
+		got, err := a.resource(t, crd).Get(ctx, crd.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(got.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %v", conditions)
+	})
 }
 
 // role is a role of the members, namespaced or not.

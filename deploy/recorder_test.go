@@ -139,5 +139,7 @@ func (e emptying) RoundTrip(q *http.Request) (*http.Response, error) {
 // listKinds are the lists that the product asks for.
 var listKinds = map[string]string{
 	"services": "ServiceList", "nodes": "NodeList", "endpointslices": "EndpointSliceList", "configmaps": "ConfigMapList",
+	"pods": "PodList", "loadbalancerdrivers": "LoadBalancerDriverList", "loadbalancers": "LoadBalancerList", "backendgroups": "BackendGroupList",
+	"backendrecords": "BackendRecordList", "binds": "BindList",
 	"ipaddresspools": "IPAddressPoolList", "bgppeers": "BGPPeerList", "bgpadvertisements": "BGPAdvertisementList", "communities": "CommunityList",
 }

@@ -22,7 +22,7 @@ func filled(tb testing.TB, n int) *State {
 			}
 		}
 	}
-	apply(&InitGroup{Group: "g", Format: 1})
+	apply(&InitGroup{Group: "g", Format: NewestFormat})
 	var batch []Command
 	flush := func(all bool) {
 		if len(batch) >= 512 || all {
@@ -31,7 +31,7 @@ func filled(tb testing.TB, n int) *State {
 		}
 	}
 	for i := range 1000 {
-		batch = append(batch, &PutLoadBalancer{ID: BalancerID(fmt.Sprintf("drv/lb-%04d", i)), Driver: "drv"})
+		batch = append(batch, &PutLoadBalancer{ID: benchBalancer(i), Driver: "drv", Info: benchInfo(i), Synced: true})
 		flush(false)
 	}
 	flush(true)
@@ -43,9 +43,15 @@ func filled(tb testing.TB, n int) *State {
 	return s
 }
 
+func benchBalancer(i int) BalancerID {
+	return BalancerID(fmt.Sprintf("LoadBalancer/default/lb-%04d", i%1000))
+}
+
+func benchInfo(i int) []KV { return []KV{{"id", fmt.Sprintf("lb-%04d", i%1000)}} }
+
 func benchBinding(i int) *PutBinding {
 	return &PutBinding{
-		ID: BindingID(fmt.Sprintf("binding-%07d", i)), Balancer: BalancerID(fmt.Sprintf("drv/lb-%04d", i%1000)),
+		ID: BindingID(fmt.Sprintf("binding-%07d", i)), Balancer: benchBalancer(i),
 		Owner: fmt.Sprintf("pod/default/web-%07d/6b1f0d0e-0000-4000-8000-%012d", i, i), Address: fmt.Sprintf("10.%d.%d.%d:8080", i>>16, i>>8&255, i&255),
 		Parameters: []KV{{"weight", "10"}, {"protocol", "TCP"}},
 	}
@@ -88,7 +94,7 @@ func BenchmarkApply(b *testing.B) {
 				p := benchBinding(i)
 				begin = append(begin, &BeginOperation{Action: ActionEnsure, Binding: p.ID, Deadline: 10 * time.Second})
 				finish = append(finish, &FinishOperation{
-					Subject: SubjectOf(p.Balancer, p.Address, p.ID), Attempt: Revision{1, index + 1}, Result: ResultSucceeded,
+					Subject: SubjectOf(IdentityOf("drv", benchInfo(i)), p.Address, p.ID), Attempt: Revision{1, index + 1}, Result: ResultSucceeded,
 				})
 			}
 			entries = append(entries, entry(b, s, index+1, begin...), entry(b, s, index+2, finish...))

@@ -2,7 +2,11 @@
 
 package fsm
 
-import "strings"
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+)
 
 // BindingState is where a binding stands between the decision to register a backend and the confirmation
 // that it is gone. Failed attempts stay in their state, with a reason.
@@ -55,6 +59,33 @@ type Binding struct {
 	Reason   string `pb:"10" json:"reason,omitempty"`
 	Returned []KV   `pb:"11" json:"returned"` // injected info, kept for the calls to come
 	History  Trail  `pb:"12" json:"history"`
+	// Identity is its balancer's.
+	Identity Identity `pb:"13" json:"identity"`
+	// UID is what the driver knows the calls about it by: drawn anew whenever it begins to exist.
+	UID     string  `pb:"14" json:"uid"`
+	Backend Backend `pb:"15" json:"backend"`
+	// Attributes are those of the balancer that it was ensured under.
+	Attributes []KV         `pb:"16" json:"attributes"`
+	Ensure     EnsurePolicy `pb:"17" json:"ensure"`
+	// Registered is what the driver's last answer to an ensure said: confirmed, or refused.
+	Registered bool   `pb:"18" json:"registered"`
+	Message    string `pb:"19" json:"message,omitempty"` // of the driver, with that answer
+}
+
+// Backend is what a binding binds, in the words of Kubernetes.
+type Backend struct {
+	// Kind is "Pod", "Service" or "Static".
+	Kind string `pb:"1" json:"kind"`
+	// Name is that of the pod or the Service, in the namespace of the binding; UID that of the pod.
+	Name     string `pb:"2" json:"name,omitempty"`
+	UID      string `pb:"3" json:"uid,omitempty"`
+	Port     uint32 `pb:"4" json:"port,omitempty"` // of the pod, or the Service's own
+	Protocol string `pb:"5" json:"protocol,omitempty"`
+	NodePort uint32 `pb:"6" json:"nodePort,omitempty"`
+	Node     string `pb:"7" json:"node,omitempty"` // of a Service
+	// Target is what its address was made from beside all that: the pod's IP, or the node's addresses. With another
+	// one it is another backend.
+	Target string `pb:"8" json:"target,omitempty"`
 }
 
 // Table is TableBindings.
@@ -65,7 +96,7 @@ func (b *Binding) Key() string { return string(b.ID) }
 
 // Subject is what operations on the binding are in flight for: the address on the balancer, so that bindings
 // which share one are one line of operations; before an address exists, the binding.
-func (b *Binding) Subject() Subject { return SubjectOf(b.Balancer, b.Address, b.ID) }
+func (b *Binding) Subject() Subject { return SubjectOf(b.Identity, b.Address, b.ID) }
 
 // What subjects of bindings begin with, before and after an address exists.
 const (
@@ -74,7 +105,7 @@ const (
 )
 
 // SubjectOf names the line of operations that a binding belongs to.
-func SubjectOf(balancer BalancerID, address string, binding BindingID) Subject {
+func SubjectOf(balancer Identity, address string, binding BindingID) Subject {
 	if address == "" {
 		return Subject(bindingSubject + string(binding))
 	}
@@ -89,7 +120,7 @@ func (b *Binding) on(s Subject) bool {
 	}
 	rest, ok := strings.CutPrefix(string(s), backendSubject)
 	if ok {
-		rest, ok = strings.CutPrefix(rest, string(b.Balancer))
+		rest, ok = strings.CutPrefix(rest, string(b.Identity))
 	}
 	return ok && len(rest) == len(b.Address)+1 && rest[0] == ' ' && rest[1:] == b.Address
 }
@@ -109,11 +140,14 @@ func (tx *txn) moved(b *Binding, s BindingState, why string) *Binding {
 // PutBinding wants a backend on a balancer, changes its parameters, or wants one again that was on its way
 // out. Address may be empty when the driver is to be asked for it.
 type PutBinding struct {
-	ID         BindingID  `pb:"1"`
-	Balancer   BalancerID `pb:"2"`
-	Owner      string     `pb:"3"`
-	Address    string     `pb:"4"`
-	Parameters []KV       `pb:"5"`
+	ID         BindingID    `pb:"1"`
+	Balancer   BalancerID   `pb:"2"`
+	Owner      string       `pb:"3"`
+	Address    string       `pb:"4"`
+	Parameters []KV         `pb:"5"`
+	Backend    Backend      `pb:"6"`
+	Attributes []KV         `pb:"7"`
+	Ensure     EnsurePolicy `pb:"8"`
 }
 
 // Kind is KindPutBinding.
@@ -124,34 +158,72 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 	if c.ID == "" {
 		return refuse(RejectInvalid, subject, "", "an id")
 	}
-	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.Balancer))
-	if !ok {
-		return refuse(RejectNotFound, "load balancer "+string(c.Balancer), "", "")
+	l, out := tx.balancerFor(c.Balancer)
+	if l == nil {
+		return out
 	}
 	old, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
 	if !ok {
-		if op, known := find[*Operation](tx.rows, TableOperations, string(l.Subject())); known && op.Open && op.Action == ActionDeleteBalancer {
-			return refuse(RejectOperationOpen, string(op.Subject), op.Attempt.String(), "") // it may be gone before this is on it
+		b := &Binding{
+			ID: c.ID, Balancer: l.ID, Identity: l.Identity, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters,
+			Backend: c.Backend, Attributes: c.Attributes, Ensure: c.Ensure, UID: tx.drawUID("binding " + string(c.ID)),
 		}
-		b := &Binding{ID: c.ID, Balancer: l.ID, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters}
 		b.Generation = tx.generationOn(b.Subject()) + 1
 		tx.put(tx.moved(b, entryState(c.Address), ""))
 		return tx.ok()
 	}
-	if old.Balancer != c.Balancer || c.Address != "" && old.Address != "" && old.Address != c.Address {
+	if old.Balancer != c.Balancer || c.Address != "" && old.Address != "" && old.Address != c.Address || old.Backend != c.Backend {
 		return refuse(RejectWrongState, subject, old.Address, c.Address) // another backend is another binding
 	}
-	same := equalKVs(old.Parameters, c.Parameters)
+	next := *old
+	next.Owner = c.Owner
+	same := equalKVs(old.Parameters, c.Parameters) && equalKVs(old.Attributes, c.Attributes) && old.Ensure == c.Ensure
 	if same && old.State < BindingDraining {
+		if old.Owner != c.Owner {
+			tx.put(tx.owned(&next))
+		}
 		return tx.ok()
 	}
-	next := *old
-	next.Parameters, next.Owner = c.Parameters, c.Owner
+	next.Parameters, next.Attributes, next.Ensure = c.Parameters, c.Attributes, c.Ensure
 	if !same {
 		next.Generation++
 	}
 	tx.put(tx.moved(&next, entryState(old.Address), "parameters changed or wanted again"))
 	return tx.ok()
+}
+
+// owned is a copy of a binding that another object owns by now: a group that was deleted and made anew wants the same
+// backends. Nothing changes outside.
+func (tx *txn) owned(b *Binding) *Binding {
+	next := *b
+	next.History = tx.step(b.History, "owned by "+b.Owner)
+	return &next
+}
+
+// balancerFor finds the balancer that a new or changed binding is for; nil with the reason if it can have none.
+func (tx *txn) balancerFor(id BalancerID) (*LoadBalancer, Outcome) {
+	subject := "load balancer " + string(id)
+	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(id))
+	if !ok {
+		return nil, refuse(RejectNotFound, subject, "", "")
+	}
+	if l.State != BalancerReady {
+		return nil, refuse(RejectWrongState, subject, l.State.String(), BalancerReady.String())
+	}
+	if out, deleting := tx.deletionOpen(l.Subject()); deleting {
+		return nil, out
+	}
+	return l, Outcome{}
+}
+
+// drawUID makes an id in the form of a UUID that nothing had before: from the group, the revision, and how many were
+// drawn in this entry.
+func (tx *txn) drawUID(subject string) string {
+	r := tx.revision()
+	tx.drawn++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", tx.group().ID, r.Epoch, r.Index, tx.drawn, subject))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8, RFC 9562 section 5.8
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
 // generationOn is that of the newest call on a line: a binding that was forgotten and wanted anew must not be
@@ -182,10 +254,15 @@ func equalKVs(a, b []KV) bool {
 	return true
 }
 
-// SetBindingAddress gives a binding its backend address where the planner knows it without asking a driver.
+// SetBindingAddress gives a binding the address of its backend, or says why there is none yet. A driver that is asked for
+// one changes nothing by that: no attempt is committed before, and whoever asks may ask in vain.
 type SetBindingAddress struct {
 	ID      BindingID `pb:"1"`
-	Address string    `pb:"2"`
+	Address string    `pb:"2"` // empty for none
+	// UID is the binding's when it was asked about: under its id there may be another backend by now. Format 1 had none.
+	UID     string `pb:"3"`
+	Message string `pb:"4"` // why there is none
+	Failed  bool   `pb:"5"` // counts as a failure; otherwise the driver is at it
 }
 
 // Kind is KindSetBindingAddress.
@@ -197,15 +274,35 @@ func (c *SetBindingAddress) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	if b.Address != "" || c.Address == "" || b.State > BindingAddressing {
-		return refuse(RejectWrongState, subject, b.State.String()+" "+b.Address, c.Address)
+	if b.Address != "" || b.State > BindingAddressing || c.UID != b.UID && c.UID != "" || c.UID+c.Address == "" {
+		return refuse(RejectWrongState, subject, b.State.String()+" "+b.Address+" "+b.UID, c.Address+" "+c.UID)
 	}
 	if out, open := tx.operationOpen(b.Subject()); open {
 		return out
 	}
+	if c.Address == "" {
+		tx.unaddressed(b, c)
+		return tx.ok()
+	}
 	tx.address(b, c.Address)
 	tx.endLine(b.Subject())
 	return tx.ok()
+}
+
+// unaddressed keeps why a binding has no address yet.
+func (tx *txn) unaddressed(b *Binding, c *SetBindingAddress) {
+	if b.State == BindingPending {
+		b = tx.moved(b, BindingAddressing, "")
+	}
+	next := *b
+	if c.Failed {
+		next.Attempts++
+	}
+	next.Reason = c.Message
+	if b.Reason != c.Message {
+		next.History = tx.step(b.History, ActionAddress.String()+": "+c.Message)
+	}
+	tx.put(&next)
 }
 
 // address moves a binding on once its address is known.
@@ -214,78 +311,4 @@ func (tx *txn) address(b *Binding, address string) {
 	next.Address = address
 	next.Generation = max(next.Generation, tx.generationOn(next.Subject())+1)
 	tx.put(tx.moved(&next, BindingEnsuring, "address "+address))
-}
-
-// RemoveBinding no longer wants a backend. One that was never asked for is gone at once; any other is
-// deregistered, after draining where Drain says so.
-type RemoveBinding struct {
-	ID    BindingID `pb:"1"`
-	Drain bool      `pb:"2"`
-}
-
-// Kind is KindRemoveBinding.
-func (*RemoveBinding) Kind() Kind { return KindRemoveBinding }
-
-func (c *RemoveBinding) apply(tx *txn) Outcome {
-	subject := "binding " + string(c.ID)
-	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
-	if !ok {
-		return refuse(RejectNotFound, subject, "", "")
-	}
-	if out, wait := tx.quarantined(subject); wait {
-		return out
-	}
-	switch {
-	case !b.Asked:
-		tx.endBinding(b, "gone, was never asked for")
-	case b.State == BindingBound && c.Drain:
-		tx.put(tx.moved(b, BindingDraining, ""))
-	case b.State < BindingDraining:
-		tx.put(tx.moved(b, BindingDeregistering, ""))
-	}
-	return tx.ok()
-}
-
-// Drained says that a draining binding has waited long enough.
-type Drained struct {
-	ID BindingID `pb:"1"`
-}
-
-// Kind is KindDrained.
-func (*Drained) Kind() Kind { return KindDrained }
-
-func (c *Drained) apply(tx *txn) Outcome {
-	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
-	if !ok {
-		return refuse(RejectNotFound, "binding "+string(c.ID), "", "")
-	}
-	if b.State != BindingDraining {
-		return refuse(RejectWrongState, "binding "+string(c.ID), b.State.String(), BindingDraining.String())
-	}
-	tx.put(tx.moved(b, BindingDeregistering, "drained"))
-	return tx.ok()
-}
-
-// Forget is an operator's word that a binding needs no deregistration: somebody removed the finalizer of its
-// mirror by hand, or the balancer no longer exists. The actor is in the command's envelope.
-type Forget struct {
-	ID BindingID `pb:"1"`
-}
-
-// Kind is KindForget.
-func (*Forget) Kind() Kind { return KindForget }
-
-func (c *Forget) apply(tx *txn) Outcome {
-	b, ok := find[*Binding](tx.rows, TableBindings, string(c.ID))
-	if !ok {
-		return refuse(RejectNotFound, "binding "+string(c.ID), "", "")
-	}
-	tx.endBinding(b, "forgotten")
-	return tx.ok()
-}
-
-// endBinding removes a binding, and its line of operations when nothing is left that could still happen on it.
-func (tx *txn) endBinding(b *Binding, what string) {
-	tx.bury(b, b.History, what)
-	tx.endLine(b.Subject())
 }

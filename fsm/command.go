@@ -63,6 +63,10 @@ const (
 	KindPutEnrolment        Kind = 48
 	KindUseEnrolment        Kind = 49
 	KindDeleteEnrolment     Kind = 50
+	KindPutDriver           Kind = 51
+	KindDeleteDriver        Kind = 52
+	KindForgetLoadBalancer  Kind = 53
+	KindAdoptBinding        Kind = 54
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -86,6 +90,7 @@ func Kinds() []Command {
 		&BeginOperation{}, &FinishOperation{}, &GrantLease{}, &EndLease{},
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
+		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
 	}
 }
 

@@ -4,9 +4,7 @@ package fsm_test
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -18,49 +16,127 @@ func drawKVs(t *rapid.T, name string) []fsm.KV {
 	return rapid.SampledFrom([][]fsm.KV{nil, {{Key: "w", Value: "1"}}, {{Key: "w", Value: "2"}}}).Draw(t, name)
 }
 
+// theirs is the UID of what others looked after.
+const theirs = "theirs"
+
+// infos are what balancers may turn out to be: few, in more than one spelling, and one that is another one's Spec.
+var infos = [][]fsm.KV{
+	nil, {{Key: "id", Value: "lb1"}}, {{Key: "id", Value: "lb2"}, {Key: "port", Value: "80"}}, {{Key: "port", Value: "80"}, {Key: "id", Value: "lb2"}},
+}
+
+// specs are what is asked for, by object: two ask for the same.
+var specs = map[fsm.BalancerID][]fsm.KV{"o1": infos[1], "o2": infos[1], "o3": {{Key: "pool", Value: "dmz"}}}
+
+func drawEnsure(t *rapid.T) fsm.EnsurePolicy {
+	return rapid.SampledFrom([]fsm.EnsurePolicy{{}, {}, {}, {Policy: "Always"}, {Policy: "Always", Period: time.Minute}}).Draw(t, "ensure")
+}
+
 func (w *world) drawBalancer(t *rapid.T) fsm.Command {
 	id := among(t, "balancer", lbs)
-	if rapid.IntRange(0, 4).Draw(t, "delete") == 0 {
+	switch rapid.IntRange(0, 11).Draw(t, "verb") {
+	case 0, 1, 2:
 		return &fsm.DeleteLoadBalancer{ID: id}
+	case 3:
+		return &fsm.ForgetLoadBalancer{ID: id}
+	case 4:
+		return &fsm.DeleteDriver{Name: among(t, "driver", drivers)}
+	case 5:
+		return &fsm.PutDriver{Driver: fsm.Driver{
+			Name: among(t, "driver", drivers), URL: among(t, "url", []string{"http://192.0.2.80", "http://192.0.2.81"}),
+			History: fsm.Trail{{What: "the proposer's, to be ignored"}},
+		}}
 	}
-	return &fsm.PutLoadBalancer{ID: id, Driver: among(t, "driver", []string{"drv"}), Attributes: drawKVs(t, "attributes")}
+	c := &fsm.PutLoadBalancer{
+		ID: id, Driver: drivers[0], Spec: specs[id], Attributes: drawKVs(t, "attributes"), UID: "u-" + string(id),
+		Info:   rapid.SampledFrom(append([][]fsm.KV{nil, nil, nil}, infos...)).Draw(t, "info"),
+		Ensure: drawEnsure(t), Synced: rapid.Bool().Draw(t, "synced"),
+	}
+	if rapid.IntRange(0, 9).Draw(t, "another") == 9 {
+		c.Driver = among(t, "driver", drivers)
+		c.Spec = rapid.SampledFrom(infos).Draw(t, "spec")
+	}
+	return c
 }
 
 func (w *world) drawBinding(t *rapid.T) fsm.Command {
 	id := among(t, "binding", bindings)
-	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	switch rapid.IntRange(0, 8).Draw(t, "verb") {
 	case 0:
-		return &fsm.SetBindingAddress{ID: id, Address: rapid.SampledFrom(backends).Draw(t, "address")}
+		return w.drawAnswer(t, id)
 	case 1, 2:
 		return &fsm.RemoveBinding{ID: id, Drain: rapid.Bool().Draw(t, "drain")}
 	case 3:
 		return &fsm.Drained{ID: id}
 	case 4:
 		return &fsm.Forget{ID: id}
+	case 5:
+		return &fsm.AdoptBinding{
+			Binding: w.drawPut(t, id), UID: among(t, "uid", []string{theirs}), Returned: drawKVs(t, "returned"),
+			Registered: rapid.Bool().Draw(t, "registered"), Leaving: rapid.IntRange(0, 3).Draw(t, "leaving") == 3,
+		}
 	}
-	return &fsm.PutBinding{
+	put := w.drawPut(t, id)
+	return &put
+}
+
+func (w *world) drawPut(t *rapid.T, id fsm.BindingID) fsm.PutBinding {
+	return fsm.PutBinding{
 		ID: id, Balancer: among(t, "balancer", lbs), Address: rapid.SampledFrom(backends).Draw(t, "address"),
-		Parameters: drawKVs(t, "parameters"),
+		Parameters: drawKVs(t, "parameters"), Attributes: drawKVs(t, "attributes"), Ensure: drawEnsure(t),
+		Owner:   rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "owner"),
+		Backend: fsm.Backend{Kind: "Pod", Target: rapid.SampledFrom([]string{"", "", "", "", "192.0.2.7"}).Draw(t, "target")},
 	}
 }
 
 // drawOperation mostly draws the next sensible step, so that long histories of calls come about.
+// stranger is the UID of no binding.
+const stranger = "stranger"
+
+// drawAnswer is one to the question for an address, maybe about a binding that there is no more.
+func (w *world) drawAnswer(t *rapid.T, id fsm.BindingID) fsm.Command {
+	c := &fsm.SetBindingAddress{ID: id, Address: rapid.SampledFrom(backends).Draw(t, "address"), UID: rapid.SampledFrom([]string{"", stranger}).Draw(t, "uid")}
+	if c.Address == "" {
+		c.Message, c.Failed = among(t, "message", []string{"", "no such pod"}), rapid.Bool().Draw(t, "failed")
+	}
+	if b, ok := fsm.Get[*fsm.Binding](w.state.Read(), fsm.TableBindings, string(id)); ok && rapid.IntRange(0, 7).Draw(t, "of another") > 0 {
+		c.UID = b.UID
+	}
+	return c
+}
+
 func (w *world) drawOperation(t *rapid.T) fsm.Command {
-	if rapid.Bool().Draw(t, "finish") {
+	switch rapid.IntRange(0, 8).Draw(t, "step") {
+	case 0, 1, 2, 3:
 		return w.drawFinish(t)
+	case 4, 5:
+		return w.drawOnBalancer(t)
 	}
 	id := among(t, "binding", bindings)
 	sensible := map[string]fsm.Action{
 		"pending": fsm.ActionAddress, "addressing": fsm.ActionAddress, "ensuring": fsm.ActionEnsure,
 		"bound": fsm.ActionEnsure, "deregistering": fsm.ActionDeregister,
 	}[w.model.bindings[id].state]
+	return w.drawBegin(t, sensible, id, rapid.SampledFrom(lbs).Draw(t, "balancer"))
+}
+
+func (w *world) drawOnBalancer(t *rapid.T) fsm.Command {
+	id := rapid.SampledFrom(lbs).Draw(t, "balancer")
+	sensible := map[string]fsm.Action{
+		"creating": fsm.ActionCreateBalancer, "ready": fsm.ActionEnsureBalancer, "deleting": fsm.ActionDeleteBalancer,
+	}[w.model.balancers[id].state]
+	if b := w.model.balancers[id]; b.state == "deleting" && w.model.mayBeAnothers(id, b) {
+		sensible = rapid.SampledFrom([]fsm.Action{fsm.ActionCreateBalancer, fsm.ActionDeleteBalancer}).Draw(t, "of another's")
+	}
+	return w.drawBegin(t, sensible, among(t, "binding", bindings), id)
+}
+
+func (w *world) drawBegin(t *rapid.T, sensible fsm.Action, binding fsm.BindingID, balancer fsm.BalancerID) fsm.Command {
 	return &fsm.BeginOperation{
 		Action: rapid.SampledFrom([]fsm.Action{
-			sensible, sensible, sensible, sensible, sensible, sensible, fsm.ActionAddress, fsm.ActionEnsure,
-			fsm.ActionDeregister, fsm.ActionEnsureBalancer, fsm.ActionDeleteBalancer, 0, 9,
+			sensible, sensible, sensible, sensible, sensible, sensible, sensible, sensible, fsm.ActionAddress, fsm.ActionEnsure,
+			fsm.ActionDeregister, fsm.ActionEnsureBalancer, fsm.ActionDeleteBalancer, fsm.ActionCreateBalancer, 0, 9,
 		}).Draw(t, "action"),
-		Binding: id, Balancer: rapid.SampledFrom(lbs).Draw(t, "balancer"),
-		Deadline: among(t, "deadline", []time.Duration{time.Second}),
+		Binding: binding, Balancer: balancer, Deadline: among(t, "deadline", []time.Duration{time.Second}),
 	}
 }
 
@@ -74,121 +150,18 @@ func (w *world) drawFinish(t *rapid.T) fsm.Command {
 	if len(subjects) > 0 {
 		subject = rapid.SampledFrom(subjects).Draw(t, "subject")
 	}
-	return &fsm.FinishOperation{
+	c := &fsm.FinishOperation{
 		Subject: fsm.Subject(subject), Attempt: w.near(t, "attempt", w.model.lines[subject].attempt),
 		Result: rapid.SampledFrom([]fsm.Result{
-			fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded,
-			fsm.ResultFailed, fsm.ResultRunning, fsm.ResultUnknown, fsm.ResultUnknown, 0, 5,
+			fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded, fsm.ResultSucceeded,
+			fsm.ResultFailed, fsm.ResultFailed, fsm.ResultRunning, fsm.ResultUnknown, fsm.ResultUnknown, 0, 5,
 		}).Draw(t, "result"),
 		Message: rapid.SampledFrom([]string{"", "timed out"}).Draw(t, "message"),
 		Address: rapid.SampledFrom(backends).Draw(t, "address"), Returned: drawKVs(t, "returned"),
-		Settled: rapid.Bool().Draw(t, "settled"),
+		Settled: rapid.Bool().Draw(t, "settled"), Refused: rapid.Bool().Draw(t, "refused"),
 	}
-}
-
-func (w *world) drawConfig(t *rapid.T) fsm.Command {
-	switch rapid.IntRange(0, 7).Draw(t, "verb") {
-	case 0:
-		return &fsm.DeletePool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"})}
-	case 1, 2:
-		ends := append(slices.Clone(vips), oddAddresses...)
-		ranges := make([]fsm.Range, rapid.IntRange(0, 2).Draw(t, "ranges"))
-		for i := range ranges {
-			ranges[i].From = rapid.SampledFrom(ends).Draw(t, "from")
-			ranges[i].To = rapid.SampledFrom(append(ends, ranges[i].From, ranges[i].From)).Draw(t, "to")
-		}
-		return &fsm.PutPool{Pool: fsm.Pool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"}), Ranges: ranges}}
-	case 3:
-		return &fsm.DeletePeer{Name: among(t, "peer", []fsm.PeerName{"s1", "s2"})}
-	case 4:
-		return &fsm.PutPeer{Peer: fsm.Peer{
-			Name: among(t, "peer", []fsm.PeerName{"s1", "s2"}), ASN: among(t, "asn", []uint32{64512}),
-			Address: among(t, "address", []netip.Addr{netip.MustParseAddr("203.0.113.254")}),
-			Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
-		}}
-	case 5:
-		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: among(t, "name", []fsm.AdvertisementName{"a"})}}
-	case 6:
-		return &fsm.DeleteAdvertisement{Name: "a"}
+	if w.model.lines[subject].action == fsm.ActionCreateBalancer {
+		c.Returned = rapid.SampledFrom(infos).Draw(t, "info")
 	}
-	name := rapid.SampledFrom([]string{"", "n1"}).Draw(t, "node config")
-	if rapid.Bool().Draw(t, "delete") {
-		return &fsm.DeleteNodeConfig{Name: name}
-	}
-	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{
-		Name: name, InTable: rapid.SampledFrom([]uint32{0, 102, 7}).Draw(t, "in"), OutTable: rapid.SampledFrom([]uint32{0, 101, 7}).Draw(t, "out"),
-	}}
-}
-
-func (w *world) drawPlanner(t *rapid.T) fsm.Command {
-	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
-	source := among(t, "source", []string{"k8s"})
-	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 11).Draw(t, "verb") {
-	case 9:
-		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
-	case 10:
-		return &fsm.UseEnrolment{ID: drawSum(t), Node: among(t, "node", nodes)}
-	case 11:
-		return &fsm.DeleteEnrolment{ID: drawSum(t)}
-	case 0, 1:
-		return &fsm.PutHold{ID: hold, Of: "Service", Subjects: some(t, "subjects", []string{"a", "b"})}
-	case 2:
-		return &fsm.ReleaseHold{ID: hold}
-	case 3:
-		return &fsm.DeleteHold{ID: hold}
-	case 4:
-		return &fsm.AcceptRewind{Source: source}
-	case 5:
-		return &fsm.PutPolicy{ID: policy, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: rapid.Uint64Range(0, 3).Draw(t, "version")}
-	case 6:
-		return &fsm.DeletePolicy{ID: policy}
-	}
-	var versions []fsm.KindVersion
-	for _, kind := range some(t, "kinds", []string{"Service", "Node"}) {
-		versions = append(versions, fsm.KindVersion{Kind: kind, Version: rapid.Uint64Range(0, 3).Draw(t, "version")})
-	}
-	return &fsm.ObserveView{Source: source, Cluster: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "cluster"), Versions: versions}
-}
-
-// drawSum draws the id of an enrolment, now and then one that is none.
-func drawSum(t *rapid.T) fsm.EnrolmentID {
-	return fsm.EnrolmentID(strings.Repeat(rapid.SampledFrom([]string{"0a", "0a", "f1", "f1", "0A"}).Draw(t, "token"), 32))
-}
-
-func drawSettings(t *rapid.T) fsm.Settings {
-	return fsm.Settings{
-		HistoryLimit: rapid.SampledFrom([]uint32{1, 2, 3, 65}).Draw(t, "history limit"),
-		GraveLimit:   rapid.SampledFrom([]uint32{1, 2, 3, 1_000_001}).Draw(t, "grave limit"),
-		Unsteered:    rapid.IntRange(0, 3).Draw(t, "unsteered") == 3,
-	}
-}
-
-func (w *world) drawGroup(t *rapid.T) fsm.Command {
-	m, settings := w.model, drawSettings(t)
-	switch rapid.IntRange(0, 8).Draw(t, "verb") {
-	case 0:
-		return &fsm.InitGroup{Group: "g2", Format: 1, Settings: settings}
-	case 1:
-		return &fsm.NewEpoch{
-			Group: among(t, "group", []fsm.GroupID{"g1", "g1", "g2"}), Cause: "test",
-			Epoch: m.now.Epoch + rapid.SampledFrom([]fsm.Epoch{0, 1, 2}).Draw(t, "epoch"),
-		}
-	case 2, 3, 4:
-		return &fsm.EndQuarantine{Since: w.near(t, "since", m.quarantine)}
-	case 5:
-		return &fsm.PutSettings{Settings: settings}
-	case 6:
-		format := rapid.Uint32Range(0, fsm.NewestFormat+1).Draw(t, "format")
-		if m.mayRaise(fsm.NewestFormat + 1) {
-			format = min(format, fsm.NewestFormat) // to a newer one would rightly stop this release
-		}
-		return &fsm.RaiseFormat{Format: format}
-	}
-	back := rapid.IntRange(0, len(w.digests)).Draw(t, "checkpoint")
-	if back == len(w.digests) {
-		return &fsm.Checkpoint{Index: w.next} // an index that nobody can have a digest of
-	}
-	at := w.digests[len(w.digests)-1-back]
-	return &fsm.Checkpoint{Index: at.index, Digest: at.digest}
+	return c
 }

@@ -26,7 +26,8 @@ var (
 	runs     = []string{"r1", "r2"}
 	boots    = []fsm.BootID{"b1", "b2"}
 	ports    = []fsm.Port{{Protocol: fsm.TCP, Number: 80}, {Protocol: fsm.UDP, Number: 80}, {Protocol: fsm.TCP, Number: 443}}
-	lbs      = []fsm.BalancerID{"drv/lb1", "drv/lb2"}
+	lbs      = []fsm.BalancerID{"o1", "o2", "o3"}
+	drivers  = []string{"ns/d1", "ns/d2"}
 	bindings = []fsm.BindingID{"x1", "x2", "x3", "x4"}
 	backends = []string{"", "203.0.113.1:80", "203.0.113.2:80"}
 )
@@ -66,9 +67,10 @@ func (w *world) draw(t *rapid.T) fsm.Command {
 	addresses := []func(*rapid.T) fsm.Command{w.drawService, w.drawAddress, w.drawAddress, w.drawRoute, w.drawLease}
 	nodes := []func(*rapid.T) fsm.Command{w.drawNode, w.drawNode, w.drawRoute, w.drawMember}
 	backends := []func(*rapid.T) fsm.Command{w.drawBalancer, w.drawBinding, w.drawBinding, w.drawOperation, w.drawOperation, w.drawOperation}
+	balancers := []func(*rapid.T) fsm.Command{w.drawBalancer, w.drawBalancer, w.drawBinding, w.drawOnBalancer, w.drawOnBalancer, w.drawFinish, w.drawFinish}
 	rest := []func(*rapid.T) fsm.Command{w.drawConfig, w.drawPlanner, w.drawGroup}
 	about := map[string][]func(*rapid.T) fsm.Command{
-		"addresses": addresses, "nodes": nodes, "backends": backends, "rest": rest,
+		"addresses": addresses, "nodes": nodes, "backends": backends, "balancers": balancers, "rest": rest,
 		"all": slices.Concat(addresses, nodes, backends, rest),
 	}[w.about]
 	return rapid.SampledFrom(about).Draw(t, "noun")(t)

@@ -42,8 +42,8 @@ const formatEnrolments = 2
 
 func (c *PutEnrolment) apply(tx *txn) Outcome {
 	subject := "enrolment of node " + string(c.Node)
-	if have := tx.group().Format; have < formatEnrolments {
-		return refuse(RejectFormat, subject, utoa(uint64(have)), utoa(formatEnrolments))
+	if out, old := tx.formatBelow(formatEnrolments, subject); old {
+		return out
 	}
 	if !hexSum(string(c.ID)) || c.Node == "" || c.TTL <= 0 {
 		return refuse(RejectInvalid, subject, "", "a SHA-256 in hexadecimal, a node and a time")

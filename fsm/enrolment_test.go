@@ -44,7 +44,8 @@ func TestTokenIsGoodForItsNodeOnce(t *testing.T) {
 
 // Members of format 1 would stop at it.
 func TestNothingIsEnrolledBeforeFormatTwo(t *testing.T) {
-	s := formed(t)
+	s := fsm.New()
+	tell(t, s, &fsm.InitGroup{Group: "g1", Format: 1})
 	if have := outcome(t, s, &fsm.PutEnrolment{ID: fsm.EnrolmentID(strings.Repeat("ab", 32)), Node: "edge1", TTL: time.Hour}); have != fsm.RejectFormat {
 		t.Fatal(have)
 	}

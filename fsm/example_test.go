@@ -31,14 +31,19 @@ func tell(t *testing.T, s *fsm.State, commands ...fsm.Command) {
 func formed(t *testing.T) *fsm.State {
 	t.Helper()
 	s := fsm.New()
-	tell(t, s, &fsm.InitGroup{Group: "g1", Format: 1})
+	tell(t, s, &fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat})
 	return s
 }
+
+// info is what the driver knows a balancer of the tests by, and identity what the record makes of it.
+func info(name string) []fsm.KV { return []fsm.KV{{Key: "id", Value: name}} }
+
+func identity(name string) fsm.Identity { return fsm.IdentityOf("drv", info(name)) }
 
 // A binding is forgotten while a call for it is under way and wanted anew under the same id: the call's
 // success says nothing of the new one, which nobody asked for yet. Rare in drawn histories, hence told here.
 func TestCallForForgottenBindingConfirmsNoOtherOfItsID(t *testing.T) {
-	const balancer, address = fsm.BalancerID("drv/lb1"), "203.0.113.1:80"
+	const balancer, address = fsm.BalancerID("o1"), "203.0.113.1:80"
 	for name, again := range map[string][]fsm.Command{
 		"same-address":  {&fsm.PutBinding{ID: "x1", Balancer: balancer, Address: address}},
 		"address-later": {&fsm.PutBinding{ID: "x1", Balancer: balancer}, &fsm.SetBindingAddress{ID: "x1", Address: address}},
@@ -47,14 +52,14 @@ func TestCallForForgottenBindingConfirmsNoOtherOfItsID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := formed(t)
 			tell(t, s,
-				&fsm.PutLoadBalancer{ID: balancer, Driver: "drv"},
+				&fsm.PutLoadBalancer{ID: balancer, Driver: "drv", Info: info("lb1")},
 				&fsm.PutBinding{ID: "x1", Balancer: balancer, Address: address},
 				&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "x1", Deadline: time.Second})
 			attempt := s.Read().Revision()
 			tell(t, s, &fsm.Forget{ID: "x1"})
 			tell(t, s, again...)
 			tell(t, s, &fsm.FinishOperation{
-				Subject: fsm.SubjectOf(balancer, address, "x1"), Attempt: attempt, Result: fsm.ResultSucceeded,
+				Subject: fsm.SubjectOf(identity("lb1"), address, "x1"), Attempt: attempt, Result: fsm.ResultSucceeded,
 			})
 			b, _ := fsm.Get[*fsm.Binding](s.Read(), fsm.TableBindings, "x1")
 			if b.State != fsm.BindingEnsuring {
@@ -74,15 +79,15 @@ func TestOneEntryGivesASubjectOneFence(t *testing.T) {
 			&fsm.GrantLease{VIP: vip, Holder: "n2", Term: time.Second},
 		},
 		"operation": {
-			&fsm.BeginOperation{Action: fsm.ActionEnsureBalancer, Balancer: "drv/lb1", Deadline: time.Second},
-			&fsm.FinishOperation{Subject: "balancer drv/lb1", Attempt: now, Result: fsm.ResultFailed},
-			&fsm.BeginOperation{Action: fsm.ActionEnsureBalancer, Balancer: "drv/lb1", Deadline: time.Second},
+			&fsm.BeginOperation{Action: fsm.ActionEnsureBalancer, Balancer: "o1", Deadline: time.Second},
+			&fsm.FinishOperation{Subject: "balancer drv?id=lb1", Attempt: now, Result: fsm.ResultFailed},
+			&fsm.BeginOperation{Action: fsm.ActionEnsureBalancer, Balancer: "o1", Deadline: time.Second},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := formed(t)
 			tell(t, s, &fsm.PutService{Service: fsm.Service{ID: "shop/a"}}, &fsm.Allocate{Address: vip, Service: "shop/a"},
-				&fsm.PutLoadBalancer{ID: "drv/lb1", Driver: "drv"}, &fsm.PutSettings{})
+				&fsm.PutLoadBalancer{ID: "o1", Driver: "drv", Info: info("lb1")}, &fsm.PutSettings{})
 			var proposals []fsm.Proposal
 			for _, c := range entry {
 				proposals = append(proposals, fsm.Proposal{Actor: "test", Command: c})

@@ -185,6 +185,12 @@ func (c *RaiseFormat) apply(tx *txn) Outcome {
 	return tx.ok()
 }
 
+// formatBelow refuses what came with a later format than the group's.
+func (tx *txn) formatBelow(want uint32, subject string) (Outcome, bool) {
+	have := tx.group().Format
+	return refuse(RejectFormat, subject, utoa(uint64(have)), utoa(uint64(want))), have < want
+}
+
 // FormatError says that the group's format is newer than what this release can apply.
 type FormatError struct{ Format uint32 }
 

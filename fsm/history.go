@@ -34,6 +34,8 @@ type Grave struct {
 	Name    string   `pb:"2" json:"name"`
 	At      Revision `pb:"3" json:"at"`
 	History Trail    `pb:"4" json:"history"`
+	// UID tells lives of one name apart: that of a binding, for whoever still shows it.
+	UID string `pb:"5" json:"uid,omitempty"`
 }
 
 // Table is TableGraves.
@@ -46,7 +48,11 @@ func (g *Grave) Key() string { return string(g.Of) + "/" + g.Name }
 func (tx *txn) bury(r Record, trail Trail, what string) {
 	tx.remove(r)
 	limit := tx.group().Settings.graveLimit()
-	tx.put(&Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)})
+	g := &Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)}
+	if b, ok := r.(*Binding); ok && tx.group().Format >= formatDrivers {
+		g.UID = b.UID
+	}
+	tx.put(g)
 	for tx.state.graves > limit {
 		oldest, _ := firstRef[*Grave](tx.rows, TableGraves, string(refAge)+"\x00")
 		tx.remove(oldest)

@@ -54,10 +54,13 @@ type (
 	PeerName          string
 	AdvertisementName string
 	PolicyID          string
-	// BalancerID names an outside load balancer by driver and canonical lbInfo, never by a Kubernetes object:
-	// two objects may mean one balancer.
+	// BalancerID names an object that means an outside load balancer: "LoadBalancer/namespace/name/uid" or
+	// "Bind/namespace/name/uid/entry".
 	BalancerID string
-	// BindingID names one backend on one load balancer.
+	// Identity names an outside load balancer by driver and canonical lbInfo, never by a Kubernetes object: two
+	// objects may mean one. IdentityOf makes it.
+	Identity string
+	// BindingID names one backend on one load balancer: "namespace/name" of its BackendRecord.
 	BindingID string
 	// Subject is what at most one operation may be in flight for (S7); see SubjectOf.
 	Subject string

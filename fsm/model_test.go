@@ -36,7 +36,9 @@ type model struct {
 	holds     map[fsm.HoldID]mHold
 	enrolled  map[fsm.EnrolmentID]mEnrolment
 	views     map[string]mView
+	drivers   map[string]string // their URLs
 	balancers map[fsm.BalancerID]mBalancer
+	lives     int // how many balancers and bindings began to exist
 	bindings  map[fsm.BindingID]mBinding
 	lines     map[string]mLine // by what may have one call in flight: see line
 }
@@ -80,7 +82,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, views: map[string]mView{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -168,7 +170,7 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 	case *fsm.DeletePolicy:
 		return !m.quarantined() && drop(m.policies, c.ID)
 	}
-	for _, noun := range []func(fsm.Command) (bool, bool){m.applyAddress, m.applyNode, m.applyConfig, m.applyBinding} {
+	for _, noun := range []func(fsm.Command) (bool, bool){m.applyAddress, m.applyNode, m.applyConfig, m.applyBalancer, m.applyBinding} {
 		if ok, known := noun(command); known {
 			return ok
 		}
@@ -216,6 +218,7 @@ func (m *model) newEpoch(c *fsm.NewEpoch) bool {
 		if l.open {
 			l.open, l.unsettled = false, l.attempt
 			m.lines[at] = l
+			m.countFailure(at, l)
 		}
 	}
 	return true

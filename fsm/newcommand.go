@@ -105,6 +105,14 @@ func newCommand(k Kind) Command {
 		return &UseEnrolment{}
 	case KindDeleteEnrolment:
 		return &DeleteEnrolment{}
+	case KindPutDriver:
+		return &PutDriver{}
+	case KindDeleteDriver:
+		return &DeleteDriver{}
+	case KindForgetLoadBalancer:
+		return &ForgetLoadBalancer{}
+	case KindAdoptBinding:
+		return &AdoptBinding{}
 	}
 	return nil
 }

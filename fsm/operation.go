@@ -9,14 +9,16 @@ type Action uint8
 
 // Actions on backends, then on balancers.
 const (
-	ActionAddress Action = iota + 1 // ask the driver for a backend's address
+	// ActionAddress asks the driver for a backend's address. That changes nothing outside; only format 1 had operations of it.
+	ActionAddress Action = iota + 1
 	ActionEnsure
 	ActionDeregister
 	ActionEnsureBalancer
 	ActionDeleteBalancer
+	ActionCreateBalancer
 )
 
-var actionNames = [...]string{"", "address", "ensure", "deregister", "ensure-balancer", "delete-balancer"}
+var actionNames = [...]string{"", "address", "ensure", "deregister", "ensure-balancer", "delete-balancer", "create-balancer"}
 
 // String is the name that tables and JSON show.
 func (a Action) String() string {
@@ -112,7 +114,7 @@ func (c *BeginOperation) apply(tx *txn) Outcome {
 
 // aim fills in the subject and refuses an action that the record does not ask for.
 func (c *BeginOperation) aim(tx *txn, op *Operation) (Outcome, bool) {
-	if c.Action == ActionEnsureBalancer || c.Action == ActionDeleteBalancer {
+	if c.Action >= ActionEnsureBalancer && c.Action <= ActionCreateBalancer {
 		return c.aimAtBalancer(tx, op)
 	}
 	subject := "binding " + string(c.Binding)
@@ -145,30 +147,67 @@ func (c *BeginOperation) aim(tx *txn, op *Operation) (Outcome, bool) {
 
 func (c *BeginOperation) aimAtBalancer(tx *txn, op *Operation) (Outcome, bool) {
 	subject := "load balancer " + string(c.Balancer)
+	if out, old := tx.formatBelow(formatDrivers, subject); old {
+		return out, false
+	}
 	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(c.Balancer))
 	if !ok {
 		return refuse(RejectNotFound, subject, "", ""), false
 	}
 	op.Balancer, op.Subject, op.Generation = l.ID, l.Subject(), l.Generation
-	if c.Action == ActionDeleteBalancer {
-		if b, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refBalancer, string(l.ID))); used {
-			return refuse(RejectInUse, subject, "binding "+string(b.ID), "none"), false
-		}
-		if out, wait := tx.quarantined(subject); wait {
-			return out, false
-		}
+	if !asksFor(tx.rows, l, c.Action) {
+		return refuse(RejectWrongState, subject, l.State.String(), c.Action.String()), false
 	}
-	return Outcome{}, true
+	var out Outcome
+	var wait bool
+	switch c.Action {
+	case ActionCreateBalancer:
+		out, wait = tx.twinBusy(l, ActionDeleteBalancer)
+	case ActionDeleteBalancer:
+		out, wait = tx.keepsBalancer(l, subject)
+	}
+	return out, !wait
+}
+
+// AsksFor tells whether the state of a balancer asks for a call about it. One that is to be deleted, and may or may not be
+// what a Namesake means, is created once more: drivers expect that, and say then what it is.
+func (v *View) AsksFor(l *LoadBalancer, a Action) bool { return asksFor(v.rows, l, a) }
+
+func asksFor(r *rows, l *LoadBalancer, a Action) bool {
+	switch l.State {
+	case BalancerCreating:
+		return a == ActionCreateBalancer
+	case BalancerReady:
+		return a == ActionEnsureBalancer
+	}
+	if a != ActionCreateBalancer {
+		return a == ActionDeleteBalancer
+	}
+	_, shared := namesake(r, l)
+	return shared
+}
+
+// keepsBalancer refuses to delete a balancer that something still needs, or may need.
+func (tx *txn) keepsBalancer(l *LoadBalancer, subject string) (Outcome, bool) {
+	if o, shared := namesake(tx.rows, l); shared {
+		return refuse(RejectLiveHolder, subject, string(o.ID), "its identity"), true
+	}
+	if out, used := tx.identityUsed(l); used {
+		return out, true
+	}
+	if holder, held := tx.alike(l); held {
+		return refuse(RejectLiveHolder, subject, string(holder.ID), ""), true
+	}
+	if out, busy := tx.twinBusy(l, ActionCreateBalancer); busy {
+		return out, true
+	}
+	return tx.quarantined(subject)
 }
 
 // asked notes on the binding or balancer that a call about it is about to go out.
 func (tx *txn) asked(op *Operation) {
-	if op.Action == ActionDeleteBalancer {
-		if l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(op.Balancer)); ok && l.Ensured {
-			next := *l
-			next.Ensured = false
-			tx.put(&next)
-		}
+	if op.Binding == "" {
+		tx.askedOfBalancer(op)
 		return
 	}
 	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
@@ -183,6 +222,17 @@ func (tx *txn) asked(op *Operation) {
 	}
 }
 
+func (tx *txn) askedOfBalancer(op *Operation) {
+	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(op.Balancer))
+	if !ok || l.Asked && !(l.Ensured && op.Action == ActionDeleteBalancer) {
+		return
+	}
+	next := *l
+	next.Asked = true
+	next.Ensured = l.Ensured && op.Action != ActionDeleteBalancer
+	tx.put(&next)
+}
+
 // liveHolder finds another binding that wants the same address on the same balancer.
 func (tx *txn) liveHolder(b *Binding) (*Binding, bool) {
 	for _, o := range listRefs[*Binding](tx.rows, TableBindings, refSubject, string(b.Subject())) {
@@ -191,154 +241,4 @@ func (tx *txn) liveHolder(b *Binding) (*Binding, bool) {
 		}
 	}
 	return nil, false
-}
-
-// FinishOperation says how a call ended. Only the open attempt is heard.
-type FinishOperation struct {
-	Subject  Subject  `pb:"1"`
-	Attempt  Revision `pb:"2"`
-	Result   Result   `pb:"3"`
-	Message  string   `pb:"4"`
-	Address  string   `pb:"5"` // of a successful ActionAddress
-	Returned []KV     `pb:"6"`
-	// Settled says that the call was begun at least a settle time after the newest unknown one ended, waited
-	// out on the proposer's own clock.
-	Settled bool `pb:"7"`
-}
-
-// Kind is KindFinishOperation.
-func (*FinishOperation) Kind() Kind { return KindFinishOperation }
-
-func (c *FinishOperation) apply(tx *txn) Outcome {
-	op, ok := find[*Operation](tx.rows, TableOperations, string(c.Subject))
-	if !ok {
-		return refuse(RejectNoOperation, string(c.Subject), "", c.Attempt.String())
-	}
-	if !op.Open || op.Attempt != c.Attempt {
-		return refuse(RejectStaleAttempt, string(c.Subject), op.Attempt.String(), c.Attempt.String())
-	}
-	switch c.Result {
-	case ResultUnknown:
-		tx.endUnknown(op, c.Message)
-	case ResultFailed, ResultRunning:
-		tx.closeLine(op, op.Unsettled)
-		tx.failed(op, c.Message)
-	case ResultSucceeded:
-		if !op.Unsettled.IsZero() && !c.Settled {
-			tx.closeLine(op, op.Unsettled)
-			tx.failed(op, "done, to be repeated once an earlier call can no longer take effect")
-			break
-		}
-		tx.closeLine(op, Revision{})
-		c.succeed(tx, op)
-	default:
-		return refuse(RejectInvalid, string(c.Subject), "", "a result")
-	}
-	return tx.ok()
-}
-
-// endUnknown closes a call that may still take effect.
-func (tx *txn) endUnknown(op *Operation, why string) {
-	tx.closeLine(op, op.Attempt)
-	tx.failed(op, "outcome unknown: "+why)
-}
-
-// bindingOf finds the binding that a call was about, unless that is gone and its id means another backend now.
-func (tx *txn) bindingOf(op *Operation) (*Binding, bool) {
-	b, ok := find[*Binding](tx.rows, TableBindings, string(op.Binding))
-	return b, ok && b.on(op.Subject)
-}
-
-func (tx *txn) closeLine(op *Operation, unsettled Revision) {
-	next := *op
-	next.Open, next.Unsettled = false, unsettled
-	tx.put(&next)
-}
-
-// endLine drops a line of operations that no binding uses and on which nothing can happen any more. To be asked for an
-// address changes nothing outside, however late.
-func (tx *txn) endLine(s Subject) {
-	op, ok := find[*Operation](tx.rows, TableOperations, string(s))
-	if !ok || op.Open || !op.Unsettled.IsZero() && op.Action != ActionAddress {
-		return
-	}
-	if _, used := firstRef[*Binding](tx.rows, TableBindings, refPrefix(refSubject, string(s))); !used {
-		tx.remove(op)
-	}
-}
-
-// failed keeps the reason of an attempt that changed nothing for certain.
-func (tx *txn) failed(op *Operation, why string) {
-	b, ok := tx.bindingOf(op)
-	if !ok {
-		tx.endLine(op.Subject)
-		return
-	}
-	next := *b
-	next.Attempts++
-	next.Reason = why
-	if b.Reason != why {
-		next.History = tx.step(b.History, op.Action.String()+": "+why)
-	}
-	tx.put(&next)
-}
-
-func (c *FinishOperation) succeed(tx *txn, op *Operation) {
-	if op.Binding == "" {
-		c.succeedBalancer(tx, op)
-		return
-	}
-	b, ok := tx.bindingOf(op)
-	if !ok {
-		tx.endLine(op.Subject)
-		return
-	}
-	switch {
-	case op.Action == ActionAddress && b.State == BindingAddressing && c.Address != "":
-		tx.address(b, c.Address)
-		tx.endLine(op.Subject)
-	case op.Action == ActionEnsure && b.State < BindingDraining && b.Generation == op.Generation:
-		c.bound(tx, b, op.Subject)
-	case op.Action == ActionDeregister && b.State == BindingDeregistering:
-		tx.endBinding(b, "gone, confirmed")
-	}
-}
-
-// bound confirms a binding. Others that were to be taken off the same address are settled by that: the
-// address is a live binding's now, and removing it would remove that one (S6).
-func (c *FinishOperation) bound(tx *txn, b *Binding, line Subject) {
-	if b.State != BindingBound || len(c.Returned) > 0 && !equalKVs(b.Returned, c.Returned) || b.Reason != "" {
-		next := *b
-		if len(c.Returned) > 0 {
-			next.Returned = c.Returned
-		}
-		tx.put(tx.moved(&next, BindingBound, ""))
-	}
-	if tx.rows.tables[TableBindings].single(refSubject, string(line)) {
-		return
-	}
-	for _, o := range listRefs[*Binding](tx.rows, TableBindings, refSubject, string(line)) {
-		if o.State == BindingDeregistering {
-			tx.endBinding(o, "gone, its address is "+string(b.ID)+"'s now")
-		}
-	}
-}
-
-func (c *FinishOperation) succeedBalancer(tx *txn, op *Operation) {
-	l, ok := find[*LoadBalancer](tx.rows, TableBalancers, string(op.Balancer))
-	if !ok {
-		return
-	}
-	if op.Action == ActionDeleteBalancer {
-		tx.bury(l, l.History, "gone, confirmed")
-		tx.endLine(op.Subject)
-		return
-	}
-	if l.Generation != op.Generation {
-		return
-	}
-	next := *l
-	next.Ensured = true
-	next.History = tx.step(l.History, "ensured")
-	tx.put(&next)
 }

@@ -85,15 +85,23 @@ func (m *model) facts() facts {
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
 	}
+	for name, url := range m.drivers {
+		f.add("driver", name, url)
+	}
 	for id, b := range m.balancers {
-		f.add("balancer", id, b.ensured)
+		f.add("balancer", id, b.driver, b.state, b.identity, b.ensure, b.asked, b.ensured, b.attempts)
+		f.add("told of balancer", id, b.attributes, b.synced, b.message)
 	}
 	for id, b := range m.bindings {
-		f.add("binding", id, b.balancer, b.address, b.state, b.params, b.asked)
+		f.add("binding", id, b.balancer, b.identity, b.address, b.state, b.asked, b.attempts)
+		f.add("told of binding", id, b.owner, b.params, b.ensure, b.backend, b.returned, b.registered, b.message)
 	}
 	for at, l := range m.lines {
-		if l.open || l.unsettled != (rev{}) {
-			f.add("line", at, l.open, l.action, l.attempt, l.unsettled)
+		if l.open {
+			f.add("call", at, l.action, l.attempt)
+		}
+		if l.unsettled != (rev{}) {
+			f.add("unsettled", at, l.unsettled)
 		}
 	}
 	return f
@@ -158,14 +166,22 @@ func factsOf(v *fsm.View) facts {
 		f.add("view", r.Source, r.Cluster, versions, r.Rewind)
 	}
 	for _, r := range fsm.List[*fsm.LoadBalancer](v, fsm.TableBalancers) {
-		f.add("balancer", r.ID, r.Ensured)
+		f.add("balancer", r.ID, r.Driver, r.State, r.Identity, r.Ensure, r.Asked, r.Ensured, r.Attempts)
+		f.add("told of balancer", r.ID, fmt.Sprint(r.Attributes), fmt.Sprint(r.Synced), r.Message)
+	}
+	for _, r := range fsm.List[*fsm.Driver](v, fsm.TableDrivers) {
+		f.add("driver", r.Name, r.URL)
 	}
 	for _, r := range fsm.List[*fsm.Binding](v, fsm.TableBindings) {
-		f.add("binding", r.ID, r.Balancer, r.Address, r.State, fmt.Sprint(r.Parameters), r.Asked)
+		f.add("binding", r.ID, r.Balancer, r.Identity, r.Address, r.State, r.Asked, r.Attempts)
+		f.add("told of binding", r.ID, r.Owner, fmt.Sprint(r.Parameters, r.Attributes), r.Ensure, r.Backend, fmt.Sprint(r.Returned), r.Registered, r.Message)
 	}
 	for _, r := range fsm.List[*fsm.Operation](v, fsm.TableOperations) {
-		if r.Open || !r.Unsettled.IsZero() {
-			f.add("line", r.Subject, r.Open, r.Action, r.Attempt, r.Unsettled)
+		if r.Open {
+			f.add("call", r.Subject, r.Action, r.Attempt)
+		}
+		if !r.Unsettled.IsZero() {
+			f.add("unsettled", r.Subject, r.Unsettled)
 		}
 	}
 	return f

@@ -36,6 +36,8 @@ func agrees(t *rapid.T, theme string) {
 		v := w.state.Read()
 		factsOf(v).compare(t, w.model.facts())
 		w.outside.covered(t, v)
+		w.outside.named(t, v, w.model)
+		nothingUnderDeletion(t, v)
 		addressesAreOwned(t, v)
 		indexesAgree(t, v)
 		neverBack(t, last, v)
@@ -85,10 +87,23 @@ func indexesAgree(t *rapid.T, v *fsm.View) {
 		}
 	}
 	for _, b := range bindings {
-		subject := fsm.Subject(line(mBinding{balancer: b.Balancer, address: b.Address}, b.ID))
+		subject := fsm.Subject(line(mBinding{identity: string(b.Identity), address: b.Address}, b.ID))
 		onLine := slices.DeleteFunc(slices.Clone(bindings), func(r *fsm.Binding) bool { return r.Subject() != subject })
 		if got := v.OnSubject(subject); !slices.Equal(got, onLine) {
 			t.Fatalf("bindings on %s by index %v, by looking %v", subject, got, onLine)
+		}
+	}
+	balancers := fsm.List[*fsm.LoadBalancer](v, fsm.TableBalancers)
+	for _, l := range balancers {
+		alike := slices.DeleteFunc(slices.Clone(balancers), func(r *fsm.LoadBalancer) bool {
+			return r.ID != l.ID && (l.Identity == "" || r.Identity != l.Identity)
+		})
+		if got := v.BalancersOn(l.Subject()); !slices.Equal(got, alike) {
+			t.Fatalf("balancers on %s by index %v, by looking %v", l.Subject(), got, alike)
+		}
+		of := slices.DeleteFunc(slices.Clone(bindings), func(r *fsm.Binding) bool { return r.Balancer != l.ID })
+		if got := v.BindingsOf(l.ID); !slices.Equal(got, of) {
+			t.Fatalf("bindings of %s by index %v, by looking %v", l.ID, got, of)
 		}
 	}
 }
@@ -161,6 +176,15 @@ func TestPropertySnapshotResumesLog(t *testing.T) {
 		early := fsm.New()
 		early.ApplyEntries(w.log[:cut])
 		frozen, taken := early.Freeze(), snapshot(t, early)
+		copied, err := early.Read().Copy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied.ApplyEntries(w.log[cut:])
+		sameRecord(t, copied, w.state)
+		if !bytes.Equal(snapshot(t, early), taken) {
+			t.Fatalf("cut %d: what was done to a copy is in the record", cut)
+		}
 		early.ApplyEntries(w.log[cut:])
 		var late bytes.Buffer
 		if err := frozen.Write(&late); err != nil || !bytes.Equal(late.Bytes(), taken) {

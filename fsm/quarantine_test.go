@@ -23,14 +23,16 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 		7: &fsm.PutNode{ID: "n1"}, 8: &fsm.PutNode{ID: "n2"},
 		9: &fsm.SetRoute{Prefix: prefix, Hops: []fsm.HopSpec{hop}}, 10: &fsm.SetRoute{Prefix: prefix},
 		11: &fsm.PutPolicy{ID: "c1"},
-		12: &fsm.PutLoadBalancer{ID: "drv/lb1", Driver: "drv"}, 13: &fsm.PutLoadBalancer{ID: "drv/lb2", Driver: "drv"},
-		14: &fsm.PutBinding{ID: "x1", Balancer: "drv/lb1", Address: "203.0.113.1:80"},
+		12: &fsm.PutLoadBalancer{ID: "o1", Driver: "drv", Info: info("lb1")}, 13: &fsm.PutLoadBalancer{ID: "o2", Driver: "drv", Info: info("lb2")},
+		14: &fsm.PutBinding{ID: "x1", Balancer: "o1", Address: "203.0.113.1:80"},
 		15: &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "x1", Deadline: time.Second},
 		16: &fsm.FinishOperation{
-			Subject: "backend drv/lb1 203.0.113.1:80", Attempt: rev{Epoch: 1, Index: 15}, Result: fsm.ResultSucceeded,
+			Subject: "backend drv?id=lb1 203.0.113.1:80", Attempt: rev{Epoch: 1, Index: 15}, Result: fsm.ResultSucceeded,
 		},
 		17: &fsm.RemoveBinding{ID: "x1"},
-		18: &fsm.PutBinding{ID: "x2", Balancer: "drv/lb1", Address: "203.0.113.2:80"},
+		18: &fsm.PutBinding{ID: "x2", Balancer: "o1", Address: "203.0.113.2:80"},
+		19: &fsm.PutLoadBalancer{ID: "o3", Driver: "drv", Info: info("lb3")}, 20: &fsm.DeleteLoadBalancer{ID: "o3"},
+		21: &fsm.PutDriver{Driver: fsm.Driver{Name: "idle", URL: "http://192.0.2.80"}},
 	}
 	for name, c := range map[string]fsm.Command{
 		"allocate":            &fsm.Allocate{Address: vips[2], Service: "shop/a"},
@@ -41,8 +43,9 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 		"grant-lease":         &fsm.GrantLease{VIP: vip, Holder: "n1", Term: time.Second},
 		"delete-node":         &fsm.DeleteNode{ID: "n2"},
 		"delete-policy":       &fsm.DeletePolicy{ID: "c1"},
-		"delete-balancer":     &fsm.DeleteLoadBalancer{ID: "drv/lb2"},
-		"begin-delete":        &fsm.BeginOperation{Action: fsm.ActionDeleteBalancer, Balancer: "drv/lb2", Deadline: time.Second},
+		"delete-balancer":     &fsm.DeleteLoadBalancer{ID: "o2"},
+		"begin-delete":        &fsm.BeginOperation{Action: fsm.ActionDeleteBalancer, Balancer: "o3", Deadline: time.Second},
+		"delete-driver":       &fsm.DeleteDriver{Name: "idle"},
 		"remove-binding":      &fsm.RemoveBinding{ID: "x2"},
 		"begin-deregistering": &fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "x1", Deadline: time.Second},
 	} {

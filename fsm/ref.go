@@ -13,7 +13,9 @@ type index string
 const (
 	refAddress  index = "address"  // allocations by address
 	refService  index = "service"  // allocations by service
-	refSubject  index = "subject"  // bindings by line of operations
+	refSubject  index = "subject"  // bindings and balancers by line of operations
+	refDriver   index = "driver"   // balancers by driver
+	refSpec     index = "spec"     // balancers by driver and what they are to be
 	refBalancer index = "balancer" // bindings by balancer
 	refAge      index = "age"      // graves, oldest first
 )
@@ -34,6 +36,8 @@ func refsOf(r Record) []ref {
 		return []ref{{refAddress, r.Address.String()}, {refService, string(r.Service)}}
 	case *Binding:
 		return []ref{{refSubject, string(r.Subject())}, {refBalancer, string(r.Balancer)}}
+	case *LoadBalancer:
+		return []ref{{refSubject, string(r.Subject())}, {refDriver, r.Driver}, {refSpec, r.wish()}}
 	case *Grave:
 		return []ref{{refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index))}}
 	}
@@ -47,7 +51,9 @@ func sameRefs(old, now Record) bool {
 		return true // address and service are its key
 	case *Binding:
 		now := now.(*Binding)
-		return old.Balancer == now.Balancer && old.Address == now.Address
+		return old.Balancer == now.Balancer && old.Address == now.Address && old.Identity == now.Identity
+	case *LoadBalancer:
+		return old.Identity == now.(*LoadBalancer).Identity // driver and spec stay
 	case *Grave:
 		return old.At == now.(*Grave).At
 	}

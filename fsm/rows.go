@@ -157,6 +157,16 @@ func listRefs[R Record](r *rows, t Table, i index, value string) []R {
 	return out
 }
 
+// countRefs counts the records of a table that an index holds under a value.
+func countRefs(r *rows, t Table, i index, value string) int {
+	n := 0
+	r.tables[t].eachRef(refPrefix(i, value), func(Record) bool {
+		n++
+		return true
+	})
+	return n
+}
+
 // firstRef reads the first record of those whose composite key begins with prefix.
 func firstRef[R Record](r *rows, t Table, prefix string) (R, bool) {
 	var out R

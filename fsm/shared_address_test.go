@@ -20,10 +20,10 @@ func TestBoundEndsWhatWasToLeaveItsAddress(t *testing.T) {
 	}
 	ensure := func(id BindingID) {
 		attempt := apply(&BeginOperation{Action: ActionEnsure, Binding: id, Deadline: time.Second}).Revision
-		apply(&FinishOperation{Subject: SubjectOf("lb", "192.0.2.1:80", id), Attempt: attempt, Result: ResultSucceeded})
+		apply(&FinishOperation{Subject: SubjectOf(IdentityOf("drv", []KV{{"id", "lb"}}), "192.0.2.1:80", id), Attempt: attempt, Result: ResultSucceeded})
 	}
-	apply(&InitGroup{Group: "g", Format: 1})
-	apply(&PutLoadBalancer{ID: "lb", Driver: "drv"})
+	apply(&InitGroup{Group: "g", Format: NewestFormat})
+	apply(&PutLoadBalancer{ID: "lb", Driver: "drv", Info: []KV{{"id", "lb"}}})
 	apply(&PutBinding{ID: "old", Balancer: "lb", Address: "192.0.2.1:80"})
 	ensure("old")
 	apply(&RemoveBinding{ID: "old"})

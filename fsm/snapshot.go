@@ -4,6 +4,7 @@ package fsm
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -24,6 +25,17 @@ type Frozen struct{ view *View }
 
 // Freeze takes the record as it is, in constant time.
 func (s *State) Freeze() *Frozen { return &Frozen{view: s.Read()} }
+
+// Copy gives a State of its own that begins as the record is in v, to find out what would become of it. It costs as much as
+// the record is large.
+func (v *View) Copy() (*State, error) {
+	var whole bytes.Buffer
+	if err := (&Frozen{view: v}).Write(&whole); err != nil {
+		return nil, err
+	}
+	s := New()
+	return s, s.Restore(&whole)
+}
 
 // Index is the index of the newest entry in the snapshot.
 func (f *Frozen) Index() Index { return f.view.applied }

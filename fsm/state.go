@@ -76,6 +76,7 @@ type txn struct {
 	buf     []byte
 	touched map[Table]bool
 	fenced  map[string]bool // what the present entry gave a fence to
+	drawn   int             // how many UIDs the present entry drew
 	meta    *Group          // the group's row, read once and kept current
 	words   words
 }
@@ -90,6 +91,7 @@ func (tx *txn) applyEntry(e LogEntry) []Outcome {
 	}
 	tx.state.applied, tx.term = e.Index, e.Term
 	clear(tx.fenced)
+	tx.drawn = 0
 	out := make([]Outcome, len(entry.Items))
 	for i := range entry.Items {
 		tx.item = &entry.Items[i]

@@ -28,6 +28,7 @@ const (
 	TableViews          Table = "views"
 	TableGraves         Table = "graves"
 	TableEnrolments     Table = "enrolments"
+	TableDrivers        Table = "drivers"
 )
 
 // Tables lists every table in snapshot order.
@@ -36,7 +37,7 @@ func Tables() []Table {
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
-		TableEnrolments,
+		TableEnrolments, TableDrivers,
 	}
 }
 
@@ -94,6 +95,8 @@ func newRecord(t Table) (Record, error) {
 		return &Grave{}, nil
 	case TableEnrolments:
 		return &Enrolment{}, nil
+	case TableDrivers:
+		return &Driver{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

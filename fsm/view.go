@@ -71,6 +71,26 @@ func (v *View) OnSubject(s Subject) []*Binding {
 	return listRefs[*Binding](v.rows, TableBindings, refSubject, string(s))
 }
 
+// BalancersOn lists the load balancers whose calls share one line of operations.
+func (v *View) BalancersOn(s Subject) []*LoadBalancer {
+	return listRefs[*LoadBalancer](v.rows, TableBalancers, refSubject, string(s))
+}
+
+// CountBalancersOf tells how many load balancers a driver looks after.
+func (v *View) CountBalancersOf(driver string) int {
+	return countRefs(v.rows, TableBalancers, refDriver, driver)
+}
+
+// CountBindingsOf tells how many bindings a load balancer has.
+func (v *View) CountBindingsOf(id BalancerID) int {
+	return countRefs(v.rows, TableBindings, refBalancer, string(id))
+}
+
+// BindingsOf lists the bindings of a load balancer.
+func (v *View) BindingsOf(id BalancerID) []*Binding {
+	return listRefs[*Binding](v.rows, TableBindings, refBalancer, string(id))
+}
+
 // Announceable tells whether a hop of a prefix may be on the wire: wanted still, and its node's present boot
 // acknowledged it and did not fail at it, or nobody is asked to (S9). The node may be nil: it is unknown then.
 func Announceable(prefix netip.Prefix, h NextHop, node *Node, settings Settings) bool {

@@ -4,7 +4,6 @@ package fsm_test
 
 import (
 	"maps"
-	"slices"
 
 	"pgregory.net/rapid"
 
@@ -44,7 +43,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 // themes are what a history may mostly be about.
-var themes = []string{"all", "addresses", "nodes", "backends", "rest"}
+var themes = []string{"all", "addresses", "nodes", "backends", "balancers", "rest"}
 
 // run draws and applies a history that is for some time about a few nouns, now and then in a new epoch.
 func (w *world) run(t *rapid.T, most int, theme string) {
@@ -84,7 +83,7 @@ func (w *world) entry(t *rapid.T, epoch fsm.Epoch, count int, draw func() fsm.Co
 		}
 		proposals = append(proposals, fsm.Proposal{Actor: "test", Reason: "property", AtUnixMilli: int64(w.next), Command: c})
 		before := *w.model
-		before.bindings = maps.Clone(before.bindings)
+		before.bindings, before.balancers = maps.Clone(before.bindings), maps.Clone(before.balancers)
 		if w.model.apply(epoch, c) {
 			changing = true
 			want = append(want, fsm.Outcome{Revision: w.model.now})
@@ -122,72 +121,5 @@ func (m *model) turn(index fsm.Index) {
 	for at, l := range m.lines {
 		l.inThisTurn = false
 		m.lines[at] = l
-	}
-}
-
-// outside is what the drivers and balancers know: which calls are under way, and which backends may be on a
-// balancer because we asked for them.
-type outside struct {
-	underWay map[string]mLine
-	unknown  map[string]bool // calls that may still take effect
-	maybe    map[string]bool
-	excused  map[string]bool // an operator said forget
-}
-
-func newOutside() *outside {
-	return &outside{underWay: map[string]mLine{}, unknown: map[string]bool{}, maybe: map[string]bool{}, excused: map[string]bool{}}
-}
-
-// saw follows a command that was allowed, with the model as it was before.
-func (o *outside) saw(t *rapid.T, before *model, command fsm.Command) {
-	switch c := command.(type) {
-	case *fsm.BeginOperation:
-		at := lineOfBalancer(c.Balancer)
-		if c.Action <= fsm.ActionDeregister {
-			at = line(before.bindings[c.Binding], c.Binding)
-		}
-		if _, busy := o.underWay[at]; busy {
-			t.Fatalf("two calls about %s are under way (S7)", at)
-		}
-		o.underWay[at] = mLine{action: c.Action, attempt: before.now}
-		if c.Action == fsm.ActionEnsure {
-			o.maybe[at], o.excused[at] = true, false
-		}
-	case *fsm.FinishOperation:
-		at := string(c.Subject)
-		call, busy := o.underWay[at]
-		if !busy || call.attempt != c.Attempt {
-			t.Fatalf("%s: heard of attempt %v, under way is %v", at, c.Attempt, call.attempt)
-		}
-		delete(o.underWay, at)
-		switch {
-		case c.Result == fsm.ResultUnknown:
-			o.unknown[at] = true
-		case c.Result == fsm.ResultSucceeded && (!o.unknown[at] || c.Settled):
-			delete(o.unknown, at)
-			if call.action == fsm.ActionDeregister {
-				delete(o.maybe, at)
-			}
-		}
-	case *fsm.NewEpoch:
-		for at := range o.underWay {
-			o.unknown[at] = true
-		}
-		clear(o.underWay)
-	case *fsm.Forget:
-		o.excused[line(before.bindings[c.ID], c.ID)] = true
-	}
-}
-
-// covered checks S4 and S5: whatever we may have put on a balancer has a binding in the record.
-func (o *outside) covered(t *rapid.T, v *fsm.View) {
-	have := map[string]bool{}
-	for _, b := range fsm.List[*fsm.Binding](v, fsm.TableBindings) {
-		have["backend "+string(b.Balancer)+" "+b.Address] = true
-	}
-	for _, at := range slices.Sorted(maps.Keys(o.maybe)) {
-		if !have[at] && !o.excused[at] {
-			t.Fatalf("%s may be on the balancer, and no binding in the record knows of it (S4, S5)", at)
-		}
 	}
 }

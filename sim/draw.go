@@ -11,8 +11,9 @@ import (
 	"fairlead.io/fairlead/sim/scenario"
 )
 
-// Every drawn world has outside load balancers behind a driver, and clients that write and read the record.
-const drivers, clients = 1, 2
+// Every drawn world has outside load balancers behind a driver, and clients that write and read the record. In one world
+// of four users ask for them by objects of LBCF's kinds, in the others they are brought into the record directly.
+const drivers, clients, objectsOf = 1, 2, 4
 
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
@@ -22,7 +23,10 @@ const (
 
 // Draw draws the scenario of a seed as `fairlead sim` does.
 func Draw(seed uint64, o scenario.Options) scenario.Scenario {
-	o.Balancers, o.Clients = drivers, clients
+	o.Balancers, o.Outside, o.Clients = drivers, 0, clients
+	if seed%objectsOf == 0 {
+		o.Balancers, o.Outside = 0, drivers
+	}
 	return scenario.Draw(seed, o)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fairlead.io/fairlead/sim/balancer"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/event"
@@ -130,7 +131,13 @@ func topology(s scenario.Scenario) check.Topology {
 		t.Switches = append(t.Switches, stage.SwitchName(i))
 	}
 	for i := range s.Balancers {
-		t.Balancers = append(t.Balancers, check.Balancer{Name: stage.BalancerName(i)})
+		t.Balancers = append(t.Balancers, check.Balancer{Name: stage.BalancerName(i), Identity: stage.BalancerIdentity(i)})
+	}
+	for i := range s.Outside {
+		i += s.Balancers
+		for _, name := range stage.OutsideBalancers(i) {
+			t.Balancers = append(t.Balancers, check.Balancer{Name: name, Identity: balancer.Identity(stage.OutsideDriver(stage.DriverName(i)), name), Driver: stage.DriverName(i)})
+		}
 	}
 	return t
 }

@@ -30,11 +30,15 @@ func Kinds() []Kind {
 		{"allocations", []string{"allocation", "alloc"}, []Column{
 			{"NAME", "name"}, {"ADDRESS", "address"}, {"SERVICE", "service"}, {"POOL", "pool"}, {"SHARING", "sharingKey"}, {"RELEASING", "releasing"},
 		}},
+		{"drivers", []string{"driver", "drv"}, []Column{
+			{"NAME", "name"}, {"URL", "url"}, {"DRAINING", "draining"}, {"LOADBALANCERS", "loadBalancers"},
+		}},
 		{"loadbalancers", []string{"loadbalancer", "lb"}, []Column{
-			{"NAME", "name"}, {"DRIVER", "driver"}, {"ENSURED", "ensured"},
+			{"NAME", "name"}, {"DRIVER", "driver"}, {"STATE", "state"}, {"ENSURED", "ensured"}, {"BINDINGS", "bindings"},
+			{"ATTEMPTS", "attempts"}, {"REASON", "reason"},
 		}},
 		{"bindings", []string{"binding", "bind"}, []Column{
-			{"NAME", "name"}, {"BALANCER", "balancer"}, {"ADDRESS", "address"}, {"STATE", "state"}, {"ATTEMPTS", "attempts"}, {"REASON", "reason"},
+			{"NAME", "name"}, {"BALANCER", "balancer"}, {"BACKEND", "backend.name"}, {"ADDRESS", "address"}, {"STATE", "state"}, {"ATTEMPTS", "attempts"}, {"REASON", "reason"},
 		}},
 		{"operations", []string{"operation", "op"}, []Column{
 			{"SUBJECT", "name"}, {"ACTION", "action"}, {"BINDING", "binding"}, {"BALANCER", "balancer"}, {"OPEN", "open"}, {"ATTEMPT", "attempt"},

@@ -52,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 
 // Known is what the record holds of the objects that a source yields.
 type Known struct {
+	Part Part
 	// Cluster and Versions are what the record last acted on for this source; empty and nil for nothing yet.
 	Cluster  string
 	Versions map[world.Kind]uint64
@@ -105,10 +106,11 @@ type Verdict struct {
 	// Again is when to judge again though nothing may have changed; zero if only a change matters.
 	Again time.Duration
 
-	gone map[objectName]bool
+	gone  map[objectName]bool
+	ended map[KnownObject]bool
 }
 
-// objectName is an object whatever its UID; the record holds one life of it at most.
+// objectName is an object whatever its UID; but for pods the record holds one life of it at most.
 type objectName struct {
 	kind world.Kind
 	id   world.ID
@@ -159,6 +161,10 @@ func (v *Verdict) MayRemove(kind world.Kind, id world.ID) bool {
 	return v.gone[objectName{kind, id}]
 }
 
+// MayEnd tells whether the absence of one life of a recorded object may be acted on. A pod that the record has under two
+// UIDs is asked about with each.
+func (v *Verdict) MayEnd(o KnownObject) bool { return v.ended[o] }
+
 // Guard decides which absences and deletions in successive views of one source may be acted on. It removes nothing
 // for an empty, partial, failing, foreign or stale view (S12), and forgets everything when a new leader makes a new
 // one: absences then have to be confirmed anew. One goroutine owns it.
@@ -183,7 +189,7 @@ func NewGuard(l Limits) *Guard {
 // Judge says what a view is worth. Now is the reading of a monotonic clock at the moment at which w was taken from
 // its source; it never runs back.
 func (g *Guard) Judge(now time.Duration, w *world.World, known *Known) Verdict {
-	v := Verdict{Complete: g.complete, AddOnly: map[world.ID]string{}, gone: map[objectName]bool{}}
+	v := Verdict{Complete: g.complete, AddOnly: map[world.ID]string{}, gone: map[objectName]bool{}, ended: map[KnownObject]bool{}}
 	if v.Why = noView(w, known); v.Why != "" {
 		g.forgetAbsences()
 		g.rewind = rewindWatch{}

@@ -119,7 +119,7 @@ func (j *judgement) grant(s subject, absence bool) {
 
 // judgeObject looks for one object of the record in the view.
 func (j *judgement) judgeObject(s subject) {
-	deleting, present := j.present[s.Kind][s.ID]
+	deleting, present := j.look(s)
 	switch {
 	case present && deleting:
 		j.grantDeletion(s, "it has a deletionTimestamp")
@@ -244,6 +244,7 @@ func (j *judgement) blind(view world.KindView, yielded bool) string {
 func (j *judgement) remove(s subject, evidence string) {
 	j.v.Gone = append(j.v.Gone, Removal{KnownObject(s), evidence})
 	j.v.gone[objectName{s.Kind, s.ID}] = true
+	j.v.ended[KnownObject(s)] = true
 }
 
 func (j *judgement) wait(s subject, why string) {

@@ -42,7 +42,7 @@ func (j *judgement) decideAbsences() {
 			}
 		}
 		if len(held) > 0 {
-			j.v.Hold = append(j.v.Hold, Hold{ID: holdID(kind, held), Kind: kind, Subjects: held, Why: why})
+			j.v.Hold = append(j.v.Hold, Hold{ID: j.known.Part.holdPrefix() + holdID(kind, held), Kind: kind, Subjects: held, Why: why})
 		}
 	}
 	slices.SortFunc(j.v.Hold, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })

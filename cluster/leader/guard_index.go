@@ -2,7 +2,11 @@
 
 package leader
 
-import "fairlead.io/fairlead/fsm/world"
+import (
+	"slices"
+
+	"fairlead.io/fairlead/fsm/world"
+)
 
 // shown are the objects of a view by name, and whether they are being deleted. EndpointSlices are looked up by
 // Service instead.
@@ -15,6 +19,7 @@ func (s shown) see(kind world.Kind, m world.Meta) {
 	s[kind][m.ID] = m.Deleting
 }
 
+// index looks at everything but Pods.
 func index(w *world.World) shown {
 	s := shown{}
 	each(w.Services, world.KindService, s, func(o *world.Service) world.Meta { return o.Meta })
@@ -24,6 +29,10 @@ func index(w *world.World) shown {
 	each(w.Advertisements, world.KindAdvertisement, s, func(o *world.Advertisement) world.Meta { return o.Meta })
 	each(w.Communities, world.KindCommunity, s, func(o *world.Community) world.Meta { return o.Meta })
 	each(w.ConfigMaps, world.KindConfigMap, s, func(o *world.ConfigMap) world.Meta { return o.Meta })
+	each(w.Drivers, world.KindDriver, s, func(o *world.Driver) world.Meta { return o.Meta })
+	each(w.LoadBalancers, world.KindLoadBalancer, s, func(o *world.OutsideBalancer) world.Meta { return o.Meta })
+	each(w.BackendGroups, world.KindBackendGroup, s, func(o *world.BackendGroup) world.Meta { return o.Meta })
+	each(w.Binds, world.KindBind, s, func(o *world.Bind) world.Meta { return o.Meta })
 	for _, r := range w.Unusable {
 		if r.Kind != world.KindEndpointSlice {
 			s.see(r.Kind, world.Meta{ID: r.ID})
@@ -37,6 +46,18 @@ func each[T any](list []T, kind world.Kind, s shown, meta func(*T) world.Meta) {
 	for i := range list {
 		s.see(kind, meta(&list[i]))
 	}
+}
+
+// look finds an object of the record in the view. Pods are many, and few of them are asked for.
+func (j *judgement) look(s subject) (deleting, present bool) {
+	if s.Kind == world.KindPod {
+		i, ok := slices.BinarySearchFunc(j.w.Pods, s.ID, func(p world.Pod, id world.ID) int { return p.ID.Compare(id) })
+		if ok {
+			return j.w.Pods[i].Deleting, true
+		}
+	}
+	deleting, present = j.present[s.Kind][s.ID]
+	return deleting, present
 }
 
 // index makes the look-ups of the view.
@@ -56,6 +77,9 @@ func (j *judgement) index() {
 	j.present = index(j.w)
 	j.evidence = map[objectName][]world.Deletion{}
 	for _, d := range j.w.Deleted {
+		if _, mine := j.views[d.Kind]; !mine {
+			continue
+		}
 		k := objectName{d.Kind, d.ID}
 		j.evidence[k] = append(j.evidence[k], d)
 	}

@@ -10,18 +10,33 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// KnownOf is what the record holds that a source may be asked about. The record does not keep which source an object
+// KnownOf is what the record holds that a source may be asked about, as far as a part goes. The record does not keep which source an object
 // came from: with several, what another one shows must be left out, or its objects look absent here.
-func KnownOf(record *fsm.View, source string) Known {
-	known := Known{Versions: map[world.Kind]uint64{}}
+func KnownOf(record *fsm.View, source string, part Part) Known {
+	known := Known{Part: part, Versions: map[world.Kind]uint64{}}
 	if seen, ok := fsm.Get[*fsm.SourceView](record, fsm.TableViews, source); ok {
 		known.Cluster, known.RewindAccepted = seen.Cluster, seen.Rewind
 		for _, k := range seen.Versions {
 			known.Versions[world.Kind(k.Kind)] = k.Version
 		}
 	}
+	if part == PartOutside {
+		known.Objects = outsideOf(record)
+	} else {
+		known.Objects = servicesOf(record)
+	}
+	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
+		if part.holds(h.ID) {
+			known.Holds = append(known.Holds, KnownHold{ID: string(h.ID), Kind: world.Kind(h.Of), Subjects: h.Subjects, Released: h.Released})
+		}
+	}
+	return known
+}
+
+// servicesOf are the objects that Services, their configuration and the nodes of the record come from.
+func servicesOf(record *fsm.View) (out []KnownObject) {
 	add := func(kind world.Kind, id world.ID, uid string) {
-		known.Objects = append(known.Objects, KnownObject{kind, id, uid})
+		out = append(out, KnownObject{kind, id, uid})
 	}
 	for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
 		if s.Deleting {
@@ -55,10 +70,7 @@ func KnownOf(record *fsm.View, source string) Known {
 	for _, id := range slices.SortedFunc(maps.Keys(configMaps), world.ID.Compare) {
 		add(world.KindConfigMap, id, "")
 	}
-	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
-		known.Holds = append(known.Holds, KnownHold{ID: string(h.ID), Kind: world.Kind(h.Of), Subjects: h.Subjects, Released: h.Released})
-	}
-	return known
+	return out
 }
 
 // Admit is the view as the plan may see it: not at all if it may not be acted on.

@@ -31,7 +31,7 @@ func TestKnownOfNamesWhatSourcesMustAnswerFor(t *testing.T) {
 		&fsm.ReleaseHold{ID: "service-1"},
 		&fsm.AcceptRewind{Source: "kubernetes"},
 	)
-	known := KnownOf(g.state.Read(), "kubernetes")
+	known := KnownOf(g.state.Read(), "kubernetes", PartServices)
 	var got []string
 	for _, o := range known.Objects {
 		got = append(got, strings.TrimSpace(fmt.Sprint(o.Kind, " ", o.ID, " ", o.UID)))
@@ -47,7 +47,7 @@ func TestKnownOfNamesWhatSourcesMustAnswerFor(t *testing.T) {
 	if len(known.Holds) != 1 || !known.Holds[0].Released || known.Holds[0].Kind != world.KindService {
 		t.Errorf("holds %+v", known.Holds)
 	}
-	if other := KnownOf(g.state.Read(), "manifests"); other.Cluster != "" || len(other.Versions) != 0 {
+	if other := KnownOf(g.state.Read(), "manifests", PartServices); other.Cluster != "" || len(other.Versions) != 0 {
 		t.Errorf("another source is taken for this one: %+v", other)
 	}
 }

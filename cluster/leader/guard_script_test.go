@@ -150,7 +150,7 @@ func scriptedWorld(t *testing.T, d *datadriven.TestData) world.World {
 	d.MaybeScanArgs(t, "incomplete", &incomplete)
 	d.MaybeScanArgs(t, "behind", &behind)
 	age, _ := time.ParseDuration(ageText)
-	for _, k := range world.Kinds() {
+	for _, k := range PartServices.kinds() {
 		v := world.KindView{Kind: k, Listed: true, Complete: incomplete != string(k), Lists: list, Version: version, Age: age, ListAge: age}
 		if behind == string(k) {
 			v.Version--

@@ -62,6 +62,8 @@ type Input struct {
 	Excused []fsm.ServerID
 	// Servers are those of the Raft configuration; nil means that they are not known.
 	Servers []fsm.ServerID
+	// Adopting says that what shows outside load balancers is not all in the record yet.
+	Adopting bool
 	// Now is put on proposals for people to read. Nothing is decided by it.
 	Now time.Time
 }

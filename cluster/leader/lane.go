@@ -204,7 +204,8 @@ func pairwise[T any](a, b []T, meta func(*T) *world.Meta, changed func(*T)) bool
 // same tells whether two lists are one.
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// sameRest tells whether nothing but Services, slices and nodes was written to.
+// sameRest tells whether nothing but Services, slices and nodes was written to. Pods and all else that outside load
+// balancers are made of is not in these views (Part), and never a reason for a full plan of Services.
 func sameRest(a, b *world.World) bool {
 	untouched := true
 	touch := func() { untouched = false }

@@ -130,10 +130,13 @@ func TestOnlyWhatAWatchShowsOfEndpointsTakesTheShortWay(t *testing.T) {
 			more.Name += "-more"
 			v.EndpointSlices = slices.Insert(v.EndpointSlices, 1, more)
 		}),
-		"slice-older":  watch(101, func(v *world.World) { v.EndpointSlices[0].Version-- }),
-		"kind-older":   watch(99, func(*world.World) {}),
-		"listed-anew":  versioned(101, 5),
-		"incomplete":   watch(101, func(v *world.World) { v.Complete = false }),
+		"slice-older": watch(101, func(v *world.World) { v.EndpointSlices[0].Version-- }),
+		"kind-older":  watch(99, func(*world.World) {}),
+		"listed-anew": versioned(101, 5),
+		"incomplete": watch(101, func(v *world.World) {
+			v.Complete, v.Kinds = false, slices.Clone(v.Kinds)
+			v.Kinds[slices.IndexFunc(v.Kinds, func(k world.KindView) bool { return k.Kind == world.KindPool })].Complete = false
+		}),
 		"foreign":      watch(101, func(v *world.World) { v.Cluster = "theirs" }),
 		"service-gone": watch(101, func(v *world.World) { v.Services = v.Services[1:] }),
 		"ports-changed": watch(101, func(v *world.World) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,16 @@ type Config struct {
 
 	// Drivers finds the driver of an outside load balancer; optional: without it nothing is operated.
 	Drivers func(name string) (Driver, bool)
+	// Judge asks drivers which pods stay; optional: without it nobody is asked.
+	Judge Judge
+	// OutsideBusy tells whether somebody else looks after outside load balancers, and who; nothing of them is planned or
+	// operated then. Optional.
+	OutsideBusy func() (reason string, busy bool)
+	// DryRun logs what would be planned of outside load balancers, proposes nothing of it, and calls drivers but to ask, with
+	// Request.DryRun, what they would do.
+	DryRun bool
+	// Rehearsed is told in a dry run what the record would be: Drivers and Judge are asked about the drivers of that one. Optional.
+	Rehearsed func(*fsm.View)
 	// Random spreads retries; optional with Drivers nil.
 	Random *rand.Rand
 	// Metrics is optional.
@@ -59,9 +70,15 @@ type Timing struct {
 	// Drift is how much longer than the deadline of an attempt of another leader this one waits before it takes the
 	// attempt's outcome for unknown: what the two clocks may differ by in that time. Default 2 s.
 	Drift time.Duration
-	// RetryFloor and RetryCap bound the wait between attempts that fail. Default 10 s and 10 min.
+	// RetryFloor and RetryCap bound the wait between attempts that fail. Default 250 ms and 2 min, LBCF's max-retry-delay.
 	RetryFloor time.Duration
 	RetryCap   time.Duration
+	// RetryLeast is the least wait after an attempt that did not succeed, and between periodic ones, whatever else is said.
+	// Default 0.
+	RetryLeast time.Duration
+	// RetryStep, where it is set, takes the place of RetryFloor with LBCF's formula (lbcf.md section 4.1): it is waited for after
+	// the first failure, and doubled by each further one.
+	RetryStep time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
@@ -71,7 +88,7 @@ func (t Timing) withDefaults() Timing {
 	}{
 		{&t.Spacing, 5 * time.Millisecond}, {&t.Replan, 10 * time.Second}, {&t.Reports, 10 * time.Millisecond},
 		{&t.Checkpoint, time.Minute}, {&t.Drift, 2 * time.Second},
-		{&t.RetryFloor, 10 * time.Second}, {&t.RetryCap, 10 * time.Minute},
+		{&t.RetryFloor, 250 * time.Millisecond}, {&t.RetryCap, 2 * time.Minute},
 	} {
 		if *d.value == 0 {
 			*d.value = d.otherwise
@@ -86,9 +103,13 @@ type Leader struct {
 	c       Config
 	metrics *metrics
 	reports *reports
+	judging *judging
 
-	mu     sync.Mutex
-	status Status
+	queued atomic.Int64 // calls that wait for a place at their driver
+
+	mu      sync.Mutex
+	status  Status
+	outside OutsideStatus
 }
 
 // New makes a Leader that does nothing yet. It fails on a missing field and on metrics that are registered already.
@@ -109,7 +130,7 @@ func New(c Config) (*Leader, error) {
 	if err := m.register(c.Metrics); err != nil {
 		return nil, fmt.Errorf("leader: register metrics: %w", err)
 	}
-	return &Leader{c: c, metrics: m, reports: newReports()}, nil
+	return &Leader{c: c, metrics: m, reports: newReports(), judging: newJudging(c)}, nil
 }
 
 // Run plans and operates for one term, until ctx ends. It returns once everything that it started has ended: the
@@ -117,15 +138,25 @@ func New(c Config) (*Leader, error) {
 func (l *Leader) Run(ctx context.Context, term uint64) error {
 	l.setStatus(func(s *Status) { *s = Status{Term: term} })
 	defer l.setStatus(func(s *Status) { *s = Status{} })
-	parts := []func(context.Context){newPlanning(l).run, l.runReports, l.runCheckpoints}
+	defer l.setOutside(OutsideStatus{})
+	plan := newPlanning(l)
+	watchers := []*sentry{plan.sentry}
+	parts := []func(context.Context){plan.run, l.runReports, l.runCheckpoints}
 	if l.c.Drivers != nil {
-		parts = append(parts, newOperator(l.c, l.metrics).run)
+		out := newOutsidePlanning(l)
+		plan.adopting = out.adopting.Load
+		watchers = append(watchers, out.sentry)
+		ours := []func(context.Context){out.run, func(ctx context.Context) { l.operate(ctx) }}
+		if l.c.DryRun {
+			ours = []func(context.Context){out.run, out.rehearsal.run} // nor goes on what the record has from before
+		}
+		if l.c.Judge != nil {
+			ours = append(ours, l.judging.run)
+		}
+		parts = append(parts, func(ctx context.Context) { l.whileOurs(ctx, ours) })
 	}
-	var running sync.WaitGroup
-	for _, part := range parts {
-		running.Go(func() { part(ctx) })
-	}
-	running.Wait()
+	parts = append(parts, func(ctx context.Context) { l.forward(ctx, watchers...) })
+	runAll(ctx, parts)
 	return nil
 }
 

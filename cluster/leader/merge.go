@@ -18,6 +18,14 @@ type merged struct {
 	peers          []*world.Peer
 	advertisements []*world.Advertisement
 	configMaps     []*world.ConfigMap
+
+	// Of mergeOutside alone.
+	drivers   []*world.Driver
+	balancers []*world.OutsideBalancer
+	groups    []*world.BackendGroup
+	binds     []*world.Bind
+	records   []*world.BackendRecord
+	pods      []*world.Pod
 }
 
 func merge(views []Admitted) *merged {

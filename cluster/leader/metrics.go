@@ -22,6 +22,8 @@ type metrics struct {
 	absent     *prometheus.GaugeVec   // by source
 	operations *prometheus.CounterVec // by driver, action and result
 	calls      *prometheus.HistogramVec
+	flying     *prometheus.GaugeVec // by driver
+	lines      *prometheus.GaugeVec // by driver
 
 	counted map[kindAndCode]int // by the newest plan; owned by the planning goroutine
 }
@@ -55,6 +57,12 @@ func newMetrics() *metrics {
 			Name: "fairlead_operation_seconds", Help: "Time that calls to drivers took.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
 		}, []string{"driver", "action"}),
+		flying: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fairlead_operations_in_flight", Help: "Calls to drivers whose attempt was begun and whose end is not known.",
+		}, []string{"driver"}),
+		lines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fairlead_operations_waiting", Help: "Calls to drivers that are due and wait for a place.",
+		}, []string{"driver"}),
 	}
 }
 
@@ -62,7 +70,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.plans, m.shorts, m.proposals, m.waiting, m.usable, m.absent, m.operations, m.calls} {
+	for _, c := range []prometheus.Collector{m.plans, m.shorts, m.proposals, m.waiting, m.usable, m.absent, m.operations, m.calls, m.flying, m.lines} {
 		if err := r.Register(c); err != nil {
 			return err
 		}
@@ -98,6 +106,12 @@ func (m *metrics) short(took time.Duration) { m.shorts.Observe(took.Seconds()) }
 func (m *metrics) called(r result) {
 	m.operations.WithLabelValues(r.driver, r.action.String(), resultName(r.answer.Result)).Inc()
 	m.calls.WithLabelValues(r.driver, r.action.String()).Observe((r.ended - r.begun).Seconds())
+}
+
+// queued tells how many calls to a driver there are and could be.
+func (m *metrics) queued(q *queue) {
+	m.flying.WithLabelValues(q.driver).Set(float64(q.running))
+	m.lines.WithLabelValues(q.driver).Set(float64(len(q.ready)))
 }
 
 func resultName(r fsm.Result) string {

@@ -43,7 +43,7 @@ func newTheatre(t failer, seed uint64) *theatre {
 		terms.Timeout, terms.Settle = 3*time.Second, time.Second
 	}
 	th := &theatre{group: g, outside: newOutside(g.state, terms, seed), random: rand.New(rand.NewPCG(seed, 1))}
-	g.commit(&fsm.PutLoadBalancer{ID: "drv/a", Driver: "drv"}, &fsm.PutLoadBalancer{ID: "drv/b", Driver: "drv"})
+	g.commit(balancer("drv/a"), balancer("drv/b"))
 	return th
 }
 
@@ -72,7 +72,7 @@ func (th *theatre) elect(t failer, zombieFor time.Duration) {
 	r := &reign{seat: s, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		_ = l.Run(ctx, 1)
+		newOperator(l).run(ctx) // alone: no planner has a say in what a test puts into the record
 	}()
 	th.now = r
 }
@@ -92,17 +92,26 @@ type cue struct {
 	Elect   bool
 	Zombie  time.Duration // how long the leader before goes on
 	Act     string
+	Object  *fsm.PutLoadBalancer
 	Binding fsm.BindingID
 	To      place // for a binding that does not exist
 	Weight  string
 	Pause   time.Duration
 }
 
+// alike is an object that means the same balancer as others of its kind.
+func alike(id fsm.BalancerID) *fsm.PutLoadBalancer {
+	out := balancer("drv/alike")
+	out.ID = id
+	return out
+}
+
 func drawCue(t *rapid.T) cue {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return cue{
 		Elect: rapid.IntRange(0, 9).Draw(t, "elect") == 0, Zombie: ms(rapid.IntRange(0, 3000).Draw(t, "zombie")),
-		Act:     one(t, "act", "put", "put", "put", "put", "remove", "remove", "drain", "drained", "settle", "renew", "forget"),
+		Act:     one(t, "act", "put", "put", "put", "put", "remove", "remove", "drain", "drained", "settle", "renew", "forget", "balancer", "balancer", "delete", "delete"),
+		Object:  one(t, "object", wanted("drv/c"), alike("drv/d"), alike("drv/e")),
 		Binding: fsm.BindingID(one(t, "binding", "x", "y", "z", "w")),
 		To:      place{fsm.BalancerID(one(t, "balancer", "drv/a", "drv/a", "drv/a", "drv/b")), one(t, "address", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "")},
 		Weight:  one(t, "weight", "1", "2"),
@@ -131,6 +140,12 @@ func (th *theatre) play(t failer, q cue) {
 		c = &fsm.Drained{ID: q.Binding}
 	case "forget":
 		c = &fsm.Forget{ID: q.Binding}
+	case "balancer":
+		object := *q.Object
+		object.Attributes, object.Ensure = []fsm.KV{{Key: "weight", Value: q.Weight}}, fsm.EnsurePolicy{Policy: "Always", Period: 5 * time.Second}
+		c = &object
+	case "delete":
+		c = &fsm.DeleteLoadBalancer{ID: q.Object.ID}
 	case "renew":
 		_, epoch, _ := th.group.state.Identity()
 		c = &fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"}
@@ -176,7 +191,7 @@ func TestPropertyOperationsKeepTheOutsideInLine(t *testing.T) {
 			rt.Fatal(why)
 		}
 	})
-	for _, mood := range moodNames {
+	for _, mood := range append(moodNames[:], "create-balancer", "ensure-balancer", "delete-balancer") {
 		if counts[mood] == 0 {
 			t.Errorf("no call met with %q: this test shows nothing about it (%v)", mood, counts)
 		}
@@ -228,6 +243,7 @@ func (th *theatre) converge(t failer) {
 	}
 	th.outside.calm.Store(true)
 	time.Sleep(healedWithin)
+	synctest.Wait() // what is asked again and again may be under way
 	th.judge(t)
 	want, busy := asked(th.group.state.Read())
 	if len(busy) > 0 {

@@ -34,6 +34,9 @@ func (o *origins) see(worlds []world.World) {
 				o.of[origin{kind, id}] = i
 			}
 		}
+		for j := range worlds[i].Pods {
+			o.of[origin{world.KindPod, worlds[i].Pods[j].ID}] = i
+		}
 		for j := range worlds[i].EndpointSlices {
 			o.of[origin{world.KindEndpointSlice, worlds[i].EndpointSlices[j].Service}] = i
 		}

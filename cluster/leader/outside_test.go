@@ -26,7 +26,8 @@ type outside struct {
 
 	mu         sync.Mutex
 	present    map[place]string // parameters
-	forgotten  map[place]bool   // an operator's word counts: nobody answers for what is there
+	standing   map[fsm.Identity]bool
+	forgotten  map[place]bool // an operator's word counts: nobody answers for what is there
 	inFlight   map[fsm.Subject]int
 	calls      map[fsm.Subject]uint64
 	violations []string
@@ -43,7 +44,7 @@ type place struct {
 
 func newOutside(state *fsm.State, terms Terms, seed uint64) *outside {
 	return &outside{
-		state: state, terms: terms, seed: seed, present: map[place]string{}, forgotten: map[place]bool{}, inFlight: map[fsm.Subject]int{},
+		state: state, terms: terms, seed: seed, present: map[place]string{}, standing: map[fsm.Identity]bool{}, forgotten: map[place]bool{}, inFlight: map[fsm.Subject]int{},
 		calls: map[fsm.Subject]uint64{}, counts: map[string]int{},
 	}
 }
@@ -83,6 +84,33 @@ func (o *outside) compare() {
 			o.violate("S4: %v is there at index %d, and no binding covers it", at, v.Applied())
 		}
 	}
+	o.compareBalancers(v)
+}
+
+// compareBalancers does so for balancers.
+func (o *outside) compareBalancers(v *fsm.View) {
+	covered := map[fsm.Identity]bool{}
+	for _, l := range fsm.List[*fsm.LoadBalancer](v, fsm.TableBalancers) {
+		id := meantBy(l)
+		covered[id] = true
+		op, known := fsm.Get[*fsm.Operation](v, fsm.TableOperations, string(l.Subject()))
+		if l.State == fsm.BalancerReady && l.Ensured && !o.standing[id] && (!known || op.Unsettled.IsZero()) {
+			o.violate("S6: %s is ensured and settled at index %d, and %s is not there", l.ID, v.Applied(), id)
+		}
+	}
+	for id := range o.standing {
+		if !covered[id] {
+			o.violate("S4: %s is there at index %d, and no object covers it", id, v.Applied())
+		}
+	}
+}
+
+// meantBy is which balancer an object means: before it is created, what its author asked for.
+func meantBy(l *fsm.LoadBalancer) fsm.Identity {
+	if l.Identity != "" {
+		return l.Identity
+	}
+	return fsm.IdentityOf(l.Driver, l.Spec)
 }
 
 // committed is called after every change of the record.
@@ -112,6 +140,10 @@ func (o *outside) effect(a fsm.Action, at place, parameters string) {
 		o.present[at] = parameters
 	case fsm.ActionDeregister:
 		delete(o.present, at)
+	case fsm.ActionCreateBalancer, fsm.ActionEnsureBalancer:
+		o.standing[fsm.Identity(at.balancer)] = true
+	case fsm.ActionDeleteBalancer:
+		delete(o.standing, fsm.Identity(at.balancer))
 	}
 	o.compare()
 }
@@ -158,7 +190,7 @@ type driver struct {
 	clock Clock
 }
 
-func (d driver) Terms() Terms { return d.terms }
+func (d driver) Terms(fsm.Action) Terms { return d.terms }
 
 func (d driver) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 	var subject fsm.Subject
@@ -168,7 +200,7 @@ func (d driver) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 		subject, at = r.Binding.Subject(), place{r.Binding.Balancer, r.Binding.Address}
 		parameters = fmt.Sprint(r.Binding.Parameters)
 	} else {
-		subject = r.Balancer.Subject()
+		subject, at = r.Balancer.Subject(), place{balancer: fsm.BalancerID(meantBy(r.Balancer))}
 	}
 	d.mu.Lock()
 	if now := d.clock.Now(); now >= r.Deadline {
@@ -176,11 +208,12 @@ func (d driver) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 		return Answer{Result: fsm.ResultFailed, Message: "late"}
 	}
 	d.inFlight[subject]++
-	if n := d.inFlight[subject]; n > 1 {
+	if n := d.inFlight[subject]; n > 1 && a != fsm.ActionAddress {
 		d.violate("S7: %d calls in flight about %s", n, subject)
 	}
 	mood, random := d.mood(subject)
 	d.counts[moodNames[mood]]++
+	d.counts[a.String()]++
 	d.note("call %s about %s, attempt %s: meets with %s", a, subject, r.Attempt, moodNames[mood])
 	d.mu.Unlock()
 	answer := d.meet(ctx, a, at, parameters, mood, random)
@@ -268,6 +301,11 @@ func asked(v *fsm.View) (want map[place][]string, busy []string) {
 		}
 		at := place{b.Balancer, b.Address}
 		want[at] = append(want[at], fmt.Sprint(b.Parameters))
+	}
+	for _, l := range fsm.List[*fsm.LoadBalancer](v, fsm.TableBalancers) {
+		if l.State != fsm.BalancerReady || !l.Ensured {
+			busy = append(busy, fmt.Sprintf("%s is %s: %s", l.ID, l.State, l.Reason))
+		}
 	}
 	for _, op := range fsm.List[*fsm.Operation](v, fsm.TableOperations) {
 		if op.Open || len(v.OnSubject(op.Subject)) > 0 && !op.Unsettled.IsZero() {

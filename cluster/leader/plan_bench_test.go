@@ -103,7 +103,7 @@ func BenchmarkStepOneChange(b *testing.B) {
 	defer cpuTime(b)()
 	for b.Loop() {
 		now += time.Second
-		known := KnownOf(record, "bench")
+		known := KnownOf(record, "bench", PartServices)
 		v := guard.Judge(now, &changed, &known)
 		out := Plan(Input{Record: record, Views: []Admitted{v.Admit(&changed)}})
 		if n := len(out.Bulk) + len(out.Urgent); n != 2 {

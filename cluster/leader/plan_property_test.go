@@ -30,7 +30,7 @@ func some(t *rapid.T, of []string, max int, label string) []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, max, rapid.ID).Draw(t, label)
 }
 
-func one(t *rapid.T, label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
+func one[T any](t *rapid.T, label string, of ...T) T { return rapid.SampledFrom(of).Draw(t, label) }
 
 func drawService(t *rapid.T) string {
 	line := "service " + one(t, "service", drawnServices...)

@@ -74,7 +74,7 @@ func (p *planner) planMembers() {
 
 // endQuarantine lets removals and grants begin again once the plan of complete views came to rest.
 func (p *planner) endQuarantine() {
-	if p.quarantined && p.seen.complete() && len(p.out.Urgent)+len(p.out.Bulk) == 0 {
+	if p.quarantined && p.seen.complete() && !p.in.Adopting && len(p.out.Urgent)+len(p.out.Bulk) == 0 {
 		p.propose("complete views were read and adopted", &fsm.EndQuarantine{Since: p.in.Record.Group().Quarantine})
 	}
 }
@@ -90,7 +90,7 @@ func (p *planner) observeViews() {
 		if a.World.Source == "" {
 			continue
 		}
-		if next, changed := p.observed(a.World); changed {
+		if next, changed := observed(p.in.Record, a.World); changed {
 			first = append(first, p.proposal("acted on", next))
 		}
 	}
@@ -101,18 +101,21 @@ func (p *planner) observeViews() {
 	p.out.Bulk = append(first, p.out.Bulk...)
 }
 
-func (p *planner) observed(w *world.World) (next *fsm.ObserveView, changed bool) {
-	old, known := fsm.Get[*fsm.SourceView](p.in.Record, fsm.TableViews, w.Source)
+// observed says up to where a view is acted on, and whether the record does not say so yet.
+func observed(record *fsm.View, w *world.World) (next *fsm.ObserveView, changed bool) {
+	old, known := fsm.Get[*fsm.SourceView](record, fsm.TableViews, w.Source)
 	next = &fsm.ObserveView{Source: w.Source, Cluster: w.Cluster}
 	changed = !known || old.Rewind || old.Cluster != w.Cluster
-	for _, k := range w.Kinds {
-		version := k.Version
+	for _, k := range w.Kinds { // of the record there may be more: other plans are made from other kinds
+		version, was := k.Version, uint64(0)
 		if known && !old.Rewind {
-			version = max(version, old.Version(string(k.Kind)))
+			was = old.Version(string(k.Kind))
+			version = max(version, was)
 		}
 		if version != 0 {
 			next.Versions = append(next.Versions, fsm.KindVersion{Kind: string(k.Kind), Version: version})
+			changed = changed || version != was
 		}
 	}
-	return next, changed || !slices.Equal(old.Versions, next.Versions)
+	return next, changed
 }

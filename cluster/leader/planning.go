@@ -4,10 +4,8 @@ package leader
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -17,39 +15,19 @@ import (
 // planning is the loop from sources and record to proposals, for one term: what the guards saw in an earlier term
 // and how long members were lost then is forgotten with it.
 type planning struct {
-	*Leader
-	guards  []*Guard
+	*sentry
 	excuses *excuses
-	origins origins
-	wake    chan struct{}
 	refused int // plans in a row of which something was refused
-
-	news   atomic.Uint64 // counts tokens of the sources
-	judged judged
-	lane   lane
+	lane    lane
+	// adopting tells that the newest plan of outside load balancers had something to propose; nil if nobody plans those.
+	adopting func() bool
 	// notBefore is when everything may be planned again, and running the plan that is under way.
 	notBefore time.Duration
 	running   *fullPlan
 }
 
-// judged is what the guards said last.
-type judged struct {
-	worlds   []world.World
-	verdicts []Verdict
-	news     uint64
-	until    time.Duration
-}
-
-// judgeAgain is how long a verdict holds while the sources are silent and only the record changes. What a guard lets
-// go stays let go, and what the record gained since is not among it.
-const judgeAgain = 250 * time.Millisecond
-
 func newPlanning(l *Leader) *planning {
-	p := &planning{Leader: l, excuses: newExcuses(l.c.Timing.SwitchHolds), wake: make(chan struct{}, 1)}
-	for range l.c.Sources {
-		p.guards = append(p.guards, NewGuard(l.c.Limits))
-	}
-	return p
+	return &planning{sentry: newSentry(l, PartServices), excuses: newExcuses(l.c.Timing.SwitchHolds)}
 }
 
 // plannedFrom are the tables that planning reads.
@@ -64,9 +42,6 @@ func (p *planning) run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { follow(ctx, p.c.Record, p.wake, plannedFrom()...) })
-	for _, s := range p.c.Sources {
-		watching.Go(func() { p.forward(ctx, s.Changed()) })
-	}
 	defer func() {
 		if p.running != nil {
 			<-p.running.out
@@ -99,19 +74,6 @@ type fullPlan struct {
 	overtook map[string]bool // keys of Services and routes that the short way wrote to meanwhile
 }
 
-// forward passes a source's tokens on, until ctx ends.
-func (p *planning) forward(ctx context.Context, from <-chan struct{}) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-from:
-			p.news.Add(1)
-			poke(p.wake)
-		}
-	}
-}
-
 // look does what there is to do now: the short way at once, and a plan of everything is begun if one is due. It tells
 // when to look again though nothing may have changed.
 func (p *planning) look(ctx context.Context) (again time.Duration) {
@@ -142,6 +104,7 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 	excused, next := p.excuses.update(now, record, servers)
 	sooner(&f.again, next)
 	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
+	in.Adopting = p.adopting != nil && p.adopting()
 	for i := range verdicts {
 		view := p.origins.admit(i, verdicts[i].Admit(&worlds[i]))
 		view.WhyNot = whyNot(&verdicts[i])
@@ -207,73 +170,6 @@ func sooner(wait *time.Duration, d time.Duration) {
 	if d > 0 && d < *wait {
 		*wait = d
 	}
-}
-
-// judge asks each source's guard what its view is worth.
-func (p *planning) judge(now time.Duration, record *fsm.View) ([]world.World, []Verdict) {
-	news := p.news.Load()
-	if p.judged.verdicts != nil && news == p.judged.news && now < p.judged.until {
-		return p.judged.worlds, p.judged.verdicts
-	}
-	until := judgeAgain
-	worlds := p.worlds()
-	p.origins.see(worlds)
-	verdicts := make([]Verdict, len(worlds))
-	for i, s := range p.c.Sources {
-		known := p.origins.known(i, KnownOf(record, s.Name))
-		verdicts[i] = p.guards[i].Judge(now, &worlds[i], &known)
-		if r, ok := s.Source.(Relister); ok && len(verdicts[i].Relist) > 0 {
-			r.Relist(verdicts[i].Relist...)
-		}
-		sooner(&until, verdicts[i].Again)
-	}
-	p.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until}
-	return worlds, verdicts
-}
-
-// worlds are what the sources show now.
-func (p *planning) worlds() []world.World {
-	worlds := make([]world.World, len(p.c.Sources))
-	for i, s := range p.c.Sources {
-		worlds[i] = s.World()
-		worlds[i].Source = s.Name
-	}
-	return worlds
-}
-
-// holds are the mass changes to put before an operator, and those that are over for every source, as far as the
-// record does not say so already.
-func (p *planning) holds(record *fsm.View, worlds []world.World, verdicts []Verdict) []fsm.Proposal {
-	var out []fsm.Proposal
-	propose := func(reason string, c fsm.Command) {
-		out = append(out, fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: p.c.Clock.Wall().UnixMilli(), Command: c})
-	}
-	held, lifted := map[string]bool{}, map[string]int{}
-	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
-		held[string(h.ID)] = true
-	}
-	known := maps.Clone(held)
-	for i := range verdicts {
-		for _, h := range verdicts[i].Hold {
-			if !held[h.ID] {
-				held[h.ID] = true
-				propose("too many absences at once", &fsm.PutHold{ID: fsm.HoldID(h.ID), Of: string(h.Kind), Subjects: h.Subjects, Why: h.Why})
-			}
-		}
-		for _, id := range verdicts[i].Lift {
-			lifted[id]++
-		}
-		seen, _ := fsm.Get[*fsm.SourceView](record, fsm.TableViews, worlds[i].Source)
-		if r := verdicts[i].Rewind; r != nil && r.Accept && seen != nil && !seen.Rewind {
-			propose("rewinds are accepted by configuration", &fsm.AcceptRewind{Source: worlds[i].Source})
-		}
-	}
-	for _, id := range sortedKeys(lifted) {
-		if known[id] && lifted[id] == len(verdicts) {
-			propose("no longer asked for", &fsm.DeleteHold{ID: fsm.HoldID(id)})
-		}
-	}
-	return out
 }
 
 // carryOut proposes a plan, the urgent part first. It tells how long to wait before the next try after a refusal or

@@ -3,8 +3,10 @@
 package leader
 
 import (
+	"slices"
 	"time"
 
+	"fairlead.io/fairlead/cluster/leader/balancers"
 	"fairlead.io/fairlead/fsm/world"
 )
 
@@ -17,6 +19,13 @@ type Status struct {
 	Sources  []SourceStatus `json:"sources"`
 	// Waiting tells what is not as the sources ask for, and why.
 	Waiting []Explanation `json:"waiting"`
+}
+
+// OutsideStatus is what became of the newest plan of outside load balancers.
+type OutsideStatus struct {
+	Waiting []Explanation
+	// Counts are the numbers in the status of groups and Binds, by owner.
+	Counts map[string]balancers.Counts
 }
 
 // SourceStatus is what the newest view of a source is worth.
@@ -36,7 +45,26 @@ type SourceStatus struct {
 func (l *Leader) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status
+	s := l.status
+	s.Waiting = slices.Concat(s.Waiting, l.outside.Waiting)
+	return s
+}
+
+// Outside tells of outside load balancers; the zero OutsideStatus on a member that does not lead. What it refers to
+// must not be changed.
+func (l *Leader) Outside() OutsideStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.outside
+}
+
+// Queued is how many calls wait because their driver has as many as it takes already.
+func (l *Leader) Queued() int { return int(l.queued.Load()) }
+
+func (l *Leader) setOutside(s OutsideStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outside = s
 }
 
 func (l *Leader) setStatus(change func(*Status)) {

@@ -65,8 +65,10 @@ func byName(name string) kind {
 		return of((*renderer).pool, nil, fsm.TableAllocations)
 	case "allocations":
 		return of((*renderer).allocation, nil).foundBy(ownersOf)
+	case "drivers":
+		return of((*renderer).driver, func(d *fsm.Driver) fsm.Trail { return d.History }, fsm.TableBalancers)
 	case "loadbalancers":
-		return of((*renderer).balancer, func(l *fsm.LoadBalancer) fsm.Trail { return l.History })
+		return of((*renderer).balancer, func(l *fsm.LoadBalancer) fsm.Trail { return l.History }, fsm.TableBindings)
 	case "bindings":
 		return of((*renderer).binding, func(b *fsm.Binding) fsm.Trail { return b.History })
 	case "operations":

@@ -7,9 +7,33 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
+func (r *renderer) driver(d *fsm.Driver) any {
+	timeouts := make(map[string]int64, len(d.Timeouts))
+	for _, t := range d.Timeouts {
+		timeouts[t.Webhook] = milliseconds(t.Timeout)
+	}
+	return records.Driver{
+		Name: d.Name, UID: d.UID, URL: d.URL, TimeoutsMs: timeouts, AcceptsDryRun: d.AcceptsDryRun, Draining: d.Draining,
+		Secret: d.Secret, Concurrent: d.Concurrent, SettleMs: milliseconds(d.Settle), LoadBalancers: r.view.CountBalancersOf(d.Name),
+	}
+}
+
+func ensure(p fsm.EnsurePolicy) records.Ensure {
+	return records.Ensure{Policy: p.Policy, PeriodMs: milliseconds(p.Period)}
+}
+
 func (r *renderer) balancer(l *fsm.LoadBalancer) any {
 	return records.LoadBalancer{
 		Name: string(l.ID), Driver: l.Driver, Info: pairs(l.Info), Attributes: pairs(l.Attributes), Ensured: l.Ensured,
+		State: l.State.String(), Identity: string(l.Identity), Spec: pairs(l.Spec), UID: l.UID, Ensure: ensure(l.Ensure),
+		Synced: pairs(l.Synced), Generation: l.Generation, Asked: l.Asked, Attempts: l.Attempts, Reason: l.Reason, Message: l.Message,
+		Bindings: r.view.CountBindingsOf(l.ID), Subject: string(l.Subject()),
+	}
+}
+
+func backend(b fsm.Backend) records.Backend {
+	return records.Backend{
+		Kind: b.Kind, Name: b.Name, UID: b.UID, Port: b.Port, Protocol: b.Protocol, NodePort: b.NodePort, Node: b.Node, Target: b.Target,
 	}
 }
 
@@ -18,6 +42,8 @@ func (r *renderer) binding(b *fsm.Binding) any {
 		Name: string(b.ID), Balancer: string(b.Balancer), Owner: b.Owner, Address: b.Address,
 		Parameters: pairs(b.Parameters), State: b.State.String(), Generation: b.Generation, Asked: b.Asked,
 		Attempts: b.Attempts, Reason: b.Reason, Returned: pairs(b.Returned), Subject: string(b.Subject()),
+		Identity: string(b.Identity), UID: b.UID, Backend: backend(b.Backend), Attributes: pairs(b.Attributes), Ensure: ensure(b.Ensure),
+		Registered: b.Registered, Message: b.Message,
 	}
 }
 

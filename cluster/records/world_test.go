@@ -65,9 +65,19 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: addr("198.51.100.254"), ASN: 65001, LocalASN: 65000, IPv4: true, IPv6: true, HoldTime: 30 * time.Second, PasswordFrom: "env:TOR_MD5"}},
 		&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "default", Pools: []fsm.PoolName{"edge"}, Communities: []uint32{65000<<16 | 100}}},
 		&fsm.PutNodeConfig{Config: fsm.NodeConfig{Switches: []netip.Addr{addr("198.51.100.254")}}},
-		&fsm.PutLoadBalancer{ID: "hw/lb-1", Driver: "hw", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}},
-		&fsm.PutBinding{ID: "b1", Balancer: "hw/lb-1", Owner: "Pod/shop/web-0/u1", Address: "10.0.1.5:8080", Parameters: []fsm.KV{{Key: "weight", Value: "10"}}},
-		&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: 10 * time.Second},
+		&fsm.PutDriver{Driver: fsm.Driver{
+			Name: "shop/hw", UID: "u-hw", URL: "http://192.0.2.80:8080", Timeouts: []fsm.WebhookTimeout{{Webhook: "ensureBackend", Timeout: 5 * time.Second}},
+			AcceptsDryRun: true, Secret: "hw-token",
+		}},
+		&fsm.PutLoadBalancer{
+			ID: "LoadBalancer/shop/edge/u-lb", Driver: "shop/hw", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Spec: []fsm.KV{{Key: "pool", Value: "dmz"}},
+			Attributes: []fsm.KV{{Key: "algo", Value: "rr"}}, UID: "u-lb", Synced: true, Ensure: fsm.EnsurePolicy{Policy: "Always", Period: 30 * time.Second},
+		},
+		&fsm.PutBinding{
+			ID: "shop/b1", Balancer: "LoadBalancer/shop/edge/u-lb", Owner: "BackendGroup/shop/web/u1", Address: "10.0.1.5:8080", Parameters: []fsm.KV{{Key: "weight", Value: "10"}},
+			Backend: fsm.Backend{Kind: "Pod", Name: "web-0", UID: "u-pod", Port: 8080, Protocol: "TCP", Target: "10.0.1.5"}, Attributes: []fsm.KV{{Key: "algo", Value: "rr"}},
+		},
+		&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "shop/b1", Deadline: 10 * time.Second},
 		&fsm.GrantLease{VIP: addr("192.0.2.10"), Holder: "n1", Term: 3 * time.Second},
 		&fsm.PutPolicy{ID: "shop/pin", UID: "u-pin", Version: 2, Spec: []byte("v1\n")},
 		&fsm.PutHold{ID: "h1", Of: "services", Subjects: []string{"a/b", "a/c"}, Why: "12 of 12 services are missing in a list"},

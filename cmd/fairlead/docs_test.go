@@ -23,7 +23,7 @@ const cliPage = "../../docs/cli.md"
 func documents() map[string]any {
 	return map[string]any{
 		"services": records.Service{}, "pools": records.Pool{}, "allocations": records.Allocation{},
-		"loadbalancers": records.LoadBalancer{}, "bindings": records.Binding{}, "operations": records.Operation{},
+		"drivers": records.Driver{}, "loadbalancers": records.LoadBalancer{}, "bindings": records.Binding{}, "operations": records.Operation{},
 		"routes": records.Route{}, "peers": records.Peer{}, "advertisements": records.Advertisement{},
 		"nodes": records.Node{}, "nodeconfigs": records.NodeConfig{}, "leases": records.Lease{},
 		"policies": records.Policy{}, "holds": records.Hold{}, "members": records.Member{},

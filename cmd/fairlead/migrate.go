@@ -19,7 +19,7 @@ import (
 
 func newMigrate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "migrate", Short: "Plan the way from another implementation to Fairlead"}
-	cmd.AddCommand(newMigrateKLC(c))
+	cmd.AddCommand(newMigrateKLC(c), newMigrateLBCF(c))
 	return cmd
 }
 

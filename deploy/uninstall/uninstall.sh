@@ -13,7 +13,7 @@ cluster  1. members go; the switch drops their paths at the end of the stale tim
          2. agents go, and `fairlead agent cleanup` runs on every node: no rule, route, table or setting of ours stays
          3. everything else labelled app.kubernetes.io/part-of=fairlead goes
          What stays: kube-gobgp-cfg and kube-iprule-cfg, Secret fairlead-tls, config map fairlead-ca, the addresses in
-         the status of Services, the members' data (/var/lib/fairlead on their nodes). Nothing of it holds up a
+         the status of Services, LBCF's kinds and their objects, the members' data (/var/lib/fairlead on their nodes). Nothing of it holds up a
          deletion: Fairlead sets no finalizer.
 node     stops and disables fairlead-agent and fairlead-controller, and cleans up this node. What stays: /etc/fairlead,
          the member's data in /var/lib/fairlead.
@@ -30,6 +30,8 @@ kube() { kubectl --namespace "$namespace" "$@"; }
 
 cluster() {
 	command -v kubectl >/dev/null || { say "kubectl is missing; it has to reach the cluster as an administrator"; exit 1; }
+	say "admission" # first: without members nobody could change objects of LBCF's kinds
+	kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations -l "$ours"
 	say "members"
 	kube delete daemonset fairlead-controller --ignore-not-found --wait
 	if kube get daemonset fairlead-agent >/dev/null 2>&1; then

@@ -40,7 +40,7 @@ func finish(bindings []*fsm.PutBinding, attempt fsm.Revision) stage {
 		var out []fsm.Command
 		for _, b := range bindings {
 			out = append(out, &fsm.FinishOperation{
-				Subject: fsm.SubjectOf(b.Balancer, b.Address, b.ID), Attempt: attempt, Result: fsm.ResultSucceeded,
+				Subject: subjectOf(b), Attempt: attempt, Result: fsm.ResultSucceeded,
 			})
 		}
 		return out, nil

@@ -61,7 +61,7 @@ func endpointToUpdate(t *bench) figures {
 		m.run(size)
 		detail := m.detail()
 		detail["leader_stages"] = stagesBetween(stages, scrape(t, leader))
-		detail["cpu_ms_per_change"] = cpuPerChange(before, g.usages())
+		detail["cpu_ms_per_change"] = cpuPerChange(before, g.usages(), 2*endpointChanges)
 		detail["seconds"] = time.Since(begin).Seconds()
 		f.detail[fmt.Sprintf("services_%d", size)] = detail
 		f.samples = m.withdrawLast
@@ -229,10 +229,10 @@ func stagesBetween(before, after map[string]float64) map[string]any {
 }
 
 // cpuPerChange is the processor time that each process took for one change.
-func cpuPerChange(before, after map[string]usage) map[string]float64 {
+func cpuPerChange(before, after map[string]usage, changes float64) map[string]float64 {
 	out := map[string]float64{}
 	for name, u := range after {
-		out[name] = (u.CPUSeconds - before[name].CPUSeconds) * 1000 / (2 * endpointChanges)
+		out[name] = (u.CPUSeconds - before[name].CPUSeconds) * 1000 / changes
 	}
 	return out
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -37,7 +38,7 @@ func filled(t *bench, n int) *fsm.State {
 		}
 	}
 	for i := range balancers {
-		put(&fsm.PutLoadBalancer{ID: balancerID(i), Driver: "drv"})
+		put(&fsm.PutLoadBalancer{ID: balancerID(i), Driver: driver, Info: infoOf(balancerID(i)), Synced: true})
 	}
 	for i := range n {
 		put(bindingNumber(i))
@@ -47,15 +48,33 @@ func filled(t *bench, n int) *fsm.State {
 }
 
 func balancerID(i int) fsm.BalancerID {
-	return fsm.BalancerID(fmt.Sprintf("drv/lb-%04d", i%balancers))
+	return fsm.BalancerID(fmt.Sprintf("LoadBalancer/default/lb-%04d/6b1f0d0e-0000-4000-8000-%012d", i%balancers, i%balancers))
+}
+
+const driver = "default/drv"
+
+// infoOf is what the driver knows a balancer by: its object's UID.
+func infoOf(id fsm.BalancerID) []fsm.KV { return []fsm.KV{{Key: "id", Value: path.Base(string(id))}} }
+
+// subjectOf is the line of operations of a binding.
+func subjectOf(b *fsm.PutBinding) fsm.Subject {
+	return fsm.SubjectOf(fsm.IdentityOf(driver, infoOf(b.Balancer)), b.Address, b.ID)
 }
 
 func bindingNumber(i int) *fsm.PutBinding {
 	return &fsm.PutBinding{
-		ID: fsm.BindingID(fmt.Sprintf("binding-%07d", i)), Balancer: balancerID(i),
-		Owner:      fmt.Sprintf("pod/default/web-%07d/6b1f0d0e-0000-4000-8000-%012d", i, i),
+		ID: fsm.BindingID(fmt.Sprintf("default/%032x", i)), Balancer: balancerID(i),
+		Owner:      "BackendGroup/default/web/6b1f0d0e-0000-4000-8000-000000000001",
+		Backend:    backendNumber(i),
 		Address:    fmt.Sprintf("10.%d.%d.%d:8080", i>>16, i>>8&255, i&255),
 		Parameters: []fsm.KV{{Key: "protocol", Value: "TCP"}, {Key: "weight", Value: "10"}},
+	}
+}
+
+func backendNumber(i int) fsm.Backend {
+	return fsm.Backend{
+		Kind: "Pod", Name: fmt.Sprintf("web-%07d", i), UID: fmt.Sprintf("6b1f0d0e-0000-4000-8000-%012d", i),
+		Port: 8080, Protocol: "TCP", Target: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255),
 	}
 }
 

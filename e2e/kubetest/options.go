@@ -16,6 +16,8 @@ type Options struct {
 	Port uint16
 	// ServiceCIDR are the ranges of cluster addresses; 10.96.0.0/16,fd00:10:96::/112.
 	ServiceCIDR string
+	// Plugins are admission plugins that run besides the usual ones.
+	Plugins []string
 	// NoControllers leaves kube-controller-manager out: there will be no EndpointSlices but those that the test writes.
 	NoControllers bool
 	// Controllers are run besides the usual ones, such as daemonset-controller or node-lifecycle-controller.

@@ -53,6 +53,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 		"--authorization-mode=RBAC",
 		// It taints each new node until a controller finds it ready, which is not one of ours.
 		"--disable-admission-plugins=TaintNodesByCondition",
+		"--enable-admission-plugins="+strings.Join(c.options.Plugins, ","),
 		"--allow-privileged",
 		"--profiling=false",
 	)

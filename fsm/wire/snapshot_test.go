@@ -56,11 +56,11 @@ func story() []fsm.Command {
 		15: &fsm.PutPolicy{ID: "policy/a", UID: "u3", Version: 3, Spec: []byte{1, 2, 3}},
 		16: &fsm.PutHold{ID: "h1", Of: "Service", Subjects: []string{"shop/checkout", "shop/cart"}, Why: "more than half of all"},
 		17: &fsm.ObserveView{Source: "kubernetes", Cluster: "u0", Versions: []fsm.KindVersion{{Kind: "Service", Version: 7}}},
-		18: &fsm.PutLoadBalancer{ID: "drv/lb-1", Driver: "drv", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}},
+		18: &fsm.PutLoadBalancer{ID: "drv/lb-1", Driver: "drv", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Synced: true},
 		19: &fsm.PutBinding{ID: "b1", Balancer: "drv/lb-1", Owner: "pod/shop/checkout-0/u4", Address: "203.0.113.77:8443", Parameters: backend},
 		20: &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "b1", Deadline: 10 * time.Second},
 		21: &fsm.FinishOperation{
-			Subject: fsm.SubjectOf("drv/lb-1", "203.0.113.77:8443", "b1"), Attempt: fsm.Revision{Epoch: 1, Index: 20},
+			Subject: fsm.SubjectOf(fsm.IdentityOf("drv", []fsm.KV{{Key: "id", Value: "lb-1"}}), "203.0.113.77:8443", "b1"), Attempt: fsm.Revision{Epoch: 1, Index: 20},
 			Result: fsm.ResultSucceeded, Returned: []fsm.KV{{Key: "id", Value: "backend-9"}},
 		},
 		22: &fsm.PutBinding{ID: "b2", Balancer: "drv/lb-1", Owner: "pod/shop/checkout-1/u5", Parameters: backend},
@@ -69,7 +69,19 @@ func story() []fsm.Command {
 		25: &fsm.PutPolicy{ID: "policy/b", UID: "u6", Version: 1},
 		26: &fsm.DeletePolicy{ID: "policy/b"},
 		27: &fsm.PutEnrolment{ID: fsm.EnrolmentID(strings.Repeat("0a", 32)), Node: "node-2", TTL: time.Hour},
-		28: &fsm.NewEpoch{Group: "group-1", Epoch: 2, Cause: "restore"},
+		28: &fsm.PutDriver{Driver: fsm.Driver{
+			Name: "drv", UID: "u7", URL: "http://192.0.2.80:8080", Timeouts: []fsm.WebhookTimeout{{Webhook: "ensureBackend", Timeout: 5 * time.Second}}, Secret: "token",
+		}},
+		29: &fsm.PutLoadBalancer{ID: "LoadBalancer/shop/edge/u8", Driver: "drv", Spec: []fsm.KV{{Key: "pool", Value: "dmz"}}, Attributes: backend, UID: "u8"},
+		30: &fsm.BeginOperation{Action: fsm.ActionCreateBalancer, Balancer: "LoadBalancer/shop/edge/u8", Deadline: 10 * time.Second},
+		31: &fsm.AdoptBinding{
+			Binding: fsm.PutBinding{
+				ID: "shop/8e37c738700571d3078073269cf4474d", Balancer: "drv/lb-1", Owner: "BackendGroup/shop/web/u9", Address: "203.0.113.78:8443", Parameters: backend,
+				Backend: fsm.Backend{Kind: "Pod", Name: "web-0", UID: "u10", Port: 8443, Protocol: "TCP", Target: "203.0.113.78"},
+			},
+			UID: "u11", Returned: []fsm.KV{{Key: "id", Value: "backend-4"}}, Registered: true,
+		},
+		32: &fsm.NewEpoch{Group: "group-1", Epoch: 2, Cause: "restore"},
 	}
 }
 

@@ -24,7 +24,7 @@ type Node struct {
 	Unschedulable bool
 	// Excluded is the label node.kubernetes.io/exclude-from-external-load-balancers: never a next hop.
 	Excluded bool
-	// Labels are the well-known ones that policies refer to.
+	// Labels are all of them: groups select nodes by any.
 	Labels []KV
 	BootID string
 }

@@ -69,6 +69,7 @@ func (w *World) Sort() {
 	for i := range w.ConfigMaps {
 		sortKVs(&w.ConfigMaps[i].Data)
 	}
+	w.sortOutside()
 	sortSet(&w.Unusable, Ref.Compare)
 	sortSet(&w.Deleted, func(a, b Deletion) int {
 		return cmp.Or(a.Ref.Compare(b.Ref), a.Service.Compare(b.Service), cmp.Compare(a.Version, b.Version),

@@ -26,11 +26,20 @@ const (
 	KindAdvertisement Kind = "BGPAdvertisement"
 	KindCommunity     Kind = "Community"
 	KindConfigMap     Kind = "ConfigMap"
+	KindDriver        Kind = "LoadBalancerDriver"
+	KindLoadBalancer  Kind = "LoadBalancer"
+	KindBackendGroup  Kind = "BackendGroup"
+	KindBind          Kind = "Bind"
+	KindBackendRecord Kind = "BackendRecord"
+	KindPod           Kind = "Pod"
 )
 
 // Kinds lists every kind in the order of their names.
 func Kinds() []Kind {
-	return []Kind{KindAdvertisement, KindPeer, KindCommunity, KindConfigMap, KindEndpointSlice, KindPool, KindNode, KindService}
+	return []Kind{
+		KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBind, KindCommunity, KindConfigMap, KindEndpointSlice, KindPool,
+		KindLoadBalancer, KindDriver, KindNode, KindPod, KindService,
+	}
 }
 
 // World is one view of one source.
@@ -59,6 +68,13 @@ type World struct {
 	Advertisements []Advertisement
 	Communities    []Community
 	ConfigMaps     []ConfigMap
+
+	Drivers        []Driver
+	LoadBalancers  []OutsideBalancer
+	BackendGroups  []BackendGroup
+	Binds          []Bind
+	BackendRecords []BackendRecord
+	Pods           []Pod
 
 	// Unusable names objects that exist but could not be understood and were never understood before. They are
 	// not absent: nothing may be removed for the lack of them.
@@ -155,6 +171,8 @@ type Deletion struct {
 	Ref
 	// Service is the one that a deleted EndpointSlice belonged to; zero for other kinds.
 	Service ID
+	// Mirror is that of a deleted BackendRecord.
+	Mirror string
 	// Version is the resourceVersion of the delete, zero where the source has none.
 	Version uint64
 	How     How

@@ -33,6 +33,9 @@ func filled(t reflect.Type, seed *int) reflect.Value {
 		for i := range t.NumField() {
 			v.Field(i).Set(filled(t.Field(i).Type, seed))
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		v.Elem().Set(filled(t.Elem(), seed))
 	case reflect.Slice:
 		v = reflect.Append(v, filled(t.Elem(), seed), filled(t.Elem(), seed))
 	case reflect.String:
@@ -64,6 +67,11 @@ func TestCloneSharesNoMemory(t *testing.T) {
 	walk = func(path string, a, b reflect.Value) {
 		switch {
 		case a.Type() == reflect.TypeFor[netip.Addr]() || a.Type() == reflect.TypeFor[netip.Prefix]():
+		case a.Kind() == reflect.Pointer:
+			if a.Pointer() == b.Pointer() {
+				t.Errorf("%s is shared", path)
+			}
+			walk(path, a.Elem(), b.Elem())
 		case a.Kind() == reflect.Slice:
 			if a.Pointer() == b.Pointer() {
 				t.Errorf("%s is shared", path)
@@ -82,10 +90,12 @@ func TestCloneSharesNoMemory(t *testing.T) {
 
 // A set in another order is the same set: whatever order a source happens to read things in, Sort ends in one form.
 func TestSortForgetsTheOrderOfReading(t *testing.T) {
-	ordered := map[string]bool{"Families": true, "ClusterIPs": true, "Addresses": true}
+	ordered := map[string]bool{"Service.Families": true, "Service.ClusterIPs": true, "Node.Addresses": true, "BackendGroup.LoadBalancers": true}
 	var shuffle func(r *rand.Rand, name string, v reflect.Value)
 	shuffle = func(r *rand.Rand, name string, v reflect.Value) {
 		switch v.Kind() {
+		case reflect.Pointer:
+			shuffle(r, "", v.Elem())
 		case reflect.Slice:
 			for i := range v.Len() {
 				shuffle(r, "", v.Index(i))
@@ -98,7 +108,7 @@ func TestSortForgetsTheOrderOfReading(t *testing.T) {
 				return
 			}
 			for i := range v.NumField() {
-				shuffle(r, v.Type().Field(i).Name, v.Field(i))
+				shuffle(r, v.Type().Name()+"."+v.Type().Field(i).Name, v.Field(i))
 			}
 		}
 	}

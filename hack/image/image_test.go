@@ -167,6 +167,7 @@ func TestImageIsReproducibleAndRuns(t *testing.T) {
 	files := unpack(t, archives[0])[runtime.GOARCH]
 	for path, c := range map[string]struct{ arg, want string }{
 		"bin/fairlead": {"version", "format"}, "bin/gobgp": {"--help", "neighbor"},
+		"bin/fairlead-driver-haproxy": {"--help", "-socket"},
 	} {
 		program := filepath.Join(dir, filepath.Base(path))
 		if err := os.WriteFile(program, files[path], 0o755); err != nil {

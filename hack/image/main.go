@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command image builds the container image without a daemon: an OCI archive for amd64 and arm64, in which there is
-// nothing but /bin/fairlead and /bin/gobgp. The same commit and the same Go give the same bytes, wherever and whenever
+// nothing but /bin/fairlead, /bin/fairlead-driver-haproxy and /bin/gobgp. The same commit and the same Go give the same bytes, wherever and whenever
 // that happens: no time, path, user or order of this machine gets into it.
 //
 // Start reading at run; build.go makes the programs, archive.go the bytes.
@@ -22,8 +22,9 @@ import (
 
 // programs are what the image holds, and the packages that they are built from.
 var programs = map[string]string{
-	"bin/fairlead": "fairlead.io/fairlead/cmd/fairlead",
-	"bin/gobgp":    "github.com/osrg/gobgp/v3/cmd/gobgp", // users of the old system know it
+	"bin/fairlead":                "fairlead.io/fairlead/cmd/fairlead",
+	"bin/fairlead-driver-haproxy": "fairlead.io/fairlead/cmd/fairlead-driver-haproxy",
+	"bin/gobgp":                   "github.com/osrg/gobgp/v3/cmd/gobgp", // users of the old system know it
 }
 
 func main() {

@@ -26,7 +26,7 @@ var (
 		"k8s":       {"fsm"},
 		"internal":  {},
 		"sim":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
-		"cmd":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal", "sim"},
+		"cmd":       {"fsm", "api", "cluster", "dataplane", "deploy", "k8s", "internal", "sim"},
 	}
 	stopsAt = map[string][]string{
 		"k8s.io/":                     {"k8s", "e2e", "sim/kube", "sim/stage", "sim/workload", "sim/whatif", "cmd/internal/simguest"},

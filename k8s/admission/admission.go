@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -90,6 +91,7 @@ type Decision struct {
 	Calls []Call
 
 	refusal string // why it is denied in the end, if nothing else denies it
+	lacking bool   // it is denied for want of objects alone, which the view may be about to show
 }
 
 // verdict collects what is wrong with an object.
@@ -221,6 +223,7 @@ func (v verdict) decide(r Request, by Rules) Decision {
 	d := Decision{Warnings: v.warnings}
 	if len(v.errs) > 0 {
 		d.Denied = r.subject() + ": " + v.errs.ToAggregate().Error()
+		d.lacking = !slices.ContainsFunc(v.errs, func(e *field.Error) bool { return e.Type != field.ErrorTypeNotFound })
 		return d
 	}
 	if by.DryRun { // §5.9

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -41,6 +42,8 @@ type Handler struct {
 	Ask func(context.Context, Call) Answer
 	// Rules are those of this installation.
 	Rules Rules
+	// Metrics is optional.
+	Metrics *Metrics
 }
 
 // Routes are the handlers by path.
@@ -49,58 +52,75 @@ func (h *Handler) Routes() map[string]http.Handler {
 	for path, kind := range map[string]Kind{
 		PathValidateDriver: Driver, PathValidateLoadBalancer: LoadBalancer, PathValidateBackendGroup: BackendGroup, PathValidateBind: Bind,
 	} {
-		routes[path] = h.serve(kind, h.validate)
+		routes[path] = h.serve(path, kind, h.validate)
 	}
 	for path, kind := range map[string]Kind{
 		PathMutateDriver: Driver, PathMutateLoadBalancer: LoadBalancer, PathMutateBind: Bind,
 		PathMutateBackendGroup: BackendGroup, PathMutateBackendGroupOld: BackendGroup,
 	} {
-		routes[path] = h.serve(kind, func(_ context.Context, r Request) Decision { return Mutate(r) })
+		routes[path] = h.serve(path, kind, func(_ context.Context, r Request) Decision { return Mutate(r) })
 	}
 	return routes
 }
 
-func (h *Handler) serve(kind Kind, decide func(context.Context, Request) Decision) http.Handler {
+func (h *Handler) serve(path string, kind Kind, decide func(context.Context, Request) Decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "post an AdmissionReview", http.StatusMethodNotAllowed)
-			return
-		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBodyBytes))
-		if err != nil {
-			status := http.StatusBadRequest
-			if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-				status = http.StatusRequestEntityTooLarge
-			}
-			http.Error(w, "read the AdmissionReview: "+err.Error(), status)
-			return
-		}
-		review, request, err := readReview(kind, body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		answer, err := writeReview(review, decide(q.Context(), request))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(answer) // whoever asked is gone
+		began := time.Now()
+		h.Metrics.answered(path, answer(w, q, kind, decide), time.Since(began))
 	})
 }
 
-func (h *Handler) validate(ctx context.Context, r Request) Decision {
-	view, err := h.View(ctx)
-	unknown := &nothing{}
+// answer answers a request, and gives the verdict.
+func answer(w http.ResponseWriter, q *http.Request, kind Kind, decide func(context.Context, Request) Decision) string {
+	if q.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "post an AdmissionReview", http.StatusMethodNotAllowed)
+		return unreadable
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBodyBytes))
 	if err != nil {
-		view = unknown
+		status := http.StatusBadRequest
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "read the AdmissionReview: "+err.Error(), status)
+		return unreadable
 	}
-	d := Validate(r, view, h.Rules)
-	if unknown.asked {
-		return Decision{Denied: fmt.Sprintf("%s: cannot be judged yet: %v: try again in a moment", r.subject(), err)}
+	review, request, err := readReview(kind, body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return unreadable
 	}
+	ctx, cancel := patience(q)
+	defer cancel()
+	d := decide(ctx, request)
+	text, err := writeReview(review, d)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return failed
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // whoever asked is gone
+	return verdictOf(d)
+}
+
+// Of the time that the API server waits for an answer.
+const (
+	waitsLongest = 30 * time.Second // the longest that a configuration can say
+	toAnswer     = time.Second      // is kept for the answer: a refusal that says why is better than none
+)
+
+// patience ends shortly before the API server, which says how long it waits, gives the request up.
+func patience(q *http.Request) (context.Context, context.CancelFunc) {
+	waits, err := time.ParseDuration(q.URL.Query().Get("timeout"))
+	if err != nil || waits <= 0 || waits > waitsLongest {
+		waits = waitsLongest
+	}
+	return context.WithTimeoutCause(q.Context(), max(waits-toAnswer, waits/2), fmt.Errorf("the API server waits no longer than %v", waits))
+}
+
+func (h *Handler) validate(ctx context.Context, r Request) Decision {
+	d := h.judgeSettled(ctx, r)
 	if len(d.Calls) == 0 {
 		return d
 	}

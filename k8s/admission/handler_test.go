@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -245,5 +247,49 @@ func TestSubresourcesAreNotJudged(t *testing.T) {
 	review.Request.SubResource = "status"
 	if _, got, text := newClinic(Answer{}).post(t, PathValidateLoadBalancer, review); !got.Response.Allowed {
 		t.Error(text)
+	}
+}
+
+// What the API server asks is counted by path and verdict, and timed.
+func TestRequestsAreCountedByPathAndVerdict(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewMetrics(registry); err == nil {
+		t.Error("they are registered twice")
+	}
+	away := Answer{Err: errors.New("away")}
+	for _, do := range []struct {
+		rules  Rules
+		driver Answer
+		path   string
+		review any
+	}{
+		{Rules{}, Answer{Succ: true}, PathValidateLoadBalancer, reviewOf(create, edited(t, LoadBalancer, ""), nil)},
+		{Rules{}, away, PathValidateLoadBalancer, reviewOf(create, edited(t, LoadBalancer, ""), nil)},
+		{Rules{DriverAway: Warn}, away, PathValidateLoadBalancer, reviewOf(create, edited(t, LoadBalancer, ""), nil)},
+		{Rules{}, Answer{}, PathMutateBackendGroupOld, reviewOf(create, edited(t, BackendGroup, ""), nil)},
+		{Rules{}, Answer{}, PathMutateBackendGroupOld, []byte("{")},
+	} {
+		c := newClinic(do.driver)
+		c.Rules, c.Metrics = do.rules, metrics
+		c.post(t, do.path, do.review)
+	}
+	const want = `
+# HELP fairlead_admission_requests_total Requests of the API server about objects of outside load balancers, by path and verdict.
+# TYPE fairlead_admission_requests_total counter
+fairlead_admission_requests_total{path="/mutate-backend-broup",verdict="allowed"} 1
+fairlead_admission_requests_total{path="/mutate-backend-broup",verdict="unreadable"} 1
+fairlead_admission_requests_total{path="/validate-load-balancer",verdict="allowed"} 1
+fairlead_admission_requests_total{path="/validate-load-balancer",verdict="denied"} 1
+fairlead_admission_requests_total{path="/validate-load-balancer",verdict="warned"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "fairlead_admission_requests_total"); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(registry, "fairlead_admission_seconds"); n != 2 || err != nil {
+		t.Errorf("%d paths are timed, %v", n, err)
 	}
 }

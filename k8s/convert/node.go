@@ -10,9 +10,6 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// nodeLabels are those that policies and selectors of addresses and peers refer to.
-var nodeLabels = [...]string{corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelNodeExcludeBalancers}
-
 // Node converts a Node. A manifest that states no conditions is a Ready node, since nothing sends heartbeats into a
 // file; as soon as one condition is stated, Ready must be among them and True.
 func Node(o *corev1.Node) (world.Node, []world.Problem) {
@@ -21,7 +18,7 @@ func Node(o *corev1.Node) (world.Node, []world.Problem) {
 		Meta:          meta,
 		Ready:         len(o.Status.Conditions) == 0,
 		Unschedulable: o.Spec.Unschedulable,
-		Labels:        kvs(o.Labels, nodeLabelMatters),
+		Labels:        kvs(o.Labels, all),
 		BootID:        o.Status.NodeInfo.BootID,
 	}
 	_, n.Excluded = o.Labels[corev1.LabelNodeExcludeBalancers]
@@ -49,13 +46,4 @@ func Node(o *corev1.Node) (world.Node, []world.Problem) {
 		n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.AddressType(a.Type), Address: addr})
 	}
 	return n, r.problems
-}
-
-func nodeLabelMatters(key string) bool {
-	for _, l := range nodeLabels {
-		if l == key {
-			return true
-		}
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -266,29 +267,25 @@ func opened(w watch.Interface) (first *watch.Event, err error) {
 	}
 }
 
-// locate finds where an optional resource is. If it is nowhere, its kind is complete and empty.
+// locate finds where an optional resource is. If it is nowhere, or nobody wants it, its kind is complete and empty.
 func (l *line) locate(ctx context.Context) (present bool, err error) {
+	sought := l.wantedBy
 	for _, v := range l.versions {
-		var resources *metav1.APIResourceList
-		err := l.source.within(ctx, l.source.timing.ListTimeout, func(ctx context.Context) (err error) {
-			resources, err = l.source.api.Resources(ctx, v)
-			return err
-		})
-		if err != nil && !apierrors.IsNotFound(err) {
+		sought = append(sought, v.WithResource(l.resource))
+	}
+	for _, r := range sought {
+		there, err := l.source.serves(ctx, r)
+		if err != nil {
 			l.note(stageLocate, err)
 			return false, err
 		}
-		for i := range resources.APIResources {
-			if err == nil && resources.APIResources[i].Name == l.resource {
-				l.source.mu.Lock()
-				l.ask = ofResource(l.source.api.Dynamic, v.WithResource(l.resource))
-				l.source.mu.Unlock()
-				l.fine(stageLocate)
-				return true, nil
-			}
+		if there {
+			l.located(r)
+			l.fine(stageLocate)
+			return true, nil
 		}
 	}
-	if l.versions == nil {
+	if sought == nil {
 		return true, nil
 	}
 	if err := l.source.identity.confirm(ctx); err != nil {
@@ -299,6 +296,39 @@ func (l *line) locate(ctx context.Context) (present bool, err error) {
 	return false, nil
 }
 
+// serves tells whether the server has a resource.
+func (s *Source) serves(ctx context.Context, r schema.GroupVersionResource) (bool, error) {
+	var known *metav1.APIResourceList
+	err := s.within(ctx, s.timing.ListTimeout, func(ctx context.Context) (err error) {
+		known, err = s.api.Resources(ctx, r.GroupVersion())
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(known.APIResources, func(one metav1.APIResource) bool { return one.Name == r.Resource }), nil
+}
+
+// located notes where the resource is, or what it is wanted by. Lines that are wanted because of it look again at once.
+func (l *line) located(at schema.GroupVersionResource) {
+	s := l.source
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.absent = false
+	if l.versions == nil {
+		return
+	}
+	l.ask = ofResource(s.api.Dynamic, at)
+	for _, other := range s.lines {
+		if other.absent && slices.Contains(other.wantedBy, at) {
+			poke(other.asked)
+		}
+	}
+}
+
 // missing notes that the definition of the resource is not installed.
 func (l *line) missing() {
 	s := l.source
@@ -307,6 +337,7 @@ func (l *line) missing() {
 	if known, _ := l.store.countLocked(); known > 0 || !l.listed {
 		s.poke()
 	}
+	l.absent = true
 	l.store.clearLocked(false)
 	l.listedLocked(s.clock.Now(), 0)
 	l.version, l.floor = 0, 0

@@ -75,6 +75,9 @@ func (i *identity) confirm(ctx context.Context) error {
 	for _, l := range s.lines {
 		l.store.clearLocked(true)
 		l.listed, l.version, l.floor = false, 0, 0
+		if l.keeper != nil {
+			l.keeper.Listed(l.kind, false)
+		}
 		l.restartLocked()
 		poke(l.asked) // one without a definition sleeps for long
 	}

@@ -21,7 +21,7 @@ type kind[T any] struct {
 }
 
 // makeRacks makes the lines to every resource, and what keeps their objects, kind by kind.
-func (s *Source) makeRacks(configMaps string, mirror Mirror) []publisher {
+func (s *Source) makeRacks(o *Options) []publisher {
 	core, slices := s.api.Client.CoreV1(), s.api.Client.DiscoveryV1()
 	service := kind[world.Service]{world.KindService,
 		func(w *world.World) *[]world.Service { return &w.Services }, func(v *world.Service) *world.Meta { return &v.Meta }}
@@ -46,14 +46,17 @@ func (s *Source) makeRacks(configMaps string, mirror Mirror) []publisher {
 		return l
 	}
 	services := service.shelf(always(corev1.SchemeGroupVersion, "services", service.name, ofKind(core.Services(""))), typed(service, convert.Service))
-	services.mirror = mirrorOf(mirror)
-	maps := ofKind(core.ConfigMaps(configMaps))
+	services.mirror = mirrorOf(o.Services)
+	services.mind(o.Objects)
+	nodes := node.shelf(always(corev1.SchemeGroupVersion, "nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))
+	nodes.mind(o.Objects)
+	maps := ofKind(core.ConfigMaps(o.ConfigMaps))
 	v1beta1 := []string{api.MetalLBV1Beta1}
-	return []publisher{
+	return append([]publisher{
 		service.rack(services),
 		slice.rack(slice.shelf(always(discoveryv1.SchemeGroupVersion, "endpointslices", slice.name, ofKind(slices.EndpointSlices(""))),
 			slicesOnly(typed(slice, convert.EndpointSlice)))),
-		node.rack(node.shelf(always(corev1.SchemeGroupVersion, "nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))),
+		node.rack(nodes),
 		configMap.rack(
 			configMap.shelf(always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(convert.ConfigMapGoBGP)), typed(configMap, convert.ConfigMap)),
 			configMap.shelf(always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(convert.ConfigMapIPRule)), typed(configMap, convert.ConfigMap))),
@@ -61,7 +64,7 @@ func (s *Source) makeRacks(configMaps string, mirror Mirror) []publisher {
 		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
 		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
 		custom(s, community, "communities", v1beta1, convert.Community),
-	}
+	}, s.outside(o.Objects)...)
 }
 
 // mirrorOf shows Services to a Mirror, if there is one.

@@ -25,6 +25,9 @@ type line struct {
 	resource string
 	// versions are where the resource may be found, best first; nil for one that every cluster has.
 	versions []schema.GroupVersion
+	// wantedBy are resources without any of which nobody wants this one; nil for one that is always wanted.
+	wantedBy []schema.GroupVersionResource
+	keeper   Keeper // who is told whether everything is listed; nil for nobody
 	store    store
 	asked    chan struct{} // holds a token while a list is asked for
 
@@ -41,6 +44,7 @@ type line struct {
 	listBegan time.Time
 	heard     time.Time
 	watching  bool
+	absent    bool // it was looked for and is not there, or not wanted
 	// deleted are the deletions that were seen since a list began beside the watch; nil while none is under way.
 	deleted map[world.ID]uint64
 	restart context.CancelFunc // of the reflector that runs, nil if none does
@@ -147,6 +151,9 @@ func (l *line) listedLocked(began time.Time, version uint64) {
 	l.lists++
 	l.listBegan, l.heard = began, l.source.clock.Now()
 	l.version, l.floor = max(l.version, version), version
+	if l.keeper != nil {
+		l.keeper.Listed(l.kind, true)
+	}
 	l.source.metrics.lists.WithLabelValues(string(l.kind)).Inc()
 }
 

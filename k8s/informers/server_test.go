@@ -62,6 +62,12 @@ const (
 	endpoints  = "/apis/discovery.k8s.io/v1/endpointslices"
 	pools      = "/apis/metallb.io/v1beta1/ipaddresspools"
 	peers      = "/apis/metallb.io/v1beta2/bgppeers"
+	pods       = "/api/v1/pods"
+	drivers    = "/apis/lbcf.tkestack.io/v1beta1/loadbalancerdrivers"
+	balancers  = "/apis/lbcf.tkestack.io/v1beta1/loadbalancers"
+	groups     = "/apis/lbcf.tkestack.io/v1beta1/backendgroups"
+	records    = "/apis/lbcf.tkestack.io/v1beta1/backendrecords"
+	binds      = "/apis/lbcf.tkestack.io/v1/binds"
 	namespace  = "/api/v1/namespaces/kube-system"
 )
 
@@ -71,8 +77,14 @@ func newServer(t testing.TB) *server {
 	for path, r := range map[string]*resource{
 		services: {apiVersion: "v1", kind: "Service"}, nodes: {apiVersion: "v1", kind: "Node"},
 		configMaps: {apiVersion: "v1", kind: "ConfigMap"}, endpoints: {apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice"},
-		pools: {apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool", missing: true},
-		peers: {apiVersion: "metallb.io/v1beta2", kind: "BGPPeer", missing: true},
+		pools:     {apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool", missing: true},
+		peers:     {apiVersion: "metallb.io/v1beta2", kind: "BGPPeer", missing: true},
+		pods:      {apiVersion: "v1", kind: "Pod"},
+		drivers:   {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "LoadBalancerDriver", missing: true},
+		balancers: {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "LoadBalancer", missing: true},
+		groups:    {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "BackendGroup", missing: true},
+		records:   {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "BackendRecord", missing: true},
+		binds:     {apiVersion: "lbcf.tkestack.io/v1", kind: "Bind", missing: true},
 	} {
 		r.objects = map[string]object{}
 		s.resources[path] = r

@@ -36,6 +36,7 @@ type shelf[T any] struct {
 	dirty map[rank]bool // ranks at which something changed since list was made
 	// mirror is shown objects as they come, and nil for those that go; nil if nobody looks.
 	mirror func(key world.ID, o any)
+	keeper Keeper // nil if nothing is kept beside the values
 
 	evidence
 }
@@ -53,10 +54,12 @@ type converted[T any] struct {
 	key      world.ID
 	ref      world.Ref
 	service  world.ID // that a slice belongs to
+	mirror   string   // what a BackendRecord mirrors
 	version  uint64
 	value    T
 	problems []world.Problem
 	fate     fate
+	kept     any // by the keeper, on the way to it
 }
 
 // fate is what is to become of an object.
@@ -110,7 +113,7 @@ func (s *shelf[T]) event(name string, o any) error {
 	if s.put(c) {
 		s.line.source.poke()
 	}
-	s.show(c.key, o)
+	s.show(&c, o)
 	s.line.source.metrics.observeLag(o, s.line.heard)
 	return nil
 }
@@ -137,7 +140,7 @@ func (s *shelf[T]) Delete(o any) error {
 	if e != nil {
 		s.drop(e)
 	}
-	s.saw(c.key, world.Deletion{Ref: c.ref, Service: c.service, Version: c.version, How: world.ByWatch}, s.line.heard)
+	s.saw(c.key, world.Deletion{Ref: c.ref, Service: c.service, Mirror: c.mirror, Version: c.version, How: world.ByWatch}, s.line.heard)
 	s.line.source.gone = true
 	s.line.source.poke()
 	return nil
@@ -210,7 +213,7 @@ func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack
 				c, _ = s.convert(items[i])
 			}
 			s.put(c)
-			s.show(c.key, items[i])
+			s.show(&c, items[i])
 			news = true
 		}
 	}
@@ -281,7 +284,11 @@ func (s *shelf[T]) convert(o any) (converted[T], error) {
 	if !ok {
 		return converted[T]{}, fmt.Errorf("a %T is no object", o)
 	}
-	return s.turn(object)
+	c, err := s.turn(object)
+	if err == nil && s.keeper != nil {
+		c.kept = s.keeper.Keep(s.line.kind, object)
+	}
+	return c, err
 }
 
 // put makes an object known. One that cannot be used keeps the form that could, with its new version; the life before
@@ -294,6 +301,7 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 	}
 	was, before := e.converted, e.used
 	e.converted, e.used = c, c.fate == usable
+	e.kept = nil
 	if c.fate == unusable && before && was.ref.UID == c.ref.UID {
 		e.used, e.value, e.service = true, was.value, was.service
 		m, now := s.meta(&e.value), s.meta(&c.value)
@@ -316,9 +324,24 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 	return !known || was.fate != c.fate || !slices.Equal(was.problems, e.problems) || !s.alike(was.value, e.value)
 }
 
-func (s *shelf[T]) show(key world.ID, o any) {
+// mind has a keeper be shown what comes and goes.
+func (s *shelf[T]) mind(k Keeper) { s.keeper, s.line.keeper = k, k }
+
+func (s *shelf[T]) show(c *converted[T], o any) {
 	if s.mirror != nil {
-		s.mirror(key, o)
+		s.mirror(c.key, o)
+	}
+	if s.keeper != nil {
+		s.keeper.Set(s.line.kind, c.key, c.kept)
+	}
+}
+
+func (s *shelf[T]) hide(key world.ID) {
+	if s.mirror != nil {
+		s.mirror(key, nil)
+	}
+	if s.keeper != nil {
+		s.keeper.Delete(s.line.kind, key)
 	}
 }
 
@@ -331,7 +354,7 @@ func (s *shelf[T]) alike(a, b T) bool {
 // drop forgets an object.
 func (s *shelf[T]) drop(e *entry[T]) {
 	delete(s.entries, e.key)
-	s.show(e.key, nil)
+	s.hide(e.key)
 	if e.used {
 		s.dirty[e.rank()] = true
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package informers is the source that reads a live Kubernetes cluster: client-go reflectors list and watch Services,
-// EndpointSlices, Nodes, the two config maps of the old system, and pools, peers, advertisements and communities
-// where their definitions are installed. It yields a fsm/world.World and keeps it current.
+// EndpointSlices, Nodes, the two config maps of the old system, and pools, peers, advertisements, communities and LBCF's
+// objects where their definitions are installed; Pods where LBCF's are. It yields a fsm/world.World and keeps it current.
 //
 // It promises true evidence, and leaves every verdict to the leader's guard (DESIGN §5):
 //
@@ -31,6 +31,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
@@ -55,6 +56,8 @@ type Options struct {
 	Clock      Clock // optional: the machine's
 	// Services is shown every Service as it comes and goes; optional.
 	Services Mirror
+	// Objects is shown the Services, Nodes and Pods and LBCF's objects; optional.
+	Objects Keeper
 	// Logger is told of every new problem and of its end, once.
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // optional
@@ -66,6 +69,19 @@ type Options struct {
 type Mirror interface {
 	Set(*corev1.Service)
 	Delete(namespace, name string)
+}
+
+// Keeper keeps of objects what a World leaves out.
+type Keeper interface {
+	// Keep makes of an object what is worth keeping. It is called before anything is known of the object's place among
+	// others, from any goroutine, and may take its time; it must not change what it is given.
+	Keep(world.Kind, runtime.Object) any
+	// Set and Delete tell, in the order in which the source takes objects in, what Keep made of an object that is there,
+	// and which one is not there any more. Listed tells whether everything of a kind that there is was told. They must
+	// not block or call the source.
+	Set(kind world.Kind, id world.ID, kept any)
+	Delete(kind world.Kind, id world.ID)
+	Listed(kind world.Kind, whole bool)
 }
 
 // Source reads a cluster. Its methods may be called from any goroutine; Run from one.
@@ -108,7 +124,7 @@ func New(o Options) (*Source, error) {
 		return nil, err
 	}
 	s.identity = &identity{source: s}
-	s.racks = s.makeRacks(o.ConfigMaps, o.Services)
+	s.racks = s.makeRacks(&o)
 	return s, nil
 }
 

@@ -56,9 +56,16 @@ func read(t testing.TB, s *server, timing informers.Timing) *reading {
 // readBy is read by a clock; nil: the machine's.
 func readBy(t testing.TB, s *server, timing informers.Timing, by informers.Clock) *reading {
 	t.Helper()
+	return readWith(t, s, informers.Options{Clock: by, Timing: timing})
+}
+
+// readWith runs a source with options of which it fills in the rest.
+func readWith(t testing.TB, s *server, o informers.Options) *reading {
+	t.Helper()
 	r := &reading{log: &notebook{}, metrics: prometheus.NewRegistry()}
+	o.API, o.Logger, o.Metrics = s.api(t), slog.New(slog.NewTextHandler(r.log, nil)), r.metrics
 	var err error
-	r.Source, err = informers.New(informers.Options{API: s.api(t), Clock: by, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Timing: timing, Metrics: r.metrics})
+	r.Source, err = informers.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

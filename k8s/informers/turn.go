@@ -26,8 +26,11 @@ func (k kind[T]) turned(o metav1.Object, v T, problems []world.Problem) converte
 	v = (*k.field(&w))[0]
 	m := k.meta(&v)
 	c := converted[T]{key: keyOf(o), ref: m.Ref(k.name), version: m.Version, value: v, problems: problems}
-	if slice, ok := any(&v).(*world.EndpointSlice); ok {
-		c.service = slice.Service
+	switch o := any(&v).(type) {
+	case *world.EndpointSlice:
+		c.service = o.Service
+	case *world.BackendRecord:
+		c.mirror = o.Mirror
 	}
 	if !convert.Usable(problems) {
 		c.fate = unusable

@@ -17,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/api"
+	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/convert"
 )
 
@@ -123,12 +124,42 @@ func (d *decoder) known(h head, raw []byte, path string) {
 	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
 		add(d, raw, path, h, world.KindCommunity, false, one(convert.Community))
 	default:
+		if d.outside(h, raw, path) {
+			return
+		}
 		if kind := h.APIVersion + " " + h.Kind; !d.ignored[kind] {
 			d.ignored[kind] = true
 			d.fileProblem(world.Ignored, path, "", "objects of %s are not used", kind)
 		}
 	}
 }
+
+// outside decodes an object that outside load balancers are made of, and tells whether it is one.
+func (d *decoder) outside(h head, raw []byte, path string) bool {
+	switch h.APIVersion + " " + h.Kind {
+	case "v1 Pod":
+		add(d, raw, path, h, world.KindPod, true, one(convert.Pod))
+	case lbcfV1Beta1 + " LoadBalancerDriver":
+		add(d, raw, path, h, world.KindDriver, true, one(convert.Driver))
+	case lbcfV1Beta1 + " LoadBalancer":
+		add(d, raw, path, h, world.KindLoadBalancer, true, one(convert.OutsideBalancer))
+	case lbcfV1Beta1 + " BackendGroup":
+		add(d, raw, path, h, world.KindBackendGroup, true, one(convert.BackendGroup))
+	case lbcfV1Beta1 + " BackendRecord":
+		add(d, raw, path, h, world.KindBackendRecord, true, one(convert.BackendRecord))
+	case lbcfV1 + " Bind":
+		add(d, raw, path, h, world.KindBind, true, one(convert.Bind))
+	default:
+		return false
+	}
+	return true
+}
+
+// Versions of LBCF's kinds.
+const (
+	lbcfV1Beta1 = lbcf.Group + "/v1beta1"
+	lbcfV1      = lbcf.Group + "/v1"
+)
 
 // one adapts a conversion to one value.
 func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) ([]any, []world.Problem) {

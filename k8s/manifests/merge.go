@@ -195,6 +195,18 @@ func put(w *world.World, value any) {
 		w.Communities = append(w.Communities, v)
 	case world.ConfigMap:
 		w.ConfigMaps = append(w.ConfigMaps, v)
+	case world.Driver:
+		w.Drivers = append(w.Drivers, v)
+	case world.OutsideBalancer:
+		w.LoadBalancers = append(w.LoadBalancers, v)
+	case world.BackendGroup:
+		w.BackendGroups = append(w.BackendGroups, v)
+	case world.Bind:
+		w.Binds = append(w.Binds, v)
+	case world.BackendRecord:
+		w.BackendRecords = append(w.BackendRecords, v)
+	case world.Pod:
+		w.Pods = append(w.Pods, v)
 	default:
 		panic(fmt.Sprintf("manifests: conversion made a %T", value)) // decode knows the kinds that put knows
 	}
@@ -219,6 +231,18 @@ func refOf(value any) world.Deletion {
 		return world.Deletion{Ref: v.Ref(world.KindCommunity)}
 	case world.ConfigMap:
 		return world.Deletion{Ref: v.Ref(world.KindConfigMap)}
+	case world.Driver:
+		return world.Deletion{Ref: v.Ref(world.KindDriver)}
+	case world.OutsideBalancer:
+		return world.Deletion{Ref: v.Ref(world.KindLoadBalancer)}
+	case world.BackendGroup:
+		return world.Deletion{Ref: v.Ref(world.KindBackendGroup)}
+	case world.Bind:
+		return world.Deletion{Ref: v.Ref(world.KindBind)}
+	case world.BackendRecord:
+		return world.Deletion{Ref: v.Ref(world.KindBackendRecord)}
+	case world.Pod:
+		return world.Deletion{Ref: v.Ref(world.KindPod)}
 	}
 	panic(fmt.Sprintf("manifests: conversion made a %T", value))
 }

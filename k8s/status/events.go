@@ -12,6 +12,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairlead.io/fairlead/k8s/writes"
 )
 
 // Bounds of Events: they are for people, and lost ones are no harm.
@@ -94,7 +96,7 @@ func (r *run) speak(ctx context.Context) {
 // write creates one Event, trying again for a while. It tells how that ended.
 func (r *run) write(ctx context.Context, e *eventsv1.Event) string {
 	for try := 0; ; try++ {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
+		call, cancel := context.WithTimeout(ctx, writes.CallTimeout)
 		err := r.c.API.Tell(call, e)
 		cancel()
 		switch {
@@ -108,7 +110,7 @@ func (r *run) write(ctx context.Context, e *eventsv1.Event) string {
 		}
 		select {
 		case <-ctx.Done():
-		case <-r.c.Clock.After(min(firstRetry<<try, lastRetry)):
+		case <-r.c.Clock.After(writes.Backoff(try + 1)):
 		}
 	}
 }

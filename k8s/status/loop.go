@@ -10,6 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/writes"
 )
 
 // run is one term. Its loop owns everything but the channels.
@@ -27,9 +28,9 @@ type run struct {
 	checked time.Time // every Service
 
 	work          map[fsm.ServiceID]*work
-	writes, tales *queue
+	writes, tales *writes.Queue[fsm.ServiceID]
 	inFlight      int
-	brake         brake
+	brake         writes.Brake
 }
 
 // work is what is known of one Service in this term.
@@ -59,7 +60,7 @@ func (r *run) loop(ctx context.Context) {
 		r.ask(now)
 		r.dispatch(ctx, now)
 		r.tellAll(now)
-		r.metrics.pending.Set(float64(r.writes.len() + r.inFlight))
+		r.metrics.pending.Set(float64(r.writes.Len() + r.inFlight))
 		wake := r.c.Clock.After(r.wait(now, fresh))
 		select {
 		case <-ctx.Done():
@@ -79,11 +80,11 @@ func (r *run) wait(now time.Time, fresh bool) time.Duration {
 	if fresh {
 		out = min(out, max(0, r.looked.Add(r.c.Timing.Spacing).Sub(now)))
 	}
-	if d, any := r.tales.wait(now); any {
+	if d, any := r.tales.Wait(now); any {
 		out = min(out, d)
 	}
-	if d, any := r.writes.wait(now); any && r.inFlight < r.brake.concurrent(r.c.Timing.Concurrent) {
-		out = min(out, max(d, r.brake.wait(now)))
+	if d, any := r.writes.Wait(now); any && r.inFlight < r.brake.Concurrent(r.c.Timing.Concurrent) {
+		out = min(out, max(d, r.brake.Wait(now)))
 	}
 	return out
 }
@@ -147,8 +148,8 @@ func (r *run) notice(id fsm.ServiceID, now time.Time) {
 		s := storyOf(f, r.why, &story{uid: seen.UID})
 		w.told = recall(&s, seen)
 	}
-	r.writes.add(id, now)
-	r.tales.add(id, now.Add(r.c.Timing.Settle))
+	r.writes.Add(id, now)
+	r.tales.Add(id, now.Add(r.c.Timing.Settle))
 }
 
 // facts gives what the record holds of a Service that is there and ours; nil for others.
@@ -163,7 +164,7 @@ func (r *run) facts(id fsm.ServiceID) (*facts, *Seen) {
 // tellAll queues the Events that are due.
 func (r *run) tellAll(now time.Time) {
 	for {
-		id, due := r.tales.next(now)
+		id, due := r.tales.Next(now)
 		if !due {
 			return
 		}
@@ -188,7 +189,7 @@ func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	}
 	if left := w.waiting.Add(r.c.Timing.Patience).Sub(now); !w.waiting.IsZero() && left > 0 {
 		next.waiting = verdict{}
-		r.tales.add(id, now.Add(left))
+		r.tales.Add(id, now.Add(left))
 	}
 	r.announce(tell(id, w.told, &next), &w.events, now)
 	w.told = &next

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
-
-	"fairlead.io/fairlead/fsm"
 )
 
 func TestOverwrittenStatusIsWrittenBackAtOnceButNotForEver(t *testing.T) {
@@ -55,45 +51,6 @@ func TestDigestTellsContentNotTime(t *testing.T) {
 	if none.digest() == a.digest() || none.digest() == 0 {
 		t.Error("nothing looks like something, or like never written")
 	}
-}
-
-// The queue against a map that is searched.
-func TestPropertyQueueGivesEachOnceInOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		q, want := newQueue(), map[fsm.ServiceID]time.Time{}
-		now := noon
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			if rapid.Bool().Draw(t, "add") {
-				id := fsm.ServiceID(rapid.SampledFrom(drawnServices).Draw(t, "id"))
-				at := now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "at")) * time.Second)
-				if have, ok := want[id]; !ok || at.Before(have) {
-					want[id] = at
-				}
-				q.add(id, at)
-			} else {
-				now = now.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "pass")) * time.Second)
-				id, due := q.next(now)
-				at, ok := want[id]
-				switch {
-				case due && !ok:
-					t.Fatalf("%s was not asked for", id)
-				case due:
-					delete(want, id)
-				}
-				for other, t2 := range want {
-					if due && t2.Before(at) {
-						t.Fatalf("%s came before %s", id, other)
-					}
-					if !due && !t2.After(now) {
-						t.Fatalf("%s is due and not given", other)
-					}
-				}
-			}
-			if q.len() != len(want) {
-				t.Fatalf("%d in the queue, want %d", q.len(), len(want))
-			}
-		}
-	})
 }
 
 func TestEventsOfOneServiceAreLimited(t *testing.T) {

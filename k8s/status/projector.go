@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/writes"
 )
 
 // Record is this member's copy of the record.
@@ -112,7 +113,7 @@ func New(c Config) (*Projector, error) {
 // writes come after it. An API server that is away is waited for.
 func (p *Projector) Run(ctx context.Context) {
 	r := &run{
-		Projector: p, work: map[fsm.ServiceID]*work{}, writes: newQueue(), tales: newQueue(),
+		Projector: p, work: map[fsm.ServiceID]*work{}, writes: writes.NewQueue[fsm.ServiceID](), tales: writes.NewQueue[fsm.ServiceID](),
 		results: make(chan result, p.c.Timing.Concurrent), events: make(chan *eventsv1.Event, waitingEvents),
 		changed: make(chan struct{}, 1),
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/writes"
 )
 
 // cluster is an API server with a watch that fills a store.
@@ -327,7 +328,7 @@ func TestAPIServerAwayIsWaitedFor(t *testing.T) {
 		s.c.mu.Lock()
 		s.c.err = nil
 		s.c.mu.Unlock()
-		pass(lastRetry + 2*time.Second)
+		pass(writes.LastRetry + 2*time.Second)
 		for i, id := range ids {
 			if got := s.c.shows(id); got != fmt.Sprintf("203.0.113.%d/VIP", i) {
 				t.Fatalf("%s shows %q", id, got)

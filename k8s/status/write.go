@@ -6,16 +6,8 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"fairlead.io/fairlead/fsm"
-)
-
-// Bounds of writes.
-const (
-	callTimeout = 15 * time.Second
-	firstRetry  = 100 * time.Millisecond
-	lastRetry   = 30 * time.Second
+	"fairlead.io/fairlead/k8s/writes"
 )
 
 // result is how a write ended.
@@ -30,8 +22,8 @@ func (r *run) dispatch(ctx context.Context, now time.Time) {
 	if r.view == nil {
 		return
 	}
-	for r.inFlight < r.brake.concurrent(r.c.Timing.Concurrent) && r.brake.wait(now) == 0 {
-		id, due := r.writes.next(now)
+	for r.inFlight < r.brake.Concurrent(r.c.Timing.Concurrent) && r.brake.Wait(now) == 0 {
+		id, due := r.writes.Next(now)
 		if !due {
 			return
 		}
@@ -59,18 +51,18 @@ func (r *run) look(ctx context.Context, id fsm.ServiceID, w *work, now time.Time
 		return
 	}
 	if left := w.noticed.Add(r.c.Timing.Settle).Sub(now); !write.Urgent && left > 0 {
-		r.writes.add(id, now.Add(left))
+		r.writes.Add(id, now.Add(left))
 		return
 	}
 	wait, _ := w.pace.wait(write.digest(), now)
 	if wait > 0 {
-		r.writes.add(id, now.Add(wait))
+		r.writes.Add(id, now.Add(wait))
 		return
 	}
 	w.writing = true
 	r.inFlight++
 	r.calls.Go(func() {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
+		call, cancel := context.WithTimeout(ctx, writes.CallTimeout)
 		defer cancel()
 		seen, err := r.c.API.Write(call, write)
 		r.results <- result{write, seen, err} // there is room for every write under way
@@ -85,30 +77,30 @@ func (r *run) finished(done result, now time.Time) {
 	w.writing = false
 	if w.again {
 		w.again = false
-		r.writes.add(id, now)
+		r.writes.Add(id, now)
 	}
-	switch kind := failureOf(done.err); kind {
+	switch kind := writes.FailureOf(done.err); kind {
 	case "":
 		r.written(done, w, now)
-	case gone:
+	case writes.Gone:
 		r.metrics.writes.WithLabelValues(kind).Inc()
 		w.noticed, w.failures = time.Time{}, 0 // the watch will say so
 	default:
 		r.metrics.writes.WithLabelValues(kind).Inc()
 		w.failures++
-		r.writes.add(id, now.Add(min(firstRetry<<min(w.failures-1, 10), lastRetry)))
-		if kind == conflict {
+		r.writes.Add(id, now.Add(writes.Backoff(w.failures)))
+		if kind == writes.Conflict {
 			r.c.Store.doubt(id)
 			return // what changed is on its way here
 		}
-		if r.brake.pull(kind, done.err, now) {
+		if r.brake.Pull(kind, done.err, now) {
 			r.c.Log.Warn("status not written, trying again", "service", string(id), "err", done.err, "remedy", remedyOf(kind))
 		}
 	}
 }
 
 func (r *run) written(done result, w *work, now time.Time) {
-	if r.brake.release() {
+	if r.brake.Release() {
 		r.c.Log.Info("status written again")
 	}
 	digest := done.write.digest()
@@ -132,80 +124,12 @@ func (r *run) written(done result, w *work, now time.Time) {
 	r.c.Store.answer(done.seen)
 }
 
-// Ways to fail, as metrics name them.
-const (
-	gone        = "gone"
-	conflict    = "conflict"
-	throttled   = "throttled"
-	forbidden   = "forbidden"
-	invalid     = "invalid"
-	unreachable = "error"
-)
-
-func failureOf(err error) string {
-	switch {
-	case err == nil:
-		return ""
-	case apierrors.IsNotFound(err):
-		return gone
-	case apierrors.IsConflict(err):
-		return conflict
-	case apierrors.IsTooManyRequests(err):
-		return throttled
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return forbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return invalid
-	}
-	return unreachable
-}
-
 func remedyOf(kind string) string {
 	switch kind {
-	case forbidden:
+	case writes.Forbidden:
 		return "let the account patch services/status"
-	case invalid:
+	case writes.Invalid:
 		return "the API server does not take what it was sent; report it with the server's version"
 	}
 	return "nothing, unless it lasts: check that the API server can be reached"
-}
-
-// brake holds all writes back while the API server fails, so that thousands of them do not each find out alone.
-type brake struct {
-	pulled int
-	until  time.Time
-}
-
-// pull notes a failure; it tells whether it is the first. One that concerns a single Service holds nobody else back.
-func (b *brake) pull(kind string, err error, now time.Time) (first bool) {
-	if kind == invalid {
-		return true
-	}
-	if now.Before(b.until) {
-		return false // one more that had begun before
-	}
-	d := min(firstRetry<<min(b.pulled, 10), lastRetry)
-	if seconds, told := apierrors.SuggestsClientDelay(err); told {
-		d = max(d, time.Duration(seconds)*time.Second)
-	}
-	b.pulled++
-	b.until = now.Add(d)
-	return b.pulled == 1
-}
-
-// release notes a success; it tells whether there were failures before it.
-func (b *brake) release() (before bool) {
-	before = b.pulled > 0
-	*b = brake{}
-	return before
-}
-
-func (b *brake) wait(now time.Time) time.Duration { return max(0, b.until.Sub(now)) }
-
-// concurrent is how many writes may be under way: one to try, after a failure.
-func (b *brake) concurrent(most int) int {
-	if b.pulled > 0 {
-		return 1
-	}
-	return most
 }

@@ -83,7 +83,7 @@ func (d *Driver) publish(c *call, phase, result string) {
 	e := event.Drive{
 		Driver: d.o.Driver, Process: c.from, Phase: phase, Action: c.action.String(), Balancer: c.Balancer, Attempt: c.Attempt, Result: result,
 	}
-	if c.Backend != nil {
+	if e.Binding = c.Object; c.Backend != nil {
 		e.Address, e.Binding = c.Backend.Address, c.Backend.Binding
 	}
 	d.w.Publish(e)
@@ -95,7 +95,7 @@ func (d *Driver) read(r *httpd.Request) (c *call, why string) {
 	if r.Method != http.MethodPost {
 		return nil, "it is not a POST"
 	}
-	for a := fsm.ActionAddress; a <= fsm.ActionDeleteBalancer; a++ {
+	for a := fsm.ActionAddress; a <= fsm.ActionCreateBalancer; a++ {
 		if message.Path(a) == r.Path {
 			c.action = a
 		}
@@ -114,6 +114,14 @@ func (d *Driver) read(r *httpd.Request) (c *call, why string) {
 	return c, d.judge(c)
 }
 
+// identity is what the record knows the balancer of a call by; empty if it does not yet.
+func (d *Driver) identity(c *call) fsm.Identity {
+	if c.Object != "" {
+		return ""
+	}
+	return Identity(d.Known(), c.Balancer)
+}
+
 // judge says what is wrong with a call.
 func (d *Driver) judge(c *call) string {
 	aboutBackend := c.action == fsm.ActionAddress || c.action == fsm.ActionEnsure || c.action == fsm.ActionDeregister
@@ -121,32 +129,40 @@ func (d *Driver) judge(c *call) string {
 	switch {
 	case b == nil:
 		return fmt.Sprintf("there is no balancer %q here", c.Balancer)
-	case c.Attempt.IsZero():
-		return "it has no attempt"
+	case c.Attempt.IsZero() != (c.action == fsm.ActionAddress):
+		return "it has no attempt, or needs none"
 	case c.Within <= 0:
 		return "nobody waits for it"
 	case aboutBackend != (c.Backend != nil):
 		return "it says nothing of a backend, or of one too many"
+	case (c.Object != "") != (len(c.Info) == 0):
+		return "it names an object and an identity, or neither"
+	case c.Object != "" && c.action != fsm.ActionCreateBalancer && c.action != fsm.ActionDeleteBalancer:
+		return "nobody has heard what the balancer is"
 	case !aboutBackend:
-		c.subject = fsm.Subject("balancer " + c.Balancer)
+		c.subject = (&fsm.LoadBalancer{ID: fsm.BalancerID(c.Object), Identity: d.identity(c)}).Subject()
 	case c.Backend.Binding == "":
 		return "it names no binding"
 	case c.whole != slices.Contains(c.All, c.Backend.Address) || !c.whole && c.All != nil:
 		return "it sets all without its own, or names others and sets one"
 	case (c.Backend.Address == "") != (c.action == fsm.ActionAddress):
 		return "it lacks an address, or asks for one that it has"
-	case c.action != fsm.ActionDeregister && !b.made:
+	case c.action != fsm.ActionDeregister && !b.ever:
 		return "nobody has asked for the balancer"
 	default:
-		c.subject = fsm.SubjectOf(fsm.BalancerID(c.Balancer), c.Backend.Address, fsm.BindingID(c.Backend.Binding))
+		c.subject = fsm.SubjectOf(d.identity(c), c.Backend.Address, fsm.BindingID(c.Backend.Binding))
 	}
 	switch newest := d.attempts[c.subject]; {
+	case c.action == fsm.ActionAddress:
 	case c.Attempt == newest:
 		return "its attempt was used before"
 	case c.Attempt.Before(newest):
 		d.back++
 	default:
 		d.attempts[c.subject] = c.Attempt
+	}
+	if !aboutBackend && b.newest.Before(c.Attempt) {
+		b.newest = c.Attempt
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package balancer
 
 import (
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -18,7 +19,8 @@ import (
 
 // Options describe a driver.
 type Options struct {
-	Driver    string   // its name in the record
+	Driver    string   // its name
+	Known     string   // what the record knows it by; its name if empty
 	Balancers []string // the identities of those it looks after
 	// Time is how long a call takes on average, half of it until it takes effect. Default 20 ms.
 	Time time.Duration
@@ -43,7 +45,9 @@ type Driver struct {
 
 // held is what is on a balancer.
 type held struct {
-	made    bool // somebody asked for it
+	made    bool         // somebody asked for it, and nobody for its end since
+	ever    bool         // somebody has asked for it
+	newest  fsm.Revision // of the calls about it, whatever object or identity they named
 	entries map[string]Entry
 }
 
@@ -77,14 +81,26 @@ func New(w *engine.World, n *network.Network, o Options) *Driver {
 
 func (d *Driver) open() { httpd.Serve(d.n, d.Machine(), start.DriverPort, d.receive) }
 
-// Name is the driver's name in the record.
+// Name is the driver's name.
 func (d *Driver) Name() string { return d.o.Driver }
+
+// Known is what the record knows the driver by.
+func (d *Driver) Known() string { return cmp.Or(d.o.Known, d.o.Driver) }
 
 // Machine is where it runs.
 func (d *Driver) Machine() string { return start.Driver(d.o.Driver) }
 
 // Balancers are the identities of its balancers.
 func (d *Driver) Balancers() []string { return d.o.Balancers }
+
+// infoKey is the key of what a driver knows a balancer by.
+const infoKey = "id"
+
+// Info is what a driver knows a balancer by, and what is asked for before it is created.
+func Info(balancer string) []fsm.KV { return []fsm.KV{{Key: infoKey, Value: balancer}} }
+
+// Identity is what the record knows a balancer of a driver by.
+func Identity(driver, balancer string) fsm.Identity { return fsm.IdentityOf(driver, Info(balancer)) }
 
 // Made tells whether anybody has asked for a balancer.
 func (d *Driver) Made(balancer string) bool {
@@ -137,12 +153,24 @@ func (d *Driver) RemoveByHand(balancer, address string) bool {
 	return true
 }
 
+// Inherit has another controller, which ours is to take over from, have put a backend on a balancer.
+func (d *Driver) Inherit(balancer, address string) {
+	b := d.balancers[balancer]
+	if b == nil || b.entries[address].Address != "" {
+		return
+	}
+	b.made, b.ever = true, true
+	b.entries[address] = Entry{Address: address, Ours: true}
+	d.w.Publish(event.Entry{Balancer: balancer, Address: address, Owner: ours, Present: true, By: byRival})
+}
+
 // Who owns entries, and who changes them, in events.
 const (
 	ours     = "fairlead"
 	foreign  = "foreign"
 	byDriver = "driver"
 	byHand   = "hand"
+	byRival  = "rival"
 )
 
 func (e Entry) owner() string {

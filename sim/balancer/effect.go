@@ -26,15 +26,13 @@ func (d *Driver) carryOut(c *call) message.Answer {
 		return addressOf(c.Backend)
 	case fsm.ActionEnsureBalancer:
 		d.publish(c, "effect", "")
-		b.made = true
-	case fsm.ActionDeleteBalancer:
-		for _, e := range d.Entries(c.Balancer) {
-			if e.Ours {
-				return failed(e.Address + " is on it")
-			}
-		}
+		b.made, b.ever = true, true
+	case fsm.ActionCreateBalancer:
 		d.publish(c, "effect", "")
-		b.made = false
+		b.made, b.ever = true, true
+		return message.Answer{Result: message.Succeeded, Returned: Info(c.Balancer)}
+	case fsm.ActionDeleteBalancer:
+		return d.end(b, c)
 	case fsm.ActionEnsure:
 		answer := d.put(b, c)
 		if c.whole && answer.Result == message.Succeeded {
@@ -47,9 +45,24 @@ func (d *Driver) carryOut(c *call) message.Answer {
 	return message.Answer{Result: message.Succeeded}
 }
 
+// end deletes a balancer. Who does not know yet what it is means what its Spec says, whoever else asked for that.
+func (d *Driver) end(b *held, c *call) message.Answer {
+	for _, e := range d.Entries(c.Balancer) {
+		if e.Ours {
+			return failed(e.Address + " is on it")
+		}
+	}
+	d.publish(c, "effect", "")
+	b.made = false
+	return message.Answer{Result: message.Succeeded}
+}
+
 func failed(why string) message.Answer { return message.Answer{Result: message.Failed, Message: why} }
 
 func addressOf(b *message.Backend) message.Answer {
+	if b.Pod != "" {
+		return message.Answer{Result: message.Succeeded, Address: b.Pod}
+	}
 	for _, p := range b.Parameters {
 		if p.Key == BackendKey && p.Value != "" {
 			return message.Answer{Result: message.Succeeded, Address: p.Value}
@@ -60,6 +73,9 @@ func addressOf(b *message.Backend) message.Answer {
 
 // put puts a backend on a balancer.
 func (d *Driver) put(b *held, c *call) message.Answer {
+	if !b.made {
+		return failed("the balancer was deleted")
+	}
 	address := c.Backend.Address
 	was, there := b.entries[address]
 	if there && !was.Ours {

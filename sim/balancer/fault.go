@@ -170,7 +170,7 @@ func (d *Driver) fail(f *fault, c *call) {
 
 // again carries a call out a second time.
 func (d *Driver) again(c *call) {
-	if d.attempts[c.subject] == c.Attempt {
+	if d.attempts[c.subject] == c.Attempt && (c.Backend != nil || d.balancers[c.Balancer].newest == c.Attempt) {
 		d.carryOut(c)
 	}
 }

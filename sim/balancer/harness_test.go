@@ -47,7 +47,7 @@ func newBench(seed uint64) *bench {
 
 // ask makes a call with the next attempt, and tells how it ended for its caller.
 func (b *bench) ask(a fsm.Action, m message.Request, then func(status int, answer message.Answer, err error)) {
-	if m.Attempt.IsZero() {
+	if m.Attempt.IsZero() && a != fsm.ActionAddress {
 		b.attempt++
 		m.Attempt = fsm.Revision{Epoch: 1, Index: b.attempt}
 	}
@@ -71,8 +71,8 @@ func (b *bench) wait(d time.Duration) {
 	}
 }
 
-func about(balancer, binding, address string) message.Request {
-	return message.Request{Balancer: balancer, Backend: &message.Backend{Binding: binding, Address: address}}
+func about(name, binding, address string) message.Request {
+	return message.Request{Balancer: name, Info: balancer.Info(name), Backend: &message.Backend{Binding: binding, Address: address}}
 }
 
 // line writes what an event says of balancers, if it does.

@@ -35,7 +35,7 @@ func TestPropertyAnswersAreTrueAndNothingIsTooLate(t *testing.T) {
 		calls := map[fsm.Revision]*asked{}
 		owners := map[string]string{}
 		b.w.Hear(func(e event.Stamped) { hear(t, calls, owners, e) })
-		b.ask(fsm.ActionEnsureBalancer, message.Request{Balancer: "lb1"}, func(int, message.Answer, error) {})
+		b.ask(fsm.ActionEnsureBalancer, message.Request{Balancer: "lb1", Info: balancer.Info("lb1")}, func(int, message.Answer, error) {})
 		b.wait(time.Second)
 		var ends []func()
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -144,7 +144,7 @@ func (c *asked) judge(t *rapid.T, attempt fsm.Revision) {
 func TestPropertyASoundDriverDoesWhatItIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(rapid.Uint64().Draw(t, "seed"))
-		b.ask(fsm.ActionEnsureBalancer, message.Request{Balancer: "lb1"}, func(int, message.Answer, error) {})
+		b.ask(fsm.ActionEnsureBalancer, message.Request{Balancer: "lb1", Info: balancer.Info("lb1")}, func(int, message.Answer, error) {})
 		b.wait(time.Second)
 		want := map[string]string{}
 		for range rapid.IntRange(1, 20).Draw(t, "calls") {

@@ -24,7 +24,7 @@ import (
 //	wait DURATION                            shows what happened by then, and what m1 heard
 //	show                                     what is on lb1
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		s := &script{bench: newBench(1), ends: map[string]func(){}}
 		s.w.Hear(func(e event.Stamped) {
 			if text := line(e); text != "" {
@@ -86,7 +86,7 @@ func (s *script) call(t *testing.T, d *datadriven.TestData) {
 			words = append(words, a.Key)
 		}
 	}
-	m := message.Request{Balancer: "lb1"}
+	m := message.Request{Balancer: "lb1", Info: balancer.Info("lb1")}
 	if len(words) > 0 {
 		m.Backend = &message.Backend{Binding: words[0], Parameters: []fsm.KV{{Key: balancer.BackendKey, Value: "10.0.0.9"}}}
 	}
@@ -97,7 +97,7 @@ func (s *script) call(t *testing.T, d *datadriven.TestData) {
 	if d.MaybeScanArgs(t, "attempt", &attempt) {
 		m.Attempt = fsm.Revision{Epoch: 1, Index: fsm.Index(attempt)}
 	}
-	for a := fsm.ActionAddress; a <= fsm.ActionDeleteBalancer; a++ {
+	for a := fsm.ActionAddress; a <= fsm.ActionCreateBalancer; a++ {
 		if a.String() == d.Cmd {
 			what := strings.TrimSpace(d.Cmd + " " + strings.Join(words, " "))
 			s.ask(a, m, func(status int, answer message.Answer, err error) {

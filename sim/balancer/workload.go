@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -23,6 +24,7 @@ type Writer interface {
 type Workload struct {
 	w       *engine.World
 	writer  Writer
+	record  func() *fsm.View
 	drivers []*Driver
 	random  *rand.Rand
 	wanted  map[fsm.BindingID]Backend
@@ -32,47 +34,102 @@ type Workload struct {
 // Backend is what is to be bound: a pod, on a balancer.
 type Backend struct {
 	Binding  fsm.BindingID
-	Balancer string
+	Balancer string // the object that means it
 	Address  string
 	// Asked has the driver be asked for the address, as if nobody here knew it.
 	Asked  bool
 	Weight int
 }
 
-// NewWorkload makes a Workload over some drivers, whose balancers it brings into the record.
-func NewWorkload(w *engine.World, writer Writer, drivers []*Driver) *Workload {
+// NewWorkload makes a Workload over some drivers, whose balancers it brings into the record as soon as that can hold them.
+func NewWorkload(w *engine.World, writer Writer, record func() *fsm.View, drivers []*Driver) *Workload {
 	l := &Workload{
-		w: w, writer: writer, drivers: drivers, random: w.Random("workload/bindings"), wanted: map[fsm.BindingID]Backend{},
+		w: w, writer: writer, record: record, drivers: drivers, random: w.Random("workload/bindings"), wanted: map[fsm.BindingID]Backend{},
 	}
-	for _, d := range drivers {
-		for _, b := range d.Balancers() {
-			l.Balance(b, 60)
-		}
-	}
+	l.begin()
 	return l
 }
 
-// Balance brings a balancer into the record, or asks for it with other attributes: a time, in seconds, after which it
-// shall end idle flows.
-func (l *Workload) Balance(id string, idle int) {
+func (l *Workload) begin() {
+	if !l.able() {
+		l.later(l.begin)
+		return
+	}
 	for _, d := range l.drivers {
-		if slices.Contains(d.Balancers(), id) {
-			l.writer.Do(id, &fsm.PutLoadBalancer{
-				ID: fsm.BalancerID(id), Driver: d.Name(), Info: []fsm.KV{{Key: "id", Value: id}},
+		for _, object := range objects(d) {
+			l.Balance(object, 60)
+		}
+	}
+}
+
+// format is the first one of the record that holds objects which mean a balancer. As every planner, this one proposes
+// nothing before: members of the release before cannot even read it.
+const format = 2
+
+// able tells whether the record can hold what is wanted.
+func (l *Workload) able() bool {
+	v := l.record()
+	return v != nil && v.Group().Format >= format
+}
+
+// too ends the names of objects that mean a balancer which another object means as well.
+const too = "/too"
+
+// objects are what users have made of a driver's balancers: two objects mean each of them.
+func objects(d *Driver) (out []string) {
+	for _, b := range d.Balancers() {
+		out = append(out, b, b+too)
+	}
+	return out
+}
+
+// other is the other object that means the same balancer.
+func other(object string) string {
+	if name, ok := strings.CutSuffix(object, too); ok {
+		return name
+	}
+	return object + too
+}
+
+// Balance brings an object into the record that means a balancer, or asks for it with other attributes: a time, in
+// seconds, after which it shall end idle flows.
+func (l *Workload) Balance(object string, idle int) {
+	if !l.able() { // the record was restored from before that format
+		return
+	}
+	name := strings.TrimSuffix(object, too)
+	for _, d := range l.drivers {
+		if slices.Contains(d.Balancers(), name) {
+			l.writer.Do(object, &fsm.PutLoadBalancer{
+				ID: fsm.BalancerID(object), Driver: d.Name(), Spec: Info(name), UID: "uid of " + object,
 				Attributes: []fsm.KV{{Key: "idle", Value: strconv.Itoa(idle)}},
 			}, nil)
 		}
 	}
 }
 
+// Delete no longer wants an object that means a balancer, nor what is to be bound to it. Whoever binds to it again wants it
+// again.
+func (l *Workload) Delete(object string) {
+	for _, id := range l.Wanted() {
+		if l.wanted[id].Balancer == object {
+			l.Leave(id, false)
+		}
+	}
+	l.writer.Do(object, &fsm.DeleteLoadBalancer{ID: fsm.BalancerID(object)}, nil)
+}
+
 // Wanted lists the bindings that are wanted, in order.
 func (l *Workload) Wanted() []fsm.BindingID { return slices.Sorted(maps.Keys(l.wanted)) }
+
+// owner is whom bindings are for: nothing that a cluster lists, so that its lists are no evidence that it is gone (S12).
+const owner = "Workload/default/users/1"
 
 // Bind wants a backend, or changes what is wanted of it. A binding keeps its balancer and its address.
 func (l *Workload) Bind(b Backend) {
 	l.wanted[b.Binding] = b
 	c := &fsm.PutBinding{
-		ID: b.Binding, Balancer: fsm.BalancerID(b.Balancer), Owner: "Pod/default/" + string(b.Binding), Address: b.Address,
+		ID: b.Binding, Balancer: fsm.BalancerID(b.Balancer), Owner: owner, Address: b.Address,
 		Parameters: []fsm.KV{{Key: BackendKey, Value: b.Address}, {Key: "weight", Value: strconv.Itoa(b.Weight)}},
 	}
 	if b.Asked {
@@ -82,7 +139,8 @@ func (l *Workload) Bind(b Backend) {
 		if o.Reject == fsm.RejectNotFound { // the record was restored from before the balancer
 			l.Balance(b.Balancer, 60)
 		}
-		if o.Reject == fsm.RejectNotFound || o.Reject == fsm.RejectOperationOpen {
+		notYet := o.Reject == fsm.RejectWrongState && o.Want == fsm.BalancerReady.String() // it is being created
+		if notYet || o.Reject == fsm.RejectNotFound || o.Reject == fsm.RejectOperationOpen {
 			l.later(func() {
 				if is, ok := l.wanted[b.Binding]; ok && is == b {
 					l.Bind(b)
@@ -164,13 +222,16 @@ const addresses = 6
 
 // Act does something that users do, at random: most often they replace one backend by another at the same address.
 func (l *Workload) Act() {
+	if !l.able() {
+		return
+	}
 	wanted := l.Wanted()
 	if len(wanted) < addresses/2 {
 		l.Bind(l.draw())
 		return
 	}
 	id := wanted[l.random.IntN(len(wanted))]
-	switch n := l.random.IntN(20); {
+	switch n := l.random.IntN(21); {
 	case n < 5:
 		l.Bind(l.draw())
 	case n < 9:
@@ -181,6 +242,12 @@ func (l *Workload) Act() {
 		l.Replace(id, l.name(), l.random.IntN(2) == 0)
 	case n < 19:
 		l.Balance(l.wanted[id].Balancer, l.random.IntN(100))
+	case n < 20:
+		object := l.wanted[id].Balancer
+		l.Delete(object)
+		if l.random.IntN(2) == 0 { // whoever else means it gives it up as well: its driver is to delete it
+			l.Delete(other(object))
+		}
 	default:
 		l.Forget(id)
 	}
@@ -198,9 +265,9 @@ func (l *Workload) name() fsm.BindingID {
 
 // draw makes a backend up. Its address may be another one's as well: two objects may mean one balancer.
 func (l *Workload) draw() Backend {
-	d := l.drivers[l.random.IntN(len(l.drivers))]
+	all := objects(l.drivers[l.random.IntN(len(l.drivers))])
 	return Backend{
-		Binding: l.name(), Balancer: d.Balancers()[l.random.IntN(len(d.Balancers()))],
+		Binding: l.name(), Balancer: all[l.random.IntN(len(all))],
 		Address: l.Address(), Asked: l.random.IntN(2) == 0, Weight: 10,
 	}
 }

@@ -37,7 +37,7 @@ func TestMembersOperateAsTheRulesSay(t *testing.T) {
 	defer func() { _ = module.Close(context.Background()) }()
 	g := raise(t, module)
 	defer g.Strike()
-	load := balancer.NewWorkload(g.World, g.Group().NewHand("hand"), g.Balancers())
+	load := balancer.NewWorkload(g.World, g.Group().NewHand("hand"), g.rules.View, g.Balancers())
 	g.every(3*time.Second, 40*time.Second, 500*time.Millisecond, load.Act)
 	for _, name := range []string{"c1", "c2"} {
 		g.World.At(2*time.Second, func() { g.Group().Register(name, []string{"a", "b"}, 300*time.Millisecond) })
@@ -84,8 +84,10 @@ func raise(t *testing.T, module *vm.Module) *guarded {
 	w := engine.New(1)
 	topology := check.Topology{
 		Members: []string{"m1", "m2", "m3"}, Switches: []string{"s1"},
-		Nodes:     []check.Node{{Name: "n1", Addresses: []netip.Addr{stage.NodeAddress(0)}}},
-		Balancers: []check.Balancer{{Name: stage.BalancerName(0)}, {Name: stage.BalancerName(1)}},
+		Nodes: []check.Node{{Name: "n1", Addresses: []netip.Addr{stage.NodeAddress(0)}}},
+		Balancers: []check.Balancer{
+			{Name: stage.BalancerName(0), Identity: stage.BalancerIdentity(0)}, {Name: stage.BalancerName(1), Identity: stage.BalancerIdentity(1)},
+		},
 	}
 	tuning := stage.Tuning()
 	rules, err := check.New(check.Options{
@@ -155,14 +157,14 @@ func (g *guarded) settled() {
 	v := g.rules.View()
 	want := map[string]bool{}
 	for _, b := range fsm.List[*fsm.Binding](v, fsm.TableBindings) {
-		if want[string(b.Balancer)+" "+b.Address] = true; b.State != fsm.BindingBound {
+		if want[string(b.Identity)+" "+b.Address] = true; b.State != fsm.BindingBound {
 			g.t.Errorf("%s at %s is %s: %s", b.ID, b.Address, b.State, b.Reason)
 		}
 	}
 	have := map[string]bool{}
 	for _, d := range g.Balancers() {
 		for _, e := range d.Entries(d.Balancers()[0]) {
-			have[d.Balancers()[0]+" "+e.Address] = true
+			have[string(balancer.Identity(d.Name(), d.Balancers()[0]))+" "+e.Address] = true
 		}
 	}
 	if !maps.Equal(want, have) {

@@ -88,11 +88,12 @@ type Node struct {
 	Addresses []netip.Addr
 }
 
-// Balancer is an outside load balancer: its name in events, and its id in the record, which may be left out if it is
-// the same.
+// Balancer is an outside load balancer: its name in events, and what the record knows it by.
 type Balancer struct {
-	Name string
-	ID   fsm.BalancerID
+	Name     string
+	Identity fsm.Identity
+	// Driver is what faults call its driver; empty: what the record does.
+	Driver string
 }
 
 // Violation is a rule seen broken.
@@ -161,7 +162,10 @@ type Set struct {
 
 	scene  *scene
 	kube   *kube
+	wishes *wishes
 	record *Record
+	// recordAt is when the record began to be able to hold what it holds: its format was raised, or it was restored.
+	recordAt time.Duration
 
 	rules  []rule
 	counts map[string]int
@@ -173,7 +177,7 @@ type Set struct {
 func New(o Options) (*Set, error) {
 	s := &Set{
 		bounds: o.Bounds.withDefaults(), topology: o.Topology, format: o.Format, violated: o.Violated,
-		kube: newKube(), record: NewRecord(), counts: map[string]int{}, told: map[string]bool{},
+		kube: newKube(), wishes: newWishes(), record: NewRecord(), counts: map[string]int{}, told: map[string]bool{},
 	}
 	s.scene = newScene(o.Topology, s.record)
 	for _, id := range o.Rules {
@@ -195,7 +199,11 @@ func (s *Set) Hear(e event.Stamped) {
 	s.scene.now = max(s.scene.now, e.At)
 	s.scene.hear(e)
 	s.kube.hear(e)
+	s.wishes.hear(e, s.ours)
 	step := s.record.hear(e)
+	if step != nil && (step.replaced || step.before.Group().Format != step.after.Group().Format) {
+		s.recordAt = e.At
+	}
 	for _, r := range s.rules {
 		r.hear(e)
 	}

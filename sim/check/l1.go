@@ -25,17 +25,22 @@ type l1 struct {
 	quiet   time.Duration // since when nothing was changed
 	looked  time.Duration
 	outside *l1Outside
+	wished  *l1Wishes
 }
 
 // flapHold is for how long a node that flapped may be held down.
 const flapHold = time.Minute
 
-func newL1(j *judge) rule { return &l1{judge: j, outside: newL1Outside(j)} }
+func newL1(j *judge) rule { return &l1{judge: j, outside: newL1Outside(j), wished: newL1Wishes(j)} }
 
-func (r *l1) step(s *step) { r.outside.step(s) }
+func (r *l1) step(s *step) {
+	r.outside.step(s)
+	r.wished.step(s)
+}
 
 func (r *l1) hear(e event.Stamped) {
 	r.outside.hear(e)
+	r.wished.hear(e)
 	switch x := e.Event.(type) {
 	case event.Object:
 		s := r.kube.services[x.Namespace+"/"+x.Name]
@@ -88,6 +93,7 @@ func (r *l1) tick() {
 		}
 	}
 	r.outside.compare(v)
+	r.wished.compare(v)
 }
 
 func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {

@@ -9,35 +9,35 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// place is where a backend is: a balancer of the record, and an address on it.
+// place is where a backend is: a balancer as the record knows it, whatever object means it, and an address on it.
 type place struct {
-	balancer fsm.BalancerID
+	balancer fsm.Identity
 	address  string
 }
 
 func (p place) String() string { return string(p.balancer) + " " + p.address }
 
-// balancerOf finds the id that the record has for a balancer of events.
-func (s *Set) balancerOf(name string) fsm.BalancerID {
+// balancerOf finds what the record knows a balancer of events by.
+func (s *Set) balancerOf(name string) fsm.Identity {
 	for _, b := range s.topology.Balancers {
-		if b.Name == name && b.ID != "" {
-			return b.ID
+		if b.Name == name && b.Identity != "" {
+			return b.Identity
 		}
 	}
-	return fsm.BalancerID(name)
+	return fsm.Identity(name)
 }
 
 func (s *Set) placeOf(balancer, address string) place { return place{s.balancerOf(balancer), address} }
 
 // answers tells whether no fault excuses the driver of a balancer, or the balancer.
-func (s *Set) answers(v *fsm.View, id fsm.BalancerID) bool {
+func (s *Set) answers(v *fsm.View, id fsm.Identity) bool {
 	names := []string{string(id)}
 	for _, b := range s.topology.Balancers {
 		if s.balancerOf(b.Name) == id {
-			names = append(names, b.Name)
+			names = append(names, b.Name, b.Driver, "driver-"+b.Driver)
 		}
 	}
-	if l, ok := fsm.Get[*fsm.LoadBalancer](v, fsm.TableBalancers, string(id)); ok {
+	for _, l := range v.BalancersOn((&fsm.LoadBalancer{Identity: id}).Subject()) {
 		names = append(names, l.Driver, "driver-"+l.Driver)
 	}
 	return !slices.ContainsFunc(names, func(n string) bool { return !s.scene.unexcused(n) })
@@ -116,8 +116,12 @@ func (s *Set) callOf(x event.Drive) callID {
 // subjectOf is what a call is about, as the record names lines of operations.
 func (s *Set) subjectOf(x event.Drive) fsm.Subject {
 	switch x.Action {
-	case fsm.ActionEnsureBalancer.String(), fsm.ActionDeleteBalancer.String():
-		return fsm.Subject("balancer " + s.balancerOf(x.Balancer))
+	case fsm.ActionCreateBalancer.String(), fsm.ActionEnsureBalancer.String(), fsm.ActionDeleteBalancer.String():
+		l := fsm.LoadBalancer{ID: fsm.BalancerID(x.Binding)}
+		if x.Binding == "" {
+			l.Identity = s.balancerOf(x.Balancer)
+		}
+		return l.Subject()
 	}
 	return fsm.SubjectOf(s.balancerOf(x.Balancer), x.Address, fsm.BindingID(x.Binding))
 }

@@ -9,20 +9,31 @@ import (
 )
 
 // s11 takes the models' word on what bears our mark, and judges writes to Kubernetes itself: of what the group's
-// processes write there, only the status of Services and Events are theirs.
+// processes write there, only the status of Services and Events are theirs, and of LBCF's objects what s11Wishes says.
 type s11 struct {
 	idle
 	*judge
+	wished *s11Wishes
 }
 
-func newS11(j *judge) rule { return &s11{judge: j} }
+func newS11(j *judge) rule { return &s11{judge: j, wished: newS11Wishes(j)} }
 
 func (r *s11) hear(e event.Stamped) {
 	switch x := e.Event.(type) {
 	case event.Foreign:
 		r.checked()
 		r.broken(x.Where, x.By+" changed what is not ours: "+x.What, e.Number)
+	case event.Drive:
+		r.wished.called(e.Number, x)
+		r.wished.anew(e.Number, x)
+	case event.Entry:
+		r.checked() // the model behind it looks at the mark of everything
+		r.wished.entered(x)
 	case event.Object:
+		if slices.Contains(wishKinds, x.Kind) {
+			r.wished.wrote(e.Number, x)
+			return
+		}
 		if !r.ours(x.By) {
 			return
 		}
@@ -32,14 +43,14 @@ func (r *s11) hear(e event.Stamped) {
 		if !status && !told {
 			r.broken(x.Kind+" "+x.Namespace+"/"+x.Name, "not ours to write, by "+x.By+": "+x.Verb, e.Number)
 		}
-	case event.Entry, event.Steered, event.Forwarding:
+	case event.Steered, event.Forwarding:
 		r.checked() // the models behind them look at the mark of everything
 	}
 }
 
 // ours tells whether somebody is one of the group's processes.
-func (r *s11) ours(by string) bool {
-	return slices.Contains(r.scene.members(), by) || slices.ContainsFunc(r.topology.Nodes, func(n Node) bool { return n.Name == by })
+func (s *Set) ours(by string) bool {
+	return slices.Contains(s.scene.members(), by) || slices.ContainsFunc(s.topology.Nodes, func(n Node) bool { return n.Name == by })
 }
 
 // refusals is the rule that whatever is sent to a model is taken.

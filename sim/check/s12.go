@@ -22,7 +22,7 @@ import (
 //
 // A leader that has started amid lists that lack something is forgiven what it cannot know of: see deceived.
 //
-// Bindings are not judged: no view of Kubernetes removes them yet.
+// Bindings that LBCF's objects asked for are judged likewise, in s12_binding.go.
 type s12 struct {
 	idle
 	*judge
@@ -58,6 +58,7 @@ func (r *s12) step(s *step) {
 	fsm.Changes(s.before, s.after, fsm.TableAllocations, func(was, is *fsm.Allocation) { r.allocation(s, was, is) })
 	fsm.Changes(s.before, s.after, fsm.TableRoutes, func(was, is *fsm.Route) { r.route(s, was, is) })
 	fsm.Changes(s.before, s.after, fsm.TableNodes, func(was, is *fsm.Node) { r.node(s.Number, was, is) })
+	changedBindings(s, func(was, is *fsm.Binding) { r.binding(s, was, is) })
 }
 
 // begin notes that something is wanted from now on, end judges that it is not any more.

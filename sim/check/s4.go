@@ -65,7 +65,7 @@ func (r *s4) step(s *step) {
 	}
 	changedBindings(s, func(was, is *fsm.Binding) {
 		if was != nil && (is == nil || is.Address != was.Address) {
-			at := place{was.Balancer, was.Address}
+			at := place{was.Identity, was.Address}
 			delete(r.bindings[at], was.ID)
 			if forgets(s, was.ID) {
 				r.forgotten[at] = true
@@ -74,7 +74,7 @@ func (r *s4) step(s *step) {
 			defer r.covered(at, s.Number)
 		}
 		if is != nil {
-			at := place{is.Balancer, is.Address}
+			at := place{is.Identity, is.Address}
 			if r.bindings[at] == nil {
 				r.bindings[at] = map[fsm.BindingID]bool{}
 			}

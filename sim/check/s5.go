@@ -12,23 +12,27 @@ import (
 
 // s5 keeps of each binding whether anybody was ever asked to add it, and whether a deregistration that was sent after
 // the last such call succeeded. A record may go if nobody was, or one did and the balancer really has it no more; if
-// another live binding has its address by now; or if an operator said forget.
+// another live binding has its address by now; or if an operator said forget. The same goes for load balancers themselves.
 type s5 struct {
 	idle
 	*judge
 	there entries
 	lives map[fsm.BindingID]*life
 	calls map[callID]uint64 // deregistrations, and when they were sent
+	whole *balancers
+	shown *s5Wishes
 }
 
 // life is what was done about a binding, as numbers of events; 0 for never.
 type life struct{ asked, confirmed uint64 }
 
 func newS5(j *judge) rule {
-	return &s5{judge: j, there: entries{}, lives: map[fsm.BindingID]*life{}, calls: map[callID]uint64{}}
+	return &s5{judge: j, there: entries{}, lives: map[fsm.BindingID]*life{}, calls: map[callID]uint64{}, whole: newBalancers(j), shown: newS5Wishes(j)}
 }
 
 func (r *s5) hear(e event.Stamped) {
+	r.whole.hear(e)
+	r.shown.hear(e)
 	switch x := e.Event.(type) {
 	case event.Entry:
 		r.there.hear(r.Set, x, e.Number)
@@ -55,6 +59,7 @@ func (r *s5) drive(number uint64, x event.Drive) {
 }
 
 func (r *s5) step(s *step) {
+	removedBalancers(s, func(was *fsm.LoadBalancer) { r.whole.gone(s, was) })
 	changedBindings(s, func(was, is *fsm.Binding) {
 		switch {
 		case was == nil:
@@ -69,7 +74,7 @@ func (r *s5) gone(s *step, b *fsm.Binding) {
 	r.checked()
 	l := r.lives[b.ID]
 	delete(r.lives, b.ID)
-	at := place{b.Balancer, b.Address}
+	at := place{b.Identity, b.Address}
 	heir := slices.ContainsFunc(s.after.OnSubject(b.Subject()), func(o *fsm.Binding) bool { return wants(o) })
 	if l == nil || l.asked == 0 || heir || forgets(s, b.ID) {
 		return

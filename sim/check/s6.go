@@ -14,7 +14,8 @@ import (
 // gone wanted, unless another one wants the same. No call may take off what a live binding put there, if that was live
 // when the call was sent. A call that took effect only after its caller had given it up may have done so; then the entry
 // must be there again within a call's deadline (taken to be Settle as well, as by default), Settle and repairTime, while
-// driver and group are undisturbed: a new leader waits for both.
+// driver and group are undisturbed: a new leader waits for both. Load balancers themselves are neither made once nothing
+// means them any more, nor deleted while something does.
 type s6 struct {
 	idle
 	*judge
@@ -24,6 +25,7 @@ type s6 struct {
 	calls  map[callID]*outsideCall
 	missed overdue
 	places map[string]place
+	whole  *balancers
 }
 
 // repairTime is what a repeated call may take: DESIGN's "plus 10 s".
@@ -40,11 +42,18 @@ type outsideCall struct {
 func newS6(j *judge) rule {
 	return &s6{
 		judge: j, there: entries{}, holder: map[place]fsm.BindingID{}, gone: map[fsm.BindingID]uint64{},
-		calls: map[callID]*outsideCall{}, missed: newOverdue(), places: map[string]place{},
+		calls: map[callID]*outsideCall{}, missed: newOverdue(), places: map[string]place{}, whole: newBalancers(j),
 	}
 }
 
 func (r *s6) hear(e event.Stamped) {
+	switch id, x := r.whole.hear(e); {
+	case id == "":
+	case x.Phase == "effect":
+		r.whole.took(r.record.View(), e.Number, id, x)
+	case x.Phase == "sent" && x.Action == createBalancer:
+		r.whole.again(r.record.View(), e.Number, x)
+	}
 	switch x := e.Event.(type) {
 	case event.Entry:
 		at := r.there.hear(r.Set, x, e.Number)
@@ -87,7 +96,7 @@ func (r *s6) drive(number uint64, x event.Drive) {
 // lives tells whether the record wants a binding at a place.
 func (r *s6) lives(id fsm.BindingID, at place) bool {
 	b, ok := fsm.Get[*fsm.Binding](r.record.View(), fsm.TableBindings, string(id))
-	return ok && wants(b) && b.Balancer == at.balancer && b.Address == at.address
+	return ok && wants(b) && b.Identity == at.balancer && b.Address == at.address
 }
 
 func (r *s6) ensured(number uint64, x event.Drive, at place) {

@@ -41,7 +41,7 @@ func (r *s7) step(s *step) {
 
 func (r *s7) hear(e event.Stamped) {
 	x, ok := e.Event.(event.Drive)
-	if !ok {
+	if !ok || x.Action == fsm.ActionAddress.String() { // a question changes nothing, however late
 		return
 	}
 	subject := r.subjectOf(x)

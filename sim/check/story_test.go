@@ -38,6 +38,7 @@ const (
 	vip1, vip2 = "203.0.113.1", "203.0.113.2"
 	untold     = "203.0.113.99" // which no switch is told of
 	lb         = "lb-1"
+	lbIdentity = "d?id=lb-1"
 	backend    = "198.51.100.1:80"
 )
 
@@ -51,7 +52,7 @@ func newStory(t fataler, noise func(*story)) *story {
 	s := &story{
 		t: t, state: fsm.New(), noise: noise, out: map[string]bool{}, steers: map[string]map[netip.Addr]bool{}, slices: map[string]string{},
 	}
-	topology := check.Topology{Members: []string{"m1", "m2", "m3"}, Switches: []string{"sw"}, Balancers: []check.Balancer{{Name: lb}}}
+	topology := check.Topology{Members: []string{"m1", "m2", "m3"}, Switches: []string{"sw"}, Balancers: []check.Balancer{{Name: lb, Identity: lbIdentity, Driver: "d"}}}
 	topology.Exchanges = func(_ string, a netip.Addr) bool { return a != addr(untold) }
 	for _, n := range []string{"n1", "n2", "n3"} {
 		topology.Nodes = append(topology.Nodes, check.Node{Name: n, Addresses: []netip.Addr{host(n)}})
@@ -278,7 +279,7 @@ func (s *story) call(action fsm.Action, id string) {
 func (s *story) sent(action fsm.Action, id string) event.Drive {
 	s.calls++
 	c := event.Drive{Driver: "d", Call: s.calls, Process: "m1", Phase: "sent", Action: action.String(), Balancer: lb, Address: backend, Binding: id}
-	if op, ok := fsm.Get[*fsm.Operation](s.state.Read(), fsm.TableOperations, string(fsm.SubjectOf(lb, backend, ""))); ok {
+	if op, ok := fsm.Get[*fsm.Operation](s.state.Read(), fsm.TableOperations, string(fsm.SubjectOf(lbIdentity, backend, ""))); ok {
 		c.Attempt = op.Attempt
 	}
 	s.say(c)
@@ -299,12 +300,12 @@ func (s *story) heard(c event.Drive, result string) {
 	c.Phase = "heard"
 	s.say(c)
 	results := map[string]fsm.Result{"succeeded": fsm.ResultSucceeded, "failed": fsm.ResultFailed, "lost": fsm.ResultUnknown}
-	s.commit(&fsm.FinishOperation{Subject: fsm.SubjectOf(lb, backend, ""), Attempt: c.Attempt, Result: results[result], Settled: true})
+	s.commit(&fsm.FinishOperation{Subject: fsm.SubjectOf(lbIdentity, backend, ""), Attempt: c.Attempt, Result: results[result], Settled: true})
 }
 
 // bind wants the backend on the balancer.
 func (s *story) bind(id string) {
-	s.commit(&fsm.PutLoadBalancer{ID: lb, Driver: "d"}, &fsm.PutBinding{ID: fsm.BindingID(id), Balancer: lb, Address: backend})
+	s.commit(&fsm.PutLoadBalancer{ID: lb, Driver: "d", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Synced: true}, &fsm.PutBinding{ID: fsm.BindingID(id), Balancer: lb, Address: backend})
 }
 
 // put and get are calls of clients.

@@ -25,7 +25,7 @@ func outsideTales() []tale {
 		s.say(event.Entry{Balancer: lb, Address: "198.51.100.9:80", Owner: "foreign", By: "hand"})
 		s.commit(&fsm.Forget{ID: "b1"})
 	}
-	return []tale{
+	return append(balancerTales(), []tale{
 		fine("S4", "cycle", cycle), fine("S5", "cycle", cycle), fine("S6", "cycle", cycle), fine("S7", "cycle", cycle),
 		breaks("S4", "no-binding", func(s *story) {
 			s.bind("b1")
@@ -64,7 +64,7 @@ func outsideTales() []tale {
 			s.commit(&fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: "b1", Deadline: time.Second})
 			c := s.sent(fsm.ActionDeregister, "b1")
 			s.effect(c)
-			s.commit(&fsm.FinishOperation{Subject: fsm.SubjectOf(lb, backend, ""), Attempt: c.Attempt, Result: fsm.ResultSucceeded})
+			s.commit(&fsm.FinishOperation{Subject: fsm.SubjectOf(lbIdentity, backend, ""), Attempt: c.Attempt, Result: fsm.ResultSucceeded})
 		}),
 		breaks("S5", "still-there", func(s *story) {
 			bound(s)
@@ -144,7 +144,7 @@ func outsideTales() []tale {
 			s.commit(&fsm.RemoveBinding{ID: "b1"})
 			s.wait(80 * time.Second)
 		}),
-	}
+	}...)
 }
 
 // lateDeregister has a deregistration that was given up take effect after another binding took the address over.

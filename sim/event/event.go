@@ -219,11 +219,12 @@ type (
 		Action   string // as fsm.Action names it
 		Balancer string
 		Address  string
-		Binding  string // name in the record
+		Binding  string // name in the record; of a creation, and of a deletion before anybody knows what was created, that of the object
 		Attempt  fsm.Revision
 		Result   string // of "answered" and "heard": "succeeded", "failed", "running", "lost"
 	}
-	// Entry is a change of what a balancer holds. Owner is "fairlead" or "foreign"; By is "driver" or "hand".
+	// Entry is a change of what a balancer holds. Owner is "fairlead" or "foreign"; By is "driver", "hand" or, for
+	// another controller, "rival".
 	Entry struct {
 		Balancer string
 		Address  string

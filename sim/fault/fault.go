@@ -43,6 +43,7 @@ type Cast struct {
 	Nodes    []string
 	Switches []string
 	Drivers  []string // of outside load balancers
+	Outside  bool     // the cluster knows LBCF's kinds
 }
 
 // Machines are those with a process of ours.

@@ -56,6 +56,9 @@ var kubernetesTexts = map[kube.Fault]string{
 	kube.OtherCluster: "the address leads to the API server of another cluster",
 }
 
+// outsideKinds are those that outside load balancers are planned from, and shown in.
+var outsideKinds = []string{"LoadBalancerDriver", "LoadBalancer", "BackendGroup", "BackendRecord", "Bind", "Pod"}
+
 // statuses are what servers fail with.
 var statuses = []int{500, 429, 503, 504, 403}
 
@@ -66,7 +69,7 @@ func kubernetesParameters(f kube.Fault) []parameter.Parameter {
 		return nil
 	}
 	all := []parameter.Parameter{
-		parameter.Words("kinds", "of objects that it concerns; all without it", "Service", "EndpointSlice", "Node", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Namespace"),
+		parameter.Words("kinds", "of objects that it concerns; all without it", append([]string{"Service", "EndpointSlice", "Node", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Namespace"}, outsideKinds...)...),
 		parameter.Share("share", "of requests or watches that it concerns; all without it"),
 		parameter.Duration("delay", "how late, how old or how often; 2s without it"),
 	}
@@ -89,7 +92,11 @@ func drawKubernetes(d dice.Dice, c Cast, f kube.Fault, x *Fault) {
 		return
 	}
 	if d.Chance("some kinds", 30) {
-		x.With.Set("kinds", strings.Join(d.Some("kinds", []string{"Service", "EndpointSlice", "Node"}, d.From("how many kinds", 1, 2)), ","))
+		kinds, most := []string{"Service", "EndpointSlice", "Node"}, 2
+		if c.Outside {
+			kinds, most = append(kinds, outsideKinds...), 4
+		}
+		x.With.Set("kinds", strings.Join(d.Some("kinds", kinds, d.From("how many kinds", 1, most)), ","))
 	}
 	if d.Chance("some requests", 30) {
 		x.With.Set("share", dice.Pick(d, "share", []string{"0.5", "0.2", "0.8"}))

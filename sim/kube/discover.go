@@ -24,7 +24,7 @@ func (s *Server) find(gv schema.GroupVersion, name string) *resource {
 // comes first.
 func (s *Server) byKind(kind string) *resource {
 	for _, r := range s.resources {
-		if r.kind == kind && !r.reviewed && (!r.custom || s.installed[r.GroupVersion.String()+"/"+r.name]) {
+		if r.kind == kind && !r.reviewed && !r.other && (!r.custom || s.installed[r.GroupVersion.String()+"/"+r.name]) {
 			return r
 		}
 	}

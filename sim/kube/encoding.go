@@ -4,6 +4,7 @@ package kube
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -45,6 +46,22 @@ func (e *encoding) streamType() string {
 		return mediaJSON
 	}
 	return e.media + ";stream=watch"
+}
+
+// deleteOptions reads the body of a deletion. It may say that it is of any group that has the kind, as all have.
+func (e *encoding) deleteOptions(body []byte, into *metav1.DeleteOptions) error {
+	if e.media == mediaJSON {
+		if err := json.Unmarshal(body, into); err != nil {
+			return err
+		}
+		if into.Kind != "" && into.Kind != "DeleteOptions" {
+			return fmt.Errorf("a %s is no DeleteOptions", into.Kind)
+		}
+		return nil
+	}
+	gvk := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
+	_, _, err := e.info.Serializer.Decode(body, &gvk, into)
+	return err
 }
 
 // encode gives an object as the body of an answer. Objects of the model can always be encoded.

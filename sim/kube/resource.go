@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/k8s/api"
+	lbcfv1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
+	lbcfv1beta1 "fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
 // Object is any Kubernetes object.
@@ -36,6 +39,7 @@ type resource struct {
 	custom     bool // defined in the cluster
 	reviewed   bool // is answered and never kept
 	tracked    bool // has managed fields
+	other      bool // who names the kind alone means another resource
 
 	blank func() Object
 	// dress gives a shallow copy that says which kind it is, list one list of many.
@@ -160,6 +164,16 @@ func resources() []*resource {
 			to.Status = from.Status
 		}
 	}
+	deployments := typed(appsv1.SchemeGroupVersion, "deployments", "Deployment", func(l *appsv1.DeploymentList) *[]appsv1.Deployment { return &l.Items })
+	deployments.status, deployments.counted = true, true
+	deployments.keep = func(next, before Object, subresource string) {
+		to, from := next.(*appsv1.Deployment), before.(*appsv1.Deployment).DeepCopy()
+		if subresource == "status" {
+			to.Spec = from.Spec
+		} else {
+			to.Status = from.Status
+		}
+	}
 	namespaces := typed(corev1.SchemeGroupVersion, "namespaces", "Namespace", func(l *corev1.NamespaceList) *[]corev1.Namespace { return &l.Items })
 	namespaces.namespaced = false
 	slicesOf := typed(discoveryv1.SchemeGroupVersion, "endpointslices", "EndpointSlice",
@@ -172,9 +186,12 @@ func resources() []*resource {
 			c.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"))
 			return &c
 		}}
+	told := typed(corev1.SchemeGroupVersion, "events", "Event", func(l *corev1.EventList) *[]corev1.Event { return &l.Items })
+	told.other = true
 	all := []*resource{
-		services, nodes, pods, namespaces, slicesOf, reviews,
+		services, nodes, pods, deployments, namespaces, slicesOf, reviews,
 		typed(corev1.SchemeGroupVersion, "configmaps", "ConfigMap", func(l *corev1.ConfigMapList) *[]corev1.ConfigMap { return &l.Items }),
+		told,
 		typed(eventsv1.SchemeGroupVersion, "events", "Event", func(l *eventsv1.EventList) *[]eventsv1.Event { return &l.Items }),
 	}
 	for _, gv := range []string{api.GroupVersion, api.MetalLBV1Beta1} {
@@ -186,6 +203,10 @@ func resources() []*resource {
 		v, _ := schema.ParseGroupVersion(gv)
 		all = append(all, custom(v, "bgppeers", "BGPPeer", "bgppeer"))
 	}
+	old := lbcfv1beta1.GroupVersion()
+	all = append(all, custom(old, "loadbalancerdrivers", "LoadBalancerDriver", "loadbalancerdriver"),
+		custom(old, "loadbalancers", "LoadBalancer", "loadbalancer"), custom(old, "backendgroups", "BackendGroup", "backendgroup"),
+		custom(old, "backendrecords", "BackendRecord", "backendrecord"), custom(lbcfv1.GroupVersion(), "binds", "Bind", "bind"))
 	slices.SortFunc(all, func(a, b *resource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.name, b.name))
 	})

@@ -215,8 +215,7 @@ func (c *call) delete() *failure {
 		if e == nil {
 			return unsupported(media)
 		}
-		gvk := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-		if _, _, err := e.info.Serializer.Decode(c.Body, &gvk, options); err != nil {
+		if err := e.deleteOptions(c.Body, options); err != nil {
 			return badRequest("%v", err)
 		}
 	}

@@ -23,9 +23,10 @@ type Options struct {
 	Nodes    int           // default 5
 	Switches int           // default 2
 	Services int           // default: drawn, up to 20
-	// Balancers and Clients are as in a Scenario; by default there are none.
+	// Balancers, Clients and Outside are as in a Scenario; by default there are none.
 	Balancers int
 	Clients   int
+	Outside   int
 	Kinds     []string // of faults; default all that are drawn. Those with a share are there in any case then
 	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
@@ -77,7 +78,7 @@ type shape struct {
 func compose(o Options, from from) Scenario {
 	s := Scenario{
 		Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services,
-		Balancers: o.Balancers, Clients: o.Clients,
+		Balancers: o.Balancers, Clients: o.Clients, Outside: o.Outside,
 	}
 	sh := shape{begin: min(5*time.Second, o.Duration/4), end: o.Duration * 3 / 4}
 	from("shape", func(d dice.Dice) {

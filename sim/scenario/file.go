@@ -30,6 +30,7 @@ type file struct {
 	Services  int         `json:"services"`
 	Balancers int         `json:"balancers,omitempty"`
 	Clients   int         `json:"clients,omitempty"`
+	Outside   int         `json:"outside,omitempty"`
 	Drift     int         `json:"drift,omitempty"`
 	Faults    []faultFile `json:"faults,omitempty"`
 	Work      []stepFile  `json:"work,omitempty"`
@@ -125,7 +126,7 @@ func plain(err error) error {
 	remedy := ""
 	switch {
 	case strings.HasPrefix(text, "unknown field"):
-		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, balancers, clients," +
+		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, balancers, clients, outside," +
 			" drift, faults (kind, at, for, who, with) and work (at, do, with)"
 	case strings.HasPrefix(text, "cannot unmarshal"):
 		remedy = "; write a value of that type"
@@ -136,7 +137,7 @@ func plain(err error) error {
 func (f file) scenario() Scenario {
 	s := Scenario{
 		Name: f.Name, About: f.About, Seed: f.Seed, Duration: time.Duration(f.Duration), Members: f.Members, Nodes: f.Nodes,
-		Switches: f.Switches, Services: f.Services, Balancers: f.Balancers, Clients: f.Clients, Drift: f.Drift,
+		Switches: f.Switches, Services: f.Services, Balancers: f.Balancers, Clients: f.Clients, Outside: f.Outside, Drift: f.Drift,
 	}
 	for _, x := range f.Faults {
 		s.Faults = append(s.Faults, fault.Fault{

@@ -21,6 +21,7 @@ func TestWhatWasWrittenIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	rapid.Check(t, func(t *rapid.T) {
 		o := options(t)
+		o.Outside = rapid.IntRange(0, 2).Draw(t, "outside")
 		o.Balancers, o.Clients = rapid.IntRange(0, 2).Draw(t, "balancers"), rapid.IntRange(0, 2).Draw(t, "clients")
 		s := scenario.Generate(o).Draw(t, "scenario")
 		s.Name, s.About = rapid.String().Draw(t, "name"), rapid.String().Draw(t, "about")

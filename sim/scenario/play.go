@@ -19,7 +19,7 @@ import (
 func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	w := on.World
 	cluster := workload.New(workload.Options{
-		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s),
+		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s), Outside: s.drivers(), Inherit: inherit(on),
 	})
 	for i := range s.Clients {
 		w.At(Raised, func() { on.Group().Register(fmt.Sprint("register-", i+1), registers, registerEvery) })
@@ -62,7 +62,16 @@ func backends(on *stage.Stage, s Scenario) workload.Backends {
 	if s.Balancers == 0 {
 		return nil
 	}
-	return balancer.NewWorkload(on.World, on.Group().NewHand("planner"), on.Balancers())
+	return balancer.NewWorkload(on.World, on.Group().NewHand("planner"), on.Record, on.Balancers()[:s.Balancers])
+}
+
+// inherit has another controller put backends on balancers.
+func inherit(on *stage.Stage) func(balancer, address string) {
+	return func(name, address string) {
+		for _, d := range on.Balancers() {
+			d.Inherit(name, address)
+		}
+	}
 }
 
 // operator releases what the group holds back.

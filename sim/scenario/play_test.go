@@ -81,7 +81,7 @@ func play(t testing.TB, s scenario.Scenario, program *vm.Module) (a account) {
 func TestPlayedScenariosComeToRest(t *testing.T) {
 	program := sleeper(t)
 	for seed := range uint64(12) { // a run of a minute takes a tenth of a second
-		s := scenario.Draw(seed, scenario.Options{Nodes: 3, Balancers: 1, Clients: 1, Rough: true})
+		s := scenario.Draw(seed, scenario.Options{Nodes: 3, Balancers: 1, Clients: 1, Outside: 1, Rough: true})
 		a := play(t, s, program)
 		if a.open != 0 || a.last != 0 || a.began < len(s.Faults) || len(a.calm) != 1 || a.calm[0] < a.ended || a.calm[0]-s.Calm() > time.Millisecond {
 			t.Errorf("%s: %+v, calm expected at %s", s, a, s.Calm())

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fairlead.io/fairlead/k8s/api"
+	lbcfv1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
+	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 	"fairlead.io/fairlead/sim/fabric"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/kube"
@@ -37,9 +39,20 @@ func definitions() []string {
 	}
 }
 
+// outsideDefinitions are LBCF's.
+func outsideDefinitions() []string {
+	old, now := v1beta1.GroupVersion().String(), lbcfv1.GroupVersion().String()
+	return []string{
+		old + "/loadbalancerdrivers", old + "/loadbalancers", old + "/backendgroups", old + "/backendrecords", now + "/binds",
+	}
+}
+
 // furnish brings in what stands in every world: the cluster with its nodes, a pool and the switches.
 func (s *Stage) furnish() {
 	defined := definitions()
+	if s.options.Outside > 0 {
+		defined = append(defined, outsideDefinitions()...)
+	}
 	if c := s.options.Cluster; c != nil {
 		defined = c.Definitions
 	}

@@ -90,17 +90,17 @@ func (s *Stage) member(m *machine) start.Process {
 	}
 	return start.Process{
 		Role: role, Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.mutant(m),
-		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Tuning: Tuning(),
+		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Shown: s.options.Outside > 0, Tuning: Tuning(),
 		Raft: s.options.Raft,
 	}
 }
 
-// drivers are the names of all drivers.
-func (s *Stage) drivers() (names []string) {
+// drivers are all drivers, as members are told of them.
+func (s *Stage) drivers() (all []start.Outside) {
 	for _, d := range s.balancers {
-		names = append(names, d.Name())
+		all = append(all, start.Outside{Name: d.Name(), Known: d.Known()})
 	}
-	return names
+	return all
 }
 
 // agent is what an agent is told when it starts.

@@ -25,8 +25,10 @@ type Options struct {
 	Switches int
 	// Cluster is one that somebody brought along; nil: the usual one, of Nodes and Switches.
 	Cluster *Cluster
-	// Balancers are outside load balancers, each with a driver of its own.
+	// Balancers are outside load balancers, each with a driver of its own, that somebody brings into the record directly,
+	// and Outside further drivers, with two balancers each, that users know by objects of LBCF's kinds.
 	Balancers int
+	Outside   int
 	// Record is what the group agreed on, for those who call its API; without it nobody can.
 	Record   func() *fsm.View
 	Program  *vm.Module // of members and agents
@@ -68,6 +70,12 @@ func New(w *engine.World, o Options) *Stage {
 	for i := range o.Balancers {
 		s.balancers = append(s.balancers, balancer.New(w, s.Network, balancer.Options{
 			Driver: DriverName(i), Balancers: []string{BalancerName(i)}, Settle: Tuning().Settle,
+		}))
+	}
+	for i := range o.Outside {
+		i += o.Balancers
+		s.balancers = append(s.balancers, balancer.New(w, s.Network, balancer.Options{
+			Driver: DriverName(i), Known: OutsideDriver(DriverName(i)), Balancers: OutsideBalancers(i), Settle: Tuning().Settle,
 		}))
 	}
 	s.group = client.New(client.Options{World: w, Network: s.Network, Members: s.Members, Record: o.Record})
@@ -121,8 +129,20 @@ func (s *Stage) Switches() []*fabric.Switch { return s.switches }
 // DriverName is the name of the i-th driver in the record, counted from 0.
 func DriverName(i int) string { return fmt.Sprint("d", i+1) }
 
-// BalancerName is the name of the i-th balancer in the record and in events, counted from 0.
+// BalancerName is the name of the i-th balancer in events, counted from 0.
 func BalancerName(i int) string { return fmt.Sprint("lb", i+1) }
+
+// BalancerIdentity is what the record knows the i-th balancer by, counted from 0.
+func BalancerIdentity(i int) fsm.Identity { return balancer.Identity(DriverName(i), BalancerName(i)) }
+
+// OutsideDriver is what the record knows a driver by that users know by an object: one for all namespaces.
+func OutsideDriver(name string) string { return System + "/" + OutsideObject(name) }
+
+// OutsideObject is the name of a driver's object.
+func OutsideObject(name string) string { return "lbcf-" + name }
+
+// OutsideBalancers are the names in events of the balancers of the i-th driver, one that users know by an object.
+func OutsideBalancers(i int) []string { return []string{BalancerName(i), BalancerName(i) + "b"} }
 
 // Balancers are the drivers of outside load balancers, in order of their names.
 func (s *Stage) Balancers() []*balancer.Driver { return s.balancers }

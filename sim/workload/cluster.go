@@ -39,6 +39,10 @@ type Options struct {
 	Nodes    []string
 	Operator Operator // nil: nobody is there
 	Backends Backends // nil: there are none
+	// Outside are the drivers that users know by objects, as package stage names them.
+	Outside []string
+	// Inherit has another controller have put a backend on one of their balancers; nil: there is no other.
+	Inherit func(balancer, address string)
 }
 
 // Cluster is the users, controllers and kubelets of one world.
@@ -53,6 +57,7 @@ type Cluster struct {
 	deaths  map[string]int
 	address int                     // the last one that a pod was given
 	removed map[string]*corev1.Node // that are to come back
+	rivals  int                     // how many want an LBCF controller to run
 }
 
 // New makes a cluster in which nothing was asked for yet. Call it before the world runs.
@@ -69,6 +74,7 @@ func New(o Options) *Cluster {
 func (c *Cluster) hear(e event.Event) {
 	switch x := e.(type) {
 	case event.Object:
+		c.collects(x)
 		if x.Kind == "Pod" {
 			c.world.After(seen, func() { c.look(x.Name) })
 			c.expect(appOf(x.Name))
@@ -110,6 +116,7 @@ func (c *Cluster) Begin(services int) {
 		}
 		c.Do(s)
 	}
+	c.beginOutside()
 }
 
 // Do takes a step, which was checked.

@@ -47,7 +47,12 @@ func configurationVerbs() []Verb {
 
 // configure changes the spec of one of our custom resources.
 func (c *Cluster) configure(kind, name string, change func(spec map[string]any)) {
-	_, err := c.kube.Change("user", kind, stage.System, name, func(o kube.Object) {
+	c.configureIn(kind, stage.System, name, change)
+}
+
+// configureIn changes the spec of a custom resource.
+func (c *Cluster) configureIn(kind, namespace, name string, change func(spec map[string]any)) {
+	_, err := c.kube.Change("user", kind, namespace, name, func(o kube.Object) {
 		object := o.(*unstructured.Unstructured).Object
 		spec, ok := object["spec"].(map[string]any)
 		if !ok {

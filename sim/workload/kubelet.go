@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +93,9 @@ func (c *Cluster) start(o *corev1.Pod) {
 	p := &pod{
 		name: o.Name, node: o.Spec.NodeName, uid: o.UID, address: fmt.Sprintf("10.244.%d.%d", c.address/250, c.address%250+1),
 		random: c.world.Random(fmt.Sprintf("pod/%s/%d", o.Name, c.world.Now())),
+	}
+	if slices.Contains(backendApps, o.Labels[appLabel]) {
+		p.address = c.lowest(p.node)
 	}
 	c.pods[p.name] = p
 	if ready(o) {

@@ -53,6 +53,7 @@ type Verb struct {
 type Plan struct {
 	Services  int // that there are at the beginning
 	Balancers int
+	Outside   []string // drivers that users know by objects
 	Nodes     []string
 	Switches  []string
 }
@@ -64,7 +65,7 @@ func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 func All() []Verb { return slices.Clone(verbs()) }
 
 var verbs = sync.OnceValue(func() []Verb {
-	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs())
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs())
 })
 
 // Find finds a verb by its name.

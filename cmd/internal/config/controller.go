@@ -37,6 +37,9 @@ type Controller struct {
 	BGP     BGP     `yaml:"bgp"`
 	Sources Sources `yaml:"sources"`
 	Status  Status  `yaml:"status"`
+	// Admission is how objects of LBCF's kinds are judged before they are stored, where listen.admission is set.
+	Admission Admission `yaml:"admission"`
+	LBCF      LBCF      `yaml:"lbcf"`
 	// LoadBalancerClass that is ours; empty means fairlead.io/lb. Services without a class are ours, too, unless
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
@@ -55,6 +58,8 @@ type Listen struct {
 	API    string `yaml:"api"`
 	Raft   string `yaml:"raft"`
 	Health string `yaml:"health"` // plain HTTP: /healthz, /readyz and /metrics only; empty: none
+	// Admission is where the API server asks about objects of LBCF's kinds, by TLS; empty: nowhere.
+	Admission string `yaml:"admission"`
 }
 
 // Advertise are the addresses under which others reach this member, where they differ from Listen.
@@ -131,6 +136,14 @@ type Kubernetes struct {
 	InCluster bool `yaml:"inCluster"`
 	// ConfigMaps is the namespace of kube-gobgp-cfg and kube-iprule-cfg; empty means kube-system.
 	ConfigMaps string `yaml:"configMaps"`
+	// LBCF says when the objects of LBCF are ours.
+	LBCF HandOver `yaml:"lbcf"`
+}
+
+// HandOver is about an LBCF controller in the same cluster.
+type HandOver struct {
+	// Force acts on LBCF's objects without looking whether an LBCF controller runs.
+	Force bool `yaml:"force"`
 }
 
 // Status is what is shown in Kubernetes of each Service.
@@ -206,6 +219,8 @@ func (c *Controller) Validate() error {
 	c.validateMembers(bad)
 	c.validateBGP(bad)
 	c.Sources.validate(bad)
+	c.validateAdmission(bad)
+	c.LBCF.validate(bad)
 	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
 		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
 	}
@@ -219,6 +234,9 @@ func (c *Controller) validateAddresses(bad func(field, why string)) {
 	listen := map[string]string{"listen.api": c.Listen.API, "listen.raft": c.Listen.Raft}
 	if c.Listen.Health != "" {
 		listen["listen.health"] = c.Listen.Health
+	}
+	if c.Listen.Admission != "" {
+		listen["listen.admission"] = c.Listen.Admission
 	}
 	for field, v := range listen {
 		if why := faultOfAddress(v, false); why != "" {

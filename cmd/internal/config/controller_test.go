@@ -40,6 +40,27 @@ func TestLoadFillsInWhatFollows(t *testing.T) {
 	}
 }
 
+// Spec 6.1: members answer by LBCF's name, too, and refuse what cannot be asked about.
+func TestAdmissionAnswersByTheNamesOfItsServices(t *testing.T) {
+	on := strings.Replace(valid, `health: ""`, `health: "", admission: ":7482"`, 1) + "sources: {kubernetes: {inCluster: true}}\n"
+	c, err := load(t, on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := c.Admission; a.DriverAway != "fail" || strings.Join(a.Names, " ") != "fairlead-admission.kube-system.svc lbcf-controller.kube-system.svc" {
+		t.Errorf("%+v", a)
+	}
+	for text, want := range map[string]string{
+		"admission: {names: [a.example, A_b]}\n":     `admission.names[1]: "A_b"`,
+		"admission: {driverAway: ignore}\n":          `admission.driverAway: "ignore"`,
+		"admission: {names: [192.0.2.1, \"::1\"]}\n": "",
+	} {
+		if _, err := load(t, on+text); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // Each mistake gives one line that names the field, and a remedy where there is more to say than the reason.
 func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
@@ -57,6 +78,9 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"unknown log level": {"name: m1\n", "name: m1\nlog: loud\n", `log: "loud" is no log level`},
 		"no API server":     {"name: m1\n", "name: m1\nsources: {kubernetes: {}}\n", "sources.kubernetes: says no API server; give kubeconfig"},
 		"two API servers":   {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, inCluster: true}}\n", "sources.kubernetes: has both"},
+		"nobody asks":       {"name: m1\n", "name: m1\nadmission: {driverAway: warn}\n", "admission: nobody can ask for it"},
+		"no cluster to ask": {`health: ""`, `health: "", admission: ":7482"`, "listen.admission: there is no cluster"},
+		"bad name":          {"name: m1\n", "name: m1\nadmission: {names: [A_b]}\n", "admission"},
 		"bad namespace":     {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, configMaps: Kube/System}}\n", `sources.kubernetes.configMaps: "Kube/System" is no name`},
 		"unknown source":    {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeConfig: k}}\n", "field kubeConfig not found"},
 		"status of nothing": {"name: m1\n", "name: m1\nstatus: {externalIPs: true}\n", "status: there is no cluster"},
@@ -69,6 +93,11 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"API somewhere":     {"bgp: {", `bgp: {management: "unix://gobgp.sock", `, `bgp.management: "unix://gobgp.sock" has no absolute path`},
 		"two APIs":          {"bgp: {", `bgp: {management: "unix:///a.sock,:50051", `, "without commas"},
 		"open API, no BGP":  {"bgp: {asn: 65000, ", `bgp: {management: "192.0.2.1:50051", `, "bgp.management:"},
+		"negative delay":    {"name: m1\n", "name: m1\nlbcf: {minRetryDelay: -1s}\n", "lbcf.minRetryDelay: -1s is no delay"},
+		"delay of days":     {"name: m1\n", "name: m1\nlbcf: {retryDelayStep: 48h}\n", "lbcf.retryDelayStep: 48h0m0s is no delay"},
+		"no rate":           {"name: m1\n", "name: m1\nlbcf: {clientQPS: .nan}\n", "lbcf.clientQPS: NaN is no rate"},
+		"negative burst":    {"name: m1\n", "name: m1\nlbcf: {clientBurst: -1}\n", "lbcf.clientBurst: -1"},
+		"unknown of LBCF":   {"name: m1\n", "name: m1\nlbcf: {retries: 1}\n", "field retries not found"},
 		"no yaml":           {"name: m1\n", "name: [m1\n", "line "},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
@@ -110,6 +139,7 @@ func TestLoadNamesAMissingFile(t *testing.T) {
 func TestLoadReadsWhereTheClusterIs(t *testing.T) {
 	for text, want := range map[string]config.Kubernetes{
 		"sources: {kubernetes: {kubeconfig: /etc/fairlead/kubeconfig}}": {Kubeconfig: "/etc/fairlead/kubeconfig", ConfigMaps: "kube-system"},
+		"sources: {kubernetes: {inCluster: true, lbcf: {force: true}}}": {InCluster: true, ConfigMaps: "kube-system", LBCF: config.HandOver{Force: true}},
 		"sources: {kubernetes: {inCluster: true, configMaps: lb}}":      {InCluster: true, ConfigMaps: "lb"},
 	} {
 		c, err := load(t, valid+text+"\n")

@@ -140,7 +140,10 @@ func link(contextFile, at string) (unlink func(), linked bool) {
 // folder gives the data folder and what removes it at the end.
 func folder(named string) (dir string, remove func(), err error) {
 	if named != "" {
-		return named, func() {}, os.MkdirAll(named, 0o700)
+		if dir, err = filepath.Abs(named); err != nil { // files in it name each other, by whole paths
+			return "", nil, err
+		}
+		return dir, func() {}, os.MkdirAll(dir, 0o700)
 	}
 	dir, err = os.MkdirTemp("", "fairlead-dev-")
 	if err != nil {

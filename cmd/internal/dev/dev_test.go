@@ -67,6 +67,23 @@ func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
 	}
 }
 
+// The files of a folder name each other, and commands look relative names up from the file that has them.
+func TestAFolderIsKnownByItsWholePath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, remove, err := folder("data")
+	if err != nil || dir != filepath.Join(here, "data") {
+		t.Errorf("%s, %v", dir, err)
+	}
+	remove()
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("a folder that was asked for: %v", err)
+	}
+}
+
 func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	entries, err := os.ReadDir(quickstart)

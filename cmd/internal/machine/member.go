@@ -5,6 +5,7 @@ package machine
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/liveness/probe"
@@ -29,6 +30,7 @@ func Member(listeners Listeners) member.Edges {
 		Speaker: newSpeaker,
 		Prober:  func(port uint16, log *slog.Logger) liveness.Prober { return probe.New(port, log) },
 		Clock:   bootClock{},
+		Random:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // Listeners are the sockets of a member. Those left nil are opened as the configuration says.
 type Listeners struct {
-	API, Raft, Health net.Listener
+	API, Raft, Health, Admission net.Listener
 }
 
 // network is sockets with mutual TLS.
@@ -30,19 +30,20 @@ type network struct {
 	peers     *admin.Peers
 	listeners Listeners
 	raft      *transport.Transport
+	admission *member.Admission // nil: not asked for
 }
 
 // openNetwork builds it bottom-up. After an error nothing is left open.
 func openNetwork(o member.NetworkOptions, listeners Listeners) (*member.Network, error) {
 	n := &network{NetworkOptions: o, listeners: listeners}
-	for _, step := range []func() error{n.openIdentity, n.listen, n.openRaft} {
+	for _, step := range []func() error{n.openIdentity, n.listen, n.openAdmission, n.openRaft} {
 		if err := step(); err != nil {
 			n.close()
 			return nil, err
 		}
 	}
 	open := &member.Network{
-		Raft: n.raft, Peers: n.peers, Endpoint: n.endpoint, Files: n.files, Close: n.close,
+		Raft: n.raft, Peers: n.peers, Endpoint: n.endpoint, Files: n.files, Admission: n.admission, Close: n.close,
 		ServeAPI: func(ctx context.Context, server *admin.Server) error { return server.Serve(ctx, n.listeners.API) },
 	}
 	if n.listeners.Health != nil {
@@ -123,7 +124,7 @@ func (n *network) close() {
 	if n.raft != nil {
 		_ = n.raft.Close()
 	}
-	for _, l := range []net.Listener{n.listeners.API, n.listeners.Raft, n.listeners.Health} {
+	for _, l := range []net.Listener{n.listeners.API, n.listeners.Raft, n.listeners.Health, n.listeners.Admission} {
 		if l != nil {
 			_ = l.Close()
 		}

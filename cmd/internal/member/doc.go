@@ -6,5 +6,5 @@
 //
 // Start reading at Open, then Run; one file for each seam: edges.go (the machine), admingroup.go (operator's verbs),
 // joiner.go (founding and joining), forward.go (proposals to the leader), announce.go (record to BGP), lead.go (the
-// leader's work).
+// leader's work), admission.go and drivers.go (LBCF's kinds and their drivers).
 package member

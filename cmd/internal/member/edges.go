@@ -38,9 +38,17 @@ type Edges struct {
 	Prober func(port uint16, log *slog.Logger) liveness.Prober
 	// Clock is what the leader's work waits by.
 	Clock leader.Clock
-	// Drivers finds the driver of an outside load balancer, and Random spreads their retries; both optional.
+	// Drivers finds the driver of an outside load balancer, by its name in the record; optional: those of the record, called
+	// over HTTP. It replaces nothing but how drivers are called.
 	Drivers func(name string) (leader.Driver, bool)
-	Random  *rand.Rand
+	// Unshown says that bindings are somebody's who needs no objects of LBCF for them: they are not shown in Kubernetes, and
+	// nobody looks for an LBCF controller. Optional.
+	Unshown bool
+	// HTTP carries calls to drivers; optional: connections of this machine. Its errors wrap driver.ErrNotSent where nothing
+	// of a request was written.
+	HTTP http.RoundTripper
+	// Random spreads calls to drivers, and names them. It is used by this member alone.
+	Random *rand.Rand
 	// Machine stands between the log and the record, to see what is applied; optional.
 	Machine func(cluster.Record) cluster.Machine
 	// Tuning is beyond what a configuration says; optional.
@@ -76,8 +84,18 @@ type Network struct {
 	ServeAPI func(ctx context.Context, server *admin.Server) error
 	// ServeHealth does so for the pages of package health; optional.
 	ServeHealth func(ctx context.Context, pages http.Handler) error
+	// Admission is how the API server asks this member; optional.
+	Admission *Admission
 	// Close gives everything back, also if nothing was served. It may be repeated.
 	Close func()
+}
+
+// Admission is how the API server reaches a member, and knows it. Both fields are required.
+type Admission struct {
+	// Serve answers until ctx ends, and returns nil then.
+	Serve func(ctx context.Context, pages http.Handler) error
+	// Bundle gives the CAs, in PEM, by which the API server knows members; empty where somebody else tells it.
+	Bundle func() ([]byte, error)
 }
 
 // Speaker announces routes, and tells of its sessions. Its methods may be called from several goroutines.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"os"
@@ -138,6 +139,7 @@ func (w *wire) member() member.Edges {
 		Network: w.network,
 		Prober:  func(uint16, *slog.Logger) liveness.Prober { return deaf{} },
 		Clock:   clock{time.Now()},
+		Random:  rand.New(rand.NewPCG(1, uint64(len(w.raft)))),
 	}
 }
 

@@ -4,22 +4,16 @@ package member
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/leader"
-	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
-	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/manifests"
 	"fairlead.io/fairlead/k8s/manifests/notify"
-	"fairlead.io/fairlead/k8s/status"
 )
 
 // leaderWork is what this member does while it leads, and the sources that it reads all the time: a member that
@@ -35,13 +29,14 @@ type source interface {
 	Run(context.Context) error
 }
 
-func newLeaderWork(ctx context.Context, c config.Controller, edges Edges, kube *client.API, shown *status.Store, node *cluster.Node, state *fsm.State, log *slog.Logger, metrics prometheus.Registerer) (*leaderWork, error) {
-	w := &leaderWork{}
+func (m *Member) newLeaderWork() (*leaderWork, error) {
+	w, c := &leaderWork{}, m.config
 	options := leader.Config{
-		Record: state, Group: leaderGroup{node}, Clock: edges.Clock, Log: log, Metrics: metrics,
+		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
 		Options: leader.Options{IgnoreUnclassed: c.OnlyClass, LegacyPeers: legacyPeers},
-		Timing:  edges.Tuning.Leader, Drivers: edges.Drivers, Random: edges.Random,
+		Timing:  m.edges.Tuning.Leader,
 	}
+	m.operates(&options)
 	if c.LoadBalancerClass != "" {
 		options.Options.Class = c.LoadBalancerClass
 	}
@@ -49,21 +44,23 @@ func newLeaderWork(ctx context.Context, c config.Controller, edges Edges, kube *
 		w.sources = append(w.sources, s)
 		options.Sources = append(options.Sources, leader.NamedSource{Name: name, Source: s})
 	}
-	if kube != nil {
-		s, err := informers.New(informers.Options{API: kube, Services: shown, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Logger: log, Metrics: metrics})
+	if m.kube != nil {
+		s, err := informers.New(informers.Options{
+			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Logger: m.log, Metrics: m.registry,
+		})
 		if err != nil {
 			return nil, err
 		}
 		put(informers.Name, s)
 	}
 	add := func(name string, o manifests.Options) {
-		o.Clock, o.Logger, o.Poll = wallClock{}, log, manifestPoll
+		o.Clock, o.Logger, o.Poll = wallClock{}, m.log, manifestPoll
 		put(name, manifests.New(o))
 	}
 	for _, dir := range c.Sources.Manifests {
-		changes, err := notify.Watch(ctx, dir, log)
+		changes, err := notify.Watch(m.open, dir, m.log)
 		if err != nil {
-			log.Warn("manifests are polled only", "err", err)
+			m.log.Warn("manifests are polled only", "err", err)
 		}
 		add("manifests:"+dir, manifests.Options{FS: os.DirFS(dir), Dir: dir, Notify: changes})
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -21,8 +22,11 @@ import (
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/k8s/handover"
+	"fairlead.io/fairlead/k8s/objects"
 	"fairlead.io/fairlead/k8s/status"
 )
 
@@ -48,6 +52,10 @@ type Member struct {
 	close     context.CancelFunc
 	kube      *client.API   // nil: no cluster is read
 	shown     *status.Store // what the cluster shows of its Services; nil without one
+	judges    http.Handler  // answers the API server; nil: admission is not served
+	drivers   *pool.Pool
+	stored    *objects.Store  // what webhook calls and admission need of the cluster
+	handover  *handover.Check // nil: no cluster is read
 
 	agents    *agents.Service
 	holder    *enrol.Holder // of this member's own certificate; nil without one
@@ -68,7 +76,8 @@ func Open(c config.Controller, version string, edges Edges, log *slog.Logger) (*
 	m.open, m.close = context.WithCancel(context.Background())
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, step := range []func() error{
-		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openNetwork, m.openNode, m.openServices, m.openEnrolment, m.openLiveness, m.openBGP,
+		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openNetwork, m.openNode, m.openDrivers, m.openOutside, m.openServices, m.openEnrolment, m.openLiveness, m.openBGP,
+		m.openAdmission,
 	} {
 		if err := step(); err != nil {
 			m.Close()
@@ -202,6 +211,9 @@ func (m *Member) Contact() cluster.Contact { return m.node.Contact() }
 // Close gives back everything that Open took. Run does it itself.
 func (m *Member) Close() {
 	m.close()
+	if m.drivers != nil {
+		m.drivers.Close()
+	}
 	if m.network != nil {
 		m.network.Close()
 	}

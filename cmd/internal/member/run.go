@@ -51,6 +51,9 @@ func (m *Member) Run(ctx context.Context) error {
 			return m.network.ServeHealth(ctx, health.Handler(m.registry, health.Alive, m.ready))
 		})
 	}
+	if m.judges != nil {
+		part("admission", func(ctx context.Context) error { return m.network.Admission.Serve(ctx, m.judges) })
+	}
 	if m.speaker != nil {
 		part("routes", m.routes.follow)
 		part("announcer", m.announcer.Run)

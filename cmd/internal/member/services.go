@@ -23,7 +23,7 @@ func (m *Member) openServices() (err error) {
 	if err = m.openStatus(); err != nil {
 		return err
 	}
-	if m.work, err = newLeaderWork(m.open, m.config, m.edges, m.kube, m.shown, m.node, m.state, m.log, m.registry); err != nil {
+	if m.work, err = m.newLeaderWork(); err != nil {
 		return err
 	}
 	m.node.WhileLeader(m.work.lead)

@@ -63,7 +63,7 @@ func controllerText(members []Member, token string) string {
 # stays where it is.
 name: ${NODE_NAME}
 dataDir: /var/lib/fairlead
-listen: {api: "${HOST_IP}:7443", raft: "${HOST_IP}:7444", health: ":7480"}
+listen: {api: "${HOST_IP}:7443", raft: "${HOST_IP}:7444", health: ":7480", admission: "${HOST_IP}:7482"}
 tls:
   ca: /etc/fairlead-tls/ca.crt
   cert: /etc/fairlead-tls/${NODE_NAME}.crt

@@ -39,6 +39,7 @@ func (g *guest) member(ctx context.Context) error {
 		Prober:     func(uint16, *slog.Logger) liveness.Prober { return prober{g.port} },
 		Clock:      clock,
 		Drivers:    g.drivers(clock),
+		Unshown:    !g.start.Shown,
 		Random:     rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		Machine:    watchRecord,
 		Tuning: member.Tuning{Leader: leader.Timing{
@@ -85,15 +86,13 @@ func (g *guest) controller() config.Controller {
 	return c
 }
 
-// drivers finds drivers by name, by whose clock deadlines are. Without any a member does not operate.
+// drivers finds drivers by name, by whose clock deadlines are. Where there are none it finds none: a member that is given
+// nothing calls the drivers of the record by itself, and looks for them in ways that no world has.
 func (g *guest) drivers(clock leader.Clock) func(string) (leader.Driver, bool) {
-	if len(g.start.Drivers) == 0 {
-		return nil
-	}
 	known := map[string]*driver.Driver{}
-	for _, name := range g.start.Drivers {
-		known[name] = driver.New(driver.Options{
-			Name: name, URL: "http://" + start.Driver(name) + ":" + start.DriverPort,
+	for _, d := range g.start.Drivers {
+		known[d.Known] = driver.New(driver.Options{
+			Name: d.Name, URL: "http://" + start.Driver(d.Name) + ":" + start.DriverPort,
 			Terms: leader.Terms{Timeout: g.start.Tuning.Timeout, Settle: g.start.Tuning.Settle},
 			HTTP:  port.RoundTripper{Port: g.port}, Now: clock.Now, Tell: func(f fact.Drive) { tell(f) },
 		})

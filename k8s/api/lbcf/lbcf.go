@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lbcf knows what objects of LBCF (tkestack's lb-controlling-framework) mean: whose names mean what, which
-// values hold where fields were left out or say it in an old way, and how BackendRecords are named and labelled.
+// values hold where fields were left out or say it in an old way, and how BackendRecords are labelled.
 //
 // It is pure, and the same for every object that LBCF stored and for every object that admission let through. The
 // types are in the folders v1 and v1beta1, one for each version of the group. Start reading at DriverNamespace for
-// names, PodPorts for effective values and PodRecord for the names of records.
+// names, PodPorts for effective values and GroupRecordLabels for what records carry.
 package lbcf
 
 import (
@@ -35,6 +35,15 @@ const (
 	LabelDoNotDelete           = "lbcf.tkestack.io/do-not-delete"
 	AnnotationValidationPolicy = "lbcf.tkestack.io/validation-policy"
 	ValidationOptional         = "optional"
+)
+
+// Marks of ours on BackendRecords. With them a BackendRecord proves what became of it: the binding of that UID was in
+// the record of that group at that revision.
+const (
+	// AnnotationRecord has the group and the UID of the binding: "group/uid".
+	AnnotationRecord = "fairlead.io/record"
+	// AnnotationRevision has a revision of the record at which the binding was there: "epoch.index".
+	AnnotationRevision = "fairlead.io/revision"
 )
 
 // IsShared tells whether a name is one of a shared object.

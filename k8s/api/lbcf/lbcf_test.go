@@ -82,37 +82,6 @@ func TestLabelsOfUsers(t *testing.T) {
 	}
 }
 
-// §2.4.1: the vectors of the specification.
-func TestNamesOfRecordsAreThoseOfLBCF(t *testing.T) {
-	old, tcp := int32(8080), "TCP"
-	for _, c := range []struct{ what, got, want string }{
-		{"pod", lbcf.PodRecord("edge-web", "web-bg", "5b0c1b6e-2f0a-4d53-9a51-0d9c5d1f7a10", v1beta1.PortSelector{Port: 8080, Protocol: tcp}), "8e37c738700571d3078073269cf4474d"},
-		{"pod, port said in the old way", lbcf.PodRecord("edge-web", "web-bg", "5b0c1b6e-2f0a-4d53-9a51-0d9c5d1f7a10", v1beta1.PortSelector{PortNumber: &old}), "8e37c738700571d3078073269cf4474d"},
-		{"service", lbcf.ServiceRecord("edge-web", "svc-bg", "web-svc", v1beta1.PortSelector{Port: 80, Protocol: tcp}, "node-1"), "9dec47b899848c0710a44430d89a77f7"},
-		{"static", lbcf.StaticRecord("edge-web", "static-bg", "10.9.8.7:443"), "5bb99806547e6e97a86eabf25a3477df"},
-		{"bind", lbcf.BindRecord("shop", "edge-a", "web-0", "10.244.1.17", v1.PortSelector{Port: 8080, Protocol: tcp}), "0cff09f67c766bcc54c9095760c51ef4"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%s: %s, want %s", c.what, c.got, c.want)
-		}
-	}
-}
-
-// §2.4.1
-func TestBindsKeepTheCaseOfAProtocolAndAreToldApartOnlyOnCollision(t *testing.T) {
-	port := v1.PortSelector{Port: 80, Protocol: "tcp"}
-	a, b := lbcf.BindRecord("a-b", "c", "web-0", "192.0.2.1", port), lbcf.BindRecord("a", "b-c", "web-0", "192.0.2.1", port)
-	if a != b {
-		t.Errorf("the names of LBCF differ: %s and %s", a, b)
-	}
-	if upper := lbcf.BindRecord("a", "b-c", "web-0", "192.0.2.1", v1.PortSelector{Port: 80, Protocol: "TCP"}); upper == a {
-		t.Error("the case of the protocol is lost")
-	}
-	if one, other := lbcf.Apart(a, "uid-1"), lbcf.Apart(a, "uid-2"); one == a || one == other {
-		t.Errorf("not apart: %s, %s, %s", a, one, other)
-	}
-}
-
 // §2.3, §13: a group that was never submitted again means what it meant.
 func TestOldFieldsOfStoredGroupsCount(t *testing.T) {
 	eighty, name := int32(80), "old"

@@ -3,52 +3,15 @@
 package lbcf
 
 import (
-	"crypto/md5" // LBCF names records so; nothing is kept secret or safe by it
+	"crypto/md5" // it only has to be short and the same every time
 	"encoding/hex"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
-
-// PodRecord is the name of the BackendRecord of a port of a pod in a group, on a LoadBalancer. A pod that is made anew
-// has another UID, and so another record.
-func PodRecord(loadBalancer, group string, pod types.UID, port v1beta1.PortSelector) string {
-	port = EffectivePort(port)
-	return hash("_", loadBalancer, group, string(pod), number(port.Port), port.Protocol)
-}
-
-// ServiceRecord is the name of the BackendRecord of a port of a Service on a node. Its node port is not part of it.
-func ServiceRecord(loadBalancer, group, service string, port v1beta1.PortSelector, node string) string {
-	port = EffectivePort(port)
-	return hash("_", loadBalancer, group, service, number(port.Port), port.Protocol, node)
-}
-
-// StaticRecord is the name of the BackendRecord of a static address.
-func StaticRecord(loadBalancer, group, address string) string {
-	return hash("_", loadBalancer, group, address)
-}
-
-// BindRecord is the name of the BackendRecord of a port of a pod in a Bind. Two Binds can come to the same name (a-b
-// with c, a with b-c); then Apart gives one of them another.
-func BindRecord(bind, loadBalancer, pod, podIP string, port v1.PortSelector) string {
-	return hash("-", bind, loadBalancer, pod, podIP, port.Protocol, number(port.Port))
-}
-
-// Apart is the name of a record whose own name is taken by a record of another owner.
-func Apart(name string, owner types.UID) string { return hash("-", name, string(owner)) }
-
-func hash(separator string, parts ...string) string {
-	sum := md5.Sum([]byte(strings.Join(parts, separator)))
-	return hex.EncodeToString(sum[:])
-}
-
-func number(n int32) string { return strconv.Itoa(int(n)) }
 
 // Labels of BackendRecords of a group. Groups have LabelLBName too, and a label for each LoadBalancer (GroupLabels).
 const (
@@ -117,7 +80,8 @@ func LabelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
 		return name
 	}
-	return hash("", name)
+	sum := md5.Sum([]byte(name))
+	return hex.EncodeToString(sum[:])
 }
 
 // GroupOwner makes a group the owner of its records.

@@ -16,7 +16,9 @@ import (
 
 // Request is one call. What it is about is said in full: a driver knows neither pods nor groups.
 type Request struct {
-	Balancer   string   `json:"balancer"` // its identity
+	Balancer string `json:"balancer"` // what everybody outside calls it
+	// Object is which object it is for, in calls before the record has an identity of it.
+	Object     string   `json:"object,omitempty"`
 	Info       []fsm.KV `json:"info,omitempty"`
 	Attributes []fsm.KV `json:"attributes,omitempty"`
 	Backend    *Backend `json:"backend,omitempty"` // absent in calls about the balancer itself
@@ -33,6 +35,7 @@ type Backend struct {
 	Binding    string   `json:"binding"`
 	Address    string   `json:"address,omitempty"` // empty when it is asked for
 	Parameters []fsm.KV `json:"parameters,omitempty"`
+	Pod        string   `json:"pod,omitempty"`      // where its pod listens, when the address is asked for
 	Returned   []fsm.KV `json:"returned,omitempty"` // what an earlier answer said
 }
 

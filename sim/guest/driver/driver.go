@@ -15,7 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"fairlead.io/fairlead/cluster/leader"
@@ -46,7 +49,7 @@ var _ leader.Driver = (*Driver)(nil)
 func New(o Options) *Driver { return &Driver{o} }
 
 // Terms implements leader.Driver.
-func (d *Driver) Terms() leader.Terms { return d.o.Terms }
+func (d *Driver) Terms(fsm.Action) leader.Terms { return d.o.Terms }
 
 // Call implements leader.Driver.
 func (d *Driver) Call(ctx context.Context, action fsm.Action, r leader.Request) leader.Answer {
@@ -72,7 +75,7 @@ func (d *Driver) Call(ctx context.Context, action fsm.Action, r leader.Request) 
 // stepOf is what the steps of a call have in common.
 func stepOf(driver string, action fsm.Action, r leader.Request) fact.Drive {
 	s := fact.Drive{
-		Driver: driver, Action: action.String(), Balancer: string(r.Balancer.ID),
+		Driver: driver, Action: action.String(), Balancer: name(r.Balancer), Binding: object(r.Balancer),
 		Epoch: uint64(r.Attempt.Epoch), Index: uint64(r.Attempt.Index),
 	}
 	if b := r.Binding; b != nil {
@@ -83,12 +86,31 @@ func stepOf(driver string, action fsm.Action, r leader.Request) fact.Drive {
 
 func request(r leader.Request, within time.Duration) message.Request {
 	out := message.Request{
-		Balancer: string(r.Balancer.ID), Info: r.Balancer.Info, Attributes: r.Balancer.Attributes, Attempt: r.Attempt, Within: within,
+		Balancer: name(r.Balancer), Object: object(r.Balancer), Info: r.Balancer.Info, Attributes: r.Balancer.Attributes, Attempt: r.Attempt, Within: within,
 	}
 	if b := r.Binding; b != nil {
 		out.Backend = &message.Backend{Binding: string(b.ID), Address: b.Address, Parameters: b.Parameters, Returned: b.Returned}
+		if pod := b.Backend; b.Address == "" && pod.Kind == "Pod" { // it stands for generateBackendAddr, which is given the pod
+			out.Backend.Pod = net.JoinHostPort(pod.Target, strconv.Itoa(int(pod.Port)))
+		}
 	}
 	return out
+}
+
+// name is what everybody outside calls a balancer: what the driver knows it by, or what is asked for.
+func name(l *fsm.LoadBalancer) string {
+	for _, kv := range append(slices.Clone(l.Info), l.Spec...) {
+		return kv.Value
+	}
+	return ""
+}
+
+// object is which object it is about, as long as the record has no identity.
+func object(l *fsm.LoadBalancer) string {
+	if l.Identity == "" {
+		return string(l.ID)
+	}
+	return ""
 }
 
 // ask makes the call. The request is written at once: whoever looked at the deadline just before may do so.
@@ -130,7 +152,10 @@ func answer(body []byte) leader.Answer {
 	if !ok {
 		return unknown(fmt.Errorf("the driver answered %q", m.Result))
 	}
-	return leader.Answer{Result: result, Message: m.Message, Address: m.Address, Returned: m.Returned, RetryAfter: m.RetryAfter}
+	return leader.Answer{
+		Result: result, Message: m.Message, Address: m.Address, Returned: m.Returned, RetryAfter: m.RetryAfter,
+		Refused: result == fsm.ResultFailed,
+	}
 }
 
 // heard is what a caller knows of the outside.

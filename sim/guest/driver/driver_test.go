@@ -88,14 +88,20 @@ func (l *lab) now() time.Duration { return time.Since(l.began) }
 
 // call makes one about b1, for as long as most.
 func (l *lab) call(a fsm.Action, address string, most time.Duration) leader.Answer {
-	l.attempt++
 	l.told = nil
+	var attempt fsm.Revision
+	if a != fsm.ActionAddress {
+		l.attempt++
+		attempt = fsm.Revision{Epoch: 1, Index: l.attempt}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	r := leader.Request{
-		Balancer: &fsm.LoadBalancer{ID: "lb1"}, Attempt: fsm.Revision{Epoch: 1, Index: l.attempt}, Deadline: l.now() + most,
+		Balancer: &fsm.LoadBalancer{ID: "o1", Spec: balancer.Info("lb1"), Info: balancer.Info("lb1"), Identity: balancer.Identity("d1", "lb1")}, Attempt: attempt, Deadline: l.now() + most,
 	}
-	if a != fsm.ActionEnsureBalancer {
+	if a == fsm.ActionCreateBalancer {
+		r.Balancer = &fsm.LoadBalancer{ID: "o1", Spec: balancer.Info("lb1")}
+	} else if a != fsm.ActionEnsureBalancer {
 		r.Binding = &fsm.Binding{ID: "b1", Address: address, Parameters: []fsm.KV{{Key: balancer.BackendKey, Value: "192.0.2.7"}}}
 	}
 	return l.Call(ctx, a, r)
@@ -104,13 +110,20 @@ func (l *lab) call(a fsm.Action, address string, most time.Duration) leader.Answ
 // What the driver answers is what the leader hears, and the world is told when a call left and when it was over.
 func TestAnswersArriveAsTheyWereGiven(t *testing.T) {
 	inLab(t, func(l *lab) {
+		a := l.call(fsm.ActionCreateBalancer, "", time.Second)
+		if a.Result != fsm.ResultSucceeded || fsm.IdentityOf("d1", a.Returned) != balancer.Identity("d1", "lb1") {
+			t.Errorf("%+v", a)
+		}
+		if fmt.Sprint(l.told) != "[sent create-balancer o1  heard create-balancer o1 succeeded]" {
+			t.Error(l.told)
+		}
 		if a := l.call(fsm.ActionEnsureBalancer, "", time.Second); a.Result != fsm.ResultSucceeded {
 			t.Errorf("%+v", a)
 		}
 		if a := l.call(fsm.ActionAddress, "", time.Second); a.Result != fsm.ResultSucceeded || a.Address != "192.0.2.7" {
 			t.Errorf("%+v", a)
 		}
-		a := l.call(fsm.ActionEnsure, "192.0.2.7", time.Second)
+		a = l.call(fsm.ActionEnsure, "192.0.2.7", time.Second)
 		if a.Result != fsm.ResultSucceeded || len(a.Returned) != 1 || a.Returned[0].Key != balancer.TokenKey {
 			t.Errorf("%+v", a)
 		}
@@ -147,6 +160,9 @@ func TestWhatWasNotAnsweredIsUnknown(t *testing.T) {
 				}
 				if fmt.Sprint(l.told) != "[sent ensure b1  heard ensure b1 "+c.heard+"]" {
 					t.Error(l.told)
+				}
+				if a.Refused != (c.fault == balancer.ErrorOn && c.how == "") {
+					t.Errorf("refused %t", a.Refused) // only the driver's own word is one
 				}
 				if (a.RetryAfter > 0) != (c.want == fsm.ResultRunning) {
 					t.Error(a.RetryAfter)

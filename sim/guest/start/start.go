@@ -55,11 +55,13 @@ type Process struct {
 	Debug bool `json:"debug,omitempty"`
 
 	// Of a member.
-	ASN        uint32   `json:"asn,omitempty"`        // 0: no BGP
-	Kubernetes bool     `json:"kubernetes,omitempty"` // it reads the cluster
-	Drivers    []string `json:"drivers,omitempty"`
-	Raft       Raft     `json:"raft,omitzero"`
-	Tuning     Tuning   `json:"tuning,omitzero"`
+	ASN        uint32    `json:"asn,omitempty"`        // 0: no BGP
+	Kubernetes bool      `json:"kubernetes,omitempty"` // it reads the cluster
+	Drivers    []Outside `json:"drivers,omitempty"`
+	// Shown has outside load balancers be asked for by LBCF's objects, and shown in them.
+	Shown  bool   `json:"shown,omitempty"`
+	Raft   Raft   `json:"raft,omitzero"`
+	Tuning Tuning `json:"tuning,omitzero"`
 
 	// Address is the machine's own.
 	Address netip.Addr `json:"address"`
@@ -82,6 +84,12 @@ type Tuning struct {
 	// Timeout and Settle are those of leader.Terms.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Settle  time.Duration `json:"settle,omitempty"`
+}
+
+// Outside is a driver of outside load balancers: its machine is Driver of its Name, and the record knows it as Known.
+type Outside struct {
+	Name  string `json:"name"`
+	Known string `json:"known"`
 }
 
 // Driver is the machine of a driver of outside load balancers.

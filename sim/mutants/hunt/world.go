@@ -29,7 +29,7 @@ func open(ctx context.Context, o options) (*worlds, error) {
 	if _, err := os.Stat(scenarios); err != nil {
 		return nil, fmt.Errorf("%w; run it from the root of the source", err)
 	}
-	w := &worlds{drawn: scenario.Options{Duration: o.duration, Balancers: 1, Clients: 2}}
+	w := &worlds{drawn: scenario.Options{Duration: o.duration}}
 	all, err := mutants.All()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (w *worlds) play(_ context.Context, m mutants.Mutant, seed uint64) (mutants
 // scenario is the one that a bug names, played with a seed, or one that is drawn from the seed.
 func (w *worlds) scenario(m mutants.Mutant, seed uint64) (scenario.Scenario, error) {
 	if m.Scenario == "" {
-		return scenario.Draw(seed, w.drawn), nil
+		return sim.Draw(seed, w.drawn), nil
 	}
 	s, err := scenario.Read(filepath.Join(scenarios, m.Scenario))
 	s.Seed = seed

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package balancers plans outside load balancers: it compares the objects of LBCF's kinds, and the pods, Services and
+// nodes that they choose, with the record, and proposes what is missing (load balancer specification, sections 2 and 5).
+//
+// Plan is pure and deterministic. It proposes nothing once the record is as it shall be, and takes nothing away on
+// absence without evidence: an object that is there and says no is evidence, one that is not there needs MayRemove.
+// What another controller registered is taken over as it is, and its driver is not asked again (section 13).
+//
+// Start reading at Input and Plan, then owner for what groups and Binds want, and leaving for what goes.
+package balancers

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"slices"
+	"testing"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// What the mirror does to objects of bindings that ended is nothing to plan from; what hands do is, and what others do.
+func TestWhatTheMirrorTakesAwayIsNoReasonToPlan(t *testing.T) {
+	record := func(name, mirror string, finalizer bool) world.BackendRecord {
+		return world.BackendRecord{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name}, Mirror: mirror, Finalizer: finalizer}
+	}
+	deleted := func(name, mirror string) world.Deletion {
+		return world.Deletion{Ref: world.Ref{Kind: world.KindBackendRecord, ID: world.ID{Namespace: "shop", Name: name}, UID: name}, Mirror: mirror}
+	}
+	ended := func(id world.ID, mirror string) bool { return mirror != "" && id.Name != "live" }
+	all := world.World{BackendRecords: []world.BackendRecord{record("a", "g/1", true), record("live", "g/2", true), record("z", "", true)}}
+	without := func(i int) func(*world.World) {
+		return func(w *world.World) { w.BackendRecords = slices.Delete(w.BackendRecords, i, i+1) }
+	}
+	stripped := func(i int) func(*world.World) {
+		return func(w *world.World) { w.BackendRecords[i].Finalizer, w.BackendRecords[i].Version = false, 2 }
+	}
+	for name, c := range map[string]struct {
+		change func(*world.World)
+		alike  bool
+	}{
+		"nothing":                            {func(*world.World) {}, true},
+		"ended goes":                         {without(0), true},
+		"live goes":                          {without(1), false},
+		"others' goes":                       {without(2), false},
+		"ended loses its finalizer":          {stripped(0), true},
+		"live loses its finalizer":           {stripped(1), false},
+		"ours comes":                         {func(w *world.World) { w.BackendRecords = append(w.BackendRecords, record("zz", "g/3", true)) }, true},
+		"others' comes":                      {func(w *world.World) { w.BackendRecords = append(w.BackendRecords, record("zz", "", true)) }, false},
+		"ended goes, as the watch shows":     {func(w *world.World) { without(0)(w); w.Deleted = append(w.Deleted, deleted("a", "g/1")) }, true},
+		"live went, as the watch shows":      {func(w *world.World) { w.Deleted = append(w.Deleted, deleted("live", "g/2")) }, false},
+		"all of it goes":                     {func(w *world.World) { w.BackendRecords = nil }, false},
+		"ended goes, and others' behind it":  {func(w *world.World) { w.BackendRecords = w.BackendRecords[1:2] }, false},
+		"a pod goes, as only the watch says": {func(w *world.World) { w.Deleted = []world.Deletion{{Ref: world.Ref{Kind: world.KindPod}}} }, false},
+	} {
+		next := world.World{BackendRecords: slices.Clone(all.BackendRecords)}
+		c.change(&next)
+		if got := outsideAlike(all, next, ended); got != c.alike {
+			t.Errorf("%s: alike is %v", name, got)
+		}
+	}
+}

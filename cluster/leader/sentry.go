@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// sentry watches the sources for the plan of one part, and has their guards judge what is seen, for one term: what
+// guards saw in an earlier term is forgotten with it.
+type sentry struct {
+	*Leader
+	part    Part
+	sources []NamedSource
+	guards  []*Guard
+	origins origins
+	wake    chan struct{}
+
+	news   atomic.Uint64 // counts tokens of the sources
+	judged judged
+}
+
+func newSentry(l *Leader, part Part) *sentry {
+	s := &sentry{Leader: l, part: part, sources: part.sources(l.c.Sources), wake: make(chan struct{}, 1)}
+	for range s.sources {
+		s.guards = append(s.guards, NewGuard(l.c.Limits))
+	}
+	return s
+}
+
+// forward passes the tokens of all sources on to those who watch them, until ctx ends.
+func (l *Leader) forward(ctx context.Context, to ...*sentry) {
+	var sources sync.WaitGroup
+	defer sources.Wait()
+	for _, source := range l.c.Sources {
+		from := source.Changed()
+		sources.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-from:
+					for _, s := range to {
+						s.news.Add(1)
+						poke(s.wake)
+					}
+				}
+			}
+		})
+	}
+}
+
+// judged is what the guards said last.
+type judged struct {
+	worlds   []world.World
+	verdicts []Verdict
+	news     uint64
+	until    time.Duration
+}
+
+// judgeAgain is how long a verdict holds while the sources are silent and only the record changes. What a guard lets
+// go stays let go, and what the record gained since is not among it.
+const judgeAgain = 250 * time.Millisecond
+
+// judge asks each source's guard what its view is worth.
+func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Verdict) {
+	news := s.news.Load()
+	if s.judged.verdicts != nil && news == s.judged.news && now < s.judged.until {
+		return s.judged.worlds, s.judged.verdicts
+	}
+	until := judgeAgain
+	worlds := s.worlds()
+	s.origins.see(worlds)
+	verdicts := make([]Verdict, len(worlds))
+	for i, source := range s.sources {
+		known := s.origins.known(i, KnownOf(record, source.Name, s.part))
+		verdicts[i] = s.guards[i].Judge(now, &worlds[i], &known)
+		if r, ok := source.Source.(Relister); ok && len(verdicts[i].Relist) > 0 {
+			r.Relist(verdicts[i].Relist...)
+		}
+		sooner(&until, verdicts[i].Again)
+	}
+	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until}
+	return worlds, verdicts
+}
+
+// worlds are what the sources show now of what the part is planned from. Of the other part there is nothing in them:
+// pods that come and go would have all Services planned in full each time, past the lane, for nothing.
+func (s *sentry) worlds() []world.World {
+	worlds := make([]world.World, len(s.sources))
+	for i, source := range s.sources {
+		worlds[i] = s.part.View(source.World())
+		worlds[i].Source = source.Name
+	}
+	return worlds
+}
+
+// holds are the mass changes to put before an operator, and those that are over for every source, as far as the
+// record does not say so already.
+func (s *sentry) holds(record *fsm.View, worlds []world.World, verdicts []Verdict) []fsm.Proposal {
+	var out []fsm.Proposal
+	propose := func(reason string, c fsm.Command) {
+		out = append(out, fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: s.c.Clock.Wall().UnixMilli(), Command: c})
+	}
+	held, lifted := map[string]bool{}, map[string]int{}
+	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
+		held[string(h.ID)] = true
+	}
+	known := maps.Clone(held)
+	for i := range verdicts {
+		for _, h := range verdicts[i].Hold {
+			if !held[h.ID] {
+				held[h.ID] = true
+				propose("too many absences at once", &fsm.PutHold{ID: fsm.HoldID(h.ID), Of: string(h.Kind), Subjects: h.Subjects, Why: h.Why})
+			}
+		}
+		for _, id := range verdicts[i].Lift {
+			lifted[id]++
+		}
+		seen, _ := fsm.Get[*fsm.SourceView](record, fsm.TableViews, worlds[i].Source)
+		if r := verdicts[i].Rewind; r != nil && r.Accept && seen != nil && !seen.Rewind {
+			propose("rewinds are accepted by configuration", &fsm.AcceptRewind{Source: worlds[i].Source})
+		}
+	}
+	for _, id := range sortedKeys(lifted) {
+		if known[id] && lifted[id] == len(verdicts) {
+			propose("no longer asked for", &fsm.DeleteHold{ID: fsm.HoldID(id)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/k8s/admission"
+)
+
+// served runs the port at which the API server asks, with the handlers that are asked there, and gives a client that
+// trusts what members say it should.
+func served(t *testing.T, change func(*tls.Config)) (address string, client *http.Client) {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca")
+	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	issued, err := pki.Issue(ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := issued.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l Listeners
+	for _, listener := range []*net.Listener{&l.API, &l.Raft, &l.Admission} {
+		if *listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	network, err := openNetwork(member.NetworkOptions{
+		Config: config.Controller{
+			Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(ca, pki.CAKeyFile)},
+			Admission: config.Admission{Names: []string{"lbcf-controller.kube-system.svc"}}, Advertise: config.Advertise{Raft: l.Raft.Addr().String()},
+		},
+		Self: func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	}, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	for path, h := range (&admission.Handler{}).Routes() {
+		mux.Handle(path, h)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- network.Admission.Serve(ctx, mux) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		network.Close()
+	})
+	bundle, err := network.Admission.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	c := &tls.Config{RootCAs: roots, ServerName: "lbcf-controller.kube-system.svc"}
+	if change != nil {
+		change(c)
+	}
+	transport := &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return "https://" + l.Admission.Addr().String(), &http.Client{Transport: transport, Timeout: 10 * time.Second}
+}
+
+// Without a certificate of its own, by the name of LBCF's Service, the API server is answered; what is too large is not
+// read to its end.
+func TestAdmissionAnswersTheAPIServerAndBoundsWhatItReads(t *testing.T) {
+	at, client := served(t, nil)
+	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"shop","name":"web",
+		"object":{"metadata":{"name":"web","namespace":"shop"},"spec":{"lbName":"edge","padding":"`
+	for name, c := range map[string]struct {
+		path   string
+		bytes  int
+		status int
+	}{
+		"an-object":        {admission.PathMutateBackendGroup, 10, http.StatusOK},
+		"the-misspelt-one": {admission.PathMutateBackendGroupOld, 10, http.StatusOK},
+		"a-large-one":      {admission.PathMutateBackendGroup, 3 << 20, http.StatusOK},
+		"too-large":        {admission.PathMutateBackendGroup, 9 << 20, http.StatusRequestEntityTooLarge},
+		"nothing-there":    {"/metrics", 10, http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, err := client.Post(at+c.path, "application/json", strings.NewReader(review+strings.Repeat("x", c.bytes)+`"}}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != c.status || c.status == http.StatusOK && !strings.Contains(string(body), `"patch":`) {
+				t.Errorf("%d, %v: %.200s", response.StatusCode, err, body)
+			}
+		})
+	}
+}
+
+func TestAdmissionSpeaksNoOldTLS(t *testing.T) {
+	at, client := served(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
+	response, err := client.Get(at)
+	if err == nil {
+		response.Body.Close()
+		t.Error("answered by TLS 1.1")
+	} else if !strings.Contains(err.Error(), "protocol version") {
+		t.Error(err)
+	}
+}
+
+// Whoever floods the port waits, and so does nobody else for long: so many requests are in at a time.
+func TestAdmissionLetsSoManyInAtATime(t *testing.T) {
+	in, out := make(chan bool), make(chan bool)
+	h := atATime(2, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { in <- true; <-out }))
+	ask := func(ctx context.Context) { h.ServeHTTP(nopWriter{}, (&http.Request{}).WithContext(ctx)) }
+	for range 2 {
+		go ask(t.Context())
+		<-in
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(gone) // returns: it was never let in
+	go ask(t.Context())
+	select {
+	case <-in:
+		t.Error("three at a time")
+	default:
+	}
+	out <- true
+	<-in // now
+	out <- true
+	out <- true
+}
+
+type nopWriter struct{}
+
+func (nopWriter) Header() http.Header         { return http.Header{} }
+func (nopWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (nopWriter) WriteHeader(int)             {}

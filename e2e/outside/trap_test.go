@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outside_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/e2e/outside/balancer"
+)
+
+const (
+	ensure     = webhook.EnsureBackend
+	deregister = webhook.DeregisterBackend
+)
+
+// having has all calls of a webhook go wrong in one way.
+func having(n webhook.Name, f balancer.Fault) func(balancer.Call) balancer.Fault {
+	return func(c balancer.Call) balancer.Fault {
+		if c.Webhook == n {
+			return f
+		}
+		return balancer.None
+	}
+}
+
+func failing(n webhook.Name) func(balancer.Call) balancer.Fault { return having(n, balancer.Fail) }
+
+// stays waits until just these backends are on the load balancer, and stay after everything late has come.
+func (s *stage) stays(within time.Duration, numbers ...int) {
+	s.t.Helper()
+	s.bound(within, numbers...)
+	s.driver.Quiet()
+	s.bound(within, numbers...)
+}
+
+// LBCF leaked 100 of 100: pods that are deleted while their ensure hangs past its timeout, and takes effect then, do not
+// stay bound.
+func TestEnsureThatTakesEffectLateIsTakenBack(t *testing.T) {
+	const n = 100
+	s := newStage(t, kubetest.Options{NoControllers: true})
+	s.driver.Faults(having(ensure, balancer.Hang))
+	s.driver.Late(time.Second)
+	s.balance("2s")
+	s.run(upTo(n)...)
+	s.Eventually("ensures under way", 30*time.Second, func() error { return atLeast(s.driver.Calls(ensure), n/2) })
+	s.remove(upTo(n)...)
+	s.driver.Faults(nil)
+	s.stays(time.Minute)
+	s.lawful()
+}
+
+// LBCF dropped 102 of 300 live ones: pods that are replaced by others with the same addresses, with the group killed in
+// between, are all bound within seconds, and never one is taken off that is live.
+func TestAddressesThatComeBackStayBound(t *testing.T) {
+	n := 300
+	if testing.Short() {
+		n = 60
+	}
+	s := newStage(t, kubetest.Options{NoControllers: true})
+	s.run(upTo(n)...)
+	s.balance("10s")
+	s.bound(time.Minute, upTo(n)...)
+	for _, replaced := range []struct {
+		pods int
+		down bool // the group is, meanwhile
+	}{{n, true}, {n / 3, true}, {n, false}} {
+		if replaced.down {
+			s.killAll()
+		}
+		s.remove(upTo(replaced.pods)...)
+		s.run(upTo(replaced.pods)...)
+		if replaced.down {
+			s.driver.Guard(func(string) bool { return true }) // all of them live by now
+			s.startAll()
+		}
+		s.stays(30*time.Second, upTo(n)...)
+		s.Eventually("a binding for each pod, and no other", 30*time.Second, func() error { return s.bindings(n) })
+		s.driver.Guard(nil)
+	}
+	s.lawful()
+}
+
+// LBCF lost 100 of 100: a deregistration that hangs and lands late while the address is bound anew does not win.
+func TestDeregistrationThatLandsLateDoesNotWin(t *testing.T) {
+	const n = 100
+	s := newStage(t, kubetest.Options{NoControllers: true})
+	s.run(upTo(n)...)
+	s.balance("2s")
+	s.bound(time.Minute, upTo(n)...)
+	s.driver.Late(3 * time.Second)
+	s.driver.Faults(having(deregister, balancer.Hang))
+	s.remove(upTo(n)...)
+	s.Eventually("deregistrations under way", 30*time.Second, func() error { return atLeast(s.driver.Calls(deregister), n/2) })
+	s.driver.Faults(nil)
+	s.run(upTo(n)...)
+	s.stays(time.Minute, upTo(n)...)
+	s.Eventually("the last word", 30*time.Second, func() error {
+		if on := s.driver.On(edge); len(on) != n {
+			return atLeast(len(on), n)
+		}
+		return nil
+	})
+	s.lawful()
+}
+
+// With a driver that fails 30 % of its calls and hangs in 5 %, while pods come and go and the leader is killed ten times,
+// the load balancer ends exactly right, and foreign servers are not touched.
+func TestEverythingEndsRightWhileTheLeaderIsKilledTenTimes(t *testing.T) {
+	n, kills := 1000, 10
+	if testing.Short() {
+		n, kills = 100, 3
+	}
+	s := newStage(t, kubetest.Options{NoControllers: true})
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	var drawing sync.Mutex
+	bad := atomic.Bool{}
+	bad.Store(true)
+	s.driver.Late(time.Second)
+	s.driver.Faults(func(balancer.Call) balancer.Fault {
+		drawing.Lock()
+		defer drawing.Unlock()
+		switch draw := random.IntN(100); {
+		case !bad.Load():
+			return balancer.None
+		case draw < 30:
+			return balancer.Fail
+		case draw < 35:
+			return balancer.Hang
+		}
+		return balancer.None
+	})
+	s.driver.Foreign(edge, "192.0.2.200:80")
+	s.balance("2s")
+	s.run(upTo(n)...)
+	there := upTo(n)
+	for range kills {
+		leader := s.Leader()
+		leader.Kill()
+		s.remove(there[:n/50]...)
+		there = there[n/50:]
+		leader.Start()
+	}
+	bad.Store(false)
+	s.stays(2*time.Minute, there...)
+	s.lawful("192.0.2.200:80")
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+func (w *world) drawConfig(t *rapid.T) fsm.Command {
+	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	case 0:
+		return &fsm.DeletePool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"})}
+	case 1, 2:
+		ends := append(slices.Clone(vips), oddAddresses...)
+		ranges := make([]fsm.Range, rapid.IntRange(0, 2).Draw(t, "ranges"))
+		for i := range ranges {
+			ranges[i].From = rapid.SampledFrom(ends).Draw(t, "from")
+			ranges[i].To = rapid.SampledFrom(append(ends, ranges[i].From, ranges[i].From)).Draw(t, "to")
+		}
+		return &fsm.PutPool{Pool: fsm.Pool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"}), Ranges: ranges}}
+	case 3:
+		return &fsm.DeletePeer{Name: among(t, "peer", []fsm.PeerName{"s1", "s2"})}
+	case 4:
+		return &fsm.PutPeer{Peer: fsm.Peer{
+			Name: among(t, "peer", []fsm.PeerName{"s1", "s2"}), ASN: among(t, "asn", []uint32{64512}),
+			Address: among(t, "address", []netip.Addr{netip.MustParseAddr("203.0.113.254")}),
+			Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
+		}}
+	case 5:
+		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: among(t, "name", []fsm.AdvertisementName{"a"})}}
+	case 6:
+		return &fsm.DeleteAdvertisement{Name: "a"}
+	}
+	name := rapid.SampledFrom([]string{"", "n1"}).Draw(t, "node config")
+	if rapid.Bool().Draw(t, "delete") {
+		return &fsm.DeleteNodeConfig{Name: name}
+	}
+	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{
+		Name: name, InTable: rapid.SampledFrom([]uint32{0, 102, 7}).Draw(t, "in"), OutTable: rapid.SampledFrom([]uint32{0, 101, 7}).Draw(t, "out"),
+	}}
+}
+
+func (w *world) drawPlanner(t *rapid.T) fsm.Command {
+	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
+	source := among(t, "source", []string{"k8s"})
+	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
+	switch rapid.IntRange(0, 11).Draw(t, "verb") {
+	case 9:
+		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
+	case 10:
+		return &fsm.UseEnrolment{ID: drawSum(t), Node: among(t, "node", nodes)}
+	case 11:
+		return &fsm.DeleteEnrolment{ID: drawSum(t)}
+	case 0, 1:
+		return &fsm.PutHold{ID: hold, Of: "Service", Subjects: some(t, "subjects", []string{"a", "b"})}
+	case 2:
+		return &fsm.ReleaseHold{ID: hold}
+	case 3:
+		return &fsm.DeleteHold{ID: hold}
+	case 4:
+		return &fsm.AcceptRewind{Source: source}
+	case 5:
+		return &fsm.PutPolicy{ID: policy, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: rapid.Uint64Range(0, 3).Draw(t, "version")}
+	case 6:
+		return &fsm.DeletePolicy{ID: policy}
+	}
+	var versions []fsm.KindVersion
+	for _, kind := range some(t, "kinds", []string{"Service", "Node"}) {
+		versions = append(versions, fsm.KindVersion{Kind: kind, Version: rapid.Uint64Range(0, 3).Draw(t, "version")})
+	}
+	return &fsm.ObserveView{Source: source, Cluster: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "cluster"), Versions: versions}
+}
+
+// drawSum draws the id of an enrolment, now and then one that is none.
+func drawSum(t *rapid.T) fsm.EnrolmentID {
+	return fsm.EnrolmentID(strings.Repeat(rapid.SampledFrom([]string{"0a", "0a", "f1", "f1", "0A"}).Draw(t, "token"), 32))
+}
+
+func drawSettings(t *rapid.T) fsm.Settings {
+	return fsm.Settings{
+		HistoryLimit: rapid.SampledFrom([]uint32{1, 2, 3, 65}).Draw(t, "history limit"),
+		GraveLimit:   rapid.SampledFrom([]uint32{1, 2, 3, 1_000_001}).Draw(t, "grave limit"),
+		Unsteered:    rapid.IntRange(0, 3).Draw(t, "unsteered") == 3,
+	}
+}
+
+func (w *world) drawGroup(t *rapid.T) fsm.Command {
+	m, settings := w.model, drawSettings(t)
+	switch rapid.IntRange(0, 8).Draw(t, "verb") {
+	case 0:
+		return &fsm.InitGroup{Group: "g2", Format: 1, Settings: settings}
+	case 1:
+		return &fsm.NewEpoch{
+			Group: among(t, "group", []fsm.GroupID{"g1", "g1", "g2"}), Cause: "test",
+			Epoch: m.now.Epoch + rapid.SampledFrom([]fsm.Epoch{0, 1, 2}).Draw(t, "epoch"),
+		}
+	case 2, 3, 4:
+		return &fsm.EndQuarantine{Since: w.near(t, "since", m.quarantine)}
+	case 5:
+		return &fsm.PutSettings{Settings: settings}
+	case 6:
+		format := rapid.Uint32Range(0, fsm.NewestFormat+1).Draw(t, "format")
+		if m.mayRaise(fsm.NewestFormat + 1) {
+			format = min(format, fsm.NewestFormat) // to a newer one would rightly stop this release
+		}
+		return &fsm.RaiseFormat{Format: format}
+	}
+	back := rapid.IntRange(0, len(w.digests)).Draw(t, "checkpoint")
+	if back == len(w.digests) {
+		return &fsm.Checkpoint{Index: w.next} // an index that nobody can have a digest of
+	}
+	at := w.digests[len(w.digests)-1-back]
+	return &fsm.Checkpoint{Index: at.index, Digest: at.digest}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	folderOrTest = regexp.MustCompile("`([a-z0-9_./-]+)`|\\b(Test[A-Z][A-Za-z0-9_]*)(/[a-z0-9_-]+)?(…?)")
+	declared     = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	shortName    = regexp.MustCompile("`(\\w+)` is\\s`([a-z0-9/]+)`")
+)
+
+// TestEveryTestThatIsNamedIsThere holds tables of what is tested where to the tests: "`folder` TestA, TestB/row, TestC…". A row is a
+// script in a folder of testdata or a string in the tests; an ellipsis stands for the rest of a name.
+func TestEveryTestThatIsNamedIsThere(t *testing.T) {
+	for name, least := range map[string]int{"acceptance.md": 60, "lbcf-coverage.md": 150} {
+		page, err := os.ReadFile(filepath.Join(root, "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders := map[string]string{}
+		for _, m := range shortName.FindAllStringSubmatch(string(page), -1) {
+			folders[m[1]] = m[2]
+		}
+		found := 0
+		for line := range strings.Lines(string(page)) {
+			if !strings.HasPrefix(line, "|") {
+				continue
+			}
+			folder := ""
+			for _, m := range folderOrTest.FindAllStringSubmatch(line, -1) {
+				if m[1] != "" {
+					folder = m[1]
+					if long, ok := folders[folder]; ok {
+						folder = long
+					}
+					continue
+				}
+				found++
+				if why := missing(t, filepath.Join(root, folder), m[2], strings.TrimPrefix(m[3], "/"), m[4] != ""); why != "" {
+					t.Errorf("docs/%s names %s in %s: %s", name, m[0], folder, why)
+				}
+			}
+		}
+		if found < least {
+			t.Errorf("docs/%s names %d tests, fewer than %d: are its tables read?", name, found, least)
+		}
+	}
+}
+
+// missing says what is not there of a test of a folder.
+func missing(t *testing.T, folder, name, row string, short bool) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, text := false, row == ""
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range declared.FindAllSubmatch(source, -1) {
+			test = test || string(m[1]) == name || short && strings.HasPrefix(string(m[1]), name)
+		}
+		text = text || strings.Contains(string(source), `"`+row+`"`)
+	}
+	if scripts, _ := filepath.Glob(filepath.Join(folder, "testdata", "*", row)); row != "" && len(scripts) > 0 {
+		text = true
+	}
+	switch {
+	case !test:
+		return "there is no such test"
+	case !text:
+		return "it has no such row"
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handover_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"fairlead.io/fairlead/k8s/handover"
+)
+
+// §13: only one of LBCF and the product may be active on a cluster.
+func TestASightIsBusyWhileLBCFActsOrMayBegin(t *testing.T) {
+	type d = []handover.Deployment
+	type p = []handover.Pod
+	for name, c := range map[string]struct {
+		seen handover.Sight
+		want string // part of the reason; empty: not busy
+	}{
+		"nothing":         {handover.Sight{}, ""},
+		"ready":           {handover.Sight{Deployments: d{{"lbcf-controller", 1, 1}}}, "kubectl -n kube-system scale deployment lbcf-controller --replicas=0"},
+		"renamed":         {handover.Sight{Deployments: d{{"my-lbcf", 2, 1}}}, "scale deployment my-lbcf --replicas=0"},
+		"coming-back":     {handover.Sight{Deployments: d{{"lbcf-controller", 1, 0}}}, "wants 1 replicas and has 0 ready"},
+		"going-down":      {handover.Sight{Deployments: d{{"lbcf-controller", 0, 1}}}, "has 1 ready"},
+		"scaled-to-zero":  {handover.Sight{Deployments: d{{"lbcf-controller", 0, 0}}}, ""},
+		"pod-that-ends":   {handover.Sight{Deployments: d{{"lbcf-controller", 0, 0}}, Pods: p{{"lbcf-controller-x", "ReplicaSet lbcf-controller-1"}}}, "pod kube-system/lbcf-controller-x of ReplicaSet"},
+		"pod-by-hand":     {handover.Sight{Pods: p{{"debug", ""}}}, "kubectl -n kube-system delete pod debug"},
+		"pods-by-hand":    {handover.Sight{Pods: p{{"a", ""}, {"b", ""}}}, "delete pod b"},
+		"pod-not-told":    {handover.Sight{Deployments: d{{"lbcf-controller", 1, 1}}, Pods: p{{"x", ""}}}, "scale"},
+		"one-of-two-left": {handover.Sight{Deployments: d{{"a", 0, 0}, {"b", 1, 0}}}, "deployment b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reason, busy := handover.Judge(c.seen)
+			if busy != (c.want != "") || !strings.Contains(reason, c.want) || busy == (reason == "") {
+				t.Errorf("%v, %q; want %q", busy, reason, c.want)
+			}
+			if name == "pod-not-told" && strings.Contains(reason, "pod ") {
+				t.Errorf("a pod is told beside its deployment: %q", reason)
+			}
+		})
+	}
+}
+
+// answer is what the API server says next.
+type answer struct {
+	seen handover.Sight
+	err  error
+}
+
+// world is a cluster that the test turns.
+type world struct {
+	now   answer
+	looks int
+}
+
+func (w *world) look(context.Context) (handover.Sight, error) {
+	w.looks++
+	return w.now.seen, w.now.err
+}
+
+func running() handover.Sight {
+	return handover.Sight{Deployments: []handover.Deployment{{Name: "lbcf-controller", Wanted: 1, Ready: 1}}}
+}
+
+// §13: objects are left alone until the first answer, and while LBCF runs; an answer holds while the API server is away.
+func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("connection refused")
+		w := &world{now: answer{err: away}}
+		var log strings.Builder
+		registry := prometheus.NewRegistry()
+		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.NewTextHandler(&log, nil)), Registerer: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		for _, step := range []struct {
+			name    string
+			next    answer
+			busy    bool
+			reason  string
+			changes bool
+		}{
+			{"no answer yet", answer{err: away}, true, "not known yet", false},
+			{"LBCF runs", answer{seen: running()}, true, "lbcf-controller", true},
+			{"no answer while it runs", answer{err: away}, true, "lbcf-controller", false},
+			{"it is gone", answer{}, false, "", true},
+			{"no answer since", answer{err: away}, false, "", false},
+			{"it is back", answer{seen: running()}, true, "lbcf-controller", true},
+		} {
+			synctest.Wait()
+			changed := c.Changed()
+			w.now = step.next
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			reason, busy := c.Busy()
+			if busy != step.busy || !strings.Contains(reason, step.reason) || !busy && reason != "" {
+				t.Errorf("%s: %v, %q", step.name, busy, reason)
+			}
+			select {
+			case <-changed:
+				if !step.changes {
+					t.Errorf("%s: told a change", step.name)
+				}
+			default:
+				if step.changes {
+					t.Errorf("%s: told no change", step.name)
+				}
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if n := strings.Count(log.String(), "cannot look"); n != 3 {
+			t.Errorf("three outages are told %d times:\n%s", n, log.String())
+		}
+		if n := strings.Count(log.String(), "an LBCF controller runs"); n != 2 {
+			t.Errorf("two controllers are told %d times:\n%s", n, log.String())
+		}
+		err = testutil.GatherAndCompare(registry, strings.NewReader(
+			"# HELP fairlead_lbcf_handover_busy 1 while LBCF's objects are left alone, since an LBCF controller runs or may run.\n"+
+				"# TYPE fairlead_lbcf_handover_busy gauge\nfairlead_lbcf_handover_busy 1\n"), "fairlead_lbcf_handover_busy")
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Another reign begins by not knowing: LBCF may have been started since.
+func TestARunBeginsByNotKnowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_ = c.Run(ctx)
+			cancel()
+			if _, busy := c.Busy(); busy {
+				t.Error("busy with nothing there")
+			}
+			w.now.err = errors.New("no route to host")
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			_ = c.Run(ctx)
+			cancel()
+			if reason, busy := c.Busy(); !busy || !strings.Contains(reason, "not known yet") {
+				t.Errorf("%v, %q", busy, reason)
+			}
+			w.now.err = nil
+		}
+	})
+}
+
+func TestForceNeverLooks(t *testing.T) {
+	w := &world{now: answer{seen: running()}}
+	c, err := handover.New(handover.Options{Look: w.look, Force: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if reason, busy := c.Busy(); busy || reason != "" || w.looks != 0 {
+		t.Errorf("%v, %q after %d looks", busy, reason, w.looks)
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// s11Wishes is the part of S11 about objects of LBCF's kinds. Members write BackendRecords that say whose they are, and of
+// all others the status and finalizers. While an LBCF controller runs, its objects are its, and no driver is called.
+type s11Wishes struct {
+	*judge
+	were map[string]*wish
+	// inherited is when another controller registered what is there.
+	inherited map[place]time.Duration
+}
+
+func newS11Wishes(j *judge) *s11Wishes {
+	return &s11Wishes{judge: j, were: map[string]*wish{}, inherited: map[place]time.Duration{}}
+}
+
+// entered takes in what balancers hold.
+func (r *s11Wishes) entered(x event.Entry) {
+	at := r.placeOf(x.Balancer, x.Address)
+	if delete(r.inherited, at); x.Present && x.By == "rival" {
+		r.inherited[at] = r.scene.now
+	}
+}
+
+// anew judges a registration that is sent: what another controller registered, and nobody has changed since, is taken over
+// as it is.
+func (r *s11Wishes) anew(number uint64, x event.Drive) {
+	at := r.placeOf(x.Balancer, x.Address)
+	since, ok := r.inherited[at]
+	if !ok || x.Phase != "sent" || x.Action != fsm.ActionEnsure.String() || r.wishes.rival != never && r.scene.now-r.wishes.rival < leaves {
+		return
+	}
+	b, known := fsm.Get[*fsm.Binding](r.record.View(), fsm.TableBindings, x.Binding)
+	if !known || b.State == fsm.BindingBound && !b.Registered || r.untouched(b, strings.SplitN(b.Owner, "/", 4), since) == "" {
+		return
+	}
+	r.checked()
+	r.broken(at.String(), "another controller registered it, and "+x.Process+" does so anew", number)
+}
+
+// wrote judges a write of an object by anybody.
+func (r *s11Wishes) wrote(number uint64, x event.Object) {
+	key := x.Kind + " " + x.Namespace + "/" + x.Name
+	was, is := r.were[key], r.wishes.objects[x.Kind][x.Namespace+"/"+x.Name]
+	if r.were[key] = is; is == nil {
+		delete(r.were, key)
+	}
+	if !r.ours(x.By) {
+		return
+	}
+	r.checked()
+	why := ""
+	switch {
+	case x.Kind == "Pod":
+		why = "pods are not ours to write"
+	case x.Kind == "BackendRecord":
+		if is != nil && is.Metadata.Annotations["fairlead.io/record"] == "" {
+			why = "it does not say that it is ours"
+		}
+	case was == nil:
+		why = "it was made"
+	case is == nil && was.Metadata.Deletion == nil:
+		why = "it was deleted"
+	case is != nil && (!bytes.Equal(was.Spec, is.Spec) || !maps.Equal(was.Metadata.Labels, is.Metadata.Labels)):
+		why = "what it asks for was changed"
+	}
+	if why != "" {
+		r.broken(key, "not ours to write, by "+x.By+": "+why, number)
+	}
+}
+
+// leaves is how long a group may take to find out that an LBCF controller runs: a look every five seconds, and then some.
+const leaves = 8 * time.Second
+
+// called judges a call to a driver.
+func (r *s11Wishes) called(number uint64, x event.Drive) {
+	at := r.wishes.rival
+	if at == never || x.Phase != "sent" || r.scene.now-at < leaves || r.scene.lead == never || r.scene.now-r.scene.lead < leaves {
+		return
+	}
+	if r.scene.leader != x.Process || !r.scene.freeFor("kubernetes", leaves) || !r.scene.freeFor(x.Process, leaves) {
+		return
+	}
+	r.checked()
+	r.broken("driver "+x.Driver, x.Process+" called it, and an LBCF controller runs", number)
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
+)
+
+// How the load balancer specification names the BackendRecord of a static backend (§2.4.1).
+func recordOf(balancer, group, address string) string {
+	sum := md5.Sum([]byte(balancer + "_" + group + "_" + address))
+	return hex.EncodeToString(sum[:])
+}
+
+// outsideObject writes an object of one of LBCF's kinds.
+func (s *story) outsideObject(kind, name, verb, by, meta, spec, status string) {
+	s.object(kind, name, verb, by, fmt.Sprintf(`{"metadata":{"namespace":"a","name":%q,"uid":"u-%s"%s},"spec":%s,"status":%s}`, name, name, meta, spec, status))
+}
+
+const (
+	balancerHeld = `,"finalizers":["lbcf.tkestack.io/delete-load-loadbalancer"]`
+	going        = `,"deletionTimestamp":"2026-01-01T00:00:00Z"`
+	balancerAsks = `{"lbDriver":"d","lbSpec":{"id":"lb-1"}}`
+	groupAsks    = `{"loadBalancers":["lb"],"static":["` + backend + `"],"parameters":{"weight":"1"}}`
+)
+
+var wishedRecord = recordOf("lb", "g", backend)
+
+// shows writes the BackendRecord of the wished backend.
+func (s *story) shows(verb, by, meta, weight string) {
+	b, _ := fsm.Get[*fsm.Binding](s.state.Read(), fsm.TableBindings, "a/"+wishedRecord)
+	uid := "gone"
+	if b != nil {
+		uid = b.UID
+	}
+	s.outsideObject("BackendRecord", wishedRecord, verb, by,
+		`,"annotations":{"fairlead.io/record":"g/`+uid+`"},"ownerReferences":[{"kind":"BackendGroup","name":"g","uid":"u-g"}]`+meta,
+		`{"lbName":"lb","lbInfo":{"id":"lb-1"},"parameters":{"weight":"`+weight+`"}}`,
+		`{"backendAddr":"`+backend+`","conditions":[{"type":"Registered","status":"True"}]}`)
+}
+
+const recordHeld = `,"finalizers":["lbcf.tkestack.io/deregister-backend"]`
+
+// wish has users ask for a backend.
+func (s *story) wish() {
+	s.outsideObject("LoadBalancer", "lb", "create", "user", balancerHeld, balancerAsks, "null")
+	s.outsideObject("BackendGroup", "g", "create", "user", "", groupAsks, "null")
+	s.commit(&fsm.PutLoadBalancer{ID: "LoadBalancer/a/lb/u-lb", Driver: "d", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Synced: true})
+	s.commit(&fsm.PutBinding{
+		ID: fsm.BindingID("a/" + wishedRecord), Balancer: "LoadBalancer/a/lb/u-lb", Owner: "BackendGroup/a/g/u-g", Address: backend,
+		Backend: fsm.Backend{Kind: "Static"},
+	})
+}
+
+// grant brings it there, and has objects say so.
+func (s *story) grant() {
+	s.wish()
+	s.call(fsm.ActionEnsure, "a/"+wishedRecord)
+	s.outsideObject("LoadBalancer", "lb", "status", "m1", balancerHeld, balancerAsks,
+		`{"lbInfo":{"id":"lb-1"},"conditions":[{"type":"Created","status":"True"},{"type":"AttributesSynced","status":"True"}]}`)
+	s.outsideObject("BackendGroup", "g", "status", "m1", "", groupAsks, `{"backends":1,"registeredBackends":1}`)
+	s.shows("create", "m1", recordHeld, "1")
+}
+
+// settle lets everything agree.
+func (s *story) settle() {
+	s.say(event.Calm{})
+	s.wait(100 * time.Second)
+}
+
+func wishTales() []tale {
+	then := func(more func(*story)) func(*story) {
+		return func(s *story) {
+			s.grant()
+			more(s)
+			s.settle()
+		}
+	}
+	giveUp := func(s *story) {
+		s.commit(&fsm.RemoveBinding{ID: fsm.BindingID("a/" + wishedRecord)})
+		s.call(fsm.ActionDeregister, "a/"+wishedRecord)
+		s.shows("delete", "m1", going, "1")
+	}
+	rival := func(s *story) {
+		s.grant()
+		s.say(event.Object{Kind: "Deployment", Namespace: "kube-system", Name: "lbcf-controller", By: "user", Verb: "create", JSON: []byte(`{"spec":{"replicas":1}}`)})
+		s.wait(10 * time.Second)
+	}
+	return []tale{
+		fine("L1", "wish-granted", then(func(*story) {})),
+		fine("L2", "wish-granted", then(func(*story) {})),
+		breaks("L1", "wished-backend-missing", then(func(s *story) {
+			s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "driver"})
+		})),
+		breaks("L1", "backend-record-missing", func(s *story) {
+			s.wish()
+			s.call(fsm.ActionEnsure, "a/"+wishedRecord)
+			s.settle()
+		}),
+		breaks("L1", "backend-record-out-of-date", then(func(s *story) { s.shows("update", "m1", recordHeld, "2") })),
+		breaks("L1", "backend-record-without-finalizer", then(func(s *story) { s.shows("update", "user", "", "1") })),
+		breaks("L1", "backend-record-left", then(func(s *story) {
+			s.outsideObject("BackendGroup", "g", "delete", "user", "", groupAsks, "null")
+			giveUp(s)
+			s.shows("create", "m1", recordHeld, "1")
+		})),
+		breaks("L1", "unwished-backend-there", then(func(s *story) { s.outsideObject("BackendGroup", "g", "delete", "user", "", groupAsks, "null") })),
+		breaks("L1", "balancer-not-shown", then(func(s *story) {
+			s.outsideObject("LoadBalancer", "lb", "status", "m1", balancerHeld, balancerAsks, "null")
+		})),
+		breaks("L2", "balancer-does-not-go", then(func(s *story) {
+			s.outsideObject("LoadBalancer", "lb", "update", "user", balancerHeld+going, balancerAsks, "null")
+		})),
+		fine("S5", "finalizer-after-its-binding", func(s *story) {
+			s.grant()
+			s.outsideObject("BackendGroup", "g", "delete", "user", "", groupAsks, "null")
+			giveUp(s)
+		}),
+		breaks("S5", "finalizer-before-its-binding", then(func(s *story) { s.shows("update", "m1", going, "1") })),
+		breaks("S5", "finalizer-before-its-balancer", then(func(s *story) {
+			s.outsideObject("LoadBalancer", "lb", "update", "m1", going, balancerAsks, "null")
+		})),
+		breaks("S11", "wish-changed", then(func(s *story) {
+			s.outsideObject("BackendGroup", "g", "update", "m1", "", `{"loadBalancers":[]}`, "null")
+		})),
+		breaks("S11", "wish-deleted", then(func(s *story) { s.outsideObject("BackendGroup", "g", "delete", "m1", "", groupAsks, "null") })),
+		breaks("S11", "driver-called-beside-another-controller", func(s *story) {
+			rival(s)
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		fine("S11", "driver-called-before-it-is-known", func(s *story) {
+			rival(s)
+			s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true})
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		fine("S12", "wish-taken-back", func(s *story) {
+			s.grant()
+			s.outsideObject("BackendGroup", "g", "delete", "user", "", groupAsks, "null")
+			giveUp(s)
+		}),
+		breaks("S12", "backend-given-up-by-itself", func(s *story) {
+			s.grant()
+			s.wait(20 * time.Second)
+			giveUp(s)
+		}),
+	}
+}
