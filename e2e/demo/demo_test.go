@@ -81,6 +81,7 @@ func TestRequestsSurviveLeaderKillAndPodMove(t *testing.T) {
 			Name     string
 			Requests int
 			Failed   int
+			Unjudged int
 			Gap      *float64 `json:"longest_gap_ms"`
 		}
 	}
@@ -93,6 +94,9 @@ func TestRequestsSurviveLeaderKillAndPodMove(t *testing.T) {
 		if s.Requests < 1000 || s.Failed > 0 || s.Gap == nil {
 			failures, _ := os.ReadFile(filepath.Join(o.Logs, "failures.log")) // absent if nothing failed
 			t.Errorf("%s: %d of %d requests failed\n%s", s.Name, s.Failed, s.Requests, failures)
+		}
+		if s.Unjudged > s.Requests/100 {
+			t.Errorf("%s: this machine stood still during %d of %d requests: too many to tell", s.Name, s.Unjudged, s.Requests)
 		}
 	}
 	if !slices.Equal(names, o.Only) {

@@ -21,13 +21,15 @@ type report struct {
 
 // figures count requests.
 type figures struct {
-	Requests   int     `json:"requests"`
-	Failed     int     `json:"failed"`
+	Requests int `json:"requests"`
+	Failed   int `json:"failed"`
+	// Unjudged counts requests answered at a second try, because this machine stood still during the first.
+	Unjudged   int     `json:"unjudged"`
 	LongestGap float64 `json:"longest_gap_ms"`
 }
 
 func figuresOf(f load.Figures) figures {
-	return figures{Requests: f.Requests, Failed: f.Failed, LongestGap: f.Gap.Seconds() * 1000}
+	return figures{Requests: f.Requests, Failed: f.Failed, Unjudged: f.Unjudged, LongestGap: f.Gap.Seconds() * 1000}
 }
 
 // stepReport is what became of the requests of a step.
@@ -93,6 +95,9 @@ func (r stepReport) remarks() string {
 	out = append(out, causes...)
 	if r.After != nil && r.After.Failed > 0 {
 		out = append(out, fmt.Sprintf("while it came back: %d of %d failed", r.After.Failed, r.After.Requests))
+	}
+	if r.Unjudged > 0 {
+		out = append(out, fmt.Sprintf("this machine stood still during %d more", r.Unjudged))
 	}
 	if r.Dropped > r.Requests/20 {
 		out = append(out, fmt.Sprintf("this machine was too busy for %d more", r.Dropped))

@@ -36,6 +36,9 @@ type Request struct {
 	Took   time.Duration
 	Server string // who answered, for a correct answer
 	Err    error  // nil for a correct answer in time
+	// Unjudged is a request whose answer came so late, because this machine stood still, that TCP tried a second time:
+	// nobody knows whether the first would have done.
+	Unjudged bool
 }
 
 // Failed tells whether no correct answer came in time.
@@ -49,7 +52,7 @@ type Generator struct {
 	Sources []netip.Addr
 	Targets []Target
 	Every   time.Duration // between two connections of one client
-	Timeout time.Duration // for connection and answer together
+	Timeout time.Duration // for connection and answer together, of time in which this machine runs
 	// Enter is called on each client's own thread before anything else, to take it to another network namespace; the
 	// thread ends with the client. Nil stays.
 	Enter func() error
@@ -71,9 +74,13 @@ func (g *Generator) Run(ctx context.Context) (Outcome, error) {
 	var mu sync.Mutex
 	var clients sync.WaitGroup
 	seed := uint16(rand.Uint32())
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	w := newWitness(time.Now())
+	go w.watch(watching)
 	for i := range g.Sources {
 		clients.Go(func() {
-			requests, dropped, err := g.client(ctx, i, portsOf(i, seed))
+			requests, dropped, err := g.client(ctx, i, portsOf(i, seed), w)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Requests = append(all.Requests, requests...)
@@ -86,7 +93,7 @@ func (g *Generator) Run(ctx context.Context) (Outcome, error) {
 }
 
 // client is one client from beginning to end, on a thread of its own.
-func (g *Generator) client(ctx context.Context, i int, ports *ports) ([]Request, int, error) {
+func (g *Generator) client(ctx context.Context, i int, ports *ports, w *witness) ([]Request, int, error) {
 	runtime.LockOSThread() // never unlocked: a thread in another namespace must not be used again
 	if g.Enter != nil {
 		if err := g.Enter(); err != nil {
@@ -109,7 +116,7 @@ func (g *Generator) client(ctx context.Context, i int, ports *ports) ([]Request,
 		case <-ctx.Done():
 		case <-timer.C:
 			due++
-			g.one(i, target, ports, answers)
+			g.one(i, target, ports, w, answers)
 			missed, wait := beat.after(time.Now())
 			dropped += missed
 			timer.Reset(wait)
@@ -138,7 +145,7 @@ func (b *beats) after(now time.Time) (missed int, wait time.Duration) {
 }
 
 // one begins a connection on this thread; the rest happens elsewhere and ends in answers.
-func (g *Generator) one(client int, target Target, ports *ports, answers chan<- Request) {
+func (g *Generator) one(client int, target Target, ports *ports, w *witness, answers chan<- Request) {
 	r := Request{Client: client, Target: target.Name}
 	var conn *os.File
 	for {
@@ -150,13 +157,12 @@ func (g *Generator) one(client int, target Target, ports *ports, answers chan<- 
 	}
 	if r.Err != nil {
 		r.Took = time.Since(r.Start)
-		answers <- r
+		go func() { answers <- r }()
 		return
 	}
 	go func() {
 		defer conn.Close()
-		r.Server, r.Err = exchange(conn, r.Start.Add(g.Timeout), target)
-		r.Took = time.Since(r.Start)
+		g.ask(&r, conn, target, w)
 		answers <- r
 	}()
 }
@@ -164,30 +170,32 @@ func (g *Generator) one(client int, target Target, ports *ports, answers chan<- 
 // maxAnswer bounds what is read of an answer, bytes.
 const maxAnswer = 4 << 10
 
-func exchange(conn *os.File, deadline time.Time, target Target) (server string, err error) {
-	if err := conn.SetDeadline(deadline); err != nil {
-		return "", err
+// ask sends the request and takes its answer.
+func (g *Generator) ask(r *Request, conn *os.File, target Target, w *witness) {
+	var p *patience
+	if p, r.Err = newPatience(conn, r.Start, g.Timeout, w); r.Err != nil {
+		return
 	}
+	r.Server, r.Err = exchange(p, target)
+	if r.Took = time.Since(r.Start); r.Err == nil && r.Took > g.Timeout {
+		r.Unjudged, r.Err = p.secondTry()
+	}
+}
+
+func exchange(conn io.ReadWriter, target Target) (server string, err error) {
 	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.0\r\nHost: %s\r\n\r\n", target.Address); err != nil {
-		return "", inTime(err)
+		return "", err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		return "", inTime(err)
+		return "", err
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return "", inTime(err)
+		return "", err
 	}
 	if response.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("status %s", response.Status)
 	}
 	return target.Check(string(body))
-}
-
-func inTime(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return ErrTimeout
-	}
-	return err
 }

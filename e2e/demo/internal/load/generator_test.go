@@ -203,3 +203,46 @@ func TestClientThatCannotEnterIsAnError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// frozen is a witness that saw the machine stand still for a while from now on.
+func frozen(begin time.Time, still time.Duration) *witness {
+	return &witness{due: begin.Add(time.Hour), pauses: []pause{{from: begin, to: begin.Add(still)}}}
+}
+
+func TestTimeInWhichTheMachineStoodStillDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		still, after time.Duration
+		err          error
+	}{
+		{"an answer within the time that was left", 300 * time.Millisecond, 250 * time.Millisecond, nil},
+		{"none within it", 100 * time.Millisecond, time.Minute, ErrTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			address, _ := server(t, func(int) string {
+				select { // the server's slowness, not a wait
+				case <-time.After(c.after):
+				case <-ctx.Done():
+				}
+				return ok("served by a")
+			})
+			start := time.Now()
+			conn, err := begin(netip.MustParseAddrPort("127.0.0.61:0"), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			r := Request{Start: start}
+			g := Generator{Timeout: 200 * time.Millisecond}
+			g.ask(&r, conn, Target{Name: "web", Address: address, Check: check}, frozen(start, c.still))
+			if !errors.Is(r.Err, c.err) || r.Unjudged || r.Took < 200*time.Millisecond+min(c.still, 50*time.Millisecond) {
+				t.Errorf("request %+v, want error %v", r, c.err)
+			}
+			cancel()
+		})
+	}
+}

@@ -13,6 +13,7 @@ const Nowhere = "none"
 type Figures struct {
 	Requests int
 	Failed   int
+	Unjudged int // answered, but nobody knows whether in time
 	// Gap is the time from the start of the first to the start of the last failed request; 0 with fewer than two.
 	Gap time.Duration
 
@@ -21,6 +22,9 @@ type Figures struct {
 
 func (f *Figures) add(r Request) {
 	f.Requests++
+	if r.Unjudged {
+		f.Unjudged++
+	}
 	if !r.Failed() {
 		return
 	}
