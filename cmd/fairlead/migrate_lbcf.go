@@ -173,18 +173,21 @@ const (
 func (c *cli) verifyAdoption(ctx context.Context, t *takenOver, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	var last error // a group that changes its leader answers again soon
+	var last, lacks error // a group that changes its leader answers again soon, and what it lacked is worth more than that
 	for well := 0; ; {
 		missing, err := c.unadopted(ctx, t.Report)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			well = 0
-			last = fmt.Errorf("migrate lbcf: %w", err)
+			if last = fmt.Errorf("migrate lbcf: %w", err); lacks != nil {
+				last = fmt.Errorf("%w; asked once more: %w", lacks, err)
+			}
 		case err != nil: // time is up, which says nothing of the group
 		case len(missing) > 0:
 			well = 0
-			last = fmt.Errorf("migrate lbcf: the group has not adopted %d of %d backends, such as %s; see `fairlead get bindings` and the log of its leader",
+			lacks = fmt.Errorf("migrate lbcf: the group has not adopted %d of %d backends, such as %s; see `fairlead get bindings` and the log of its leader",
 				len(missing), t.Count()[takeover.Adopted], missing[0])
+			last = lacks
 		case well+1 < verifyLooks:
 			well++
 		default:
