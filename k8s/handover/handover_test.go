@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,11 +58,20 @@ type answer struct {
 
 // world is a cluster that the test turns.
 type world struct {
+	mu    sync.Mutex
 	now   answer
 	looks int
 }
 
+func (w *world) set(a answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = a
+}
+
 func (w *world) look(context.Context) (handover.Sight, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.looks++
 	return w.now.seen, w.now.err
 }
@@ -100,7 +110,7 @@ func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 		} {
 			synctest.Wait()
 			changed := c.Changed()
-			w.now = step.next
+			w.set(step.next)
 			time.Sleep(6 * time.Second)
 			synctest.Wait()
 			reason, busy := c.Busy()
@@ -152,14 +162,14 @@ func TestARunBeginsByNotKnowing(t *testing.T) {
 			if _, busy := c.Busy(); busy {
 				t.Error("busy with nothing there")
 			}
-			w.now.err = errors.New("no route to host")
+			w.set(answer{seen: w.now.seen, err: errors.New("no route to host")})
 			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 			_ = c.Run(ctx)
 			cancel()
 			if reason, busy := c.Busy(); !busy || !strings.Contains(reason, "not known yet") {
 				t.Errorf("%v, %q", busy, reason)
 			}
-			w.now.err = nil
+			w.set(answer{seen: w.now.seen})
 		}
 	})
 }

@@ -5,6 +5,7 @@ package informers
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,10 +34,13 @@ func TestAResumedWatchBeginsWithWhatIsTrue(t *testing.T) {
 		first := said(watch.Modified, "a", "2")
 		tap := newTap(context.Background(), l, inner, &first, func() {})
 		defer tap.Stop()
+		var mu sync.Mutex
 		var got []string
 		go func() {
 			for e := range tap.ResultChan() {
+				mu.Lock()
 				got = append(got, string(e.Type)+" "+e.Object.(*corev1.Node).ResourceVersion)
+				mu.Unlock()
 			}
 		}()
 		say := func(events ...watch.Event) {
@@ -47,6 +51,8 @@ func TestAResumedWatchBeginsWithWhatIsTrue(t *testing.T) {
 		expect := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if !slices.Equal(got, want) {
 				t.Fatalf("passed on %q, want %q", got, want)
 			}

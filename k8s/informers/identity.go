@@ -114,8 +114,8 @@ func (i *identity) noteLocked(err error) {
 	s.poke()
 }
 
-func (i *identity) problems(all []world.Problem) []world.Problem {
-	if i.trouble != nil {
+func (i *identity) problems(all []world.Problem, away bool) []world.Problem {
+	if i.trouble != nil && i.trouble.tells(away) {
 		all = append(all, i.trouble.problem())
 	}
 	return all

@@ -81,11 +81,32 @@ func (l *line) fine(stages ...stage) {
 	}
 }
 
-func (l *line) problems(all []world.Problem) []world.Problem {
+// problems adds what troubles this line. Connections that ended are left out where the server could not be dialled either.
+func (l *line) problems(all []world.Problem, away bool) []world.Problem {
 	for _, t := range l.troubles {
-		all = append(all, t.problem())
+		if t.tells(away) {
+			all = append(all, t.problem())
+		}
 	}
 	return all
+}
+
+// tells is false for a connection that ended, once the server is known to be away.
+func (t trouble) tells(away bool) bool { return t.reason != reasonClosed || !away }
+
+// awayLocked tells whether somebody could not dial the server: lines find out one after the other.
+func (s *Source) awayLocked() bool {
+	if t := s.identity.trouble; t != nil && t.reason == reasonUnreachable {
+		return true
+	}
+	for _, l := range s.lines {
+		for _, t := range l.troubles {
+			if t.reason == reasonUnreachable {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Reasons of trouble, as metrics name them.
@@ -97,6 +118,7 @@ const (
 	reasonBusy         = "busy"
 	reasonServer       = "server"
 	reasonUnreachable  = "unreachable"
+	reasonClosed       = "closed" // a connection ended that had been there
 	reasonUntrusted    = "untrusted"
 	reasonMissing      = "missing"
 	reasonMalformed    = "malformed"
@@ -141,7 +163,11 @@ func (s *Source) diagnose(at stage, resource string, err error) (trouble, bool) 
 	case isUntrusted(err):
 		return trouble{reasonUntrusted, fmt.Sprintf("%s is not trusted: %v", server, innermost(err)), "put the CA that signed its certificate, and a name that it bears, into the kubeconfig"}, true
 	case isUnreachable(err):
-		return trouble{reasonUnreachable, fmt.Sprintf("%s cannot be reached: %v", server, innermost(err)), "see whether it runs, and whether the address in the kubeconfig is right"}, true
+		reason := reasonUnreachable
+		if !isDial(err) {
+			reason = reasonClosed
+		}
+		return trouble{reason, fmt.Sprintf("%s cannot be reached: %v", server, innermost(err)), "see whether it runs, and whether the address in the kubeconfig is right"}, true
 	}
 	return trouble{reasonOther, fmt.Sprintf("%s: %s", what, oneLine(err)), "see the log of " + server}, true
 }
@@ -168,6 +194,12 @@ func isUnreachable(err error) bool {
 	var network net.Error
 	var request *url.Error
 	return errors.As(err, &network) || errors.As(err, &request) || errors.Is(err, errClosed) || utilnet.IsProbableEOF(err)
+}
+
+// isDial tells whether there was no connection at all.
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // innermost is the reason without the addresses and ports around it, which differ from try to try.

@@ -43,10 +43,11 @@ func (s *Source) noteLocked() {
 		w.Unusable, w.Problems = r.notes(w.Unusable, w.Problems)
 	}
 	w.Problems = append(w.Problems, convert.Overlaps(s.world.Pools)...)
+	away := s.awayLocked()
 	for _, l := range s.lines {
-		w.Problems = l.problems(w.Problems)
+		w.Problems = l.problems(w.Problems, away)
 	}
-	w.Problems = s.identity.problems(w.Problems)
+	w.Problems = s.identity.problems(w.Problems, away)
 	w.Sort()
 	if more := len(w.Problems) - maxProblems; more > 0 {
 		w.Problems = append(w.Problems[:maxProblems:maxProblems], world.Problem{
