@@ -35,7 +35,7 @@ func TestADryRunTellsWhatItWouldDoAndDoesNothing(t *testing.T) {
 			g, f := newLiveGroup(t), newFolder(t)
 			var rehearsed *fsm.View
 			g.commit(balancer("drv/a"), bind("shop/x", ""))
-			before := len(g.entries)
+			before := len(g.since(0))
 			f.scene.world.Drivers = []world.Driver{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "clb"}, UID: "d"}, URL: "http://192.0.2.7"}}
 			f.scene.world.LoadBalancers = []world.OutsideBalancer{{
 				Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "edge"}, UID: "l"}, DriverID: world.ID{Namespace: "shop", Name: "clb"},
@@ -65,7 +65,7 @@ func TestADryRunTellsWhatItWouldDoAndDoesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			changed := false
-			for _, e := range g.entries[before:] {
+			for _, e := range g.since(before) {
 				for _, p := range e {
 					_, observed := p.Command.(*fsm.ObserveView)
 					changed = changed || !observed

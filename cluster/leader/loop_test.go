@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,13 @@ func (g *liveGroup) Propose(ctx context.Context, _ Urgency, proposals []fsm.Prop
 	}
 	g.entries = append(g.entries, proposals)
 	return g.propose(proposals, fsm.MaxItems), nil
+}
+
+// since gives the entries from number n on.
+func (g *liveGroup) since(n int) [][]fsm.Proposal {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.entries[n:])
 }
 
 func (g *liveGroup) VerifyLeader(ctx context.Context) error { return ctx.Err() }

@@ -116,8 +116,8 @@ func TestOperateDeletesNothingByASpecThatAnotherObjectHas(t *testing.T) {
 				operated(t, g, g, d, func() {
 					time.Sleep(time.Second)
 					before := len(d.all())
-					g.commit(&fsm.PutLoadBalancer{ID: "new", Driver: "drv", UID: "uid-new"})
-					g.commit(&fsm.BeginOperation{Action: fsm.ActionCreateBalancer, Balancer: "new", Deadline: time.Second}, &fsm.DeleteLoadBalancer{ID: "new"})
+					g.commit(&fsm.PutLoadBalancer{ID: "new", Driver: "drv", UID: "uid-new"},
+						&fsm.BeginOperation{Action: fsm.ActionCreateBalancer, Balancer: "new", Deadline: time.Second}, &fsm.DeleteLoadBalancer{ID: "new"})
 					time.Sleep(2 * time.Minute)
 					calls := d.all()[before:]
 					deleted := slices.Contains(calls, "delete-balancer new")
@@ -335,10 +335,10 @@ func TestOperateCommitsAnAddressAndWhatFollowsTogether(t *testing.T) {
 		g.commit(balancer("drv/a"))
 		operated(t, g, g, &told{do: addressed}, func() {
 			time.Sleep(time.Second)
-			before := len(g.entries)
+			before := len(g.since(0))
 			g.commit(bind("x", ""))
 			time.Sleep(time.Second)
-			if n := len(g.entries) - before; n != 2 || stateOf(g, "x") != "bound" {
+			if n := len(g.since(before)); n != 2 || stateOf(g, "x") != "bound" {
 				t.Errorf("%d entries of the operator until it was %s, want 2", n, stateOf(g, "x"))
 			}
 		})
@@ -386,9 +386,9 @@ func TestOperateGathersOutcomesWhileCallsWait(t *testing.T) {
 					for i := range c.backends {
 						g.commit(bind(fmt.Sprint("b", i), fmt.Sprint("10.0.0.", i)))
 					}
-					before := len(g.entries)
+					before := len(g.since(0))
 					time.Sleep(time.Second)
-					if n := len(g.entries) - before; n < c.least || n > c.most || stateOf(g, "b0") != "bound" {
+					if n := len(g.since(before)); n < c.least || n > c.most || stateOf(g, "b0") != "bound" {
 						t.Errorf("%d entries, want %d to %d", n, c.least, c.most)
 					}
 				})

@@ -312,7 +312,7 @@ func TestPropertyIncrementalChoiceIsThePlainOne(t *testing.T) {
 		}
 	})
 	for a := fsm.ActionAddress; a <= fsm.ActionCreateBalancer; a++ {
-		if did[a.String()] == 0 {
+		if did[a.String()] == 0 && !testing.Short() {
 			t.Errorf("no call was for %s: this test shows nothing about it (%v)", a, did)
 		}
 	}

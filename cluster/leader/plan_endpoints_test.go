@@ -84,7 +84,7 @@ func TestPropertyNarrowPlanIsAPartOfThePlan(t *testing.T) {
 			s.group.settle(s.input())
 		}
 	})
-	if seen < 50 {
+	if seen < 50 && !testing.Short() {
 		t.Fatalf("only %d narrow plans had anything to propose: the draws miss what this is about", seen)
 	}
 }

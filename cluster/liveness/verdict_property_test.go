@@ -224,7 +224,7 @@ func TestPropertyVerdictsAreTrue(t *testing.T) {
 		}
 	})
 	t.Logf("%d nodes and %d agents found down, %d up again, %d looks at holds", downs, agents, ups, holds)
-	if downs == 0 || ups == 0 || agents == 0 || holds == 0 {
+	if !testing.Short() && (downs == 0 || ups == 0 || agents == 0 || holds == 0) {
 		t.Error("the stage shows too little")
 	}
 }
