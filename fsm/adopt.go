@@ -12,6 +12,8 @@ type AdoptBinding struct {
 	// Registered says that the driver confirmed it, and Leaving that it is to be deregistered.
 	Registered bool `pb:"4"`
 	Leaving    bool `pb:"5"`
+	// Origin is the BackendRecord that says so, unless it says that it is ours.
+	Origin Origin `pb:"6"`
 }
 
 // Kind is KindAdoptBinding.
@@ -42,7 +44,10 @@ func (c *AdoptBinding) apply(tx *txn) Outcome {
 	b := &Binding{
 		ID: w.ID, Balancer: l.ID, Identity: l.Identity, Owner: w.Owner, Address: w.Address, Parameters: w.Parameters,
 		Backend: w.Backend, Attributes: w.Attributes, Ensure: w.Ensure,
-		UID: c.UID, Returned: c.Returned, Registered: c.Registered && w.Address != "", Asked: w.Address != "",
+		UID: c.UID, Origin: c.Origin, Returned: c.Returned, Registered: c.Registered && w.Address != "", Asked: w.Address != "",
+	}
+	if b.Origin == (Origin{}) {
+		b.Origin = tx.originOf(b.ID)
 	}
 	b.Generation = tx.generationOn(b.Subject()) + 1
 	state := entryState(w.Address)

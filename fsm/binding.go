@@ -70,6 +70,8 @@ type Binding struct {
 	// Registered is what the driver's last answer to an ensure said: confirmed, or refused.
 	Registered bool   `pb:"18" json:"registered"`
 	Message    string `pb:"19" json:"message,omitempty"` // of the driver, with that answer
+	// Origin is the newest BackendRecord that a binding of this id, this one or one before it, was taken over from.
+	Origin Origin `pb:"20" json:"origin,omitzero"`
 }
 
 // Backend is what a binding binds, in the words of Kubernetes.
@@ -167,6 +169,7 @@ func (c *PutBinding) apply(tx *txn) Outcome {
 		b := &Binding{
 			ID: c.ID, Balancer: l.ID, Identity: l.Identity, Owner: c.Owner, Address: c.Address, Parameters: c.Parameters,
 			Backend: c.Backend, Attributes: c.Attributes, Ensure: c.Ensure, UID: tx.drawUID("binding " + string(c.ID)),
+			Origin: tx.originOf(c.ID),
 		}
 		b.Generation = tx.generationOn(b.Subject()) + 1
 		tx.put(tx.moved(b, entryState(c.Address), ""))

@@ -19,6 +19,18 @@ func drawKVs(t *rapid.T, name string) []fsm.KV {
 // theirs is the UID of what others looked after.
 const theirs = "theirs"
 
+// oldest is when the first object was made that was taken over.
+const oldest = 1_790_000_000
+
+// drawOrigin is the object that a binding is taken over from, or none for one that says that it is ours.
+func drawOrigin(t *rapid.T) fsm.Origin {
+	n := rapid.IntRange(0, 4).Draw(t, "origin")
+	if n == 0 {
+		return fsm.Origin{}
+	}
+	return fsm.Origin{UID: "r" + string(rune('0'+n)), Made: oldest + int64(n)}
+}
+
 // infos are what balancers may turn out to be: few, in more than one spelling, and one that is another one's Spec.
 var infos = [][]fsm.KV{
 	nil, {{Key: "id", Value: "lb1"}}, {{Key: "id", Value: "lb2"}, {Key: "port", Value: "80"}}, {{Key: "port", Value: "80"}, {Key: "id", Value: "lb2"}},
@@ -73,6 +85,7 @@ func (w *world) drawBinding(t *rapid.T) fsm.Command {
 		return &fsm.AdoptBinding{
 			Binding: w.drawPut(t, id), UID: among(t, "uid", []string{theirs}), Returned: drawKVs(t, "returned"),
 			Registered: rapid.Bool().Draw(t, "registered"), Leaving: rapid.IntRange(0, 3).Draw(t, "leaving") == 3,
+			Origin: drawOrigin(t),
 		}
 	}
 	put := w.drawPut(t, id)

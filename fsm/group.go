@@ -19,6 +19,9 @@ type Group struct {
 	Quarantine Revision `pb:"5" json:"quarantine"`
 	Checkpoint Index    `pb:"6" json:"checkpoint"`
 	History    Trail    `pb:"7" json:"history"`
+	// UntracedBefore bounds the age of BackendRecords that a binding may have been taken over from without a trace being
+	// left (TraceOf): those that were made earlier than this. It is zero while every trace is there.
+	UntracedBefore int64 `pb:"8" json:"untracedBefore,omitempty"` // seconds since 1970, by the API server's clock
 }
 
 // Table is TableGroup.

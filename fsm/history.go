@@ -36,6 +36,8 @@ type Grave struct {
 	History Trail    `pb:"4" json:"history"`
 	// UID tells lives of one name apart: that of a binding, for whoever still shows it.
 	UID string `pb:"5" json:"uid,omitempty"`
+	// Origin is that of a binding.
+	Origin Origin `pb:"6" json:"origin,omitzero"`
 }
 
 // Table is TableGraves.
@@ -50,12 +52,13 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 	limit := tx.group().Settings.graveLimit()
 	g := &Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)}
 	if b, ok := r.(*Binding); ok && tx.group().Format >= formatDrivers {
-		g.UID = b.UID
+		g.UID, g.Origin = b.UID, b.Origin
 	}
 	tx.put(g)
 	for tx.state.graves > limit {
 		oldest, _ := firstRef[*Grave](tx.rows, TableGraves, string(refAge)+"\x00")
 		tx.remove(oldest)
+		tx.untrace(oldest.Origin)
 	}
 }
 

@@ -19,13 +19,14 @@ type outside struct {
 	maybe    map[string]bool
 	excused  map[string]bool // an operator said forget
 	made     map[fsm.BalancerID]bool
-	uids     map[string]int // which life had which UID
+	uids     map[string]int               // which life had which UID
+	origins  map[fsm.BindingID]fsm.Origin // the newest object of each name that was taken over
 }
 
 func newOutside() *outside {
 	return &outside{
 		underWay: map[string]mLine{}, unknown: map[string]bool{}, maybe: map[string]bool{}, excused: map[string]bool{},
-		made: map[fsm.BalancerID]bool{}, uids: map[string]int{},
+		made: map[fsm.BalancerID]bool{}, uids: map[string]int{}, origins: map[fsm.BindingID]fsm.Origin{},
 	}
 }
 
@@ -44,6 +45,9 @@ func (o *outside) saw(t *rapid.T, before *model, command fsm.Command) {
 		b := mBinding{identity: before.balancers[c.Binding.Balancer].identity, address: c.Binding.Address}
 		if at := line(b, c.Binding.ID); b.address != "" {
 			o.maybe[at], o.excused[at] = true, false
+		}
+		if known := c.Origin.UID != "" && (b.address != "" || !c.Leaving); known {
+			o.origins[c.Binding.ID] = c.Origin
 		}
 	case *fsm.NewEpoch:
 		for at := range o.underWay {
@@ -143,6 +147,24 @@ func (o *outside) named(t *rapid.T, v *fsm.View, m *model) {
 			t.Fatalf("binding %s has the UID %q, which another one had", b.ID, b.UID)
 		}
 		o.uids[b.UID] = life
+	}
+}
+
+// traced checks that whatever became of a binding, and of its grave, nobody takes what it was taken over from for news; and
+// that what is younger than all that is news.
+func (o *outside) traced(t *rapid.T, v *fsm.View) {
+	for id, origin := range o.origins {
+		trace := v.TraceOf(id, origin)
+		b, lives := fsm.Get[*fsm.Binding](v, fsm.TableBindings, string(id))
+		if trace == fsm.TraceNone || lives && b.UID == theirs && b.Origin != (fsm.Origin{}) && (trace != fsm.TraceTaken || b.Origin != origin) {
+			t.Fatalf("%s was taken over from %v: trace %d", id, origin, trace)
+		}
+	}
+	for _, id := range bindings {
+		g, buried := fsm.Get[*fsm.Grave](v, fsm.TableGraves, "bindings/"+string(id))
+		if trace := v.TraceOf(id, fsm.Origin{UID: "never", Made: oldest + 9}); trace != fsm.TraceNone && !(buried && g.UID == "") {
+			t.Fatalf("%s was never taken over: trace %d", id, trace)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ func agrees(t *rapid.T, theme string) {
 		factsOf(v).compare(t, w.model.facts())
 		w.outside.covered(t, v)
 		w.outside.named(t, v, w.model)
+		w.outside.traced(t, v)
 		nothingUnderDeletion(t, v)
 		addressesAreOwned(t, v)
 		indexesAgree(t, v)

@@ -79,7 +79,7 @@ func story() []fsm.Command {
 				ID: "shop/8e37c738700571d3078073269cf4474d", Balancer: "drv/lb-1", Owner: "BackendGroup/shop/web/u9", Address: "203.0.113.78:8443", Parameters: backend,
 				Backend: fsm.Backend{Kind: "Pod", Name: "web-0", UID: "u10", Port: 8443, Protocol: "TCP", Target: "203.0.113.78"},
 			},
-			UID: "u11", Returned: []fsm.KV{{Key: "id", Value: "backend-4"}}, Registered: true,
+			UID: "u11", Returned: []fsm.KV{{Key: "id", Value: "backend-4"}}, Registered: true, Origin: fsm.Origin{UID: "u11", Made: 1_789_000_000},
 		},
 		32: &fsm.NewEpoch{Group: "group-1", Epoch: 2, Cause: "restore"},
 	}
