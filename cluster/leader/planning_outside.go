@@ -169,7 +169,8 @@ func (o *outsidePlanning) changed(worlds []world.World, verdicts []Verdict, reco
 	}
 	again := false
 	fsm.Changes(o.record, record, fsm.TableBindings, func(before, after *fsm.Binding) {
-		again = again || after == nil || before == nil && after.State == fsm.BindingBound // taken over: as it was, which may be wrong by now
+		takenOver := after != nil && after.State == fsm.BindingBound && (before == nil || before.UID != after.UID)
+		again = again || after == nil || takenOver // as it was, which may be wrong by now
 	})
 	return again
 }

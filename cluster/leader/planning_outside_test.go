@@ -17,22 +17,23 @@ import (
 // that a plan began needs no other plan.
 func TestWhatWasTakenOverIsPlannedForAgain(t *testing.T) {
 	for what, c := range map[string]struct {
-		command fsm.Command
-		again   bool
+		commands []fsm.Command
+		again    bool
 	}{
-		"taken-over": {&fsm.AdoptBinding{Binding: *bind("x", "192.0.2.1:80").(*fsm.PutBinding), UID: "u", Registered: true}, true},
-		"begun":      {bind("x", "192.0.2.1:80"), false},
+		"taken-over": {[]fsm.Command{&fsm.AdoptBinding{Binding: *bind("x", "192.0.2.1:80").(*fsm.PutBinding), UID: "u", Registered: true}}, true},
+		"begun":      {[]fsm.Command{bind("x", "192.0.2.1:80")}, false},
+		"replaced":   {[]fsm.Command{&fsm.Forget{ID: "kept"}, &fsm.AdoptBinding{Binding: *bind("kept", "192.0.2.2:80").(*fsm.PutBinding), UID: "v", Registered: true}}, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := newLiveGroup(t)
-			g.commit(balancer("drv/a"))
+			g.commit(balancer("drv/a"), &fsm.AdoptBinding{Binding: *bind("kept", "192.0.2.2:80").(*fsm.PutBinding), UID: "u", Registered: true})
 			l := leaderOf(t, g, g, func(string) (Driver, bool) { return nil, false })
 			o := newOutsidePlanning(l)
 			o.seen, o.record = []world.World{}, g.state.Read()
 			if o.changed(nil, nil, g.state.Read()) {
 				t.Fatal("nothing happened, and it is planned again")
 			}
-			g.commit(c.command)
+			g.commit(c.commands...)
 			if got := o.changed(nil, nil, g.state.Read()); got != c.again {
 				t.Errorf("planned again: %v, want %v", got, c.again)
 			}

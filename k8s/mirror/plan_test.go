@@ -27,7 +27,7 @@ func adopted(t *testing.T, b *book, leaving bool) (Key, *v1beta1.BackendRecord) 
 	b.do(t, &fsm.AdoptBinding{Binding: fsm.PutBinding{
 		ID: put.ID, Balancer: put.Balancer, Owner: put.Owner, Address: "10.0.0.1:8080", Parameters: put.Parameters, Backend: put.Backend,
 		Attributes: put.Attributes, Ensure: fsm.EnsurePolicy{Policy: "Always", Period: 30 * time.Second},
-	}, UID: "lbcf-uid", Returned: kv("memberID", "m-1"), Registered: true, Leaving: leaving})
+	}, UID: "lbcf-uid", Origin: fsm.Origin{UID: "lbcf-uid", Made: 1_600_000_000}, Returned: kv("memberID", "m-1"), Registered: true, Leaving: leaving})
 	o := &v1beta1.BackendRecord{}
 	text := `{"metadata":{"namespace":"shop","uid":"lbcf-uid","resourceVersion":"7","finalizers":["lbcf.tkestack.io/deregister-backend"],"labels":{"lbcf.tkestack.io/lb-driver":"clb","lbcf.tkestack.io/lb-name":"edge","lbcf.tkestack.io/backend-group":"web","lbcf.tkestack.io/backend-pod":"web-1"}},
 		"spec":{"lbName":"edge","lbDriver":"clb","lbInfo":{"vip":"192.0.2.1"},"lbAttributes":{"algo":"rr"},"parameters":{"weight":"80"},
@@ -94,6 +94,35 @@ func TestATakenOverRecordIsLeftAsItIsUntilItGoes(t *testing.T) {
 	}
 	if w := planRecord(b.Read(), k, gone(marked), noon); verbOf(w) != Patch || len(w.Object.GetFinalizers()) != 0 {
 		t.Errorf("in the end %s", verbOf(w))
+	}
+}
+
+// §13: what is left of a binding that was taken over goes, also when another one of its name was there in between that nobody
+// could show. What LBCF made anew since is not ours to take down.
+func TestWhatWasTakenOverGoesWhateverHadItsNameSince(t *testing.T) {
+	b := newBook(t)
+	b.edgeReady(t)
+	k, o := adopted(t, b, false)
+	b.do(t, &fsm.RemoveBinding{ID: name(1)})
+	b.deregistered(t, 1)
+	another := o.DeepCopy()
+	another.UID = "lbcf-uid-2"
+	b.do(t, pod(1, "weight", "80"))
+	if w := planRecord(b.Read(), k, o, noon); verbOf(w) != Delete {
+		t.Errorf("while another one has its name: %s", verbOf(w))
+	}
+	if w := planRecord(b.Read(), k, another, noon); w != nil {
+		t.Errorf("%s of LBCF's, which is to be taken over", w.Verb)
+	}
+	b.do(t, &fsm.RemoveBinding{ID: name(1)})
+	if _, there := fsm.Get[*fsm.Binding](b.Read(), fsm.TableBindings, string(name(1))); there {
+		t.Fatal("it was asked for")
+	}
+	if w := planRecord(b.Read(), k, o, noon); verbOf(w) != Delete {
+		t.Errorf("once that ended, too: %s", verbOf(w))
+	}
+	if w := planRecord(b.Read(), k, another, noon); w != nil {
+		t.Errorf("%s of LBCF's, which is to be taken over", w.Verb)
 	}
 }
 

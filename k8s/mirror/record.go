@@ -58,6 +58,9 @@ func marked(v *fsm.View, shown *v1beta1.BackendRecord) bool {
 
 // ended tells whether the binding of a BackendRecord that was taken over is over, though nobody came to mark it before.
 func ended(v *fsm.View, k Key, shown *v1beta1.BackendRecord) bool {
+	if v.TraceOf(fsm.BindingID(k.ID()), fsm.Origin{UID: string(shown.UID), Made: shown.CreationTimestamp.Unix()}) == fsm.TraceTaken {
+		return true // whoever has its name by now
+	}
 	g, ok := fsm.Get[*fsm.Grave](v, fsm.TableGraves, string(fsm.TableBindings)+"/"+k.ID())
 	_, uid := markOf(shown)
 	return ok && g.UID != "" && g.UID == cmp.Or(uid, string(shown.UID))

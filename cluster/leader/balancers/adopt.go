@@ -68,11 +68,16 @@ func (p *planner) adopt() {
 		return
 	}
 	for _, r := range p.in.BackendRecords {
-		if p.lineOf[r.ID] != nil || !p.adoptable(r) {
-			continue
+		l := p.lineOf[r.ID]
+		switch {
+		case l == nil && p.adoptable(r):
+			p.strange[r.ID] = r
+			if c := p.adoption(r); c != nil {
+				p.propose("known by its BackendRecord only", c)
+			}
+		case l != nil && !l.ended && p.replaced(r, l):
+			p.replace(r, l)
 		}
-		p.strange[r.ID] = r
-		p.adoptOne(r)
 	}
 }
 
@@ -80,50 +85,108 @@ func (p *planner) adoptable(r *world.BackendRecord) bool {
 	if !r.Finalizer || r.Deleting && r.Address == "" {
 		return false // nobody promised to deregister it; or its driver never heard of it
 	}
-	group, _ := splitMark(r.Mirror)
-	if r.Mirror != "" && (group == "" || group == string(p.group.ID)) {
+	if p.ours(r) {
 		return p.quarantined // otherwise its binding ended, and it is about to go
 	}
-	_, ended := fsm.Get[*fsm.Grave](p.in.Record, fsm.TableGraves, string(fsm.TableBindings)+"/"+r.ID.String())
-	return !ended || p.quarantined
+	return p.trace(r) != fsm.TraceTaken || p.quarantined
 }
 
-func (p *planner) adoptOne(r *world.BackendRecord) {
+// ours tells whether a BackendRecord says that it is this group's.
+func (p *planner) ours(r *world.BackendRecord) bool {
+	group, _ := splitMark(r.Mirror)
+	return r.Mirror != "" && (group == "" || group == string(p.group.ID))
+}
+
+func originOf(r *world.BackendRecord) fsm.Origin { return fsm.Origin{UID: r.UID, Made: r.Created} }
+
+func (p *planner) trace(r *world.BackendRecord) fsm.Trace {
+	return p.in.Record.TraceOf(fsm.BindingID(r.ID.String()), originOf(r))
+}
+
+// replaced tells whether another controller had the cluster since a binding was made. Either it deleted the BackendRecord, for
+// which it deregistered the backend, and made one of the same name: whatever we make says that it is ours from the first. Or
+// it registered the backend that we had only made the object of.
+func (p *planner) replaced(r *world.BackendRecord, l *line) bool {
+	if mirrors(r.Mirror, r.UID, l.Binding) {
+		return r.Registered && !l.Asked
+	}
+	return r.Finalizer && !p.ours(r) && p.trace(r) != fsm.TraceTaken
+}
+
+// replace goes on from what the other controller made of a binding. At the same address that is a matter of the record
+// alone; otherwise what the binding says is taken off once more first, in case the other one left it.
+func (p *planner) replace(r *world.BackendRecord, l *line) {
+	c := p.adoption(r)
+	alike := l.Identity == fsm.IdentityOf(r.DriverID.String(), kvs(r.Info)) && (r.Address == l.Address || r.Address == "" || l.Address == "")
+	switch {
+	case c == nil:
+		return
+	case alike && c.Binding.Address == "":
+		c.Binding.Address = l.Address // where it was, in case it still is
+	case !alike:
+		l.forced = l.forced || c.Binding.Address != ""
+		return
+	}
+	if c.Leaving && c.Binding.Address == "" {
+		return // nothing is known to have been registered by either
+	}
+	l.ended = true
+	p.strange[r.ID] = r
+	p.propose("another controller had the cluster", &fsm.Forget{ID: l.ID})
+	p.propose("as another controller left it", c)
+}
+
+// adoption is what takes over the backend of a BackendRecord. It is nil while something about it is not known or not there yet.
+func (p *planner) adoption(r *world.BackendRecord) *fsm.AdoptBinding {
 	if len(r.Info) == 0 || r.DriverID.Name == "" {
 		p.explain(world.KindBackendRecord, r.ID.String(), WaitsForMend, "it does not say which load balancer of which driver it is on")
-		return
+		return nil
 	}
 	for _, kind := range []world.Kind{world.KindLoadBalancer, world.KindBind, world.KindBackendGroup, world.KindPod, world.KindService, world.KindNode} {
 		if !p.in.Listed(kind) {
 			p.explainOne(world.KindBackendRecord, "", WaitsForAdoption, "BackendRecord "+r.ID.String()+" is taken over once every "+string(kind)+" is known")
-			return
+			return nil
 		}
 	}
 	identity := fsm.IdentityOf(r.DriverID.String(), kvs(r.Info))
 	row, wait := p.balancerOf(r, identity)
 	if wait {
-		return
+		return nil
 	}
 	if row == nil {
 		id := orphanID(r, identity)
 		p.awaited[id] = true
 		if row = p.rows[id]; row == nil {
 			p.addOrphan(r, id)
-			return
+			return nil
 		}
 	}
 	p.awaited[row.ID] = true
+	return p.adoptionOn(row, r)
+}
+
+// credible tells whether a backend is registered if its BackendRecord says so. Where nobody can tell any more whether that is
+// over, it is ensured.
+func (p *planner) credible(r *world.BackendRecord) bool {
+	return p.ours(r) || p.quarantined || p.trace(r) == fsm.TraceNone
+}
+
+// adoptionOn is adoption once the load balancer is in the record.
+func (p *planner) adoptionOn(row *fsm.LoadBalancer, r *world.BackendRecord) *fsm.AdoptBinding {
 	c := &fsm.AdoptBinding{Binding: fsm.PutBinding{
 		ID: fsm.BindingID(r.ID.String()), Balancer: row.ID, Owner: ownerOf(r), Address: r.Address, Parameters: kvs(r.Parameters),
 		Backend: p.backendOf(r), Attributes: kvs(r.Attributes), Ensure: fsm.EnsurePolicy(r.Ensure),
-	}, UID: r.UID, Returned: kvs(r.Injected), Registered: r.Registered, Leaving: r.Deleting}
+	}, UID: r.UID, Returned: kvs(r.Injected), Registered: r.Registered && p.credible(r), Leaving: r.Deleting}
 	if _, binding := splitMark(r.Mirror); binding != "" {
 		c.UID = binding
+	}
+	if !p.ours(r) {
+		c.Origin = originOf(r)
 	}
 	if c.Binding.Backend.Kind == kindStatic && c.Binding.Address == "" {
 		c.Binding.Address = r.Static
 	}
-	p.propose("known by its BackendRecord only", c)
+	return c
 }
 
 // balancerOf finds the load balancer of a record that is to be taken over: that of the object it names, if that means

@@ -107,7 +107,7 @@ func (c *cluster) deletion(kind world.Kind, name string) world.Deletion {
 //	bind shop/b entries=E|D|K:V|K:V,... status=E|D|K:V|K:V,... deleting finalized
 //	    and of both: select=K:V,... except=P,... names=P,... ports=80/TCP,... parameters=K:V ensure=P leave=POLICY judge=D failing=POLICY
 //	record shop/N owner=Kind/NAME lb=L driver=D info=K:V attributes=K:V parameters=K:V pod=P | service=S node=N nodeport=N | static=A
-//	    port=80/TCP address=A injected=K:V registered finalized mirror=M ensure=P deleting
+//	    port=80/TCP address=A injected=K:V registered finalized mirror=M ensure=P deleting uid=U made=SECONDS
 //	pod shop/web-0 ip=A labels=K:V,... notready stopped deleting uid=U
 //	service shop/web type=NodePort ports=80/TCP/31080,... | node n1 ip=A,... labels=K:V,...
 func (c *cluster) object(f []string) {
@@ -124,6 +124,7 @@ func (c *cluster) object(f []string) {
 	if uid := l.keys["uid"]; uid != "" {
 		m.UID = uid
 	}
+	m.Created = int64(numberOf(l.keys["made"]))
 	kind := kindOf[f[0]]
 	c.remove(kind, id)
 	switch kind {

@@ -99,6 +99,26 @@ func TestABackendRecordWhoseBindingEndedIsNotTakenOverAgain(t *testing.T) {
 	}
 }
 
+// What LBCF made anew and was not told the address of is ensured where it was: there it may be still.
+func TestWhatHasNoAddressYetIsEnsuredWhereItWas(t *testing.T) {
+	c := newCluster(t)
+	name := PodRecord("edge", "web", "web-0-uid", world.BackendPort{Port: 80, Protocol: "TCP"})
+	record := "record shop/" + name + " owner=BackendGroup/web lb=edge driver=d info=vip:1 pod=web-0 port=80/TCP finalized"
+	for _, line := range []string{
+		"driver shop/d", "lb shop/edge driver=d spec=vip:1 created=vip:1 synced finalized", "group shop/web lbs=edge names=web-0 ports=80/TCP",
+		"pod shop/web-0 ip=10.0.0.1", record + " address=10.0.0.1:80 registered uid=r1",
+	} {
+		c.object(strings.Fields(line))
+	}
+	c.record.settle(c.input())
+	c.object(strings.Fields(record + " uid=r2"))
+	c.record.settle(c.input())
+	b, _ := fsm.Get[*fsm.Binding](c.record.state.Read(), fsm.TableBindings, "shop/"+name)
+	if b.UID != "r2" || b.State != fsm.BindingEnsuring || b.Address != "10.0.0.1:80" {
+		t.Errorf("%s is %s at %q", b.UID, b.State, b.Address)
+	}
+}
+
 func TestNothingIsProposedToARecordOfAnOlderFormat(t *testing.T) {
 	c := newCluster(t)
 	c.record.state = fsm.New()

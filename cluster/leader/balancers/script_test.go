@@ -5,6 +5,7 @@ package balancers
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ import (
 //	work        drivers are called, and what follows from that is planned, until nothing is left to do
 //	deaf, heard ACTION...  calls that are not made, or made again
 //	restore     the record is one that was restored from a backup
+//	graves N    the record keeps so many graves
 //	show        what the record holds, what waits, and what is counted
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -74,6 +76,12 @@ func (c *cluster) step(d *datadriven.TestData) string {
 	case "restore":
 		_, epoch, _ := c.record.state.Identity()
 		c.record.must(&fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"})
+	case "graves":
+		limit, err := strconv.ParseUint(d.CmdArgs[0].Key, 10, 32)
+		if err != nil {
+			c.t.Fatalf("graves: %v", err)
+		}
+		c.record.must(&fsm.PutSettings{Settings: fsm.Settings{GraveLimit: uint32(limit)}})
 	case "work":
 		return c.run()
 	case "show":
