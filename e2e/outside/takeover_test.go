@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/lab"
@@ -30,29 +31,9 @@ func TestAnInstallationOfLBCFIsTakenOver(t *testing.T) {
 	s.run(upTo(n)...)
 	s.balance("10s")
 	s.wasCreated(edge)
-	group, err := s.objects(backendGroups).Get(t.Context(), "web", metav1.GetOptions{})
-	s.must(err)
 	uids := map[int]string{}
 	for i := range n {
-		s.apply(`
-apiVersion: lbcf.tkestack.io/v1beta1
-kind: BackendRecord
-metadata:
-  name: %[2]s
-  namespace: %[1]s
-  finalizers: [lbcf.tkestack.io/deregister-backend]
-  labels: {lbcf.tkestack.io/lb-driver: theatre, lbcf.tkestack.io/lb-name: edge, lbcf.tkestack.io/backend-group: web, lbcf.tkestack.io/backend-pod: %[3]s}
-  ownerReferences: [{apiVersion: lbcf.tkestack.io/v1beta1, kind: BackendGroup, name: web, uid: %[4]s, controller: true, blockOwnerDeletion: true}]
-spec:
-  lbName: edge
-  lbDriver: theatre
-  lbInfo: {id: edge}
-  lbAttributes: null
-  parameters: {weight: "100"}
-  podBackend: {name: %[3]s, port: {port: 8080, protocol: TCP}}
-`, namespace, s.recordOf(i), s.pods[i].Name, group.GetUID())
-		uids[i] = s.wasRegistered(s.recordOf(i), backend(i))
-		s.driver.Put(edge, backend(i))
+		uids[i] = s.registersAsLBCF(i)
 	}
 	s.driver.Guard(func(string) bool { return true })
 	s.apply(oldController)
@@ -141,6 +122,42 @@ func (s *stage) wasCreated(name string) {
 		map[string]any{"type": "AttributesSynced", "status": "True", "lastTransitionTime": "2021-10-12T00:00:00Z", "reason": "", "message": ""},
 	}}
 	_, err = s.objects(loadBalancers).UpdateStatus(s.t.Context(), lb, metav1.UpdateOptions{})
+	s.must(err)
+}
+
+// registersAsLBCF has LBCF register a pod's backend, and make its BackendRecord.
+func (s *stage) registersAsLBCF(i int) (uid string) {
+	s.t.Helper()
+	group, err := s.objects(backendGroups).Get(s.t.Context(), "web", metav1.GetOptions{})
+	s.must(err)
+	s.apply(`
+apiVersion: lbcf.tkestack.io/v1beta1
+kind: BackendRecord
+metadata:
+  name: %[2]s
+  namespace: %[1]s
+  finalizers: [lbcf.tkestack.io/deregister-backend]
+  labels: {lbcf.tkestack.io/lb-driver: theatre, lbcf.tkestack.io/lb-name: edge, lbcf.tkestack.io/backend-group: web, lbcf.tkestack.io/backend-pod: %[3]s}
+  ownerReferences: [{apiVersion: lbcf.tkestack.io/v1beta1, kind: BackendGroup, name: web, uid: %[4]s, controller: true, blockOwnerDeletion: true}]
+spec:
+  lbName: edge
+  lbDriver: theatre
+  lbInfo: {id: edge}
+  lbAttributes: null
+  parameters: {weight: "100"}
+  podBackend: {name: %[3]s, port: {port: 8080, protocol: TCP}}
+`, namespace, s.recordOf(i), s.pods[i].Name, group.GetUID())
+	s.driver.Put(edge, backend(i))
+	return s.wasRegistered(s.recordOf(i), backend(i))
+}
+
+// deregistersAsLBCF has LBCF take a pod's backend off, and let its BackendRecord go.
+func (s *stage) deregistersAsLBCF(i int) {
+	s.t.Helper()
+	s.driver.Remove(edge, backend(i))
+	s.must(s.objects(backendRecords).Delete(s.t.Context(), s.recordOf(i), metav1.DeleteOptions{}))
+	none := []byte(`{"metadata":{"finalizers":null}}`)
+	_, err := s.objects(backendRecords).Patch(s.t.Context(), s.recordOf(i), types.MergePatchType, none, metav1.PatchOptions{})
 	s.must(err)
 }
 
