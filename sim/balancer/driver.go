@@ -153,11 +153,17 @@ func (d *Driver) RemoveByHand(balancer, address string) bool {
 	return true
 }
 
-// Inherit has another controller, which ours is to take over from, have put a backend on a balancer.
+// Inherit has another controller, which ours is to take over from, put a backend on a balancer, anew if it was there.
 func (d *Driver) Inherit(balancer, address string) {
 	b := d.balancers[balancer]
-	if b == nil || b.entries[address].Address != "" {
+	if b == nil {
 		return
+	}
+	if e := b.entries[address]; e.Address != "" {
+		if !e.Ours {
+			return
+		}
+		d.w.Publish(event.Entry{Balancer: balancer, Address: address, Owner: ours, By: byRival})
 	}
 	b.made, b.ever = true, true
 	b.entries[address] = Entry{Address: address, Ours: true}

@@ -64,6 +64,8 @@ func (r *s11Wishes) wrote(number uint64, x event.Object) {
 	switch {
 	case x.Kind == "Pod":
 		why = "pods are not ours to write"
+	case r.heeds(x.By):
+		why = "an LBCF controller runs"
 	case x.Kind == "BackendRecord":
 		if is != nil && is.Metadata.Annotations["fairlead.io/record"] == "" {
 			why = "it does not say that it is ours"
@@ -83,13 +85,19 @@ func (r *s11Wishes) wrote(number uint64, x event.Object) {
 // leaves is how long a group may take to find out that an LBCF controller runs: a look every five seconds, and then some.
 const leaves = 8 * time.Second
 
+// heeds tells whether a process must know that an LBCF controller runs: it leads, and for long enough both are there and nothing
+// is wrong.
+func (r *s11Wishes) heeds(process string) bool {
+	at := r.wishes.rival
+	if at == never || r.scene.now-at < leaves || r.scene.lead == never || r.scene.now-r.scene.lead < leaves {
+		return false
+	}
+	return r.scene.leader == process && r.scene.freeFor("kubernetes", leaves) && r.scene.freeFor(process, leaves)
+}
+
 // called judges a call to a driver.
 func (r *s11Wishes) called(number uint64, x event.Drive) {
-	at := r.wishes.rival
-	if at == never || x.Phase != "sent" || r.scene.now-at < leaves || r.scene.lead == never || r.scene.now-r.scene.lead < leaves {
-		return
-	}
-	if r.scene.leader != x.Process || !r.scene.freeFor("kubernetes", leaves) || !r.scene.freeFor(x.Process, leaves) {
+	if x.Phase != "sent" || !r.heeds(x.Process) {
 		return
 	}
 	r.checked()

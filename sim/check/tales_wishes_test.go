@@ -139,6 +139,15 @@ func wishTales() []tale {
 			s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true})
 			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
 		}),
+		breaks("S11", "shown-beside-another-controller", func(s *story) {
+			rival(s)
+			s.shows("update", "m1", recordHeld, "2")
+		}),
+		fine("S11", "shown-before-it-is-known", func(s *story) {
+			rival(s)
+			s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true})
+			s.shows("update", "m2", recordHeld, "2")
+		}),
 		fine("S12", "wish-taken-back", func(s *story) {
 			s.grant()
 			s.outsideObject("BackendGroup", "g", "delete", "user", "", groupAsks, "null")

@@ -80,8 +80,32 @@ func (m *Member) openMirror() error {
 	if err != nil {
 		return err
 	}
-	m.node.WhileLeader(func(ctx context.Context, _ uint64) { shown.Run(ctx) })
+	m.node.WhileLeader(func(ctx context.Context, _ uint64) { m.whileOurs(ctx, shown.Run) })
 	return nil
+}
+
+// whileOurs runs what writes LBCF's objects whenever nobody else does, until ctx ends. What we show is what an LBCF controller
+// goes by: a BackendRecord that it let go of must not come back.
+func (m *Member) whileOurs(ctx context.Context, run func(context.Context)) {
+	for ctx.Err() == nil {
+		changed := m.handover.Changed()
+		ours, end := context.WithCancel(ctx)
+		if _, busy := m.handover.Busy(); !busy {
+			go func() {
+				defer end()
+				select {
+				case <-changed:
+				case <-ours.Done():
+				}
+			}()
+			run(ours)
+		}
+		end()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // expected is how many backends the newest plan expects for a group.
