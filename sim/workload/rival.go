@@ -69,7 +69,8 @@ func (c *Cluster) inherit() {
 }
 
 // letGo has the LBCF controller deregister what it finds of that group, whoever registered it, and register it anew a moment
-// later: under the same names, as it does with a pod that was not ready for a while.
+// later, under the same names, as it does with a pod that was not ready for a while. With that goes what has no BackendRecord
+// and is wanted.
 func (c *Cluster) letGo() {
 	group, _ := c.kube.Get("BackendGroup", Namespace, inheritedGroup).(*unstructured.Unstructured)
 	if c.inheritable() == nil || group == nil || group.GetDeletionTimestamp() != nil {
@@ -79,12 +80,14 @@ func (c *Cluster) letGo() {
 	for _, address := range staticAddresses(inheritedGroup, 2) {
 		name := inheritedRecord(c.outsideBalancers()[0].name, address)
 		r := c.kube.Get("BackendRecord", Namespace, name)
-		if r == nil || r.GetDeletionTimestamp() != nil || !slices.Contains(listed, address) {
+		if r != nil && r.GetDeletionTimestamp() != nil || !slices.Contains(listed, address) {
 			continue
 		}
-		c.may(c.kube.Delete(rivalName, "BackendRecord", Namespace, name))
-		_, err := c.kube.Change(rivalName, "BackendRecord", Namespace, name, func(o kube.Object) { o.SetFinalizers(nil) })
-		c.may(err)
+		if r != nil {
+			c.may(c.kube.Delete(rivalName, "BackendRecord", Namespace, name))
+			_, err := c.kube.Change(rivalName, "BackendRecord", Namespace, name, func(o kube.Object) { o.SetFinalizers(nil) })
+			c.may(err)
+		}
 		c.world.After(pauses, func() {
 			if c.inheritable() != nil && c.kube.Get("BackendGroup", Namespace, inheritedGroup) != nil && c.kube.Get("BackendRecord", Namespace, name) == nil {
 				c.register(address)
@@ -120,9 +123,9 @@ func (c *Cluster) register(address string) {
 	balancer, at := c.outsideBalancers()[0], c.inheritable()
 	info, _, _ := unstructured.NestedStringMap(at.Object, "status", "lbInfo")
 	attributes, _, _ := unstructured.NestedStringMap(at.Object, "spec", "attributes")
-	group := &v1beta1.BackendGroup{ObjectMeta: metav1.ObjectMeta{
-		Namespace: Namespace, Name: inheritedGroup, UID: c.kube.Get("BackendGroup", Namespace, inheritedGroup).GetUID(),
-	}}
+	asks := c.kube.Get("BackendGroup", Namespace, inheritedGroup).(*unstructured.Unstructured)
+	parameters, _, _ := unstructured.NestedStringMap(asks.Object, "spec", "parameters")
+	group := &v1beta1.BackendGroup{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: inheritedGroup, UID: asks.GetUID()}}
 	r := &v1beta1.BackendRecord{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion().String(), Kind: "BackendRecord"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -131,7 +134,7 @@ func (c *Cluster) register(address string) {
 		},
 		Spec: v1beta1.BackendRecordSpec{
 			LBName: balancer.name, LBDriver: stage.OutsideObject(balancer.driver), LBInfo: info, LBAttributes: attributes,
-			Parameters: map[string]string{"weight": "10"}, StaticAddr: &address,
+			Parameters: parameters, StaticAddr: &address,
 		},
 	}
 	r.Labels = lbcf.GroupRecordLabels(inheritedGroup, &r.Spec)
