@@ -86,15 +86,30 @@ func TestATakenOverRecordIsLeftAsItIsUntilItGoes(t *testing.T) {
 	if w := planRecord(b.Read(), k, stranger, noon); w != nil {
 		t.Errorf("%s of a stranger's", w.Verb)
 	}
-	if w := planRecord(b.Read(), k, o, noon); verbOf(w) != Delete {
-		t.Errorf("%s of one that could not be marked in time", verbOf(w))
-	}
-	if w := planRecord(b.Read(), k, gone(o), noon); verbOf(w) != Patch || len(w.Object.GetFinalizers()) != 0 {
+	late := takenDown(t, b, k, o)
+	if w := planRecord(b.Read(), k, gone(late), noon); verbOf(w) != Patch || len(w.Object.GetFinalizers()) != 0 {
 		t.Errorf("in the end of one that could not be marked in time %s", verbOf(w))
+	}
+	if w := planRecord(b.Read(), k, gone(o), noon); verbOf(w) != Patch || len(w.Object.GetFinalizers()) != 1 {
+		t.Errorf("%s of one that goes and could not be marked in time", verbOf(w))
 	}
 	if w := planRecord(b.Read(), k, gone(marked), noon); verbOf(w) != Patch || len(w.Object.GetFinalizers()) != 0 {
 		t.Errorf("in the end %s", verbOf(w))
 	}
+}
+
+// takenDown checks that what could not be marked in time is marked and then deleted, and gives it as it is in between.
+func takenDown(t *testing.T, b *book, k Key, o *v1beta1.BackendRecord) *v1beta1.BackendRecord {
+	t.Helper()
+	w := planRecord(b.Read(), k, o, noon)
+	if verbOf(w) != Patch || w.Object.GetAnnotations()[lbcf.AnnotationRecord] != "g/"+string(o.UID) {
+		t.Fatalf("%s: it has to say what it shows before it goes", verbOf(w))
+	}
+	marked := w.Object.(*v1beta1.BackendRecord)
+	if w := planRecord(b.Read(), k, marked, noon); verbOf(w) != Delete {
+		t.Errorf("then %s", verbOf(w))
+	}
+	return marked
 }
 
 // §13: what is left of a binding that was taken over goes, also when another one of its name was there in between that nobody
@@ -108,9 +123,7 @@ func TestWhatWasTakenOverGoesWhateverHadItsNameSince(t *testing.T) {
 	another := o.DeepCopy()
 	another.UID = "lbcf-uid-2"
 	b.do(t, pod(1, "weight", "80"))
-	if w := planRecord(b.Read(), k, o, noon); verbOf(w) != Delete {
-		t.Errorf("while another one has its name: %s", verbOf(w))
-	}
+	takenDown(t, b, k, o)
 	if w := planRecord(b.Read(), k, another, noon); w != nil {
 		t.Errorf("%s of LBCF's, which is to be taken over", w.Verb)
 	}
@@ -118,9 +131,7 @@ func TestWhatWasTakenOverGoesWhateverHadItsNameSince(t *testing.T) {
 	if _, there := fsm.Get[*fsm.Binding](b.Read(), fsm.TableBindings, string(name(1))); there {
 		t.Fatal("it was asked for")
 	}
-	if w := planRecord(b.Read(), k, o, noon); verbOf(w) != Delete {
-		t.Errorf("once that ended, too: %s", verbOf(w))
-	}
+	takenDown(t, b, k, o)
 	if w := planRecord(b.Read(), k, another, noon); w != nil {
 		t.Errorf("%s of LBCF's, which is to be taken over", w.Verb)
 	}

@@ -34,6 +34,11 @@ func planRecord(v *fsm.View, k Key, shown *v1beta1.BackendRecord, now time.Time)
 		return updated(v, k, b, shown) // another life of the same backend
 	case !wanted && !proves(v, shown):
 		return nil // of another life of the group: to be taken over
+	case !marked(v, shown):
+		o := shown.DeepCopy() // nobody shall take it for another controller's while it goes
+		_, uid := markOf(shown)
+		annotated(o, marks(v, cmp.Or(uid, string(shown.UID))))
+		return &Write{Verb: Patch, Key: k, Object: o}
 	case !deleting(shown):
 		return &Write{Verb: Delete, Key: k, Object: shown}
 	case has(shown, lbcf.FinalizerBackendRecord):
@@ -86,7 +91,7 @@ func planOwn(v *fsm.View, k Key, b *fsm.Binding, shown *v1beta1.BackendRecord, n
 	leaving := b.State == fsm.BindingDeregistering
 	if (leaving || deleting(shown)) && !marked(v, shown) {
 		o := shown.DeepCopy() // so that it can be told what became of it when the binding is gone
-		annotated(o, marks(v, b))
+		annotated(o, marks(v, b.UID))
 		return &Write{Verb: Patch, Key: k, Object: o}
 	}
 	switch {
@@ -107,15 +112,15 @@ func planOwn(v *fsm.View, k Key, b *fsm.Binding, shown *v1beta1.BackendRecord, n
 	return &Write{Verb: UpdateStatus, Key: k, Object: o, Patient: patient}
 }
 
-func marks(v *fsm.View, b *fsm.Binding) map[string]string {
-	return map[string]string{lbcf.AnnotationRecord: string(v.Group().ID) + "/" + b.UID, lbcf.AnnotationRevision: v.Revision().String()}
+func marks(v *fsm.View, uid string) map[string]string {
+	return map[string]string{lbcf.AnnotationRecord: string(v.Group().ID) + "/" + uid, lbcf.AnnotationRevision: v.Revision().String()}
 }
 
 func created(v *fsm.View, k Key, b *fsm.Binding) *Write {
 	spec := specOf(v, b, &v1beta1.BackendRecordSpec{})
 	o := &v1beta1.BackendRecord{Spec: *spec}
 	o.Namespace, o.Name, o.Labels = k.Namespace, k.Name, labelsOf(b, spec)
-	o.Annotations, o.Finalizers = marks(v, b), []string{lbcf.FinalizerBackendRecord}
+	o.Annotations, o.Finalizers = marks(v, b.UID), []string{lbcf.FinalizerBackendRecord}
 	if by, ok := ownerOf(b.Owner); ok {
 		o.OwnerReferences = []metav1.OwnerReference{by.reference()}
 	}
@@ -131,7 +136,7 @@ func updated(v *fsm.View, k Key, b *fsm.Binding, shown *v1beta1.BackendRecord) *
 	}
 	maps.Copy(labels, labelsOf(b, &o.Spec))
 	o.Labels = labels
-	annotated(o, marks(v, b))
+	annotated(o, marks(v, b.UID))
 	return &Write{Verb: Update, Key: k, Object: o}
 }
 
