@@ -43,6 +43,7 @@ type Check struct {
 	mu      sync.Mutex
 	reason  string
 	busy    bool
+	failed  bool          // a look of this Run did
 	changed chan struct{} // closed by the next change
 }
 
@@ -72,10 +73,11 @@ func New(o Options) (*Check, error) {
 	return c, nil
 }
 
-// Known tells whether the API server has said in this Run whether an LBCF controller runs.
-func (c *Check) Known() bool {
-	reason, _ := c.Busy()
-	return reason != unknown
+// Unanswered tells whether the API server was asked in this Run and has not said yet whether an LBCF controller runs.
+func (c *Check) Unanswered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed && c.reason == unknown
 }
 
 // Busy tells whether LBCF's objects must be left alone, and why: an LBCF controller runs, or it is not known yet.
@@ -92,14 +94,14 @@ func (c *Check) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// Run looks again and again until ctx ends, and returns ctx's error. It begins by not knowing: what an earlier Run saw may
-// be long ago. While the API server does not answer, the last answer holds: without it LBCF can do nothing, either.
+// Run looks again and again until ctx ends, and returns ctx's error. It begins and ends by not knowing: what an earlier Run saw
+// may be long ago. While the API server does not answer, the last answer holds: without it LBCF can do nothing, either.
 func (c *Check) Run(ctx context.Context) error {
 	if c.o.Force {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	c.set(unknown, true)
+	defer c.forget()
 	failing := false
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -115,6 +117,7 @@ func (c *Check) Run(ctx context.Context) error {
 			return ctx.Err()
 		case err != nil:
 			c.errors.Inc()
+			c.fail()
 			if !failing {
 				c.o.Logger.Warn("cannot look for an LBCF controller", "err", err)
 			}
@@ -130,6 +133,19 @@ func (c *Check) look(ctx context.Context) (Sight, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	return c.o.Look(ctx)
+}
+
+func (c *Check) fail() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = true
+}
+
+func (c *Check) forget() {
+	c.mu.Lock()
+	c.failed = false
+	c.mu.Unlock()
+	c.set(unknown, true)
 }
 
 func (c *Check) set(reason string, busy bool) {

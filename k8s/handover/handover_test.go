@@ -147,7 +147,7 @@ func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 	})
 }
 
-// Another reign begins by not knowing: LBCF may have been started since.
+// Another reign begins by not knowing: LBCF may have been started since. Who was asked and does not answer is told apart.
 func TestARunBeginsByNotKnowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
@@ -155,21 +155,42 @@ func TestARunBeginsByNotKnowing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		notKnown := func(when string, unanswered bool) {
+			t.Helper()
+			if reason, busy := c.Busy(); !busy || !strings.Contains(reason, "not known yet") || c.Unanswered() != unanswered {
+				t.Errorf("%s: %v, %q, unanswered %v", when, busy, reason, c.Unanswered())
+			}
+		}
+		during := func(f func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { defer close(ended); _ = c.Run(ctx) }()
+			synctest.Wait()
+			f()
+			cancel()
+			<-ended
+		}
 		for range 2 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_ = c.Run(ctx)
-			cancel()
-			if _, busy := c.Busy(); busy {
-				t.Error("busy with nothing there")
-			}
+			notKnown("before", false)
+			during(func() {
+				if _, busy := c.Busy(); busy || c.Unanswered() {
+					t.Error("busy with nothing there")
+				}
+			})
+			notKnown("between", false)
 			w.set(answer{seen: w.now.seen, err: errors.New("no route to host")})
-			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-			_ = c.Run(ctx)
-			cancel()
-			if reason, busy := c.Busy(); !busy || !strings.Contains(reason, "not known yet") {
-				t.Errorf("%v, %q", busy, reason)
-			}
+			during(func() { notKnown("not answered", true) })
 			w.set(answer{seen: w.now.seen})
+			during(func() {
+				time.Sleep(time.Second)
+				w.set(answer{seen: w.now.seen, err: errors.New("no route to host")})
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if _, busy := c.Busy(); busy || c.Unanswered() {
+					t.Error("what was answered does not hold")
+				}
+				w.set(answer{seen: w.now.seen})
+			})
 		}
 	})
 }

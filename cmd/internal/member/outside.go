@@ -56,9 +56,10 @@ func (m *Member) operates(o *leader.Config) {
 }
 
 // busy tells whether LBCF's objects are somebody else's. A group that has taken them over already goes on with what it has
-// while the API server cannot be asked: nobody else can act on them without it, and deregistrations must not wait for it.
+// when the API server was asked and does not answer: nobody else can act on them without it, and deregistrations must not
+// wait for it. Until it was asked, LBCF may have come back.
 func (m *Member) busy() (reason string, busy bool) {
-	if !m.handover.Known() && m.state.Read().Count(fsm.TableBalancers) > 0 {
+	if m.handover.Unanswered() && m.state.Read().Count(fsm.TableBalancers) > 0 {
 		return "", false
 	}
 	return m.handover.Busy()
