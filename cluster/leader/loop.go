@@ -106,6 +106,7 @@ type Leader struct {
 	judging *judging
 
 	queued atomic.Int64 // calls that wait for a place at their driver
+	asks   chan chan<- Input
 
 	mu      sync.Mutex
 	status  Status
@@ -130,7 +131,7 @@ func New(c Config) (*Leader, error) {
 	if err := m.register(c.Metrics); err != nil {
 		return nil, fmt.Errorf("leader: register metrics: %w", err)
 	}
-	return &Leader{c: c, metrics: m, reports: newReports(), judging: newJudging(c)}, nil
+	return &Leader{c: c, metrics: m, reports: newReports(), judging: newJudging(c), asks: make(chan chan<- Input)}, nil
 }
 
 // Run plans and operates for one term, until ctx ends. It returns once everything that it started has ended: the

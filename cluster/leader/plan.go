@@ -20,6 +20,12 @@ const actor = "leader"
 // and planning again ends after a few rounds. What it may not do yet it explains instead.
 func Plan(in Input) Result {
 	p := newPlanner(in)
+	p.run()
+	return p.out
+}
+
+// run makes every decision, once.
+func (p *planner) run() {
 	p.planPools()
 	p.planPeers()
 	p.planAdvertisements()
@@ -39,7 +45,6 @@ func Plan(in Input) Result {
 	slices.SortStableFunc(p.out.Waiting, func(a, b Explanation) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 	})
-	return p.out
 }
 
 // planner is one run of Plan. Its maps are for looking up; what leaves it goes by sorted lists.

@@ -30,6 +30,7 @@ type claim struct {
 	key     string
 	ports   []fsm.Port
 	have    *fsm.Allocation // what the record says; nil if it is new
+	from    Code            // where the address comes from; empty is FromPoolEarlier
 }
 
 // may tells whether two Services may own one address: they agreed to, and no port is meant twice (S3).
@@ -125,7 +126,10 @@ func (s *wish) wait(code, text string) {
 func (p *planner) keepAllocations(s *wish) {
 	for _, h := range p.heldBy[s.id] {
 		if !h.Releasing {
-			p.grant(&claim{owner: s, address: h.Address, pool: h.Pool, key: h.SharingKey, ports: h.Ports, have: h})
+			p.grant(&claim{
+				owner: s, address: h.Address, pool: h.Pool, key: h.SharingKey, ports: h.Ports, have: h,
+				from: typedFrom(&s.next, h.Address, FromPoolEarlier),
+			})
 		}
 	}
 }
@@ -137,7 +141,9 @@ func (p *planner) grant(c *claim) {
 
 // newClaim is what a Service would have of an address.
 func (p *planner) newClaim(s *wish, a netip.Addr, pool fsm.PoolName) *claim {
-	c := &claim{owner: s, address: a, pool: pool, key: sharingKey(&s.next, a), ports: portsOf(&s.next)}
+	c := &claim{
+		owner: s, address: a, pool: pool, key: sharingKey(&s.next, a), ports: portsOf(&s.next), from: typedFrom(&s.next, a, FromPoolEarlier),
+	}
 	for _, h := range p.heldBy[s.id] {
 		if h.Address == a {
 			c.have = h

@@ -39,6 +39,7 @@ func (p *planner) takeBack(s *wish, needs []need) {
 			continue
 		}
 		c := p.newClaim(s, h.Address, pool.name)
+		c.from = FromReturning
 		if p.conflict(c) == nil && p.leaving(c) == nil && meet(needs, h.Address) {
 			p.grant(c)
 		}
@@ -56,7 +57,9 @@ func (p *planner) fromPools(s *wish, family world.Family) bool {
 				continue
 			}
 			if a, ok := pool.lowestFree(f, p.taken); ok {
-				p.grant(p.newClaim(s, a, pool.name))
+				c := p.newClaim(s, a, pool.name)
+				c.from = FromPool
+				p.grant(c)
 				return true
 			}
 		}

@@ -90,11 +90,11 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 			why = append(why, what)
 		}
 	}
-	note(!w.Ready, "not ready")
-	note(w.NetworkUnavailable, "network unavailable")
-	note(w.Excluded, "labelled node.kubernetes.io/exclude-from-external-load-balancers")
-	note(w.Deleting, "being deleted")
-	note(len(next.Addresses) == 0, "without an address of type "+string(p.in.Options.nodeAddress()))
+	note(!w.Ready, whyNotReady)
+	note(w.NetworkUnavailable, whyCutOff)
+	note(w.Excluded, whyExcluded)
+	note(w.Deleting, whyDeleting)
+	note(len(next.Addresses) == 0, whyNoAddressType+string(p.in.Options.nodeAddress()))
 	next.Why = strings.Join(why, ", ")
 	next.Eligible = next.Why == ""
 	return next

@@ -4,7 +4,6 @@ package leader
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -64,27 +63,59 @@ func isWanted(h fsm.NextHop) bool { return !h.Withdrawing }
 
 func (p *planner) planRoute(a netip.Addr) {
 	prefix := fsm.HostPrefix(a)
+	d := p.decide(a)
+	if d.silent {
+		p.explain(fsm.TableRoutes, prefix.String(), WaitsForLiveness, "it leads to silent nodes still: no other one may be announced")
+	}
+	if len(d.bridged) > 0 {
+		p.explain(fsm.TableRoutes, prefix.String(), WaitsForRules, "its old next hops stay until one of the new nodes acknowledged its rules")
+	}
+	if len(d.want) == 0 {
+		p.explain(fsm.TableRoutes, prefix.String(), WaitsForNextHop, p.whyNoHop(a))
+	}
+	have := p.routeOf[a]
+	if showsJust(have, d.want) {
+		return
+	}
+	c := &fsm.SetRoute{Prefix: prefix, Hops: d.want}
+	added := slices.ContainsFunc(d.want, func(spec fsm.HopSpec) bool { _, has := hopOf(have, spec); return !has })
+	owned := slices.ContainsFunc(p.claims[a], func(c *claim) bool { return c.have != nil && !c.have.Releasing })
+	if reason := "nodes that serve " + ownersText(p.claims[a]); added || !owned && len(d.want) > 0 {
+		p.propose(reason, c) // it may need the address first, which is Bulk
+	} else {
+		p.proposeUrgent(reason, c)
+	}
+}
+
+// decision is which next hops an address shall have.
+type decision struct {
+	want []fsm.HopSpec // in order
+	// silent says that nodes are among them that do not answer: no other one may be announced.
+	silent bool
+	// bridged are those among them that serve the address no more, and stay until one that does may be announced.
+	bridged []fsm.HopSpec
+}
+
+// decide finds the next hops of an address that somebody owns.
+func (p *planner) decide(a netip.Addr) (d decision) {
+	prefix := fsm.HostPrefix(a)
+	d.want, d.silent = p.hops(prefix, p.servingAny(a))
+	d.bridged = p.bridge(prefix, d.want)
+	if len(d.bridged) > 0 {
+		d.want = append(d.want, d.bridged...)
+		slices.SortFunc(d.want, compareSpecs)
+	}
+	return d
+}
+
+// servingAny lists the nodes where any of the owners of an address is served, each once, in order.
+func (p *planner) servingAny(a netip.Addr) []fsm.NodeID {
 	var nodes []fsm.NodeID
 	for _, c := range p.claims[a] {
 		nodes = append(nodes, p.serving(&c.owner.next, a)...)
 	}
 	slices.Sort(nodes)
-	want := p.bridge(prefix, p.hops(prefix, slices.Compact(nodes)))
-	if len(want) == 0 {
-		p.explain(fsm.TableRoutes, prefix.String(), WaitsForNextHop, p.whyNoHop(p.claims[a]))
-	}
-	have := p.routeOf[a]
-	if showsJust(have, want) {
-		return
-	}
-	c := &fsm.SetRoute{Prefix: prefix, Hops: want}
-	added := slices.ContainsFunc(want, func(spec fsm.HopSpec) bool { _, has := hopOf(have, spec); return !has })
-	owned := slices.ContainsFunc(p.claims[a], func(c *claim) bool { return c.have != nil && !c.have.Releasing })
-	if reason := "nodes that serve " + ownersText(p.claims[a]); added || !owned && len(want) > 0 {
-		p.propose(reason, c) // it may need the address first, which is Bulk
-	} else {
-		p.proposeUrgent(reason, c)
-	}
+	return slices.Compact(nodes)
 }
 
 func ownersText(claims []*claim) string {
@@ -114,9 +145,33 @@ func showsJust(r *fsm.Route, want []fsm.HopSpec) bool {
 	return n == len(want)
 }
 
-// serving lists the nodes where a Service is served: those of its ready endpoints; if none is ready anywhere, those
-// of endpoints that still serve while they end (KEP-1669).
+// serving lists the nodes where a Service is served.
 func (p *planner) serving(s *fsm.Service, a netip.Addr) []fsm.NodeID {
+	sel := selectEndpoints(s, a)
+	if sel.everywhere {
+		return p.nodeIDs
+	}
+	var out []fsm.NodeID
+	for i := range sel.endpoints {
+		if e := &sel.endpoints[i]; sel.usable(e) {
+			if node := p.nodeOfEndpoint(e); node != "" {
+				out = append(out, node)
+			}
+		}
+	}
+	return out
+}
+
+// selection is which endpoints of a Service its address leads to.
+type selection struct {
+	endpoints  []fsm.Endpoint // of the address's family
+	usable     func(*fsm.Endpoint) bool
+	everywhere bool // their nodes do not matter: every node passes traffic on
+}
+
+// selectEndpoints chooses the ready endpoints; if none is ready anywhere, those that still serve while they end
+// (KEP-1669).
+func selectEndpoints(s *fsm.Service, a netip.Addr) selection {
 	endpoints := ofFamily(s.Endpoints, a)
 	usable := func(e *fsm.Endpoint) bool { return e.Ready || s.PublishNotReady }
 	any := slices.ContainsFunc(endpoints, func(e fsm.Endpoint) bool { return usable(&e) })
@@ -124,18 +179,7 @@ func (p *planner) serving(s *fsm.Service, a netip.Addr) []fsm.NodeID {
 		usable = func(e *fsm.Endpoint) bool { return e.Serving && e.Terminating }
 		any = slices.ContainsFunc(endpoints, func(e fsm.Endpoint) bool { return usable(&e) })
 	}
-	if any && s.AllNodes && !s.Local {
-		return p.nodeIDs
-	}
-	var out []fsm.NodeID
-	for i := range endpoints {
-		if e := &endpoints[i]; usable(e) {
-			if node := p.nodeOfEndpoint(e); node != "" {
-				out = append(out, node)
-			}
-		}
-	}
-	return out
+	return selection{endpoints: endpoints, usable: usable, everywhere: any && s.AllNodes && !s.Local}
 }
 
 // ofFamily lists the endpoints of an address's family, and all of them when the Service has none of it: what runs on
@@ -161,48 +205,87 @@ func (p *planner) nodeOfEndpoint(e *fsm.Endpoint) fsm.NodeID {
 	return p.nodeWith[e.Address]
 }
 
-// hops picks from the nodes that serve an address those that may be a next hop. A node without its agent is no new
-// one, and stays one whose rules it acknowledged. Others leave for their silence only once somebody else may be
-// announced: the last ones are never removed for liveness alone (DESIGN §6).
-func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) []fsm.HopSpec {
-	route := p.routeOf[prefix.Addr()]
+// fit is what the plan makes of a node that serves an address.
+type fit struct {
+	hop  fsm.HopSpec // without address: it has none of the family
+	code Code        // why it is a next hop, or is not
+	use  use
+	// acknowledged says that it may be announced by the record.
+	acknowledged bool
+}
+
+// use is whether a node is a next hop.
+type use uint8
+
+const (
+	unused use = iota
+	spare      // it is one and is silent: it stays only while no other one may be announced
+	used
+)
+
+// fitOf judges a node that serves an address. One without its agent is no new next hop, and stays one whose rules it
+// acknowledged.
+func (p *planner) fitOf(prefix netip.Prefix, id fsm.NodeID) fit {
+	f := fit{hop: fsm.HopSpec{Node: id}}
+	n := p.nodes[id]
+	switch {
+	case n == nil:
+		f.code = NodeUnknown
+		return f
+	case !n.next.Eligible:
+		f.code = NodeIneligible
+		return f
+	}
+	var ok bool
+	if f.hop, ok = n.hop(prefix.Addr()); !ok {
+		f.hop.Node, f.code = id, NodeLacksFamily
+		return f
+	}
+	h, has := hopOf(p.routeOf[prefix.Addr()], f.hop)
+	f.acknowledged = has && fsm.Announceable(prefix, h, n.have, p.settings)
+	switch {
+	case n.liveness == fsm.NodeUp, n.liveness == fsm.AgentDown && f.acknowledged:
+		f.use, f.code = used, Serves
+		return f
+	case n.liveness == fsm.AgentDown:
+		f.code = NodeAgentDown
+	default:
+		f.code = NodeDown
+	}
+	if has {
+		f.use = spare
+	}
+	return f
+}
+
+// hops picks from the nodes that serve an address those that may be a next hop. Those that are silent leave only once
+// somebody else may be announced: the last ones are never removed for liveness alone (DESIGN §6).
+func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (want []fsm.HopSpec, lastResort bool) {
 	var live, silent []fsm.HopSpec
 	ready := false
 	for _, id := range nodes {
-		n := p.nodes[id]
-		if n == nil || !n.next.Eligible {
-			continue
-		}
-		hop, ok := n.hop(prefix.Addr())
-		if !ok {
-			continue
-		}
-		h, has := hopOf(route, hop)
-		acknowledged := has && fsm.Announceable(prefix, h, n.have, p.settings)
-		switch {
-		case n.liveness == fsm.NodeUp, n.liveness == fsm.AgentDown && acknowledged:
-			live = append(live, hop)
-			ready = ready || acknowledged
-		case has:
-			silent = append(silent, hop)
+		switch f := p.fitOf(prefix, id); f.use {
+		case used:
+			live = append(live, f.hop)
+			ready = ready || f.acknowledged
+		case spare:
+			silent = append(silent, f.hop)
 		}
 	}
 	if !ready && len(silent) > 0 {
-		live = append(live, silent...)
-		p.explain(fsm.TableRoutes, prefix.String(), WaitsForLiveness, "it leads to silent nodes still: no other one may be announced")
+		live, lastResort = append(live, silent...), true
 	}
 	slices.SortFunc(live, compareSpecs)
-	return live
+	return live, lastResort
 }
 
-// bridge keeps the old next hops of an address until a new one may be announced, so that it is never without a route
-// while its pods move. A node without an endpoint passes traffic on; one that is not eligible is not kept.
-func (p *planner) bridge(prefix netip.Prefix, want []fsm.HopSpec) []fsm.HopSpec {
+// bridge lists the old next hops of an address that stay until a new one may be announced, so that it is never without
+// a route while its pods move. A node without an endpoint passes traffic on; one that is not eligible is not kept.
+func (p *planner) bridge(prefix netip.Prefix, want []fsm.HopSpec) (old []fsm.HopSpec) {
 	route := p.routeOf[prefix.Addr()]
 	if route == nil || len(want) == 0 {
-		return want
+		return nil
 	}
-	var old []fsm.HopSpec
 	for _, h := range route.NextHops {
 		n := p.nodes[h.Node]
 		if n == nil || !fsm.Announceable(prefix, h, n.have, p.settings) {
@@ -210,19 +293,13 @@ func (p *planner) bridge(prefix netip.Prefix, want []fsm.HopSpec) []fsm.HopSpec 
 		}
 		spec := fsm.HopSpec{Node: h.Node, Address: h.Address}
 		if slices.Contains(want, spec) {
-			return want
+			return nil
 		}
 		if own, ok := n.hop(prefix.Addr()); ok && own == spec && n.next.Eligible && n.liveness != fsm.NodeDown {
 			old = append(old, spec)
 		}
 	}
-	if len(old) == 0 {
-		return want
-	}
-	p.explain(fsm.TableRoutes, prefix.String(), WaitsForRules, "its old next hops stay until one of the new nodes acknowledged its rules")
-	want = append(want, old...)
-	slices.SortFunc(want, compareSpecs)
-	return want
+	return old
 }
 
 func compareSpecs(a, b fsm.HopSpec) int {
@@ -253,21 +330,10 @@ func hopOf(r *fsm.Route, spec fsm.HopSpec) (fsm.NextHop, bool) {
 }
 
 // whyNoHop finds the reason that a person can do something about.
-func (p *planner) whyNoHop(claims []*claim) string {
-	a := claims[0].address
-	for _, c := range claims {
-		for _, id := range p.serving(&c.owner.next, a) {
-			n := p.nodes[id]
-			switch {
-			case n == nil:
-				return fmt.Sprintf("node %s, which carries an endpoint, is not known", id)
-			case !n.next.Eligible:
-				return fmt.Sprintf("node %s, which carries an endpoint, is not eligible: %s", id, n.next.Why)
-			case n.liveness != fsm.NodeUp:
-				return fmt.Sprintf("node %s, which carries an endpoint, is %s", id, n.liveness)
-			}
-			return fmt.Sprintf("node %s, which carries an endpoint, has no address of the family of %s", id, a)
-		}
+func (p *planner) whyNoHop(a netip.Addr) string {
+	for _, id := range p.servingAny(a) {
+		f := p.fitOf(fsm.HostPrefix(a), id)
+		return "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)
 	}
-	return "no endpoint of " + ownersText(claims) + " is ready on a node"
+	return "no endpoint of " + ownersText(p.claims[a]) + " is ready on a node"
 }

@@ -30,6 +30,8 @@ import (
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
 //	renew       the group begins a new epoch
 //	show        what the record holds, and what waits
+//	would why=NAME  the same as soon as objects come, before anything is proposed
+//	why NAME...  what is made of a Service, and why; with record=only as a member tells it that sees no source
 func TestPlanScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/plan", func(t *testing.T, path string) {
 		s := newScene(t)
@@ -76,6 +78,13 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		s.blind = d.Cmd == "blind"
 	case "show":
 		return s.show()
+	case "why":
+		return s.why(d)
+	case "would":
+		for line := range strings.Lines(d.Input) {
+			s.line(line)
+		}
+		return s.why(d)
 	case "renew":
 		_, epoch, _ := s.group.state.Identity()
 		s.group.must(&fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"})
@@ -170,9 +179,9 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 
 // object reads one line: kind, name, then key=value and words.
 //
-//	service web ip=A,A request=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready deleting uid=U
+//	service web ip=A,A request=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4
-//	node n1 A... [external=A] notready unreachable excluded cordoned
+//	node n1 A... [external=A] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE avoid
 //	peer p A asn=N | advertisement a communities=C pools=P | configmap c KEY=VALUE
 func (s *scene) object(t failer, f []string) {
@@ -224,7 +233,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	o := world.Service{
 		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Requested: addresses(keys["request"]),
 		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
-		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"),
+		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
 	}
 	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
 	if has("local") {
@@ -302,6 +311,8 @@ func scriptNode(t failer, meta world.Meta, keys map[string]string, words []strin
 			n.Excluded = true
 		case "cordoned":
 			n.Unschedulable = true
+		case "deleting":
+			n.Deleting = true
 		default:
 			n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.InternalIP, Address: netip.MustParseAddr(word)})
 		}

@@ -82,14 +82,37 @@ func (p *planner) postponeRemovals() {
 const quarantineText = "the group was recovered or restored: nothing is removed or given out until a complete view was read"
 
 // handles tells whether a Service is ours to serve.
-func (p *planner) handles(w *world.Service) bool {
+func (p *planner) handles(w *world.Service) bool { return p.refuses(w) == "" }
+
+// refuses tells why a Service is not ours to serve; empty if it is.
+func (p *planner) refuses(w *world.Service) Code {
 	switch {
-	case w.Type != world.LoadBalancer || w.Foreign:
-		return false
-	case w.Class == "":
-		return !p.in.Options.IgnoreUnclassed
+	case w.Type != world.LoadBalancer:
+		return NotLoadBalancer
+	case w.Foreign:
+		return Foreign
+	case w.Class == "" && p.in.Options.IgnoreUnclassed:
+		return Unclassed
+	case w.Class != "" && w.Class != p.in.Options.class():
+		return OtherClass
 	}
-	return w.Class == p.in.Options.class()
+	return ""
+}
+
+// notOurs is refuses in words.
+func (p *planner) notOurs(w *world.Service) Reason {
+	r := Reason{Code: p.refuses(w)}
+	switch r.Code {
+	case NotLoadBalancer:
+		r.Text = "it is of type " + string(w.Type) + ", not LoadBalancer"
+	case Foreign:
+		r.Text = "it is left to another service proxy by label"
+	case Unclassed:
+		r.Text = "it has no spec.loadBalancerClass, and this group serves only those of class " + p.in.Options.class()
+	case OtherClass:
+		r.Text = "its spec.loadBalancerClass is " + w.Class + "; this group serves " + p.in.Options.class()
+	}
+	return r
 }
 
 // going is a Service of which only the deletion is left. It serves nothing any more.

@@ -58,6 +58,8 @@ func (p *planning) run(ctx context.Context) {
 			return
 		case out := <-planned:
 			p.finish(ctx, out)
+		case reply := <-p.asks:
+			reply <- p.present()
 		case <-p.wake:
 		case <-p.c.Clock.After(again):
 		}
@@ -98,25 +100,34 @@ func (p *planning) look(ctx context.Context) (again time.Duration) {
 // begin judges the views and has everything planned, beside this goroutine: that takes long in a large cluster.
 func (p *planning) begin(now time.Duration, record *fsm.View) {
 	f := &fullPlan{began: now, record: record, again: p.c.Timing.Replan, out: make(chan Result, 1), overtook: map[string]bool{}}
-	worlds, verdicts := p.judge(now, record)
+	_, verdicts := p.judge(now, record)
 	f.judged = p.judged
 	servers := p.c.Group.Servers()
 	excused, next := p.excuses.update(now, record, servers)
 	sooner(&f.again, next)
-	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
-	in.Adopting = p.adopting != nil && p.adopting()
+	in := p.input(record, excused, servers, &p.origins)
 	for i := range verdicts {
-		view := p.origins.admit(i, verdicts[i].Admit(&worlds[i]))
-		view.WhyNot = whyNot(&verdicts[i])
-		in.Views = append(in.Views, view)
 		sooner(&f.again, verdicts[i].Again)
-	}
-	for _, s := range servers {
-		in.Servers = append(in.Servers, s.ID)
 	}
 	p.lane.begin(&p.judged)
 	p.running = f
 	go func() { f.out <- Plan(in) }()
+}
+
+// input is what everything is planned from: the record, and the views as they were judged last.
+func (p *planning) input(record *fsm.View, excused []fsm.ServerID, servers []Server, from *origins) Input {
+	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
+	in.Adopting = p.adopting != nil && p.adopting()
+	worlds, verdicts := p.judged.worlds, p.judged.verdicts
+	for i := range verdicts {
+		view := from.admit(i, verdicts[i].Admit(&worlds[i]))
+		view.WhyNot = whyNot(&verdicts[i])
+		in.Views = append(in.Views, view)
+	}
+	for _, s := range servers {
+		in.Servers = append(in.Servers, s.ID)
+	}
+	return in
 }
 
 // finish proposes what a plan of everything came to.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+// Remedy says what a person can do about a reason, as docs/why.md has it; empty where there is nothing to mend, or where
+// the reason's own text says it.
+func (c Code) Remedy() string {
+	switch c {
+	case FromReleased, GivenUp:
+		return "wait until every member has withdrawn the paths, or see which one does not answer: `fairlead raft status`"
+	case Bridges, WaitsForRules:
+		return "see what keeps the agents of the new nodes from acknowledging: `fairlead get nodes`, and their logs"
+	case LastHop, WaitsForLiveness, NodeDown:
+		return "bring the node back, or have pods of the Service on another one"
+	case NoEndpoint:
+		return "nothing, if no pod shall run there; else look at the Service's selector and its EndpointSlices"
+	case EndpointNotReady:
+		return "look at the readiness of the pods there"
+	case NodeUnknown, NodeGone:
+		return "wait for the pods to move, or see why the Node is not in the cluster: `kubectl get node`"
+	case NodeIneligible, NodeNotReady, NodeCutOff, NodeDeleting:
+		return "see the Node's conditions: `kubectl describe node`"
+	case NodeExcluded:
+		return "take the label node.kubernetes.io/exclude-from-external-load-balancers off the Node, if it shall carry addresses"
+	case NodeNoAddress, NodeLacksFamily:
+		return "give the Node an address of the type and family (kubelet --node-ip), or the Service an address of the node's family"
+	case NodeAgentDown:
+		return "start the agent there, and look at its log"
+	case Replaced:
+		return "see what keeps the new address from being announced"
+	case NotLoadBalancer:
+		return "set spec.type to LoadBalancer"
+	case OtherClass, Unclassed:
+		return "make the Service anew with the class of this group; spec.loadBalancerClass cannot be changed"
+	case Foreign:
+		return "take the label service.kubernetes.io/service-proxy-name off the Service"
+	case PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, WaitsForOverlap, WaitsForMend:
+		return "do what the text says"
+	case WaitsForEvidence:
+		return "see whether the sources can be read: `fairlead holds list`, and the leader's log; a complete list settles it"
+	case WaitsForMember:
+		return "start the member again, or remove it: `fairlead raft status`, `fairlead raft remove`"
+	case WaitsForRoute, Deleting:
+		return "wait until no path is left; what is waited for is told beside it"
+	case WaitsForQuarantine:
+		return "have every source readable in full, so that a complete view ends the quarantine"
+	case WaitsForNextHop:
+		return "have a ready endpoint on an eligible node"
+	}
+	return ""
+}
