@@ -110,18 +110,39 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 	if h.Withdrawing {
 		return HopWithdrawing
 	}
-	n, known := Get[*Node](v, TableNodes, string(h.Node))
-	if !Announceable(r.Prefix, h, n, v.Group().Settings) {
+	since, ok := v.announceableSince(r, h)
+	switch {
+	case !ok:
 		return HopWanted
+	case slices.ContainsFunc(List[*Member](v, TableMembers), func(m *Member) bool { return !m.Announced.Before(since) }):
+		return HopAnnounced
 	}
-	since := h.Since
-	if known && n.Acknowledged == h.Since {
-		since = n.AcknowledgedAt // not announceable before that was committed
+	return HopAcknowledged
+}
+
+// Announcers lists the members that have a hop on the wire of their sessions, in order of their servers. There are some
+// just where HopState says HopAnnounced.
+func (v *View) Announcers(r *Route, h NextHop) (out []*Member) {
+	since, ok := v.announceableSince(r, h)
+	if !ok {
+		return nil
 	}
 	for _, m := range List[*Member](v, TableMembers) {
 		if !m.Announced.Before(since) {
-			return HopAnnounced
+			out = append(out, m)
 		}
 	}
-	return HopAcknowledged
+	return out
+}
+
+// announceableSince is the revision at which a hop came to be announceable; false if it is not.
+func (v *View) announceableSince(r *Route, h NextHop) (since Revision, ok bool) {
+	n, known := Get[*Node](v, TableNodes, string(h.Node))
+	if !Announceable(r.Prefix, h, n, v.Group().Settings) {
+		return Revision{}, false
+	}
+	if known && n.Acknowledged == h.Since {
+		return n.AcknowledgedAt, true // not before that was committed
+	}
+	return h.Since, true
 }

@@ -69,6 +69,7 @@ func accessTable() map[string]access {
 
 		fairleadv1connect.RecordServiceGetProcedure:          look,
 		fairleadv1connect.RecordServiceDescribeProcedure:     look,
+		fairleadv1connect.RecordServiceWhyProcedure:          {roles: looking, within: quickly, maxMessage: tinyMessage},
 		fairleadv1connect.RecordServiceWatchProcedure:        {roles: looking, maxMessage: smallMessage},
 		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
 		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,

@@ -28,18 +28,7 @@ func (p *planner) planWithdrawals() {
 
 // finish proposes the end of one withdrawal, or explains what it waits for.
 func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) bool {
-	var excused []fsm.ServerID
-	var lagging []string
-	for _, m := range members {
-		if !m.WithdrawnIn(p.in.Record.Group().Format).Before(h.Since) {
-			continue
-		}
-		if slices.Contains(p.in.Excused, m.Server) {
-			excused = append(excused, m.Server)
-		} else {
-			lagging = append(lagging, m.Name)
-		}
-	}
+	excused, lagging := p.notWithdrawn(h, members)
 	switch {
 	case len(lagging) > 0:
 		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for "+strings.Join(lagging, ", "))
@@ -54,6 +43,22 @@ func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) boo
 	}
 	p.proposeUrgent(reason, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: excused})
 	return true
+}
+
+// notWithdrawn finds the members that have not said of a hop that no switch holds it: those that are waited for, by their
+// names, and those that are not waited for any more.
+func (p *planner) notWithdrawn(h fsm.NextHop, members []*fsm.Member) (excused []fsm.ServerID, lagging []string) {
+	for _, m := range members {
+		if !m.WithdrawnIn(p.in.Record.Group().Format).Before(h.Since) {
+			continue
+		}
+		if slices.Contains(p.in.Excused, m.Server) {
+			excused = append(excused, m.Server)
+		} else {
+			lagging = append(lagging, m.Name)
+		}
+	}
+	return excused, lagging
 }
 
 // planMembers forgets servers that left the configuration once none of their paths can be left.

@@ -34,8 +34,6 @@ func (c Code) Remedy() string {
 		return "make the Service anew with the class of this group; spec.loadBalancerClass cannot be changed"
 	case Foreign:
 		return "take the label service.kubernetes.io/service-proxy-name off the Service"
-	case PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, WaitsForOverlap, WaitsForMend:
-		return "do what the text says"
 	case WaitsForEvidence:
 		return "see whether the sources can be read: `fairlead holds list`, and the leader's log; a complete list settles it"
 	case WaitsForMember:

@@ -123,8 +123,14 @@ func (x *Explained) Service(id fsm.ServiceID) (ServiceReasons, bool) {
 	return out, true
 }
 
-// Nodes tells of every node what the plan makes of it for an address, in order and each once.
-func (x *Explained) Nodes(a netip.Addr) []NodeReason { return x.p.nodeReasons(a) }
+// Lagging names the members whose withdrawal of a hop is waited for.
+func (x *Explained) Lagging(h fsm.NextHop) []string {
+	_, lagging := x.p.notWithdrawn(h, fsm.List[*fsm.Member](x.p.in.Record, fsm.TableMembers))
+	return lagging
+}
+
+// Record is what was planned from.
+func (x *Explained) Record() *fsm.View { return x.p.in.Record }
 
 func (m *merged) find(id world.ID) *world.Service {
 	i, ok := slices.BinarySearchFunc(m.services, id, func(s *world.Service, id world.ID) int { return s.ID.Compare(id) })

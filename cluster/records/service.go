@@ -42,12 +42,19 @@ type Options struct {
 	Barrier func(ctx context.Context) error
 	// Sessions gives the state of this member's BGP sessions. Optional.
 	Sessions func() map[fsm.PeerName]string
+	// Planner explains what the leader decides; optional: without it Why goes by the record alone.
+	Planner Planner
+	// ToLeader names who leads, as far as is known, and the way there: nil if its address is not known. Optional.
+	ToLeader func() (name string, client fairleadv1connect.RecordServiceClient)
 	// Settle is how long a watch waits after a change for those that follow it. Default 50 ms.
 	Settle time.Duration
 }
 
 // Service implements fairleadv1connect.RecordServiceHandler.
-type Service struct{ o Options }
+type Service struct {
+	o          Options
+	explaining chan struct{} // holds a token while an answer of Why is made
+}
 
 var _ fairleadv1connect.RecordServiceHandler = (*Service)(nil)
 
@@ -56,7 +63,7 @@ func New(o Options) *Service {
 	if o.Settle == 0 {
 		o.Settle = 50 * time.Millisecond
 	}
-	return &Service{o: o}
+	return &Service{o: o, explaining: make(chan struct{}, 1)}
 }
 
 // view is what a read is answered from.

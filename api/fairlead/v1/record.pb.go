@@ -444,6 +444,105 @@ func (x *Transition) GetChange() string {
 	return ""
 }
 
+type WhyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace/name of a Service, a name alone if only one Service has it, or an address.
+	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	// The asked member shall answer by itself, whoever leads.
+	Here          bool `protobuf:"varint,2,opt,name=here,proto3" json:"here,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyRequest) Reset() {
+	*x = WhyRequest{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyRequest) ProtoMessage() {}
+
+func (x *WhyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
+func (*WhyRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WhyRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *WhyRequest) GetHere() bool {
+	if x != nil {
+		return x.Here
+	}
+	return false
+}
+
+type WhyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A JSON document: api/records.Why.
+	Document      string `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyResponse) Reset() {
+	*x = WhyResponse{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyResponse) ProtoMessage() {}
+
+func (x *WhyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
+func (*WhyResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WhyResponse) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all kinds.
@@ -454,7 +553,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[5]
+	mi := &file_fairlead_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -466,7 +565,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[5]
+	mi := &file_fairlead_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -479,7 +578,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchRequest) GetKinds() []string {
@@ -500,7 +599,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[6]
+	mi := &file_fairlead_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +611,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[6]
+	mi := &file_fairlead_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +624,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchResponse) GetRevision() *Revision {
@@ -553,7 +652,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[7]
+	mi := &file_fairlead_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +664,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[7]
+	mi := &file_fairlead_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +677,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ProposeRequest) GetProposals() [][]byte {
@@ -608,7 +707,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[8]
+	mi := &file_fairlead_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -620,7 +719,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[8]
+	mi := &file_fairlead_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -633,7 +732,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ProposeResponse) GetOutcomes() [][]byte {
@@ -665,7 +764,7 @@ type CheckLeaderRequest struct {
 
 func (x *CheckLeaderRequest) Reset() {
 	*x = CheckLeaderRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[9]
+	mi := &file_fairlead_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +776,7 @@ func (x *CheckLeaderRequest) String() string {
 func (*CheckLeaderRequest) ProtoMessage() {}
 
 func (x *CheckLeaderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[9]
+	mi := &file_fairlead_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +789,7 @@ func (x *CheckLeaderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckLeaderRequest.ProtoReflect.Descriptor instead.
 func (*CheckLeaderRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 type CheckLeaderResponse struct {
@@ -706,7 +805,7 @@ type CheckLeaderResponse struct {
 
 func (x *CheckLeaderResponse) Reset() {
 	*x = CheckLeaderResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[10]
+	mi := &file_fairlead_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +817,7 @@ func (x *CheckLeaderResponse) String() string {
 func (*CheckLeaderResponse) ProtoMessage() {}
 
 func (x *CheckLeaderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[10]
+	mi := &file_fairlead_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +830,7 @@ func (x *CheckLeaderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckLeaderResponse.ProtoReflect.Descriptor instead.
 func (*CheckLeaderResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckLeaderResponse) GetLeader() string {
@@ -765,7 +864,7 @@ type ReleaseHoldRequest struct {
 
 func (x *ReleaseHoldRequest) Reset() {
 	*x = ReleaseHoldRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[11]
+	mi := &file_fairlead_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +876,7 @@ func (x *ReleaseHoldRequest) String() string {
 func (*ReleaseHoldRequest) ProtoMessage() {}
 
 func (x *ReleaseHoldRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[11]
+	mi := &file_fairlead_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +889,7 @@ func (x *ReleaseHoldRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseHoldRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseHoldRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReleaseHoldRequest) GetId() string {
@@ -815,7 +914,7 @@ type ReleaseHoldResponse struct {
 
 func (x *ReleaseHoldResponse) Reset() {
 	*x = ReleaseHoldResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[12]
+	mi := &file_fairlead_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +926,7 @@ func (x *ReleaseHoldResponse) String() string {
 func (*ReleaseHoldResponse) ProtoMessage() {}
 
 func (x *ReleaseHoldResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[12]
+	mi := &file_fairlead_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +939,7 @@ func (x *ReleaseHoldResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseHoldResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseHoldResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 type AcceptRewindRequest struct {
@@ -854,7 +953,7 @@ type AcceptRewindRequest struct {
 
 func (x *AcceptRewindRequest) Reset() {
 	*x = AcceptRewindRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[13]
+	mi := &file_fairlead_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +965,7 @@ func (x *AcceptRewindRequest) String() string {
 func (*AcceptRewindRequest) ProtoMessage() {}
 
 func (x *AcceptRewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[13]
+	mi := &file_fairlead_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +978,7 @@ func (x *AcceptRewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptRewindRequest.ProtoReflect.Descriptor instead.
 func (*AcceptRewindRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AcceptRewindRequest) GetSource() string {
@@ -904,7 +1003,7 @@ type AcceptRewindResponse struct {
 
 func (x *AcceptRewindResponse) Reset() {
 	*x = AcceptRewindResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[14]
+	mi := &file_fairlead_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1015,7 @@ func (x *AcceptRewindResponse) String() string {
 func (*AcceptRewindResponse) ProtoMessage() {}
 
 func (x *AcceptRewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[14]
+	mi := &file_fairlead_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1028,7 @@ func (x *AcceptRewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptRewindResponse.ProtoReflect.Descriptor instead.
 func (*AcceptRewindResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 var File_fairlead_v1_record_proto protoreflect.FileDescriptor
@@ -968,7 +1067,13 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\x04time\x18\x03 \x01(\tR\x04time\x12\x14\n" +
 	"\x05actor\x18\x04 \x01(\tR\x05actor\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06change\x18\x06 \x01(\tR\x06change\"$\n" +
+	"\x06change\x18\x06 \x01(\tR\x06change\":\n" +
+	"\n" +
+	"WhyRequest\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x12\x12\n" +
+	"\x04here\x18\x02 \x01(\bR\x04here\")\n" +
+	"\vWhyResponse\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\"$\n" +
 	"\fWatchRequest\x12\x14\n" +
 	"\x05kinds\x18\x01 \x03(\tR\x05kinds\"X\n" +
 	"\rWatchResponse\x121\n" +
@@ -997,10 +1102,11 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\x04Lane\x12\x14\n" +
 	"\x10LANE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLANE_URGENT\x10\x01\x12\r\n" +
-	"\tLANE_BULK\x10\x022\xa7\x04\n" +
+	"\tLANE_BULK\x10\x022\xe6\x04\n" +
 	"\rRecordService\x12=\n" +
 	"\x03Get\x12\x17.fairlead.v1.GetRequest\x1a\x18.fairlead.v1.GetResponse\"\x03\x90\x02\x01\x12L\n" +
-	"\bDescribe\x12\x1c.fairlead.v1.DescribeRequest\x1a\x1d.fairlead.v1.DescribeResponse\"\x03\x90\x02\x01\x12E\n" +
+	"\bDescribe\x12\x1c.fairlead.v1.DescribeRequest\x1a\x1d.fairlead.v1.DescribeResponse\"\x03\x90\x02\x01\x12=\n" +
+	"\x03Why\x12\x17.fairlead.v1.WhyRequest\x1a\x18.fairlead.v1.WhyResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\x05Watch\x12\x19.fairlead.v1.WatchRequest\x1a\x1a.fairlead.v1.WatchResponse\"\x03\x90\x02\x010\x01\x12D\n" +
 	"\aPropose\x12\x1b.fairlead.v1.ProposeRequest\x1a\x1c.fairlead.v1.ProposeResponse\x12U\n" +
 	"\vCheckLeader\x12\x1f.fairlead.v1.CheckLeaderRequest\x1a .fairlead.v1.CheckLeaderResponse\"\x03\x90\x02\x01\x12P\n" +
@@ -1020,7 +1126,7 @@ func file_fairlead_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_fairlead_v1_record_proto_goTypes = []any{
 	(Lane)(0),                    // 0: fairlead.v1.Lane
 	(*GetRequest)(nil),           // 1: fairlead.v1.GetRequest
@@ -1028,45 +1134,49 @@ var file_fairlead_v1_record_proto_goTypes = []any{
 	(*DescribeRequest)(nil),      // 3: fairlead.v1.DescribeRequest
 	(*DescribeResponse)(nil),     // 4: fairlead.v1.DescribeResponse
 	(*Transition)(nil),           // 5: fairlead.v1.Transition
-	(*WatchRequest)(nil),         // 6: fairlead.v1.WatchRequest
-	(*WatchResponse)(nil),        // 7: fairlead.v1.WatchResponse
-	(*ProposeRequest)(nil),       // 8: fairlead.v1.ProposeRequest
-	(*ProposeResponse)(nil),      // 9: fairlead.v1.ProposeResponse
-	(*CheckLeaderRequest)(nil),   // 10: fairlead.v1.CheckLeaderRequest
-	(*CheckLeaderResponse)(nil),  // 11: fairlead.v1.CheckLeaderResponse
-	(*ReleaseHoldRequest)(nil),   // 12: fairlead.v1.ReleaseHoldRequest
-	(*ReleaseHoldResponse)(nil),  // 13: fairlead.v1.ReleaseHoldResponse
-	(*AcceptRewindRequest)(nil),  // 14: fairlead.v1.AcceptRewindRequest
-	(*AcceptRewindResponse)(nil), // 15: fairlead.v1.AcceptRewindResponse
-	nil,                          // 16: fairlead.v1.GetRequest.FilterEntry
-	(*Revision)(nil),             // 17: fairlead.v1.Revision
+	(*WhyRequest)(nil),           // 6: fairlead.v1.WhyRequest
+	(*WhyResponse)(nil),          // 7: fairlead.v1.WhyResponse
+	(*WatchRequest)(nil),         // 8: fairlead.v1.WatchRequest
+	(*WatchResponse)(nil),        // 9: fairlead.v1.WatchResponse
+	(*ProposeRequest)(nil),       // 10: fairlead.v1.ProposeRequest
+	(*ProposeResponse)(nil),      // 11: fairlead.v1.ProposeResponse
+	(*CheckLeaderRequest)(nil),   // 12: fairlead.v1.CheckLeaderRequest
+	(*CheckLeaderResponse)(nil),  // 13: fairlead.v1.CheckLeaderResponse
+	(*ReleaseHoldRequest)(nil),   // 14: fairlead.v1.ReleaseHoldRequest
+	(*ReleaseHoldResponse)(nil),  // 15: fairlead.v1.ReleaseHoldResponse
+	(*AcceptRewindRequest)(nil),  // 16: fairlead.v1.AcceptRewindRequest
+	(*AcceptRewindResponse)(nil), // 17: fairlead.v1.AcceptRewindResponse
+	nil,                          // 18: fairlead.v1.GetRequest.FilterEntry
+	(*Revision)(nil),             // 19: fairlead.v1.Revision
 }
 var file_fairlead_v1_record_proto_depIdxs = []int32{
-	16, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
-	17, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
+	18, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
+	19, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.DescribeResponse.history:type_name -> fairlead.v1.Transition
-	17, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
-	17, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
-	17, // 5: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
+	19, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
+	19, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
+	19, // 5: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
 	0,  // 6: fairlead.v1.ProposeRequest.lane:type_name -> fairlead.v1.Lane
-	17, // 7: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
-	17, // 8: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
+	19, // 7: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
+	19, // 8: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
 	1,  // 9: fairlead.v1.RecordService.Get:input_type -> fairlead.v1.GetRequest
 	3,  // 10: fairlead.v1.RecordService.Describe:input_type -> fairlead.v1.DescribeRequest
-	6,  // 11: fairlead.v1.RecordService.Watch:input_type -> fairlead.v1.WatchRequest
-	8,  // 12: fairlead.v1.RecordService.Propose:input_type -> fairlead.v1.ProposeRequest
-	10, // 13: fairlead.v1.RecordService.CheckLeader:input_type -> fairlead.v1.CheckLeaderRequest
-	12, // 14: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
-	14, // 15: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
-	2,  // 16: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
-	4,  // 17: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
-	7,  // 18: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
-	9,  // 19: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
-	11, // 20: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
-	13, // 21: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
-	15, // 22: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
-	16, // [16:23] is the sub-list for method output_type
-	9,  // [9:16] is the sub-list for method input_type
+	6,  // 11: fairlead.v1.RecordService.Why:input_type -> fairlead.v1.WhyRequest
+	8,  // 12: fairlead.v1.RecordService.Watch:input_type -> fairlead.v1.WatchRequest
+	10, // 13: fairlead.v1.RecordService.Propose:input_type -> fairlead.v1.ProposeRequest
+	12, // 14: fairlead.v1.RecordService.CheckLeader:input_type -> fairlead.v1.CheckLeaderRequest
+	14, // 15: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
+	16, // 16: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
+	2,  // 17: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
+	4,  // 18: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
+	7,  // 19: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
+	9,  // 20: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
+	11, // 21: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
+	13, // 22: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
+	15, // 23: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
+	17, // 24: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
+	17, // [17:25] is the sub-list for method output_type
+	9,  // [9:17] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1084,7 +1194,7 @@ func file_fairlead_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_record_proto_rawDesc), len(file_fairlead_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

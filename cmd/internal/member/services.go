@@ -42,6 +42,7 @@ func (m *Member) openServices() (err error) {
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
 			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
+			Planner: m.work, ToLeader: m.toLeader,
 		}), o...)
 	})
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {
@@ -63,6 +64,19 @@ func (m *Member) openServices() (err error) {
 // reach gives the record service of another member.
 func (m *Member) reach(p cluster.Peer) (fairleadv1connect.RecordServiceClient, error) {
 	return m.clients.Client(m.apiOf(p.Name)).Record, nil
+}
+
+// toLeader gives the name of the leader and its record service, as far as they are known.
+func (m *Member) toLeader() (string, fairleadv1connect.RecordServiceClient) {
+	p, ok := m.node.Leader()
+	if !ok {
+		return "", nil
+	}
+	address := m.apiOf(p.Name)
+	if address == "" {
+		return p.Name, nil
+	}
+	return p.Name, m.clients.Client(address).Record
 }
 
 // sessions tells the state of this member's BGP sessions, by peer.

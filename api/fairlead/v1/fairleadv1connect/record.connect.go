@@ -39,6 +39,8 @@ const (
 	RecordServiceGetProcedure = "/fairlead.v1.RecordService/Get"
 	// RecordServiceDescribeProcedure is the fully-qualified name of the RecordService's Describe RPC.
 	RecordServiceDescribeProcedure = "/fairlead.v1.RecordService/Describe"
+	// RecordServiceWhyProcedure is the fully-qualified name of the RecordService's Why RPC.
+	RecordServiceWhyProcedure = "/fairlead.v1.RecordService/Why"
 	// RecordServiceWatchProcedure is the fully-qualified name of the RecordService's Watch RPC.
 	RecordServiceWatchProcedure = "/fairlead.v1.RecordService/Watch"
 	// RecordServiceProposeProcedure is the fully-qualified name of the RecordService's Propose RPC.
@@ -60,6 +62,10 @@ type RecordServiceClient interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Describe shows one object with its history.
 	Describe(context.Context, *v1.DescribeRequest) (*v1.DescribeResponse, error)
+	// Why explains what became of a Service: where its addresses come from, which nodes announce them and why the others
+	// do not, and what is waited for. The leader answers, by what its sources show; where it cannot be reached the asked
+	// member does, by its record alone, and says so.
+	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// Watch tells, at once and then whenever it changes, at which revision the kinds were last changed.
 	// Changes in quick succession are told as one.
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error)
@@ -96,6 +102,13 @@ func NewRecordServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			httpClient,
 			baseURL+RecordServiceDescribeProcedure,
 			connect.WithSchema(recordServiceMethods.ByName("Describe")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		why: connect.NewClient[v1.WhyRequest, v1.WhyResponse](
+			httpClient,
+			baseURL+RecordServiceWhyProcedure,
+			connect.WithSchema(recordServiceMethods.ByName("Why")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -138,6 +151,7 @@ func NewRecordServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 type recordServiceClient struct {
 	get          *connect.Client[v1.GetRequest, v1.GetResponse]
 	describe     *connect.Client[v1.DescribeRequest, v1.DescribeResponse]
+	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
 	watch        *connect.Client[v1.WatchRequest, v1.WatchResponse]
 	propose      *connect.Client[v1.ProposeRequest, v1.ProposeResponse]
 	checkLeader  *connect.Client[v1.CheckLeaderRequest, v1.CheckLeaderResponse]
@@ -157,6 +171,15 @@ func (c *recordServiceClient) Get(ctx context.Context, req *v1.GetRequest) (*v1.
 // Describe calls fairlead.v1.RecordService.Describe.
 func (c *recordServiceClient) Describe(ctx context.Context, req *v1.DescribeRequest) (*v1.DescribeResponse, error) {
 	response, err := c.describe.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Why calls fairlead.v1.RecordService.Why.
+func (c *recordServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.WhyResponse, error) {
+	response, err := c.why.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -210,6 +233,10 @@ type RecordServiceHandler interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Describe shows one object with its history.
 	Describe(context.Context, *v1.DescribeRequest) (*v1.DescribeResponse, error)
+	// Why explains what became of a Service: where its addresses come from, which nodes announce them and why the others
+	// do not, and what is waited for. The leader answers, by what its sources show; where it cannot be reached the asked
+	// member does, by its record alone, and says so.
+	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// Watch tells, at once and then whenever it changes, at which revision the kinds were last changed.
 	// Changes in quick succession are told as one.
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error
@@ -242,6 +269,13 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 		RecordServiceDescribeProcedure,
 		svc.Describe,
 		connect.WithSchema(recordServiceMethods.ByName("Describe")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	recordServiceWhyHandler := connect.NewUnaryHandlerSimple(
+		RecordServiceWhyProcedure,
+		svc.Why,
+		connect.WithSchema(recordServiceMethods.ByName("Why")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -283,6 +317,8 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 			recordServiceGetHandler.ServeHTTP(w, r)
 		case RecordServiceDescribeProcedure:
 			recordServiceDescribeHandler.ServeHTTP(w, r)
+		case RecordServiceWhyProcedure:
+			recordServiceWhyHandler.ServeHTTP(w, r)
 		case RecordServiceWatchProcedure:
 			recordServiceWatchHandler.ServeHTTP(w, r)
 		case RecordServiceProposeProcedure:
@@ -308,6 +344,10 @@ func (UnimplementedRecordServiceHandler) Get(context.Context, *v1.GetRequest) (*
 
 func (UnimplementedRecordServiceHandler) Describe(context.Context, *v1.DescribeRequest) (*v1.DescribeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Describe is not implemented"))
+}
+
+func (UnimplementedRecordServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Why is not implemented"))
 }
 
 func (UnimplementedRecordServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Planner gives what this member plans from while it leads; *leader.Leader is one.
+type Planner interface {
+	Asked(ctx context.Context) (leader.Input, bool)
+	Status() leader.Status
+}
+
+// How long an answer waits for others before the record alone has to do.
+const (
+	askLoopWithin   = 2 * time.Second
+	askLeaderWithin = 5 * time.Second
+)
+
+// Why implements fairleadv1connect.RecordServiceHandler.
+func (s *Service) Why(ctx context.Context, req *fairleadv1.WhyRequest) (*fairleadv1.WhyResponse, error) {
+	what := "why " + req.GetSubject()
+	in, leads := s.asked(ctx)
+	doubt := ""
+	if !leads {
+		answer, why, err := s.askLeader(ctx, req)
+		if answer != nil || err != nil {
+			return answer, err
+		}
+		in, doubt = leader.Input{Record: s.o.Record.Read()}, why+"; this is from the record of "+s.o.Member+" alone"
+	}
+	select { // a plan of everything is made for each answer: one at a time
+	case s.explaining <- struct{}{}:
+		defer func() { <-s.explaining }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	x := leader.Explain(in)
+	ids, err := resolve(x, what, req.GetSubject())
+	if err != nil {
+		return nil, err
+	}
+	doc, err := document(s.whyDocument(x, ids, req.GetSubject(), leads, doubt))
+	return &fairleadv1.WhyResponse{Document: doc}, err
+}
+
+// asked is what this member plans from, if it leads.
+func (s *Service) asked(ctx context.Context) (leader.Input, bool) {
+	if s.o.Planner == nil {
+		return leader.Input{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLoopWithin)
+	defer cancel()
+	return s.o.Planner.Asked(ctx)
+}
+
+// askLeader hands a request on. Without an answer and an error this member has to answer, and why tells what kept the
+// leader from it.
+func (s *Service) askLeader(ctx context.Context, req *fairleadv1.WhyRequest) (answer *fairleadv1.WhyResponse, why string, err error) {
+	name, client := "", fairleadv1connect.RecordServiceClient(nil)
+	if s.o.ToLeader != nil {
+		name, client = s.o.ToLeader()
+	}
+	switch {
+	case name == "":
+		return nil, "nobody leads at present", nil
+	case name == s.o.Member:
+		return nil, s.o.Member + " leads, and waits for a commit or has not planned yet", nil
+	case req.GetHere():
+		return nil, s.o.Member + " does not lead", nil
+	case client == nil:
+		return nil, "the API address of the leader " + name + " is not known", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLeaderWithin)
+	defer cancel()
+	answer, err = client.Why(ctx, &fairleadv1.WhyRequest{Subject: req.GetSubject(), Here: true})
+	var refusal *admin.Refusal
+	switch {
+	case err == nil:
+		return answer, "", nil
+	case errors.As(err, &refusal) && string(refusal.Code) == notFoundCode:
+		return nil, "", notFound(refusal.What, refusal.Why, refusal.Remedy)
+	}
+	return nil, "the leader " + name + " did not answer: " + err.Error(), nil
+}
+
+// resolve finds the Services that somebody means, by name or by address. Errors say what comes near.
+func resolve(x *leader.Explained, what, subject string) ([]fsm.ServiceID, error) {
+	const remedy = "`fairlead get services` lists them"
+	if a, err := netip.ParseAddr(subject); err == nil {
+		a = a.Unmap()
+		if ids := x.Claimants(a); len(ids) > 0 {
+			return ids, nil
+		}
+		return nil, notFound(what, "no Service has the address: "+x.WhoseAddress(a), "`fairlead get allocations` lists who has which")
+	}
+	all := x.Services()
+	if strings.Contains(subject, "/") {
+		id := fsm.ServiceID(subject)
+		if slices.Contains(all, id) {
+			return []fsm.ServiceID{id}, nil
+		}
+		if grave, ok := fsm.Get[*fsm.Grave](x.Record(), fsm.TableGraves, string(fsm.TableServices)+"/"+subject); ok {
+			return nil, notFound(what, "it is gone since "+grave.At.String(), "`fairlead describe service "+subject+"` tells what became of it")
+		}
+		return nil, notFound(what, "there is no such Service"+near(x, id), remedy)
+	}
+	same := slices.DeleteFunc(all, func(id fsm.ServiceID) bool { return !strings.HasSuffix(string(id), "/"+subject) })
+	switch len(same) {
+	case 0:
+		return nil, notFound(what, "there is no such Service"+near(x, fsm.ServiceID("default/"+subject)), remedy)
+	case 1:
+		return same, nil
+	}
+	return nil, refuse(connect.CodeInvalidArgument, "invalid", what, "Services of several namespaces have the name: "+strings.Join(words(same), ", "), "name one of them, or its namespace with -n")
+}
+
+func near(x *leader.Explained, id fsm.ServiceID) string {
+	if guesses := x.Near(id); len(guesses) > 0 {
+		return "; did you mean " + strings.Join(words(guesses), " or ") + "?"
+	}
+	return ""
+}
+
+func (s *Service) whyDocument(x *leader.Explained, ids []fsm.ServiceID, subject string, leads bool, doubt string) records.Why {
+	v := x.Record()
+	d := records.Why{
+		Asked: subject, AnsweredBy: s.o.Member, Basis: records.WhyRecord, Doubt: doubt, Revision: revision(v.Revision()),
+		Quarantine: !v.Group().Quarantine.IsZero(), Sources: []records.WhySource{}, Services: []records.WhyService{},
+	}
+	if contact := s.o.Leader.Contact(); !contact.At.IsZero() {
+		ms := int64(0)
+		if !contact.Leads {
+			ms = max(0, milliseconds(time.Since(contact.At)))
+		}
+		d.LastContactMs = &ms
+	}
+	if s.o.ToLeader != nil {
+		d.Leader, _ = s.o.ToLeader()
+	}
+	if leads {
+		d.Basis, d.Leader = records.WhySources, s.o.Member
+		d.Sources = each(s.o.Planner.Status().Sources, func(o leader.SourceStatus) records.WhySource {
+			return records.WhySource{Name: o.Name, Usable: o.Usable, Why: o.Why}
+		})
+	}
+	w := &whyRenderer{x: x, renderer: s.renderer(v), members: fsm.List[*fsm.Member](v, fsm.TableMembers)}
+	for _, id := range ids {
+		if r, known := x.Service(id); known {
+			d.Services = append(d.Services, w.service(&r))
+		}
+	}
+	return d
+}

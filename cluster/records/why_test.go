@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	apirecords "fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/records"
+	"fairlead.io/fairlead/fsm"
+)
+
+// plans stands in for the leader: it plans from the record of a group.
+type plans struct {
+	*grouptest.Group
+	lost bool
+}
+
+func (p plans) Asked(context.Context) (leader.Input, bool) {
+	return leader.Input{Record: p.Read()}, !p.lost
+}
+
+func (p plans) Status() leader.Status {
+	return leader.Status{Sources: []leader.SourceStatus{{Name: "kubernetes", Usable: true}, {Name: "manifests:/etc/x", Why: "not listed yet"}}}
+}
+
+func why(t testing.TB, s fairleadv1connect.RecordServiceHandler, subject string) apirecords.Why {
+	t.Helper()
+	answer, err := s.Why(t.Context(), &fairleadv1.WhyRequest{Subject: subject})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d apirecords.Why
+	if err := json.Unmarshal([]byte(answer.GetDocument()), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestWhyIsAsReleased(t *testing.T) {
+	g, _ := furnished(t)
+	g.Apply(t, &fsm.PutHold{ID: "endpointslice-1", Of: "EndpointSlice", Subjects: []string{"shop/web"}, Why: "12 of 12 are absent"})
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Sessions: func() map[fsm.PeerName]string {
+		return map[fsm.PeerName]string{"tor": "established"}
+	}})
+	var got bytes.Buffer
+	for _, subject := range []string{"shop/web", "late"} {
+		answer, err := s.Why(t.Context(), &fairleadv1.WhyRequest{Subject: subject})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Indent(&got, []byte(answer.GetDocument()), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		got.WriteByte('\n')
+	}
+	golden := filepath.Join("testdata", "why.golden")
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("got\n%swant\n%s", got.Bytes(), want)
+	}
+}
+
+func TestWhyFindsServicesByNameAndAddress(t *testing.T) {
+	g, _ := furnished(t)
+	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "zoo/web", UID: "u"}}, &fsm.PutService{Service: fsm.Service{ID: "zoo/gone", UID: "u"}},
+		&fsm.DeleteService{ID: "zoo/gone", UID: "u"})
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	for subject, want := range map[string]string{"shop/web": "shop/web", "late": "shop/late", "192.0.2.10": "shop/web", "::ffff:192.0.2.10": "shop/web", "2001:db8::10": "shop/late"} {
+		if d := why(t, s, subject); len(d.Services) != 1 || d.Services[0].Name != want {
+			t.Errorf("%s: %+v, want %s", subject, d.Services, want)
+		}
+	}
+	for subject, texts := range map[string][]string{
+		"shop/wbe":     {"there is no such Service; did you mean shop/web or zoo/web?", "`fairlead get services`"},
+		"lat":          {"did you mean shop/late"},
+		"web":          {"several namespaces", "shop/web, zoo/web", "-n"},
+		"zoo/gone":     {"it is gone since 1.", "`fairlead describe service zoo/gone`"},
+		"":             {"there is no such Service"},
+		"192.0.2.11":   {"it is free, in pool edge"},
+		"198.51.100.1": {"it is the address of node n1"},
+		"203.0.113.1":  {"it is in no pool"},
+	} {
+		_, err := s.Why(t.Context(), &fairleadv1.WhyRequest{Subject: subject})
+		for _, text := range texts {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%q: %v; it lacks %q", subject, err, text)
+			}
+		}
+	}
+}
+
+// A member that does not lead hands the question on, and answers from its own record where nobody else can.
+func TestWhyIsHandedToTheLeader(t *testing.T) {
+	g, _ := furnished(t)
+	leading := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	behind := grouptest.NewGroup(t) // its record lacks everything
+	behind.Change(func(k *grouptest.Knobs) { k.Follow = true })
+	to := leading(pki.Member).Record
+	follower := func(name string, client fairleadv1connect.RecordServiceClient) *records.Service {
+		return records.New(records.Options{
+			Member: "m2", Record: behind, Leader: behind, Planner: plans{Group: behind, lost: true},
+			ToLeader: func() (string, fairleadv1connect.RecordServiceClient) { return name, client },
+		})
+	}
+	s := follower("m1", to)
+	if d := why(t, s, "shop/web"); d.AnsweredBy != "m1" || d.Leader != "m1" || d.Basis != apirecords.WhySources || d.Doubt != "" || len(d.Sources) != 2 {
+		t.Errorf("not by the leader: %+v", d)
+	}
+	_, err := s.Why(t.Context(), &fairleadv1.WhyRequest{Subject: "shop/wbe"})
+	if err == nil || !strings.Contains(err.Error(), "did you mean shop/web?") {
+		t.Errorf("the leader's refusal became %v", err)
+	}
+	behind.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "shop/old", UID: "u"}})
+	for text, s := range map[string]*records.Service{
+		"nobody leads":                  follower("", nil),
+		"the API address of the leader": follower("m1", nil),
+		"the leader m1 did not answer":  follower("m1", broken{}),
+		"m2 leads, and waits for":       follower("m2", nil),
+	} {
+		d := why(t, s, "shop/old")
+		if d.AnsweredBy != "m2" || d.Basis != apirecords.WhyRecord || !strings.Contains(d.Doubt, text) || !strings.Contains(d.Doubt, "from the record of m2 alone") {
+			t.Errorf("%s: %+v", text, d)
+		}
+	}
+	here, err := s.Why(t.Context(), &fairleadv1.WhyRequest{Subject: "shop/old", Here: true})
+	if err != nil || !strings.Contains(here.GetDocument(), `"answeredBy":"m2"`) {
+		t.Errorf("asked to answer by itself: %v, %v", here, err)
+	}
+}
+
+// broken is a leader that cannot be reached.
+type broken struct {
+	fairleadv1connect.RecordServiceClient
+}
+
+func (broken) Why(context.Context, *fairleadv1.WhyRequest) (*fairleadv1.WhyResponse, error) {
+	return nil, errors.New("connection refused")
+}
+
+func TestWhyIsForViewersAndNotForAgents(t *testing.T) {
+	g, _ := furnished(t)
+	as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	if _, err := as(pki.Viewer).Record.Why(t.Context(), &fairleadv1.WhyRequest{Subject: "shop/web"}); err != nil {
+		t.Error(err)
+	}
+	var refusal *admin.Refusal
+	if _, err := as(pki.Agent).Record.Why(t.Context(), &fairleadv1.WhyRequest{Subject: "shop/web"}); !errors.As(err, &refusal) || refusal.Code != admin.Forbidden {
+		t.Errorf("an agent got %v", err)
+	}
+	if _, err := as(pki.Viewer).Record.Why(t.Context(), &fairleadv1.WhyRequest{Subject: strings.Repeat("x", 20<<10)}); err == nil {
+		t.Error("20 KiB of a name were taken")
+	}
+}
+
+// Whatever happened to the hops of an address: each node is told of once, and what is said of it is what the record has.
+func TestPropertyWhyAgreesWithTheRecord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := grouptest.NewGroup(t)
+		vip, nodes, members := addr("192.0.2.10"), []fsm.NodeID{"n0", "n1", "n2", "n3"}, []string{"m0", "m1", "m2"}
+		node := func(i int) netip.Addr { return addr(fmt.Sprintf("198.51.100.%d", i)) }
+		web := fsm.Service{ID: "shop/web", UID: "u", External: []netip.Addr{vip}}
+		for i, n := range nodes {
+			g.Apply(t, &fsm.PutNode{ID: n, UID: string(n), Addresses: []netip.Addr{node(i)}, Eligible: true}, &fsm.RegisterBoot{Node: n, Boot: "b"})
+			if rapid.Bool().Draw(t, "endpoint") {
+				web.Endpoints = append(web.Endpoints, fsm.Endpoint{Address: addr(fmt.Sprintf("10.0.0.%d", i)), Node: n, Ready: true})
+			}
+		}
+		for _, m := range members {
+			g.Apply(t, &fsm.ReportMember{Server: fsm.ServerID(m), Name: m, Format: fsm.NewestFormat, Run: "r"})
+		}
+		g.Apply(t, &fsm.PutService{Service: web}, &fsm.Allocate{Address: vip, Service: "shop/web"})
+		for range rapid.IntRange(0, 12).Draw(t, "steps") {
+			now := g.Read().Revision()
+			i := rapid.IntRange(0, 3).Draw(t, "which")
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0, 1:
+				c := &fsm.SetRoute{Prefix: fsm.HostPrefix(vip)}
+				for j, n := range nodes {
+					if rapid.Bool().Draw(t, "hop") {
+						c.Hops = append(c.Hops, fsm.HopSpec{Node: n, Address: node(j)})
+					}
+				}
+				g.Apply(t, c)
+			case 2:
+				mark := fsm.AppliedMark{Node: nodes[i], Boot: "b", Upto: now}
+				if rapid.Bool().Draw(t, "failed") {
+					mark.Failed = []netip.Prefix{fsm.HostPrefix(vip)}
+				}
+				g.Apply(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{mark}})
+			case 3:
+				g.Apply(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: fsm.ServerID(members[i%3]), Run: "r", Upto: now}}})
+			case 4:
+				g.Apply(t, &fsm.SetLiveness{Node: nodes[i], Boot: "b", Liveness: rapid.SampledFrom([]fsm.Liveness{fsm.NodeUp, fsm.AgentDown, fsm.NodeDown}).Draw(t, "liveness")})
+			}
+		}
+		agrees(t, g, nodes)
+	})
+}
+
+func agrees(t *rapid.T, g *grouptest.Group, nodes []fsm.NodeID) {
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	answer, err := s.Why(context.Background(), &fairleadv1.WhyRequest{Subject: "shop/web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d apirecords.Why
+	if err := json.Unmarshal([]byte(answer.GetDocument()), &d); err != nil {
+		t.Fatal(err)
+	}
+	a := d.Services[0].Addresses[0]
+	var told []fsm.NodeID
+	announced := 0
+	for _, n := range a.Nodes {
+		told = append(told, fsm.NodeID(n.Node))
+		want := apirecords.NodeNone
+		v := g.Read()
+		if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, "192.0.2.10/32"); ok {
+			for _, h := range r.NextHops {
+				if string(h.Node) == n.Node {
+					want = string(v.HopState(r, h))
+				}
+			}
+		}
+		if n.State != want && (n.State != apirecords.NodePlanned || want != apirecords.NodeNone) {
+			t.Fatalf("%s is %s, by the record %s", n.Node, n.State, want)
+		}
+		if is := n.State == string(fsm.HopAnnounced); is != (len(n.Members) > 0) {
+			t.Fatalf("%s is %s, and announced by %v", n.Node, n.State, n.Members)
+		} else if is {
+			announced++
+		}
+		if waits := n.Wanted && (want == string(fsm.HopWanted) || want == string(fsm.HopAcknowledged)); waits != (len(n.WaitsFor) > 0) && want != string(fsm.HopWithdrawing) {
+			t.Fatalf("%s is %s, and waits for %v", n.Node, n.State, n.WaitsFor)
+		}
+	}
+	if !slices.Equal(told, nodes) || a.Announced != announced {
+		t.Fatalf("told of %v, %d announced; want each of %v once, and %d", told, a.Announced, nodes, announced)
+	}
+}
