@@ -94,7 +94,11 @@ func fields(t reflect.Type) string {
 		if inner.Kind() == reflect.Map { // by name
 			name, inner = name+"{}", inner.Elem()
 		}
-		if name == "-" {
+		switch {
+		case name == "-":
+			continue
+		case field.Anonymous: // its fields stand among the others
+			names = append(names, fields(inner))
 			continue
 		}
 		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[records.Revision]() {

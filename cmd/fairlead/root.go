@@ -33,6 +33,7 @@ func commands(c *cli) []*cobra.Command {
 		newDev(c),
 		newGet(c),
 		newDescribe(c),
+		newWhy(c),
 		newHolds(c, newHoldsRelease(c, overAPI)),
 		newAcceptRewind(c, overAPI),
 		newRaft(c),
