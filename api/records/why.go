@@ -95,6 +95,7 @@ type WhyNode struct {
 	// Reason is why it is wanted, or is not.
 	Reason
 	Failed   bool      `json:"failed"`   // it could not carry the address out
+	NoAgent  bool      `json:"noAgent"`  // no agent of it was ever heard of
 	Members  []string  `json:"members"`  // that announce it
 	WaitsFor []string  `json:"waitsFor"` // on whom the next state hangs
 	Since    *Revision `json:"since"`    // of the state, or of what is in the node's way; null: not recorded

@@ -133,6 +133,7 @@ func (w *whyRenderer) whyNode(route *fsm.Route, r *leader.NodeReason) records.Wh
 		d.State = records.NodePlanned
 	}
 	node, _ := fsm.Get[*fsm.Node](w.view, fsm.TableNodes, string(r.Node))
+	d.NoAgent = (node == nil || node.Boot == "") && !w.view.Group().Settings.Unsteered
 	for _, h := range byWanted(route.NextHops) {
 		if h.Node == r.Node {
 			w.progress(&d, route, h, node)
@@ -231,6 +232,8 @@ func pendingOf(a *records.WhyAddress) []records.WhyPending {
 			out = append(out, records.WhyPending{On: "leader", What: "has yet to withdraw " + a.Address + " via " + n.Node})
 		case n.Failed:
 			wait(n, "node", "could not carry out %s on %s; the agent's log there says why")
+		case n.State == string(fsm.HopWanted) && n.NoAgent:
+			wait(n, "node", "has not acknowledged %[1]s: no agent of it was ever heard of; start `fairlead agent` there")
 		case n.State == string(fsm.HopWanted):
 			wait(n, "node", "has not acknowledged %[1]s yet; look at its agent")
 		case n.State == string(fsm.HopAcknowledged) && len(a.Peers) > 0:

@@ -264,3 +264,94 @@ func agrees(t *rapid.T, g *grouptest.Group, nodes []fsm.NodeID) {
 		t.Fatalf("told of %v, %d announced; want each of %v once, and %d", told, a.Announced, nodes, announced)
 	}
 }
+
+// What is waited for is said of whoever it hangs on, since when, and with the remedy; a script of a hop's life.
+func TestWhyTellsOnWhomThingsHang(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	vip, up := addr("192.0.2.10"), func(n fsm.NodeID) *fsm.SetLiveness {
+		return &fsm.SetLiveness{Node: n, Boot: "b", Liveness: fsm.NodeUp}
+	}
+	web := fsm.Service{ID: "shop/web", UID: "u", External: []netip.Addr{vip}, Endpoints: []fsm.Endpoint{
+		{Address: addr("10.0.0.1"), Node: "n1", Ready: true}, {Address: addr("10.0.0.2"), Node: "n2", Ready: true},
+	}}
+	hops := func(nodes ...int) *fsm.SetRoute {
+		c := &fsm.SetRoute{Prefix: fsm.HostPrefix(vip)}
+		for _, n := range nodes {
+			c.Hops = append(c.Hops, fsm.HopSpec{Node: fsm.NodeID(fmt.Sprintf("n%d", n)), Address: addr(fmt.Sprintf("198.51.100.%d", n))})
+		}
+		return c
+	}
+	ack := func(n fsm.NodeID, failed ...netip.Prefix) *fsm.Acknowledge {
+		return &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: n, Boot: "b", Upto: g.Read().Revision(), Failed: failed}}}
+	}
+	mark := func(withdrawn bool) *fsm.ReportAnnounced {
+		m := fsm.AnnouncedMark{Server: "m1-a", Run: "r", Upto: g.Read().Revision()}
+		if withdrawn {
+			m.Withdrawn = m.Upto
+		}
+		return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{m}}
+	}
+	g.Apply(t,
+		&fsm.PutNode{ID: "n1", UID: "1", Addresses: []netip.Addr{addr("198.51.100.1")}, Eligible: true},
+		&fsm.PutNode{ID: "n2", UID: "2", Addresses: []netip.Addr{addr("198.51.100.2")}, Eligible: true},
+		&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: addr("198.51.100.254"), ASN: 65001, LocalASN: 65000}},
+		&fsm.ReportMember{Server: "m1-a", Name: "m1", Format: fsm.NewestFormat, Run: "r"}, &fsm.PutService{Service: web},
+	)
+	for _, step := range []struct {
+		name   string
+		does   func()
+		states string
+		waits  []string
+	}{
+		{"not routed yet", func() { g.Apply(t, &fsm.Allocate{Address: vip, Service: "shop/web"}) }, "planned planned", []string{"leader : has yet to commit n1", "leader : has yet to commit n2"}},
+		{"no agent", func() { g.Apply(t, hops(1, 2)) }, "wanted wanted", []string{"node n1: has not acknowledged 192.0.2.10: no agent", "node n2: has not acknowledged"}},
+		{"an agent", func() { g.Apply(t, &fsm.RegisterBoot{Node: "n1", Boot: "b"}) }, "wanted wanted", []string{"node n1: has not acknowledged 192.0.2.10 yet", "no agent"}},
+		{"it fails", func() { g.Apply(t, &fsm.RegisterBoot{Node: "n2", Boot: "b"}, ack("n1", fsm.HostPrefix(vip))) }, "wanted wanted", []string{"node n1: could not carry out 192.0.2.10 on n1", "node n2: has not"}},
+		{"acknowledged", func() { g.Apply(t, ack("n1"), ack("n2")) }, "acknowledged acknowledged", []string{"member m1: has not announced 192.0.2.10 via n1", "via n2"}},
+		{"announced", func() { g.Apply(t, mark(true)) }, "announced announced", nil},
+		{"down", func() { g.Apply(t, &fsm.SetLiveness{Node: "n2", Boot: "b", Liveness: fsm.NodeDown}) }, "announced announced", []string{"leader : has yet to withdraw 192.0.2.10 via n2"}},
+		{"withdrawn", func() { g.Apply(t, hops(1), mark(false)) }, "announced withdrawing", []string{"member m1: has not withdrawn 192.0.2.10 via n2"}},
+		{"back", func() { g.Apply(t, up("n2")) }, "announced withdrawing", []string{"leader : has yet to commit n2"}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			step.does()
+			d := why(t, s, "shop/web").Services[0]
+			var states []string
+			for _, n := range d.Addresses[0].Nodes {
+				states = append(states, n.State)
+			}
+			if got := strings.Join(states, " "); got != step.states {
+				t.Errorf("states %s, want %s", got, step.states)
+			}
+			if len(d.Pending) != len(step.waits) {
+				t.Fatalf("%d things are waited for, want %d: %+v", len(d.Pending), len(step.waits), d.Pending)
+			}
+			for i, want := range step.waits {
+				if got := d.Pending[i].On + " " + d.Pending[i].Name + ": " + d.Pending[i].What; !strings.Contains(got, want) {
+					t.Errorf("waits for %q, want %q", got, want)
+				}
+			}
+		})
+	}
+	g.Apply(t, &fsm.SetLiveness{Node: "n2", Boot: "b", Liveness: fsm.NodeDown})
+	down := g.Read().Revision()
+	g.Apply(t, mark(true))
+	if _, err := g.Commit(fsm.Proposal{Command: &fsm.FinishWithdrawal{Prefix: fsm.HostPrefix(vip), Node: "n2", Address: addr("198.51.100.2"), Since: sinceOf(g, "n2")}}); err != nil {
+		t.Fatal(err)
+	}
+	n2 := why(t, s, "shop/web").Services[0].Addresses[0].Nodes[1]
+	if n2.State != apirecords.NodeNone || n2.Code != string(leader.NodeDown) || n2.Since == nil || n2.Since.Index != uint64(down.Index) || n2.Time == "" {
+		t.Errorf("a node that is down since %s is told as %+v", down, n2)
+	}
+}
+
+func sinceOf(g *grouptest.Group, node fsm.NodeID) (since fsm.Revision) {
+	r, _ := fsm.Get[*fsm.Route](g.Read(), fsm.TableRoutes, "192.0.2.10/32")
+	for _, h := range r.NextHops {
+		if h.Node == node {
+			since = h.Since
+		}
+	}
+	return since
+}
