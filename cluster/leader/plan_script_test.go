@@ -30,6 +30,7 @@ import (
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
 //	renew       the group begins a new epoch
 //	show        what the record holds, and what waits
+//	foresee     what would come of objects on top of those, or in-place-of=SOURCE; nothing is proposed
 //	would why=NAME  the same as soon as objects come, before anything is proposed
 //	why NAME...  what is made of a Service, and why; with record=only as a member tells it that sees no source
 func TestPlanScripts(t *testing.T) {
@@ -78,6 +79,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		s.blind = d.Cmd == "blind"
 	case "show":
 		return s.show()
+	case "foresee":
+		return s.foresee(t, d)
 	case "why":
 		return s.why(d)
 	case "would":

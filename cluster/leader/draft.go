@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Draft is what somebody thinks of applying.
+type Draft struct {
+	// World has the objects; only those that Services are planned from count.
+	World *world.World
+	// InPlaceOf names the source whose objects it takes the place of, all of them. Empty: each object takes the place of
+	// the one of its name, or comes beside what the sources show.
+	InPlaceOf string
+}
+
+// Left counts the objects of a draft that are planned elsewhere: those of outside load balancers.
+func (d *Draft) Left() int {
+	w := d.World
+	return len(w.Drivers) + len(w.LoadBalancers) + len(w.BackendGroups) + len(w.Binds) + len(w.BackendRecords) + len(w.Pods)
+}
+
+// on is the input as it would be with the draft, and what the guard would put before an operator. Errors: there is no such
+// source, or it is none whose whole a draft can say.
+func (d *Draft) on(in Input) (Input, []Hold, error) {
+	w := PartServices.View(d.World.Clone())
+	in.Views = slices.Clone(in.Views)
+	inherit(&w, merge(in.Views))
+	w.Sort()
+	if d.InPlaceOf == "" {
+		in.overlay(&w)
+		return in, nil, nil
+	}
+	i := slices.IndexFunc(in.Views, func(a Admitted) bool { return a.World != nil && a.World.Source == d.InPlaceOf })
+	switch {
+	case i < 0:
+		return in, nil, fmt.Errorf("the leader acts on no source %s: %s", d.InPlaceOf, sourcesOf(in.Views))
+	case in.Views[i].World.WholeCluster:
+		return in, nil, fmt.Errorf("source %s is a cluster, and files cannot stand for all of it; leave it out, and they come on top", d.InPlaceOf)
+	}
+	return in, in.replace(i, &w), nil
+}
+
+func sourcesOf(views []Admitted) string {
+	var names []string
+	for _, a := range views {
+		if a.World != nil {
+			names = append(names, a.World.Source)
+		}
+	}
+	if len(names) == 0 {
+		return "it acts on none now"
+	}
+	return "it acts on " + strings.Join(names, ", ")
+}
+
+// overlay puts the objects of w before those of their names in all views: the first view that shows an object wins. Slices do not
+// win but add up, so those of the same names are taken out.
+func (in *Input) overlay(w *world.World) {
+	w.Kinds, w.Source = nil, "" // it tells of nothing that it is gone, and is nothing to have acted on
+	drafted := map[world.ID]bool{}
+	for i := range w.EndpointSlices {
+		drafted[w.EndpointSlices[i].ID] = true
+	}
+	for i := range in.Views {
+		old := in.Views[i].World
+		if old == nil || len(drafted) == 0 {
+			continue
+		}
+		next := *old
+		next.EndpointSlices = slices.DeleteFunc(slices.Clone(old.EndpointSlices), func(s world.EndpointSlice) bool { return drafted[s.ID] })
+		in.Views[i].World = &next
+	}
+	in.Views = append([]Admitted{{World: w, Complete: true}}, in.Views...)
+}
+
+// replace puts w in the place of a view. What that showed and w does not is judged by a guard, from two lists as far apart as it
+// asks for.
+func (in *Input) replace(i int, w *world.World) []Hold {
+	old := in.Views[i].World
+	w.Source, w.Cluster, w.Deleted = old.Source, old.Cluster, nil
+	known, shown := KnownOf(in.Record, old.Source, PartServices), index(old)
+	lacked := func(kind world.Kind, id world.ID) bool { // by the source already: that was judged with what it shows
+		if kind == world.KindEndpointSlice {
+			return len(old.SlicesOf(id)) == 0
+		}
+		_, showed := shown[kind][id]
+		return !showed
+	}
+	known.Objects = slices.DeleteFunc(known.Objects, func(o KnownObject) bool { return lacked(o.Kind, o.ID) })
+	limits := Limits{}.withDefaults()
+	g := NewGuard(limits)
+	g.Judge(0, w, &known)
+	for k := range w.Kinds {
+		w.Kinds[k].Lists++
+	}
+	v := g.Judge(limits.Confirm+time.Second, w, &known)
+	before := in.Views[i].MayRemove
+	a := v.Admit(w)
+	if a.MayRemove == nil {
+		in.Views[i] = Admitted{Complete: in.Views[i].Complete}
+		return v.Hold
+	}
+	a.Complete, a.WhyNot = in.Views[i].Complete, whyNot(&v)
+	a.MayRemove = func(kind world.Kind, id world.ID) bool {
+		if lacked(kind, id) {
+			return before != nil && before(kind, id)
+		}
+		return v.MayRemove(kind, id)
+	}
+	in.Views[i] = a
+	return v.Hold
+}
+
+// inherit fills in what files leave to others: the API server's word on an object that is there already, and the status of Nodes.
+func inherit(w *world.World, from *merged) {
+	for i := range w.Services {
+		s := &w.Services[i]
+		old := from.find(s.ID)
+		if old == nil {
+			continue
+		}
+		s.UID, s.Version, s.Created = old.UID, old.Version, old.Created
+		if len(s.Families) == 0 {
+			s.Families = old.Families
+		}
+		if s.FamilyPolicy == "" {
+			s.FamilyPolicy = old.FamilyPolicy
+		}
+		for j := range s.Ports {
+			of := slices.IndexFunc(old.Ports, func(o world.ServicePort) bool { return o.Port == s.Ports[j].Port && o.Protocol == s.Ports[j].Protocol })
+			if of >= 0 && s.Ports[j].NodePort == 0 {
+				s.Ports[j].NodePort = old.Ports[of].NodePort
+			}
+		}
+	}
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		at, ok := slices.BinarySearchFunc(from.nodes, n.ID, func(o *world.Node, id world.ID) int { return o.ID.Compare(id) })
+		if !ok {
+			continue
+		}
+		old := from.nodes[at]
+		n.UID, n.Version = old.UID, old.Version
+		if len(n.Addresses) == 0 {
+			n.Addresses, n.Ready, n.NetworkUnavailable = old.Addresses, old.Ready, old.NetworkUnavailable
+		}
+	}
+}
