@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import "fairlead.io/fairlead/fsm/world"
+
+// Once reads files by their names, as a folder would be read that holds just them, and takes them at their word: nothing is waited
+// for. A file that cannot be read is among the problems; the World is complete if there is none.
+func Once(files map[string][]byte) world.World {
+	f := newFolder(nil, "")
+	f.listed, f.complete, f.lists = true, true, 1
+	for name, data := range files {
+		known := &file{name: name, newest: decode(name, data), decided: true}
+		known.judge()
+		f.files[name] = known
+		f.complete = f.complete && known.hasGood
+	}
+	f.order = sortedNames(f.files)
+	f.merged.update(f.files, f.order, false)
+	f.publish(true)
+	return f.view
+}

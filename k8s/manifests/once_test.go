@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"strings"
+	"testing"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+func TestOnceTakesFilesAtTheirWord(t *testing.T) {
+	service := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {type: LoadBalancer, externalIPs: [203.0.113.1], ports: [{port: 80}]}\n"
+	w := Once(map[string][]byte{"b.yaml": []byte(service), "a.yaml": []byte("kind: [\n"), "c.yaml": []byte("apiVersion: v1\nkind: Service\nmetadata: {name: odd}\nspec: {type: LoadBalancer, externalIPs: [nonsense]}\n")})
+	if len(w.Services) == 0 || w.Services[len(w.Services)-1].ID != (world.ID{Namespace: "shop", Name: "web"}) {
+		t.Errorf("services %+v", w.Services)
+	}
+	var all []string
+	for _, p := range w.Problems {
+		all = append(all, p.String())
+	}
+	for _, want := range []string{"a.yaml", "nonsense"} {
+		if !strings.Contains(strings.Join(all, "\n"), want) {
+			t.Errorf("no problem names %s: %q", want, all)
+		}
+	}
+	if w.Complete {
+		t.Error("complete though a file cannot be read")
+	}
+	if w := Once(map[string][]byte{"b.yaml": []byte(service)}); !w.Complete || !w.Kinds[0].Listed || len(w.Problems) > 0 {
+		t.Errorf("not whole: %+v", w)
+	}
+}
