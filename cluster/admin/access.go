@@ -40,7 +40,8 @@ const (
 	largeMessage = 16 << 20 // proposals of a whole batch, pieces of a backup
 
 	quickly  = 10 * time.Second
-	changing = time.Minute // waits for a commit, and an earlier change of the configuration
+	planning = 30 * time.Second // of a large record, twice
+	changing = time.Minute      // waits for a commit, and an earlier change of the configuration
 	slowly   = 10 * time.Minute
 )
 
@@ -70,6 +71,7 @@ func accessTable() map[string]access {
 		fairleadv1connect.RecordServiceGetProcedure:          look,
 		fairleadv1connect.RecordServiceDescribeProcedure:     look,
 		fairleadv1connect.RecordServiceWhyProcedure:          {roles: looking, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.RecordServicePlanProcedure:         {roles: looking, within: planning, maxMessage: smallMessage},
 		fairleadv1connect.RecordServiceWatchProcedure:        {roles: looking, maxMessage: smallMessage},
 		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
 		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,

@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // Record is the record as this package reads it; *fsm.State is one.
@@ -44,6 +45,8 @@ type Options struct {
 	Sessions func() map[fsm.PeerName]string
 	// Planner explains what the leader decides; optional: without it Why goes by the record alone.
 	Planner Planner
+	// Manifests reads files as a source that is a folder would. Optional: without it Plan is refused.
+	Manifests func(files map[string][]byte) world.World
 	// ToLeader names who leads, as far as is known, and the way there: nil if its address is not known. Optional.
 	ToLeader func() (name string, client fairleadv1connect.RecordServiceClient)
 	// Settle is how long a watch waits after a change for those that follow it. Default 50 ms.

@@ -543,6 +543,115 @@ func (x *WhyResponse) GetDocument() string {
 	return ""
 }
 
+type PlanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Manifests, 512 KiB in all at most.
+	Files []*PlanRequest_File `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	// The source whose objects they take the place of, all of them, as `fairlead get sources` names it. Empty: they come on top
+	// of what the sources show.
+	InPlaceOf string `protobuf:"bytes,2,opt,name=in_place_of,json=inPlaceOf,proto3" json:"in_place_of,omitempty"`
+	// The asked member shall answer by itself.
+	Here          bool `protobuf:"varint,3,opt,name=here,proto3" json:"here,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRequest) Reset() {
+	*x = PlanRequest{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRequest) ProtoMessage() {}
+
+func (x *PlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
+func (*PlanRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PlanRequest) GetFiles() []*PlanRequest_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetInPlaceOf() string {
+	if x != nil {
+		return x.InPlaceOf
+	}
+	return ""
+}
+
+func (x *PlanRequest) GetHere() bool {
+	if x != nil {
+		return x.Here
+	}
+	return false
+}
+
+type PlanResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A JSON document: api/records.Plan.
+	Document      string `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanResponse) Reset() {
+	*x = PlanResponse{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanResponse) ProtoMessage() {}
+
+func (x *PlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
+func (*PlanResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PlanResponse) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all kinds.
@@ -553,7 +662,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[7]
+	mi := &file_fairlead_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +674,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[7]
+	mi := &file_fairlead_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +687,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchRequest) GetKinds() []string {
@@ -599,7 +708,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[8]
+	mi := &file_fairlead_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +720,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[8]
+	mi := &file_fairlead_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +733,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchResponse) GetRevision() *Revision {
@@ -652,7 +761,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[9]
+	mi := &file_fairlead_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +773,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[9]
+	mi := &file_fairlead_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +786,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ProposeRequest) GetProposals() [][]byte {
@@ -707,7 +816,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[10]
+	mi := &file_fairlead_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +828,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[10]
+	mi := &file_fairlead_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +841,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProposeResponse) GetOutcomes() [][]byte {
@@ -764,7 +873,7 @@ type CheckLeaderRequest struct {
 
 func (x *CheckLeaderRequest) Reset() {
 	*x = CheckLeaderRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[11]
+	mi := &file_fairlead_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +885,7 @@ func (x *CheckLeaderRequest) String() string {
 func (*CheckLeaderRequest) ProtoMessage() {}
 
 func (x *CheckLeaderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[11]
+	mi := &file_fairlead_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +898,7 @@ func (x *CheckLeaderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckLeaderRequest.ProtoReflect.Descriptor instead.
 func (*CheckLeaderRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 type CheckLeaderResponse struct {
@@ -805,7 +914,7 @@ type CheckLeaderResponse struct {
 
 func (x *CheckLeaderResponse) Reset() {
 	*x = CheckLeaderResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[12]
+	mi := &file_fairlead_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +926,7 @@ func (x *CheckLeaderResponse) String() string {
 func (*CheckLeaderResponse) ProtoMessage() {}
 
 func (x *CheckLeaderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[12]
+	mi := &file_fairlead_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +939,7 @@ func (x *CheckLeaderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckLeaderResponse.ProtoReflect.Descriptor instead.
 func (*CheckLeaderResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckLeaderResponse) GetLeader() string {
@@ -864,7 +973,7 @@ type ReleaseHoldRequest struct {
 
 func (x *ReleaseHoldRequest) Reset() {
 	*x = ReleaseHoldRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[13]
+	mi := &file_fairlead_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +985,7 @@ func (x *ReleaseHoldRequest) String() string {
 func (*ReleaseHoldRequest) ProtoMessage() {}
 
 func (x *ReleaseHoldRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[13]
+	mi := &file_fairlead_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +998,7 @@ func (x *ReleaseHoldRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseHoldRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseHoldRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseHoldRequest) GetId() string {
@@ -914,7 +1023,7 @@ type ReleaseHoldResponse struct {
 
 func (x *ReleaseHoldResponse) Reset() {
 	*x = ReleaseHoldResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[14]
+	mi := &file_fairlead_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1035,7 @@ func (x *ReleaseHoldResponse) String() string {
 func (*ReleaseHoldResponse) ProtoMessage() {}
 
 func (x *ReleaseHoldResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[14]
+	mi := &file_fairlead_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1048,7 @@ func (x *ReleaseHoldResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseHoldResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseHoldResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 type AcceptRewindRequest struct {
@@ -953,7 +1062,7 @@ type AcceptRewindRequest struct {
 
 func (x *AcceptRewindRequest) Reset() {
 	*x = AcceptRewindRequest{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[15]
+	mi := &file_fairlead_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1074,7 @@ func (x *AcceptRewindRequest) String() string {
 func (*AcceptRewindRequest) ProtoMessage() {}
 
 func (x *AcceptRewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[15]
+	mi := &file_fairlead_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1087,7 @@ func (x *AcceptRewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptRewindRequest.ProtoReflect.Descriptor instead.
 func (*AcceptRewindRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AcceptRewindRequest) GetSource() string {
@@ -1003,7 +1112,7 @@ type AcceptRewindResponse struct {
 
 func (x *AcceptRewindResponse) Reset() {
 	*x = AcceptRewindResponse{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[16]
+	mi := &file_fairlead_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1124,7 @@ func (x *AcceptRewindResponse) String() string {
 func (*AcceptRewindResponse) ProtoMessage() {}
 
 func (x *AcceptRewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[16]
+	mi := &file_fairlead_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1137,59 @@ func (x *AcceptRewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptRewindResponse.ProtoReflect.Descriptor instead.
 func (*AcceptRewindResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{18}
+}
+
+type PlanRequest_File struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRequest_File) Reset() {
+	*x = PlanRequest_File{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRequest_File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRequest_File) ProtoMessage() {}
+
+func (x *PlanRequest_File) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRequest_File.ProtoReflect.Descriptor instead.
+func (*PlanRequest_File) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{7, 0}
+}
+
+func (x *PlanRequest_File) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PlanRequest_File) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
 }
 
 var File_fairlead_v1_record_proto protoreflect.FileDescriptor
@@ -1073,6 +1234,15 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\asubject\x18\x01 \x01(\tR\asubject\x12\x12\n" +
 	"\x04here\x18\x02 \x01(\bR\x04here\")\n" +
 	"\vWhyResponse\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\"\xa6\x01\n" +
+	"\vPlanRequest\x123\n" +
+	"\x05files\x18\x01 \x03(\v2\x1d.fairlead.v1.PlanRequest.FileR\x05files\x12\x1e\n" +
+	"\vin_place_of\x18\x02 \x01(\tR\tinPlaceOf\x12\x12\n" +
+	"\x04here\x18\x03 \x01(\bR\x04here\x1a.\n" +
+	"\x04File\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"*\n" +
+	"\fPlanResponse\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\"$\n" +
 	"\fWatchRequest\x12\x14\n" +
 	"\x05kinds\x18\x01 \x03(\tR\x05kinds\"X\n" +
@@ -1102,11 +1272,12 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\x04Lane\x12\x14\n" +
 	"\x10LANE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLANE_URGENT\x10\x01\x12\r\n" +
-	"\tLANE_BULK\x10\x022\xe6\x04\n" +
+	"\tLANE_BULK\x10\x022\xa8\x05\n" +
 	"\rRecordService\x12=\n" +
 	"\x03Get\x12\x17.fairlead.v1.GetRequest\x1a\x18.fairlead.v1.GetResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bDescribe\x12\x1c.fairlead.v1.DescribeRequest\x1a\x1d.fairlead.v1.DescribeResponse\"\x03\x90\x02\x01\x12=\n" +
-	"\x03Why\x12\x17.fairlead.v1.WhyRequest\x1a\x18.fairlead.v1.WhyResponse\"\x03\x90\x02\x01\x12E\n" +
+	"\x03Why\x12\x17.fairlead.v1.WhyRequest\x1a\x18.fairlead.v1.WhyResponse\"\x03\x90\x02\x01\x12@\n" +
+	"\x04Plan\x12\x18.fairlead.v1.PlanRequest\x1a\x19.fairlead.v1.PlanResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\x05Watch\x12\x19.fairlead.v1.WatchRequest\x1a\x1a.fairlead.v1.WatchResponse\"\x03\x90\x02\x010\x01\x12D\n" +
 	"\aPropose\x12\x1b.fairlead.v1.ProposeRequest\x1a\x1c.fairlead.v1.ProposeResponse\x12U\n" +
 	"\vCheckLeader\x12\x1f.fairlead.v1.CheckLeaderRequest\x1a .fairlead.v1.CheckLeaderResponse\"\x03\x90\x02\x01\x12P\n" +
@@ -1126,7 +1297,7 @@ func file_fairlead_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_fairlead_v1_record_proto_goTypes = []any{
 	(Lane)(0),                    // 0: fairlead.v1.Lane
 	(*GetRequest)(nil),           // 1: fairlead.v1.GetRequest
@@ -1136,50 +1307,56 @@ var file_fairlead_v1_record_proto_goTypes = []any{
 	(*Transition)(nil),           // 5: fairlead.v1.Transition
 	(*WhyRequest)(nil),           // 6: fairlead.v1.WhyRequest
 	(*WhyResponse)(nil),          // 7: fairlead.v1.WhyResponse
-	(*WatchRequest)(nil),         // 8: fairlead.v1.WatchRequest
-	(*WatchResponse)(nil),        // 9: fairlead.v1.WatchResponse
-	(*ProposeRequest)(nil),       // 10: fairlead.v1.ProposeRequest
-	(*ProposeResponse)(nil),      // 11: fairlead.v1.ProposeResponse
-	(*CheckLeaderRequest)(nil),   // 12: fairlead.v1.CheckLeaderRequest
-	(*CheckLeaderResponse)(nil),  // 13: fairlead.v1.CheckLeaderResponse
-	(*ReleaseHoldRequest)(nil),   // 14: fairlead.v1.ReleaseHoldRequest
-	(*ReleaseHoldResponse)(nil),  // 15: fairlead.v1.ReleaseHoldResponse
-	(*AcceptRewindRequest)(nil),  // 16: fairlead.v1.AcceptRewindRequest
-	(*AcceptRewindResponse)(nil), // 17: fairlead.v1.AcceptRewindResponse
-	nil,                          // 18: fairlead.v1.GetRequest.FilterEntry
-	(*Revision)(nil),             // 19: fairlead.v1.Revision
+	(*PlanRequest)(nil),          // 8: fairlead.v1.PlanRequest
+	(*PlanResponse)(nil),         // 9: fairlead.v1.PlanResponse
+	(*WatchRequest)(nil),         // 10: fairlead.v1.WatchRequest
+	(*WatchResponse)(nil),        // 11: fairlead.v1.WatchResponse
+	(*ProposeRequest)(nil),       // 12: fairlead.v1.ProposeRequest
+	(*ProposeResponse)(nil),      // 13: fairlead.v1.ProposeResponse
+	(*CheckLeaderRequest)(nil),   // 14: fairlead.v1.CheckLeaderRequest
+	(*CheckLeaderResponse)(nil),  // 15: fairlead.v1.CheckLeaderResponse
+	(*ReleaseHoldRequest)(nil),   // 16: fairlead.v1.ReleaseHoldRequest
+	(*ReleaseHoldResponse)(nil),  // 17: fairlead.v1.ReleaseHoldResponse
+	(*AcceptRewindRequest)(nil),  // 18: fairlead.v1.AcceptRewindRequest
+	(*AcceptRewindResponse)(nil), // 19: fairlead.v1.AcceptRewindResponse
+	nil,                          // 20: fairlead.v1.GetRequest.FilterEntry
+	(*PlanRequest_File)(nil),     // 21: fairlead.v1.PlanRequest.File
+	(*Revision)(nil),             // 22: fairlead.v1.Revision
 }
 var file_fairlead_v1_record_proto_depIdxs = []int32{
-	18, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
-	19, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
+	20, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
+	22, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.DescribeResponse.history:type_name -> fairlead.v1.Transition
-	19, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
-	19, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
-	19, // 5: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
-	0,  // 6: fairlead.v1.ProposeRequest.lane:type_name -> fairlead.v1.Lane
-	19, // 7: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
-	19, // 8: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
-	1,  // 9: fairlead.v1.RecordService.Get:input_type -> fairlead.v1.GetRequest
-	3,  // 10: fairlead.v1.RecordService.Describe:input_type -> fairlead.v1.DescribeRequest
-	6,  // 11: fairlead.v1.RecordService.Why:input_type -> fairlead.v1.WhyRequest
-	8,  // 12: fairlead.v1.RecordService.Watch:input_type -> fairlead.v1.WatchRequest
-	10, // 13: fairlead.v1.RecordService.Propose:input_type -> fairlead.v1.ProposeRequest
-	12, // 14: fairlead.v1.RecordService.CheckLeader:input_type -> fairlead.v1.CheckLeaderRequest
-	14, // 15: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
-	16, // 16: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
-	2,  // 17: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
-	4,  // 18: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
-	7,  // 19: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
-	9,  // 20: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
-	11, // 21: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
-	13, // 22: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
-	15, // 23: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
-	17, // 24: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
-	17, // [17:25] is the sub-list for method output_type
-	9,  // [9:17] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	22, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
+	22, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
+	21, // 5: fairlead.v1.PlanRequest.files:type_name -> fairlead.v1.PlanRequest.File
+	22, // 6: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
+	0,  // 7: fairlead.v1.ProposeRequest.lane:type_name -> fairlead.v1.Lane
+	22, // 8: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
+	22, // 9: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
+	1,  // 10: fairlead.v1.RecordService.Get:input_type -> fairlead.v1.GetRequest
+	3,  // 11: fairlead.v1.RecordService.Describe:input_type -> fairlead.v1.DescribeRequest
+	6,  // 12: fairlead.v1.RecordService.Why:input_type -> fairlead.v1.WhyRequest
+	8,  // 13: fairlead.v1.RecordService.Plan:input_type -> fairlead.v1.PlanRequest
+	10, // 14: fairlead.v1.RecordService.Watch:input_type -> fairlead.v1.WatchRequest
+	12, // 15: fairlead.v1.RecordService.Propose:input_type -> fairlead.v1.ProposeRequest
+	14, // 16: fairlead.v1.RecordService.CheckLeader:input_type -> fairlead.v1.CheckLeaderRequest
+	16, // 17: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
+	18, // 18: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
+	2,  // 19: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
+	4,  // 20: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
+	7,  // 21: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
+	9,  // 22: fairlead.v1.RecordService.Plan:output_type -> fairlead.v1.PlanResponse
+	11, // 23: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
+	13, // 24: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
+	15, // 25: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
+	17, // 26: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
+	19, // 27: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
+	19, // [19:28] is the sub-list for method output_type
+	10, // [10:19] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_record_proto_init() }
@@ -1194,7 +1371,7 @@ func file_fairlead_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_record_proto_rawDesc), len(file_fairlead_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

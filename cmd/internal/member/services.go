@@ -16,6 +16,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/manifests"
 )
 
 // openServices mounts every service of the API, and joins the leader's work to the node.
@@ -42,7 +43,7 @@ func (m *Member) openServices() (err error) {
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
 			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
-			Planner: m.work, ToLeader: m.toLeader,
+			Planner: m.work, ToLeader: m.toLeader, Manifests: manifests.Once,
 		}), o...)
 	})
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {

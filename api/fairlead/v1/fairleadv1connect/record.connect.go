@@ -41,6 +41,8 @@ const (
 	RecordServiceDescribeProcedure = "/fairlead.v1.RecordService/Describe"
 	// RecordServiceWhyProcedure is the fully-qualified name of the RecordService's Why RPC.
 	RecordServiceWhyProcedure = "/fairlead.v1.RecordService/Why"
+	// RecordServicePlanProcedure is the fully-qualified name of the RecordService's Plan RPC.
+	RecordServicePlanProcedure = "/fairlead.v1.RecordService/Plan"
 	// RecordServiceWatchProcedure is the fully-qualified name of the RecordService's Watch RPC.
 	RecordServiceWatchProcedure = "/fairlead.v1.RecordService/Watch"
 	// RecordServiceProposeProcedure is the fully-qualified name of the RecordService's Propose RPC.
@@ -66,6 +68,9 @@ type RecordServiceClient interface {
 	// do not, and what is waited for. The leader answers, by what its sources show; where it cannot be reached the asked
 	// member does, by its record alone, and says so.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// Plan tells what would change if manifests were applied. Nothing is changed. The leader answers: nobody else knows by what
+	// sources.
+	Plan(context.Context, *v1.PlanRequest) (*v1.PlanResponse, error)
 	// Watch tells, at once and then whenever it changes, at which revision the kinds were last changed.
 	// Changes in quick succession are told as one.
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error)
@@ -112,6 +117,13 @@ func NewRecordServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		plan: connect.NewClient[v1.PlanRequest, v1.PlanResponse](
+			httpClient,
+			baseURL+RecordServicePlanProcedure,
+			connect.WithSchema(recordServiceMethods.ByName("Plan")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		watch: connect.NewClient[v1.WatchRequest, v1.WatchResponse](
 			httpClient,
 			baseURL+RecordServiceWatchProcedure,
@@ -152,6 +164,7 @@ type recordServiceClient struct {
 	get          *connect.Client[v1.GetRequest, v1.GetResponse]
 	describe     *connect.Client[v1.DescribeRequest, v1.DescribeResponse]
 	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	plan         *connect.Client[v1.PlanRequest, v1.PlanResponse]
 	watch        *connect.Client[v1.WatchRequest, v1.WatchResponse]
 	propose      *connect.Client[v1.ProposeRequest, v1.ProposeResponse]
 	checkLeader  *connect.Client[v1.CheckLeaderRequest, v1.CheckLeaderResponse]
@@ -180,6 +193,15 @@ func (c *recordServiceClient) Describe(ctx context.Context, req *v1.DescribeRequ
 // Why calls fairlead.v1.RecordService.Why.
 func (c *recordServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.WhyResponse, error) {
 	response, err := c.why.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Plan calls fairlead.v1.RecordService.Plan.
+func (c *recordServiceClient) Plan(ctx context.Context, req *v1.PlanRequest) (*v1.PlanResponse, error) {
+	response, err := c.plan.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -237,6 +259,9 @@ type RecordServiceHandler interface {
 	// do not, and what is waited for. The leader answers, by what its sources show; where it cannot be reached the asked
 	// member does, by its record alone, and says so.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// Plan tells what would change if manifests were applied. Nothing is changed. The leader answers: nobody else knows by what
+	// sources.
+	Plan(context.Context, *v1.PlanRequest) (*v1.PlanResponse, error)
 	// Watch tells, at once and then whenever it changes, at which revision the kinds were last changed.
 	// Changes in quick succession are told as one.
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error
@@ -276,6 +301,13 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 		RecordServiceWhyProcedure,
 		svc.Why,
 		connect.WithSchema(recordServiceMethods.ByName("Why")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	recordServicePlanHandler := connect.NewUnaryHandlerSimple(
+		RecordServicePlanProcedure,
+		svc.Plan,
+		connect.WithSchema(recordServiceMethods.ByName("Plan")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -319,6 +351,8 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 			recordServiceDescribeHandler.ServeHTTP(w, r)
 		case RecordServiceWhyProcedure:
 			recordServiceWhyHandler.ServeHTTP(w, r)
+		case RecordServicePlanProcedure:
+			recordServicePlanHandler.ServeHTTP(w, r)
 		case RecordServiceWatchProcedure:
 			recordServiceWatchHandler.ServeHTTP(w, r)
 		case RecordServiceProposeProcedure:
@@ -348,6 +382,10 @@ func (UnimplementedRecordServiceHandler) Describe(context.Context, *v1.DescribeR
 
 func (UnimplementedRecordServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Why is not implemented"))
+}
+
+func (UnimplementedRecordServiceHandler) Plan(context.Context, *v1.PlanRequest) (*v1.PlanResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Plan is not implemented"))
 }
 
 func (UnimplementedRecordServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error {
