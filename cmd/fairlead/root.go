@@ -34,6 +34,7 @@ func commands(c *cli) []*cobra.Command {
 		newGet(c),
 		newDescribe(c),
 		newWhy(c),
+		newPlan(c),
 		newHolds(c, newHoldsRelease(c, overAPI)),
 		newAcceptRewind(c, overAPI),
 		newRaft(c),
