@@ -4,6 +4,8 @@ package balancers
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -41,6 +43,42 @@ func BenchmarkPlanIdle(b *testing.B) {
 			b.Fatalf("proposes %s", spell(out.Proposals[0]))
 		}
 	}
+}
+
+// One pod more than 5,000 of 50 groups that are bound: it is planned, known to the record, and gone again.
+func BenchmarkPlanOnePod(b *testing.B) {
+	c := crowdedCluster(b, 50, 100)
+	in := c.input()
+	c.record.settle(in)
+	for c.record.work() {
+	}
+	in.Record = c.record.state.Read()
+	in.Pods = slices.Clone(in.Pods)
+	c.object(strings.Fields("pod shop/pod-25-new ip=192.0.2.99 labels=app:25,team:shop"))
+	with := c.input()
+	with.Record = in.Record
+	c.record.apply(Plan(with).Proposals)
+	after := with
+	after.Record = c.record.state.Read()
+	b.ReportAllocs()
+	for b.Loop() {
+		for i, in := range []Input{with, after, in} {
+			in.Pods = anew(in.Pods)
+			if out, want := Plan(in), []int{1, 0, 0}[i]; len(out.Proposals) != want {
+				b.Fatalf("%d proposals in step %d", len(out.Proposals), i)
+			}
+		}
+	}
+}
+
+// anew is a list as a source gives it after a change: the same objects at another place.
+func anew(pods []*world.Pod) []*world.Pod {
+	all, out := make([]world.Pod, len(pods)), make([]*world.Pod, len(pods))
+	for i, pod := range pods {
+		all[i] = *pod
+		out[i] = &all[i]
+	}
+	return out
 }
 
 // 5,000 pods of 50 groups, none of them known yet.
