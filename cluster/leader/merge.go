@@ -19,7 +19,7 @@ type merged struct {
 	advertisements []*world.Advertisement
 	configMaps     []*world.ConfigMap
 
-	// Of mergeOutside alone.
+	// Of mergingOutside alone.
 	drivers   []*world.Driver
 	balancers []*world.OutsideBalancer
 	groups    []*world.BackendGroup
@@ -48,6 +48,24 @@ func merge(views []Admitted) *merged {
 	return m
 }
 
+// collected is what collect gave last, and of what.
+type collected[T any] struct {
+	from [][]T
+	out  []*T
+}
+
+// collect lists what collect lists. It goes through lists anew only when one of them is another one than before.
+func (c *collected[T]) collect(views []Admitted, list func(*world.World) []T, id func(*T) world.ID) []*T {
+	from := make([][]T, len(views))
+	for i, a := range views {
+		from[i] = list(a.World)
+	}
+	if c.out == nil || !slices.EqualFunc(c.from, from, same) {
+		c.from, c.out = from, collect(views, list, id)
+	}
+	return c.out
+}
+
 // collect lists the objects of all views in order of their names, each name once.
 func collect[T any](views []Admitted, list func(*world.World) []T, id func(*T) world.ID) []*T {
 	n := 0
@@ -62,9 +80,14 @@ func collect[T any](views []Admitted, list func(*world.World) []T, id func(*T) w
 		}
 	}
 	byName := func(a, b *T) int { return id(a).Compare(id(b)) }
-	if !slices.IsSortedFunc(out, byName) {
-		slices.SortStableFunc(out, byName)
+	rises := true // as that of one source does
+	for i := 1; i < len(out) && rises; i++ {
+		rises = byName(out[i-1], out[i]) < 0
 	}
+	if rises {
+		return out
+	}
+	slices.SortStableFunc(out, byName)
 	return slices.CompactFunc(out, func(a, b *T) bool { return id(a) == id(b) })
 }
 

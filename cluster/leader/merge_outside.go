@@ -9,8 +9,19 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// mergeOutside merges what outside load balancers are planned from.
-func mergeOutside(views []Admitted) *merged {
+// mergingOutside merges what outside load balancers are planned from, again and again. Of what is as it was it keeps the lists.
+type mergingOutside struct {
+	services  collected[world.Service]
+	nodes     collected[world.Node]
+	drivers   collected[world.Driver]
+	balancers collected[world.OutsideBalancer]
+	groups    collected[world.BackendGroup]
+	binds     collected[world.Bind]
+	records   collected[world.BackendRecord]
+	pods      collected[world.Pod]
+}
+
+func (c *mergingOutside) merge(views []Admitted) *merged {
 	m := &merged{}
 	for _, a := range views {
 		if a.World == nil {
@@ -18,17 +29,17 @@ func mergeOutside(views []Admitted) *merged {
 		}
 		m.views = append(m.views, a)
 	}
-	m.services = collect(m.views, func(w *world.World) []world.Service { return w.Services }, func(o *world.Service) world.ID { return o.ID })
-	m.nodes = collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(o *world.Node) world.ID { return o.ID })
-	m.drivers = collect(m.views, func(w *world.World) []world.Driver { return w.Drivers }, func(o *world.Driver) world.ID { return o.ID })
-	m.balancers = collect(m.views, func(w *world.World) []world.OutsideBalancer { return w.LoadBalancers },
+	m.services = c.services.collect(m.views, func(w *world.World) []world.Service { return w.Services }, func(o *world.Service) world.ID { return o.ID })
+	m.nodes = c.nodes.collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(o *world.Node) world.ID { return o.ID })
+	m.drivers = c.drivers.collect(m.views, func(w *world.World) []world.Driver { return w.Drivers }, func(o *world.Driver) world.ID { return o.ID })
+	m.balancers = c.balancers.collect(m.views, func(w *world.World) []world.OutsideBalancer { return w.LoadBalancers },
 		func(o *world.OutsideBalancer) world.ID { return o.ID })
-	m.groups = collect(m.views, func(w *world.World) []world.BackendGroup { return w.BackendGroups },
+	m.groups = c.groups.collect(m.views, func(w *world.World) []world.BackendGroup { return w.BackendGroups },
 		func(o *world.BackendGroup) world.ID { return o.ID })
-	m.binds = collect(m.views, func(w *world.World) []world.Bind { return w.Binds }, func(o *world.Bind) world.ID { return o.ID })
-	m.records = collect(m.views, func(w *world.World) []world.BackendRecord { return w.BackendRecords },
+	m.binds = c.binds.collect(m.views, func(w *world.World) []world.Bind { return w.Binds }, func(o *world.Bind) world.ID { return o.ID })
+	m.records = c.records.collect(m.views, func(w *world.World) []world.BackendRecord { return w.BackendRecords },
 		func(o *world.BackendRecord) world.ID { return o.ID })
-	m.pods = collect(m.views, func(w *world.World) []world.Pod { return w.Pods }, func(o *world.Pod) world.ID { return o.ID })
+	m.pods = c.pods.collect(m.views, func(w *world.World) []world.Pod { return w.Pods }, func(o *world.Pod) world.ID { return o.ID })
 	return m
 }
 

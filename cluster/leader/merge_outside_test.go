@@ -3,8 +3,11 @@
 package leader
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -49,4 +52,46 @@ func TestWhatTheMirrorTakesAwayIsNoReasonToPlan(t *testing.T) {
 			t.Errorf("%s: alike is %v", name, got)
 		}
 	}
+}
+
+// Lists that were kept because nothing of them changed are what would be merged anew.
+func TestPropertyWhatWasMergedBeforeIsMergedAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var kept mergingOutside
+		views := []Admitted{{World: &world.World{}}, {World: &world.World{}}}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			i := rapid.IntRange(0, 1).Draw(t, "source")
+			next := world.World{}
+			if views[i].World != nil {
+				next = *views[i].World
+			}
+			names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.ID[string]).Draw(t, "names")
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				next.Pods = nil
+				for _, name := range names {
+					next.Pods = append(next.Pods, world.Pod{Meta: world.Meta{ID: world.ID{Name: name}, UID: fmt.Sprint(i)}})
+				}
+			case 1:
+				next.Nodes = nil
+				for _, name := range names {
+					next.Nodes = append(next.Nodes, world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: fmt.Sprint(i)}})
+				}
+			}
+			next.Sort()
+			views[i].World = &next
+			if rapid.IntRange(0, 5).Draw(t, "not admitted") == 0 {
+				views[i].World = nil
+			}
+			got, want := kept.merge(views), new(mergingOutside).merge(views)
+			if !slices.Equal(got.pods, want.pods) || !slices.Equal(got.nodes, want.nodes) {
+				t.Fatalf("got %d pods and %d nodes, want %d and %d", len(got.pods), len(got.nodes), len(want.pods), len(want.nodes))
+			}
+			for j := 1; j < len(want.pods); j++ {
+				if want.pods[j-1].Compare(want.pods[j].ID) >= 0 {
+					t.Fatalf("%s before %s", want.pods[j-1].ID, want.pods[j].ID)
+				}
+			}
+		}
+	})
 }

@@ -29,6 +29,8 @@ type outsidePlanning struct {
 	pause   time.Duration // not before this
 	refused int           // plans in a row of which something was refused
 	ahead   bool          // the newest plan was made ahead of a verdict that is due
+	index   balancers.Index
+	merging mergingOutside
 
 	withheld  map[string]bool // what the newest plan of a dry run would have proposed
 	rehearsal *rehearsal
@@ -82,7 +84,7 @@ func (o *outsidePlanning) look(ctx context.Context) (again time.Duration) {
 	if o.ahead = ahead; ahead {
 		return o.planAhead(ctx, seen, in)
 	}
-	out := balancers.Plan(in)
+	out := o.index.Plan(in)
 	o.seen, o.said, o.answers, o.record, o.due = worlds, verdicts, in.Judged, record, now+again
 	if !o.c.DryRun {
 		o.judging.ask(out.Questions)
@@ -98,7 +100,7 @@ func (o *outsidePlanning) look(ctx context.Context) (again time.Duration) {
 // planned with a verdict, at once.
 func (o *outsidePlanning) planAhead(ctx context.Context, seen *merged, in balancers.Input) (again time.Duration) {
 	in.MayRemove = func(world.Kind, world.ID) bool { return false }
-	o.carryOut(ctx, seen, in.Record, balancers.Plan(in).Proposals)
+	o.carryOut(ctx, seen, in.Record, o.index.Plan(in).Proposals)
 	o.due, o.pause = 0, 0
 	return 0
 }
@@ -143,7 +145,7 @@ func (o *outsidePlanning) merge(worlds []world.World, verdicts []Verdict) *merge
 		views[i] = o.origins.admit(i, verdicts[i].Admit(&worlds[i]))
 		views[i].WhyNot = whyNot(&verdicts[i])
 	}
-	return mergeOutside(views)
+	return o.merging.merge(views)
 }
 
 // input is what the plan is made from. Of what is absent the verdicts say whether it may go.

@@ -26,11 +26,12 @@ func orphanID(r *world.BackendRecord, identity fsm.Identity) fsm.BalancerID {
 // heedHands sees to what was done to BackendRecords by hand: one that was deleted has its backend deregistered; one
 // that went because somebody took its finalizer off needs no call any more (section 5.7).
 func (p *planner) heedHands() {
-	for _, r := range p.in.BackendRecords {
+	for _, r := range p.otherRecords() {
 		if !r.Deleting {
 			continue
 		}
-		if l := p.lineOf[r.ID]; l != nil && mirrors(r.Mirror, r.UID, l.Binding) {
+		if l := p.lineOf(r.ID); l != nil && mirrors(r.Mirror, r.UID, l.Binding) {
+			p.handled[l.Owner] = true
 			l.forced = true
 		}
 	}
@@ -39,7 +40,8 @@ func (p *planner) heedHands() {
 			continue
 		}
 		// We take our finalizer off only once the binding is gone: while it is there, somebody else did.
-		if l := p.lineOf[d.ID]; l != nil && !l.ended && mirrors(d.Mirror, d.UID, l.Binding) {
+		if l := p.lineOf(d.ID); l != nil && !l.ended && mirrors(d.Mirror, d.UID, l.Binding) {
+			p.handled[l.Owner] = true
 			l.ended = true
 			p.propose("its BackendRecord went: the finalizer was removed by hand", &fsm.Forget{ID: l.ID})
 		}
@@ -67,8 +69,8 @@ func (p *planner) adopt() {
 	if !p.in.Listed(world.KindBackendRecord) {
 		return
 	}
-	for _, r := range p.in.BackendRecords {
-		l := p.lineOf[r.ID]
+	for _, r := range p.otherRecords() {
+		l := p.lineOf(r.ID)
 		switch {
 		case l == nil && p.adoptable(r):
 			p.strange[r.ID] = r
@@ -79,22 +81,21 @@ func (p *planner) adopt() {
 			p.replace(r, l)
 		}
 	}
+	for _, r := range p.unaskedRecords() {
+		if l := p.lineOf(r.ID); !l.ended && p.replaced(r, l) {
+			p.replace(r, l)
+		}
+	}
 }
 
 func (p *planner) adoptable(r *world.BackendRecord) bool {
 	if !r.Finalizer || r.Deleting && r.Address == "" {
 		return false // nobody promised to deregister it; or its driver never heard of it
 	}
-	if p.ours(r) {
+	if p.mirrored(r) {
 		return p.quarantined // otherwise its binding ended, and it is about to go
 	}
 	return p.trace(r) != fsm.TraceTaken || p.quarantined
-}
-
-// ours tells whether a BackendRecord says that it is this group's.
-func (p *planner) ours(r *world.BackendRecord) bool {
-	group, _ := splitMark(r.Mirror)
-	return r.Mirror != "" && (group == "" || group == string(p.group.ID))
 }
 
 func originOf(r *world.BackendRecord) fsm.Origin { return fsm.Origin{UID: r.UID, Made: r.Created} }
@@ -110,12 +111,13 @@ func (p *planner) replaced(r *world.BackendRecord, l *line) bool {
 	if mirrors(r.Mirror, r.UID, l.Binding) {
 		return r.Registered && !l.Asked
 	}
-	return r.Finalizer && !p.ours(r) && p.trace(r) != fsm.TraceTaken
+	return r.Finalizer && !p.mirrored(r) && p.trace(r) != fsm.TraceTaken
 }
 
 // replace goes on from what the other controller made of a binding. At the same address that is a matter of the record
 // alone; otherwise what the binding says is taken off once more first, in case the other one left it.
 func (p *planner) replace(r *world.BackendRecord, l *line) {
+	p.handled[l.Owner] = true
 	c := p.adoption(r)
 	alike := l.Identity == fsm.IdentityOf(r.DriverID.String(), kvs(r.Info)) && (r.Address == l.Address || r.Address == "" || l.Address == "")
 	switch {

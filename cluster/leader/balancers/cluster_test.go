@@ -28,6 +28,7 @@ type cluster struct {
 	unlisted map[world.Kind]bool
 	deleted  []world.Deletion
 	judged   map[string]Judgement
+	version  uint64 // of the newest object
 }
 
 func newCluster(t failer) *cluster {
@@ -120,7 +121,8 @@ func (c *cluster) object(f []string) {
 		}
 	}
 	id := splitName(f[1])
-	m := world.Meta{ID: id, UID: id.Name + "-uid", Deleting: l.has("deleting")}
+	c.version++
+	m := world.Meta{ID: id, UID: id.Name + "-uid", Version: c.version, Deleting: l.has("deleting")}
 	if uid := l.keys["uid"]; uid != "" {
 		m.UID = uid
 	}

@@ -59,10 +59,8 @@ func (p *planner) deleteDrivers() {
 	for _, o := range p.objects {
 		needed[o.driver], needed[o.status.DriverID.String()] = true, true
 	}
-	for _, r := range p.in.BackendRecords {
-		if p.strange[r.ID] != nil {
-			needed[r.DriverID.String()] = true
-		}
+	for _, r := range p.strange {
+		needed[r.DriverID.String()] = true
 	}
 	for _, d := range fsm.List[*fsm.Driver](p.in.Record, fsm.TableDrivers) {
 		id := splitID(d.Name)

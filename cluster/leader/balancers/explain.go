@@ -29,6 +29,12 @@ func (p *planner) explainOne(kind world.Kind, name, code, text string) {
 		p.crowds = append(p.crowds, c)
 	}
 	c.count++
+	p.crowded++
+}
+
+// saidSoFar counts what was proposed for bindings, asked and explained.
+func (p *planner) saidSoFar() int {
+	return len(p.puts) + len(p.out.Questions) + len(p.out.Waiting) + p.crowded
 }
 
 // explainBinding explains why a binding stays, with its owner.

@@ -4,6 +4,7 @@ package balancers
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"fairlead.io/fairlead/fsm"
@@ -12,16 +13,13 @@ import (
 
 // removeBindings has those backends taken off that nobody expects, as far as the evidence for that goes.
 func (p *planner) removeBindings() {
-	heirs := sync.OnceValue(p.heirs)
-	for _, l := range p.lines {
-		if l.ended || l.State >= fsm.BindingDraining || !l.forced && (l.wanted || l.kept) {
-			continue
-		}
+	heirs := sync.OnceValue(p.putsBySpot)
+	for _, l := range p.unwanted() {
 		why, held := "its BackendRecord was deleted", ""
 		if !l.forced {
 			why, held = p.leaves(l)
 		}
-		heir, inherited := heirs()[spotOf(l.Balancer, l.Backend)]
+		heir, inherited := p.heirOf(spotOf(l.Balancer, l.Backend), heirs)
 		inherited = inherited && !p.lives(l)
 		if inherited && held != "" {
 			why, held = "its address is that of "+heir.name+" now", ""
@@ -57,23 +55,57 @@ type heir struct {
 	addressed bool // the driver said its address: the record knows that both are one
 }
 
-// heirs are the pods that are wanted, by their places. Two pods that live never have one: who was there before is gone,
-// whatever shows that or not. It is not taken off before its heir has the address, too: then nothing is taken off at all.
-func (p *planner) heirs() map[spot]heir {
-	out := map[spot]heir{}
-	for _, l := range p.lines {
-		if l.wanted && l.Backend.Kind == kindPod && l.Backend.Target != "" && l.State < fsm.BindingDraining {
-			out[spotOf(l.Balancer, l.Backend)] = heir{l.Backend.Name, l.Address != ""}
-		}
+// heirOf is the pod that is wanted at a place. Two pods that live never have one: who was there before is gone, whatever
+// shows that or not. It is not taken off before its heir has the address, too: then nothing is taken off at all.
+func (p *planner) heirOf(s spot, puts func() map[spot]string) (heir, bool) {
+	var out heir
+	at := slices.IndexFunc(p.index.spots[s], func(b *bound) bool { return p.wants(b) && b.State < fsm.BindingDraining })
+	if at >= 0 {
+		b := p.index.spots[s][at]
+		out = heir{b.Backend.Name, b.Address != ""}
 	}
+	if name, ok := puts()[s]; ok && !out.addressed {
+		return heir{name, false}, true
+	}
+	return out, at >= 0
+}
+
+// putsBySpot are the pods that this plan wants anew or otherwise, by their places.
+func (p *planner) putsBySpot() map[spot]string {
+	out := map[spot]string{}
 	for _, put := range p.puts {
 		c := put.Command.(*fsm.PutBinding)
 		if s := spotOf(c.Balancer, c.Backend); c.Backend.Kind == kindPod && c.Backend.Target != "" {
-			if h, ok := out[s]; !ok || !h.addressed {
-				out[s] = heir{c.Backend.Name, false}
+			out[s] = c.Backend.Name
+		}
+	}
+	return out
+}
+
+// wants tells whether a backend is expected as its binding has it.
+func (p *planner) wants(b *bound) bool {
+	o := p.ownerOf[b.Owner]
+	return o != nil && o.settled || p.lines[b.slot].wanted
+}
+
+// unwanted are the bindings that nobody expects and that are not on their way out, in order.
+func (p *planner) unwanted() []*line {
+	var out []*line
+	for id, held := range p.index.owners {
+		if o := p.ownerOf[id]; o != nil && o.settled {
+			continue
+		}
+		for _, some := range held.of {
+			for _, b := range some {
+				l := p.line(b)
+				if l.ended || l.State >= fsm.BindingDraining || !l.forced && (l.wanted || l.kept) {
+					continue
+				}
+				out = append(out, l)
 			}
 		}
 	}
+	slices.SortFunc(out, func(a, b *line) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return out
 }
 

@@ -206,7 +206,7 @@ func (p *planner) endBalancers() {
 		switch {
 		case p.awaited[row.ID] || !p.in.Listed(world.KindBackendRecord):
 			p.explain(at.kind, name, WaitsForAdoption, "it goes once the BackendRecords on it are taken over")
-		case forget && p.used[row.ID] > 0:
+		case forget && p.index.used[row.ID] > 0:
 			p.explain(at.kind, name, WaitsForBackends, "it goes once its backends are off")
 		case forget:
 			p.propose(why, &fsm.ForgetLoadBalancer{ID: row.ID})

@@ -21,10 +21,13 @@ type owner struct {
 	ensure     fsm.EnsurePolicy
 	uses       []use
 	ports      []world.BackendPort
-	lines      map[backendKey]*line
+	held       *holding
 	// seen are the names of records of backends that are expected and have no binding yet.
 	seen     map[string]bool
 	expected int32
+	wanted   int  // of its bindings
+	asks     bool // more than pods and its own policy tells which of its pods stay
+	settled  bool // every one of them is wanted as it is, and nothing else
 }
 
 // use is a load balancer that an owner's backends may be on now.
@@ -37,9 +40,10 @@ type use struct {
 // planOwners wants the backends of every group and Bind.
 func (p *planner) planOwners() {
 	p.gatherOwners()
+	p.recallSettled()
 	p.pods = p.indexPods()
 	for _, o := range p.owners {
-		if o.meta.Deleting {
+		if o.meta.Deleting || o.settled {
 			continue
 		}
 		switch {
@@ -51,6 +55,7 @@ func (p *planner) planOwners() {
 			p.wantStatic(o)
 		}
 	}
+	p.rememberSettled()
 }
 
 func (p *planner) gatherOwners() {
@@ -73,7 +78,9 @@ func (p *planner) gatherOwners() {
 
 func (p *planner) addOwner(kind world.Kind, m *world.Meta, b *world.Balancing) *owner {
 	o := &owner{id: balancerID(kind, m), kind: kind, meta: m, balancing: b, parameters: kvs(b.Parameters), seen: map[string]bool{}}
-	o.lines = p.linesOf[o.id]
+	if o.held = p.index.owners[o.id]; o.held == nil {
+		o.held = &holding{}
+	}
 	if b.Pods != nil {
 		o.ports = b.Pods.Ports
 	}
@@ -162,13 +169,13 @@ func (o *owner) addUse(u use) {
 // want is one backend that is expected on a load balancer now. Name gives that of its record; it is asked only where
 // the binding is not known.
 func (p *planner) want(o *owner, u *use, b fsm.Backend, address string, name func() string) {
-	l := o.lineFor(u, b, address)
+	l := p.lineFor(o, u, b, address)
 	if l == nil {
 		id := world.ID{Namespace: o.meta.Namespace, Name: name()}
 		if o.seen[id.Name] {
 			return // a port or an address that is listed twice
 		}
-		if l = p.lineOf[id]; l == nil || !l.fits(o, u, b) {
+		if l = p.lineOf(id); l == nil || !l.fits(o, u, b) {
 			o.seen[id.Name] = true
 			o.expected++
 			p.add(o, u, b, address, id)
@@ -187,6 +194,7 @@ func (p *planner) want(o *owner, u *use, b fsm.Backend, address string, name fun
 		p.explainBinding(l, WaitsForDeregister, "wanted again once it is off")
 	}
 	l.wanted = true
+	o.wanted++
 	if l.leaving() || l.forced || l.ended {
 		return
 	}
@@ -222,7 +230,7 @@ func (p *planner) add(o *owner, u *use, b fsm.Backend, address string, id world.
 
 // taken tells whether the name of a record is in use, and by whose backend.
 func (p *planner) taken(id world.ID) (bool, string) {
-	if l := p.lineOf[id]; l != nil {
+	if l := p.lineOf(id); l != nil {
 		return true, l.Owner
 	}
 	if r := p.strange[id]; r != nil {
@@ -245,14 +253,6 @@ func (p *planner) put(o *owner, u *use, b fsm.Backend, address string, id fsm.Bi
 // count gives the numbers of the status.
 func (p *planner) count() {
 	for _, o := range p.owners {
-		c := Counts{Backends: o.expected}
-		for _, l := range o.lines {
-			for ; l != nil; l = l.next {
-				if l.Registered {
-					c.Registered++
-				}
-			}
-		}
-		p.out.Counts[o.id] = c
+		p.out.Counts[o.id] = Counts{Backends: o.expected, Registered: int32(o.held.registered)}
 	}
 }

@@ -19,8 +19,11 @@ const format = 2
 
 // Plan compares what the objects ask for with the record and proposes what is missing. Applying its proposals and
 // planning again ends after a few rounds. What it may not do yet it explains instead.
-func Plan(in Input) Result {
-	p := newPlanner(in)
+func Plan(in Input) Result { return new(Index).Plan(in) }
+
+// plan plans with an index of the record.
+func plan(in Input, x *Index) Result {
+	p := newPlanner(in, x)
 	if p.group.Format < format {
 		p.explainOldFormat()
 		return p.out
@@ -58,11 +61,11 @@ type planner struct {
 	rows     map[fsm.BalancerID]*fsm.LoadBalancer
 	// recorded are the rows of LoadBalancers by the names of their objects.
 	recorded map[world.ID][]*fsm.LoadBalancer
-	used     map[fsm.BalancerID]int // how many bindings a load balancer has
 
-	lines   []*line // every binding, in order
-	lineOf  map[world.ID]*line
-	linesOf map[string]map[backendKey]*line // by owner
+	index *Index
+	lines []line // by the slots of bindings, as far as anything was found out about them
+	// handled are the owners of bindings that somebody had a hand in.
+	handled map[string]bool
 
 	// strange are the BackendRecords of others that are to be taken over and have no binding yet.
 	strange map[world.ID]*world.BackendRecord
@@ -75,6 +78,7 @@ type planner struct {
 	pods        podIndex
 	puts        []fsm.Proposal // of bindings
 	crowds      []*crowd
+	crowded     int // explanations in crowds
 	crowdOf     map[Explanation]*crowd
 	freshOrphan map[fsm.BalancerID]bool
 	claimed     map[world.ID]string // names of records that this plan gives out, and to whom
@@ -82,20 +86,18 @@ type planner struct {
 
 // line is what becomes of one binding.
 type line struct {
-	*fsm.Binding
-	id     world.ID
+	*bound
 	wanted bool // its backend is expected as the binding has it
 	kept   bool // its pod or node is not available, and stays all the same
 	forced bool // its BackendRecord was deleted by hand
 	ended  bool // this plan removes it from the record
 	why    string
-	next   *line // of the same owner and key
 }
 
 // leaving tells whether it is being deregistered.
 func (l *line) leaving() bool { return l.State == fsm.BindingDeregistering }
 
-func newPlanner(in Input) *planner {
+func newPlanner(in Input, x *Index) *planner {
 	if in.MayRemove == nil {
 		in.MayRemove = func(world.Kind, world.ID) bool { return false }
 	}
@@ -106,7 +108,7 @@ func newPlanner(in Input) *planner {
 		in: in, out: Result{Counts: map[string]Counts{}}, group: in.Record.Group(),
 		drivers: make(map[world.ID]*world.Driver, len(in.Drivers)), objectOf: map[fsm.BalancerID]*object{},
 		named: map[world.ID]*object{}, rows: map[fsm.BalancerID]*fsm.LoadBalancer{}, recorded: map[world.ID][]*fsm.LoadBalancer{},
-		used: map[fsm.BalancerID]int{}, linesOf: map[string]map[backendKey]*line{}, strange: map[world.ID]*world.BackendRecord{},
+		index: x, lines: make([]line, x.slots), handled: map[string]bool{}, strange: map[world.ID]*world.BackendRecord{},
 		awaited: map[fsm.BalancerID]bool{}, stripped: map[string]bool{}, ownerOf: map[string]*owner{}, freshOrphan: map[fsm.BalancerID]bool{}, claimed: map[world.ID]string{}, crowdOf: map[Explanation]*crowd{},
 	}
 	p.quarantined = !p.group.Quarantine.IsZero()
@@ -118,27 +120,22 @@ func newPlanner(in Input) *planner {
 			p.stripped[d.UID] = true
 		}
 	}
-	p.indexBindings()
 	return p
 }
 
-func (p *planner) indexBindings() {
-	bindings := fsm.List[*fsm.Binding](p.in.Record, fsm.TableBindings)
-	all := make([]line, len(bindings))
-	p.lines = make([]*line, len(bindings))
-	p.lineOf = make(map[world.ID]*line, len(bindings))
-	for i, b := range bindings {
-		l := &all[i]
-		l.Binding, l.id = b, splitID(string(b.ID))
-		p.lines[i], p.lineOf[l.id] = l, l
-		p.used[b.Balancer]++
-		if p.linesOf[b.Owner] == nil {
-			p.linesOf[b.Owner] = map[backendKey]*line{}
-		}
-		key := keyOf(b.Backend, b.Address)
-		l.next = p.linesOf[b.Owner][key]
-		p.linesOf[b.Owner][key] = l
+// line is where a plan notes what becomes of a binding.
+func (p *planner) line(b *bound) *line {
+	l := &p.lines[b.slot]
+	l.bound = b
+	return l
+}
+
+// lineOf finds the binding of a name; nil for none.
+func (p *planner) lineOf(id world.ID) *line {
+	if b := p.index.named[fsm.BindingID(id.String())]; b != nil {
+		return p.line(b)
 	}
+	return nil
 }
 
 // backendKey finds the bindings of one backend among those of its owner. What it leaves out, same compares.
@@ -158,17 +155,17 @@ func keyOf(b fsm.Backend, address string) backendKey {
 }
 
 // same tells whether the binding is of a backend on a load balancer, but for what its address is made from.
-func (l *line) same(balancer fsm.BalancerID, b fsm.Backend) bool {
+func (l *bound) same(balancer fsm.BalancerID, b fsm.Backend) bool {
 	had := l.Backend
 	return had.UID == b.UID && had.Port == b.Port && had.Kind == b.Kind && had.Name == b.Name && had.Protocol == b.Protocol && had.Node == b.Node &&
 		l.Balancer == balancer
 }
 
 // lineFor finds the binding of a backend of an owner.
-func (o *owner) lineFor(u *use, b fsm.Backend, address string) *line {
-	for l := o.lines[keyOf(b, address)]; l != nil; l = l.next {
-		if l.same(u.row.ID, b) {
-			return l
+func (p *planner) lineFor(o *owner, u *use, b fsm.Backend, address string) *line {
+	for _, had := range o.held.of[keyOf(b, address)] {
+		if had.same(u.row.ID, b) {
+			return p.line(had)
 		}
 	}
 	return nil

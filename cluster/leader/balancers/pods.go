@@ -15,27 +15,63 @@ type label struct {
 	world.KV
 }
 
-// podIndex has the pods of every label that a selector asks for, in order.
-type podIndex map[label][]*world.Pod
+// podIndex has, by namespace, the pods of every label that a selector asks for.
+type podIndex map[string][]labelled
 
-// indexPods goes through all pods once.
+// labelled are the pods that have a label of one key, in order, by its value. Values that no selector asks for are left out.
+type labelled struct {
+	key  string
+	pods map[string][]*world.Pod
+}
+
+// of are the pods that have a label.
+func (x podIndex) of(at label) map[string][]*world.Pod {
+	for _, l := range x[at.namespace] {
+		if l.key == at.Key {
+			return l.pods
+		}
+	}
+	return nil
+}
+
+// ask has the pods of a label looked for.
+func (x podIndex) ask(at label) {
+	pods := x.of(at)
+	if pods == nil {
+		pods = map[string][]*world.Pod{}
+		x[at.namespace] = append(x[at.namespace], labelled{at.Key, pods})
+	}
+	pods[at.Value] = nil
+}
+
+// indexPods goes through all pods once, for the owners that have to be planned. Of many namespaces and labels few are asked
+// for, and nearly always by one key.
 func (p *planner) indexPods() podIndex {
 	index := podIndex{}
 	for _, o := range p.owners {
-		if s := o.balancing.Pods; s != nil && s.ByLabel {
+		if s := o.balancing.Pods; s != nil && s.ByLabel && !o.settled {
 			for _, kv := range s.Selector {
-				index[label{o.meta.Namespace, kv}] = nil
+				index.ask(label{o.meta.Namespace, kv})
 			}
 		}
 	}
 	if len(index) == 0 {
 		return index
 	}
+	var namespace string
+	var asked []labelled
 	for _, pod := range p.in.Pods {
-		for _, kv := range pod.Labels {
-			key := label{pod.Namespace, kv}
-			if list, asked := index[key]; asked {
-				index[key] = append(list, pod)
+		if pod.Namespace != namespace {
+			namespace, asked = pod.Namespace, index[pod.Namespace]
+		}
+		for _, l := range asked {
+			for _, kv := range pod.Labels {
+				if kv.Key != l.key {
+					continue
+				}
+				if list, wanted := l.pods[kv.Value]; wanted {
+					l.pods[kv.Value] = append(list, pod)
+				}
 			}
 		}
 	}
@@ -60,7 +96,7 @@ func (p *planner) candidates(o *owner) []*world.Pod {
 	}
 	var fewest []*world.Pod
 	for i, kv := range s.Selector {
-		if list := p.pods[label{o.meta.Namespace, kv}]; i == 0 || len(list) < len(fewest) {
+		if list := p.pods.of(label{o.meta.Namespace, kv})[kv.Value]; i == 0 || len(list) < len(fewest) {
 			fewest = list
 		}
 	}
@@ -89,6 +125,8 @@ func matches(selector, labels []world.KV) bool {
 // wantPods wants every port of every available pod on every load balancer, and keeps what the policy keeps of the
 // others (section 5.2).
 func (p *planner) wantPods(o *owner) {
+	quiet := p.saidSoFar()
+	defer func() { o.settled = p.saidSoFar() == quiet && !o.asks && o.wanted == o.held.count && !p.handled[o.id] }()
 	pods := p.candidates(o)
 	stays := p.staying(o, pods)
 	for _, pod := range pods {
@@ -119,9 +157,9 @@ func (o *owner) podRecord(loadBalancer string, pod *world.Pod, port world.Backen
 
 // keep leaves the binding of a pod or node that is not available as it is.
 func (p *planner) keep(o *owner, u *use, b fsm.Backend, name func() string) {
-	l := o.lineFor(u, b, "")
+	l := p.lineFor(o, u, b, "")
 	if l == nil {
-		if l = p.lineOf[world.ID{Namespace: o.meta.Namespace, Name: name()}]; l == nil || !l.fits(o, u, b) {
+		if l = p.lineOf(world.ID{Namespace: o.meta.Namespace, Name: name()}); l == nil || !l.fits(o, u, b) {
 			return
 		}
 	}

@@ -4,6 +4,7 @@ package balancers
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -20,13 +21,16 @@ type failer interface {
 type record struct {
 	t     failer
 	state *fsm.State
+	// kept is the index of all plans since the record was made.
+	kept  *Index
+	plans int
 	calls []string // that drivers got
 	// deaf are the webhooks that do not answer, as "action" or "action subject".
 	deaf map[string]bool
 }
 
 func newRecord(t failer) *record {
-	r := &record{t: t, state: fsm.New(), deaf: map[string]bool{}}
+	r := &record{t: t, state: fsm.New(), kept: new(Index), deaf: map[string]bool{}}
 	r.must(&fsm.InitGroup{Group: "test", Format: fsm.NewestFormat})
 	return r
 }
@@ -68,7 +72,7 @@ func (r *record) settle(in Input) ([]string, Result) {
 	for round := 1; ; round++ {
 		in.Record = r.state.Read()
 		in.Now = time.UnixMilli(1)
-		out := Plan(in)
+		out := r.plan(in)
 		if len(out.Proposals) == 0 {
 			return lines, out
 		}
@@ -83,6 +87,40 @@ func (r *record) settle(in Input) ([]string, Result) {
 			lines = append(lines, line)
 		}
 	}
+}
+
+// plan plans with the index that was kept, and holds it to what comes of one that is built anew.
+func (r *record) plan(in Input) Result {
+	r.t.Helper()
+	out := Plan(in)
+	if r.plans++; r.plans%2 == 0 {
+		in.BackendGroups, in.Binds, in.BackendRecords, in.Pods = anew(in.BackendGroups), anew(in.Binds), anew(in.BackendRecords), anew(in.Pods)
+	}
+	kept := r.kept.Plan(in)
+	if !reflect.DeepEqual(out, kept) {
+		r.t.Fatalf("anew:\n%swith the index that was kept:\n%s", told(out), told(kept))
+	}
+	return out
+}
+
+// anew is a list as a source gives it after a change: the same objects at another place.
+func anew[T any](list []*T) []*T {
+	all, out := make([]T, len(list)), make([]*T, len(list))
+	for i, o := range list {
+		all[i] = *o
+		out[i] = &all[i]
+	}
+	return out
+}
+
+// told writes a plan down.
+func told(out Result) string {
+	var b strings.Builder
+	for _, p := range out.Proposals {
+		fmt.Fprintf(&b, "  %s\n", spell(p))
+	}
+	fmt.Fprintf(&b, "  waiting %v\n  questions %v\n  counts %v\n", out.Waiting, out.Questions, out.Counts)
+	return b.String()
 }
 
 // work makes every call that the record asks for once, and tells whether there were any. Drivers answer that it is done.

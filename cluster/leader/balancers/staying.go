@@ -24,6 +24,7 @@ func (p *planner) staying(o *owner, pods []*world.Pod) func(*world.Pod) bool {
 	if len(asked) == 0 {
 		return byPolicy(world.LeaveIfNotReady)
 	}
+	o.asks = true
 	slices.SortFunc(asked, func(a, b PodRef) int { return a.ID.Compare(b.ID) })
 	if !p.callable(leave.Driver) {
 		if !p.in.Listed(world.KindDriver) {
