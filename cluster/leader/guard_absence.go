@@ -58,6 +58,7 @@ type judgement struct {
 
 	views    map[world.Kind]world.KindView
 	present  shown
+	next     int // the pod of the view after that which was looked at last
 	evidence map[objectName][]world.Deletion
 	// absent are subjects that no list has any more, and what confirms that; empty if nothing does yet.
 	absent map[subject]string

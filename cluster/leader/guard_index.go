@@ -3,7 +3,7 @@
 package leader
 
 import (
-	"slices"
+	"sort"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -51,13 +51,36 @@ func each[T any](list []T, kind world.Kind, s shown, meta func(*T) world.Meta) {
 // look finds an object of the record in the view. Pods are many, and few of them are asked for.
 func (j *judgement) look(s subject) (deleting, present bool) {
 	if s.Kind == world.KindPod {
-		i, ok := slices.BinarySearchFunc(j.w.Pods, s.ID, func(p world.Pod, id world.ID) int { return p.ID.Compare(id) })
-		if ok {
-			return j.w.Pods[i].Deleting, true
+		if pod := j.pod(s.ID); pod != nil {
+			return pod.Deleting, true
 		}
 	}
 	deleting, present = j.present[s.Kind][s.ID]
 	return deleting, present
+}
+
+// nearby is how many pods further on one is looked for before all are searched.
+const nearby = 8
+
+// pod finds a pod of the view. They are asked for in order, mostly, and then it is the next one or near it.
+func (j *judgement) pod(id world.ID) *world.Pod {
+	pods := j.w.Pods
+	for at := j.next; at < min(j.next+nearby, len(pods)); at++ {
+		c := pods[at].Compare(id)
+		if c == 0 {
+			j.next = at + 1
+			return &pods[at]
+		}
+		if c > 0 {
+			break
+		}
+	}
+	at := sort.Search(len(pods), func(i int) bool { return pods[i].Compare(id) >= 0 })
+	j.next = at
+	if at < len(pods) && pods[at].ID == id {
+		return &pods[at]
+	}
+	return nil
 }
 
 // index makes the look-ups of the view.

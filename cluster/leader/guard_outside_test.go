@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -47,8 +49,8 @@ func TestKnownOfOutsideNamesWhatBindingsAreThereFor(t *testing.T) {
 	for _, o := range known.Objects {
 		got = append(got, strings.TrimSpace(fmt.Sprint(o.Kind, " ", o.ID, " ", o.UID)))
 	}
-	want := []string{"LoadBalancerDriver shop/f5 d1", "Bind shop/all b1", "LoadBalancer shop/edge l1", "BackendGroup shop/web g1",
-		"Pod shop/web-0 p1", "Pod shop/web-0 p2", "Service shop/api", "Node n1"}
+	want := []string{"BackendGroup shop/web g1", "Bind shop/all b1", "LoadBalancer shop/edge l1", "LoadBalancerDriver shop/f5 d1",
+		"Node n1", "Pod shop/web-0 p1", "Pod shop/web-0 p2", "Service shop/api"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -58,6 +60,78 @@ func TestKnownOfOutsideNamesWhatBindingsAreThereFor(t *testing.T) {
 	if services := KnownOf(g.state.Read(), "kubernetes", PartServices); len(services.Objects) != 1 || len(services.Holds) != 1 || services.Holds[0].ID != "service-1" {
 		t.Errorf("the plan of Services is asked about %+v", services)
 	}
+}
+
+// The objects that were kept while the record changed are those that it is looked through for.
+func TestPropertyKnownObjectsAreKeptAsTheRecordHasThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, kept := newGroup(t), outsideObjects{}
+		of := func(what string, choices ...string) string { return rapid.SampledFrom(choices).Draw(t, what) }
+		try := func(c fsm.Command) { g.propose([]fsm.Proposal{{Actor: "test", Command: c}}, 1) }
+		var views []*fsm.View
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			lb := fsm.BalancerID(of("balancer", "LoadBalancer/shop/edge/l1", "Bind/shop/all/b1/x", "Bind/shop/all/b1/y", "odd"))
+			id := fsm.BindingID(of("binding", "shop/r1", "shop/r2", "blog/r1"))
+			switch of("what", "driver", "no driver", "balancer", "no balancer", "binding", "binding", "binding", "remove", "forget") {
+			case "driver":
+				try(&fsm.PutDriver{Driver: fsm.Driver{Name: "shop/f5", UID: of("uid", "d1", "d2"), URL: "http://f5.example"}})
+			case "no driver":
+				try(&fsm.DeleteDriver{Name: "shop/f5"})
+			case "balancer":
+				try(&fsm.PutLoadBalancer{ID: lb, Driver: "shop/f5", Info: []fsm.KV{{Key: "id", Value: string(lb)}}})
+			case "no balancer":
+				try(&fsm.DeleteLoadBalancer{ID: lb})
+				try(&fsm.ForgetLoadBalancer{ID: lb})
+			case "binding":
+				b := fsm.Backend{Kind: of("kind", "Pod", "Service", "Static"), Name: of("name", "web-0", "web-1"), Port: 80, Protocol: "TCP"}
+				switch b.Kind {
+				case "Pod":
+					b.UID = of("pod", "p1", "p2")
+				case "Service":
+					b.Node, b.NodePort = of("node", "n1", "n2"), 30080
+				case "Static":
+					b = fsm.Backend{Kind: "Static"}
+				}
+				owner := of("owner", "", "BackendGroup/shop/web/g1", "BackendGroup/shop/web/g2", "Bind/shop/all/b1")
+				try(&fsm.AdoptBinding{UID: "r-" + string(id), Registered: true, Binding: fsm.PutBinding{ID: id, Balancer: lb, Owner: owner, Address: string(id), Backend: b}})
+			case "remove":
+				try(&fsm.RemoveBinding{ID: id})
+			case "forget":
+				try(&fsm.RemoveBinding{ID: id})
+				try(&fsm.Forget{ID: id})
+			}
+			views = append(views, g.state.Read())
+			if rapid.Bool().Draw(t, "look") {
+				at := rapid.SampledFrom([]int{len(views) - 1, rapid.IntRange(0, len(views)-1).Draw(t, "earlier")}).Draw(t, "view")
+				if got, want := kept.follow(views[at]), outsideOf(views[at]); !slices.Equal(got, want) {
+					t.Fatalf("kept %v\nanew %v", got, want)
+				}
+			}
+		}
+	})
+}
+
+// A view is looked through in whatever order it is asked about.
+func TestPropertyPodsOfAViewAreFoundInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world.World{}
+		there := map[world.ID]bool{}
+		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 60), 0, 60, rapid.ID[int]).Draw(t, "pods") {
+			there[podName(i)] = true
+			w.Pods = append(w.Pods, world.Pod{Meta: world.Meta{ID: podName(i)}})
+		}
+		w.Sort()
+		asked := rapid.SliceOfN(rapid.IntRange(0, 62), 0, 80).Draw(t, "asked")
+		if rapid.Bool().Draw(t, "in order") {
+			slices.Sort(asked)
+		}
+		j := judgement{w: w}
+		for _, i := range asked {
+			if pod := j.pod(podName(i)); (pod != nil) != there[podName(i)] || pod != nil && pod.ID != podName(i) {
+				t.Fatalf("asked for %s: %+v", podName(i), pod)
+			}
+		}
+	})
 }
 
 // outsideView is a whole cluster with pods web-FROM to web-999, at the given list.

@@ -13,17 +13,20 @@ import (
 // KnownOf is what the record holds that a source may be asked about, as far as a part goes. The record does not keep which source an object
 // came from: with several, what another one shows must be left out, or its objects look absent here.
 func KnownOf(record *fsm.View, source string, part Part) Known {
-	known := Known{Part: part, Versions: map[world.Kind]uint64{}}
+	objects := servicesOf
+	if part == PartOutside {
+		objects = outsideOf
+	}
+	return knownOf(record, source, part, objects(record))
+}
+
+func knownOf(record *fsm.View, source string, part Part, objects []KnownObject) Known {
+	known := Known{Part: part, Objects: objects, Versions: map[world.Kind]uint64{}}
 	if seen, ok := fsm.Get[*fsm.SourceView](record, fsm.TableViews, source); ok {
 		known.Cluster, known.RewindAccepted = seen.Cluster, seen.Rewind
 		for _, k := range seen.Versions {
 			known.Versions[world.Kind(k.Kind)] = k.Version
 		}
-	}
-	if part == PartOutside {
-		known.Objects = outsideOf(record)
-	} else {
-		known.Objects = servicesOf(record)
 	}
 	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
 		if part.holds(h.ID) {

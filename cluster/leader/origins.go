@@ -52,7 +52,7 @@ func (o *origins) elsewhere(i int, kind world.Kind, id world.ID) bool {
 // known leaves out of what a source is asked about what is another's.
 func (o *origins) known(i int, k Known) Known {
 	if o.of != nil {
-		k.Objects = slices.DeleteFunc(k.Objects, func(obj KnownObject) bool { return o.elsewhere(i, obj.Kind, obj.ID) })
+		k.Objects = slices.DeleteFunc(slices.Clone(k.Objects), func(obj KnownObject) bool { return o.elsewhere(i, obj.Kind, obj.ID) })
 	}
 	return k
 }

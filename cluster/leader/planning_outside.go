@@ -143,7 +143,6 @@ func (o *outsidePlanning) merge(worlds []world.World, verdicts []Verdict) *merge
 	views := make([]Admitted, len(worlds))
 	for i := range verdicts {
 		views[i] = o.origins.admit(i, verdicts[i].Admit(&worlds[i]))
-		views[i].WhyNot = whyNot(&verdicts[i])
 	}
 	return o.merging.merge(views)
 }

@@ -25,6 +25,8 @@ type sentry struct {
 
 	news   atomic.Uint64 // counts tokens of the sources
 	judged judged
+	// outside are the objects of PartOutside.
+	outside outsideObjects
 }
 
 func newSentry(l *Leader, part Part) *sentry {
@@ -79,8 +81,9 @@ func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Ve
 	worlds := s.worlds()
 	s.origins.see(worlds)
 	verdicts := make([]Verdict, len(worlds))
+	objects := s.objects(record)
 	for i, source := range s.sources {
-		known := s.origins.known(i, KnownOf(record, source.Name, s.part))
+		known := s.origins.known(i, knownOf(record, source.Name, s.part, objects))
 		verdicts[i] = s.guards[i].Judge(now, &worlds[i], &known)
 		if r, ok := source.Source.(Relister); ok && len(verdicts[i].Relist) > 0 {
 			r.Relist(verdicts[i].Relist...)
@@ -89,6 +92,14 @@ func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Ve
 	}
 	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until}
 	return worlds, verdicts
+}
+
+// objects are those that the record holds.
+func (s *sentry) objects(record *fsm.View) []KnownObject {
+	if s.part == PartOutside {
+		return s.outside.follow(record)
+	}
+	return servicesOf(record)
 }
 
 // worlds are what the sources show now of what the part is planned from. Of the other part there is nothing in them:

@@ -12,7 +12,10 @@ import (
 
 // Compare orders names by namespace, then name.
 func (id ID) Compare(o ID) int {
-	return cmp.Or(strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
+	if c := strings.Compare(id.Namespace, o.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(id.Name, o.Name)
 }
 
 // Compare orders references by kind, name and UID.

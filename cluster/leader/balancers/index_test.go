@@ -3,6 +3,8 @@
 package balancers
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +29,7 @@ func (d *restless) disturb(t *rapid.T) {
 	if len(bindings) > 0 {
 		b = rapid.SampledFrom(bindings).Draw(t, "binding")
 	}
-	what := rapid.SampledFrom([]string{"remove", "put", "write", "erase", "strip", "list", "judge", "restore", "copy", "deafen"}).Draw(t, "disturbance")
+	what := rapid.SampledFrom([]string{"remove", "put", "remake", "write", "erase", "strip", "list", "judge", "restore", "copy", "deafen"}).Draw(t, "disturbance")
 	switch {
 	case what == "list":
 		kind := rapid.SampledFrom(world.Kinds()).Draw(t, "kind")
@@ -65,12 +67,16 @@ func (d *restless) disturbBinding(t *rapid.T, what string, b *fsm.Binding) {
 	switch what {
 	case "remove":
 		apply(&fsm.RemoveBinding{ID: b.ID})
-	case "put":
+	case "put", "remake":
+		if what == "remake" { // as another one of the same name
+			apply(&fsm.Forget{ID: b.ID})
+		}
 		c := &fsm.PutBinding{ID: b.ID, Balancer: b.Balancer, Owner: b.Owner, Address: b.Address, Parameters: b.Parameters, Backend: b.Backend, Attributes: b.Attributes, Ensure: b.Ensure}
 		rapid.SampledFrom([]func(){
 			func() { c.Parameters = []fsm.KV{{Key: "by", Value: "hand"}} },
 			func() { c.Backend.Target += "9" },
 			func() { c.Backend.UID = "" },
+			func() { c.Address += "9" },
 			func() { c.Owner = "" },
 			func() { c.ID += "x" },
 		}).Draw(t, "put")()
@@ -105,10 +111,49 @@ func (d *restless) step(t *rapid.T) {
 		in.Record = rapid.SampledFrom(d.views).Draw(t, "view")
 	}
 	d.newest = d.record.plan(in)
+	d.checkKept(t, in.Record)
 	if done := rapid.IntRange(0, 4).Draw(t, "done"); !late && done > 0 {
 		list := d.newest.Proposals
 		d.record.apply(list[:len(list)*done/4])
 	}
+}
+
+// checkKept holds what an index has, and not by being made anew, to what one has that has seen nothing before.
+func (d *restless) checkKept(t *rapid.T, record *fsm.View) {
+	kept, anew := d.record.kept, new(Index)
+	anew.follow(record)
+	if got, want := contents(kept), contents(anew); !reflect.DeepEqual(got, want) {
+		t.Fatalf("kept: %v\nanew: %v", got, want)
+	}
+	if kept.edition != uint64(d.record.plans) {
+		t.Fatalf("after %d plans the index is in its edition %d: it was begun anew", d.record.plans, kept.edition)
+	}
+}
+
+// contents is what an index has, but for slots and editions.
+func contents(x *Index) map[string][]*fsm.Binding {
+	out := map[string][]*fsm.Binding{}
+	put := func(key string, some ...*bound) {
+		for _, b := range some {
+			out[key] = append(out[key], b.Binding)
+		}
+	}
+	slots := map[int]bool{}
+	for name, b := range x.named {
+		put("named "+string(name)+" "+b.id.String(), b)
+		slots[b.slot] = b.slot < x.slots
+	}
+	out[fmt.Sprint(len(slots), " slots, ", x.used)] = nil
+	for spot, some := range x.spots {
+		put(fmt.Sprint("spot ", spot), some...)
+	}
+	for owner, h := range x.owners {
+		out[fmt.Sprint(owner, " ", h.count, " ", h.registered)] = nil
+		for key, some := range h.of {
+			put(fmt.Sprint(owner, " ", key), some...)
+		}
+	}
+	return out
 }
 
 // What an index plans that was kept through whatever happened is what one plans that has seen nothing before.

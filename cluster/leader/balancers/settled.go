@@ -132,5 +132,8 @@ func changedPods(old, now []*world.Pod, visit func(*world.Pod)) {
 
 // podAlike compares by all that is planned from.
 func podAlike(a, b *world.Pod) bool {
+	if a.Version != 0 && a.Version == b.Version && a.UID == b.UID {
+		return true
+	}
 	return a.UID == b.UID && a.Deleting == b.Deleting && a.IP == b.IP && a.Ready == b.Ready && a.Running == b.Running && slices.Equal(a.Labels, b.Labels)
 }
