@@ -25,6 +25,10 @@ type Index struct {
 	slots   int                    // in use or free
 	free    []int
 
+	// lines are what the newest plan notes of bindings, by their slots; those of earlier plans mean nothing.
+	lines []line
+	plans uint64
+
 	settled settlement
 	written writings
 }

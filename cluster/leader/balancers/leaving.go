@@ -13,13 +13,13 @@ import (
 
 // removeBindings has those backends taken off that nobody expects, as far as the evidence for that goes.
 func (p *planner) removeBindings() {
-	heirs := sync.OnceValue(p.putsBySpot)
+	puts := sync.OnceValue(p.putsBySpot)
 	for _, l := range p.unwanted() {
 		why, held := "its BackendRecord was deleted", ""
 		if !l.forced {
 			why, held = p.leaves(l)
 		}
-		heir, inherited := p.heirOf(spotOf(l.Balancer, l.Backend), heirs)
+		heir, inherited := p.heirOf(spotOf(l.Balancer, l.Backend), puts)
 		inherited = inherited && !p.lives(l)
 		if inherited && held != "" {
 			why, held = "its address is that of "+heir.name+" now", ""
@@ -85,7 +85,7 @@ func (p *planner) putsBySpot() map[spot]string {
 // wants tells whether a backend is expected as its binding has it.
 func (p *planner) wants(b *bound) bool {
 	o := p.ownerOf[b.Owner]
-	return o != nil && o.settled || p.lines[b.slot].wanted
+	return o != nil && o.settled || p.line(b).wanted
 }
 
 // unwanted are the bindings that nobody expects and that are not on their way out, in order.

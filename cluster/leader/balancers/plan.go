@@ -63,7 +63,6 @@ type planner struct {
 	recorded map[world.ID][]*fsm.LoadBalancer
 
 	index *Index
-	lines []line // by the slots of bindings, as far as anything was found out about them
 	// handled are the owners of bindings that somebody had a hand in.
 	handled map[string]bool
 
@@ -87,10 +86,11 @@ type planner struct {
 // line is what becomes of one binding.
 type line struct {
 	*bound
-	wanted bool // its backend is expected as the binding has it
-	kept   bool // its pod or node is not available, and stays all the same
-	forced bool // its BackendRecord was deleted by hand
-	ended  bool // this plan removes it from the record
+	plan   uint64 // that all this is of
+	wanted bool   // its backend is expected as the binding has it
+	kept   bool   // its pod or node is not available, and stays all the same
+	forced bool   // its BackendRecord was deleted by hand
+	ended  bool   // this plan removes it from the record
 	why    string
 }
 
@@ -108,9 +108,11 @@ func newPlanner(in Input, x *Index) *planner {
 		in: in, out: Result{Counts: map[string]Counts{}}, group: in.Record.Group(),
 		drivers: make(map[world.ID]*world.Driver, len(in.Drivers)), objectOf: map[fsm.BalancerID]*object{},
 		named: map[world.ID]*object{}, rows: map[fsm.BalancerID]*fsm.LoadBalancer{}, recorded: map[world.ID][]*fsm.LoadBalancer{},
-		index: x, lines: make([]line, x.slots), handled: map[string]bool{}, strange: map[world.ID]*world.BackendRecord{},
+		index: x, handled: map[string]bool{}, strange: map[world.ID]*world.BackendRecord{},
 		awaited: map[fsm.BalancerID]bool{}, stripped: map[string]bool{}, ownerOf: map[string]*owner{}, freshOrphan: map[fsm.BalancerID]bool{}, claimed: map[world.ID]string{}, crowdOf: map[Explanation]*crowd{},
 	}
+	x.plans++
+	x.lines = append(x.lines, make([]line, x.slots-len(x.lines))...)
 	p.quarantined = !p.group.Quarantine.IsZero()
 	for _, d := range in.Drivers {
 		p.drivers[d.ID] = d
@@ -125,8 +127,10 @@ func newPlanner(in Input, x *Index) *planner {
 
 // line is where a plan notes what becomes of a binding.
 func (p *planner) line(b *bound) *line {
-	l := &p.lines[b.slot]
-	l.bound = b
+	l := &p.index.lines[b.slot]
+	if l.plan != p.index.plans {
+		*l = line{bound: b, plan: p.index.plans}
+	}
 	return l
 }
 
