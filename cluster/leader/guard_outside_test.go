@@ -83,6 +83,9 @@ func TestPropertyKnownObjectsAreKeptAsTheRecordHasThem(t *testing.T) {
 				try(&fsm.DeleteLoadBalancer{ID: lb})
 				try(&fsm.ForgetLoadBalancer{ID: lb})
 			case "binding":
+				if rapid.Bool().Draw(t, "another") {
+					try(&fsm.Forget{ID: id})
+				}
 				b := fsm.Backend{Kind: of("kind", "Pod", "Service", "Static"), Name: of("name", "web-0", "web-1"), Port: 80, Protocol: "TCP"}
 				switch b.Kind {
 				case "Pod":
@@ -97,7 +100,6 @@ func TestPropertyKnownObjectsAreKeptAsTheRecordHasThem(t *testing.T) {
 			case "remove":
 				try(&fsm.RemoveBinding{ID: id})
 			case "forget":
-				try(&fsm.RemoveBinding{ID: id})
 				try(&fsm.Forget{ID: id})
 			}
 			views = append(views, g.state.Read())
@@ -109,6 +111,19 @@ func TestPropertyKnownObjectsAreKeptAsTheRecordHasThem(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What another source is asked about is left out of what one is asked about, and stays known.
+func TestWhatAnotherSourceIsAskedAboutStaysKnown(t *testing.T) {
+	known := thousand()
+	before := slices.Clone(known.Objects)
+	o := origins{of: map[origin]int{{world.KindPod, podName(3)}: 1}}
+	if mine := o.known(0, *known); len(mine.Objects) != 999 || slices.ContainsFunc(mine.Objects, func(k KnownObject) bool { return k.ID == podName(3) }) {
+		t.Errorf("asked about %d", len(mine.Objects))
+	}
+	if !slices.Equal(known.Objects, before) {
+		t.Error("what is known changed")
+	}
 }
 
 // A view is looked through in whatever order it is asked about.
