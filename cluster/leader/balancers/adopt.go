@@ -170,7 +170,7 @@ func (p *planner) adoption(r *world.BackendRecord) *fsm.AdoptBinding {
 // credible tells whether a backend is registered if its BackendRecord says so. Where nobody can tell any more whether that is
 // over, it is ensured.
 func (p *planner) credible(r *world.BackendRecord) bool {
-	return p.ours(r) || p.quarantined || p.trace(r) == fsm.TraceNone
+	return p.mirrored(r) || p.quarantined || p.trace(r) == fsm.TraceNone
 }
 
 // adoptionOn is adoption once the load balancer is in the record.
@@ -182,7 +182,7 @@ func (p *planner) adoptionOn(row *fsm.LoadBalancer, r *world.BackendRecord) *fsm
 	if _, binding := splitMark(r.Mirror); binding != "" {
 		c.UID = binding
 	}
-	if !p.ours(r) {
+	if !p.mirrored(r) {
 		c.Origin = originOf(r)
 	}
 	if c.Binding.Backend.Kind == kindStatic && c.Binding.Address == "" {
