@@ -149,8 +149,8 @@ func (s *shift) hear() {
 // plan plans once, and tells whether there was nothing to do.
 func (s *shift) plan() (rests bool) {
 	in := s.input()
-	in.Record = s.record.state.Read()
-	proposals := Plan(in).Proposals
+	in.Record, in.BackendRecords = s.record.state.Read(), anew(in.BackendRecords) // sources never change what they gave
+	proposals := s.record.plan(in).Proposals
 	for i, o := range s.record.apply(proposals) {
 		if err := o.Err(); err != nil {
 			s.t.Fatalf("%s: refused: %v", spell(proposals[i]), err)

@@ -178,3 +178,34 @@ func TestAGroupIsToldThatALoadBalancerCannotBeCreated(t *testing.T) {
 		t.Errorf("once its driver refused: %v", got)
 	}
 }
+
+// Section 13: what LBCF registered on the object of a binding that no driver of ours was asked about is as LBCF left it: it is
+// neither registered anew where it is wanted, nor forgotten where it is not.
+func TestWhatAnotherControllerRegisteredOnOurObjectIsNotForgotten(t *testing.T) {
+	for _, c := range []struct {
+		group string
+		calls []string
+	}{
+		{"static=192.0.2.7:80,192.0.2.8:80", nil},
+		{"static=192.0.2.7:80", []string{"deregister 192.0.2.8:80 on shop/edge"}},
+	} {
+		cl, _ := oneBackend(t)
+		cl.object(strings.Fields("group shop/web lbs=edge static=192.0.2.7:80,192.0.2.8:80"))
+		cl.record.settle(cl.input()) // no driver is called
+		name := "shop/" + StaticRecord("edge", "web", "192.0.2.8:80")
+		b, ok := fsm.Get[*fsm.Binding](cl.record.state.Read(), fsm.TableBindings, name)
+		if !ok || b.Asked {
+			t.Fatalf("%s: binding %v", c.group, b)
+		}
+		before := len(cl.record.calls)
+		cl.object(strings.Fields("record " + name + " owner=BackendGroup/web lb=edge driver=d info=vip:1 static=192.0.2.8:80 address=192.0.2.8:80 registered finalized uid=u mirror=test/" + b.UID))
+		cl.object(strings.Fields("group shop/web lbs=edge " + c.group))
+		cl.record.settle(cl.input())
+		for cl.record.work() {
+			cl.record.settle(cl.input())
+		}
+		if got := cl.record.calls[before:]; !slices.Equal(got, c.calls) {
+			t.Errorf("%s: calls %v, want %v", c.group, got, c.calls)
+		}
+	}
+}
