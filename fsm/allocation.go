@@ -33,6 +33,9 @@ type Port struct {
 	Number   uint16   `pb:"2" json:"number"`
 }
 
+// String is a port as people write it.
+func (p Port) String() string { return utoa(uint64(p.Number)) + "/" + p.Protocol.String() }
+
 // Allocation says that a service owns an address. Services that agreed on a sharing key have one each (S3).
 type Allocation struct {
 	seal
@@ -55,7 +58,8 @@ func (a *Allocation) Key() string { return allocationKey(a.Address, a.Service) }
 
 func allocationKey(a netip.Addr, s ServiceID) string { return a.String() + " " + string(s) }
 
-// Allocate makes a service an owner of an address, or changes the ports of one that it is already.
+// Allocate makes a service an owner of an address, or changes the ports of one that it is already. A port that another
+// one gave up is refused until no node can pass it to that one any more.
 type Allocate struct {
 	Address    netip.Addr `pb:"1"`
 	Service    ServiceID  `pb:"2"`
@@ -86,7 +90,12 @@ func (c *Allocate) apply(tx *txn) Outcome {
 		if out, wait := tx.quarantined(subject); wait {
 			return out
 		}
+		old = &Allocation{}
 	}
+	if out, free := tx.portFree(c); !free {
+		return out
+	}
+	tx.portsChanged(c.Address, c.Service, old.Ports, c.Ports)
 	next := &Allocation{
 		Address: c.Address, Service: c.Service, Pool: c.Pool, Ports: c.Ports, SharingKey: c.SharingKey, Since: tx.revision(),
 	}
@@ -144,7 +153,8 @@ func (c *ReleaseAllocation) apply(tx *txn) Outcome {
 }
 
 // FreeAllocation makes a released address free for others. It is refused while a route for the address has any
-// next hop, withdrawing ones included, or a node's lease on it lasts, unless another owner shares it.
+// next hop, withdrawing ones included, or a node's lease on it lasts, unless another owner shares it: then its ports
+// are what is waited for (Closing).
 type FreeAllocation struct {
 	Address netip.Addr `pb:"1"`
 	Service ServiceID  `pb:"2"`
@@ -173,6 +183,7 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 			return refuse(RejectLeaseHeld, subject, string(l.Holder), "nobody")
 		}
 	}
+	tx.portsChanged(c.Address, c.Service, a.Ports, nil)
 	tx.remove(a)
 	return tx.ok()
 }

@@ -65,12 +65,13 @@ func (w *world) near(t *rapid.T, name string, current rev) rev {
 // draw makes a command of any kind, or mostly of a few nouns, so that long histories of one thing come about.
 func (w *world) draw(t *rapid.T) fsm.Command {
 	addresses := []func(*rapid.T) fsm.Command{w.drawService, w.drawAddress, w.drawAddress, w.drawRoute, w.drawLease}
+	ports := []func(*rapid.T) fsm.Command{w.drawService, w.drawPort, w.drawPort, w.drawPort, w.drawPort, w.drawRoute, w.drawNode, w.drawHeard, w.drawMember}
 	nodes := []func(*rapid.T) fsm.Command{w.drawNode, w.drawNode, w.drawRoute, w.drawMember}
 	backends := []func(*rapid.T) fsm.Command{w.drawBalancer, w.drawBinding, w.drawBinding, w.drawOperation, w.drawOperation, w.drawOperation}
 	balancers := []func(*rapid.T) fsm.Command{w.drawBalancer, w.drawBalancer, w.drawBinding, w.drawOnBalancer, w.drawOnBalancer, w.drawFinish, w.drawFinish}
 	rest := []func(*rapid.T) fsm.Command{w.drawConfig, w.drawPlanner, w.drawGroup}
 	about := map[string][]func(*rapid.T) fsm.Command{
-		"addresses": addresses, "nodes": nodes, "backends": backends, "balancers": balancers, "rest": rest,
+		"addresses": addresses, "ports": ports, "nodes": nodes, "backends": backends, "balancers": balancers, "rest": rest,
 		"all": slices.Concat(addresses, nodes, backends, rest),
 	}[w.about]
 	return rapid.SampledFrom(about).Draw(t, "noun")(t)
@@ -100,6 +101,39 @@ func (w *world) drawAddress(t *rapid.T) fsm.Command {
 		Address: address, Service: service, Ports: some(t, "ports", ports),
 		SharingKey: rapid.SampledFrom([]string{"", "k1", "k1", "k2"}).Draw(t, "sharing key"),
 	}
+}
+
+// drawPort has a few services come to share one address, and change what they have of it.
+func (w *world) drawPort(t *rapid.T) fsm.Command {
+	switch service := rapid.SampledFrom(services).Draw(t, "service"); rapid.IntRange(0, 9).Draw(t, "verb") {
+	case 0:
+		return &fsm.ReleaseAllocation{Address: vips[0], Service: service}
+	case 1:
+		return &fsm.FreeAllocation{Address: vips[0], Service: service}
+	case 2:
+		return &fsm.PutService{Service: fsm.Service{ID: service, UID: "u1", Version: 3}}
+	case 3:
+		return &fsm.SetRoute{Prefix: fsm.HostPrefix(vips[0]), Hops: []fsm.HopSpec{{Node: among(t, "node", nodes[:2]), Address: netip.MustParseAddr("198.51.100.1")}}}
+	default:
+		return &fsm.Allocate{Address: vips[0], Service: service, Ports: some(t, "ports", ports), SharingKey: "k1"}
+	}
+}
+
+// drawHeard has a node that is there carry out all that there is.
+func (w *world) drawHeard(t *rapid.T) fsm.Command {
+	id := rapid.SampledFrom(nodes[:2]).Draw(t, "node")
+	n, known := w.model.nodes[id]
+	switch {
+	case !known:
+		return &fsm.PutNode{ID: id, UID: "u1", Version: 3}
+	case n.boot == "":
+		return &fsm.RegisterBoot{Node: id, Boot: "b1"}
+	}
+	mark := fsm.AppliedMark{Node: id, Boot: n.boot, Upto: w.model.now}
+	if rapid.IntRange(0, 3).Draw(t, "failed") == 0 {
+		mark.Failed = []netip.Prefix{fsm.HostPrefix(vips[0])}
+	}
+	return &fsm.Acknowledge{Marks: []fsm.AppliedMark{mark}}
 }
 
 func (w *world) drawHop(t *rapid.T) fsm.HopSpec {

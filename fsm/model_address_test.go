@@ -23,6 +23,11 @@ type (
 		since       rev
 		withdrawing bool
 	}
+	// mGivenUp is a port that a service gave up, of an address that still leads somewhere.
+	mGivenUp struct {
+		port    fsm.Port
+		service fsm.ServiceID
+	}
 	mLease struct {
 		holder fsm.NodeID
 		fence  rev
@@ -125,6 +130,13 @@ func (m *model) allocate(c *fsm.Allocate) bool {
 	if _, mine := m.owners[c.Address][c.Service]; !mine && m.quarantined() {
 		return false
 	}
+	had := m.owners[c.Address][c.Service].ports
+	for given, since := range m.givenUp[c.Address] {
+		if slices.Contains(c.Ports, given.port) && given.service != c.Service && m.reachesFormer(c.Address, since) {
+			return false
+		}
+	}
+	m.giveUp(c.Address, c.Service, had, c.Ports)
 	if m.owners[c.Address] == nil {
 		m.owners[c.Address] = map[fsm.ServiceID]mOwner{}
 	}
@@ -144,8 +156,54 @@ func (m *model) free(c *fsm.FreeAllocation) bool {
 			return false
 		}
 	}
+	m.giveUp(c.Address, c.Service, o.ports, nil)
 	delete(m.owners[c.Address], c.Service)
 	return true
+}
+
+// reachesFormer tells whether what comes for an address may still end with somebody who gave up his part of it at a
+// revision: at any node where a path may lead and which is not known to have heard of it since.
+func (m *model) reachesFormer(a netip.Addr, since rev) bool {
+	prefix := netip.PrefixFrom(a, a.BitLen())
+	for spec, hop := range m.routes[prefix] {
+		n := m.nodes[spec.Node]
+		heard := !older(n.acknowledged, since) && !slices.Contains(n.failed, prefix)
+		if m.settings.Unsteered && hop.withdrawing || !m.settings.Unsteered && !heard {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp: from format 2 on, the ports that a service has no more are remembered while its address leads anywhere.
+func (m *model) giveUp(a netip.Addr, s fsm.ServiceID, had, has []fsm.Port) {
+	if m.format < 2 {
+		return
+	}
+	m.settleGivenUp(a)
+	if len(m.routes[netip.PrefixFrom(a, a.BitLen())]) == 0 {
+		return
+	}
+	for _, p := range has {
+		delete(m.givenUp[a], mGivenUp{p, s})
+	}
+	for _, p := range had {
+		if !slices.Contains(has, p) {
+			if m.givenUp[a] == nil {
+				m.givenUp[a] = map[mGivenUp]rev{}
+			}
+			m.givenUp[a][mGivenUp{p, s}] = m.now
+		}
+	}
+}
+
+// settleGivenUp forgets what no path can lead to any more. It is looked at when ports or next hops change.
+func (m *model) settleGivenUp(a netip.Addr) {
+	for given, since := range m.givenUp[a] {
+		if !m.reachesFormer(a, since) {
+			delete(m.givenUp[a], given)
+		}
+	}
 }
 
 func (m *model) setRoute(c *fsm.SetRoute) bool {
@@ -175,6 +233,7 @@ func (m *model) setRoute(c *fsm.SetRoute) bool {
 		}
 	}
 	m.routes[c.Prefix] = hops
+	m.settleGivenUp(c.Prefix.Addr())
 	return true
 }
 
@@ -196,5 +255,6 @@ func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 		}
 	}
 	delete(m.routes[c.Prefix], spec)
+	m.settleGivenUp(c.Prefix.Addr())
 	return true
 }

@@ -29,6 +29,7 @@ type model struct {
 	services  map[fsm.ServiceID]mService
 	owners    map[netip.Addr]map[fsm.ServiceID]mOwner
 	routes    map[netip.Prefix]map[fsm.HopSpec]mHop
+	givenUp   map[netip.Addr]map[mGivenUp]rev // since when
 	leases    map[netip.Addr]mLease
 	granted   map[netip.Addr]rev // the newest fence of each, whatever became of it
 	nodes     map[fsm.NodeID]mNode
@@ -80,7 +81,7 @@ func newModel() *model {
 	return &model{
 		members: map[fsm.ServerID]mMember{}, pools: map[fsm.PoolName][]fsm.Range{}, peers: map[fsm.PeerName]netip.AddrPort{},
 		adverts: map[fsm.AdvertisementName]bool{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
-		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{},
+		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
 		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},

@@ -67,6 +67,11 @@ func (m *model) facts() facts {
 			f.add("hop", fmt.Sprint(prefix, spec), h.since, h.withdrawing, m.announced(prefix, spec))
 		}
 	}
+	for a, ports := range m.givenUp {
+		for given, since := range ports {
+			f.add("given up", fmt.Sprint(a, given.port, given.service), since)
+		}
+	}
 	for vip, l := range m.leases {
 		f.add("lease", vip, l.holder, l.fence)
 	}
@@ -141,6 +146,11 @@ func factsOf(v *fsm.View) facts {
 			n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
 			f.add("hop", fmt.Sprint(r.Prefix, fsm.HopSpec{Node: h.Node, Address: h.Address}), h.Since, h.Withdrawing,
 				fsm.Announceable(r.Prefix, h, n, g.Settings))
+		}
+	}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		for _, c := range r.Closing {
+			f.add("given up", fmt.Sprint(r.Prefix.Addr(), c.Port, c.Service), c.Since)
 		}
 	}
 	for _, r := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {

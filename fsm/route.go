@@ -26,6 +26,8 @@ type Route struct {
 	Prefix   netip.Prefix `pb:"1" json:"prefix"`
 	NextHops []NextHop    `pb:"2" json:"nextHops"` // by node, then address
 	History  Trail        `pb:"3" json:"history"`
+	// Closing are ports that Services gave up and nobody else can have yet. From format 2 on.
+	Closing []Closing `pb:"4" json:"closing"`
 }
 
 // Table is TableRoutes.
@@ -59,7 +61,8 @@ func compareHops(a, b NextHop) int {
 }
 
 // SetRoute says which next hops an address shall have. New ones are wanted from now on; those not named are
-// withdrawn from now on, and stay in the record as such until FinishWithdrawal.
+// withdrawn from now on, and stay in the record as such until FinishWithdrawal. Closing ports that no node can pass on
+// any more are forgotten.
 type SetRoute struct {
 	Prefix netip.Prefix `pb:"1"`
 	Hops   []HopSpec    `pb:"2"`
@@ -88,7 +91,8 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 		}
 		old = &Route{Prefix: c.Prefix}
 	}
-	next := &Route{Prefix: c.Prefix, NextHops: c.merge(old.NextHops, tx.revision()), History: old.History}
+	next := &Route{Prefix: c.Prefix, NextHops: c.merge(old.NextHops, tx.revision()), History: old.History, Closing: old.Closing}
+	next.Closing = tx.lingering(next)
 	if what := hopChange(old.NextHops, next.NextHops); what != "" {
 		next.History = tx.step(old.History, what)
 	}
@@ -188,6 +192,7 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 		return tx.ok()
 	}
 	next.History = tx.step(r.History, gone)
+	next.Closing = tx.lingering(&next)
 	tx.put(&next)
 	return tx.ok()
 }

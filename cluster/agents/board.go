@@ -38,8 +38,8 @@ type board struct {
 	seq       uint64 // of the newest step
 	whole     whole
 
-	// wanted is the newest revision at which a hop of each node came to be wanted: its node has to acknowledge
-	// that, whether or not anything changed for it.
+	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
+	// leads there: its node has to acknowledge that, whether or not anything changed for it.
 	wanted map[fsm.NodeID]fsm.Revision
 	own    own
 }
@@ -190,6 +190,11 @@ func (b *board) noteWanted(r *fsm.Route) (news bool) {
 	for _, h := range r.NextHops {
 		if !h.Withdrawing && b.wanted[h.Node].Before(h.Since) {
 			b.wanted[h.Node], news = h.Since, true
+		}
+		for _, c := range r.Closing {
+			if b.wanted[h.Node].Before(c.Since) {
+				b.wanted[h.Node], news = c.Since, true
+			}
 		}
 	}
 	return news

@@ -78,6 +78,16 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 		one := out[string(s.ID)]
 		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity, nil
 		one.Addresses = append(one.Addresses, a.Address)
+		one.Frontends = nil
+		for _, f := range s.Frontends {
+			everywhere := true
+			for _, o := range v.Addresses(s.ID) {
+				everywhere = everywhere && slices.Contains(o.Ports, f.Port)
+			}
+			if everywhere {
+				one.Frontends = append(one.Frontends, desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}})
+			}
+		}
 		down, others := map[fsm.NodeID]bool{}, map[int]bool{} // nodes; families with somebody left
 		for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 			down[n.ID] = n.Liveness == fsm.NodeDown
@@ -122,6 +132,9 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 		return &fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: fsm.Liveness(rapid.IntRange(0, 2).Draw(t, "liveness"))}
 	case 8, 9:
 		service := fsm.Service{ID: drawService(t), Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 1).Draw(t, "affinity")) * time.Hour}
+		for _, port := range rapid.SliceOfNDistinct(rapid.Uint16Range(80, 83), 0, 2, rapid.ID).Draw(t, "frontends") {
+			service.Frontends = append(service.Frontends, fsm.Frontend{Name: fmt.Sprint(port), Port: fsm.Port{Protocol: fsm.TCP, Number: port}})
+		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 			address := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
 			if rapid.Bool().Draw(t, "v6 endpoint") {
@@ -456,5 +469,22 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 		if have := told(); !slices.Equal(have, step.want) {
 			t.Fatalf("step %d: nodes are sent to endpoints on %v, want %v", i, have, step.want)
 		}
+	}
+}
+
+// A node that an address leads to has to say that it carried out what a Service gave up, also if nothing else is new for
+// it: others wait for that.
+func TestPortGivenUpIsToBeAcknowledged(t *testing.T) {
+	g, b := furnished(t, 1)
+	a := netip.AddrFrom4([4]byte{10, 0, 0, 0})
+	g.Apply(t, &fsm.SetRoute{Prefix: fsm.HostPrefix(a), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})
+	g.Apply(t, &fsm.Allocate{Address: a, Service: "ns/web"})
+	since := g.Read().Revision()
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	u, err := b.since(place{}, "n1")
+	if err != nil || u.wanted != since {
+		t.Errorf("n1 is to acknowledge %s (%v), want %s", u.wanted, err, since)
 	}
 }

@@ -69,7 +69,7 @@ func (b *board) drop(key string, pieces *desired.Pieces) error {
 	return pieces.Remove(key)
 }
 
-// serviceOf is a Service as nodes translate it. Nobody is sent to endpoints on nodes that are down, as long as others
+// serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to endpoints on nodes that are down, as long as others
 // are left: Kubernetes notices only after most of a minute.
 func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges}
@@ -77,6 +77,10 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 		out.Addresses = append(out.Addresses, a.Address)
 	}
 	for _, f := range s.Frontends {
+		notYet := func(a *fsm.Allocation) bool { return !slices.Contains(a.Ports, f.Port) }
+		if slices.ContainsFunc(owned, notYet) {
+			continue // the port may still be another Service's there
+		}
 		out.Frontends = append(out.Frontends, desired.Frontend{Name: f.Name, Port: portOf(f.Port), NodePort: f.NodePort})
 	}
 	for _, e := range reachable(v, s.Endpoints) {

@@ -20,6 +20,7 @@ const (
 	PendingOutside   = "outside-pools"   // the address asked for is in no pool that the Service may use
 	PendingTaken     = "address-taken"   // another Service owns the address
 	PendingInvalid   = "invalid-address" // the address is somebody's own
+	PendingPort      = "port-closing"    // nodes may still pass a port of the address to a Service that gave it up
 )
 
 // claim is an address that a Service shall own.
@@ -29,8 +30,10 @@ type claim struct {
 	pool    fsm.PoolName
 	key     string
 	ports   []fsm.Port
-	have    *fsm.Allocation // what the record says; nil if it is new
-	from    Code            // where the address comes from; empty is FromPoolEarlier
+	// held are those of ports that the owner cannot have yet, since they may still lead to another one.
+	held []fsm.Port
+	have *fsm.Allocation // what the record says; nil if it is new
+	from Code            // where the address comes from; empty is FromPoolEarlier
 }
 
 // may tells whether two Services may own one address: they agreed to, and no port is meant twice (S3).
@@ -44,7 +47,21 @@ func may(keyA string, portsA []fsm.Port, keyB string, portsB []fsm.Port) bool {
 // settled tells whether the record says just that.
 func (c *claim) settled() bool {
 	h := c.have
-	return h != nil && !h.Releasing && h.Pool == c.pool && h.SharingKey == c.key && slices.Equal(h.Ports, c.ports)
+	return h != nil && !h.Releasing && h.Pool == c.pool && h.SharingKey == c.key && slices.Equal(h.Ports, c.open())
+}
+
+// withinHave tells whether it asks for nothing that may be in the way of others and that it has not got already.
+func (c *claim) withinHave() bool {
+	more := func(port fsm.Port) bool { return !slices.Contains(c.have.Ports, port) }
+	return c.have.SharingKey == c.key && !slices.ContainsFunc(c.ports, more)
+}
+
+// open are the ports that the owner can have now.
+func (c *claim) open() []fsm.Port {
+	if len(c.held) == 0 {
+		return c.ports
+	}
+	return slices.DeleteFunc(slices.Clone(c.ports), func(port fsm.Port) bool { return slices.Contains(c.held, port) })
 }
 
 // externalKey is what Services agree on that name an address in spec.externalIPs, without any annotation.
@@ -76,9 +93,11 @@ func (p *planner) grantAddresses() {
 			p.keepAllocations(s)
 		}
 	}
-	for _, s := range order {
-		if s.seen != nil {
-			p.holdOn(s)
+	for _, unchanged := range []bool{true, false} {
+		for _, s := range order {
+			if s.seen != nil {
+				p.holdOn(s, unchanged)
+			}
 		}
 	}
 	for _, s := range order {
@@ -86,6 +105,7 @@ func (p *planner) grantAddresses() {
 			p.grantTyped(s)
 		}
 	}
+	p.holdPorts()
 	for _, s := range order {
 		if s.seen != nil && len(s.typed()) == 0 {
 			p.grantFromPools(s)
@@ -152,9 +172,9 @@ func (p *planner) newClaim(s *wish, a netip.Addr, pool fsm.PoolName) *claim {
 	return c
 }
 
-// holdOn claims what a Service owns and still asks for. Services that no longer may share are told so in order of
-// age.
-func (p *planner) holdOn(s *wish) {
+// holdOn claims what a Service owns and still asks for: at first what it asks for as the record has it, which no change
+// of another Service takes away. Services that no longer may share are told so in order of age.
+func (p *planner) holdOn(s *wish, unchanged bool) {
 	held := p.heldBy[s.id]
 	if len(held) == 0 {
 		return
@@ -163,6 +183,9 @@ func (p *planner) holdOn(s *wish) {
 	auto := len(s.typed()) == 0
 	if auto {
 		needs = needsOf(s.seen)
+		for _, c := range s.claims {
+			meet(needs, c.address)
+		}
 	}
 	for _, h := range held {
 		if h.Releasing || s.claimed(h.Address) {
@@ -182,7 +205,11 @@ func (p *planner) holdOn(s *wish) {
 		case !auto || pool == "" || s.seen.Pool != "" && pool != fsm.PoolName(s.seen.Pool) || !meet(needs, h.Address):
 			continue
 		}
-		if c := p.newClaim(s, h.Address, pool); p.conflict(c) == nil {
+		c := p.newClaim(s, h.Address, pool)
+		if unchanged && !c.withinHave() {
+			continue
+		}
+		if p.conflict(c) == nil {
 			p.grant(c)
 		}
 	}
@@ -268,6 +295,10 @@ func (p *planner) grantNew(c *claim) {
 	}
 	if h := p.leaving(c); h != nil {
 		c.owner.wait(PendingTaken, fmt.Sprintf("%s is being taken back from Service %s; it is free once no path to it can be left", c.address, h.Service))
+		return
+	}
+	if port, h, lingers := p.lingering(c); lingers {
+		c.owner.wait(PendingPort, lingeringText(c.address, port, h))
 		return
 	}
 	if p.quarantined {

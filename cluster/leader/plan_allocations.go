@@ -39,8 +39,8 @@ func (p *planner) emitServices() {
 // emitOwners brings the owners of one address to the claims on it.
 func (p *planner) emitOwners(a netip.Addr) {
 	claims, owners := p.claims[a], p.ownersOf[a]
-	changes := slices.ContainsFunc(claims, func(c *claim) bool { return c.have != nil && !c.have.Releasing && !c.settled() })
-	if changes && len(owners) > 1 {
+	rekeyed := slices.ContainsFunc(claims, func(c *claim) bool { return c.have != nil && !c.have.Releasing && c.have.SharingKey != c.key })
+	if rekeyed && len(owners) > 1 {
 		p.regroup(claims, owners)
 		return
 	}
@@ -54,8 +54,9 @@ func (p *planner) emitOwners(a netip.Addr) {
 	}
 }
 
-// regroup changes the ports or keys of Services that share an address. One of them stays all the while, so that the
-// address stays routed; the others step aside first, since what they change to may be what another one changes from.
+// regroup changes the keys of Services that share an address. One of them stays all the while, so that the address stays
+// routed; the others step aside first, since nobody shares with one that has another key. Each takes its own ports back
+// in the same plan, which nobody else could have.
 func (p *planner) regroup(claims []*claim, owners []*fsm.Allocation) {
 	if p.quarantined {
 		return // nothing is released now, and nothing is urgent about it
@@ -83,7 +84,7 @@ func (p *planner) allocate(c *claim) {
 	}
 	delete(p.released, allocationID{c.address, c.owner.id})
 	p.propose("Service "+string(c.owner.id)+" owns "+c.address.String(), &fsm.Allocate{
-		Address: c.address, Service: c.owner.id, Pool: c.pool, Ports: c.ports, SharingKey: c.key,
+		Address: c.address, Service: c.owner.id, Pool: c.pool, Ports: c.open(), SharingKey: c.key,
 	})
 }
 

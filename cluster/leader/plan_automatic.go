@@ -40,6 +40,9 @@ func (p *planner) takeBack(s *wish, needs []need) {
 		}
 		c := p.newClaim(s, h.Address, pool.name)
 		c.from = FromReturning
+		if _, _, lingers := p.lingering(c); lingers {
+			continue
+		}
 		if p.conflict(c) == nil && p.leaving(c) == nil && meet(needs, h.Address) {
 			p.grant(c)
 		}

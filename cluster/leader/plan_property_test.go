@@ -160,7 +160,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.kept, a.asked, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -209,6 +209,46 @@ func (a *account) sharing() string {
 			}
 			if (sx.Local || sy.Local) && a.settledService(sx) && a.settledService(sy) {
 				return fmt.Sprintf("%s and %s share %s, and one is Local", sx.ID, sy.ID, x.Address)
+			}
+		}
+	}
+	return ""
+}
+
+// lacksPorts tells whether a Service has not got every port of an address that it owns.
+func (a *account) lacksPorts(s *fsm.Service) bool {
+	for _, o := range a.after.Addresses(s.ID) {
+		for _, port := range s.Ports() {
+			if !o.Releasing && !slices.Contains(o.Ports, port) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// handedOn, S3: no port of an address goes from one Service to another while a node that the address led to may not know
+// yet. No step has both, a Service that gives a port up and nodes that acknowledge it.
+func (a *account) handedOn() string {
+	for _, now := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
+		prefix := fsm.HostPrefix(now.Address)
+		led, _ := fsm.Get[*fsm.Route](a.before, fsm.TableRoutes, prefix.String())
+		leads, _ := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, prefix.String())
+		if led == nil || leads == nil {
+			continue
+		}
+		stays := slices.ContainsFunc(led.NextHops, func(o fsm.NextHop) bool {
+			return slices.ContainsFunc(leads.NextHops, func(h fsm.NextHop) bool { return h.Node == o.Node && h.Address == o.Address })
+		})
+		owners := a.before.Owners(now.Address.String())
+		stays = stays && slices.ContainsFunc(owners, func(was *fsm.Allocation) bool { // or it was free in between, with no path left
+			return slices.ContainsFunc(a.after.Owners(now.Address.String()), func(is *fsm.Allocation) bool { return is.Service == was.Service })
+		})
+		for _, was := range owners {
+			for _, port := range was.Ports {
+				if stays && was.Service != now.Service && slices.Contains(now.Ports, port) {
+					return fmt.Sprintf("%s port %s went from %s to %s at once, while nodes it leads to may not know", now.Address, port, was.Service, now.Service)
+				}
 			}
 		}
 	}
@@ -305,7 +345,10 @@ func (a *account) asked() string {
 				return fmt.Sprintf("%s names %s, which nobody owns, and is pending: %s", id, address, s.Pending.Text)
 			}
 		}
-		if len(have) == len(typed) && s.Pending.Code != "" {
+		if lacks := a.lacksPorts(s); len(have) == len(typed) && (s.Pending.Code == PendingPort) != lacks {
+			return fmt.Sprintf("%s owns all that it names, lacks ports of it: %t, and is pending: %s", id, lacks, s.Pending.Text)
+		}
+		if len(have) == len(typed) && s.Pending.Code != "" && s.Pending.Code != PendingPort {
 			return fmt.Sprintf("%s owns all that it names and is pending: %s", id, s.Pending.Text)
 		}
 	}

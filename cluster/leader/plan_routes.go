@@ -75,6 +75,9 @@ func (p *planner) planRoute(a netip.Addr) {
 	}
 	have := p.routeOf[a]
 	if showsJust(have, d.want) {
+		if have != nil && p.forgets(have) {
+			p.propose("no node passes on what was given up", &fsm.SetRoute{Prefix: prefix, Hops: d.want})
+		}
 		return
 	}
 	c := &fsm.SetRoute{Prefix: prefix, Hops: d.want}

@@ -16,7 +16,7 @@ import (
 // the API server; and where traffic for it ends up, from clients. Two Services that both want an address and did not
 // agree to share it may be told of it for L1 while nobody is disturbed, since what users are told follows the record. A
 // port that a Service closed, and that nobody else has, may lead to its own pods until nodes can know: a kernel goes on
-// with what it was told, and the address belongs to that Service all the time.
+// with what it was told, and the address belongs to that Service all the time. Nobody else gets it so long (s3_ports.go).
 type s3 struct {
 	idle
 	*judge
@@ -24,6 +24,7 @@ type s3 struct {
 	// former are owners that are none any more, and since when.
 	former map[netip.Addr]map[fsm.ServiceID]time.Duration
 	closed map[closing]time.Duration // when Services that keep an address gave ports of it up
+	lost   *portLosses
 	told   overdue
 }
 
@@ -40,7 +41,7 @@ const inFlight = 100 * time.Millisecond
 func newS3(j *judge) rule {
 	return &s3{
 		judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{},
-		closed: map[closing]time.Duration{}, told: newOverdue(),
+		closed: map[closing]time.Duration{}, lost: newPortLosses(), told: newOverdue(),
 	}
 }
 
@@ -48,7 +49,9 @@ func (r *s3) step(s *step) {
 	before := s.before
 	if s.replaced {
 		before, r.owners = nil, map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}
+		clear(r.lost.since)
 	}
+	r.lost.forget(s.after)
 	touched := map[netip.Addr]bool{}
 	fsm.Changes(before, s.after, fsm.TableAllocations, func(was, is *fsm.Allocation) {
 		if was != nil {
@@ -86,6 +89,7 @@ func (r *s3) recount(a netip.Addr, s *step) {
 			r.former[a][id] = r.scene.now
 		}
 	}
+	r.comparePorts(a, r.owners[a], now, s)
 	r.owners[a] = now
 }
 
@@ -118,6 +122,8 @@ func (r *s3) hear(e event.Stamped) {
 		}
 	case event.Flow:
 		r.flow(e, x)
+	case event.Acted:
+		r.lost.acted[x.Process] = x.Revision
 	}
 }
 

@@ -144,8 +144,26 @@ func recordTales() []tale {
 			twoPorts(s)
 			s.publish("api", vip2, "n2")
 			s.commit(allocate("web", 80))
+			s.acknowledge("n1")
 			s.commit(allocate("api", 443))
 			s.flowTo(443, vip1, "n1", "a/web-n1")
+		}),
+		fine("S3", "port-handed-on", func(s *story) {
+			twoPorts(s)
+			s.publish("api", vip2, "n2")
+			s.commit(allocate("web", 80))
+			s.acknowledge("n1")
+			s.commit(allocate("api", 443))
+			s.say(event.MachineUp{Machine: "n1", Boot: "b2"})
+			s.commit(allocate("web"))
+			s.commit(allocate("web", 80))
+		}),
+		breaks("S3", "port-handed-on-by-hearsay", func(s *story) {
+			twoPorts(s)
+			s.publish("api", vip2, "n2")
+			s.commit(allocate("web", 80))
+			s.commit(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b1", Upto: s.state.Read().Revision()}}})
+			s.commit(allocate("api", 443))
 		}),
 		breaks("S3", "both-are-told", func(s *story) {
 			s.publish("web", vip1, "n1")
