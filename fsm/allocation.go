@@ -71,7 +71,10 @@ type Allocate struct {
 // Kind is KindAllocate.
 func (*Allocate) Kind() Kind { return KindAllocate }
 
-func (c *Allocate) apply(tx *txn) Outcome {
+func (c *Allocate) apply(tx *txn) Outcome { return c.give(tx, false) }
+
+// give makes a service an owner. What is adopted is nothing new to the outside, so that the quarantine does not hold it back.
+func (c *Allocate) give(tx *txn, adopted bool) Outcome {
 	subject := "address " + c.Address.String()
 	if !plain(c.Address) {
 		return refuse(RejectInvalid, subject, "", "an address without zone, and as IPv4 if it is")
@@ -87,7 +90,7 @@ func (c *Allocate) apply(tx *txn) Outcome {
 	}
 	old, owned := find[*Allocation](tx.rows, TableAllocations, allocationKey(c.Address, c.Service))
 	if !owned {
-		if out, wait := tx.quarantined(subject); wait {
+		if out, wait := tx.quarantined(subject); wait && !adopted {
 			return out
 		}
 		old = &Allocation{}
@@ -99,9 +102,12 @@ func (c *Allocate) apply(tx *txn) Outcome {
 	next := &Allocation{
 		Address: c.Address, Service: c.Service, Pool: c.Pool, Ports: c.Ports, SharingKey: c.SharingKey, Since: tx.revision(),
 	}
-	if owned && !old.Releasing {
+	switch {
+	case owned && !old.Releasing:
 		next.Since = old.Since
-	} else {
+	case adopted:
+		tx.note(svc, "address "+c.Address.String()+" taken over")
+	default:
 		tx.note(svc, "address "+c.Address.String()+" allocated")
 	}
 	tx.put(next)

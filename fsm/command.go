@@ -67,6 +67,7 @@ const (
 	KindDeleteDriver        Kind = 52
 	KindForgetLoadBalancer  Kind = 53
 	KindAdoptBinding        Kind = 54
+	KindAdoptAllocation     Kind = 55
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -91,6 +92,7 @@ func Kinds() []Command {
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
+		&AdoptAllocation{},
 	}
 }
 

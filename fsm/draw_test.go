@@ -97,10 +97,14 @@ func (w *world) drawAddress(t *rapid.T) fsm.Command {
 	case 1:
 		return &fsm.FreeAllocation{Address: address, Service: service}
 	}
-	return &fsm.Allocate{
+	c := fsm.Allocate{
 		Address: address, Service: service, Ports: some(t, "ports", ports),
 		SharingKey: rapid.SampledFrom([]string{"", "k1", "k1", "k2"}).Draw(t, "sharing key"),
 	}
+	if rapid.IntRange(0, 3).Draw(t, "adopt") == 0 {
+		return &fsm.AdoptAllocation{Allocation: c}
+	}
+	return &c
 }
 
 // drawPort has a few services come to share one address, and change what they have of it.

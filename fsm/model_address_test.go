@@ -47,7 +47,9 @@ func (m *model) applyAddress(command fsm.Command) (ok, known bool) {
 		}
 		return ok, true
 	case *fsm.Allocate:
-		return m.allocate(c), true
+		return m.allocate(c, false), true
+	case *fsm.AdoptAllocation:
+		return m.format >= 2 && m.allocate(&c.Allocation, true), true
 	case *fsm.ReleaseAllocation:
 		o, exists := m.owners[c.Address][c.Service]
 		if !exists || m.quarantined() {
@@ -112,7 +114,9 @@ func (m *model) owned(a netip.Addr) bool {
 func plain(a netip.Addr) bool { return a.IsValid() && a == a.Unmap() && a.Zone() == "" }
 
 // allocate is S3: an address belongs to one service, or to some that agreed and have no port in common.
-func (m *model) allocate(c *fsm.Allocate) bool {
+//
+// What is taken over was had before the group forgot it, which a quarantine is for.
+func (m *model) allocate(c *fsm.Allocate, takenOver bool) bool {
 	if _, exists := m.services[c.Service]; !exists || !plain(c.Address) {
 		return false
 	}
@@ -127,7 +131,7 @@ func (m *model) allocate(c *fsm.Allocate) bool {
 			return false
 		}
 	}
-	if _, mine := m.owners[c.Address][c.Service]; !mine && m.quarantined() {
+	if _, mine := m.owners[c.Address][c.Service]; !mine && !takenOver && m.quarantined() {
 		return false
 	}
 	had := m.owners[c.Address][c.Service].ports

@@ -113,6 +113,8 @@ func newCommand(k Kind) Command {
 		return &ForgetLoadBalancer{}
 	case KindAdoptBinding:
 		return &AdoptBinding{}
+	case KindAdoptAllocation:
+		return &AdoptAllocation{}
 	}
 	return nil
 }

@@ -117,6 +117,8 @@ func spell(c fsm.Command) string {
 			out += fmt.Sprintf(" shared=%s ports=%v", c.SharingKey, portNumbers(c.Ports))
 		}
 		return out
+	case *fsm.AdoptAllocation:
+		return name + strings.TrimPrefix(spell(&c.Allocation), "Allocate")
 	case *fsm.ReleaseAllocation:
 		return fmt.Sprintf("%s %s of %s", name, c.Address, c.Service)
 	case *fsm.FreeAllocation:

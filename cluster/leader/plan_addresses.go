@@ -33,7 +33,9 @@ type claim struct {
 	// held are those of ports that the owner cannot have yet, since they may still lead to another one.
 	held []fsm.Port
 	have *fsm.Allocation // what the record says; nil if it is new
-	from Code            // where the address comes from; empty is FromPoolEarlier
+	// adopted says that users know the address as the owner's, and the record was restored and does not.
+	adopted bool
+	from    Code // where the address comes from; empty is FromPoolEarlier
 }
 
 // may tells whether two Services may own one address: they agreed to, and no port is meant twice (S3).
@@ -106,6 +108,11 @@ func (p *planner) grantAddresses() {
 		}
 	}
 	p.holdPorts()
+	for _, s := range order {
+		if s.seen != nil && len(s.typed()) == 0 {
+			p.grantShown(s)
+		}
+	}
 	for _, s := range order {
 		if s.seen != nil && len(s.typed()) == 0 {
 			p.grantFromPools(s)
@@ -301,7 +308,7 @@ func (p *planner) grantNew(c *claim) {
 		c.owner.wait(PendingPort, lingeringText(c.address, port, h))
 		return
 	}
-	if p.quarantined {
+	if p.quarantined && !p.adopts(c) {
 		p.explain(fsm.TableServices, string(c.owner.id), WaitsForQuarantine, quarantineText)
 		return
 	}

@@ -83,9 +83,12 @@ func (p *planner) allocate(c *claim) {
 		return
 	}
 	delete(p.released, allocationID{c.address, c.owner.id})
-	p.propose("Service "+string(c.owner.id)+" owns "+c.address.String(), &fsm.Allocate{
-		Address: c.address, Service: c.owner.id, Pool: c.pool, Ports: c.open(), SharingKey: c.key,
-	})
+	give := fsm.Allocate{Address: c.address, Service: c.owner.id, Pool: c.pool, Ports: c.open(), SharingKey: c.key}
+	if c.adopted {
+		p.propose("Service "+string(c.owner.id)+" is known to own "+c.address.String(), &fsm.AdoptAllocation{Allocation: give})
+		return
+	}
+	p.propose("Service "+string(c.owner.id)+" owns "+c.address.String(), &give)
 }
 
 func (p *planner) release(h *fsm.Allocation) {

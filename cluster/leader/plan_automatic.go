@@ -18,6 +18,9 @@ func (p *planner) grantFromPools(s *wish) {
 		meet(needs, c.address)
 	}
 	p.takeBack(s, needs)
+	for _, a := range s.awaits {
+		meet(needs, a)
+	}
 	for i := range needs {
 		if !needs[i].met {
 			needs[i].met = p.fromPools(s, needs[i].family)
@@ -89,9 +92,7 @@ func (p *planner) usable(pool *poolPlan, s *wish, f world.Family) bool {
 
 // taken tells whether anybody has an address, in the record or in this plan, or is reached by it.
 func (p *planner) taken(a netip.Addr) bool {
-	_, node := p.nodeWith[a]
-	_, peer := p.peerWith[a]
-	return node || peer || len(p.claims[a]) > 0 || len(p.ownersOf[a]) > 0
+	return p.isReached(a) || len(p.claims[a]) > 0 || len(p.ownersOf[a]) > 0
 }
 
 func (p *planner) explainUnmet(s *wish, f world.Family) {

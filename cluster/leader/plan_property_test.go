@@ -39,6 +39,9 @@ func drawService(t *rapid.T) string {
 	} else if len(ips) > 0 && rapid.Bool().Draw(t, "requested") {
 		line += " request=" + strings.Join(ips, ",")
 	}
+	if shown := some(t, drawnAddresses, 2, "status"); len(shown) > 0 && rapid.Bool().Draw(t, "shown") {
+		line += " shown=" + strings.Join(shown, ",")
+	}
 	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp")
 	line += one(t, "policy", "", "", " local") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
@@ -160,7 +163,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -377,7 +380,7 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 		}
 		if count[f] == 0 {
 			missing++
-			if free := a.freeFor(w, f); free.IsValid() {
+			if free := a.freeFor(w, f); free.IsValid() && !a.awaits(w, f) {
 				return fmt.Sprintf("%s has no %s address although %s is free", s.ID, f, free)
 			}
 		}
@@ -387,6 +390,47 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 		return fmt.Sprintf("%s lacks addresses and is not told why", s.ID)
 	}
 	return ""
+}
+
+// awaits tells whether a Service is shown an address of a family that others have not given back yet.
+func (a *account) awaits(w *world.Service, f world.Family) bool {
+	return slices.ContainsFunc(w.Shown, func(x netip.Addr) bool {
+		r, routed := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(x).String())
+		given := slices.ContainsFunc(a.after.Owners(x.String()), func(o *fsm.Allocation) bool { return o.Releasing })
+		return world.FamilyOf(x) == f && (given || routed && len(r.Closing) > 0)
+	})
+}
+
+// takenOver: what users were told is a Service's own becomes so, rather than another address, also of a record that was
+// restored, unless somebody else has it or is told so, too.
+func (a *account) takenOver() string {
+	if a.scene.blind {
+		return ""
+	}
+	for id, w := range a.shown() {
+		typed := slices.Concat(w.ExternalIPs, w.Requested)
+		if len(typed) > 0 || len(w.Families) > 0 || len(a.before.Addresses(id)) > 0 || len(w.Shown) != 1 {
+			continue
+		}
+		x := w.Shown[0]
+		rival := slices.ContainsFunc(a.scene.world.Services, func(o world.Service) bool {
+			return o.ID != w.ID && (slices.Contains(o.Shown, x) || slices.Contains(o.ExternalIPs, x) || slices.Contains(o.Requested, x))
+		})
+		if rival || len(a.before.Owners(x.String())) > 0 || !a.poolGives(w, x) || slices.Contains(owned(a.after, id), x) {
+			continue
+		}
+		return fmt.Sprintf("%s is told to own %s, which is free, and has %v", id, x, owned(a.after, id))
+	}
+	return ""
+}
+
+// poolGives tells whether a pool may give a Service an address.
+func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
+	return slices.ContainsFunc(a.scene.world.Pools, func(pool world.Pool) bool {
+		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
+		usable := pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name
+		return ok && usable && len(pool.Namespaces) == 0 && rec.Contains(x)
+	})
 }
 
 // freeFor finds an address that the record's pools could give a Service.

@@ -4,6 +4,7 @@ package leader
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ type wish struct {
 	// going says that its routes and addresses are taken back. Otherwise a Service that no source shows is kept.
 	going  bool
 	claims []*claim
+	awaits []netip.Addr // that its status shows, and that are being taken back from others
 }
 
 // gatherServices joins the Services that the sources show with those of the record, in order of their names.

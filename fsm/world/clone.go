@@ -37,6 +37,7 @@ func (s Service) clone() Service {
 	s.ClusterIPs = slices.Clone(s.ClusterIPs)
 	s.ExternalIPs = slices.Clone(s.ExternalIPs)
 	s.Requested = slices.Clone(s.Requested)
+	s.Shown = slices.Clone(s.Shown)
 	s.Families = slices.Clone(s.Families)
 	s.SourceRanges = slices.Clone(s.SourceRanges)
 	s.Annotations = slices.Clone(s.Annotations)

@@ -88,6 +88,7 @@ func (s *Service) sort() {
 	s.ClusterIPs, s.Families = orNil(s.ClusterIPs), orNil(s.Families)
 	sortSet(&s.ExternalIPs, compareAddrs)
 	sortSet(&s.Requested, compareAddrs)
+	sortSet(&s.Shown, compareAddrs)
 	sortSet(&s.SourceRanges, comparePrefixes)
 	sortKVs(&s.Annotations)
 }

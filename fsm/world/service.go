@@ -76,6 +76,8 @@ type Service struct {
 	// Requested are the addresses asked for by spec.loadBalancerIP or by annotation, without those that are in
 	// ExternalIPs: an address named both ways is one address.
 	Requested []netip.Addr
+	// Shown are the addresses in status.loadBalancer: what users were told, whoever wrote it.
+	Shown []netip.Addr
 	// Pool is the pool asked for by annotation; empty means any.
 	Pool string
 	// SharingKey lets Services with the same key and disjoint ports have one address.

@@ -118,6 +118,18 @@ func TestOverlapNamesBothPools(t *testing.T) {
 	}
 }
 
+// What a status says is not the user's to mend: what can be an address is read, the rest passed over.
+func TestStatusTellsWhatUsersKnow(t *testing.T) {
+	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	for _, ip := range []string{"203.0.113.1", "", "x", "::ffff:203.0.113.1", "2001:db8::1", "127.0.0.1", "2001:db8::2%eth0"} {
+		o.Status.LoadBalancer.Ingress = append(o.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip, Hostname: "lb.example.com"})
+	}
+	s, problems := Service(o)
+	if got := fmt.Sprint(s.Shown); got != "[203.0.113.1 2001:db8::1]" || len(problems) > 0 {
+		t.Errorf("%s, %v", got, problems)
+	}
+}
+
 func TestVersionOfAnObjectIsKept(t *testing.T) {
 	n, problems := Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "18446744073709551615"}})
 	if n.Version != 1<<64-1 || len(problems) > 0 {

@@ -75,6 +75,11 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 	r.ports(&s, o)
 	r.addresses(&s, o)
 	r.options(&s, o)
+	for _, i := range o.Status.LoadBalancer.Ingress { // not the user's: what cannot be read is nobody's to mend
+		if a, err := netip.ParseAddr(i.IP); err == nil && a.Zone() == "" && unroutable(a.Unmap()) == "" {
+			s.Shown = addTo(s.Shown, a.Unmap())
+		}
+	}
 	return s, r.problems
 }
 

@@ -25,7 +25,8 @@ type s3 struct {
 	former map[netip.Addr]map[fsm.ServiceID]time.Duration
 	closed map[closing]time.Duration // when Services that keep an address gave ports of it up
 	lost   *portLosses
-	told   overdue
+	remembered
+	told overdue
 }
 
 // closing is a port that a Service had at an address.
@@ -50,6 +51,7 @@ func (r *s3) step(s *step) {
 	if s.replaced {
 		before, r.owners = nil, map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}
 		clear(r.lost.since)
+		r.restored(s)
 	}
 	r.lost.forget(s.after)
 	touched := map[netip.Addr]bool{}
@@ -59,6 +61,9 @@ func (r *s3) step(s *step) {
 		}
 		if is != nil {
 			touched[is.Address] = true
+			if was == nil && !s.replaced {
+				r.compareRemembered(is, s.Number)
+			}
 		}
 	})
 	for a := range touched {
