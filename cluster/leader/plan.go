@@ -165,4 +165,5 @@ const (
 	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
 	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
+	WaitsForDrain      = "drain"       // a pool that is being emptied is not empty yet
 )

@@ -277,6 +277,8 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, but pool %s is asked for; change one of the two", a, pool.name, s.seen.Pool))
 	case !pool.serves(s.seen.Namespace):
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is not for namespace %s; add it to the pool's namespaces", a, pool.name, s.seen.Namespace))
+	case pool.drain && !(p.quarantined && slices.Contains(s.seen.Shown, a)):
+		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is being emptied; ask for an address of another pool, or end its drain", a, pool.name))
 	default:
 		return pool.name, true
 	}

@@ -34,7 +34,7 @@ func (p *planner) grantShown(s *wish) {
 		}
 		c := p.newClaim(s, a, pool.name)
 		switch {
-		case p.conflict(c) != nil || p.quarantined && !p.adopts(c):
+		case p.conflict(c) != nil || p.quarantined && !p.adopts(c) || pool.drain && !p.quarantined:
 			continue
 		case p.comesBack(c):
 			if meet(needs, a) {

@@ -38,7 +38,7 @@ func (p *planner) grantFromPools(s *wish) {
 func (p *planner) takeBack(s *wish, needs []need) {
 	for _, h := range p.heldBy[s.id] {
 		pool := p.poolWith(h.Address)
-		if !h.Releasing || pool == nil || !p.usable(pool, s, "") || p.quarantined {
+		if !h.Releasing || pool == nil || pool.drain || !p.usable(pool, s, "") || p.quarantined {
 			continue
 		}
 		c := p.newClaim(s, h.Address, pool.name)
@@ -59,7 +59,7 @@ func (p *planner) fromPools(s *wish, family world.Family) bool {
 	}
 	for _, f := range familiesOf(family) {
 		for _, pool := range p.pools {
-			if !p.usable(pool, s, f) {
+			if pool.drain || !p.usable(pool, s, f) {
 				continue
 			}
 			if a, ok := pool.lowestFree(f, p.taken); ok {
@@ -80,7 +80,8 @@ func familiesOf(f world.Family) []world.Family {
 	return []world.Family{f}
 }
 
-// usable tells whether a pool may give a Service an address of a family (of any if it is empty).
+// usable tells whether a pool serves a Service with addresses of a family (of any if it is empty). One that is being
+// emptied does, for what it gave already.
 func (p *planner) usable(pool *poolPlan, s *wish, f world.Family) bool {
 	wanted := pool.autoAssign
 	if s.seen.Pool != "" {
@@ -101,13 +102,16 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 		what = string(f) + " addresses"
 	}
 	candidates := slices.ContainsFunc(familiesOf(f), func(f world.Family) bool {
-		return slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return p.usable(pool, s, f) })
+		return slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return !pool.drain && p.usable(pool, s, f) })
 	})
+	drained := slices.IndexFunc(p.pools, func(pool *poolPlan) bool { return pool.drain && p.usable(pool, s, f) })
 	switch {
 	case p.quarantined:
 		p.explain(fsm.TableServices, string(s.id), WaitsForQuarantine, quarantineText)
 	case candidates:
 		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s; add addresses to a pool, or delete Services", s.id, what))
+	case drained >= 0:
+		s.wait(PendingNoPool, fmt.Sprintf("pool %s, which may give %s to Service %s, is being emptied; add addresses to another pool, or end its drain", p.pools[drained].name, what, s.id))
 	case s.seen.Pool != "":
 		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives %s to namespace %s; add it, or ask for another pool", s.seen.Pool, what, s.seen.Namespace))
 	default:

@@ -4,6 +4,7 @@ package leader
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -21,6 +22,7 @@ type poolPlan struct {
 	// Only a pool that a source shows gives out new addresses: the others' terms are not known.
 	shown      bool
 	avoidEnds  bool
+	drain      bool // it gives out nothing, and keeps what it gave
 	priority   int
 	namespaces []string
 	next       []netip.Addr // per range, where the search for a free address goes on
@@ -84,6 +86,7 @@ func (p *planner) planPools() {
 		}
 	}
 	p.emitPools(have, removed, changed)
+	p.explainDrains()
 	slices.SortStableFunc(p.pools, func(a, b *poolPlan) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), strings.Compare(string(a.name), string(b.name)))
 	})
@@ -105,6 +108,33 @@ func (p *planner) keepAbsentPools(have map[fsm.PoolName]*fsm.Pool, shown map[fsm
 	}
 	return removed
 }
+
+// explainDrains tells how far pools are that are being emptied.
+func (p *planner) explainDrains() {
+	for _, pool := range p.pools {
+		if !pool.drain {
+			continue
+		}
+		var left []string
+		for _, h := range p.allocations {
+			if h.Pool == pool.name {
+				left = append(left, h.Address.String()+" of Service "+string(h.Service))
+			}
+		}
+		slices.Sort(left)
+		switch n := len(left); {
+		case n > drainNames:
+			p.explain(fsm.TablePools, string(pool.name), WaitsForDrain, fmt.Sprintf("it is being emptied; %d addresses are left, the first are %s; "+
+				"create these Services anew, or name other addresses in them", n, strings.Join(left[:drainNames], ", ")))
+		case n > 0:
+			p.explain(fsm.TablePools, string(pool.name), WaitsForDrain, "it is being emptied; what is left: "+strings.Join(left, ", ")+
+				"; create these Services anew, or name other addresses in them")
+		}
+	}
+}
+
+// drainNames is how many addresses of a pool are named that is being emptied: the text is for a person to read.
+const drainNames = 5
 
 func (p *planner) overlapping(next *poolPlan) *poolPlan {
 	for _, other := range p.pools {
@@ -135,7 +165,7 @@ func (p *planner) emitPools(have map[fsm.PoolName]*fsm.Pool, removed []fsm.PoolN
 
 func newPool(w *world.Pool) *poolPlan {
 	pool := &poolPlan{
-		name: fsm.PoolName(w.Name), autoAssign: w.AutoAssign, shown: true, avoidEnds: w.AvoidBuggyIPs,
+		name: fsm.PoolName(w.Name), autoAssign: w.AutoAssign, shown: true, avoidEnds: w.AvoidBuggyIPs, drain: w.Drain,
 		priority: w.Priority, namespaces: w.Namespaces,
 	}
 	if pool.priority == 0 {

@@ -68,7 +68,7 @@ func drawNode(t *rapid.T) string {
 func drawPool(t *rapid.T) string {
 	line := "pool " + one(t, "pool", drawnPools...)
 	line += " " + one(t, "range", "203.0.113.1-203.0.113.2", "203.0.113.2-203.0.113.6", "203.0.113.5-203.0.113.6", "2001:db8::1-2001:db8::2")
-	return line + one(t, "second", "", "", " 2001:db8::5-2001:db8::6") + one(t, "manual", "", "", " manual") + one(t, "priority", "", " priority=1") + one(t, "for", "", "", "", " for=elsewhere")
+	return line + one(t, "second", "", "", " 2001:db8::5-2001:db8::6") + one(t, "manual", "", "", " manual") + one(t, "drain", "", "", "", " drain") + one(t, "priority", "", " priority=1") + one(t, "for", "", "", "", " for=elsewhere")
 }
 
 // drawStep changes the world, the group or the sight of it, by at most one thing.
@@ -163,7 +163,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -424,11 +424,27 @@ func (a *account) takenOver() string {
 	return ""
 }
 
+// drained: nobody comes to own an address of a pool that is being emptied. What is taken over after a restore was owned.
+func (a *account) drained() string {
+	quarantined := a.step == "renew" || !a.before.Group().Quarantine.IsZero() // at some moment of the step
+	if a.scene.blind || quarantined {
+		return ""
+	}
+	for _, now := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
+		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, string(now.Pool))
+		drains := slices.ContainsFunc(a.scene.world.Pools, func(pool world.Pool) bool { return pool.Name == string(now.Pool) && pool.Drain })
+		if ok && drains && rec.Contains(now.Address) && !now.Releasing && !slices.Contains(owned(a.before, now.Service), now.Address) {
+			return fmt.Sprintf("%s got %s of pool %s, which is being emptied", now.Service, now.Address, now.Pool)
+		}
+	}
+	return ""
+}
+
 // poolGives tells whether a pool may give a Service an address.
 func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
 	return slices.ContainsFunc(a.scene.world.Pools, func(pool world.Pool) bool {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
-		usable := pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name
+		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
 		return ok && usable && len(pool.Namespaces) == 0 && rec.Contains(x)
 	})
 }
@@ -437,7 +453,7 @@ func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
 func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 	for _, pool := range a.scene.world.Pools {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
-		usable := pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name
+		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
 		if !ok || !usable || len(pool.Namespaces) > 0 {
 			continue
 		}

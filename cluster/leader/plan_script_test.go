@@ -185,7 +185,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	service web ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4
 //	node n1 A... [external=A] notready unreachable excluded cordoned deleting
-//	pool p FROM-TO... manual priority=N for=NAMESPACE avoid
+//	pool p FROM-TO... manual priority=N for=NAMESPACE avoid drain
 //	peer p A asn=N | advertisement a communities=C pools=P | configmap c KEY=VALUE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
@@ -334,6 +334,8 @@ func scriptPool(t failer, meta world.Meta, keys map[string]string, words []strin
 		switch {
 		case word == "manual":
 			p.AutoAssign = false
+		case word == "drain":
+			p.Drain = true
 		case word == "avoid":
 			p.AvoidBuggyIPs = true
 		case isRange:

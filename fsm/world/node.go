@@ -49,11 +49,14 @@ func (n Node) Address(t AddressType, f Family) (netip.Addr, bool) {
 // Pool is a set of addresses to give to Services.
 type Pool struct {
 	Meta
+	// Ranges are what may be given out, without what the user excluded.
 	Ranges []Range
 	// AutoAssign lets Services that ask for nothing in particular have addresses of it.
 	AutoAssign bool
 	// AvoidBuggyIPs keeps IPv4 addresses that end in .0 and .255 back.
 	AvoidBuggyIPs bool
+	// Drain says that the pool is being emptied: it gives nothing out.
+	Drain bool
 	// Priority orders pools for automatic assignment, lower first; zero comes last.
 	Priority int
 	// Namespaces may use the pool; none means all.

@@ -44,6 +44,12 @@ type IPAddressPoolSpec struct {
 	AutoAssign *bool `json:"autoAssign,omitempty"`
 	// AvoidBuggyIPs keeps IPv4 addresses that end in .0 and .255 back.
 	AvoidBuggyIPs bool `json:"avoidBuggyIPs,omitempty"`
+	// Exclude takes addresses out, written as in Addresses. MetalLB has no such field: there it is the annotation
+	// fairlead.io/exclude, with commas between.
+	Exclude []string `json:"exclude,omitempty"`
+	// Drain empties the pool: who has addresses of it keeps them, and nobody gets any. For MetalLB's pools it is the
+	// annotation fairlead.io/drain.
+	Drain bool `json:"drain,omitempty"`
 	// AllocateTo narrows who may have addresses of the pool.
 	AllocateTo *ServiceAllocation `json:"serviceAllocation,omitempty"`
 }

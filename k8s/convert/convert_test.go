@@ -48,6 +48,95 @@ func TestPropertyPrefixBecomesExactlyItsRange(t *testing.T) {
 	})
 }
 
+// What a pool gives out is what it lists without what it excludes, address by address, however the two overlap and whether
+// a field says so or an annotation.
+func TestPropertyExcludedAddressesAreNotInThePool(t *testing.T) {
+	spans := rapid.SampledFrom([]string{
+		"198.51.100.0/30", "198.51.100.2-198.51.100.9", "198.51.100.5", "198.51.100.8/29", "198.51.100.0-198.51.100.1", "2001:db8::/125", "2001:db8::3", "0.0.0.1",
+		"255.255.255.0/31",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		o := &api.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+		o.Spec.Addresses = []string{"198.51.100.0/28", "2001:db8::/126"}
+		excluded := rapid.SliceOfN(spans, 0, 3).Draw(t, "exclude")
+		if rapid.Bool().Draw(t, "annotation") {
+			o.Annotations = map[string]string{AnnotationExclude: strings.Join(excluded, ", ")}
+		} else {
+			o.Spec.Exclude = excluded
+		}
+		pool, problems := Pool(o)
+		in := func(list []world.Range, a netip.Addr) bool {
+			return slices.ContainsFunc(list, func(r world.Range) bool { return r.Contains(a) })
+		}
+		all, _ := Pool(&api.IPAddressPool{ObjectMeta: o.ObjectMeta, Spec: api.IPAddressPoolSpec{Addresses: o.Spec.Addresses}})
+		if !Usable(problems) {
+			if len(pool.Ranges) > 0 {
+				t.Fatalf("%v", problems)
+			}
+			return
+		}
+		for _, start := range []string{"198.51.99.254", "2001:db7:ffff:ffff:ffff:ffff:ffff:fffe"} {
+			for a, n := netip.MustParseAddr(start), 0; n < 24; a, n = a.Next(), n+1 {
+				out := false
+				for _, text := range excluded {
+					p, err := netip.ParsePrefix(text)
+					from, to, isRange := strings.Cut(text, "-")
+					switch {
+					case err == nil:
+						out = out || p.Contains(a)
+					case isRange:
+						out = out || a.Is4() && !a.Less(netip.MustParseAddr(from)) && !netip.MustParseAddr(to).Less(a)
+					default:
+						out = out || a == netip.MustParseAddr(text)
+					}
+				}
+				if want := in(plainRanges(o.Spec.Addresses), a) && !out; in(pool.Ranges, a) != want {
+					t.Fatalf("%s in %v: %t, of %v without %v", a, pool.Ranges, !want, all.Ranges, excluded)
+				}
+			}
+		}
+	})
+}
+
+// plainRanges reads prefixes.
+func plainRanges(prefixes []string) (out []world.Range) {
+	for _, text := range prefixes {
+		p := netip.MustParsePrefix(text)
+		last := p.Addr()
+		for p.Contains(last.Next()) {
+			last = last.Next()
+		}
+		out = append(out, world.Range{From: p.Addr(), To: last})
+	}
+	return out
+}
+
+func TestPoolsThatCannotBeReadAreNotUsed(t *testing.T) {
+	for name, change := range map[string]func(*api.IPAddressPool){
+		"exclude":            func(o *api.IPAddressPool) { o.Spec.Exclude = []string{"203.0.113.1", "x"} },
+		"exclude-annotation": func(o *api.IPAddressPool) { o.Annotations = map[string]string{AnnotationExclude: "203.0.113.300"} },
+		"exclude-all":        func(o *api.IPAddressPool) { o.Spec.Exclude = []string{"203.0.113.0/24"} },
+		"drain":              func(o *api.IPAddressPool) { o.Annotations = map[string]string{AnnotationDrain: "yes"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &api.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: api.IPAddressPoolSpec{Addresses: []string{"203.0.113.0/28"}}}
+			if pool, problems := Pool(o); !Usable(problems) || pool.Drain {
+				t.Fatalf("%v %v", pool, problems)
+			}
+			if change(o); name == "drain" {
+				o.Annotations[AnnotationDrain] = "true"
+				if pool, problems := Pool(o); !Usable(problems) || !pool.Drain {
+					t.Fatalf("%v %v", pool, problems)
+				}
+				change(o)
+			}
+			if _, problems := Pool(o); Usable(problems) {
+				t.Error("it is used")
+			}
+		})
+	}
+}
+
 // However often and however an address is asked for, it is asked for once; and nothing that no client could be routed
 // to ever passes.
 func TestPropertyAddressesAreAskedForOnce(t *testing.T) {

@@ -35,6 +35,8 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 	if len(o.Spec.Addresses) == 0 {
 		r.fail("spec.addresses", "list prefixes or ranges", "empty")
 	}
+	r.exclude(&p, o)
+	p.Drain = o.Spec.Drain || r.flag(o.Annotations, AnnotationDrain)
 	if a := o.Spec.AllocateTo; a != nil {
 		p.Priority, p.Namespaces = a.Priority, slices.Clone(a.Namespaces)
 		if len(a.NamespaceSelectors) > 0 || len(a.ServiceSelectors) > 0 {
@@ -44,6 +46,65 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 		}
 	}
 	return p, r.problems
+}
+
+// Annotations on pools, for what MetalLB's have no field for.
+const (
+	// AnnotationExclude is spec.exclude, with commas between.
+	AnnotationExclude = ourPrefix + "exclude"
+	// AnnotationDrain is spec.drain: "true" or "false".
+	AnnotationDrain = ourPrefix + "drain"
+)
+
+// exclude takes out of a pool what its user excluded. What cannot be read makes the pool unusable: it could give out what
+// it must not.
+func (r *report) exclude(p *world.Pool, o *api.IPAddressPool) {
+	take := func(field, text string) {
+		if out, ok := r.addressRange(field, strings.TrimSpace(text)); ok {
+			p.Ranges = cutOut(p.Ranges, out)
+		}
+	}
+	had := len(p.Ranges)
+	for i, text := range o.Spec.Exclude {
+		take(fmt.Sprintf("spec.exclude[%d]", i), text)
+	}
+	if list := o.Annotations[AnnotationExclude]; strings.TrimSpace(list) != "" {
+		for text := range strings.SplitSeq(list, ",") {
+			take(annotationField(AnnotationExclude), text)
+		}
+	}
+	if had > 0 && len(p.Ranges) == 0 {
+		r.fail("spec.exclude", "leave some addresses, or set spec.drain to empty the pool", "nothing of the pool is left")
+	}
+}
+
+// cutOut cuts a range out of others.
+func cutOut(ranges []world.Range, cut world.Range) (out []world.Range) {
+	for _, r := range ranges {
+		if !r.Overlaps(cut) {
+			out = append(out, r)
+			continue
+		}
+		if r.From.Less(cut.From) {
+			out = append(out, world.Range{From: r.From, To: cut.From.Prev()})
+		}
+		if cut.To.Less(r.To) {
+			out = append(out, world.Range{From: cut.To.Next(), To: r.To})
+		}
+	}
+	return out
+}
+
+// flag reads an annotation that is true or false.
+func (r *report) flag(all map[string]string, key string) bool {
+	switch all[key] {
+	case "true":
+		return true
+	case "", "false":
+		return false
+	}
+	r.fail(annotationField(key), `write "true" or "false"`, "%q is neither", all[key])
+	return false
 }
 
 // addressRange reads a prefix, a range or a single address.
