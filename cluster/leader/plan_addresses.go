@@ -323,6 +323,9 @@ func whyNotShared(c *claim, other *wish) string {
 			return fmt.Sprintf(", which answers on port %d/%s too", port.Number, port.Protocol)
 		}
 	}
+	if idOf(c.owner.id).Namespace != idOf(other.id).Namespace {
+		return " of another namespace (both have to name both namespaces in fairlead.io/sharing-cross-namespace, too)"
+	}
 	return ""
 }
 

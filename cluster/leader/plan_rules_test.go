@@ -4,6 +4,7 @@ package leader
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
@@ -96,5 +97,17 @@ func TestPlanSaysWhoAndWhy(t *testing.T) {
 		if p.Actor == "" || p.Reason == "" || p.AtUnixMilli != in.Now.UnixMilli() {
 			t.Errorf("%T: actor %q, reason %q, at %d", p.Command, p.Actor, p.Reason, p.AtUnixMilli)
 		}
+	}
+}
+
+// Who may not share because of a namespace is told what to do about it.
+func TestPlanNamesConsentAcrossNamespaces(t *testing.T) {
+	s := newScene(t)
+	s.line("pool p 203.0.113.1-203.0.113.2")
+	s.line("service a request=203.0.113.1 share=default/k port=80 created=1")
+	s.line("service b request=203.0.113.1 share=shop/k port=443 created=2")
+	s.world.Services[1].Namespace = "shop"
+	if lines := strings.Join(s.group.settle(s.input()), "\n"); !strings.Contains(lines, "of another namespace (both have to name both namespaces in fairlead.io/sharing-cross-namespace") {
+		t.Error(lines)
 	}
 }

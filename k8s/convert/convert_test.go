@@ -207,6 +207,83 @@ func TestOverlapNamesBothPools(t *testing.T) {
 	}
 }
 
+// Services have one sharing key if they have one annotation for it, whichever system's it is, and consent to the same
+// namespaces: their own is always one.
+func TestPropertySharingTakesConsent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type wish struct {
+			namespace, key string
+			across         []string
+			made           string
+		}
+		draw := func(who string) wish {
+			w := wish{
+				namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, who+" namespace"), key: rapid.SampledFrom([]string{"", "k", "b/k"}).Draw(t, who+" key"),
+				across: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "*"}), 0, 3).Draw(t, who+" across"),
+			}
+			sharing := rapid.SampledFrom(spellings(AnnotationSharing)).Draw(t, who+" sharing")
+			across := rapid.SampledFrom(spellings(AnnotationAcross)).Draw(t, who+" spelling")
+			s, problems := Service(&corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s", Annotations: map[string]string{sharing: w.key, across: strings.Join(w.across, ", ")}},
+			})
+			if !Usable(problems) {
+				t.Fatalf("%v", problems)
+			}
+			w.made = s.SharingKey
+			return w
+		}
+		x, y := draw("x"), draw("y")
+		consents := func(w, other wish) bool {
+			return slices.Contains(w.across, "*") || other.namespace == w.namespace || slices.Contains(w.across, other.namespace)
+		}
+		if x.made != "" && x.made == y.made && (x.key != y.key || !consents(x, y) || !consents(y, x)) {
+			t.Fatalf("%+v and %+v share, and did not agree to", x, y)
+		}
+		alone := len(x.across)+len(y.across) == 0 && x.namespace == y.namespace
+		everywhere := slices.Contains(x.across, "*") && slices.Contains(y.across, "*")
+		if x.key != "" && x.key == y.key && (alone || everywhere) && x.made != y.made {
+			t.Fatalf("%+v and %+v agreed, and do not share", x, y)
+		}
+		if x.key == "" != (x.made == "") {
+			t.Fatalf("%+v", x)
+		}
+	})
+}
+
+// What MetalLB, kube-vip, Cilium and PureLB are asked for by annotation is asked of us.
+func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
+	for key, want := range map[string]string{
+		"fairlead.io/loadBalancerIPs": "[203.0.113.1 2001:db8::1]", "metallb.io/loadBalancerIPs": "[203.0.113.1 2001:db8::1]",
+		"metallb.universe.tf/loadBalancerIPs": "[203.0.113.1 2001:db8::1]", "kube-vip.io/loadbalancerIPs": "[203.0.113.1 2001:db8::1]",
+		"lbipam.cilium.io/ips": "[203.0.113.1 2001:db8::1]", "io.cilium/lb-ipam-ips": "[203.0.113.1 2001:db8::1]", "purelb.io/addresses": "[203.0.113.1 2001:db8::1]",
+		"example.com/loadBalancerIPs": "[]",
+	} {
+		s, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{key: "203.0.113.1,2001:db8::1"}}})
+		if got := fmt.Sprint(s.Requested); got != want || len(problems) > 0 || len(s.Annotations) > 0 != (want != "[]") {
+			t.Errorf("%s: %s, %v, %v", key, got, problems, s.Annotations)
+		}
+	}
+	for _, key := range []string{"fairlead.io/address-pool", "metallb.io/address-pool", "metallb.universe.tf/address-pool", "purelb.io/service-group"} {
+		if s, _ := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{key: "gold"}}}); s.Pool != "gold" {
+			t.Errorf("%s: pool %q", key, s.Pool)
+		}
+	}
+	for name, annotations := range map[string]map[string]string{
+		"dhcp":          {"kube-vip.io/loadbalancerIPs": "0.0.0.0"},
+		"two-opinions":  {"purelb.io/addresses": "203.0.113.1", "fairlead.io/loadBalancerIPs": ""},
+		"consent-alone": {"lbipam.cilium.io/sharing-cross-namespace": "*"},
+	} {
+		s, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: annotations}})
+		if len(s.Requested) > 0 || len(problems) != 1 || problems[0].Severity != world.Degraded || problems[0].Remedy == "" {
+			t.Errorf("%s: %v, %v", name, s.Requested, problems)
+		}
+	}
+	bad := map[string]string{"fairlead.io/allow-shared-ip": "k", "fairlead.io/sharing-cross-namespace": "No Namespace"}
+	if _, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: bad}}); Usable(problems) {
+		t.Error("consent with what is no namespace is used")
+	}
+}
+
 // What a status says is not the user's to mend: what can be an address is read, the rest passed over.
 func TestStatusTellsWhatUsersKnow(t *testing.T) {
 	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}

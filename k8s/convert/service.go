@@ -10,18 +10,22 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// Annotations on Services. Each is also read under the prefixes of the system it comes from; ours wins.
+// Annotations on Services. Each is also read as the systems spell it that we replace (spellings); ours wins.
 const (
 	// AnnotationAddresses asks for addresses, separated by commas.
 	AnnotationAddresses = "fairlead.io/loadBalancerIPs"
 	// AnnotationPool asks for an address of a pool.
 	AnnotationPool = "fairlead.io/address-pool"
-	// AnnotationSharing lets Services with the same value share an address.
+	// AnnotationSharing lets Services of a namespace with the same value share an address.
 	AnnotationSharing = "fairlead.io/allow-shared-ip"
+	// AnnotationAcross names the namespaces whose Services may share, too, with commas between, or "*" for all. Each of the
+	// Services has to say so of the same namespaces, its own included or not.
+	AnnotationAcross = "fairlead.io/sharing-cross-namespace"
 	// AnnotationNextHops is "endpoints" (the default) or "all".
 	AnnotationNextHops = "fairlead.io/nextHops"
 	// AnnotationSourceRanges is the old spelling of spec.loadBalancerSourceRanges.
@@ -39,15 +43,42 @@ const (
 	maxAffinitySeconds     = 86400
 )
 
-// annotation finds the value of one of our annotations under any of its prefixes, and the key it was found under.
-func annotation(all map[string]string, ours string) (key, value string) {
+// kubeVIPAddresses is kube-vip's annotation for addresses. The unspecified address in it asks for one by DHCP.
+const kubeVIPAddresses = "kube-vip.io/loadbalancerIPs"
+
+// spellings are how kube-vip, Cilium (LB IPAM, with its older names) and PureLB call what is an annotation of ours. MetalLB
+// has our names under its own prefixes.
+func spellings(ours string) []string {
 	name := strings.TrimPrefix(ours, ourPrefix)
-	for _, prefix := range []string{ourPrefix, metalLBPrefix, metalLBOld} {
-		if v, ok := all[prefix+name]; ok {
-			return prefix + name, v
+	out := []string{ours, metalLBPrefix + name, metalLBOld + name}
+	switch ours {
+	case AnnotationAddresses:
+		out = append(out, kubeVIPAddresses, "lbipam.cilium.io/ips", "io.cilium/lb-ipam-ips", "purelb.io/addresses")
+	case AnnotationPool:
+		out = append(out, "purelb.io/service-group")
+	case AnnotationSharing:
+		out = append(out, "lbipam.cilium.io/sharing-key", "io.cilium/lb-ipam-sharing-key", "purelb.io/allow-shared-ip")
+	case AnnotationAcross:
+		out = append(out, "lbipam.cilium.io/sharing-cross-namespace", "io.cilium/lb-ipam-sharing-cross-namespace")
+	}
+	return out
+}
+
+// annotation finds the value of one of our annotations under any of its spellings, and the key it was found under. Others
+// that say something else are reported.
+func (r *report) annotation(all map[string]string, ours string) (key, value string) {
+	key = ours
+	found := false
+	for _, k := range spellings(ours) {
+		v, ok := all[k]
+		switch {
+		case ok && !found:
+			key, value, found = k, v, true
+		case ok && v != value:
+			r.degrade(annotationField(k), "remove one of them", "%q is passed over: %s says %q", v, key, value)
 		}
 	}
-	return ours, ""
+	return key, value
 }
 
 func annotationField(key string) string { return fmt.Sprintf("metadata.annotations[%s]", key) }
@@ -84,8 +115,15 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 }
 
 func annotationMatters(key string) bool {
-	return strings.HasPrefix(key, ourPrefix) || strings.HasPrefix(key, metalLBPrefix) || strings.HasPrefix(key, metalLBOld) ||
-		key == AnnotationSourceRanges
+	if strings.HasPrefix(key, ourPrefix) || strings.HasPrefix(key, metalLBPrefix) || strings.HasPrefix(key, metalLBOld) || key == AnnotationSourceRanges {
+		return true
+	}
+	for _, ours := range []string{AnnotationAddresses, AnnotationPool, AnnotationSharing, AnnotationAcross} {
+		if slices.Contains(spellings(ours), key) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *report) ports(s *world.Service, o *corev1.Service) {
@@ -154,17 +192,21 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 	if text := o.Spec.LoadBalancerIP; text != "" {
 		ask("spec.loadBalancerIP", text)
 	}
-	if key, list := annotation(o.Annotations, AnnotationAddresses); strings.TrimSpace(list) != "" {
+	if key, list := r.annotation(o.Annotations, AnnotationAddresses); strings.TrimSpace(list) != "" {
 		for text := range strings.SplitSeq(list, ",") {
+			if a, err := netip.ParseAddr(strings.TrimSpace(text)); key == kubeVIPAddresses && err == nil && a.IsUnspecified() {
+				r.degrade(annotationField(key), "name an address, or remove the annotation", "addresses by DHCP are not supported; a pool gives one")
+				continue
+			}
 			ask(annotationField(key), text)
 		}
 	}
 }
 
 func (r *report) options(s *world.Service, o *corev1.Service) {
-	_, s.Pool = annotation(o.Annotations, AnnotationPool)
-	_, s.SharingKey = annotation(o.Annotations, AnnotationSharing)
-	key, hops := annotation(o.Annotations, AnnotationNextHops)
+	_, s.Pool = r.annotation(o.Annotations, AnnotationPool)
+	s.SharingKey = r.sharing(s.Namespace, o.Annotations)
+	key, hops := r.annotation(o.Annotations, AnnotationNextHops)
 	s.NextHops = oneOf(r, annotationField(key), hops, world.NextHopsEndpoints, world.NextHopsAll)
 	if s.NextHops == world.NextHopsAll && s.ExternalTrafficPolicy == world.PolicyLocal {
 		r.degrade(annotationField(key), "remove the annotation or use externalTrafficPolicy: Cluster",
@@ -195,6 +237,35 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	if p := s.FamilyPolicy; p != "" {
 		oneOf(r, "spec.ipFamilyPolicy", p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
 	}
+}
+
+// sharing is the key under which a Service shares an address: that of its annotation, and the namespaces whose Services it
+// consents to share with, its own among them. Who consented to the same namespaces has the same key, and nobody else; the
+// record compares no more than that.
+func (r *report) sharing(namespace string, annotations map[string]string) string {
+	_, key := r.annotation(annotations, AnnotationSharing)
+	where, list := r.annotation(annotations, AnnotationAcross)
+	namespaces := []string{namespace}
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if name != "*" && len(validation.IsDNS1123Label(name)) > 0 {
+			r.fail(annotationField(where), `name namespaces with commas between, or "*" for all`, "%q is no name of a namespace", name)
+		}
+		namespaces = append(namespaces, name)
+	}
+	if list != "" && key == "" {
+		r.degrade(annotationField(where), "add "+AnnotationSharing, "without a key nothing is shared")
+	}
+	if key == "" {
+		return ""
+	}
+	if slices.Contains(namespaces, "*") {
+		return "*/" + key
+	}
+	slices.Sort(namespaces)
+	return strings.Join(slices.Compact(namespaces), ",") + "/" + key
 }
 
 func value[T any](p *T) T {

@@ -73,6 +73,9 @@ func (k *kube) share(a, b string) bool {
 			return false
 		}
 	}
+	if k.services[a].Metadata.Namespace != k.services[b].Metadata.Namespace {
+		return false // nobody consents to that here
+	}
 	keys := func(id string) (out []string) {
 		var all map[string]string
 		_ = json.Unmarshal(k.services[id].Metadata.Annotations, &all) // of a document that was read
