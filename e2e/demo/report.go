@@ -21,11 +21,11 @@ type report struct {
 
 // figures count requests.
 type figures struct {
-	Requests int `json:"requests"`
-	Failed   int `json:"failed"`
-	// Unjudged counts requests answered at a second try, because this machine stood still during the first.
-	Unjudged   int     `json:"unjudged"`
+	Requests   int     `json:"requests"`
+	Failed     int     `json:"failed"`
 	LongestGap float64 `json:"longest_gap_ms"`
+	// Unjudged counts requests answered at a second try, because this machine stood still during the first.
+	Unjudged int `json:"unjudged"`
 }
 
 func figuresOf(f load.Figures) figures {

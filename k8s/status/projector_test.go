@@ -382,9 +382,9 @@ func TestManyAreWrittenAFewAtOnce(t *testing.T) {
 func TestLateWatchCostsOnlyARetry(t *testing.T) {
 	during(t, web, func(s *stageOf) {
 		s.c.lag = 300 * time.Millisecond
+		s.c.change("web", func(w *served) { w.version += 5 }) // an edit that the watch shows late: after all that follows
 		s.b.service(t, "default/web")
 		s.b.serve(t, "default/web", "203.0.113.10", "n1")
-		s.c.change("web", func(w *served) { w.version += 5 }) // an edit that the watch shows late
 		pass(5 * time.Second)
 		if s.c.shows("web") != "203.0.113.10/VIP" || s.c.conflicts == 0 || s.c.conflicts > 5 || s.c.wrote() != 1 {
 			t.Errorf("shows %q after %d conflicts and %d writes", s.c.shows("web"), s.c.conflicts, s.c.wrote())
