@@ -11,7 +11,7 @@ import (
 
 // Limits are the guard's thresholds. The zero value of each means its default (DESIGN §5).
 type Limits struct {
-	// Confirm is how much later than the first a second complete list must have begun before it confirms an
+	// Confirm is how long after the first was answered a second complete list must have begun before it confirms an
 	// absence. Default 1 s.
 	Confirm time.Duration
 	// MaxAge is how old a view may be for an absence in it to count. Default 2 min.

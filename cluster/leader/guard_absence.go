@@ -29,7 +29,7 @@ func (s subject) compare(o subject) int {
 
 // sighting is the first complete list that lacked a subject.
 type sighting struct {
-	began   time.Duration // when the list began
+	ended   time.Duration // when the list was answered: what a server said while it was wrong may have been asked long before
 	lists   uint64
 	version uint64
 	what    string // of a Service's slices, which ones; another set is another sighting
@@ -211,16 +211,16 @@ func (j *judgement) sight(s subject, what string) {
 	}
 	began := j.now - view.ListAge
 	if !ok || view.Version < first.version {
-		first = sighting{began: began, lists: view.Lists, version: view.Version, what: what}
+		first = sighting{ended: j.now - view.ListedAge, lists: view.Lists, version: view.Version, what: what}
 		j.sightings[s] = first
 	}
-	if view.Lists != first.lists && began-first.began >= j.limits.Confirm {
+	if view.Lists != first.lists && began-first.ended >= j.limits.Confirm {
 		j.absent[s] = byLists
 		return
 	}
 	j.wait(s, "absent from a list; a second complete list must confirm it")
 	j.relist(s.Kind)
-	j.again(max(first.began+j.limits.Confirm-j.now, j.limits.Confirm/10))
+	j.again(max(first.ended+j.limits.Confirm-j.now, j.limits.Confirm/10))
 }
 
 // What confirms an absence.

@@ -19,7 +19,7 @@ type sliceMemory struct {
 	settled bool
 	listed  bool
 	lists   uint64        // the first complete list
-	began   time.Duration // and when it began
+	ended   time.Duration // and when it was answered
 	round   uint64        // counts judgements
 }
 
@@ -41,9 +41,9 @@ func (j *judgement) rememberSlices() {
 	if yielded && view.Complete {
 		began := j.now - view.ListAge
 		if !m.listed {
-			m.listed, m.lists, m.began = true, view.Lists, began
+			m.listed, m.lists, m.ended = true, view.Lists, j.now-view.ListedAge
 		}
-		m.settled = m.settled || view.Lists != m.lists && began-m.began >= j.limits.Confirm
+		m.settled = m.settled || view.Lists != m.lists && began-m.ended >= j.limits.Confirm
 	}
 	var last *served
 	for i := range j.w.EndpointSlices {

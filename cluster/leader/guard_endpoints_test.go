@@ -92,7 +92,7 @@ func TestPropertyEndpointsShrinkOnlyWithEvidence(t *testing.T) {
 				}
 			}
 			for _, kind := range world.Kinds() {
-				w.Kinds = append(w.Kinds, world.KindView{Kind: kind, Listed: true, Complete: m.complete, Lists: lists, Version: version, ListAge: age, Age: age})
+				w.Kinds = append(w.Kinds, world.KindView{Kind: kind, Listed: true, Complete: m.complete, Lists: lists, Version: version, ListAge: age, ListedAge: age, Age: age})
 			}
 			w.Services = []world.Service{{Meta: world.Meta{ID: web, UID: "u", Version: m.serviceAt}}}
 			w.Sort()

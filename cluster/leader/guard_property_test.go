@@ -23,7 +23,7 @@ type moment struct {
 	nodes                    int
 	version                  uint64
 	lists                    uint64
-	listAge, age             time.Duration
+	listAge, listedAge, age  time.Duration
 	present, deleting        map[string]bool
 	unusable                 map[string]bool
 	watched, scanned         map[string]bool // by name: seen to go
@@ -45,7 +45,7 @@ func (m *moment) lacks(name string) bool {
 func (m *moment) world() world.World {
 	w := world.World{Source: "test", Cluster: m.cluster, WholeCluster: m.whole, Complete: m.complete}
 	for _, k := range world.Kinds() {
-		v := world.KindView{Kind: k, Listed: m.listed, Complete: true, Version: m.version, Lists: m.lists, ListAge: m.listAge, Age: m.age}
+		v := world.KindView{Kind: k, Listed: m.listed, Complete: true, Version: m.version, Lists: m.lists, ListAge: m.listAge, ListedAge: m.listedAge, Age: m.age}
 		if k == world.KindService {
 			v.Complete = m.complete
 		}
@@ -114,7 +114,7 @@ func confirmed(history []*moment, name string) bool {
 		case !m.isView() || m.present[name] || m.unusable[name] || !m.known[name]:
 			return false
 		}
-		if m.lacks(name) && m.lists != last.lists && (last.now-last.listAge)-(m.now-m.listAge) >= time.Second {
+		if m.lacks(name) && m.lists != last.lists && (last.now-last.listAge)-(m.now-m.listedAge) >= time.Second {
 			return true
 		}
 	}
@@ -267,6 +267,7 @@ func drawMoment(t *rapid.T, all []string, last *moment, now time.Duration, lists
 		m.version -= 50
 	}
 	m.listAge = rapid.SampledFrom([]time.Duration{0, 0, 0, 700 * time.Millisecond}).Draw(t, "age of the list")
+	m.listedAge = rapid.SampledFrom([]time.Duration{0, m.listAge / 2, m.listAge}).Draw(t, "age of its answer")
 	m.age = m.listAge
 	if rarely("stale") {
 		m.age = 3 * time.Minute

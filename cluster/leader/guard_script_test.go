@@ -151,7 +151,7 @@ func scriptedWorld(t *testing.T, d *datadriven.TestData) world.World {
 	d.MaybeScanArgs(t, "behind", &behind)
 	age, _ := time.ParseDuration(ageText)
 	for _, k := range PartServices.kinds() {
-		v := world.KindView{Kind: k, Listed: true, Complete: incomplete != string(k), Lists: list, Version: version, Age: age, ListAge: age}
+		v := world.KindView{Kind: k, Listed: true, Complete: incomplete != string(k), Lists: list, Version: version, Age: age, ListAge: age, ListedAge: age}
 		if behind == string(k) {
 			v.Version--
 		}

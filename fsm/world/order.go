@@ -125,7 +125,7 @@ func (w *World) Equal(o *World) bool {
 func timeless(views []KindView) []KindView {
 	out := slices.Clone(views)
 	for i := range out {
-		out[i].Lists, out[i].ListAge, out[i].Age = 0, 0, 0
+		out[i].Lists, out[i].ListAge, out[i].ListedAge, out[i].Age = 0, 0, 0, 0
 	}
 	return out
 }

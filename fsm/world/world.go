@@ -99,10 +99,11 @@ type KindView struct {
 	// Version is the newest resourceVersion known of the kind, from list, watch or bookmark. Zero where the
 	// source has none, such as files.
 	Version uint64
-	// ListAge is how long ago the newest complete list was begun, and Age how long ago the source last heard
-	// anything of the kind, both at the moment the World was handed out.
-	ListAge time.Duration
-	Age     time.Duration
+	// ListAge is how long ago the newest complete list was begun, ListedAge how long ago its answer was there in full, and
+	// Age how long ago the source last heard anything of the kind, all at the moment the World was handed out.
+	ListAge   time.Duration
+	ListedAge time.Duration
+	Age       time.Duration
 }
 
 // View gives the view of a kind; false if the source does not yield that kind.

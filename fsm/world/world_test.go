@@ -127,7 +127,7 @@ func TestSortForgetsTheOrderOfReading(t *testing.T) {
 func TestEqualLeavesOutWhenItWasSaid(t *testing.T) {
 	a := filledWorld()
 	b := a.Clone()
-	b.Age, b.Kinds[0].Age, b.Kinds[0].ListAge, b.Kinds[0].Lists = 1, 2, 3, 4
+	b.Age, b.Kinds[0].Age, b.Kinds[0].ListAge, b.Kinds[0].ListedAge, b.Kinds[0].Lists = 1, 2, 3, 5, 4
 	if !a.Equal(&b) {
 		t.Error("age and count of lists make a difference")
 	}

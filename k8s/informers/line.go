@@ -39,9 +39,10 @@ type line struct {
 	lists    uint64
 	version  uint64 // newest known
 	floor    uint64 // version of the newest list: events up to it are known
-	// began is the start of the reflector's newest list, listBegan that of the newest list taken in.
+	// began is the start of the reflector's newest list, listBegan and listEnded are those of the newest list taken in.
 	began     start
 	listBegan time.Time
+	listEnded time.Time
 	heard     time.Time
 	watching  bool
 	absent    bool // it was looked for and is not there, or not wanted
@@ -149,7 +150,8 @@ func (l *line) event(name string, version uint64) {
 func (l *line) listedLocked(began time.Time, version uint64) {
 	l.listed = true
 	l.lists++
-	l.listBegan, l.heard = began, l.source.clock.Now()
+	l.listBegan, l.listEnded = began, l.source.clock.Now()
+	l.heard = l.listEnded
 	l.version, l.floor = max(l.version, version), version
 	if l.keeper != nil {
 		l.keeper.Listed(l.kind, true)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -285,5 +286,23 @@ func TestASilentWatchIsReplaced(t *testing.T) {
 	r.until(t, "listed anew", func(w world.World) bool { return view(t, w, world.KindService).Lists > lists && w.Complete })
 	if r.log.count("fell silent") == 0 {
 		t.Error("nobody was told")
+	}
+}
+
+// A list is as old as the question, and known since the answer: what a server said may be younger than what it was asked.
+func TestAViewTellsWhenItsListWasAnswered(t *testing.T) {
+	const slow = 300 * time.Millisecond
+	s := newServer(t)
+	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			time.Sleep(slow) // the server's slowness, not a wait
+		}
+		s.list(w, r)
+	})
+	r := read(t, s, fast)
+	w := r.until(t, "complete", complete)
+	v, _ := w.View(world.KindService)
+	if took := v.ListAge - v.ListedAge; took < slow || v.ListedAge < 0 {
+		t.Errorf("begun %s ago, answered %s ago", v.ListAge, v.ListedAge)
 	}
 }

@@ -114,6 +114,9 @@ func (s *Source) viewLocked(kind world.Kind, now time.Time) world.KindView {
 		}
 		if l.lists > 0 {
 			v.ListAge = max(v.ListAge, now.Sub(l.listBegan))
+			if ended := now.Sub(l.listEnded); v.ListedAge == 0 || ended < v.ListedAge {
+				v.ListedAge = ended
+			}
 		}
 		if !l.heard.IsZero() {
 			v.Age = max(v.Age, now.Sub(l.heard))

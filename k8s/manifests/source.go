@@ -116,7 +116,7 @@ func (s *Source) World() world.World {
 		w.Age = s.opts.Clock.Now().Sub(s.listed)
 	}
 	for i := range w.Kinds {
-		w.Kinds[i].Age, w.Kinds[i].ListAge = w.Age, w.Age
+		w.Kinds[i].Age, w.Kinds[i].ListAge, w.Kinds[i].ListedAge = w.Age, w.Age, w.Age
 	}
 	return w
 }
