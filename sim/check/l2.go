@@ -13,8 +13,8 @@ import (
 )
 
 // l2 holds against the group each binding that is to be deregistered, and each load balancer that is to be deleted and has
-// no bindings any more, for as long as driver, balancer and a majority of
-// members are undisturbed and the driver does not answer that it failed or is at it still.
+// no bindings any more, for as long as driver, balancer and a majority of members are undisturbed, no LBCF controller is in
+// the cluster, and the driver does not answer that it failed or is at it still.
 type l2 struct {
 	idle
 	*judge
@@ -65,7 +65,7 @@ func (r *l2) tick() {
 	for _, b := range fsm.List[*fsm.Binding](v, fsm.TableBindings) {
 		used.balancers[b.Identity], used.objects[b.Balancer] = true, true
 		if !wants(b) {
-			r.waiting.note(bindingKey(string(b.ID)), r.answers(v, b.Identity) && r.scene.sound != never, r.scene.now, "it is to be deregistered", 0)
+			r.waiting.note(bindingKey(string(b.ID)), r.acts(v, b.Identity), r.scene.now, "it is to be deregistered", 0)
 		}
 	}
 	r.deletions(v, used)
@@ -89,7 +89,7 @@ func (r *l2) deletions(v *fsm.View, used usage) {
 		key, id := balancerKey(l.ID), identityOf(l)
 		listed[key] = l.State == fsm.BalancerDeleting
 		kept := slices.ContainsFunc(meaning(v, id), func(o *fsm.LoadBalancer) bool { return o.State == fsm.BalancerReady })
-		late := listed[key] && !used.objects[l.ID] && (kept || !used.balancers[id]) && r.answers(v, id) && r.scene.sound != never
+		late := listed[key] && !used.objects[l.ID] && (kept || !used.balancers[id]) && r.acts(v, id)
 		r.waiting.note(key, late, r.scene.now, "it is to be deleted", 0)
 	}
 	for key := range r.waiting.since {

@@ -43,6 +43,12 @@ func (s *Set) answers(v *fsm.View, id fsm.Identity) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { return !s.scene.unexcused(n) })
 }
 
+// acts tells whether somebody has to act on a balancer now: members, driver and balancer work, and no LBCF controller is in
+// the cluster, beside which nobody may (S11).
+func (s *Set) acts(v *fsm.View, id fsm.Identity) bool {
+	return s.answers(v, id) && s.scene.sound != never && s.wishes.rival == never
+}
+
 // wants tells whether a binding wants its backend to be there.
 func wants(b *fsm.Binding) bool { return b != nil && b.State != fsm.BindingDeregistering }
 

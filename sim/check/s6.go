@@ -156,7 +156,7 @@ func (r *s6) tick() {
 			r.missed.note(key, false, 0, "", 0)
 			continue
 		}
-		if !r.answers(r.record.View(), at.balancer) || r.scene.sound == never {
+		if !r.acts(r.record.View(), at.balancer) {
 			w.at = r.scene.now
 			r.missed.since[key] = w
 		}

@@ -102,6 +102,14 @@ func outsideTales() []tale {
 			s.call(fsm.ActionEnsure, "b1")
 			s.wait(30 * time.Second)
 		}),
+		fine("S6", "late-effect-beside-another-controller", func(s *story) {
+			lateDeregister(s)
+			s.rival(1)
+			s.wait(60 * time.Second)
+			s.rival(0)
+			s.call(fsm.ActionEnsure, "b2")
+			s.wait(30 * time.Second)
+		}),
 		breaks("S6", "late-effect-stays", func(s *story) {
 			lateDeregister(s)
 			s.wait(31 * time.Second)
@@ -138,6 +146,22 @@ func outsideTales() []tale {
 			s.say(event.FaultEnded{ID: 1})
 			s.wait(30 * time.Second)
 			s.call(fsm.ActionDeregister, "b1")
+		}),
+		fine("L2", "left-to-another-controller-for-long", func(s *story) {
+			bound(s)
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.rival(1)
+			s.wait(100 * time.Second)
+			s.rival(0)
+			s.wait(10 * time.Second)
+			s.call(fsm.ActionDeregister, "b1")
+		}),
+		breaks("L2", "never-tried-after-another-controller", func(s *story) {
+			bound(s)
+			s.commit(&fsm.RemoveBinding{ID: "b1"})
+			s.rival(1)
+			s.rival(0)
+			s.wait(80 * time.Second)
 		}),
 		breaks("L2", "never-tried-again", func(s *story) {
 			bound(s)

@@ -68,6 +68,12 @@ func (s *story) grant() {
 	s.shows("create", "m1", recordHeld, "1")
 }
 
+// rival has the Deployment of LBCF's controller want so many replicas.
+func (s *story) rival(replicas int) {
+	spec := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	s.say(event.Object{Kind: "Deployment", Namespace: "kube-system", Name: "lbcf-controller", By: "user", Verb: "update", JSON: spec})
+}
+
 // settle lets everything agree.
 func (s *story) settle() {
 	s.say(event.Calm{})
@@ -89,7 +95,7 @@ func wishTales() []tale {
 	}
 	rival := func(s *story) {
 		s.grant()
-		s.say(event.Object{Kind: "Deployment", Namespace: "kube-system", Name: "lbcf-controller", By: "user", Verb: "create", JSON: []byte(`{"spec":{"replicas":1}}`)})
+		s.rival(1)
 		s.wait(10 * time.Second)
 	}
 	return []tale{
