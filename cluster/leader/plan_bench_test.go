@@ -112,11 +112,16 @@ func BenchmarkStepOneChange(b *testing.B) {
 	}
 }
 
-// A node that dies takes its next hop out of many routes at once.
+// A node that dies takes its next hop out of many routes at once: the other nodes that serve them have their rules.
 func BenchmarkPlanNodeDown(b *testing.B) {
 	g, w := newGroup(b), bigWorld(benchServices)
 	g.propose(all(Plan(benchInput(g, w))), 500)
-	g.must(&fsm.SetLiveness{Node: "node-00", Liveness: fsm.NodeDown})
+	for _, n := range w.Nodes {
+		id := fsm.NodeID(n.ID.Name)
+		g.must(&fsm.RegisterBoot{Node: id, Boot: "boot"},
+			&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: id, Boot: "boot", Upto: g.state.Read().Revision()}}})
+	}
+	g.must(&fsm.SetLiveness{Node: "node-00", Boot: "boot", Liveness: fsm.NodeDown})
 	in := benchInput(g, w)
 	defer cpuTime(b)()
 	for b.Loop() {
