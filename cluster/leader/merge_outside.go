@@ -53,6 +53,14 @@ func (m *merged) listed(kind world.Kind) bool {
 	return len(m.views) > 0
 }
 
+// away tells whether a source cannot read a kind just now.
+func (m *merged) away(kind world.Kind) bool {
+	return slices.ContainsFunc(m.views, func(a Admitted) bool {
+		v, _ := a.World.View(kind)
+		return v.Away
+	})
+}
+
 // outsideLike compares views of a source by all that outside load balancers are planned from, given the record. What a
 // container does, and what we write ourselves, comes all the time and changes nothing.
 func outsideLike(record *fsm.View) func(a, b world.World) bool {

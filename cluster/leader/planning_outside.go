@@ -156,7 +156,7 @@ func (o *outsidePlanning) input(seen *merged, record *fsm.View) balancers.Input 
 	return balancers.Input{
 		Drivers: seen.drivers, LoadBalancers: seen.balancers, BackendGroups: seen.groups, Binds: seen.binds,
 		BackendRecords: seen.records, Pods: seen.pods, Services: seen.services, Nodes: seen.nodes,
-		Record: record, MayRemove: seen.mayRemove, Listed: seen.listed, Deleted: deleted,
+		Record: record, MayRemove: seen.mayRemove, Listed: seen.listed, Away: seen.away, Deleted: deleted,
 		Judged: o.judging.judged(), Now: o.c.Clock.Wall(),
 	}
 }

@@ -94,6 +94,9 @@ type KindView struct {
 	Listed bool
 	// Complete says that the newest list left nothing out: whatever is neither in it nor in Unusable is absent.
 	Complete bool
+	// Away says that the source cannot read the kind just now, and does not know of what was made since. Sources that are
+	// never cut off from theirs, such as files, leave it false.
+	Away bool
 	// Lists counts the complete lists of this run of the source. Updates seen on a watch do not count.
 	Lists uint64
 	// Version is the newest resourceVersion known of the kind, from list, watch or bookmark. Zero where the

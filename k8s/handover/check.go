@@ -14,7 +14,9 @@ import (
 
 const (
 	defaultEvery = 5 * time.Second
-	lookWithin   = 10 * time.Second
+	// againAfter is the pause after a look that failed, at most: LBCF and we can act again as soon as the API server answers.
+	againAfter = time.Second
+	lookWithin = 10 * time.Second
 )
 
 // unknown is the reason before the first answer.
@@ -125,7 +127,11 @@ func (c *Check) Run(ctx context.Context) error {
 			c.set(Judge(seen))
 		}
 		failing = err != nil
-		pause.Reset(c.o.Every)
+		next := c.o.Every
+		if failing {
+			next = min(next, againAfter)
+		}
+		pause.Reset(next)
 	}
 }
 

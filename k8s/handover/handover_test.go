@@ -147,6 +147,31 @@ func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 	})
 }
 
+// LBCF can act again as soon as the API server answers, so we look by then.
+func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = c.Run(ctx) }()
+		synctest.Wait()
+		w.set(answer{err: errors.New("no route to host")})
+		time.Sleep(30 * time.Second)
+		w.set(answer{seen: running()})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if _, busy := c.Busy(); !busy {
+			t.Error("LBCF runs, and the API server has answered for a second")
+		}
+		cancel()
+		<-ended
+	})
+}
+
 // Another reign begins by not knowing: LBCF may have been started since. Who was asked and does not answer is told apart.
 func TestARunBeginsByNotKnowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

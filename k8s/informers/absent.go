@@ -5,6 +5,7 @@ package informers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,8 +25,8 @@ type life struct {
 // for are spread evenly: a list that is wrong about many is found out by any of them.
 const maxAsked = 200
 
-// borneOut makes sure that what is known and missing from a list is really gone, by asking for it by name. An error is
-// noted.
+// borneOut makes sure that what is known, to us or to others, and missing from a list is really gone, by asking for it by
+// name. An error is noted.
 func (l *line) borneOut(ctx context.Context, list runtime.Object) error {
 	missing, version, err := l.missingFrom(list)
 	if err != nil {
@@ -45,8 +46,16 @@ func (l *line) borneOut(ctx context.Context, list runtime.Object) error {
 			l.source.log.Warn("list refused", "source", Name, "kind", l.kind, "object", m.key.String(), "version", version, "reason", "it is there")
 			return err
 		}
+		l.bury(m)
 	}
 	return nil
+}
+
+// bury notes that something is gone.
+func (l *line) bury(m life) {
+	l.source.mu.Lock()
+	defer l.source.mu.Unlock()
+	l.buried[m] = true
 }
 
 // missingFrom lists what is known and missing from a list, and the list's version.
@@ -69,9 +78,32 @@ func (l *line) missingFrom(list runtime.Object) ([]life, uint64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", errMalformed, err)
 	}
+	others := l.source.known(l.kind)
 	l.source.mu.Lock()
 	defer l.source.mu.Unlock()
-	return l.store.lacking(listed, version), version, nil
+	return l.withOthersLocked(l.store.lacking(listed, version), others, listed, version), version, nil
+}
+
+// withOthersLocked adds to what is missing from a list what others know, in order. What they knew later than the list is no
+// part of it.
+func (l *line) withOthersLocked(missing []life, others []Known, listed map[world.ID]bool, version uint64) []life {
+	seen, buried := make(map[life]bool, len(missing)), map[life]bool{}
+	for _, m := range missing {
+		seen[m] = true
+	}
+	for _, o := range others {
+		switch m := (life{o.ID, o.UID}); {
+		case listed[o.ID] || seen[m] || o.Version > version:
+		case l.buried[m]:
+			buried[m] = true
+		default:
+			seen[m] = true
+			missing = append(missing, m)
+		}
+	}
+	l.buried = buried
+	slices.SortFunc(missing, func(a, b life) int { return a.key.Compare(b.key) })
+	return missing
 }
 
 // alive tells whether an object that was known before a version was still there at it.

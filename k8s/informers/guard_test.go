@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/informers"
 )
 
 // judge asks the leader's guard about a source all the time, as the leader does, with a record that holds what the source
@@ -106,28 +107,75 @@ func emptyList(kind string, s *server) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"%sList","metadata":{"resourceVersion":"%d"},"items":[]}`, kind, s.revision+1000)
 }
 
+// hide has lists of Services lack one, which is given to those who ask for it by name.
+func (s *server) hide(key string) {
+	s.set(func() { // written by the same server in its normal state
+		s.forgetful = true
+		all := s.resources[services].objects
+		hidden := all[key]
+		delete(all, key)
+		r, _ := http.NewRequest(http.MethodGet, services, nil)
+		s.stale[services] = s.listing(httptest.NewRecorder(), r, s.resources[services])
+		all[key] = hidden
+	})
+}
+
+// refused tells whether a list was found to lack what is there.
+func refused(w world.World) bool {
+	return slices.ContainsFunc(w.Problems, func(p world.Problem) bool {
+		return strings.Contains(p.Why, "lacks objects that are there")
+	})
+}
+
+// A source that has just started knows what to ask for from the record. What is gone is asked for once, and what the record
+// knows of later than a list, or not by a version, says nothing about it.
+func TestListsWithoutWhatTheRecordKnowsAreRefused(t *testing.T) {
+	s := furnished(t, 3)
+	known := func(name, uid string, version uint64) informers.Known {
+		return informers.Known{ID: world.ID{Namespace: "default", Name: name}, UID: uid, Version: version}
+	}
+	uid := s.resources[services].objects["default/web-1"]["metadata"].(object)["uid"].(string)
+	all := []informers.Known{known("gone", "u", 5), known("web-1", uid, 11), known("tomorrow", "u", 1<<40), known("web-2", "an earlier life", 5)}
+	s.hide("default/web-1")
+	r := readWith(t, s, informers.Options{Timing: fast, Known: func(kind world.Kind) []informers.Known {
+		if kind != world.KindService {
+			return nil
+		}
+		return all
+	}})
+	r.until(t, "refused", refused)
+	if w := r.World(); view(t, w, world.KindService).Listed || !view(t, w, world.KindService).Away {
+		t.Errorf("a list that lacks something counts: %+v", view(t, w, world.KindService))
+	}
+	s.set(func() { delete(s.stale, services) })
+	r.until(t, "listed", complete)
+	for range 3 {
+		n := view(t, r.World(), world.KindService).Lists
+		r.Relist(world.KindService)
+		r.until(t, "listed again", func(w world.World) bool { return view(t, w, world.KindService).Lists > n })
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := map[string]int{}
+	for _, q := range s.queries {
+		if _, name, ok := strings.Cut(q, "/namespaces/default/services/"); ok {
+			asked[strings.TrimSuffix(name, "?")]++
+		}
+	}
+	if asked["gone"] != 1 || asked["web-1"] == 0 || len(asked) != 2 {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
 // What a list lacks, and is given when it is asked for by name, stays: also if lists go on like that, and lack too little
 // for a mass removal. Nothing more is believed of such a list either.
 func TestListsWithoutWhatIsThereAreRefused(t *testing.T) {
 	s := furnished(t, 5)
 	j := newJudge(t, read(t, s, fast), hurried)
 	s.remove(services, "default", "web-3")
-	s.set(func() { // written by the same server in its normal state
-		s.forgetful = true
-		all := s.resources[services].objects
-		hidden := all["default/web-1"]
-		delete(all, "default/web-1")
-		r, _ := http.NewRequest(http.MethodGet, services, nil)
-		s.stale[services] = s.listing(httptest.NewRecorder(), r, s.resources[services])
-		all["default/web-1"] = hidden
-	})
+	s.hide("default/web-1")
 	s.cut(true)
-	refused := func(w *world.World) bool {
-		return slices.ContainsFunc(w.Problems, func(p world.Problem) bool {
-			return strings.Contains(p.Why, "lacks objects that are there")
-		})
-	}
-	j.until("refused", func(leader.Verdict) bool { w := j.r.World(); return refused(&w) })
+	j.until("refused", func(leader.Verdict) bool { return refused(j.r.World()) })
 	if v := view(t, j.r.World(), world.KindService); v.Complete {
 		t.Error("the view is complete")
 	}

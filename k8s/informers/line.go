@@ -46,6 +46,8 @@ type line struct {
 	heard     time.Time
 	watching  bool
 	absent    bool // it was looked for and is not there, or not wanted
+	// buried is what others know, and is not there when it is asked for: once is enough.
+	buried map[life]bool
 	// deleted are the deletions that were seen since a list began beside the watch; nil while none is under way.
 	deleted map[world.ID]uint64
 	restart context.CancelFunc // of the reflector that runs, nil if none does

@@ -9,8 +9,9 @@
 //   - A list is a consistent read of everything (no resourceVersion, no limit, no stream of initial events): it has
 //     one beginning, one version and an end. Client-go's own first list may be served from a stale cache, and its
 //     streamed lists can wait without an end, so neither is used.
-//   - What a list lacks is asked for by name before the list counts: an API server answers that from its store, lists
-//     from a cache of its own, which may have lost something. A list without what is there is refused as a whole.
+//   - What a list lacks of what we or the record know is asked for by name before the list counts: an API server answers
+//     that from its store, lists from a cache of its own, which may have lost something. A list without what is there is
+//     refused as a whole.
 //   - Deleted holds what a watch that resumed without a gap saw deleted. What is missing from a list is only absent.
 //   - A watch that is resumed is first compared with a consistent read: a server that was set back is listed anew,
 //     at its true, older version, instead of being waited for in silence.
@@ -58,10 +59,20 @@ type Options struct {
 	Services Mirror
 	// Objects is shown the Services, Nodes and Pods and LBCF's objects; optional.
 	Objects Keeper
+	// Known lists what somebody else, such as the record, knows to have been there of a kind. What a list lacks of it is
+	// asked for by name, too: a source that has just started knows nothing itself. It may be called at any time; optional.
+	Known func(world.Kind) []Known
 	// Logger is told of every new problem and of its end, once.
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Timing  Timing
+}
+
+// Known is an object that was there.
+type Known struct {
+	ID      world.ID
+	UID     string
+	Version uint64 // its resourceVersion then
 }
 
 // Mirror sees the Services themselves, with what a World leaves out, in the order in which the source took them in. It
@@ -93,6 +104,7 @@ type Source struct {
 	metrics  *metrics
 	changed  chan struct{}
 	identity *identity
+	known    func(world.Kind) []Known
 
 	mu    sync.Mutex // of everything below, and of the state of lines and shelves
 	lines []*line
@@ -124,6 +136,9 @@ func New(o Options) (*Source, error) {
 		return nil, err
 	}
 	s.identity = &identity{source: s}
+	if s.known = o.Known; s.known == nil {
+		s.known = func(world.Kind) []Known { return nil }
+	}
 	s.racks = s.makeRacks(&o)
 	return s, nil
 }

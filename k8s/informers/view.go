@@ -105,7 +105,8 @@ func (s *Source) viewLocked(kind world.Kind, now time.Time) world.KindView {
 			continue
 		}
 		v.Listed = v.Listed && l.listed
-		v.Complete = v.Complete && l.listed && len(l.troubles) == 0
+		v.Complete = v.Complete && l.listed
+		v.Away = v.Away || len(l.troubles) > 0
 		if first || l.lists < v.Lists {
 			v.Lists = l.lists
 		}
@@ -129,7 +130,8 @@ func (s *Source) viewLocked(kind world.Kind, now time.Time) world.KindView {
 	if !v.Listed {
 		v.Version = 0 // not that of all lines yet
 	}
-	v.Complete = v.Complete && s.identity.trouble == nil
+	v.Away = v.Away || s.identity.trouble != nil
+	v.Complete = v.Complete && !v.Away
 	return v
 }
 

@@ -88,6 +88,12 @@ func (p *planner) adopt() {
 	}
 }
 
+// recordsKnown tells whether a BackendRecord that is not seen is not there. What LBCF registered while nobody of ours could
+// read them would be registered anew, or be left behind on a load balancer that goes.
+func (p *planner) recordsKnown() bool {
+	return p.in.Listed(world.KindBackendRecord) && !p.in.Away(world.KindBackendRecord)
+}
+
 func (p *planner) adoptable(r *world.BackendRecord) bool {
 	if !r.Finalizer || r.Deleting && r.Address == "" {
 		return false // nobody promised to deregister it; or its driver never heard of it

@@ -26,13 +26,14 @@ type cluster struct {
 	nodes    []*world.Node
 	lost     map[string]bool // absent without evidence, as "Kind name"
 	unlisted map[world.Kind]bool
+	away     map[world.Kind]bool
 	deleted  []world.Deletion
 	judged   map[string]Judgement
 	version  uint64 // of the newest object
 }
 
 func newCluster(t failer) *cluster {
-	return &cluster{t: t, record: newRecord(t), lost: map[string]bool{}, unlisted: map[world.Kind]bool{}, judged: map[string]Judgement{}}
+	return &cluster{t: t, record: newRecord(t), lost: map[string]bool{}, unlisted: map[world.Kind]bool{}, away: map[world.Kind]bool{}, judged: map[string]Judgement{}}
 }
 
 func (c *cluster) input() Input {
@@ -50,6 +51,7 @@ func (c *cluster) input() Input {
 		Pods: c.pods, Services: c.services, Nodes: c.nodes, Deleted: c.deleted, Judged: c.judged,
 		MayRemove: func(kind world.Kind, id world.ID) bool { return !c.lost[string(kind)+" "+id.String()] },
 		Listed:    func(kind world.Kind) bool { return !c.unlisted[kind] },
+		Away:      func(kind world.Kind) bool { return c.away[kind] },
 	}
 }
 

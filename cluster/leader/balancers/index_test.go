@@ -34,6 +34,7 @@ func (d *restless) disturb(t *rapid.T) {
 	case what == "list":
 		kind := rapid.SampledFrom(world.Kinds()).Draw(t, "kind")
 		d.unlisted[kind] = !d.unlisted[kind]
+		d.away[kind] = rapid.Bool().Draw(t, "away")
 	case what == "judge":
 		for _, q := range d.newest.Questions {
 			j := Judgement{Pods: q.Pods, Failed: rapid.Bool().Draw(t, "failed")}

@@ -26,6 +26,9 @@ type Input struct {
 	MayRemove func(kind world.Kind, id world.ID) bool
 	// Listed tells whether a kind was ever listed in full; nil means that none was.
 	Listed func(kind world.Kind) bool
+	// Away tells whether somebody cannot read a kind just now, so that what others made since is not known; nil means
+	// that nobody is cut off.
+	Away func(kind world.Kind) bool
 	// Deleted are delete events. Only those of a live watch tell that somebody removed a finalizer by hand.
 	Deleted []world.Deletion
 	// Judged are the answers to Questions, by owner. One about other pods than those that are not ready now does not

@@ -204,7 +204,7 @@ func (p *planner) endBalancers() {
 			name += "/" + at.entry
 		}
 		switch {
-		case p.awaited[row.ID] || !p.in.Listed(world.KindBackendRecord):
+		case p.awaited[row.ID] || !p.recordsKnown():
 			p.explain(at.kind, name, WaitsForAdoption, "it goes once the BackendRecords on it are taken over")
 		case forget && p.index.used[row.ID] > 0:
 			p.explain(at.kind, name, WaitsForBackends, "it goes once its backends are off")

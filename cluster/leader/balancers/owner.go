@@ -241,7 +241,7 @@ func (p *planner) taken(id world.ID) (bool, string) {
 }
 
 func (p *planner) put(o *owner, u *use, b fsm.Backend, address string, id fsm.BindingID, why string) {
-	if !p.in.Listed(world.KindBackendRecord) {
+	if !p.recordsKnown() {
 		p.explain(o.kind, o.meta.ID.String(), WaitsForAdoption, "nothing is registered before every BackendRecord is known")
 		return
 	}

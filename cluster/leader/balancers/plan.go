@@ -104,6 +104,9 @@ func newPlanner(in Input, x *Index) *planner {
 	if in.Listed == nil {
 		in.Listed = func(world.Kind) bool { return false }
 	}
+	if in.Away == nil {
+		in.Away = func(world.Kind) bool { return false }
+	}
 	p := &planner{
 		in: in, out: Result{Counts: map[string]Counts{}}, group: in.Record.Group(),
 		drivers: make(map[world.ID]*world.Driver, len(in.Drivers)), objectOf: map[fsm.BalancerID]*object{},

@@ -266,7 +266,7 @@ func (d *drawn) checkRegistered(t *rapid.T) {
 		}
 	}
 	out := Plan(Input{Record: v, Drivers: d.input().Drivers, LoadBalancers: d.lbs, BackendGroups: d.groups, Binds: d.binds, Pods: d.pods, Services: d.services,
-		Nodes: d.nodes, Listed: d.input().Listed, MayRemove: d.input().MayRemove})
+		Nodes: d.nodes, Listed: d.input().Listed, Away: d.input().Away, MayRemove: d.input().MayRemove})
 	for _, g := range d.groups {
 		owner := balancerID(world.KindBackendGroup, &g.Meta)
 		n := 0

@@ -24,6 +24,7 @@ import (
 //	allow       what was lost may be removed
 //	strip       objects go on a live watch although nobody was asked to let them
 //	unlisted, listed KIND...  kinds that were not, or were, listed in full
+//	away, back KIND...  kinds that cannot be read now, or can again
 //	judge OWNER keep=UID,... failed   a driver answers the question about an owner's pods
 //	work        drivers are called, and what follows from that is planned, until nothing is left to do
 //	deaf, heard ACTION...  calls that are not made, or made again
@@ -66,6 +67,10 @@ func (c *cluster) step(d *datadriven.TestData) string {
 	case "unlisted", "listed":
 		for _, a := range d.CmdArgs {
 			c.unlisted[kindOf[a.Key]] = d.Cmd == "unlisted"
+		}
+	case "away", "back":
+		for _, a := range d.CmdArgs {
+			c.away[kindOf[a.Key]] = d.Cmd == "away"
 		}
 	case "deaf", "heard":
 		for _, a := range d.CmdArgs {

@@ -70,7 +70,7 @@ func leftRecord(b *fsm.Binding, l *fsm.LoadBalancer) *world.BackendRecord {
 }
 
 // Section 13, INV-6: what another controller left is taken over as it is. Nothing of it is registered, ensured or
-// created anew, in whatever order the kinds become known; what went meanwhile is deregistered, and nothing else.
+// created anew, in whatever order the kinds become known, for the first time or after a while without them; what went meanwhile is deregistered, and nothing else.
 func TestPropertyTakeoverCallsNoDriverForWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDrawn(t)
@@ -99,8 +99,11 @@ func TestPropertyTakeoverCallsNoDriverForWhatIsThere(t *testing.T) {
 		for _, k := range kinds {
 			d.unlisted[k] = true
 		}
+		if rapid.Bool().Draw(t, "cut off") { // since before the other controller had made its records
+			d.unlisted[world.KindBackendRecord], d.away[world.KindBackendRecord] = false, true
+		}
 		for _, k := range kinds {
-			d.unlisted[k] = false
+			d.unlisted[k], d.away[k] = false, false
 			d.partly(func() { d.record.settle(d.input()) })
 			d.record.work()
 		}
@@ -153,7 +156,7 @@ func (d *drawn) partly(do func()) {
 	if d.unlisted[world.KindDriver] {
 		d.drivers = nil
 	}
-	if d.unlisted[world.KindBackendRecord] {
+	if d.unlisted[world.KindBackendRecord] || d.away[world.KindBackendRecord] {
 		d.records = nil
 	}
 	do()

@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/cluster"
@@ -46,7 +47,8 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	if m.kube != nil {
 		s, err := informers.New(informers.Options{
-			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Logger: m.log, Metrics: m.registry,
+			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps,
+			Known: m.known, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {
 			return nil, err
@@ -70,6 +72,20 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	var err error
 	w.Leader, err = leader.New(options)
 	return w, err
+}
+
+// known are the objects that the record has by the names and versions that they have in Kubernetes.
+func (m *Member) known(kind world.Kind) (out []informers.Known) {
+	if kind != world.KindService {
+		return nil
+	}
+	for _, s := range fsm.List[*fsm.Service](m.state.Read(), fsm.TableServices) {
+		namespace, name, _ := strings.Cut(string(s.ID), "/")
+		if s.Version != 0 && !s.Deleting {
+			out = append(out, informers.Known{ID: world.ID{Namespace: namespace, Name: name}, UID: s.UID, Version: s.Version})
+		}
+	}
+	return out
 }
 
 // manifestPoll is how often folders are read through.
