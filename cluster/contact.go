@@ -126,3 +126,31 @@ func (n *Node) Leader() (Peer, bool) {
 	}
 	return Peer{ID: string(id), Name: NameOf(string(id)), Address: string(address)}, true
 }
+
+// leaderAndTerm is who leads, as far as this member knows, and in which term.
+func (n *Node) leaderAndTerm() (leader Peer, term uint64, ok bool) {
+	for {
+		term = n.raft.CurrentTerm()
+		leader, ok = n.Leader()
+		if n.raft.CurrentTerm() == term {
+			return leader, term, ok
+		}
+	}
+}
+
+// awaitLaterLeader waits until this member knows who leads a later term than that, and is false if ctx ends first.
+func (n *Node) awaitLaterLeader(ctx context.Context, term uint64) bool {
+	for {
+		changed := n.Changed()
+		if n.raft.CurrentTerm() > term { // the library forgets a leader before its term ends
+			if _, ok := n.Leader(); ok {
+				return true
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

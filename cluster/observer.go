@@ -30,6 +30,7 @@ type observer struct {
 
 	mu      sync.Mutex
 	heard   time.Time // when a leader of the current term last spoke to us
+	term    uint64    // of the leader that spoke to us last
 	commit  uint64    // newest commit index that a leader spoke of
 	reached uint64    // the part of it that our own log had, when somebody was told last
 	peers   map[raft.ServerID]*peerSeen
@@ -161,8 +162,8 @@ func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
 	}
 	o.mu.Lock()
 	o.heard = time.Now()
-	news := commit > o.commit || reached > o.reached
-	o.commit, o.reached = max(o.commit, commit), max(o.reached, reached)
+	news := asked != o.term || commit > o.commit || reached > o.reached
+	o.term, o.commit, o.reached = asked, max(o.commit, commit), max(o.reached, reached)
 	o.mu.Unlock()
 	if news {
 		o.changed()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -13,7 +14,7 @@ import (
 
 // Propose asks the group to commit proposals, in order and together: all of them or none reach the log, in one entry.
 // It returns one outcome for each, once this group applied them. On another member than the leader it goes through
-// Options.Forward.
+// Options.Forward, and is not waited for much longer than that one leads.
 //
 // Errors: ErrNotLeader, ErrBusy and ErrStopped mean that nothing was proposed; ErrUnknownOutcome that it may have
 // been. When ctx ends while the proposals still wait they are taken back and the error is ctx's, else it is both
@@ -23,12 +24,40 @@ func (n *Node) Propose(ctx context.Context, u Urgency, proposals ...Proposal) ([
 	if !errors.Is(err, ErrNotLeader) || n.o.Forward == nil {
 		return outcomes, err
 	}
-	leader, ok := n.Leader()
+	leader, term, ok := n.leaderAndTerm()
 	if !ok || leader.ID == string(n.id) {
 		return nil, err
 	}
-	return n.o.Forward(ctx, leader, u, proposals)
+	return n.forward(ctx, leader, term, u, proposals)
 }
+
+// forward hands proposals to the leader of a term, and waits until somebody leads a later one, and as long again as a lease.
+// A former leader that lives has stepped down by then, and said so. One that lost its power never answers, and a caller that
+// waited for that would keep from the new leader what it has to say.
+func (n *Node) forward(ctx context.Context, leader Peer, term uint64, u Urgency, proposals []Proposal) ([]Outcome, error) {
+	within, giveUp := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer giveUp(nil)
+	watching.Go(func() {
+		if !n.awaitLaterLeader(within, term) {
+			return
+		}
+		select {
+		case <-within.Done():
+		case <-time.After(n.o.Tuning.Lease):
+			giveUp(errDeposed)
+		}
+	})
+	outcomes, err := n.o.Forward(within, leader, u, proposals)
+	if err != nil && errors.Is(context.Cause(within), errDeposed) && !errors.Is(err, ErrNotLeader) {
+		return nil, fmt.Errorf("propose: %s did not answer, and %w: %w", leader.Name, errDeposed, ErrUnknownOutcome)
+	}
+	return outcomes, err
+}
+
+// errDeposed says why an answer is not waited for any more.
+var errDeposed = errors.New("somebody else leads")
 
 // ProposeLocal is Propose without forwarding, as the leader's end of a Forwarder needs it.
 func (n *Node) ProposeLocal(ctx context.Context, u Urgency, proposals ...Proposal) ([]Outcome, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,6 +96,62 @@ func TestLostLeadershipIsToldApart(t *testing.T) {
 	}
 	g.setCut(leader.name, false)
 	g.settle()
+}
+
+// A leader that lost its power does not answer. Who waited for that would have the others wait, too, who say the same to
+// the new leader.
+func TestAnswerOfADeposedLeaderIsNotWaitedFor(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		t.Run(fmt.Sprint("answers-", answers), func(t *testing.T) {
+			g := newGroup(t, "a", "b", "c")
+			var next atomic.Bool // whoever is asked next does not answer before it is deposed
+			asked := make(chan string, 1)
+			g.change = func(m *member, o *Options) {
+				o.Forward = func(ctx context.Context, to Peer, u Urgency, p []Proposal) ([]Outcome, error) {
+					if !next.CompareAndSwap(true, false) {
+						return g.forward(ctx, to, u, p)
+					}
+					asked <- to.Name
+					for answers { // what it said before arrives, however late
+						if later, ok := m.node.Leader(); ok && later.Name != to.Name {
+							return []Outcome{{}}, nil
+						}
+						awaitTick()
+					}
+					<-ctx.Done()
+					return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+				}
+			}
+			g.startAll()
+			defer g.stopAll()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			result := make(chan error, 1)
+			for cut := false; !cut; {
+				m := g.followers()[0]
+				next.Store(false)
+				mustPropose(t, m, put(0)) // it knows who leads
+				next.Store(true)
+				go func() {
+					_, err := m.node.Propose(ctx, Bulk, put(1))
+					result <- err
+				}()
+				select {
+				case name := <-asked:
+					g.setCut(name, true)
+					cut = true
+				case <-result: // an election came in between
+				}
+			}
+			err := <-result
+			if ctx.Err() != nil {
+				t.Fatalf("it waited until the end: %v", err)
+			}
+			if answers != (err == nil) || err != nil && (!errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrNotLeader)) {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
 }
 
 func putMany(from, n int) []Proposal {
