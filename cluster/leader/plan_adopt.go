@@ -18,7 +18,8 @@ func (p *planner) adopts(c *claim) bool {
 }
 
 // grantShown gives a Service that names no address, and lacks some, those that its status shows: it had them, of a group
-// that has forgotten that or of somebody else, and clients know them. One that is on its way back is waited for.
+// that has forgotten that or of somebody else, and clients know them. One that is on its way back is waited for, unless that
+// may take until somebody mends a node.
 func (p *planner) grantShown(s *wish) {
 	if len(s.seen.Shown) == 0 {
 		return
@@ -37,7 +38,7 @@ func (p *planner) grantShown(s *wish) {
 		case p.conflict(c) != nil || p.quarantined && !p.adopts(c) || pool.drain && !p.quarantined:
 			continue
 		case p.comesBack(c):
-			if meet(needs, a) {
+			if !p.isStuck(c) && meet(needs, a) {
 				s.awaits = append(s.awaits, a)
 				s.wait(PendingTaken, fmt.Sprintf("%s is its address as users know it, and is being taken back from another Service; it is free once no path to it can be left", a))
 			}
@@ -51,6 +52,16 @@ func (p *planner) grantShown(s *wish) {
 func (p *planner) comesBack(c *claim) bool {
 	_, _, lingers := p.lingering(c)
 	return lingers || p.leaving(c) != nil
+}
+
+// isStuck tells whether an address comes back only once a node has carried something out whose agent does not run.
+func (p *planner) isStuck(c *claim) bool {
+	r := p.routeOf[c.address]
+	return r != nil && slices.ContainsFunc(r.Closing, func(closing fsm.Closing) bool {
+		node, lingers := r.Lingers(closing, p.nodeOfRecord, p.settings)
+		n := p.nodes[node]
+		return lingers && slices.Contains(c.ports, closing.Port) && closing.Service != c.owner.id && (n == nil || n.liveness != fsm.NodeUp)
+	})
 }
 
 // isReached tells whether a node or a switch is reached by an address.

@@ -392,12 +392,16 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 	return ""
 }
 
-// awaits tells whether a Service is shown an address of a family that others have not given back yet.
+// awaits tells whether a Service is shown an address of a family that others have not given back yet, and will without help.
 func (a *account) awaits(w *world.Service, f world.Family) bool {
 	return slices.ContainsFunc(w.Shown, func(x netip.Addr) bool {
 		r, routed := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(x).String())
 		given := slices.ContainsFunc(a.after.Owners(x.String()), func(o *fsm.Allocation) bool { return o.Releasing })
-		return world.FamilyOf(x) == f && (given || routed && len(r.Closing) > 0)
+		runs := routed && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
+			n, ok := fsm.Get[*fsm.Node](a.after, fsm.TableNodes, string(h.Node))
+			return ok && n.Liveness == fsm.NodeUp
+		})
+		return world.FamilyOf(x) == f && (given || runs && len(r.Closing) > 0)
 	})
 }
 
