@@ -4,6 +4,7 @@ package leader
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -39,7 +40,7 @@ func (o *operator) touch(v *fsm.View) {
 	})
 	turned := false // what a balancer of the same Spec may be asked for
 	fsm.Changes(o.view, v, fsm.TableBalancers, func(before, after *fsm.LoadBalancer) {
-		turned = turned || before == nil || after == nil || before.State != after.State
+		turned = turned || before == nil || after == nil || before.State != after.State || !sameWish(before, after)
 		if before != nil {
 			o.dirty[before.Subject()] = true
 			delete(o.nameless, before.Subject())
@@ -62,11 +63,14 @@ func (o *operator) touch(v *fsm.View) {
 		} else {
 			delete(o.confirmed, confirmable{fsm.TableBindings, before.Key()})
 		}
-		switch {
-		case before == nil:
-			turned = o.count(v, after.Balancer, 1) || turned
-		case after == nil:
+		if before != nil && after != nil && before.Balancer == after.Balancer {
+			return // what happens most
+		}
+		if before != nil {
 			turned = o.count(v, before.Balancer, -1) || turned
+		}
+		if after != nil {
+			turned = o.count(v, after.Balancer, 1) || turned
 		}
 	})
 	if turned {
@@ -87,8 +91,15 @@ func (o *operator) touchAll(v *fsm.View) {
 	}
 }
 
-// count keeps how many bindings a balancer has: its deletion waits for the last. A binding never changes its balancer. It
-// tells whether that may change what is to be done about balancers.
+// sameWish tells whether two versions of an object ask the same of the same driver. One that went and came back between two
+// views may not.
+func sameWish(a, b *fsm.LoadBalancer) bool {
+	return a.Driver == b.Driver && slices.Equal(a.Spec, b.Spec)
+}
+
+// count keeps how many bindings a balancer has: its deletion waits for the last. A binding never changes its balancer, but
+// one that went and came back between two views may have another. It tells whether that may change what is to be done about
+// balancers.
 func (o *operator) count(v *fsm.View, id fsm.BalancerID, by int) bool {
 	o.bindings[id] += by
 	n := o.bindings[id]

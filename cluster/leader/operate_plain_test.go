@@ -186,11 +186,15 @@ func (b *operatorBench) Propose(ctx context.Context, u Urgency, proposals []fsm.
 func (b *operatorBench) VerifyLeader(context.Context) error { return nil }
 func (b *operatorBench) Servers() []Server                  { return nil }
 
-func callOf(a fsm.Action, l *fsm.LoadBalancer, x *fsm.Binding) string {
-	if x != nil {
-		return a.String() + " " + x.Key()
+// callOf is an errand in words; empty for none.
+func callOf(e errand) string {
+	switch {
+	case e.action == 0:
+		return ""
+	case e.binding != nil:
+		return e.action.String() + " " + e.binding.Key()
 	}
-	return a.String() + " " + l.Key()
+	return e.action.String() + " " + e.balancer.Key()
 }
 
 // turn is one of operator.run, with its lines and its choice held against the plain ones.
@@ -221,7 +225,7 @@ func (b *operatorBench) compareLines(v *fsm.View) {
 	plain := plainErrands(v, b.o.confirmed)
 	for s, l := range b.o.lines {
 		if l.job == nil && l.orphan.IsZero() && l.errand.action != 0 && plain[s].call == "" {
-			b.t.Fatalf("%s: nothing is to do, and %s is chosen", s, callOf(l.errand.action, l.errand.balancer, l.errand.binding))
+			b.t.Fatalf("%s: nothing is to do, and %s is chosen", s, callOf(l.errand))
 		}
 	}
 	for s, want := range plain {
@@ -235,8 +239,8 @@ func (b *operatorBench) compareLines(v *fsm.View) {
 			if l.orphan != op.Attempt || l.in != &b.o.alarms {
 				b.t.Fatalf("%s: attempt %s is open, and nobody waits for it", s, op.Attempt)
 			}
-		case callOf(l.errand.action, l.errand.balancer, l.errand.binding) != want.call:
-			b.t.Fatalf("%s: %s, want %s", s, callOf(l.errand.action, l.errand.balancer, l.errand.binding), want.call)
+		case callOf(l.errand) != want.call:
+			b.t.Fatalf("%s: %q, want %q", s, callOf(l.errand), want.call)
 		case max(l.next, want.due) > b.now:
 			if l.in != &b.o.alarms || l.at != max(l.next, want.due) {
 				b.t.Fatalf("%s: %s at %s, and no alarm then", s, want.call, max(l.next, want.due))
@@ -305,7 +309,7 @@ func TestPropertyIncrementalChoiceIsThePlainOne(t *testing.T) {
 		b := newOperatorBench(rt)
 		b.group.commit(balancer("a"))
 		for range rapid.IntRange(5, 300).Draw(rt, "turns") {
-			for range rapid.IntRange(0, 2).Draw(rt, "steps") {
+			for range rapid.IntRange(0, 5).Draw(rt, "steps") {
 				b.happen(rt, did)
 			}
 			b.turn()
@@ -318,6 +322,14 @@ func TestPropertyIncrementalChoiceIsThePlainOne(t *testing.T) {
 	}
 }
 
+// failAll has every call that is out fail.
+func (b *operatorBench) failAll() {
+	for _, j := range b.out {
+		b.o.collect(result{job: j, ended: b.now, answer: Answer{Result: fsm.ResultFailed}})
+	}
+	b.out = nil
+}
+
 // What another object of the same Spec does changes at once what is asked about one without an identity that waits for its
 // driver's next call.
 func TestIncrementalChoiceSeesWhoAsksForTheSame(t *testing.T) {
@@ -325,17 +337,11 @@ func TestIncrementalChoiceSeesWhoAsksForTheSame(t *testing.T) {
 	id := func(info ...fsm.KV) *fsm.PutLoadBalancer {
 		return &fsm.PutLoadBalancer{ID: "known", Driver: "drv", Info: info}
 	}
-	end := func() {
-		for _, j := range b.out {
-			b.o.collect(result{job: j, ended: b.now, answer: Answer{Result: fsm.ResultFailed}})
-		}
-		b.out = nil
-		b.turn()
-	}
 	b.group.commit(&fsm.PutLoadBalancer{ID: "new", Driver: "drv"})
 	b.turn()
 	b.group.commit(&fsm.DeleteLoadBalancer{ID: "new"})
-	end()
+	b.failAll()
+	b.turn()
 	for _, c := range []fsm.Command{
 		id(fsm.KV{Key: "id", Value: "1"}),
 		&fsm.PutBinding{ID: "x", Balancer: "known", Address: "10.0.0.1"},
@@ -348,6 +354,53 @@ func TestIncrementalChoiceSeesWhoAsksForTheSame(t *testing.T) {
 	}
 	if l := b.o.lines["object new"]; l == nil || l.errand.action != fsm.ActionDeleteBalancer {
 		t.Errorf("once nobody needs what it may be, it is to be deleted; now %+v", l)
+	}
+}
+
+// An object that was deleted and made anew with another driver before anybody looked asks for something else, as new as it was.
+func TestIncrementalChoiceSeesWhoBeganToAskForTheSame(t *testing.T) {
+	b := newOperatorBench(t)
+	b.group.commit(&fsm.PutLoadBalancer{ID: "asked", Driver: "drv"})
+	b.turn()
+	b.group.commit(&fsm.DeleteLoadBalancer{ID: "asked"})
+	b.group.commit(&fsm.PutLoadBalancer{ID: "new", Driver: "away"})
+	b.failAll()
+	b.turn()
+	b.turn()
+	if got := callOf(b.o.line("object asked").errand); got != "delete-balancer asked" {
+		t.Errorf("nobody asks for the same, and %q is chosen", got)
+	}
+	b.group.commit(&fsm.DeleteLoadBalancer{ID: "new"})
+	b.group.commit(&fsm.PutLoadBalancer{ID: "new", Driver: "drv"})
+	b.turn()
+	if got := callOf(b.o.line("object asked").errand); got != "create-balancer asked" {
+		t.Errorf("another asks for the same by now, and %q is chosen", got)
+	}
+}
+
+// A binding that was forgotten and made anew on another balancer before anybody looked leaves the one, and holds the other:
+// so it may be when a LoadBalancer takes the place of a shared one of its name, and when a binding is taken over once more.
+func TestIncrementalChoiceSeesABindingThatMoved(t *testing.T) {
+	b := newOperatorBench(t)
+	former := &fsm.PutLoadBalancer{ID: "former", Driver: "drv", Info: []fsm.KV{{Key: "id", Value: "1"}}}
+	latter := &fsm.PutLoadBalancer{ID: "latter", Driver: "drv", Info: []fsm.KV{{Key: "id", Value: "2"}}}
+	b.group.commit(former)
+	b.group.commit(latter)
+	b.group.commit(&fsm.PutBinding{ID: "x", Balancer: "former", Address: "10.0.0.1"})
+	b.turn()
+	b.group.commit(&fsm.Forget{ID: "x"})
+	b.group.commit(&fsm.PutBinding{ID: "x", Balancer: "latter", Address: "10.0.0.1"})
+	b.turn()
+	b.failAll()
+	b.turn()
+	b.group.commit(&fsm.DeleteLoadBalancer{ID: "former"})
+	b.group.commit(&fsm.DeleteLoadBalancer{ID: "latter"})
+	b.turn()
+	if got := callOf(b.o.line("balancer drv?id=1").errand); got != "delete-balancer former" {
+		t.Errorf("what has no binding any more is to be deleted, not %q", got)
+	}
+	if got := callOf(b.o.line("balancer drv?id=2").errand); got != "" {
+		t.Errorf("what has a binding is to be left alone, not %q", got)
 	}
 }
 
@@ -385,10 +438,10 @@ func (b *operatorBench) command(t *rapid.T, what string) fsm.Command {
 	switch what {
 	case "put":
 		return &fsm.PutBinding{ID: id, Balancer: on, Address: one(t, "static", "", "", "10.0.0.1"), Parameters: weight, Ensure: ensure}
-	case "balancer": // a and b mean one balancer; c has another driver
+	case "balancer": // a and b mean one balancer; c has any driver, and has another one when it is made anew
 		c := &fsm.PutLoadBalancer{ID: on, Driver: "drv", Spec: balancer("a").Info, Attributes: weight, Ensure: ensure}
 		if on == "c" {
-			c.Driver = one(t, "driver", "other", "away")
+			c.Driver = one(t, "driver", "other", "away", "drv")
 		}
 		if rapid.Bool().Draw(t, "known") {
 			c.Info = c.Spec
