@@ -3,9 +3,10 @@
 package fsm
 
 // Changes visits the rows of a table that differ between two views of one State: before is the zero R for a row that
-// came, after for one that went; one that went and came back may be visited as both. The order means nothing. Pages
-// that both views share are passed over, so that it costs what changed and next to nothing for the rest, whatever the
-// size of the table. A nil old view has no rows.
+// came, after for one that went. One that went and came back may be visited as both, first as gone, or at once with what it
+// was and what it is: all of it but its key may be another's. Otherwise the order means nothing. Pages that both views share
+// are passed over, so that it costs what changed and next to nothing for the rest, whatever the size of the table. A nil old
+// view has no rows.
 func Changes[R Record](old, now *View, t Table, visit func(before, after R)) {
 	var was vector
 	if old != nil {
@@ -14,6 +15,7 @@ func Changes[R Record](old, now *View, t Table, visit func(before, after R)) {
 		}
 		was = old.rows.tables[t].records
 	}
+	var came []R // that are visited when all that went were
 	is := now.rows.tables[t].records
 	for i := range max(len(was.blocks), len(is.blocks)) {
 		b, a := blockAt(was, i), blockAt(is, i)
@@ -22,9 +24,13 @@ func Changes[R Record](old, now *View, t Table, visit func(before, after R)) {
 		}
 		for j := range blockSize {
 			if before, after := b.page(j), a.page(j); before != after {
-				changesOfPage(before, after, visit)
+				came = changesOfPage(before, after, visit, came)
 			}
 		}
+	}
+	var none R
+	for _, r := range came {
+		visit(none, r)
 	}
 }
 
@@ -52,7 +58,8 @@ func (b *block) page(i int) *page {
 	return b.pages[i]
 }
 
-func changesOfPage[R Record](was, is *page, visit func(before, after R)) {
+// changesOfPage visits all but those that came, which it adds to came.
+func changesOfPage[R Record](was, is *page, visit func(before, after R), came []R) []R {
 	var none R
 	for i := range pageSize {
 		var before, after Record
@@ -65,14 +72,15 @@ func changesOfPage[R Record](was, is *page, visit func(before, after R)) {
 		switch {
 		case before == after:
 		case before == nil:
-			visit(none, after.(R))
+			came = append(came, after.(R))
 		case after == nil:
 			visit(before.(R), none)
 		case before.Key() != after.Key(): // the slot was given to another row
 			visit(before.(R), none)
-			visit(none, after.(R))
+			came = append(came, after.(R))
 		default:
 			visit(before.(R), after.(R))
 		}
 	}
+	return came
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"fairlead.io/fairlead/fsm"
+	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
@@ -269,6 +270,36 @@ func TestMetricsAreThoseOfLBCF(t *testing.T) {
 		}
 		if len(want) > 0 {
 			t.Errorf("without %v", want)
+		}
+	})
+}
+
+// Load balancers of a Bind that went and came back before anybody looked are shown, whichever place the record has for them.
+func TestABindShowsWhatWentAndCameBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, s := newBook(t), newServer()
+		k := Key{Bind, "shop", "both"}
+		s.put(k, &v1.Bind{ObjectMeta: metav1.ObjectMeta{UID: "b-uid"}})
+		entry := func(name string) fsm.BalancerID { return balancer{Key: k, UID: "b-uid", Entry: name}.id() }
+		put := func(vip string) {
+			for _, name := range []string{"one", "two"} {
+				b.do(t, &fsm.PutLoadBalancer{ID: entry(name), Driver: "shop/clb", Info: kv("vip", vip), UID: "b-uid/" + name})
+			}
+		}
+		put("192.0.2.1")
+		defer lead(t, config(b, s))()
+		pass(time.Minute)
+		b.do(t, &fsm.ForgetLoadBalancer{ID: entry("one")}, &fsm.ForgetLoadBalancer{ID: entry("two")})
+		put("192.0.2.2")
+		pass(time.Minute)
+		got := s.get(k).(*v1.Bind).Status.LoadBalancerStatuses
+		for _, status := range got {
+			if status.LBInfo["vip"] != "192.0.2.2" {
+				t.Errorf("%s is shown as it was: %+v", status.Name, status)
+			}
+		}
+		if len(got) != 2 {
+			t.Errorf("%d are shown, want 2", len(got))
 		}
 	})
 }

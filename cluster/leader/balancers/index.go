@@ -128,9 +128,6 @@ func registered(b *fsm.Binding) int {
 }
 
 func (x *Index) add(binding *fsm.Binding) {
-	if old := x.named[binding.ID]; old != nil {
-		x.remove(old.Binding) // it has another slot in the record now, and is seen to leave the former one later
-	}
 	b := &bound{Binding: binding, id: splitID(string(binding.ID)), slot: x.seat()}
 	x.named[b.ID] = b
 	x.noteAsked(b)
@@ -159,12 +156,8 @@ func (x *Index) seat() int {
 	return x.slots - 1
 }
 
-// remove forgets a binding, unless the index has it otherwise by now.
 func (x *Index) remove(binding *fsm.Binding) {
 	b := x.named[binding.ID]
-	if b == nil || b.Binding != binding {
-		return
-	}
 	delete(x.named, b.ID)
 	delete(x.unasked, b.ID)
 	x.free = append(x.free, b.slot)
