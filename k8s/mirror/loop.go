@@ -151,11 +151,22 @@ func (r *run) bindingChanged(was, is *fsm.Binding, tell bool, now time.Time) {
 		one = was
 	}
 	r.notice(recordKey(one.ID), now)
-	if by, ok := ownerOf(one.Owner); ok && by.Kind == Group && (was == nil || is == nil || was.Registered != is.Registered) {
-		r.notice(by.Key, now)
+	if was == nil || is == nil || was.Registered != is.Registered || was.Owner != is.Owner {
+		r.noticeGroup(was, now)
+		r.noticeGroup(is, now)
 	}
 	if tell && is != nil {
 		r.tell(bindingEvents(r.view, was, is), happened, now)
+	}
+}
+
+// noticeGroup has the BackendGroup of a binding looked at, if it has one.
+func (r *run) noticeGroup(b *fsm.Binding, now time.Time) {
+	if b == nil {
+		return
+	}
+	if by, ok := ownerOf(b.Owner); ok && by.Kind == Group {
+		r.notice(by.Key, now)
 	}
 }
 

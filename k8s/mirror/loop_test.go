@@ -303,3 +303,25 @@ func TestABindShowsWhatWentAndCameBack(t *testing.T) {
 		}
 	})
 }
+
+// A BackendGroup that was deleted and made anew takes over the backends of the former one, and counts them.
+func TestABackendGroupMadeAnewCountsWhatItTookOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, s := newBook(t), newServer()
+		b.edgeReady(t)
+		k := Key{Group, "shop", "web"}
+		s.put(k, &v1beta1.BackendGroup{ObjectMeta: metav1.ObjectMeta{UID: "anew"}})
+		defer lead(t, config(b, s))()
+		b.do(t, pod(1))
+		b.addressed(t, 1)
+		b.ensured(t, 1, "")
+		pass(time.Minute)
+		taken := pod(1)
+		taken.Owner = "BackendGroup/shop/web/anew"
+		b.do(t, taken)
+		pass(time.Minute)
+		if got := s.get(k).(*v1beta1.BackendGroup).Status.RegisteredBackends; got != 1 {
+			t.Errorf("%d backends are said to be registered, not the one that was taken over", got)
+		}
+	})
+}
