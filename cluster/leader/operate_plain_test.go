@@ -245,7 +245,7 @@ func (b *operatorBench) compareLines(v *fsm.View) {
 			if l.in != &b.o.alarms || l.at != max(l.next, want.due) {
 				b.t.Fatalf("%s: %s at %s, and no alarm then", s, want.call, max(l.next, want.due))
 			}
-		case l.in != &b.o.queues[l.errand.balancer.Driver].ready:
+		case l.in == nil || l.in != &b.o.queue(l.errand.balancer.Driver).ready:
 			b.t.Fatalf("%s: %s is due, and does not wait for its driver", s, want.call)
 		}
 	}
