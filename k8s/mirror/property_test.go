@@ -164,10 +164,19 @@ func (x *story) check() {
 	}
 }
 
-// inBubble hides the deadline of the test, which has nothing to do with the time of a bubble.
-type inBubble struct{ testing.TB }
-
-func (inBubble) Deadline() (time.Time, bool) { return time.Time{}, false }
+// inBubbles checks a property with a bubble for each case. In one bubble for all, rapid would see days pass and end early.
+func inBubbles(t *testing.T, property func(*rapid.T)) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var failure any
+		synctest.Test(t, func(*testing.T) {
+			defer func() { failure = recover() }()
+			property(rt)
+		})
+		if failure != nil {
+			panic(failure)
+		}
+	})
+}
 
 func begin(t *rapid.T) *story {
 	x := &story{T: t, b: newBook(t), s: newServer()}
@@ -181,50 +190,46 @@ func begin(t *rapid.T) *story {
 // Whatever happens, in whatever order, objects come to show the record; then nothing is written, and what is a
 // stranger's never is.
 func TestPropertyTheMirrorComesToShowTheRecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(inBubble{t}, func(t *rapid.T) {
-			x := begin(t)
-			defer func() { x.stop() }()
-			for range rapid.IntRange(1, 40).Draw(t, "steps") {
-				x.step(true)
+	inBubbles(t, func(t *rapid.T) {
+		x := begin(t)
+		defer func() { x.stop() }()
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			x.step(true)
+		}
+		x.heal()
+		x.check()
+		for _, w := range x.s.writes {
+			if w.Key == recordKey(name(stranger)) {
+				t.Fatalf("wrote a stranger's: %s", w.Verb)
 			}
-			x.heal()
-			x.check()
-			for _, w := range x.s.writes {
-				if w.Key == recordKey(name(stranger)) {
-					t.Fatalf("wrote a stranger's: %s", w.Verb)
-				}
-			}
-		})
+		}
 	})
 }
 
 // A bound pod costs at most three writes of objects, however the record got there, as long as its parameters stay and
 // nobody interferes.
 func TestPropertyABoundPodCostsAtMostThreeWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(inBubble{t}, func(t *rapid.T) {
-			x := begin(t)
-			defer func() { x.stop() }()
-			x.b.do(t, pod(1))
-			rest := func(what string) {
-				pass(time.Duration(rapid.IntRange(0, 4000).Draw(t, what)) * time.Millisecond)
+	inBubbles(t, func(t *rapid.T) {
+		x := begin(t)
+		defer func() { x.stop() }()
+		x.b.do(t, pod(1))
+		rest := func(what string) {
+			pass(time.Duration(rapid.IntRange(0, 4000).Draw(t, what)) * time.Millisecond)
+		}
+		rest("before the address")
+		x.b.addressed(t, 1)
+		rest("before it is ensured")
+		if failures := rapid.IntRange(0, 5).Draw(t, "failures"); failures > 0 {
+			for range failures {
+				x.b.must(t, fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: name(1)}, refusedWith("full"))
 			}
-			rest("before the address")
-			x.b.addressed(t, 1)
-			rest("before it is ensured")
-			if failures := rapid.IntRange(0, 5).Draw(t, "failures"); failures > 0 {
-				for range failures {
-					x.b.must(t, fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: name(1)}, refusedWith("full"))
-				}
-				pass(50 * time.Millisecond)
-			}
-			x.b.ensured(t, 1, "welcome")
-			pass(time.Hour)
-			x.check()
-			if n := len(x.s.writes); n > 3 {
-				t.Fatalf("%d writes: %s", n, x.s.verbs(Record))
-			}
-		})
+			pass(50 * time.Millisecond)
+		}
+		x.b.ensured(t, 1, "welcome")
+		pass(time.Hour)
+		x.check()
+		if n := len(x.s.writes); n > 3 {
+			t.Fatalf("%d writes: %s", n, x.s.verbs(Record))
+		}
 	})
 }
