@@ -21,6 +21,8 @@ type failer interface {
 type group struct {
 	t     failer
 	state *fsm.State
+	// watch, if any, is shown the record after each entry.
+	watch func(*fsm.View)
 }
 
 func newGroup(t failer) *group {
@@ -42,6 +44,9 @@ func (g *group) propose(proposals []fsm.Proposal, max int) []fsm.Outcome {
 		}
 		out = append(out, g.state.ApplyEntries([]fsm.LogEntry{{Index: g.state.Applied() + 1, Term: 1, Data: data}})[0]...)
 		proposals = proposals[n:]
+		if g.watch != nil {
+			g.watch(g.state.Read())
+		}
 	}
 	return out
 }

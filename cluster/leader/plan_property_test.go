@@ -142,12 +142,14 @@ func TestPropertyPlanKeepsTheRules(t *testing.T) {
 		story := begin(s)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			before := s.group.state.Read()
+			seen := []*fsm.View{before}
+			s.group.watch = func(v *fsm.View) { seen = append(seen, v) }
 			story = append(story, drawStep(t, s))
 			t.Logf("step: %s", story[len(story)-1])
 			reported := s.group.state.Read()
 			lines := s.group.settle(s.input())
 			t.Logf("planned: %s", strings.Join(lines, "; "))
-			a := &account{before: before, after: s.group.state.Read(), scene: s, reported: reported, step: story[len(story)-1]}
+			a := &account{before: before, seen: seen, after: s.group.state.Read(), scene: s, reported: reported, step: story[len(story)-1]}
 			if why := a.check(); why != "" {
 				t.Fatalf("%s\nbegin: %s\nrecord:\n%s", why, strings.Join(begin(newScene(t)), "\n       "), s.show())
 			}
@@ -160,6 +162,7 @@ type account struct {
 	scene                   *scene
 	step                    string
 	before, reported, after *fsm.View
+	seen                    []*fsm.View // before, and after each entry since then
 }
 
 func (a *account) check() string {
@@ -231,31 +234,45 @@ func (a *account) lacksPorts(s *fsm.Service) bool {
 }
 
 // handedOn, S3: no port of an address goes from one Service to another while a node that the address led to may not know
-// yet. No step has both, a Service that gives a port up and nodes that acknowledge it.
+// yet. No step has both, a Service that gives a port up and nodes that acknowledge it, so that whoever had a port in the step
+// stands in the way of others until no path is left that was there when he had it.
 func (a *account) handedOn() string {
-	for _, now := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
-		prefix := fsm.HostPrefix(now.Address)
-		led, _ := fsm.Get[*fsm.Route](a.before, fsm.TableRoutes, prefix.String())
-		leads, _ := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, prefix.String())
-		if led == nil || leads == nil {
-			continue
+	type had struct {
+		address netip.Addr
+		port    fsm.Port
+		service fsm.ServiceID
+	}
+	paths := map[had][]fsm.HopSpec{} // that have been there all the time since
+	for _, v := range a.seen {
+		for h := range paths {
+			there := hopsTo(v, h.address)
+			paths[h] = slices.DeleteFunc(paths[h], func(p fsm.HopSpec) bool { return !slices.Contains(there, p) })
 		}
-		stays := slices.ContainsFunc(led.NextHops, func(o fsm.NextHop) bool {
-			return slices.ContainsFunc(leads.NextHops, func(h fsm.NextHop) bool { return h.Node == o.Node && h.Address == o.Address })
-		})
-		owners := a.before.Owners(now.Address.String())
-		stays = stays && slices.ContainsFunc(owners, func(was *fsm.Allocation) bool { // or it was free in between, with no path left
-			return slices.ContainsFunc(a.after.Owners(now.Address.String()), func(is *fsm.Allocation) bool { return is.Service == was.Service })
-		})
-		for _, was := range owners {
-			for _, port := range was.Ports {
-				if stays && was.Service != now.Service && slices.Contains(now.Ports, port) {
-					return fmt.Sprintf("%s port %s went from %s to %s at once, while nodes it leads to may not know", now.Address, port, was.Service, now.Service)
+		all := fsm.List[*fsm.Allocation](v, fsm.TableAllocations)
+		for _, now := range all {
+			for h, left := range paths {
+				if len(left) > 0 && h.address == now.Address && h.service != now.Service && slices.Contains(now.Ports, h.port) {
+					return fmt.Sprintf("%s port %s went from %s to %s at once, while nodes it leads to may not know", h.address, h.port, h.service, now.Service)
 				}
+			}
+		}
+		for _, now := range all {
+			for _, port := range now.Ports {
+				paths[had{now.Address, port, now.Service}] = hopsTo(v, now.Address)
 			}
 		}
 	}
 	return ""
+}
+
+// hopsTo are the next hops of an address, those that are being withdrawn, too.
+func hopsTo(v *fsm.View, a netip.Addr) (out []fsm.HopSpec) {
+	if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String()); ok {
+		for _, h := range r.NextHops {
+			out = append(out, fsm.HopSpec{Node: h.Node, Address: h.Address})
+		}
+	}
+	return out
 }
 
 // settledService tells whether the record of a Service is followed by its addresses: not while nothing may be taken
