@@ -29,14 +29,23 @@ func kubernetesKinds() (out []Kind) {
 			Begin: func(b *Backstage, x Fault) func() {
 				end := b.Kube.Begin(f, scope(x))
 				return func() {
-					if end(); f == kube.Rewind { // the group waits for somebody to say that it is no mistake
-						b.Group().Operator().AcceptRewind("kubernetes", "restored from a backup", nil)
+					if end(); f == kube.Rewind {
+						b.acceptRewind()
 					}
 				}
 			},
 		})
 	}
 	return out
+}
+
+// acceptRewind says that a rewind is no mistake, which the group waits for, again and again until somebody takes it in.
+func (b *Backstage) acceptRewind() {
+	b.Group().Operator().AcceptRewind("kubernetes", "restored from a backup", func(err error) {
+		if err != nil {
+			b.World.After(time.Second, b.acceptRewind)
+		}
+	})
 }
 
 var kubernetesTexts = map[kube.Fault]string{
