@@ -34,11 +34,14 @@ func (r *s11Wishes) entered(x event.Entry) {
 }
 
 // anew judges a registration that is sent: what another controller registered, and nobody has changed since, is taken over
-// as it is.
+// as it is. Where an earlier call of ours may take effect yet (S6), it is said once more what shall be there.
 func (r *s11Wishes) anew(number uint64, x event.Drive) {
 	at := r.placeOf(x.Balancer, x.Address)
 	since, ok := r.inherited[at]
 	if !ok || x.Phase != "sent" || x.Action != fsm.ActionEnsure.String() || r.wishes.rival != never && r.scene.now-r.wishes.rival < leaves {
+		return
+	}
+	if op, called := fsm.Get[*fsm.Operation](r.record.View(), fsm.TableOperations, string(r.subjectOf(x))); called && !op.Unsettled.IsZero() {
 		return
 	}
 	b, known := fsm.Get[*fsm.Binding](r.record.View(), fsm.TableBindings, x.Binding)
