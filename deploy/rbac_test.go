@@ -45,9 +45,9 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 		}
 	}
 	a.apply(t, manifests(t, "examples/config-maps.yaml")...)
-	define(t, a, "metallb.io", "v1beta1", "IPAddressPool", "BGPAdvertisement", "Community")
+	define(t, a, "metallb.io", "v1beta1", "IPAddressPool", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 	define(t, a, "metallb.io", "v1beta2", "BGPPeer")
-	define(t, a, "fairlead.io", "v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Community")
+	define(t, a, "fairlead.io", "v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 	config, err := c.ConfigForAccount(t.Context(), "kube-system", "fairlead-controller")
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	recorded.Wrap(seen.wrap)
 	work(t, c, recorded, func(source *informers.Source) {
 		a := newApplier(t, c) // that knows the definitions
-		some(t, a, "fairlead.io/v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Community")
-		some(t, a, "metallb.io/v1beta1", "IPAddressPool", "BGPAdvertisement", "Community")
+		some(t, a, "fairlead.io/v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
+		some(t, a, "metallb.io/v1beta1", "IPAddressPool", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 		some(t, a, "metallb.io/v1beta2", "BGPPeer")
 		for _, o := range objects {
 			if o.GetKind() == "CustomResourceDefinition" {
@@ -138,7 +138,7 @@ func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *rec
 	kubetest.Eventually(t, "knowledge of every object", func(context.Context) error {
 		w := source.World()
 		outside := len(w.Drivers) + len(w.LoadBalancers) + len(w.BackendGroups) + len(w.BackendRecords) + len(w.Binds) + len(w.Pods)
-		if len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities)+outside < 14 {
+		if len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities)+len(w.L2Advertisements)+len(w.BFDProfiles)+outside < 18 {
 			return fmt.Errorf("%d unusable, %d of outside load balancers", len(w.Unusable), outside)
 		}
 		return nil
@@ -148,6 +148,7 @@ func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *rec
 		source.Relist(world.Kinds()...)
 		for _, resource := range []string{"/services/", "/nodes/", "/endpointslices/", "/kube-gobgp-cfg", "/kube-iprule-cfg",
 			"/ipaddresspools/fairlead", "/bgppeers/fairlead", "/bgpadvertisements/fairlead", "/communities/fairlead",
+			"/l2advertisements/fairlead", "/bfdprofiles/fairlead", "/l2advertisements/metallb", "/bfdprofiles/metallb",
 			"/ipaddresspools/metallb", "/bgppeers/metallb", "/bgpadvertisements/metallb", "/communities/metallb",
 			"/pods/web-0", "/loadbalancerdrivers/lbcf", "/loadbalancers/lbcf", "/backendgroups/lbcf", "/backendrecords/lbcf", "/binds/lbcf"} {
 			if !slices.ContainsFunc(seen.taken(), func(r *request) bool { return strings.Contains(r.url.Path, resource) }) {

@@ -142,4 +142,5 @@ var listKinds = map[string]string{
 	"pods": "PodList", "loadbalancerdrivers": "LoadBalancerDriverList", "loadbalancers": "LoadBalancerList", "backendgroups": "BackendGroupList",
 	"backendrecords": "BackendRecordList", "binds": "BindList",
 	"ipaddresspools": "IPAddressPoolList", "bgppeers": "BGPPeerList", "bgpadvertisements": "BGPAdvertisementList", "communities": "CommunityList",
+	"l2advertisements": "L2AdvertisementList", "bfdprofiles": "BFDProfileList",
 }

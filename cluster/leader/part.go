@@ -32,7 +32,7 @@ func (p Part) kinds() []world.Kind {
 	}
 	return []world.Kind{
 		world.KindAdvertisement, world.KindPeer, world.KindCommunity, world.KindConfigMap, world.KindEndpointSlice, world.KindPool,
-		world.KindNode, world.KindService,
+		world.KindL2Advert, world.KindNode, world.KindService,
 	}
 }
 
@@ -75,8 +75,10 @@ func (p Part) View(w world.World) world.World {
 		}
 	}
 	w.Kinds = kinds
+	w.BFDProfiles = nil // no plan is made from them
 	if p == PartOutside {
 		w.EndpointSlices, w.Pools, w.Peers, w.Advertisements, w.Communities, w.ConfigMaps = nil, nil, nil, nil, nil, nil
+		w.L2Advertisements = nil
 	} else {
 		w.Drivers, w.LoadBalancers, w.BackendGroups, w.Binds, w.BackendRecords, w.Pods = nil, nil, nil, nil, nil, nil
 	}

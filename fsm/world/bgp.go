@@ -47,6 +47,12 @@ type Advertisement struct {
 	Peers []string
 }
 
+// BFDProfile is how fast BGP sessions that name it shall notice that the other end is gone. Nothing is made of it but a
+// word to its user.
+type BFDProfile struct {
+	Meta
+}
+
 // Community gives names to BGP communities.
 type Community struct {
 	Meta

@@ -18,6 +18,8 @@ func (w *World) Clone() World {
 	out.Pools = cloneEach(w.Pools, Pool.clone)
 	out.Peers = slices.Clone(w.Peers)
 	out.Advertisements = cloneEach(w.Advertisements, Advertisement.clone)
+	out.L2Advertisements = cloneEach(w.L2Advertisements, L2Advertisement.clone)
+	out.BFDProfiles = slices.Clone(w.BFDProfiles)
 	out.Communities = cloneEach(w.Communities, Community.clone)
 	out.ConfigMaps = cloneEach(w.ConfigMaps, ConfigMap.clone)
 	out.Drivers = cloneEach(w.Drivers, Driver.clone)
@@ -59,6 +61,7 @@ func (n Node) clone() Node {
 func (p Pool) clone() Pool {
 	p.Ranges = slices.Clone(p.Ranges)
 	p.Namespaces = slices.Clone(p.Namespaces)
+	p.Labels = slices.Clone(p.Labels)
 	return p
 }
 
@@ -66,6 +69,14 @@ func (a Advertisement) clone() Advertisement {
 	a.Communities = slices.Clone(a.Communities)
 	a.Pools = slices.Clone(a.Pools)
 	a.Peers = slices.Clone(a.Peers)
+	return a
+}
+
+func (a L2Advertisement) clone() L2Advertisement {
+	a.Pools = slices.Clone(a.Pools)
+	a.PoolSelectors = cloneEach(a.PoolSelectors, Selector.clone)
+	a.NodeSelectors = cloneEach(a.NodeSelectors, Selector.clone)
+	a.Interfaces = slices.Clone(a.Interfaces)
 	return a
 }
 

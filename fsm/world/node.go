@@ -61,6 +61,8 @@ type Pool struct {
 	Priority int
 	// Namespaces may use the pool; none means all.
 	Namespaces []string
+	// Labels are what advertisements select pools by.
+	Labels []KV
 }
 
 // Range is a run of addresses of one family, both ends included.

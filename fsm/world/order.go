@@ -55,6 +55,7 @@ func (w *World) Sort() {
 		p := &w.Pools[i]
 		sortSet(&p.Ranges, func(a, b Range) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
 		sortSet(&p.Namespaces, strings.Compare)
+		sortKVs(&p.Labels)
 	}
 	sortBy(&w.Peers, func(a, b Peer) int { return a.compare(b.Meta) })
 	sortBy(&w.Advertisements, func(a, b Advertisement) int { return a.compare(b.Meta) })
@@ -64,6 +65,15 @@ func (w *World) Sort() {
 		sortSet(&a.Pools, strings.Compare)
 		sortSet(&a.Peers, strings.Compare)
 	}
+	sortBy(&w.L2Advertisements, func(a, b L2Advertisement) int { return a.compare(b.Meta) })
+	for i := range w.L2Advertisements {
+		a := &w.L2Advertisements[i]
+		sortSet(&a.Pools, strings.Compare)
+		sortSelectors(&a.PoolSelectors)
+		sortSelectors(&a.NodeSelectors)
+		sortSet(&a.Interfaces, strings.Compare)
+	}
+	sortBy(&w.BFDProfiles, func(a, b BFDProfile) int { return a.compare(b.Meta) })
 	sortBy(&w.Communities, func(a, b Community) int { return a.compare(b.Meta) })
 	for i := range w.Communities {
 		sortKVs(&w.Communities[i].Aliases)
@@ -141,7 +151,11 @@ func sortSet[T comparable](list *[]T, order func(a, b T) int) {
 }
 
 func sortKVs(list *[]KV) {
-	sortBy(list, func(a, b KV) int { return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value)) })
+	sortBy(list, compareKVs)
+}
+
+func compareKVs(a, b KV) int {
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value))
 }
 
 func orNil[T any](list []T) []T {

@@ -24,6 +24,8 @@ const (
 	KindPool          Kind = "IPAddressPool"
 	KindPeer          Kind = "BGPPeer"
 	KindAdvertisement Kind = "BGPAdvertisement"
+	KindL2Advert      Kind = "L2Advertisement"
+	KindBFDProfile    Kind = "BFDProfile"
 	KindCommunity     Kind = "Community"
 	KindConfigMap     Kind = "ConfigMap"
 	KindDriver        Kind = "LoadBalancerDriver"
@@ -37,8 +39,8 @@ const (
 // Kinds lists every kind in the order of their names.
 func Kinds() []Kind {
 	return []Kind{
-		KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBind, KindCommunity, KindConfigMap, KindEndpointSlice, KindPool,
-		KindLoadBalancer, KindDriver, KindNode, KindPod, KindService,
+		KindBFDProfile, KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBind, KindCommunity, KindConfigMap,
+		KindEndpointSlice, KindPool, KindL2Advert, KindLoadBalancer, KindDriver, KindNode, KindPod, KindService,
 	}
 }
 
@@ -60,14 +62,16 @@ type World struct {
 
 	Kinds []KindView
 
-	Services       []Service
-	EndpointSlices []EndpointSlice
-	Nodes          []Node
-	Pools          []Pool
-	Peers          []Peer
-	Advertisements []Advertisement
-	Communities    []Community
-	ConfigMaps     []ConfigMap
+	Services         []Service
+	EndpointSlices   []EndpointSlice
+	Nodes            []Node
+	Pools            []Pool
+	Peers            []Peer
+	Advertisements   []Advertisement
+	Communities      []Community
+	L2Advertisements []L2Advertisement
+	BFDProfiles      []BFDProfile
+	ConfigMaps       []ConfigMap
 
 	Drivers        []Driver
 	LoadBalancers  []OutsideBalancer
@@ -120,7 +124,7 @@ func (w *World) View(kind Kind) (KindView, bool) {
 }
 
 // ID names an object of a kind. Namespace is empty for kinds without one; configuration objects (pools, peers,
-// advertisements, communities) are referred to by name alone and have none either.
+// advertisements, profiles, communities) are referred to by name alone and have none either.
 type ID struct {
 	Namespace string
 	Name      string

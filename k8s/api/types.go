@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package api holds the Go form of the configuration objects that Fairlead reads besides Kubernetes' own: address
-// pools, BGP peers, advertisements and communities.
+// pools, BGP peers, advertisements, BFD profiles and communities.
 //
 // The group fairlead.io/v1alpha1 spells them as MetalLB's metallb.io does, field by field, so that manifests of
 // either group decode into the same structs. A field is here when it is used or when a user must be told that it
@@ -117,6 +117,44 @@ type BGPAdvertisementSpec struct {
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 	Peers                  []string               `json:"peers,omitempty"`
+}
+
+// L2Advertisement says for which pools ARP and NDP are answered.
+type L2Advertisement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   L2AdvertisementSpec `json:"spec,omitzero"`
+	Status Status              `json:"status,omitempty"`
+}
+
+// L2AdvertisementSpec chooses pools, nodes and interfaces; what is left out means all.
+type L2AdvertisementSpec struct {
+	IPAddressPools         []string               `json:"ipAddressPools,omitempty"`
+	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
+	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
+	Interfaces             []string               `json:"interfaces,omitempty"`
+}
+
+// BFDProfile is how fast sessions that name it shall notice that the other end is gone. It is not supported: sessions go by
+// their hold times.
+type BFDProfile struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BFDProfileSpec `json:"spec,omitzero"`
+	Status Status         `json:"status,omitempty"`
+}
+
+// BFDProfileSpec has MetalLB's fields; intervals are in milliseconds.
+type BFDProfileSpec struct {
+	ReceiveInterval  *uint32 `json:"receiveInterval,omitempty"`
+	TransmitInterval *uint32 `json:"transmitInterval,omitempty"`
+	DetectMultiplier *uint32 `json:"detectMultiplier,omitempty"`
+	EchoInterval     *uint32 `json:"echoInterval,omitempty"`
+	EchoMode         *bool   `json:"echoMode,omitempty"`
+	PassiveMode      *bool   `json:"passiveMode,omitempty"`
+	MinimumTTL       *uint32 `json:"minimumTtl,omitempty"`
 }
 
 // Community gives names to BGP communities.

@@ -19,6 +19,7 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 		Meta:          meta,
 		AutoAssign:    o.Spec.AutoAssign == nil || *o.Spec.AutoAssign,
 		AvoidBuggyIPs: o.Spec.AvoidBuggyIPs,
+		Labels:        kvs(o.Labels, all),
 	}
 	for i, text := range o.Spec.Addresses {
 		field := fmt.Sprintf("spec.addresses[%d]", i)

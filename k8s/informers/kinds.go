@@ -37,6 +37,10 @@ func (s *Source) makeRacks(o *Options) []publisher {
 		func(w *world.World) *[]world.Peer { return &w.Peers }, func(v *world.Peer) *world.Meta { return &v.Meta }}
 	advertisement := kind[world.Advertisement]{world.KindAdvertisement,
 		func(w *world.World) *[]world.Advertisement { return &w.Advertisements }, func(v *world.Advertisement) *world.Meta { return &v.Meta }}
+	l2 := kind[world.L2Advertisement]{world.KindL2Advert,
+		func(w *world.World) *[]world.L2Advertisement { return &w.L2Advertisements }, func(v *world.L2Advertisement) *world.Meta { return &v.Meta }}
+	bfd := kind[world.BFDProfile]{world.KindBFDProfile,
+		func(w *world.World) *[]world.BFDProfile { return &w.BFDProfiles }, func(v *world.BFDProfile) *world.Meta { return &v.Meta }}
 	community := kind[world.Community]{world.KindCommunity,
 		func(w *world.World) *[]world.Community { return &w.Communities }, func(v *world.Community) *world.Meta { return &v.Meta }}
 
@@ -63,6 +67,8 @@ func (s *Source) makeRacks(o *Options) []publisher {
 		custom(s, pool, "ipaddresspools", v1beta1, convert.Pool),
 		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
 		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
+		custom(s, l2, "l2advertisements", v1beta1, convert.L2Advertisement),
+		custom(s, bfd, "bfdprofiles", v1beta1, convert.BFDProfile),
 		custom(s, community, "communities", v1beta1, convert.Community),
 	}, s.outside(o.Objects)...)
 }

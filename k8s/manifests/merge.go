@@ -191,6 +191,10 @@ func put(w *world.World, value any) {
 		w.Peers = append(w.Peers, v)
 	case world.Advertisement:
 		w.Advertisements = append(w.Advertisements, v)
+	case world.L2Advertisement:
+		w.L2Advertisements = append(w.L2Advertisements, v)
+	case world.BFDProfile:
+		w.BFDProfiles = append(w.BFDProfiles, v)
 	case world.Community:
 		w.Communities = append(w.Communities, v)
 	case world.ConfigMap:
@@ -227,6 +231,10 @@ func refOf(value any) world.Deletion {
 		return world.Deletion{Ref: v.Ref(world.KindPeer)}
 	case world.Advertisement:
 		return world.Deletion{Ref: v.Ref(world.KindAdvertisement)}
+	case world.L2Advertisement:
+		return world.Deletion{Ref: v.Ref(world.KindL2Advert)}
+	case world.BFDProfile:
+		return world.Deletion{Ref: v.Ref(world.KindBFDProfile)}
 	case world.Community:
 		return world.Deletion{Ref: v.Ref(world.KindCommunity)}
 	case world.ConfigMap:

@@ -197,7 +197,8 @@ func resources() []*resource {
 	for _, gv := range []string{api.GroupVersion, api.MetalLBV1Beta1} {
 		v, _ := schema.ParseGroupVersion(gv) // constants
 		all = append(all, custom(v, "ipaddresspools", "IPAddressPool", "ipaddresspool"),
-			custom(v, "bgpadvertisements", "BGPAdvertisement", "bgpadvertisement"), custom(v, "communities", "Community", "community"))
+			custom(v, "bgpadvertisements", "BGPAdvertisement", "bgpadvertisement"), custom(v, "communities", "Community", "community"),
+			custom(v, "l2advertisements", "L2Advertisement", "l2advertisement"), custom(v, "bfdprofiles", "BFDProfile", "bfdprofile"))
 	}
 	for _, gv := range []string{api.GroupVersion, api.MetalLBV1Beta2} {
 		v, _ := schema.ParseGroupVersion(gv)

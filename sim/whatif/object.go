@@ -102,6 +102,10 @@ func (r *reader) known(at origin, h head, raw []byte, path string) error {
 		return addCustom(r, at, h, raw, path, convert.Peer, &c.peers)
 	case api.GroupVersion + " BGPAdvertisement", api.MetalLBV1Beta1 + " BGPAdvertisement":
 		return addCustom(r, at, h, raw, path, convert.Advertisement, &c.advertisements)
+	case api.GroupVersion + " L2Advertisement", api.MetalLBV1Beta1 + " L2Advertisement":
+		return addCustom(r, at, h, raw, path, convert.L2Advertisement, nil)
+	case api.GroupVersion + " BFDProfile", api.MetalLBV1Beta1 + " BFDProfile":
+		return addCustom(r, at, h, raw, path, convert.BFDProfile, nil)
 	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
 		return addCustom(r, at, h, raw, path, convert.Community, &c.communities)
 	}
@@ -166,7 +170,7 @@ func add[K any, P interface {
 }
 
 // addCustom takes in an object of a custom resource, in the version that the world has, and gives what the product makes
-// of it, unless that can make nothing of it.
+// of it, unless that can make nothing of it or nobody asks.
 func addCustom[K, V any, P interface {
 	*K
 	metav1.Object
@@ -181,7 +185,7 @@ func addCustom[K, V any, P interface {
 	}
 	v, found := turn((*K)(o))
 	r.doubts(at, path, found)
-	if convert.Usable(found) {
+	if usable != nil && convert.Usable(found) {
 		*usable = append(*usable, v)
 	}
 	version, own := h.APIVersion, h.APIVersion == api.GroupVersion

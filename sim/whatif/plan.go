@@ -73,7 +73,24 @@ func (c *Cluster) definitions() []string {
 			out = append(out, api.GroupVersion+"/"+name)
 		}
 	}
+	for _, o := range c.custom { // those that few clusters use
+		version, kind := o.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+		if resource := rare(kind); resource != "" && !slices.Contains(out, version+"/"+resource) {
+			out = append(out, version+"/"+resource)
+		}
+	}
 	return out
+}
+
+// rare is the resource of a kind that is installed only where manifests use it; empty for the others.
+func rare(kind string) string {
+	switch kind {
+	case "L2Advertisement":
+		return "l2advertisements"
+	case "BFDProfile":
+		return "bfdprofiles"
+	}
+	return ""
 }
 
 // exchanges tells whether a switch and members are configured to exchange routes of an address's family.
