@@ -48,6 +48,7 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	define(t, a, "metallb.io", "v1beta1", "IPAddressPool", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 	define(t, a, "metallb.io", "v1beta2", "BGPPeer")
 	define(t, a, "fairlead.io", "v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
+	define(t, a, "fairlead.io", "v1alpha1", "AddressPolicy")
 	config, err := c.ConfigForAccount(t.Context(), "kube-system", "fairlead-controller")
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,10 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	work(t, c, recorded, func(source *informers.Source) {
 		a := newApplier(t, c) // that knows the definitions
 		some(t, a, "fairlead.io/v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
+		a.apply(t, &unstructured.Unstructured{Object: map[string]any{ // by which namespaces are read
+			"apiVersion": "fairlead.io/v1alpha1", "kind": "AddressPolicy", "metadata": map[string]any{"name": "fairlead"},
+			"spec": map[string]any{"maxAddresses": int64(9), "namespaceSelectors": []any{map[string]any{"matchLabels": map[string]any{"a": "b"}}}},
+		}})
 		some(t, a, "metallb.io/v1beta1", "IPAddressPool", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 		some(t, a, "metallb.io/v1beta2", "BGPPeer")
 		for _, o := range objects {
@@ -138,7 +143,7 @@ func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *rec
 	kubetest.Eventually(t, "knowledge of every object", func(context.Context) error {
 		w := source.World()
 		outside := len(w.Drivers) + len(w.LoadBalancers) + len(w.BackendGroups) + len(w.BackendRecords) + len(w.Binds) + len(w.Pods)
-		if len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities)+len(w.L2Advertisements)+len(w.BFDProfiles)+outside < 18 {
+		if len(w.Unusable)+len(w.Pools)+len(w.Peers)+len(w.Advertisements)+len(w.Communities)+len(w.L2Advertisements)+len(w.BFDProfiles)+len(w.AddressPolicies)+min(1, len(w.Namespaces))+outside < 20 {
 			return fmt.Errorf("%d unusable, %d of outside load balancers", len(w.Unusable), outside)
 		}
 		return nil
@@ -148,7 +153,7 @@ func askByName(t *testing.T, source *informers.Source, empty *emptier, seen *rec
 		source.Relist(world.Kinds()...)
 		for _, resource := range []string{"/services/", "/nodes/", "/endpointslices/", "/kube-gobgp-cfg", "/kube-iprule-cfg",
 			"/ipaddresspools/fairlead", "/bgppeers/fairlead", "/bgpadvertisements/fairlead", "/communities/fairlead",
-			"/l2advertisements/fairlead", "/bfdprofiles/fairlead", "/l2advertisements/metallb", "/bfdprofiles/metallb",
+			"/addresspolicies/fairlead", "/namespaces/default", "/l2advertisements/fairlead", "/bfdprofiles/fairlead", "/l2advertisements/metallb", "/bfdprofiles/metallb",
 			"/ipaddresspools/metallb", "/bgppeers/metallb", "/bgpadvertisements/metallb", "/communities/metallb",
 			"/pods/web-0", "/loadbalancerdrivers/lbcf", "/loadbalancers/lbcf", "/backendgroups/lbcf", "/backendrecords/lbcf", "/binds/lbcf"} {
 			if !slices.ContainsFunc(seen.taken(), func(r *request) bool { return strings.Contains(r.url.Path, resource) }) {
@@ -297,12 +302,15 @@ func define(t *testing.T, a *applier, group, version string, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
 		singular := strings.ToLower(kind)
-		plural := strings.Replace(singular+"s", "ys", "ies", 1)
+		plural, scope := strings.Replace(singular+"s", "ys", "ies", 1), "Namespaced"
+		if kind == "AddressPolicy" {
+			scope = "Cluster"
+		}
 		crd := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 			"metadata": map[string]any{"name": plural + "." + group},
 			"spec": map[string]any{
-				"group": group, "scope": "Namespaced",
+				"group": group, "scope": scope,
 				"names": map[string]any{"kind": kind, "plural": plural, "singular": singular},
 				"versions": []any{map[string]any{
 					"name": version, "served": true, "storage": true,

@@ -143,4 +143,5 @@ var listKinds = map[string]string{
 	"backendrecords": "BackendRecordList", "binds": "BindList",
 	"ipaddresspools": "IPAddressPoolList", "bgppeers": "BGPPeerList", "bgpadvertisements": "BGPAdvertisementList", "communities": "CommunityList",
 	"l2advertisements": "L2AdvertisementList", "bfdprofiles": "BFDProfileList",
+	"addresspolicies": "AddressPolicyList", "namespaces": "NamespaceList",
 }

@@ -27,6 +27,8 @@ func index(w *world.World) shown {
 	each(w.Pools, world.KindPool, s, func(o *world.Pool) world.Meta { return o.Meta })
 	each(w.Peers, world.KindPeer, s, func(o *world.Peer) world.Meta { return o.Meta })
 	each(w.Advertisements, world.KindAdvertisement, s, func(o *world.Advertisement) world.Meta { return o.Meta })
+	each(w.AddressPolicies, world.KindPolicy, s, func(o *world.AddressPolicy) world.Meta { return o.Meta })
+	each(w.Namespaces, world.KindNamespace, s, func(o *world.Namespace) world.Meta { return o.Meta })
 	each(w.L2Advertisements, world.KindL2Advert, s, func(o *world.L2Advertisement) world.Meta { return o.Meta })
 	each(w.Communities, world.KindCommunity, s, func(o *world.Community) world.Meta { return o.Meta })
 	each(w.ConfigMaps, world.KindConfigMap, s, func(o *world.ConfigMap) world.Meta { return o.Meta })

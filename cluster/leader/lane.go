@@ -214,6 +214,8 @@ func sameRest(a, b *world.World) bool {
 		pairwise(a.Advertisements, b.Advertisements, func(x *world.Advertisement) *world.Meta { return &x.Meta }, func(*world.Advertisement) { touch() }) &&
 		pairwise(a.Communities, b.Communities, func(c *world.Community) *world.Meta { return &c.Meta }, func(*world.Community) { touch() }) &&
 		pairwise(a.L2Advertisements, b.L2Advertisements, func(x *world.L2Advertisement) *world.Meta { return &x.Meta }, func(*world.L2Advertisement) { touch() }) &&
+		pairwise(a.AddressPolicies, b.AddressPolicies, func(x *world.AddressPolicy) *world.Meta { return &x.Meta }, func(*world.AddressPolicy) { touch() }) &&
+		pairwise(a.Namespaces, b.Namespaces, func(x *world.Namespace) *world.Meta { return &x.Meta }, func(*world.Namespace) { touch() }) &&
 		pairwise(a.ConfigMaps, b.ConfigMaps, func(c *world.ConfigMap) *world.Meta { return &c.Meta }, func(*world.ConfigMap) { touch() }) &&
 		untouched
 }
@@ -222,5 +224,6 @@ func sameRest(a, b *world.World) bool {
 func sameLists(a, b *world.World) bool {
 	return a.Cluster == b.Cluster && a.Complete == b.Complete && same(a.Services, b.Services) && same(a.EndpointSlices, b.EndpointSlices) &&
 		same(a.Nodes, b.Nodes) && same(a.Pools, b.Pools) && same(a.Peers, b.Peers) && same(a.Advertisements, b.Advertisements) &&
+		same(a.AddressPolicies, b.AddressPolicies) && same(a.Namespaces, b.Namespaces) &&
 		same(a.L2Advertisements, b.L2Advertisements) && same(a.Communities, b.Communities) && same(a.ConfigMaps, b.ConfigMaps) && same(a.Deleted, b.Deleted) && same(a.Unusable, b.Unusable)
 }

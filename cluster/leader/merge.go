@@ -18,6 +18,8 @@ type merged struct {
 	peers          []*world.Peer
 	advertisements []*world.Advertisement
 	configMaps     []*world.ConfigMap
+	policies       []*world.AddressPolicy
+	namespaces     map[string]*world.Namespace // by name
 
 	// Of mergingOutside alone.
 	drivers   []*world.Driver
@@ -45,6 +47,12 @@ func merge(views []Admitted) *merged {
 		func(a *world.Advertisement) world.ID { return a.ID })
 	m.configMaps = collect(m.views, func(w *world.World) []world.ConfigMap { return w.ConfigMaps },
 		func(c *world.ConfigMap) world.ID { return c.ID })
+	m.policies = collect(m.views, func(w *world.World) []world.AddressPolicy { return w.AddressPolicies },
+		func(p *world.AddressPolicy) world.ID { return p.ID })
+	m.namespaces = map[string]*world.Namespace{}
+	for _, n := range collect(m.views, func(w *world.World) []world.Namespace { return w.Namespaces }, func(n *world.Namespace) world.ID { return n.ID }) {
+		m.namespaces[n.Name] = n
+	}
 	return m
 }
 
@@ -123,6 +131,11 @@ func (m *merged) mayRemove(kind world.Kind, id world.ID) bool {
 // sees tells whether any source shows objects of a kind now.
 func (m *merged) sees(kind world.Kind) bool {
 	return slices.ContainsFunc(m.views, func(a Admitted) bool { _, yields := a.World.View(kind); return yields })
+}
+
+// everListed tells whether every source that yields a kind has listed it once: what is not there may be missing otherwise.
+func (m *merged) everListed(kind world.Kind) bool {
+	return !slices.ContainsFunc(m.views, func(a Admitted) bool { v, yields := a.World.View(kind); return yields && !v.Listed })
 }
 
 // why tells in words why an object that is absent may not be removed.

@@ -31,8 +31,8 @@ func (p Part) kinds() []world.Kind {
 		}
 	}
 	return []world.Kind{
-		world.KindAdvertisement, world.KindPeer, world.KindCommunity, world.KindConfigMap, world.KindEndpointSlice, world.KindPool,
-		world.KindL2Advert, world.KindNode, world.KindService,
+		world.KindPolicy, world.KindAdvertisement, world.KindPeer, world.KindCommunity, world.KindConfigMap, world.KindEndpointSlice,
+		world.KindPool, world.KindL2Advert, world.KindNamespace, world.KindNode, world.KindService,
 	}
 }
 
@@ -78,7 +78,7 @@ func (p Part) View(w world.World) world.World {
 	w.BFDProfiles = nil // no plan is made from them
 	if p == PartOutside {
 		w.EndpointSlices, w.Pools, w.Peers, w.Advertisements, w.Communities, w.ConfigMaps = nil, nil, nil, nil, nil, nil
-		w.L2Advertisements = nil
+		w.L2Advertisements, w.AddressPolicies, w.Namespaces = nil, nil, nil
 	} else {
 		w.Drivers, w.LoadBalancers, w.BackendGroups, w.Binds, w.BackendRecords, w.Pods = nil, nil, nil, nil, nil, nil
 	}

@@ -33,6 +33,7 @@ func (p *planner) run() {
 	p.planNodes()
 	p.gatherServices()
 	p.grantAddresses()
+	p.explainPolicies()
 	p.emitServices()
 	p.planRoutes()
 	p.planWithdrawals()
@@ -70,8 +71,10 @@ type planner struct {
 	ownersOf    map[netip.Addr][]*fsm.Allocation
 	heldBy      map[fsm.ServiceID][]*fsm.Allocation
 
-	claimed  []netip.Addr // in order
-	claims   map[netip.Addr][]*claim
+	claimed []netip.Addr // in order
+	claims  map[netip.Addr][]*claim
+	// used counts the addresses of pools by namespace, as far as the plan got; only where something limits them.
+	used     map[string]int
 	released map[allocationID]bool // given up, by the record or by this plan
 	freed    map[allocationID]bool // taken off the record by this plan
 	unrouted map[netip.Addr]bool   // addresses whose last next hop this plan takes off the record
@@ -165,5 +168,6 @@ const (
 	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
 	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
+	WaitsForPolicy     = "policy"      // an AddressPolicy does not allow what is there from before
 	WaitsForDrain      = "drain"       // a pool that is being emptied is not empty yet
 )

@@ -20,6 +20,8 @@ const (
 	PendingOutside   = "outside-pools"   // the address asked for is in no pool that the Service may use
 	PendingTaken     = "address-taken"   // another Service owns the address
 	PendingInvalid   = "invalid-address" // the address is somebody's own
+	PendingQuota     = "quota-exceeded"  // the namespace has as many addresses as an AddressPolicy lets it have
+	PendingForbidden = "not-allowed"     // an AddressPolicy does not allow an address that is named in spec.externalIPs
 	PendingPort      = "port-closing"    // nodes may still pass a port of the address to a Service that gave it up
 )
 
@@ -162,6 +164,7 @@ func (p *planner) keepAllocations(s *wish) {
 }
 
 func (p *planner) grant(c *claim) {
+	p.count(c)
 	p.claims[c.address] = append(p.claims[c.address], c)
 	c.owner.claims = append(c.owner.claims, c)
 }
@@ -267,7 +270,7 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 		return "", false
 	}
 	if slices.Contains(s.next.External, a) {
-		return "", true
+		return "", p.allowsExternal(s, a)
 	}
 	pool := p.poolWith(a)
 	switch {
@@ -275,8 +278,10 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 		s.wait(PendingOutside, fmt.Sprintf("%s is in no IPAddressPool; add it to one, or ask for an address of a pool", a))
 	case s.seen.Pool != "" && pool.name != fsm.PoolName(s.seen.Pool):
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, but pool %s is asked for; change one of the two", a, pool.name, s.seen.Pool))
-	case !pool.serves(s.seen.Namespace):
+	case !p.servesNamespace(pool, s.seen.Namespace):
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is not for namespace %s; add it to the pool's namespaces", a, pool.name, s.seen.Namespace))
+	case !p.serves(pool, s.seen):
+		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, whose serviceSelectors do not choose the labels of Service %s; label it so, or ask for an address of another pool", a, pool.name, s.id))
 	case pool.drain && !(p.quarantined && slices.Contains(s.seen.Shown, a)):
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is being emptied; ask for an address of another pool, or end its drain", a, pool.name))
 	default:
@@ -308,6 +313,10 @@ func (p *planner) grantNew(c *claim) {
 	}
 	if port, h, lingers := p.lingering(c); lingers {
 		c.owner.wait(PendingPort, lingeringText(c.address, port, h))
+		return
+	}
+	if c.pool != "" && !p.quarantined && p.overQuota(c) {
+		c.owner.wait(PendingQuota, p.quotaText(c.owner))
 		return
 	}
 	if p.quarantined && !p.adopts(c) {

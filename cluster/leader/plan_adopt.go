@@ -35,7 +35,7 @@ func (p *planner) grantShown(s *wish) {
 		}
 		c := p.newClaim(s, a, pool.name)
 		switch {
-		case p.conflict(c) != nil || p.quarantined && !p.adopts(c) || pool.drain && !p.quarantined:
+		case p.conflict(c) != nil || p.quarantined && !p.adopts(c) || !p.quarantined && (pool.drain || p.overQuota(c)):
 			continue
 		case p.comesBack(c):
 			if !p.isStuck(c) && meet(needs, a) {

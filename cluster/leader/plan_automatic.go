@@ -43,7 +43,7 @@ func (p *planner) takeBack(s *wish, needs []need) {
 		}
 		c := p.newClaim(s, h.Address, pool.name)
 		c.from = FromReturning
-		if _, _, lingers := p.lingering(c); lingers {
+		if _, _, lingers := p.lingering(c); lingers || p.overQuota(c) {
 			continue
 		}
 		if p.conflict(c) == nil && p.leaving(c) == nil && meet(needs, h.Address) {
@@ -54,7 +54,7 @@ func (p *planner) takeBack(s *wish, needs []need) {
 
 // fromPools claims the lowest free address of a family, of either one if it is empty.
 func (p *planner) fromPools(s *wish, family world.Family) bool {
-	if p.quarantined {
+	if p.quarantined || p.quotaReached(s) {
 		return false
 	}
 	for _, f := range familiesOf(family) {
@@ -87,7 +87,7 @@ func (p *planner) usable(pool *poolPlan, s *wish, f world.Family) bool {
 	if s.seen.Pool != "" {
 		wanted = pool.name == fsm.PoolName(s.seen.Pool)
 	}
-	return wanted && pool.shown && pool.serves(s.seen.Namespace) &&
+	return wanted && pool.shown && p.serves(pool, s.seen) &&
 		slices.ContainsFunc(pool.ranges, func(r fsm.Range) bool { return f == "" || world.FamilyOf(r.From) == f })
 }
 
@@ -108,6 +108,8 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 	switch {
 	case p.quarantined:
 		p.explain(fsm.TableServices, string(s.id), WaitsForQuarantine, quarantineText)
+	case candidates && p.quotaReached(s):
+		s.wait(PendingQuota, p.quotaText(s))
 	case candidates:
 		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s; add addresses to a pool, or delete Services", s.id, what))
 	case drained >= 0:

@@ -20,20 +20,38 @@ type poolPlan struct {
 	ranges     []fsm.Range
 	autoAssign bool
 	// Only a pool that a source shows gives out new addresses: the others' terms are not known.
-	shown      bool
-	avoidEnds  bool
-	drain      bool // it gives out nothing, and keeps what it gave
-	priority   int
-	namespaces []string
-	next       []netip.Addr // per range, where the search for a free address goes on
+	shown     bool
+	avoidEnds bool
+	drain     bool // it gives out nothing, and keeps what it gave
+	priority  int
+	terms     *world.Pool  // whom it is for; nil for a pool that no source shows
+	next      []netip.Addr // per range, where the search for a free address goes on
 }
 
 func (pool *poolPlan) contains(a netip.Addr) bool {
 	return slices.ContainsFunc(pool.ranges, func(r fsm.Range) bool { return r.Contains(a) })
 }
 
-func (pool *poolPlan) serves(namespace string) bool {
-	return len(pool.namespaces) == 0 || slices.Contains(pool.namespaces, namespace)
+// reserved tells whether a pool is for some Services only.
+func (pool *poolPlan) reserved() bool {
+	t := pool.terms
+	return t != nil && len(t.Namespaces)+len(t.NamespaceSelectors)+len(t.ServiceSelectors) > 0
+}
+
+// serves tells whether a pool is for a Service: by its namespace, and by its labels.
+func (p *planner) serves(pool *poolPlan, s *world.Service) bool {
+	return p.servesNamespace(pool, s.Namespace) && (len(pool.terms.ServiceSelectors) == 0 || world.AnyMatches(pool.terms.ServiceSelectors, s.Labels))
+}
+
+// servesNamespace tells whether a pool that a source shows is for a namespace. One whose labels nobody knows has none that a
+// selector could choose it by.
+func (p *planner) servesNamespace(pool *poolPlan, name string) bool {
+	t := pool.terms
+	if len(t.Namespaces)+len(t.NamespaceSelectors) == 0 || slices.Contains(t.Namespaces, name) {
+		return true
+	}
+	n := p.seen.namespaces[name]
+	return n != nil && world.AnyMatches(t.NamespaceSelectors, n.Labels)
 }
 
 // planPools brings the record's pools to what the sources show. Of two pools with an address in common the one that
@@ -88,7 +106,7 @@ func (p *planner) planPools() {
 	p.emitPools(have, removed, changed)
 	p.explainDrains()
 	slices.SortStableFunc(p.pools, func(a, b *poolPlan) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), strings.Compare(string(a.name), string(b.name)))
+		return cmp.Or(cmp.Compare(a.priority, b.priority), firstIf(a.reserved(), b.reserved()), strings.Compare(string(a.name), string(b.name)))
 	})
 }
 
@@ -166,7 +184,7 @@ func (p *planner) emitPools(have map[fsm.PoolName]*fsm.Pool, removed []fsm.PoolN
 func newPool(w *world.Pool) *poolPlan {
 	pool := &poolPlan{
 		name: fsm.PoolName(w.Name), autoAssign: w.AutoAssign, shown: true, avoidEnds: w.AvoidBuggyIPs, drain: w.Drain,
-		priority: w.Priority, namespaces: w.Namespaces,
+		priority: w.Priority, terms: w,
 	}
 	if pool.priority == 0 {
 		pool.priority = math.MaxInt // asked for nothing: last

@@ -22,6 +22,7 @@ var (
 	drawnServices  = []string{"s0", "s1", "s2", "s3", "s4"}
 	drawnNodes     = []string{"n0", "n1", "n2"}
 	drawnPools     = []string{"p0", "p1"}
+	drawnPolicies  = []string{"q0", "q1"}
 	drawnMembers   = []string{"m0", "m1"}
 	drawnAddresses = []string{"203.0.113.1", "203.0.113.2", "203.0.113.5", "203.0.113.9", "2001:db8::1", "2001:db8::5"}
 )
@@ -46,6 +47,7 @@ func drawService(t *rapid.T) string {
 	line += one(t, "policy", "", "", " local") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
 	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " class=other", " deleting") + one(t, "uid", "", "", " uid=again")
+	line += one(t, "labels", "", "", " labels=tier:gold")
 	return line
 }
 
@@ -68,23 +70,33 @@ func drawNode(t *rapid.T) string {
 func drawPool(t *rapid.T) string {
 	line := "pool " + one(t, "pool", drawnPools...)
 	line += " " + one(t, "range", "203.0.113.1-203.0.113.2", "203.0.113.2-203.0.113.6", "203.0.113.5-203.0.113.6", "2001:db8::1-2001:db8::2")
-	return line + one(t, "second", "", "", " 2001:db8::5-2001:db8::6") + one(t, "manual", "", "", " manual") + one(t, "drain", "", "", "", " drain") + one(t, "priority", "", " priority=1") + one(t, "for", "", "", "", " for=elsewhere")
+	return line + one(t, "second", "", "", " 2001:db8::5-2001:db8::6") + one(t, "manual", "", "", " manual") + one(t, "drain", "", "", "", " drain") + one(t, "priority", "", " priority=1") + one(t, "for", "", "", "", " for=elsewhere", " of=kind:a", " for=elsewhere of=kind:b") +
+		one(t, "only", "", "", "", " only=tier:gold")
+}
+
+func drawPolicy(t *rapid.T) string {
+	line := "policy " + one(t, "policy", drawnPolicies...) + one(t, "about", "", " for=default", " for=elsewhere", " of=kind:a", " for=elsewhere of=kind:b")
+	return line + one(t, "max", "", " max=0", " max=1", " max=2") + one(t, "external", "", "", " external=none", " external=203.0.113.9-203.0.113.9,2001:db8::1-2001:db8::4")
+}
+
+func drawNamespace(t *rapid.T) string {
+	return "namespace default" + one(t, "label", "", " kind:a", " kind:b")
 }
 
 // drawStep changes the world, the group or the sight of it, by at most one thing.
 func drawStep(t *rapid.T, s *scene) string {
 	v := s.group.state.Read()
-	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew"); what {
-	case "service", "endpoints", "node", "pool":
+	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew"); what {
+	case "service", "endpoints", "node", "pool", "policy", "namespace":
 		s.blind = false
-		line := map[string]func(*rapid.T) string{"service": drawService, "endpoints": drawEndpoints, "node": drawNode, "pool": drawPool}[what](t)
+		line := map[string]func(*rapid.T) string{"service": drawService, "endpoints": drawEndpoints, "node": drawNode, "pool": drawPool, "policy": drawPolicy, "namespace": drawNamespace}[what](t)
 		f := strings.Fields(line)
 		s.kept[f[0]+" "+f[1]] = false
 		s.line(line)
 		return line
 	case "delete", "lose":
-		kind := one(t, "kind", "service", "endpoints", "node", "pool")
-		name := one(t, "name", map[string][]string{"service": drawnServices, "endpoints": drawnServices, "node": drawnNodes, "pool": drawnPools}[kind]...)
+		kind := one(t, "kind", "service", "endpoints", "node", "pool", "policy", "namespace")
+		name := one(t, "name", map[string][]string{"service": drawnServices, "endpoints": drawnServices, "node": drawnNodes, "pool": drawnPools, "policy": drawnPolicies, "namespace": {"default"}}[kind]...)
 		s.remove(kind, name)
 		s.kept[kind+" "+name] = what == "lose"
 		return what + " " + kind + " " + name
@@ -166,7 +178,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -361,7 +373,7 @@ func (a *account) asked() string {
 			if s.Pending.Code == "" {
 				return fmt.Sprintf("%s names %s, does not own it and is not told why", id, address)
 			}
-			if slices.Contains(w.ExternalIPs, address) && len(a.after.Owners(address.String())) == 0 {
+			if slices.Contains(w.ExternalIPs, address) && len(a.after.Owners(address.String())) == 0 && a.allows(address) {
 				return fmt.Sprintf("%s names %s, which nobody owns, and is pending: %s", id, address, s.Pending.Text)
 			}
 		}
@@ -397,7 +409,7 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 		}
 		if count[f] == 0 {
 			missing++
-			if free := a.freeFor(w, f); free.IsValid() && !a.awaits(w, f) {
+			if free := a.freeFor(w, f); free.IsValid() && !a.awaits(w, f) && !a.full() {
 				return fmt.Sprintf("%s has no %s address although %s is free", s.ID, f, free)
 			}
 		}
@@ -437,7 +449,7 @@ func (a *account) takenOver() string {
 		rival := slices.ContainsFunc(a.scene.world.Services, func(o world.Service) bool {
 			return o.ID != w.ID && (slices.Contains(o.Shown, x) || slices.Contains(o.ExternalIPs, x) || slices.Contains(o.Requested, x))
 		})
-		if rival || len(a.before.Owners(x.String())) > 0 || !a.poolGives(w, x) || slices.Contains(owned(a.after, id), x) {
+		if rival || len(a.before.Owners(x.String())) > 0 || !a.poolGives(w, x) || a.full() || slices.Contains(owned(a.after, id), x) {
 			continue
 		}
 		return fmt.Sprintf("%s is told to own %s, which is free, and has %v", id, x, owned(a.after, id))
@@ -461,12 +473,88 @@ func (a *account) drained() string {
 	return ""
 }
 
+// about tells whether names and labels choose the namespace of all drawn Services; otherwise is said of labels that nobody
+// knows.
+func (a *account) about(names []string, selectors []world.Selector, otherwise bool) bool {
+	if len(names) == 0 && len(selectors) == 0 || slices.Contains(names, "default") {
+		return true
+	}
+	for _, n := range a.scene.world.Namespaces {
+		return slices.ContainsFunc(selectors, func(s world.Selector) bool { return slices.Contains(n.Labels, s.Labels[0]) })
+	}
+	return len(selectors) > 0 && otherwise
+}
+
+// serves tells whether a pool is for a Service.
+func (a *account) serves(pool *world.Pool, w *world.Service) bool {
+	chosen := slices.ContainsFunc(pool.ServiceSelectors, func(s world.Selector) bool { return slices.Contains(w.Labels, s.Labels[0]) })
+	return a.about(pool.Namespaces, pool.NamespaceSelectors, false) && (chosen || len(pool.ServiceSelectors) == 0)
+}
+
+// allows tells whether every policy lets Services name an address in spec.externalIPs.
+func (a *account) allows(x netip.Addr) bool {
+	return !slices.ContainsFunc(a.scene.world.AddressPolicies, func(p world.AddressPolicy) bool {
+		listed := slices.ContainsFunc(p.ExternalIPs, func(r world.Range) bool { return r.Contains(x) })
+		return p.LimitsExternalIPs && !listed && a.about(p.Namespaces, p.NamespaceSelectors, true)
+	})
+}
+
+// quota is the least that a policy lets the namespace have.
+func (a *account) quota() (least int, limited bool) {
+	for _, p := range a.scene.world.AddressPolicies {
+		if p.HasQuota && a.about(p.Namespaces, p.NamespaceSelectors, true) && (!limited || p.MaxAddresses < least) {
+			least, limited = p.MaxAddresses, true
+		}
+	}
+	return least, limited
+}
+
+// pooled are the addresses of pools that Services own.
+func pooled(v *fsm.View) map[netip.Addr]bool {
+	out := map[netip.Addr]bool{}
+	for _, h := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+		if h.Pool != "" && !h.Releasing {
+			out[h.Address] = true
+		}
+	}
+	return out
+}
+
+func (a *account) full() bool {
+	least, limited := a.quota()
+	return limited && len(pooled(a.after)) >= least
+}
+
+// limited: nobody comes to own more addresses of pools than policies let the namespace have, nor an address of
+// spec.externalIPs that they do not allow. What is taken over after a restore was owned.
+func (a *account) limited() string {
+	if a.scene.blind || a.step == "renew" || !a.before.Group().Quarantine.IsZero() {
+		return ""
+	}
+	after := pooled(a.after)
+	least, limited := a.quota()
+	had := func(x netip.Addr) bool { // also by spec.externalIPs, which it names otherwise now
+		return slices.ContainsFunc(a.before.Owners(x.String()), func(o *fsm.Allocation) bool { return !o.Releasing })
+	}
+	for x := range after {
+		if limited && !had(x) && len(after) > least {
+			return fmt.Sprintf("%s was given out, and that makes %d addresses where %d are allowed", x, len(after), least)
+		}
+	}
+	for _, h := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
+		if h.Pool == "" && !h.Releasing && !slices.Contains(owned(a.before, h.Service), h.Address) && !a.allows(h.Address) {
+			return fmt.Sprintf("%s came to own %s, which a policy does not allow", h.Service, h.Address)
+		}
+	}
+	return ""
+}
+
 // poolGives tells whether a pool may give a Service an address.
 func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
 	return slices.ContainsFunc(a.scene.world.Pools, func(pool world.Pool) bool {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
 		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
-		return ok && usable && len(pool.Namespaces) == 0 && rec.Contains(x)
+		return ok && usable && a.serves(&pool, w) && rec.Contains(x)
 	})
 }
 
@@ -475,7 +563,7 @@ func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 	for _, pool := range a.scene.world.Pools {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
 		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
-		if !ok || !usable || len(pool.Namespaces) > 0 {
+		if !ok || !usable || !a.serves(&pool, w) {
 			continue
 		}
 		for _, r := range rec.Ranges {

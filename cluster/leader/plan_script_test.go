@@ -45,12 +45,13 @@ func TestPlanScripts(t *testing.T) {
 
 // scene is a world that a script changes, and the record that follows it.
 type scene struct {
-	group   *group
-	world   world.World
-	kept    map[string]bool // objects that are absent without evidence, as "Kind name"
-	blind   bool
-	excused []fsm.ServerID
-	options Options
+	group    *group
+	world    world.World
+	kept     map[string]bool // objects that are absent without evidence, as "Kind name"
+	unlisted []world.Kind    // never listed yet
+	blind    bool
+	excused  []fsm.ServerID
+	options  Options
 }
 
 func newScene(t failer) *scene {
@@ -74,6 +75,11 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 	case "allow", "forbid":
 		for line := range strings.Lines(d.Input) {
 			s.kept[strings.TrimSpace(line)] = d.Cmd == "forbid"
+		}
+	case "unlisted", "listed":
+		s.unlisted = nil
+		for _, a := range d.CmdArgs {
+			s.unlisted = append(s.unlisted, world.Kind(a.Key))
 		}
 	case "blind", "look":
 		s.blind = d.Cmd == "blind"
@@ -140,7 +146,7 @@ func (s *scene) input() Input {
 	w := s.world.Clone()
 	w.Source = "script"
 	for _, k := range world.Kinds() {
-		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true})
+		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: !slices.Contains(s.unlisted, k), Complete: true})
 	}
 	w.Sort()
 	in.Views = []Admitted{{World: &w, Complete: true, MayRemove: func(kind world.Kind, id world.ID) bool {
@@ -152,7 +158,7 @@ func (s *scene) input() Input {
 
 var kindWords = map[world.Kind]string{
 	world.KindService: "service", world.KindEndpointSlice: "endpoints", world.KindNode: "node", world.KindPool: "pool",
-	world.KindPeer: "peer", world.KindAdvertisement: "advertisement", world.KindConfigMap: "configmap",
+	world.KindPolicy: "policy", world.KindNamespace: "namespace", world.KindPeer: "peer", world.KindAdvertisement: "advertisement", world.KindConfigMap: "configmap",
 }
 
 // remove takes an object out of the world.
@@ -168,6 +174,10 @@ func (s *scene) remove(kind, name string) {
 		w.Nodes = slices.DeleteFunc(w.Nodes, func(o world.Node) bool { return drop(o.Meta) })
 	case "pool":
 		w.Pools = slices.DeleteFunc(w.Pools, func(o world.Pool) bool { return drop(o.Meta) })
+	case "policy":
+		w.AddressPolicies = slices.DeleteFunc(w.AddressPolicies, func(o world.AddressPolicy) bool { return drop(o.Meta) })
+	case "namespace":
+		w.Namespaces = slices.DeleteFunc(w.Namespaces, func(o world.Namespace) bool { return drop(o.Meta) })
 	case "peer":
 		w.Peers = slices.DeleteFunc(w.Peers, func(o world.Peer) bool { return drop(o.Meta) })
 	case "advertisement":
@@ -182,10 +192,11 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 
 // object reads one line: kind, name, then key=value and words.
 //
-//	service web ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
+//	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4
 //	node n1 A... [external=A] notready unreachable excluded cordoned deleting
-//	pool p FROM-TO... manual priority=N for=NAMESPACE avoid drain
+//	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain
+//	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N | advertisement a communities=C pools=P | configmap c KEY=VALUE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
@@ -204,7 +215,15 @@ func (s *scene) object(t failer, f []string) {
 	}
 	w := &s.world
 	switch kind {
+	case "policy":
+		w.AddressPolicies = append(w.AddressPolicies, scriptPolicy(t, meta, keys))
+	case "namespace":
+		meta.Namespace = ""
+		w.Namespaces = append(w.Namespaces, world.Namespace{Meta: meta, Labels: labels(words)})
 	case "service":
+		if keys["in"] != "" {
+			meta.Namespace = keys["in"]
+		}
 		w.Services = append(w.Services, scriptService(t, meta, keys, words))
 	case "endpoints":
 		w.EndpointSlices = append(w.EndpointSlices, scriptSlices(t, meta, words)...)
@@ -238,6 +257,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
 	}
+	o.Labels = labels(split(keys["labels"]))
 	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
 	if has("local") {
 		o.ExternalTrafficPolicy = world.PolicyLocal
@@ -264,6 +284,39 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		o.Ports = append(o.Ports, p)
 	}
 	return o
+}
+
+// labels reads key:value pairs.
+func labels(pairs []string) (out []world.KV) {
+	for _, pair := range pairs {
+		k, v, _ := strings.Cut(pair, ":")
+		out = append(out, world.KV{Key: k, Value: v})
+	}
+	return out
+}
+
+// selectorsOf reads a selector for each key:value pair.
+func selectorsOf(pairs []string) (out []world.Selector) {
+	for _, l := range labels(pairs) {
+		out = append(out, world.Selector{Labels: []world.KV{l}})
+	}
+	return out
+}
+
+func scriptPolicy(t failer, meta world.Meta, keys map[string]string) world.AddressPolicy {
+	meta.Namespace = ""
+	p := world.AddressPolicy{Meta: meta, Namespaces: split(keys["for"]), NamespaceSelectors: selectorsOf(split(keys["of"]))}
+	if keys["max"] != "" {
+		p.HasQuota, p.MaxAddresses = true, int(number(t, keys["max"]))
+	}
+	if list := keys["external"]; list != "" {
+		p.LimitsExternalIPs = true
+		for _, text := range split(strings.TrimPrefix(list, "none")) {
+			from, to, _ := strings.Cut(text, "-")
+			p.ExternalIPs = append(p.ExternalIPs, world.Range{From: netip.MustParseAddr(from), To: netip.MustParseAddr(to)})
+		}
+	}
+	return p
 }
 
 func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSlice {
@@ -329,6 +382,7 @@ func scriptNode(t failer, meta world.Meta, keys map[string]string, words []strin
 func scriptPool(t failer, meta world.Meta, keys map[string]string, words []string) world.Pool {
 	meta.Namespace = ""
 	p := world.Pool{Meta: meta, AutoAssign: true, Priority: int(number(t, keys["priority"])), Namespaces: split(keys["for"])}
+	p.NamespaceSelectors, p.ServiceSelectors = selectorsOf(split(keys["of"])), selectorsOf(split(keys["only"]))
 	for _, word := range words {
 		from, to, isRange := strings.Cut(word, "-")
 		switch {

@@ -74,7 +74,7 @@ func Codes() []Code {
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
 		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, GivenUp, Replaced,
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting,
-		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid,
+		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden,
 		WaitsForEvidence, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
 		WaitsForRules, WaitsForMend,
 	}

@@ -19,6 +19,8 @@ func (w *World) Clone() World {
 	out.Peers = slices.Clone(w.Peers)
 	out.Advertisements = cloneEach(w.Advertisements, Advertisement.clone)
 	out.L2Advertisements = cloneEach(w.L2Advertisements, L2Advertisement.clone)
+	out.AddressPolicies = cloneEach(w.AddressPolicies, AddressPolicy.clone)
+	out.Namespaces = cloneEach(w.Namespaces, Namespace.clone)
 	out.BFDProfiles = slices.Clone(w.BFDProfiles)
 	out.Communities = cloneEach(w.Communities, Community.clone)
 	out.ConfigMaps = cloneEach(w.ConfigMaps, ConfigMap.clone)
@@ -43,6 +45,7 @@ func (s Service) clone() Service {
 	s.Families = slices.Clone(s.Families)
 	s.SourceRanges = slices.Clone(s.SourceRanges)
 	s.Annotations = slices.Clone(s.Annotations)
+	s.Labels = slices.Clone(s.Labels)
 	return s
 }
 
@@ -61,6 +64,8 @@ func (n Node) clone() Node {
 func (p Pool) clone() Pool {
 	p.Ranges = slices.Clone(p.Ranges)
 	p.Namespaces = slices.Clone(p.Namespaces)
+	p.NamespaceSelectors = cloneEach(p.NamespaceSelectors, Selector.clone)
+	p.ServiceSelectors = cloneEach(p.ServiceSelectors, Selector.clone)
 	p.Labels = slices.Clone(p.Labels)
 	return p
 }
@@ -78,6 +83,18 @@ func (a L2Advertisement) clone() L2Advertisement {
 	a.NodeSelectors = cloneEach(a.NodeSelectors, Selector.clone)
 	a.Interfaces = slices.Clone(a.Interfaces)
 	return a
+}
+
+func (p AddressPolicy) clone() AddressPolicy {
+	p.Namespaces = slices.Clone(p.Namespaces)
+	p.NamespaceSelectors = cloneEach(p.NamespaceSelectors, Selector.clone)
+	p.ExternalIPs = slices.Clone(p.ExternalIPs)
+	return p
+}
+
+func (n Namespace) clone() Namespace {
+	n.Labels = slices.Clone(n.Labels)
+	return n
 }
 
 func (c Community) clone() Community {
@@ -99,6 +116,8 @@ func cloneEach[T any](list []T, clone func(T) T) []T {
 }
 
 func compareAddrs(a, b netip.Addr) int { return a.Compare(b) }
+
+func (r Range) compare(o Range) int { return cmp.Or(r.From.Compare(o.From), r.To.Compare(o.To)) }
 
 func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))

@@ -59,9 +59,18 @@ type Pool struct {
 	Drain bool
 	// Priority orders pools for automatic assignment, lower first; zero comes last.
 	Priority int
-	// Namespaces may use the pool; none means all.
-	Namespaces []string
+	// Namespaces and NamespaceSelectors choose together from which namespaces Services may have addresses; with neither, from all.
+	Namespaces         []string
+	NamespaceSelectors []Selector
+	// ServiceSelectors choose among those Services, each of them some; none means all.
+	ServiceSelectors []Selector
 	// Labels are what advertisements select pools by.
+	Labels []KV
+}
+
+// Namespace is what Services live in. Its labels are what pools and policies select it by.
+type Namespace struct {
+	Meta
 	Labels []KV
 }
 

@@ -53,8 +53,10 @@ func (w *World) Sort() {
 	sortBy(&w.Pools, func(a, b Pool) int { return a.compare(b.Meta) })
 	for i := range w.Pools {
 		p := &w.Pools[i]
-		sortSet(&p.Ranges, func(a, b Range) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
+		sortSet(&p.Ranges, Range.compare)
 		sortSet(&p.Namespaces, strings.Compare)
+		sortSelectors(&p.NamespaceSelectors)
+		sortSelectors(&p.ServiceSelectors)
 		sortKVs(&p.Labels)
 	}
 	sortBy(&w.Peers, func(a, b Peer) int { return a.compare(b.Meta) })
@@ -72,6 +74,17 @@ func (w *World) Sort() {
 		sortSelectors(&a.PoolSelectors)
 		sortSelectors(&a.NodeSelectors)
 		sortSet(&a.Interfaces, strings.Compare)
+	}
+	sortBy(&w.AddressPolicies, func(a, b AddressPolicy) int { return a.compare(b.Meta) })
+	for i := range w.AddressPolicies {
+		p := &w.AddressPolicies[i]
+		sortSet(&p.Namespaces, strings.Compare)
+		sortSelectors(&p.NamespaceSelectors)
+		sortSet(&p.ExternalIPs, Range.compare)
+	}
+	sortBy(&w.Namespaces, func(a, b Namespace) int { return a.compare(b.Meta) })
+	for i := range w.Namespaces {
+		sortKVs(&w.Namespaces[i].Labels)
 	}
 	sortBy(&w.BFDProfiles, func(a, b BFDProfile) int { return a.compare(b.Meta) })
 	sortBy(&w.Communities, func(a, b Community) int { return a.compare(b.Meta) })
@@ -101,6 +114,7 @@ func (s *Service) sort() {
 	sortSet(&s.Shown, compareAddrs)
 	sortSet(&s.SourceRanges, comparePrefixes)
 	sortKVs(&s.Annotations)
+	sortKVs(&s.Labels)
 }
 
 func (s *EndpointSlice) sort() {

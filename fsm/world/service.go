@@ -111,6 +111,8 @@ type Service struct {
 	Foreign bool
 	// Annotations are those with a prefix of ours or of a system that we replace.
 	Annotations []KV
+	// Labels are what pools select Services of type LoadBalancer by; those of other types are left out.
+	Labels []KV
 }
 
 // ServicePort is one port that clients dial.

@@ -27,6 +27,8 @@ const (
 	KindL2Advert      Kind = "L2Advertisement"
 	KindBFDProfile    Kind = "BFDProfile"
 	KindCommunity     Kind = "Community"
+	KindPolicy        Kind = "AddressPolicy"
+	KindNamespace     Kind = "Namespace"
 	KindConfigMap     Kind = "ConfigMap"
 	KindDriver        Kind = "LoadBalancerDriver"
 	KindLoadBalancer  Kind = "LoadBalancer"
@@ -39,8 +41,8 @@ const (
 // Kinds lists every kind in the order of their names.
 func Kinds() []Kind {
 	return []Kind{
-		KindBFDProfile, KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBind, KindCommunity, KindConfigMap,
-		KindEndpointSlice, KindPool, KindL2Advert, KindLoadBalancer, KindDriver, KindNode, KindPod, KindService,
+		KindPolicy, KindBFDProfile, KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBind, KindCommunity, KindConfigMap,
+		KindEndpointSlice, KindPool, KindL2Advert, KindLoadBalancer, KindDriver, KindNamespace, KindNode, KindPod, KindService,
 	}
 }
 
@@ -70,6 +72,8 @@ type World struct {
 	Advertisements   []Advertisement
 	Communities      []Community
 	L2Advertisements []L2Advertisement
+	AddressPolicies  []AddressPolicy
+	Namespaces       []Namespace
 	BFDProfiles      []BFDProfile
 	ConfigMaps       []ConfigMap
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package api holds the Go form of the configuration objects that Fairlead reads besides Kubernetes' own: address
-// pools, BGP peers, advertisements, BFD profiles and communities.
+// pools, BGP peers, advertisements, BFD profiles, communities and policies.
 //
 // The group fairlead.io/v1alpha1 spells them as MetalLB's metallb.io does, field by field, so that manifests of
 // either group decode into the same structs. A field is here when it is used or when a user must be told that it
-// is not. Start reading at IPAddressPool.
+// is not. The definitions of our group's kinds (deploy/crds) are generated from them. Start reading at IPAddressPool.
+//
+// +groupName=fairlead.io
+// +versionName=v1alpha1
 package api
 
 import (
@@ -25,6 +28,10 @@ const (
 
 // Status is what another controller wrote about an object. It is accepted wherever its group allows one, and
 // never read.
+//
+// +kubebuilder:validation:Type=object
+// +kubebuilder:validation:Schemaless
+// +kubebuilder:pruning:PreserveUnknownFields
 type Status = json.RawMessage
 
 // IPAddressPool is a set of addresses for Services of type LoadBalancer.
@@ -155,6 +162,28 @@ type BFDProfileSpec struct {
 	EchoMode         *bool   `json:"echoMode,omitempty"`
 	PassiveMode      *bool   `json:"passiveMode,omitempty"`
 	MinimumTTL       *uint32 `json:"minimumTtl,omitempty"`
+}
+
+// AddressPolicy limits which addresses the Services of some namespaces may have. It only takes away: of several that are
+// about a namespace each holds. It is of our group alone.
+type AddressPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   AddressPolicySpec `json:"spec,omitzero"`
+	Status Status            `json:"status,omitempty"`
+}
+
+// AddressPolicySpec says whom a policy is about, and what it limits.
+type AddressPolicySpec struct {
+	// Namespaces that it is about, beside those that NamespaceSelectors choose; with neither it is about all.
+	Namespaces         []string               `json:"namespaces,omitempty"`
+	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	// MaxAddresses is how many addresses of pools the Services of one namespace may have together; unset means any number.
+	MaxAddresses *int32 `json:"maxAddresses,omitempty"`
+	// ExternalIPs are the addresses that Services may name in spec.externalIPs, written as those of a pool. Unset allows
+	// all, an empty list none.
+	ExternalIPs []string `json:"externalIPs,omitzero"`
 }
 
 // Community gives names to BGP communities.

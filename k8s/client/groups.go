@@ -45,7 +45,7 @@ type (
 	Pods           = Collection[corev1.Pod, corev1.PodList, *corev1.Pod, *corev1.PodList]
 	ConfigMaps     = Collection[corev1.ConfigMap, corev1.ConfigMapList, *corev1.ConfigMap, *corev1.ConfigMapList]
 	Secrets        = Resource[corev1.Secret, *corev1.Secret]
-	Namespaces     = Resource[corev1.Namespace, *corev1.Namespace]
+	Namespaces     = Collection[corev1.Namespace, corev1.NamespaceList, *corev1.Namespace, *corev1.NamespaceList]
 	EndpointSlices = Collection[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList, *discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 	Events         = Resource[eventsv1.Event, *eventsv1.Event]
 	CoreEvents     = Resource[corev1.Event, *corev1.Event]
@@ -85,7 +85,7 @@ func (c CoreV1) Nodes() Nodes {
 
 // Namespaces are the cluster's.
 func (c CoreV1) Namespaces() Namespaces {
-	return ResourceOf[corev1.Namespace](c.group, "namespaces", "")
+	return CollectionOf[corev1.Namespace, corev1.NamespaceList](c.group, "namespaces", "")
 }
 
 // Events are those of a namespace, in their old form: with a source and a count.

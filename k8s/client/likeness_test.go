@@ -150,6 +150,7 @@ func TestRequestsAndAnswersAreThoseOfTheFullClientset(t *testing.T) {
 		"list-configmaps":   {&corev1.ConfigMapList{ListMeta: list, Items: []corev1.ConfigMap{{ObjectMeta: meta}}}, of(ours.Client.CoreV1().ConfigMaps("shop").List, all), of(theirs.CoreV1().ConfigMaps("shop").List, all)},
 		"get-configmap":     {&corev1.ConfigMap{ObjectMeta: meta}, got(ours.Client.CoreV1().ConfigMaps("shop").Get, "web"), got(theirs.CoreV1().ConfigMaps("shop").Get, "web")},
 		"get-namespace":     {&corev1.Namespace{ObjectMeta: meta}, got(ours.Client.CoreV1().Namespaces().Get, "shop"), got(theirs.CoreV1().Namespaces().Get, "shop")},
+		"list-namespaces":   {&corev1.NamespaceList{ListMeta: list, Items: []corev1.Namespace{{ObjectMeta: meta}}}, of(ours.Client.CoreV1().Namespaces().List, all), of(theirs.CoreV1().Namespaces().List, all)},
 		"get-secret":        {&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token": []byte("t")}}, got(ours.Client.CoreV1().Secrets("shop").Get, "web"), got(theirs.CoreV1().Secrets("shop").Get, "web")},
 		"list-slices":       {&discoveryv1.EndpointSliceList{ListMeta: list}, of(ours.Client.DiscoveryV1().EndpointSlices("").List, all), of(theirs.DiscoveryV1().EndpointSlices("").List, all)},
 		"create-event":      {event, created(ours.Client.EventsV1().Events("shop").Create, event.DeepCopy()), created(theirs.EventsV1().Events("shop").Create, event.DeepCopy())},

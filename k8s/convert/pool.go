@@ -40,11 +40,8 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 	p.Drain = o.Spec.Drain || r.flag(o.Annotations, AnnotationDrain)
 	if a := o.Spec.AllocateTo; a != nil {
 		p.Priority, p.Namespaces = a.Priority, slices.Clone(a.Namespaces)
-		if len(a.NamespaceSelectors) > 0 || len(a.ServiceSelectors) > 0 {
-			p.AutoAssign = false
-			r.degrade("spec.serviceAllocation", "name the namespaces, or annotate Services with "+AnnotationPool,
-				"selectors are not evaluated: only Services that name the pool have addresses of it")
-		}
+		p.NamespaceSelectors = r.selectors("spec.serviceAllocation.namespaceSelectors", a.NamespaceSelectors)
+		p.ServiceSelectors = r.selectors("spec.serviceAllocation.serviceSelectors", a.ServiceSelectors)
 	}
 	return p, r.problems
 }
@@ -108,8 +105,17 @@ func (r *report) flag(all map[string]string, key string) bool {
 	return false
 }
 
-// addressRange reads a prefix, a range or a single address.
+// addressRange reads a prefix, a range or a single address that the network can route.
 func (r *report) addressRange(field, text string) (world.Range, bool) {
+	out, ok := r.span(field, text)
+	if !ok {
+		return out, false
+	}
+	return r.routable(field, out)
+}
+
+// span reads a prefix, a range or a single address.
+func (r *report) span(field, text string) (world.Range, bool) {
 	from, to, isRange := strings.Cut(text, "-")
 	if strings.Contains(text, "/") {
 		if isRange {
@@ -120,7 +126,7 @@ func (r *report) addressRange(field, text string) (world.Range, bool) {
 		if !ok {
 			return world.Range{}, false
 		}
-		return r.routable(field, world.Range{From: p.Addr(), To: lastOf(p)})
+		return world.Range{From: p.Addr(), To: lastOf(p)}, true
 	}
 	first, ok := r.address(field, from)
 	if !ok {
@@ -140,7 +146,7 @@ func (r *report) addressRange(field, text string) (world.Range, bool) {
 		r.fail(field, fmt.Sprintf("write %s-%s", last, first), "the range runs backwards")
 		return world.Range{}, false
 	}
-	return r.routable(field, world.Range{From: first, To: last})
+	return world.Range{From: first, To: last}, true
 }
 
 func (r *report) routable(field string, out world.Range) (world.Range, bool) {

@@ -99,6 +99,9 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 		Foreign:               o.Labels[labelServiceProxy] != "",
 		Annotations:           kvs(o.Annotations, annotationMatters),
 	}
+	if s.Type == world.LoadBalancer {
+		s.Labels = kvs(o.Labels, all)
+	}
 	s.InternalTrafficPolicy = oneOf(r, "spec.internalTrafficPolicy", value(o.Spec.InternalTrafficPolicy), world.PolicyCluster, world.PolicyLocal)
 	for i, f := range o.Spec.IPFamilies {
 		s.Families = append(s.Families, oneOf(r, fmt.Sprintf("spec.ipFamilies[%d]", i), f, world.IPv4, world.IPv6))
@@ -276,7 +279,7 @@ func value[T any](p *T) T {
 	return *p
 }
 
-func addTo[T netip.Addr | netip.Prefix](list []T, v T) []T {
+func addTo[T netip.Addr | netip.Prefix | world.Range](list []T, v T) []T {
 	if slices.Contains(list, v) {
 		return list
 	}

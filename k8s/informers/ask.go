@@ -269,6 +269,11 @@ func opened(w watch.Interface) (first *watch.Event, err error) {
 
 // locate finds where an optional resource is. If it is nowhere, or nobody wants it, its kind is complete and empty.
 func (l *line) locate(ctx context.Context) (present bool, err error) {
+	if !l.isWanted() {
+		l.fine(stageLocate, stageList, stageWatch)
+		l.missing()
+		return false, nil
+	}
 	sought := l.wantedBy
 	for _, v := range l.versions {
 		sought = append(sought, v.WithResource(l.resource))
@@ -294,6 +299,30 @@ func (l *line) locate(ctx context.Context) (present bool, err error) {
 	l.fine(stageLocate, stageList, stageWatch)
 	l.missing()
 	return false, nil
+}
+
+// isWanted tells whether anybody wants the resource, as far as the World says.
+func (l *line) isWanted() bool {
+	s := l.source
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.wanted == nil {
+		return true
+	}
+	wanted := l.wanted(&s.world)
+	if wanted {
+		l.absent = false
+	}
+	return wanted
+}
+
+// wakeLocked has resources looked for that nobody wanted and that the World asks for now.
+func (s *Source) wakeLocked() {
+	for _, l := range s.lines {
+		if l.absent && l.wanted != nil && l.wanted(&s.world) {
+			poke(l.asked)
+		}
+	}
 }
 
 // serves tells whether the server has a resource.

@@ -3,6 +3,8 @@
 package informers
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +24,7 @@ type kind[T any] struct {
 
 // makeRacks makes the lines to every resource, and what keeps their objects, kind by kind.
 func (s *Source) makeRacks(o *Options) []publisher {
-	core, slices := s.api.Client.CoreV1(), s.api.Client.DiscoveryV1()
+	core, discovery := s.api.Client.CoreV1(), s.api.Client.DiscoveryV1()
 	service := kind[world.Service]{world.KindService,
 		func(w *world.World) *[]world.Service { return &w.Services }, func(v *world.Service) *world.Meta { return &v.Meta }}
 	slice := kind[world.EndpointSlice]{world.KindEndpointSlice,
@@ -39,6 +41,10 @@ func (s *Source) makeRacks(o *Options) []publisher {
 		func(w *world.World) *[]world.Advertisement { return &w.Advertisements }, func(v *world.Advertisement) *world.Meta { return &v.Meta }}
 	l2 := kind[world.L2Advertisement]{world.KindL2Advert,
 		func(w *world.World) *[]world.L2Advertisement { return &w.L2Advertisements }, func(v *world.L2Advertisement) *world.Meta { return &v.Meta }}
+	policy := kind[world.AddressPolicy]{world.KindPolicy,
+		func(w *world.World) *[]world.AddressPolicy { return &w.AddressPolicies }, func(v *world.AddressPolicy) *world.Meta { return &v.Meta }}
+	namespace := kind[world.Namespace]{world.KindNamespace,
+		func(w *world.World) *[]world.Namespace { return &w.Namespaces }, func(v *world.Namespace) *world.Meta { return &v.Meta }}
 	bfd := kind[world.BFDProfile]{world.KindBFDProfile,
 		func(w *world.World) *[]world.BFDProfile { return &w.BFDProfiles }, func(v *world.BFDProfile) *world.Meta { return &v.Meta }}
 	community := kind[world.Community]{world.KindCommunity,
@@ -54,11 +60,13 @@ func (s *Source) makeRacks(o *Options) []publisher {
 	services.mind(o.Objects)
 	nodes := node.shelf(always(corev1.SchemeGroupVersion, "nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))
 	nodes.mind(o.Objects)
+	namespaces := always(corev1.SchemeGroupVersion, "namespaces", namespace.name, ofKind(core.Namespaces()))
+	namespaces.wanted = selectsNamespaces
 	maps := ofKind(core.ConfigMaps(o.ConfigMaps))
 	v1beta1 := []string{api.MetalLBV1Beta1}
 	return append([]publisher{
 		service.rack(services),
-		slice.rack(slice.shelf(always(discoveryv1.SchemeGroupVersion, "endpointslices", slice.name, ofKind(slices.EndpointSlices(""))),
+		slice.rack(slice.shelf(always(discoveryv1.SchemeGroupVersion, "endpointslices", slice.name, ofKind(discovery.EndpointSlices(""))),
 			slicesOnly(typed(slice, convert.EndpointSlice)))),
 		node.rack(nodes),
 		configMap.rack(
@@ -68,9 +76,17 @@ func (s *Source) makeRacks(o *Options) []publisher {
 		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
 		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
 		custom(s, l2, "l2advertisements", v1beta1, convert.L2Advertisement),
+		custom(s, policy, "addresspolicies", nil, convert.Policy),
+		namespace.rack(namespace.shelf(namespaces, typed(namespace, convert.Namespace))),
 		custom(s, bfd, "bfdprofiles", v1beta1, convert.BFDProfile),
 		custom(s, community, "communities", v1beta1, convert.Community),
 	}, s.outside(o.Objects)...)
+}
+
+// selectsNamespaces tells whether anything chooses namespaces by their labels. Nothing else asks for them.
+func selectsNamespaces(w *world.World) bool {
+	return slices.ContainsFunc(w.Pools, func(p world.Pool) bool { return len(p.NamespaceSelectors) > 0 }) ||
+		slices.ContainsFunc(w.AddressPolicies, func(p world.AddressPolicy) bool { return len(p.NamespaceSelectors) > 0 })
 }
 
 // mirrorOf shows Services to a Mirror, if there is one.
@@ -97,6 +113,9 @@ func (k kind[T]) shelf(l *line, turn func(runtime.Object) (converted[T], error))
 func custom[K, T any](s *Source, k kind[T], resource string, metalLB []string, turn func(*K) (T, []world.Problem)) *rack[T] {
 	r := k.rack()
 	for _, versions := range [][]string{{api.GroupVersion}, metalLB} {
+		if len(versions) == 0 {
+			continue // MetalLB has no such kind
+		}
 		l := s.newLine(k.name, resource)
 		for _, v := range versions {
 			gv, _ := schema.ParseGroupVersion(v) // constants of ours

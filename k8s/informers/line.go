@@ -27,9 +27,11 @@ type line struct {
 	versions []schema.GroupVersion
 	// wantedBy are resources without any of which nobody wants this one; nil for one that is always wanted.
 	wantedBy []schema.GroupVersionResource
-	keeper   Keeper // who is told whether everything is listed; nil for nobody
-	store    store
-	asked    chan struct{} // holds a token while a list is asked for
+	// wanted tells by what is there otherwise whether anybody wants the resource; nil for one that is always wanted.
+	wanted func(*world.World) bool
+	keeper Keeper // who is told whether everything is listed; nil for nobody
+	store  store
+	asked  chan struct{} // holds a token while a list is asked for
 
 	// Guarded by the source's mutex.
 

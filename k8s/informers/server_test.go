@@ -68,6 +68,8 @@ const (
 	groups     = "/apis/lbcf.tkestack.io/v1beta1/backendgroups"
 	records    = "/apis/lbcf.tkestack.io/v1beta1/backendrecords"
 	binds      = "/apis/lbcf.tkestack.io/v1/binds"
+	policies   = "/apis/fairlead.io/v1alpha1/addresspolicies"
+	namespaces = "/api/v1/namespaces"
 	namespace  = "/api/v1/namespaces/kube-system"
 )
 
@@ -77,9 +79,10 @@ func newServer(t testing.TB) *server {
 	for path, r := range map[string]*resource{
 		services: {apiVersion: "v1", kind: "Service"}, nodes: {apiVersion: "v1", kind: "Node"},
 		configMaps: {apiVersion: "v1", kind: "ConfigMap"}, endpoints: {apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice"},
-		pools:     {apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool", missing: true},
-		peers:     {apiVersion: "metallb.io/v1beta2", kind: "BGPPeer", missing: true},
-		pods:      {apiVersion: "v1", kind: "Pod"},
+		pools:    {apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool", missing: true},
+		peers:    {apiVersion: "metallb.io/v1beta2", kind: "BGPPeer", missing: true},
+		policies: {apiVersion: "fairlead.io/v1alpha1", kind: "AddressPolicy", missing: true},
+		pods:     {apiVersion: "v1", kind: "Pod"}, namespaces: {apiVersion: "v1", kind: "Namespace"},
 		drivers:   {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "LoadBalancerDriver", missing: true},
 		balancers: {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "LoadBalancer", missing: true},
 		groups:    {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "BackendGroup", missing: true},

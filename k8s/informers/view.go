@@ -20,6 +20,7 @@ func (s *Source) refreshLocked() {
 			s.notes = true
 		}
 	}
+	s.wakeLocked()
 	s.noteLocked()
 	if s.gone {
 		s.gone = false

@@ -121,6 +121,10 @@ func (d *decoder) known(h head, raw []byte, path string) {
 		add(d, raw, path, h, world.KindPeer, false, one(convert.Peer))
 	case api.GroupVersion + " BGPAdvertisement", api.MetalLBV1Beta1 + " BGPAdvertisement":
 		add(d, raw, path, h, world.KindAdvertisement, false, one(convert.Advertisement))
+	case api.GroupVersion + " AddressPolicy":
+		add(d, raw, path, h, world.KindPolicy, false, one(convert.Policy))
+	case "v1 Namespace":
+		add(d, raw, path, h, world.KindNamespace, false, one(convert.Namespace))
 	case api.GroupVersion + " L2Advertisement", api.MetalLBV1Beta1 + " L2Advertisement":
 		add(d, raw, path, h, world.KindL2Advert, false, one(convert.L2Advertisement))
 	case api.GroupVersion + " BFDProfile", api.MetalLBV1Beta1 + " BFDProfile":

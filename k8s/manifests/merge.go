@@ -193,6 +193,10 @@ func put(w *world.World, value any) {
 		w.Advertisements = append(w.Advertisements, v)
 	case world.L2Advertisement:
 		w.L2Advertisements = append(w.L2Advertisements, v)
+	case world.AddressPolicy:
+		w.AddressPolicies = append(w.AddressPolicies, v)
+	case world.Namespace:
+		w.Namespaces = append(w.Namespaces, v)
 	case world.BFDProfile:
 		w.BFDProfiles = append(w.BFDProfiles, v)
 	case world.Community:
@@ -233,6 +237,10 @@ func refOf(value any) world.Deletion {
 		return world.Deletion{Ref: v.Ref(world.KindAdvertisement)}
 	case world.L2Advertisement:
 		return world.Deletion{Ref: v.Ref(world.KindL2Advert)}
+	case world.AddressPolicy:
+		return world.Deletion{Ref: v.Ref(world.KindPolicy)}
+	case world.Namespace:
+		return world.Deletion{Ref: v.Ref(world.KindNamespace)}
 	case world.BFDProfile:
 		return world.Deletion{Ref: v.Ref(world.KindBFDProfile)}
 	case world.Community:

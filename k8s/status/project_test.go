@@ -158,7 +158,7 @@ func TestExternalIPsAreShownOnlyWhenSwitchedOn(t *testing.T) {
 func TestReasonsSayWhyAnAddressIsMissing(t *testing.T) {
 	for code, reason := range map[string]string{
 		"no-pool": "NoPool", "pool-exhausted": "PoolExhausted", "outside-pools": "OutsidePools",
-		"address-taken": "AddressTaken", "invalid-address": "InvalidAddress",
+		"address-taken": "AddressTaken", "invalid-address": "InvalidAddress", "quota-exceeded": "QuotaExceeded", "not-allowed": "NotAllowed",
 	} {
 		t.Run(code, func(t *testing.T) {
 			b, s := newBook(t), newServed("web", corev1.ServiceTypeLoadBalancer, "")

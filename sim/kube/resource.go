@@ -194,6 +194,10 @@ func resources() []*resource {
 		told,
 		typed(eventsv1.SchemeGroupVersion, "events", "Event", func(l *eventsv1.EventList) *[]eventsv1.Event { return &l.Items }),
 	}
+	ours, _ := schema.ParseGroupVersion(api.GroupVersion)
+	policies := custom(ours, "addresspolicies", "AddressPolicy", "addresspolicy")
+	policies.namespaced = false
+	all = append(all, policies)
 	for _, gv := range []string{api.GroupVersion, api.MetalLBV1Beta1} {
 		v, _ := schema.ParseGroupVersion(gv) // constants
 		all = append(all, custom(v, "ipaddresspools", "IPAddressPool", "ipaddresspool"),

@@ -104,6 +104,8 @@ func (r *reader) known(at origin, h head, raw []byte, path string) error {
 		return addCustom(r, at, h, raw, path, convert.Advertisement, &c.advertisements)
 	case api.GroupVersion + " L2Advertisement", api.MetalLBV1Beta1 + " L2Advertisement":
 		return addCustom(r, at, h, raw, path, convert.L2Advertisement, nil)
+	case api.GroupVersion + " AddressPolicy":
+		return addCustom(r, at, h, raw, path, convert.Policy, nil)
 	case api.GroupVersion + " BFDProfile", api.MetalLBV1Beta1 + " BFDProfile":
 		return addCustom(r, at, h, raw, path, convert.BFDProfile, nil)
 	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
@@ -180,7 +182,7 @@ func addCustom[K, V any, P interface {
 	if err := r.decode(at, raw, path, o); err != nil {
 		return err
 	}
-	if err := r.admit(at, h.Kind, o, path, true); err != nil {
+	if err := r.admit(at, h.Kind, o, path, h.Kind != "AddressPolicy"); err != nil {
 		return err
 	}
 	v, found := turn((*K)(o))

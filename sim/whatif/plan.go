@@ -89,6 +89,8 @@ func rare(kind string) string {
 		return "l2advertisements"
 	case "BFDProfile":
 		return "bfdprofiles"
+	case "AddressPolicy":
+		return "addresspolicies"
 	}
 	return ""
 }
