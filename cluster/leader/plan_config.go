@@ -149,15 +149,11 @@ func (p *planner) planAdvertisements() {
 		for _, peer := range w.Peers {
 			next.Peers = append(next.Peers, fsm.PeerName(peer))
 		}
-		for _, text := range w.Communities {
-			c, err := p.seen.community(text)
-			if err != nil {
-				p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, err.Error()+"; it is announced without")
-				continue
-			}
-			next.Communities = append(next.Communities, c)
+		if unknown := p.resolve(&next, w.Communities); unknown != nil {
+			p.explainUnknown(w.Name, have[next.Name] != nil, unknown)
+			delete(have, next.Name) // it stays as it is
+			continue
 		}
-		slices.Sort(next.Communities)
 		if h := have[next.Name]; h == nil || !sameAdvertisement(h, &next) {
 			p.propose("BGPAdvertisement "+w.Name, &fsm.PutAdvertisement{Advertisement: next})
 		}
@@ -170,6 +166,30 @@ func (p *planner) planAdvertisements() {
 		}
 		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})
 	}
+}
+
+// resolve gives an advertisement its communities, and the error of the first that nobody knows.
+func (p *planner) resolve(next *fsm.Advertisement, communities []string) error {
+	for _, text := range communities {
+		c, err := p.seen.community(text)
+		if err != nil {
+			return err
+		}
+		next.Communities = append(next.Communities, c)
+	}
+	slices.Sort(next.Communities)
+	return nil
+}
+
+// explainUnknown tells of an advertisement with a community that nobody knows. It is not in force in part: what switches make
+// of a path may hang on the very community that lacks.
+func (p *planner) explainUnknown(name string, inForce bool, unknown error) {
+	until := "until then nothing of this advertisement is in force"
+	if inForce {
+		until = "until then the advertisement stays as it was"
+	}
+	p.explain(fsm.TableAdvertisements, name, WaitsForMend,
+		unknown.Error()+", and no Community explains it; add it to one, or write it as AS:value; "+until)
 }
 
 // samePeer compares all but the version: a write that changes nothing else is not worth a commit.

@@ -577,7 +577,8 @@ func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 	return netip.Addr{}
 }
 
-// sticky: a Service that is alone on an address and still asks for it keeps it.
+// sticky: a Service that is alone on an address and still asks for it keeps it, each family on its own, whatever becomes of
+// pools, policies and labels.
 func (a *account) sticky() string {
 	for id, w := range a.shown() {
 		old, ok := fsm.Get[*fsm.Service](a.before, fsm.TableServices, string(id))
@@ -587,7 +588,14 @@ func (a *account) sticky() string {
 		typed := slices.Concat(w.ExternalIPs, w.Requested)
 		for _, address := range owned(a.before, id) {
 			of, _ := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, address.String()+" "+string(id))
-			pooled := of.Pool != "" && len(typed) == 0 && w.Pool == "" && len(w.Families) == 0 && len(owned(a.before, id)) == 1
+			alike := 0 // owned beside it, for the same wish
+			for _, o := range owned(a.before, id) {
+				if len(w.Families) == 0 || o.Is4() == address.Is4() {
+					alike++
+				}
+			}
+			wished := len(w.Families) == 0 || slices.Contains(w.Families, world.FamilyOf(address))
+			pooled := of.Pool != "" && len(typed) == 0 && w.Pool == "" && wished && alike == 1
 			asks := slices.Contains(typed, address) || pooled
 			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {
 				return fmt.Sprintf("%s asks for %s, had it alone, and lost it", id, address)

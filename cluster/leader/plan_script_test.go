@@ -182,6 +182,8 @@ func (s *scene) remove(kind, name string) {
 		w.Peers = slices.DeleteFunc(w.Peers, func(o world.Peer) bool { return drop(o.Meta) })
 	case "advertisement":
 		w.Advertisements = slices.DeleteFunc(w.Advertisements, func(o world.Advertisement) bool { return drop(o.Meta) })
+	case "community":
+		w.Communities = slices.DeleteFunc(w.Communities, func(o world.Community) bool { return drop(o.Meta) })
 	case "configmap":
 		w.ConfigMaps = slices.DeleteFunc(w.ConfigMaps, func(o world.ConfigMap) bool { return drop(o.Meta) })
 	}
@@ -197,7 +199,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	node n1 A... [external=A] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
-//	peer p A asn=N | advertisement a communities=C pools=P | configmap c KEY=VALUE
+//	peer p A asn=N | advertisement a communities=C pools=P | community c NAME:C... | configmap c KEY=VALUE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
 	s.remove(kind, name)
@@ -238,6 +240,9 @@ func (s *scene) object(t failer, f []string) {
 		meta.Namespace = ""
 		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
 		w.Advertisements = append(w.Advertisements, a)
+	case "community":
+		meta.Namespace = ""
+		w.Communities = append(w.Communities, world.Community{Meta: meta, Aliases: labels(words)})
 	case "configmap":
 		meta.Namespace = "kube-system"
 		c := world.ConfigMap{Meta: meta}
