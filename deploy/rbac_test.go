@@ -47,8 +47,6 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	a.apply(t, manifests(t, "examples/config-maps.yaml")...)
 	define(t, a, "metallb.io", "v1beta1", "IPAddressPool", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 	define(t, a, "metallb.io", "v1beta2", "BGPPeer")
-	define(t, a, "fairlead.io", "v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
-	define(t, a, "fairlead.io", "v1alpha1", "AddressPolicy")
 	config, err := c.ConfigForAccount(t.Context(), "kube-system", "fairlead-controller")
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +57,11 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	recorded.Wrap(empty.wrap)
 	recorded.Wrap(seen.wrap)
 	work(t, c, recorded, func(source *informers.Source) {
+		for _, o := range objects {
+			if o.GetKind() == "CustomResourceDefinition" {
+				established(t, a, o)
+			}
+		}
 		a := newApplier(t, c) // that knows the definitions
 		some(t, a, "fairlead.io/v1alpha1", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 		a.apply(t, &unstructured.Unstructured{Object: map[string]any{ // by which namespaces are read
@@ -67,11 +70,6 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 		}})
 		some(t, a, "metallb.io/v1beta1", "IPAddressPool", "BGPAdvertisement", "L2Advertisement", "BFDProfile", "Community")
 		some(t, a, "metallb.io/v1beta2", "BGPPeer")
-		for _, o := range objects {
-			if o.GetKind() == "CustomResourceDefinition" {
-				established(t, a, o)
-			}
-		}
 		some(t, a, "lbcf.tkestack.io/v1beta1", "LoadBalancerDriver", "LoadBalancer", "BackendGroup", "BackendRecord")
 		some(t, a, "lbcf.tkestack.io/v1", "Bind")
 		if _, err := c.Pod(t.Context(), kubetest.PodSpec{Name: "web-0", Node: "n1"}); err != nil {
@@ -126,13 +124,20 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	}
 }
 
-// some writes an object of each kind. What they say makes no sense, and is not needed.
+// some writes an object of each kind. What they say makes no sense beyond what their definitions ask for, and is not needed.
 func some(t *testing.T, a *applier, version string, kinds ...string) {
 	t.Helper()
 	name, _, _ := strings.Cut(version, ".")
 	for _, kind := range kinds {
+		spec := map[string]any{}
+		switch kind {
+		case "IPAddressPool":
+			spec["addresses"] = []any{"x"}
+		case "BGPPeer":
+			spec["myASN"] = int64(0)
+		}
 		a.apply(t, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "kube-system"},
+			"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "kube-system"}, "spec": spec,
 		}})
 	}
 }
@@ -302,15 +307,12 @@ func define(t *testing.T, a *applier, group, version string, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
 		singular := strings.ToLower(kind)
-		plural, scope := strings.Replace(singular+"s", "ys", "ies", 1), "Namespaced"
-		if kind == "AddressPolicy" {
-			scope = "Cluster"
-		}
+		plural := strings.Replace(singular+"s", "ys", "ies", 1)
 		crd := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 			"metadata": map[string]any{"name": plural + "." + group},
 			"spec": map[string]any{
-				"group": group, "scope": scope,
+				"group": group, "scope": "Namespaced",
 				"names": map[string]any{"kind": kind, "plural": plural, "singular": singular},
 				"versions": []any{map[string]any{
 					"name": version, "served": true, "storage": true,

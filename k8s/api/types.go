@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+//go:generate ./generate.sh
+
 // Groups and versions whose objects decode into the types of this package.
 const (
 	GroupVersion = "fairlead.io/v1alpha1"
@@ -28,10 +30,6 @@ const (
 
 // Status is what another controller wrote about an object. It is accepted wherever its group allows one, and
 // never read.
-//
-// +kubebuilder:validation:Type=object
-// +kubebuilder:validation:Schemaless
-// +kubebuilder:pruning:PreserveUnknownFields
 type Status = json.RawMessage
 
 // IPAddressPool is a set of addresses for Services of type LoadBalancer.
@@ -39,8 +37,12 @@ type IPAddressPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   IPAddressPoolSpec `json:"spec"`
-	Status Status            `json:"status,omitempty"`
+	Spec IPAddressPoolSpec `json:"spec"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // IPAddressPoolSpec is what the user wishes of a pool.
@@ -75,8 +77,12 @@ type BGPPeer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   BGPPeerSpec `json:"spec"`
-	Status Status      `json:"status,omitempty"`
+	Spec BGPPeerSpec `json:"spec"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // BGPPeerSpec is what the user wishes of a session.
@@ -87,15 +93,16 @@ type BGPPeerSpec struct {
 	DynamicASN  string `json:"dynamicASN,omitempty"`
 	PeerAddress string `json:"peerAddress,omitempty"`
 	// Interface (an unnumbered session) is not supported: PeerAddress must be given.
-	Interface              string                 `json:"interface,omitempty"`
-	SourceAddress          string                 `json:"sourceAddress,omitempty"`
-	PeerPort               *int32                 `json:"peerPort,omitempty"`
-	HoldTime               *metav1.Duration       `json:"holdTime,omitempty"`
-	KeepaliveTime          *metav1.Duration       `json:"keepaliveTime,omitempty"`
-	ConnectTime            *metav1.Duration       `json:"connectTime,omitempty"`
-	RouterID               string                 `json:"routerID,omitempty"`
-	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
-	Password               string                 `json:"password,omitempty"`
+	Interface     string                 `json:"interface,omitempty"`
+	SourceAddress string                 `json:"sourceAddress,omitempty"`
+	PeerPort      *int32                 `json:"peerPort,omitempty"`
+	HoldTime      *metav1.Duration       `json:"holdTime,omitempty"`
+	KeepaliveTime *metav1.Duration       `json:"keepaliveTime,omitempty"`
+	ConnectTime   *metav1.Duration       `json:"connectTime,omitempty"`
+	RouterID      string                 `json:"routerID,omitempty"`
+	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
+	Password      string                 `json:"password,omitempty"`
+	// +optional
 	PasswordSecret         corev1.SecretReference `json:"passwordSecret,omitzero"`
 	BFDProfile             string                 `json:"bfdProfile,omitempty"`
 	EnableGracefulRestart  bool                   `json:"enableGracefulRestart,omitempty"`
@@ -110,8 +117,13 @@ type BGPAdvertisement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   BGPAdvertisementSpec `json:"spec,omitzero"`
-	Status Status               `json:"status,omitempty"`
+	// +optional
+	Spec BGPAdvertisementSpec `json:"spec,omitzero"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // BGPAdvertisementSpec is what the user wishes of an announcement.
@@ -131,8 +143,13 @@ type L2Advertisement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   L2AdvertisementSpec `json:"spec,omitzero"`
-	Status Status              `json:"status,omitempty"`
+	// +optional
+	Spec L2AdvertisementSpec `json:"spec,omitzero"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // L2AdvertisementSpec chooses pools, nodes and interfaces; what is left out means all.
@@ -149,8 +166,13 @@ type BFDProfile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   BFDProfileSpec `json:"spec,omitzero"`
-	Status Status         `json:"status,omitempty"`
+	// +optional
+	Spec BFDProfileSpec `json:"spec,omitzero"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // BFDProfileSpec has MetalLB's fields; intervals are in milliseconds.
@@ -165,13 +187,20 @@ type BFDProfileSpec struct {
 }
 
 // AddressPolicy limits which addresses the Services of some namespaces may have. It only takes away: of several that are
-// about a namespace each holds. It is of our group alone.
+// about a namespace each holds. It is of our group alone, and of the whole cluster.
+//
+// +kubebuilder:resource:scope=Cluster
 type AddressPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   AddressPolicySpec `json:"spec,omitzero"`
-	Status Status            `json:"status,omitempty"`
+	// +optional
+	Spec AddressPolicySpec `json:"spec,omitzero"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // AddressPolicySpec says whom a policy is about, and what it limits.
@@ -180,9 +209,11 @@ type AddressPolicySpec struct {
 	Namespaces         []string               `json:"namespaces,omitempty"`
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 	// MaxAddresses is how many addresses of pools the Services of one namespace may have together; unset means any number.
+	// +kubebuilder:validation:Minimum=0
 	MaxAddresses *int32 `json:"maxAddresses,omitempty"`
 	// ExternalIPs are the addresses that Services may name in spec.externalIPs, written as those of a pool. Unset allows
 	// all, an empty list none.
+	// +optional
 	ExternalIPs []string `json:"externalIPs,omitzero"`
 }
 
@@ -191,8 +222,13 @@ type Community struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   CommunitySpec `json:"spec,omitzero"`
-	Status Status        `json:"status,omitempty"`
+	// +optional
+	Spec CommunitySpec `json:"spec,omitzero"`
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status Status `json:"status,omitempty"`
 }
 
 // CommunitySpec lists the names.
