@@ -156,7 +156,7 @@ func (m *model) putPeer(p *fsm.Peer) bool {
 	if p.Port == 0 {
 		at = netip.AddrPortFrom(p.Address, 179)
 	}
-	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
+	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 || m.format < 2 && p.Options != (fsm.PeerOptions{}) {
 		return false
 	}
 	for name, other := range m.peers {

@@ -32,7 +32,20 @@ type Peer struct {
 	StaleTime   time.Duration `pb:"16" json:"staleTime"`
 	NoRestart   bool          `pb:"17" json:"noRestart"`
 	Version     uint64        `pb:"18" json:"version"`
+	// Options are from format 2 on.
+	Options PeerOptions `pb:"70" json:"options"`
 }
+
+// PeerOptions are what a session can do beyond what format 1 knows.
+type PeerOptions struct {
+	// TTLSecurity is how many hops away the peer may be (RFC 5082): packets from further away are dropped. 0 asks for nothing.
+	TTLSecurity uint8 `pb:"1" json:"ttlSecurity"`
+	// KeepOnNotification asks the peer to keep paths also when the session ends by a NOTIFICATION (RFC 8538).
+	KeepOnNotification bool `pb:"2" json:"keepOnNotification"`
+}
+
+// formatBGP is the first format that knows PeerOptions.
+const formatBGP = 2
 
 // Table is TablePeers.
 func (*Peer) Table() Table { return TablePeers }
@@ -53,6 +66,11 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 	subject := "peer " + string(p.Name)
 	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
 		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
+	}
+	if p.Options != (PeerOptions{}) {
+		if out, old := tx.formatBelow(formatBGP, subject); old {
+			return out
+		}
 	}
 	for _, o := range list[*Peer](tx.rows, TablePeers) {
 		if o.Name != p.Name && o.Address == p.Address && orDefault(uint32(o.Port), 179) == orDefault(uint32(p.Port), 179) {

@@ -12,6 +12,7 @@ type Peer struct {
 	LocalASN        uint32    `json:"localASN"`
 	Passive         bool      `json:"passive"`
 	MultihopTTL     uint8     `json:"multihopTTL"` // 0: directly connected
+	TTLSecurity     uint8     `json:"ttlSecurity"` // hops that it may be away (RFC 5082); 0: any
 	SendMax         uint8     `json:"sendMax"`     // paths per prefix
 	Families        []string  `json:"families"`    // ipv4, ipv6
 	HoldTimeMs      int64     `json:"holdTimeMs"`
@@ -20,6 +21,7 @@ type Peer struct {
 	GracefulRestart bool      `json:"gracefulRestart"`
 	RestartTimeMs   int64     `json:"restartTimeMs"`
 	StaleTimeMs     int64     `json:"staleTimeMs"`
+	KeepOnNotice    bool      `json:"keepOnNotification"` // RFC 8538
 	PasswordFrom    string    `json:"passwordFrom"` // where the password is kept; never the password
 	Sessions        []Session `json:"sessions"`     // of the answering member
 	Version         uint64    `json:"version"`

@@ -3,10 +3,12 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
@@ -20,6 +22,9 @@ const (
 
 // multihopTTL is what a session over several hops sends with; the manifests only say yes or no.
 const multihopTTL = 255
+
+// formatBGP is the first format of the record that holds what older members would stop at: options of peers.
+const formatBGP = 2
 
 // planPeers keeps the BGP neighbours of the record as the sources have them.
 func (p *planner) planPeers() {
@@ -49,6 +54,11 @@ func (p *planner) planPeers() {
 	slices.SortStableFunc(names, func(a, b fsm.PeerName) int { return firstIf(known[a] != nil, known[b] != nil) })
 	for _, name := range names {
 		w := wanted[name]
+		if p.format < formatBGP && w.Options != (fsm.PeerOptions{}) {
+			w.Options = fsm.PeerOptions{}
+			p.explain(fsm.TablePeers, string(name), WaitsForMend,
+				"TTL security and keeping paths at a NOTIFICATION need format 2 of the record: `fairlead raft finalize`; the session goes on without")
+		}
 		at := endpoint{w.Address, w.Port}
 		if other, ok := taken[at]; ok {
 			p.explain(fsm.TablePeers, string(name), WaitsForOverlap,
@@ -121,8 +131,11 @@ func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
 	peer = fsm.Peer{
 		Name: fsm.PeerName(w.Name), Address: w.Address, Port: w.Port, ASN: w.ASN, LocalASN: w.OwnASN,
 		HoldTime: w.HoldTime, KeepaliveTime: w.KeepaliveTime, ConnectTime: w.ConnectTime,
-		IPv4: true, IPv6: true, PasswordFrom: w.PasswordFrom, Version: w.Version,
+		IPv4: !w.OneFamily || w.Address.Is4(), IPv6: !w.OneFamily || w.Address.Is6(), PasswordFrom: w.PasswordFrom, Version: w.Version,
+		Passive: w.Passive, SendMax: w.SendMax,
+		Options: fsm.PeerOptions{TTLSecurity: w.TTLSecurity, KeepOnNotification: w.Restart.KeepOnNotification},
 	}
+	peer.NoRestart, peer.RestartTime, peer.StaleTime = restartOf(w.Restart)
 	if w.Multihop {
 		peer.MultihopTTL = multihopTTL
 	}
@@ -130,6 +143,26 @@ func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
 		peer.PasswordFrom = PasswordName(w.Name)
 	}
 	return peer, ""
+}
+
+// What is asked for where times are left out: plain graceful restart keeps paths at full rank, for long enough to start anew;
+// a long restart time alone would mean that.
+const (
+	plainRestartTime = 120 * time.Second
+	longLivedStale   = 600 * time.Second
+)
+
+// restartOf says in the words of the record what a peer shall do while a member is away.
+func restartOf(r world.Restart) (none bool, restart, stale time.Duration) {
+	switch {
+	case r.Mode == world.RestartNone:
+		return true, 0, 0
+	case r.Mode == world.RestartPlain:
+		return false, cmp.Or(r.Time, plainRestartTime), 0
+	case r.Time > 0:
+		return false, r.Time, cmp.Or(r.StaleTime, longLivedStale)
+	}
+	return false, 0, r.StaleTime
 }
 
 // PasswordName is how the record refers to a password that stands in a BGPPeer itself.
@@ -197,7 +230,7 @@ func samePeer(a, b *fsm.Peer) bool {
 	return a.Name == b.Name && a.Address == b.Address && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
 		a.Passive == b.Passive && a.MultihopTTL == b.MultihopTTL && a.SendMax == b.SendMax && a.HoldTime == b.HoldTime &&
 		a.KeepaliveTime == b.KeepaliveTime && a.ConnectTime == b.ConnectTime && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
-		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart
+		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options
 }
 
 func sameAdvertisement(a, b *fsm.Advertisement) bool {

@@ -3,9 +3,11 @@
 package leader
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
@@ -109,5 +111,26 @@ func TestPlanNamesConsentAcrossNamespaces(t *testing.T) {
 	s.world.Services[1].Namespace = "shop"
 	if lines := strings.Join(s.group.settle(s.input()), "\n"); !strings.Contains(lines, "of another namespace (both have to name both namespaces in fairlead.io/sharing-cross-namespace") {
 		t.Error(lines)
+	}
+}
+
+// What a manifest leaves out is not left to chance: a restart time alone would be plain graceful restart to members.
+func TestPeersAreRecordedWithWhatTheirRestartMeans(t *testing.T) {
+	for _, c := range []struct {
+		r              world.Restart
+		none           bool
+		restart, stale time.Duration
+	}{
+		{r: world.Restart{Mode: world.RestartLongLived}},
+		{r: world.Restart{Mode: world.RestartLongLived, StaleTime: time.Hour}, stale: time.Hour},
+		{r: world.Restart{Mode: world.RestartLongLived, Time: 9 * time.Second}, restart: 9 * time.Second, stale: 10 * time.Minute},
+		{r: world.Restart{Mode: world.RestartPlain}, restart: 2 * time.Minute},
+		{r: world.Restart{Mode: world.RestartPlain, Time: 9 * time.Second}, restart: 9 * time.Second},
+		{r: world.Restart{Mode: world.RestartNone}, none: true},
+	} {
+		p, why := peerOf(&world.Peer{Meta: world.Meta{ID: world.ID{Name: "p"}}, Address: netip.MustParseAddr("2001:db8::1"), ASN: 1, OneFamily: true, Restart: c.r})
+		if why != "" || p.NoRestart != c.none || p.RestartTime != c.restart || p.StaleTime != c.stale || p.IPv4 || !p.IPv6 {
+			t.Errorf("%+v is %+v %s", c, p, why)
+		}
 	}
 }

@@ -27,10 +27,10 @@ func (r *renderer) route(route *fsm.Route) any {
 func (r *renderer) peer(p *fsm.Peer) any {
 	d := records.Peer{
 		Name: string(p.Name), Address: p.Address.String(), Port: orDefault(p.Port, 179), ASN: p.ASN, LocalASN: p.LocalASN,
-		Passive: p.Passive, MultihopTTL: p.MultihopTTL, SendMax: orDefault(p.SendMax, 64), Families: []string{},
+		Passive: p.Passive, MultihopTTL: p.MultihopTTL, TTLSecurity: p.Options.TTLSecurity, SendMax: orDefault(p.SendMax, 64), Families: []string{},
 		HoldTimeMs: milliseconds(p.HoldTime), KeepaliveTimeMs: milliseconds(p.KeepaliveTime), ConnectTimeMs: milliseconds(p.ConnectTime),
 		GracefulRestart: !p.NoRestart, RestartTimeMs: milliseconds(p.RestartTime), StaleTimeMs: milliseconds(p.StaleTime),
-		PasswordFrom: p.PasswordFrom, Sessions: []records.Session{}, Version: p.Version,
+		KeepOnNotice: p.Options.KeepOnNotification, PasswordFrom: p.PasswordFrom, Sessions: []records.Session{}, Version: p.Version,
 	}
 	if p.IPv4 {
 		d.Families = append(d.Families, "ipv4")

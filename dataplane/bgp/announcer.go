@@ -236,7 +236,7 @@ func (a *Announcer) due(routes Routes, demoted bool, now time.Duration) bool {
 		return true
 	}
 	if routes.Revision.Compare(a.applied.Revision) <= 0 {
-		return false
+		return a.repeered(routes)
 	}
 	if a.news.known && len(a.news.touched) > 0 || !a.news.known && !routes.sameContent(*a.applied) {
 		return true
@@ -245,9 +245,14 @@ func (a *Announcer) due(routes Routes, demoted bool, now time.Duration) bool {
 	return false
 }
 
+// repeered tells whether routes of the revision that was applied have other peers: passwords are not of the record.
+func (a *Announcer) repeered(routes Routes) bool {
+	return routes.Revision == a.applied.Revision && !slices.EqualFunc(routes.Peers, a.applied.Peers, Peer.Equal)
+}
+
 func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now time.Duration) {
 	desired := Desired{Paths: routes.Paths, Peers: routes.Peers, Demoted: demoted}
-	if a.applied != nil && demoted == a.demoted && now-a.appliedAt < repeatEvery {
+	if a.applied != nil && demoted == a.demoted && now-a.appliedAt < repeatEvery && !a.repeered(routes) {
 		desired.Touched = a.news.prefixes()
 	}
 	err := a.Speaker.Apply(ctx, desired)

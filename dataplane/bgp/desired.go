@@ -151,6 +151,8 @@ func (p Peer) fault() string {
 		return fmt.Sprintf("password of %d bytes: TCP MD5 takes up to %d", len(p.Password), maxPasswordBytes)
 	case p.IBGP() && p.EBGPMultihop != 0:
 		return "eBGP multihop set for a peer of our own AS"
+	case p.TTLSecurity != 0 && p.EBGPMultihop != 0:
+		return "TTL security and eBGP multihop set: TTL security alone says how many hops away the peer may be"
 	}
 	return cmp.Or(
 		wholeSeconds("hold time", p.HoldTime, 3*time.Second, maxHoldTime),

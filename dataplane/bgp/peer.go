@@ -110,6 +110,7 @@ type Peer struct {
 	LocalAddress netip.Addr // that we dial from and are dialled at; zero: the kernel's choice
 	Passive      bool       // wait to be dialled. FRR does not dial a lost speaker for a while: not passive is better
 	EBGPMultihop uint8      // TTL; 0: the peer is on an attached network
+	TTLSecurity  uint8      // hops that the peer may be away (RFC 5082); 0: any. Not with EBGPMultihop
 	Families     []Family   // sorted; empty: the family of Address
 	SendMax      uint8      // paths per prefix that we send at most, by ADD-PATH (RFC 7911)
 	HoldTime     time.Duration
@@ -190,7 +191,8 @@ type comparablePeer struct {
 	port               uint16
 	remoteASN, asn     uint32
 	passive            bool
-	multihop, sendMax  uint8
+	multihop, hops     uint8
+	sendMax            uint8
 	hold, alive, retry time.Duration
 	restart            GracefulRestart
 	password           Secret
@@ -198,7 +200,7 @@ type comparablePeer struct {
 
 func (p Peer) comparable() comparablePeer {
 	return comparablePeer{
-		p.Address, p.LocalAddress, p.Port, p.RemoteASN, p.LocalASN, p.Passive, p.EBGPMultihop, p.SendMax,
+		p.Address, p.LocalAddress, p.Port, p.RemoteASN, p.LocalASN, p.Passive, p.EBGPMultihop, p.TTLSecurity, p.SendMax,
 		p.HoldTime, p.Keepalive, p.ConnectRetry, p.Restart, p.Password,
 	}
 }

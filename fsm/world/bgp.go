@@ -25,11 +25,51 @@ type Peer struct {
 	KeepaliveTime time.Duration
 	ConnectTime   time.Duration
 	Multihop      bool
-	// GracefulRestart is what the manifest asks for; the group's own default is on.
-	GracefulRestart bool
+	// TTLSecurity is how many hops away the peer may be (RFC 5082); zero where nobody asked for that.
+	TTLSecurity uint8
+	// SendMax is how many paths of a prefix it is sent at most; zero where nobody chose.
+	SendMax uint8
+	// Passive says that the peer dials, and is not dialled.
+	Passive bool
+	// OneFamily says that only prefixes of the family of Address are announced.
+	OneFamily bool
+	Restart   Restart
 	// Password signs the TCP segments (RFC 2385). PasswordFrom names the Secret that holds it otherwise.
 	Password     Secret
 	PasswordFrom string
+}
+
+// passwordSecret begins the name of a password that is in a Secret.
+const passwordSecret = "Secret/"
+
+// PasswordSecret is how a password is named that is in a Secret: of a file of that name, where files hold passwords.
+func PasswordSecret(namespace, name string) string { return passwordSecret + namespace + "/" + name }
+
+// ParsePasswordSecret is the inverse; false for passwords that are elsewhere.
+func ParsePasswordSecret(from string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(from, passwordSecret)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}
+
+// RestartMode is what a peer shall do with our paths while a member is away.
+type RestartMode string
+
+// The modes of graceful restart; where nobody chose it is the first one.
+const (
+	RestartLongLived RestartMode = "long-lived" // keep them, ranked last (RFC 9494)
+	RestartPlain     RestartMode = "plain"      // keep them at full rank for some time (RFC 4724)
+	RestartNone      RestartMode = "none"       // drop them
+)
+
+// Restart is what a member asks of a peer for the time of its absence. Times are zero where nobody chose.
+type Restart struct {
+	Mode               RestartMode
+	Time               time.Duration
+	StaleTime          time.Duration
+	KeepOnNotification bool // also when the session ends by a NOTIFICATION (RFC 8538)
 }
 
 // Advertisement says how the addresses of some pools are announced to some peers.

@@ -110,6 +110,21 @@ type BGPPeerSpec struct {
 	VRF                    string                 `json:"vrf,omitempty"`
 	DisableMP              bool                   `json:"disableMP,omitempty"`
 	DualStackAddressFamily bool                   `json:"dualStackAddressFamily,omitempty"`
+
+	// What follows MetalLB has no fields for: there they are annotations (docs/bgp.md).
+
+	// TTLSecurity is how many hops away the switch may be (RFC 5082).
+	TTLSecurity *int32 `json:"ttlSecurity,omitempty"`
+	// SendMax is how many paths of a prefix the switch is sent at most.
+	SendMax *int32 `json:"sendMax,omitempty"`
+	// Passive waits for the switch to dial.
+	Passive bool `json:"passive,omitempty"`
+	// Restart is long-lived, plain or none.
+	Restart     string           `json:"restart,omitempty"`
+	RestartTime *metav1.Duration `json:"restartTime,omitempty"`
+	StaleTime   *metav1.Duration `json:"staleTime,omitempty"`
+	// KeepOnNotification asks the switch to keep paths also when the session ends by a NOTIFICATION (RFC 8538).
+	KeepOnNotification bool `json:"keepOnNotification,omitempty"`
 }
 
 // BGPAdvertisement says how addresses of pools are announced.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/api"
@@ -22,7 +23,7 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 	spec := &o.Spec
 	p := world.Peer{
 		Meta: meta, ASN: spec.PeerASN, OwnASN: spec.MyASN, Port: defaultPeerPort,
-		Multihop: spec.EBGPMultiHop, GracefulRestart: spec.EnableGracefulRestart, Password: world.Secret(spec.Password),
+		Multihop: spec.EBGPMultiHop, Password: world.Secret(spec.Password), OneFamily: spec.DisableMP && !spec.DualStackAddressFamily,
 	}
 	r.unsupported(spec)
 	if spec.PeerAddress == "" {
@@ -50,20 +51,43 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 		r.fail("spec.myASN", "give the cluster's AS number", "empty")
 	}
 	r.timers(&p, spec)
+	r.passwordSecret(&p, o)
+	r.session(&p, o)
 	return p, r.problems
+}
+
+// passwordSecret names the Secret with the password, as members find it. MetalLB looks in its own namespace, which is the
+// peer's.
+func (r *report) passwordSecret(p *world.Peer, o *api.BGPPeer) {
+	ref := o.Spec.PasswordSecret
+	if ref.Name == "" {
+		return
+	}
+	if o.Spec.Password != "" {
+		r.fail("spec.passwordSecret", "remove one of the two", "spec.password is given as well")
+		return
+	}
+	namespace := cmpDefault(ref.Namespace, o.Namespace)
+	if namespace == "" {
+		r.fail("spec.passwordSecret.namespace", "name the Secret's namespace", "empty, and the peer has none")
+		return
+	}
+	if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
+		r.fail("spec.passwordSecret", "write the name and the namespace of a Secret", "%q in %q is no name of a Secret", ref.Name, namespace)
+		return
+	}
+	p.PasswordFrom = world.PasswordSecret(namespace, ref.Name)
 }
 
 // unsupported names what the manifest asks for and the session will not have. What would make a session that the
 // user did not ask for is refused; what only leaves a comfort out is said.
 func (r *report) unsupported(spec *api.BGPPeerSpec) {
-	if spec.PasswordSecret.Name != "" {
-		r.fail("spec.passwordSecret", "use spec.password", "Secrets are not read")
-	}
 	if spec.Interface != "" {
-		r.fail("spec.interface", "use spec.peerAddress", "unnumbered sessions are not supported")
+		r.fail("spec.interface", "give the switch an address, and name it in spec.peerAddress",
+			"an unnumbered session is to whoever is on the link, and the paths of a member name other nodes, which are no neighbours on that link")
 	}
 	if spec.DynamicASN != "" {
-		r.fail("spec.dynamicASN", "use spec.peerASN", "a dynamic AS number is not supported")
+		r.fail("spec.dynamicASN", "use spec.peerASN", "a peer is known by its AS number: with any accepted, a wrong one would not be noticed")
 	}
 	if spec.VRF != "" {
 		r.fail("spec.vrf", "peer from the default VRF", "VRFs are not supported")
@@ -104,11 +128,15 @@ func (r *report) timers(p *world.Peer, spec *api.BGPPeerSpec) {
 }
 
 func (r *report) seconds(field string, d *metav1.Duration) time.Duration {
+	return r.secondsUpTo(field, d, 65535*time.Second)
+}
+
+func (r *report) secondsUpTo(field string, d *metav1.Duration, most time.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
-	if d.Duration < 0 || d.Duration > 65535*time.Second || d.Duration%time.Second != 0 {
-		r.fail(field, "use whole seconds up to 65535s", "%s does not fit", d.Duration)
+	if d.Duration < 0 || d.Duration > most || d.Duration%time.Second != 0 {
+		r.fail(field, fmt.Sprintf("use whole seconds up to %ds", most/time.Second), "%s does not fit", d.Duration)
 		return 0
 	}
 	return d.Duration

@@ -191,6 +191,10 @@ func addCustom[K, V any, P interface {
 		*usable = append(*usable, v)
 	}
 	version, own := h.APIVersion, h.APIVersion == api.GroupVersion
+	if peer, ok := any(o).(*api.BGPPeer); ok && peer.Spec.PasswordSecret.Name != "" {
+		peer.Spec.PasswordSecret = corev1.SecretReference{}
+		r.cluster.note("%s: the password of %s is left out: the simulated switch asks for none", at, h.Metadata.Name)
+	}
 	if h.Kind == "BGPPeer" && !own {
 		version = api.MetalLBV1Beta2 // the one that the world serves
 	}

@@ -69,12 +69,7 @@ func (r *routes) derive(view *fsm.View) {
 			peers[i].LocalAddress = r.local
 		}
 	}
-	for _, name := range missing {
-		if !r.missing[name] {
-			r.log.Error("peer left out: its password is not on this member", "peer", name)
-			r.missing[name] = true
-		}
-	}
+	r.sayMissing(missing)
 	rev := view.Revision()
 	next := bgp.Routes{
 		Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Paths: paths, Peers: peers,
@@ -83,6 +78,27 @@ func (r *routes) derive(view *fsm.View) {
 		next.Since, next.Touched = r.derived.Revision, touched
 	}
 	r.derived, r.kept = next, !view.Group().Quarantine.IsZero()
+}
+
+// sayMissing says once of a peer that it is left out, and again if that happens another time.
+func (r *routes) sayMissing(missing []fsm.PeerName) {
+	for _, name := range missing {
+		if !r.missing[name] {
+			r.log.Error("peer left out: its password is not on this member", "peer", name)
+		}
+	}
+	clear(r.missing)
+	for _, name := range missing {
+		r.missing[name] = true
+	}
+}
+
+// again has everything derived anew, although the record is what it was: a password is another one.
+func (r *routes) again() {
+	r.mu.Lock()
+	r.from = nil
+	r.mu.Unlock()
+	r.tell()
 }
 
 // Changed implements bgp.Source.
@@ -95,10 +111,14 @@ func (r *routes) follow(ctx context.Context) error {
 		if err := r.state.Wait(ctx, view, derive.Tables()...); err != nil {
 			return nil
 		}
-		select {
-		case r.changed <- struct{}{}:
-		default:
-		}
+		r.tell()
+	}
+}
+
+func (r *routes) tell() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
 	}
 }
 

@@ -64,6 +64,7 @@ type Member struct {
 	speaker   Speaker // nil: this member does not speak BGP
 	announcer *bgp.Announcer
 	routes    *routes
+	passwords *passwords // of peers; nil without an API server to read Secrets from
 	reporter  *reporter
 }
 

@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"fairlead.io/fairlead/cmd/internal/health"
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/derive"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/secrets"
 )
 
 // errStopped ends the parts of a member when one of them has ended without an error: none should.
@@ -57,6 +60,9 @@ func (m *Member) Run(ctx context.Context) error {
 	if m.speaker != nil {
 		part("routes", m.routes.follow)
 		part("announcer", m.announcer.Run)
+		if m.passwords != nil {
+			part("passwords", m.passwords.run)
+		}
 	}
 	err := m.belonging.learn(group.Wait())
 	m.leave(context.WithoutCancel(ctx), err)
@@ -88,10 +94,21 @@ func (m *Member) openBGP() (err error) {
 	if m.speaker, err = m.edges.Speaker(m.config.BGP, m.log); err != nil {
 		return err
 	}
-	m.routes = newRoutes(m.state, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds), m.log)
+	store := keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }}
+	inSecret := derive.Secrets(func(string) (bgp.Secret, bool) { return "", false })
+	if m.kube != nil {
+		core := m.kube.Client.CoreV1()
+		m.passwords = newPasswords(m.state, store.Load, m.log)
+		m.passwords.read = secrets.New(func(namespace string) secrets.Getter { return core.Secrets(namespace) }, time.Now).Read
+		inSecret = m.passwords.of
+	}
+	m.routes = newRoutes(m.state, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, inSecret), m.log)
+	if m.passwords != nil {
+		m.passwords.news = m.routes.again
+	}
 	m.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{
 		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
-		Store:  keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }},
+		Store:  store,
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
 		Logger: m.log, Announced: m.reporter.announced, Withdrawn: m.reporter.withdrawn,
 	})

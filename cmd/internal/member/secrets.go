@@ -16,8 +16,8 @@ import (
 )
 
 // secretsOf finds the passwords of peers where their PasswordFrom says: in config_bgp.toml, in a BGPPeer as this
-// member's own sources show it, or in a file of the password folder, which a name never leads out of.
-func secretsOf(c config.BGP, worlds func() []world.World) derive.Secrets {
+// member's own sources show it, in a Secret, or in a file of the password folder, which a name never leads out of.
+func secretsOf(c config.BGP, worlds func() []world.World, inSecret derive.Secrets) derive.Secrets {
 	return func(from string) (bgp.Secret, bool) {
 		if address, ok := strings.CutPrefix(from, passwordFromTOML); ok {
 			return passwordInTOML(c.ConfigFile, address)
@@ -27,6 +27,11 @@ func secretsOf(c config.BGP, worlds func() []world.World) derive.Secrets {
 				if p.Password != "" && from == leader.PasswordName(p.Name) {
 					return bgp.Secret(p.Password.Reveal()), true
 				}
+			}
+		}
+		if _, _, ok := world.ParsePasswordSecret(from); ok {
+			if password, ok := inSecret(from); ok {
+				return password, true
 			}
 		}
 		if c.PasswordDir == "" || !filepath.IsLocal(from) {

@@ -48,6 +48,7 @@ type peer struct {
 	LocalAddress netip.Addr    `json:"localAddress,omitzero"`
 	Passive      bool          `json:"passive,omitempty"`
 	EBGPMultihop uint8         `json:"ebgpMultihop,omitempty"`
+	TTLSecurity  uint8         `json:"ttlSecurity,omitempty"`
 	Families     []bgp.Family  `json:"families,omitempty"`
 	SendMax      uint8         `json:"sendMax,omitempty"`
 	HoldTime     time.Duration `json:"holdTime,omitempty"`
@@ -76,7 +77,7 @@ func encode(r bgp.Routes, group string) ([]byte, error) {
 	}
 	for i, p := range r.Peers {
 		d.Peers[i] = peer{
-			p.Name, p.Address, p.Port, p.RemoteASN, p.LocalASN, p.LocalAddress, p.Passive, p.EBGPMultihop, p.Families,
+			p.Name, p.Address, p.Port, p.RemoteASN, p.LocalASN, p.LocalAddress, p.Passive, p.EBGPMultihop, p.TTLSecurity, p.Families,
 			p.SendMax, p.HoldTime, p.Keepalive, p.ConnectRetry, restart(p.Restart), string(p.Password), p.Demoted,
 		}
 	}
@@ -112,7 +113,7 @@ func decode(text []byte, group string) (bgp.Routes, error) {
 	for _, p := range d.Peers {
 		r.Peers = append(r.Peers, bgp.Peer{
 			Name: p.Name, Address: p.Address, Port: p.Port, RemoteASN: p.RemoteASN, LocalASN: p.LocalASN,
-			LocalAddress: p.LocalAddress, Passive: p.Passive, EBGPMultihop: p.EBGPMultihop, Families: p.Families,
+			LocalAddress: p.LocalAddress, Passive: p.Passive, EBGPMultihop: p.EBGPMultihop, TTLSecurity: p.TTLSecurity, Families: p.Families,
 			SendMax: p.SendMax, HoldTime: p.HoldTime, Keepalive: p.Keepalive, ConnectRetry: p.ConnectRetry,
 			Restart: bgp.GracefulRestart(p.Restart), Password: bgp.Secret(p.Password), Demoted: p.Demoted,
 		})

@@ -33,6 +33,8 @@ type Neighbor struct {
 	Import  string     // BIRD filter expression; "all"
 	// Password is for TCP MD5; none if empty.
 	Password string
+	// TTLSecurity drops packets of a speaker that come from further than two hops away (RFC 5082).
+	TTLSecurity bool
 }
 
 func (c Config) withDefaults() Config {
@@ -75,6 +77,9 @@ func (c Config) text(logFile string) string {
 		}
 		if n.Password != "" {
 			fmt.Fprintf(&b, "  password %q;\n", n.Password)
+		}
+		if n.TTLSecurity {
+			b.WriteString("  ttl security on;\n")
 		}
 		fmt.Fprintf(&b, "  hold time %d;\n  keepalive time %d;\n", hold, max(hold/3, 1))
 		b.WriteString("  connect delay time 1;\n  connect retry time 1;\n  error wait time 1,2;\n")

@@ -153,7 +153,7 @@ func (a attributes) of(prefix netip.Prefix) bgp.Path {
 func peerOf(p *fsm.Peer) bgp.Peer {
 	out := bgp.Peer{
 		Name: string(p.Name), Address: p.Address, Port: p.Port, RemoteASN: p.ASN, LocalASN: p.LocalASN, Passive: p.Passive,
-		EBGPMultihop: p.MultihopTTL, SendMax: p.SendMax,
+		EBGPMultihop: p.MultihopTTL, TTLSecurity: p.Options.TTLSecurity, SendMax: p.SendMax,
 		HoldTime: p.HoldTime, Keepalive: p.KeepaliveTime, ConnectRetry: p.ConnectTime,
 		Restart: restartOf(p),
 	}
@@ -167,13 +167,14 @@ func peerOf(p *fsm.Peer) bgp.Peer {
 }
 
 func restartOf(p *fsm.Peer) bgp.GracefulRestart {
+	keep := p.Options.KeepOnNotification
 	switch {
 	case p.NoRestart:
 		return bgp.GracefulRestart{Mode: bgp.RestartNone}
 	case p.RestartTime > time.Second && p.StaleTime == 0:
-		return bgp.GracefulRestart{Mode: bgp.RestartPlain, RestartTime: p.RestartTime}
+		return bgp.GracefulRestart{Mode: bgp.RestartPlain, RestartTime: p.RestartTime, Notification: keep}
 	}
-	return bgp.GracefulRestart{RestartTime: p.RestartTime, StaleTime: p.StaleTime}
+	return bgp.GracefulRestart{RestartTime: p.RestartTime, StaleTime: p.StaleTime, Notification: keep}
 }
 
 // Record is the inverse for one peer, for sources that speak bgp's words: what the group shall know of it. A
@@ -185,6 +186,7 @@ func Record(p bgp.Peer, passwordFrom string) fsm.Peer {
 		HoldTime: p.HoldTime, KeepaliveTime: p.Keepalive, ConnectTime: p.ConnectRetry,
 		RestartTime: p.Restart.RestartTime, StaleTime: p.Restart.StaleTime, NoRestart: p.Restart.Mode == bgp.RestartNone,
 		IPv4: slices.Contains(p.Families, bgp.IPv4), IPv6: slices.Contains(p.Families, bgp.IPv6),
+		Options: fsm.PeerOptions{TTLSecurity: p.TTLSecurity, KeepOnNotification: p.Restart.Notification},
 	}
 	if p.Password != "" {
 		out.PasswordFrom = passwordFrom

@@ -33,6 +33,7 @@ func encodePeer(p bgp.Peer) *api.Peer {
 		}},
 		Transport:    &api.Transport{RemotePort: uint32(p.Port), PassiveMode: p.Passive},
 		EbgpMultihop: &api.EbgpMultihop{Enabled: p.EBGPMultihop > 0, MultihopTtl: uint32(p.EBGPMultihop)},
+		TtlSecurity:  &api.TtlSecurity{Enabled: p.TTLSecurity > 0, TtlMin: leastTTL(p.TTLSecurity)},
 		GracefulRestart: &api.GracefulRestart{
 			Enabled: r.Mode != bgp.RestartNone, RestartTime: uint32(seconds(r.RestartTime)),
 			DeferralTime: uint32(seconds(r.Deferral)), NotificationEnabled: r.Notification,
@@ -53,6 +54,14 @@ func encodePeer(p bgp.Peer) *api.Peer {
 		})
 	}
 	return out
+}
+
+// leastTTL is what is left of the TTL of a packet that took so many hops at most; each was sent with 255.
+func leastTTL(hops uint8) uint32 {
+	if hops == 0 {
+		return 0
+	}
+	return 256 - uint32(hops)
 }
 
 func seconds(d time.Duration) uint64 { return uint64(d / time.Second) }
@@ -89,6 +98,9 @@ func decodePeer(p *api.Peer) (bgp.Peer, error) {
 	}
 	if p.GetEbgpMultihop().GetEnabled() {
 		out.EBGPMultihop = uint8(p.GetEbgpMultihop().GetMultihopTtl())
+	}
+	if p.GetTtlSecurity().GetEnabled() {
+		out.TTLSecurity = uint8(256 - p.GetTtlSecurity().GetTtlMin())
 	}
 	switch {
 	case !g.GetEnabled():

@@ -48,6 +48,9 @@ func TestPropertyPeersAreReadBackAsTheyWereAdded(t *testing.T) {
 		if p.Normal(65000).LocalASN != p.RemoteASN {
 			p.EBGPMultihop = rapid.Uint8().Draw(t, "multihop")
 		}
+		if p.EBGPMultihop == 0 {
+			p.TTLSecurity = rapid.Uint8().Draw(t, "hops")
+		}
 		p.Restart.Mode = rapid.SampledFrom([]bgp.RestartMode{bgp.RestartLongLived, bgp.RestartPlain, bgp.RestartNone}).Draw(t, "mode")
 		p.Restart.RestartTime, p.Restart.StaleTime = times(t, "restart", 0), times(t, "stale", 0)
 		p.Restart.Deferral = times(t, "deferral", 0)
@@ -272,4 +275,32 @@ func TestWhatPeersAnnounceIsIgnored(t *testing.T) {
 	if err != nil || len(o.Paths) != 2 {
 		t.Errorf("there is %v, %v", o.Paths, err)
 	}
+}
+
+// A switch that drops packets from further away than two hops talks to a speaker that sends with the greatest TTL, and not
+// to one that sends as for a neighbour on the link.
+func TestTTLSecurityOpensASessionThatAsksForIt(t *testing.T) {
+	parallel(t)
+	s := newSelf(t, 1)
+	n := s.neighbor()
+	n.TTLSecurity = true
+	bird := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{n}})
+	sp := s.start(t)
+	p := s.peer(bird)
+	p.TTLSecurity = 2
+	d := bgp.Desired{Peers: []bgp.Peer{p}, Paths: []bgp.Path{path(vip, hop1)}}
+	apply(t, sp, d)
+	bird.WaitNextHops(prefix(vip), addr(hop1))
+	if steps, err := bgp.Plan(65000, d, mustObserve(t, sp)); len(steps) > 0 || err != nil {
+		t.Errorf("it would %v, %v", steps, err)
+	}
+}
+
+func mustObserve(t *testing.T, s *Speaker) bgp.Observed {
+	t.Helper()
+	o, err := s.observe(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }

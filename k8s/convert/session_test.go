@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api"
+	"fairlead.io/fairlead/k8s/convert"
+)
+
+// neighbour is a BGPPeer that is fine, with a change.
+func neighbour(change func(*api.BGPPeer)) *api.BGPPeer {
+	p := &api.BGPPeer{
+		ObjectMeta: metav1.ObjectMeta{Name: "tor", Namespace: "metallb-system", Annotations: map[string]string{}},
+		Spec:       api.BGPPeerSpec{MyASN: 64512, PeerASN: 64513, PeerAddress: "192.0.2.1"},
+	}
+	change(p)
+	return p
+}
+
+// What is a field of ours is an annotation of MetalLB's.
+func TestOptionsOfASessionAreFieldsOrAnnotations(t *testing.T) {
+	fields := neighbour(func(p *api.BGPPeer) {
+		p.Spec.TTLSecurity, p.Spec.SendMax = new(int32), new(int32)
+		*p.Spec.TTLSecurity, *p.Spec.SendMax = 2, 16
+		p.Spec.Passive, p.Spec.KeepOnNotification, p.Spec.Restart = true, true, "long-lived"
+		p.Spec.RestartTime, p.Spec.StaleTime = &metav1.Duration{Duration: 5 * time.Second}, &metav1.Duration{Duration: time.Hour}
+	})
+	notes := neighbour(func(p *api.BGPPeer) {
+		p.Annotations = map[string]string{
+			convert.AnnotationTTLSecurity: "2", convert.AnnotationSendMax: "16", convert.AnnotationPassive: "true",
+			convert.AnnotationKeepOnNotification: "true", convert.AnnotationRestart: "long-lived",
+			convert.AnnotationRestartTime: "5s", convert.AnnotationStaleTime: "1h",
+		}
+	})
+	want := world.Peer{
+		TTLSecurity: 2, SendMax: 16, Passive: true,
+		Restart: world.Restart{Mode: world.RestartLongLived, Time: 5 * time.Second, StaleTime: time.Hour, KeepOnNotification: true},
+	}
+	for name, o := range map[string]*api.BGPPeer{"fields": fields, "annotations": notes} {
+		p, problems := convert.Peer(o)
+		have := world.Peer{TTLSecurity: p.TTLSecurity, SendMax: p.SendMax, Passive: p.Passive, Restart: p.Restart}
+		if have != want || len(problems) > 0 {
+			t.Errorf("%s: %+v, %v", name, have, problems)
+		}
+	}
+}
+
+func TestSessionsThatNobodyAskedForAreRefused(t *testing.T) {
+	for field, change := range map[string]func(*api.BGPPeer){
+		"spec.passwordSecret":                                    func(p *api.BGPPeer) { p.Spec.Password, p.Spec.PasswordSecret.Name = "x", "tor" },
+		"spec.passwordSecret.namespace":                          func(p *api.BGPPeer) { p.Namespace, p.Spec.PasswordSecret.Name = "", "tor" },
+		"spec.ttlSecurity":                                       func(p *api.BGPPeer) { p.Spec.EBGPMultiHop, p.Spec.TTLSecurity = true, new(int32) },
+		"metadata.annotations[fairlead.io/ttl-security]":         func(p *api.BGPPeer) { p.Annotations[convert.AnnotationTTLSecurity] = "300" },
+		"metadata.annotations[fairlead.io/send-max]":             func(p *api.BGPPeer) { p.Annotations[convert.AnnotationSendMax] = "none" },
+		"metadata.annotations[fairlead.io/restart]":              func(p *api.BGPPeer) { p.Annotations[convert.AnnotationRestart] = "graceful" },
+		"metadata.annotations[fairlead.io/stale-time]":           func(p *api.BGPPeer) { p.Annotations[convert.AnnotationStaleTime] = "1.5s" },
+		"metadata.annotations[fairlead.io/keep-on-notification]": func(p *api.BGPPeer) { p.Annotations[convert.AnnotationKeepOnNotification] = "yes" },
+		"spec.restart": func(p *api.BGPPeer) { p.Spec.Restart, p.Spec.KeepOnNotification = "none", true },
+		"spec.restartTime": func(p *api.BGPPeer) {
+			p.Spec.Restart, p.Spec.RestartTime = "plain", &metav1.Duration{Duration: time.Second}
+		},
+		"spec.ebgpMultiHop": func(p *api.BGPPeer) { p.Spec.EBGPMultiHop, p.Spec.PeerASN = true, p.Spec.MyASN },
+		"spec.interface":    func(p *api.BGPPeer) { p.Spec.Interface = "eth0" },
+		"spec.dynamicASN":   func(p *api.BGPPeer) { p.Spec.DynamicASN = "external" },
+	} {
+		_, problems := convert.Peer(neighbour(change))
+		if convert.Usable(problems) {
+			t.Errorf("%s: the peer is used", field)
+			continue
+		}
+		if p := problems[0]; p.Field != field || p.Why == "" || p.Remedy == "" {
+			t.Errorf("%s: the first problem is %+v", field, p)
+		}
+	}
+}
+
+func TestPasswordsAreNamedByTheirSecret(t *testing.T) {
+	for want, ref := range map[string]corev1.SecretReference{
+		"Secret/metallb-system/tor": {Name: "tor"}, "Secret/network/tor": {Name: "tor", Namespace: "network"},
+	} {
+		p, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.PasswordSecret = ref }))
+		if p.PasswordFrom != want || len(problems) > 0 {
+			t.Errorf("%v is %q, %v", ref, p.PasswordFrom, problems)
+		}
+		namespace, name, ok := world.ParsePasswordSecret(p.PasswordFrom)
+		if !ok || world.PasswordSecret(namespace, name) != want {
+			t.Errorf("%q is read as %s, %s, %t", want, namespace, name, ok)
+		}
+	}
+}
