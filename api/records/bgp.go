@@ -30,7 +30,7 @@ type Peer struct {
 // Session is one member's BGP session with a peer, as that member sees it.
 type Session struct {
 	Member string `json:"member"`
-	State  string `json:"state"` // as the speaker names it: established, active, …
+	State  string `json:"state"` // as the speaker names it: established, active, …; then, if known, a colon, reason and remedy
 }
 
 // Advertisement says how the addresses of some pools are announced to some peers.

@@ -59,6 +59,9 @@ func (s speaker) Sessions(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range peers {
 		out[p.Name] = p.State
+		if p.Fault != (gobgp.Fault{}) {
+			out[p.Name] += ": " + p.Fault.String()
+		}
 	}
 	return out, nil
 }

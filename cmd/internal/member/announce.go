@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -91,6 +92,13 @@ func (r *routes) sayMissing(missing []fsm.PeerName) {
 	for _, name := range missing {
 		r.missing[name] = true
 	}
+}
+
+// without lists the peers that are left out.
+func (r *routes) without() []fsm.PeerName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.missing))
 }
 
 // again has everything derived anew, although the record is what it was: a password is another one.

@@ -102,7 +102,8 @@ type Admission struct {
 type Speaker interface {
 	bgp.Speaker
 	prometheus.Collector
-	// Sessions gives the state of each session as BGP names it, by the peer's name.
+	// Sessions gives the state of each session as BGP names it, by the peer's name; where it is down, a colon, the reason and
+	// the remedy follow, as far as they are known.
 	Sessions(ctx context.Context) (map[string]string, error)
 	// Detach leaves all sessions such that switches keep the paths for a while. The speaker is of no use then.
 	Detach(ctx context.Context) error

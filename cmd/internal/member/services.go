@@ -93,6 +93,9 @@ func (m *Member) sessions() map[fsm.PeerName]string {
 		m.log.Warn("BGP sessions not read", "err", err)
 		return out
 	}
+	for _, name := range m.routes.without() {
+		out[name] = "left out: its password is not on this member; the log says why"
+	}
 	for name, state := range states {
 		out[fsm.PeerName(name)] = state
 	}

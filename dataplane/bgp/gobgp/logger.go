@@ -30,6 +30,7 @@ type logger struct {
 	log      *slog.Logger
 	dropped  atomic.Uint64 // UPDATEs that GoBGP could not write
 	unsigned atomic.Uint64 // passwords that it could not set
+	faults   faults
 }
 
 // Panic and Fatal do not end the process: several members live in it. GoBGP's callers of both go on.
@@ -50,6 +51,7 @@ func (l *logger) Warn(msg string, f gobgplog.Fields) {
 }
 
 func (l *logger) write(level slog.Level, msg string, fields gobgplog.Fields) {
+	l.faults.notice(msg, fields, l.log)
 	if quiet[msg] {
 		level = slog.LevelDebug
 	}

@@ -14,6 +14,7 @@ var (
 	descUpdates   = prometheus.NewDesc("fairlead_bgp_updates_sent_total", "UPDATE messages sent to a peer in its present session.", []string{"peer", "address"}, nil)
 	descAnnounced = prometheus.NewDesc("fairlead_bgp_announced_paths", "Paths that a peer is sent.", []string{"peer", "address"}, nil)
 	descRefused   = prometheus.NewDesc("fairlead_bgp_refused_paths", "Paths that a peer sent and that are ignored.", []string{"peer", "address"}, nil)
+	descFault     = prometheus.NewDesc("fairlead_bgp_session_fault", "1 while there is no session with a peer and the reason is known.", []string{"peer", "address", "reason"}, nil)
 	descKept      = prometheus.NewDesc("fairlead_bgp_long_lived", "1 if the peer keeps a lost member's paths as a last resort (RFC 9494).", []string{"peer", "address"}, nil)
 )
 
@@ -22,7 +23,7 @@ const collectWithin = 2 * time.Second
 
 // Describe implements prometheus.Collector.
 func (s *Speaker) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUp, descUpdates, descAnnounced, descRefused, descKept} {
+	for _, d := range []*prometheus.Desc{descUp, descUpdates, descAnnounced, descRefused, descFault, descKept} {
 		to <- d
 	}
 }
@@ -43,6 +44,9 @@ func (s *Speaker) Collect(to chan<- prometheus.Metric) {
 		send(descUpdates, prometheus.CounterValue, float64(p.UpdatesSent))
 		send(descAnnounced, prometheus.GaugeValue, float64(p.Announced))
 		send(descRefused, prometheus.GaugeValue, float64(p.Refused))
+		if p.Fault != (Fault{}) {
+			to <- prometheus.MustNewConstMetric(descFault, prometheus.GaugeValue, 1, p.Name, p.Address.String(), p.Fault.Code)
+		}
 		send(descKept, prometheus.GaugeValue, oneIf(p.LongLived))
 	}
 }

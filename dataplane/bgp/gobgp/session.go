@@ -41,6 +41,7 @@ func (s *Speaker) onEvent(r *api.WatchEventResponse) {
 	if peer.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
 		now := time.Now()
 		s.opened++
+		delete(s.without, address)
 		s.sessions[address] = &session{number: s.opened, since: now, sending: sending{moved: now, uncounted: true}, tuple: tuple{
 			localPort: uint16(peer.GetTransport().GetLocalPort()),
 			remote:    netip.AddrPortFrom(address, uint16(peer.GetTransport().GetRemotePort())),
@@ -52,6 +53,7 @@ func (s *Speaker) onEvent(r *api.WatchEventResponse) {
 		return
 	}
 	delete(s.sessions, address)
+	s.without[address] = time.Now()
 	s.keeping.Lost(address, time.Now())
 	lag := time.Duration(0)
 	if time.Since(lost.since) < shortLife {
@@ -82,10 +84,21 @@ func (s *Speaker) leaveSession(a netip.Addr) {
 	}
 }
 
-// meet notes a peer that is added or changed.
-func (s *Speaker) meet(p bgp.Peer) {
+// forget drops what is remembered of a peer that goes.
+func (s *Speaker) forget(a netip.Addr) {
+	delete(s.names, a)
+	s.logger.faults.forget(a)
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
+	delete(s.without, a)
+}
+
+// meet notes a peer that is added or changed: what was wrong with it may be no longer.
+func (s *Speaker) meet(p bgp.Peer) {
+	s.logger.faults.forget(p.Address)
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	s.without[p.Address] = time.Now()
 	s.keeping.Met(p, time.Now())
 }
 

@@ -61,6 +61,7 @@ type Speaker struct {
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
 	opened     uint64                  // sessions so far
 	keeping    bgp.Keeping
+	without    map[netip.Addr]time.Time // since when peers have no session
 }
 
 // ErrStopped is returned by a speaker that was detached or drained.
@@ -74,6 +75,7 @@ func New(c Config) (*Speaker, error) {
 	s := &Speaker{
 		asn: c.ASN, logger: &logger{log: c.Logger}, hook: &stopHook{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
+		without: map[netip.Addr]time.Time{},
 	}
 	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(s.logger), gobgpserver.TimingHookOption(s.hook)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
@@ -266,7 +268,7 @@ func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
 		}
 	}
 	s.leaveSession(p.Address)
-	delete(s.names, p.Address)
+	s.forget(p.Address)
 	if err := s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: p.Address.String()}); err != nil {
 		return fmt.Errorf("remove peer %s: %w", p.Address, err)
 	}

@@ -29,6 +29,7 @@ type PeerStatus struct {
 	Refused     int           // paths that it sent and we ignored
 	UpdatesSent uint64
 	Demoted     bool
+	Fault       Fault // why there is no session, as far as that is known
 }
 
 // Peers returns how things stand with every peer, by address.
@@ -70,6 +71,7 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
 		if t := timers.GetDowntime(); t != nil {
 			out.Since = t.AsTime()
 		}
+		out.Fault = s.faultOf(address, p)
 		return out
 	}
 	if t := timers.GetUptime(); t != nil {
@@ -85,6 +87,22 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
 		}
 	}
 	return out
+}
+
+// faultOf tells why there is no session with a peer.
+func (s *Speaker) faultOf(a netip.Addr, p *api.Peer) Fault {
+	if f := s.logger.faults.get(a); f != (Fault{}) {
+		return f
+	}
+	if p.GetState().GetMessages().GetReceived().GetNotification() > 0 {
+		return refused
+	}
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	if since, ok := s.without[a]; !ok || time.Since(since) < silentAfter {
+		return Fault{}
+	}
+	return silent(a, uint16(p.GetTransport().GetRemotePort()), bgp.Secret(p.GetConf().GetAuthPassword()))
 }
 
 // AdjOut returns the paths that a peer is sent, as it is sent them: with the MED of demotion, for one.
