@@ -35,7 +35,10 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 			Options: fsm.PeerOptions{TTLSecurity: rapid.SampledFrom([]uint8{0, 0, 1}).Draw(t, "hops")},
 		}}
 	case 5:
-		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: among(t, "name", []fsm.AdvertisementName{"a"})}}
+		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
+			Name:  among(t, "name", []fsm.AdvertisementName{"a"}),
+			Terms: fsm.AdvertisementTerms{MED: rapid.SampledFrom([]uint32{0, 0, 7}).Draw(t, "med")},
+		}}
 	case 6:
 		return &fsm.DeleteAdvertisement{Name: "a"}
 	}

@@ -104,7 +104,7 @@ func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
 	case *fsm.DeletePeer:
 		return drop(m.peers, c.Name), true
 	case *fsm.PutAdvertisement:
-		ok := c.Advertisement.Name != ""
+		ok := c.Advertisement.Name != "" && (m.format >= 2 || c.Advertisement.Terms.MED == 0)
 		if ok {
 			m.adverts[c.Advertisement.Name] = true
 		}

@@ -44,7 +44,7 @@ type PeerOptions struct {
 	KeepOnNotification bool `pb:"2" json:"keepOnNotification"`
 }
 
-// formatBGP is the first format that knows PeerOptions.
+// formatBGP is the first format that knows PeerOptions and AdvertisementTerms.
 const formatBGP = 2
 
 // Table is TablePeers.
@@ -108,6 +108,29 @@ type Advertisement struct {
 	Communities []uint32 `pb:"4" json:"communities"`
 	LocalPref   uint32   `pb:"5" json:"localPref"` // 0: not sent
 	Version     uint64   `pb:"6" json:"version"`
+	// Terms are from format 2 on.
+	Terms AdvertisementTerms `pb:"70" json:"terms"`
+}
+
+// AdvertisementTerms are what an advertisement can say beyond what format 1 knows.
+type AdvertisementTerms struct {
+	LargeCommunities []LargeCommunity `pb:"1" json:"largeCommunities"`
+	MED              uint32           `pb:"2" json:"med"` // 0: none of its own
+	// OnlyNodes says that it is about next hops that are Nodes, and no others.
+	OnlyNodes bool     `pb:"3" json:"onlyNodes"`
+	Nodes     []NodeID `pb:"4" json:"nodes"`
+}
+
+// LargeCommunity is a community of RFC 8092.
+type LargeCommunity struct {
+	Global uint32 `pb:"1" json:"global"`
+	Local1 uint32 `pb:"2" json:"local1"`
+	Local2 uint32 `pb:"3" json:"local2"`
+}
+
+// IsZero tells whether there are none.
+func (t AdvertisementTerms) IsZero() bool {
+	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0
 }
 
 // Table is TableAdvertisements.
@@ -128,6 +151,11 @@ func (c *PutAdvertisement) apply(tx *txn) Outcome {
 	a := c.Advertisement
 	if a.Name == "" {
 		return refuse(RejectInvalid, "advertisement", "", "a name")
+	}
+	if !a.Terms.IsZero() {
+		if out, old := tx.formatBelow(formatBGP, "advertisement "+string(a.Name)); old {
+			return out
+		}
 	}
 	tx.put(&a)
 	return tx.ok()

@@ -22,8 +22,8 @@ type Peer struct {
 	RestartTimeMs   int64     `json:"restartTimeMs"`
 	StaleTimeMs     int64     `json:"staleTimeMs"`
 	KeepOnNotice    bool      `json:"keepOnNotification"` // RFC 8538
-	PasswordFrom    string    `json:"passwordFrom"` // where the password is kept; never the password
-	Sessions        []Session `json:"sessions"`     // of the answering member
+	PasswordFrom    string    `json:"passwordFrom"`       // where the password is kept; never the password
+	Sessions        []Session `json:"sessions"`           // of the answering member
 	Version         uint64    `json:"version"`
 }
 
@@ -38,7 +38,9 @@ type Advertisement struct {
 	Name        string   `json:"name"`
 	Pools       []string `json:"pools"`       // none means all, and addresses of no pool
 	Peers       []string `json:"peers"`       // none means all
-	Communities []string `json:"communities"` // "AS:value"
+	Communities []string `json:"communities"` // "AS:value", "large:AS:value:value"
 	LocalPref   uint32   `json:"localPref"`   // 0: not sent
+	MED         uint32   `json:"med"`
+	Nodes       []string `json:"nodes"` // that may be next hops; null means all
 	Version     uint64   `json:"version"`
 }

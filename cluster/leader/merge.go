@@ -151,14 +151,14 @@ func (m *merged) why(kind world.Kind, id world.ID) string {
 	return "absent from the sources, and not certain to be gone"
 }
 
-// community resolves the name of a community with the objects of all sources.
-func (m *merged) community(text string) (uint32, error) {
+// resolve gives what the name of a community stands for, by the objects of all sources; other texts as they are.
+func (m *merged) resolve(text string) string {
 	for _, a := range m.views {
-		if c, err := a.World.Community(text); err == nil {
-			return c, nil
+		if value := a.World.Resolve(text); value != text {
+			return value
 		}
 	}
-	return world.ParseCommunity(text)
+	return text
 }
 
 func (m *merged) complete() bool {

@@ -58,6 +58,8 @@ type planner struct {
 	format      uint32
 	quarantined bool
 
+	advertisements []*fsm.Advertisement // of the record; nil: not looked up yet
+
 	pools    []*poolPlan // in the order in which addresses are given out of them
 	nodes    map[fsm.NodeID]*nodePlan
 	nodeIDs  []fsm.NodeID // in order

@@ -168,72 +168,10 @@ func restartOf(r world.Restart) (none bool, restart, stale time.Duration) {
 // PasswordName is how the record refers to a password that stands in a BGPPeer itself.
 func PasswordName(peer string) string { return string(world.KindPeer) + "/" + peer }
 
-// planAdvertisements keeps how addresses are announced.
-func (p *planner) planAdvertisements() {
-	have := map[fsm.AdvertisementName]*fsm.Advertisement{}
-	for _, h := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
-		have[h.Name] = h
-	}
-	for _, w := range p.seen.advertisements {
-		next := fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version}
-		for _, pool := range w.Pools {
-			next.Pools = append(next.Pools, fsm.PoolName(pool))
-		}
-		for _, peer := range w.Peers {
-			next.Peers = append(next.Peers, fsm.PeerName(peer))
-		}
-		if unknown := p.resolve(&next, w.Communities); unknown != nil {
-			p.explainUnknown(w.Name, have[next.Name] != nil, unknown)
-			delete(have, next.Name) // it stays as it is
-			continue
-		}
-		if h := have[next.Name]; h == nil || !sameAdvertisement(h, &next) {
-			p.propose("BGPAdvertisement "+w.Name, &fsm.PutAdvertisement{Advertisement: next})
-		}
-		delete(have, next.Name)
-	}
-	for _, name := range sortedKeys(have) {
-		if !p.seen.mayRemove(world.KindAdvertisement, world.ID{Name: string(name)}) {
-			p.explainAbsent(fsm.TableAdvertisements, world.KindAdvertisement, world.ID{Name: string(name)})
-			continue
-		}
-		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})
-	}
-}
-
-// resolve gives an advertisement its communities, and the error of the first that nobody knows.
-func (p *planner) resolve(next *fsm.Advertisement, communities []string) error {
-	for _, text := range communities {
-		c, err := p.seen.community(text)
-		if err != nil {
-			return err
-		}
-		next.Communities = append(next.Communities, c)
-	}
-	slices.Sort(next.Communities)
-	return nil
-}
-
-// explainUnknown tells of an advertisement with a community that nobody knows. It is not in force in part: what switches make
-// of a path may hang on the very community that lacks.
-func (p *planner) explainUnknown(name string, inForce bool, unknown error) {
-	until := "until then nothing of this advertisement is in force"
-	if inForce {
-		until = "until then the advertisement stays as it was"
-	}
-	p.explain(fsm.TableAdvertisements, name, WaitsForMend,
-		unknown.Error()+", and no Community explains it; add it to one, or write it as AS:value; "+until)
-}
-
 // samePeer compares all but the version: a write that changes nothing else is not worth a commit.
 func samePeer(a, b *fsm.Peer) bool {
 	return a.Name == b.Name && a.Address == b.Address && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
 		a.Passive == b.Passive && a.MultihopTTL == b.MultihopTTL && a.SendMax == b.SendMax && a.HoldTime == b.HoldTime &&
 		a.KeepaliveTime == b.KeepaliveTime && a.ConnectTime == b.ConnectTime && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
 		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options
-}
-
-func sameAdvertisement(a, b *fsm.Advertisement) bool {
-	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
-		a.LocalPref == b.LocalPref
 }

@@ -244,6 +244,10 @@ func (p *planner) fitOf(prefix netip.Prefix, id fsm.NodeID) fit {
 		f.hop.Node, f.code = id, NodeLacksFamily
 		return f
 	}
+	if !p.advertised(prefix.Addr(), id) {
+		f.code = NodeNotChosen
+		return f
+	}
 	h, has := hopOf(p.routeOf[prefix.Addr()], f.hop)
 	f.acknowledged = has && fsm.Announceable(prefix, h, n.have, p.settings)
 	switch {

@@ -134,3 +134,36 @@ func TestPeersAreRecordedWithWhatTheirRestartMeans(t *testing.T) {
 		}
 	}
 }
+
+// Next hops are nodes that some advertisement about the address chooses. What is chosen changes no route that it is not about,
+// and nothing is withdrawn before another node may be announced.
+func TestPlanHasAdvertisementsChooseNextHops(t *testing.T) {
+	s := routedScene(t)
+	s.line("endpoints other n1/10.0.0.3 n2/10.0.0.4")
+	s.line("pool p 203.0.113.64-203.0.113.65")
+	s.line("service other request=203.0.113.64")
+	s.group.settle(s.input())
+	s.world.Pools[0].Labels = []world.KV{{Key: "tier", Value: "front"}}
+	for i, zone := range []string{"a", "b"} {
+		s.world.Nodes[i].Labels = []world.KV{{Key: "zone", Value: zone}}
+	}
+	s.line("advertisement ad")
+	ad := &s.world.Advertisements[0]
+	choose := func(key, value string) []world.Selector {
+		return []world.Selector{{Requirements: []world.Requirement{{Key: key, Operator: world.In, Values: []string{value}}}}}
+	}
+	ad.PoolSelectors, ad.NodeSelectors, ad.MED = choose("tier", "front"), choose("zone", "a"), 7
+	ad.Communities = []string{"large:65000:1:2", "no-export"}
+	if lines := s.group.settle(s.input()); !slices.Equal(lines, []string{"PutAdvertisement ad communities=[ffffff01]", "SetRoute 203.0.113.64/32 via n1=192.0.2.1", "FinishWithdrawal 203.0.113.64/32 via n2 excused=[]"}) {
+		t.Errorf("planned %q", lines)
+	}
+	have, _ := fsm.Get[*fsm.Advertisement](s.group.state.Read(), fsm.TableAdvertisements, "ad")
+	if !slices.Equal(have.Pools, []fsm.PoolName{"p"}) || !slices.Equal(have.Terms.Nodes, []fsm.NodeID{"n1"}) || have.Terms.MED != 7 ||
+		!slices.Equal(have.Terms.LargeCommunities, []fsm.LargeCommunity{{Global: 65000, Local1: 1, Local2: 2}}) {
+		t.Errorf("recorded %+v", have)
+	}
+	ad.PoolSelectors = choose("tier", "back")
+	if lines := s.group.settle(s.input()); len(lines) == 0 || lines[0] != "DeleteAdvertisement ad" {
+		t.Errorf("planned %q for an advertisement that is about no address", lines)
+	}
+}

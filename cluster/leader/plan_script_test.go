@@ -199,7 +199,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	node n1 A... [external=A] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
-//	peer p A asn=N | advertisement a communities=C pools=P | community c NAME:C... | configmap c KEY=VALUE
+//	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N | community c NAME:C... | configmap c KEY=VALUE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
 	s.remove(kind, name)
@@ -230,7 +230,9 @@ func (s *scene) object(t failer, f []string) {
 	case "endpoints":
 		w.EndpointSlices = append(w.EndpointSlices, scriptSlices(t, meta, words)...)
 	case "node":
-		w.Nodes = append(w.Nodes, scriptNode(t, meta, keys, words))
+		n := scriptNode(t, meta, keys, words)
+		n.Labels = []world.KV{{Key: "name", Value: meta.Name}}
+		w.Nodes = append(w.Nodes, n)
 	case "pool":
 		w.Pools = append(w.Pools, scriptPool(t, meta, keys, words))
 	case "peer":
@@ -239,6 +241,9 @@ func (s *scene) object(t failer, f []string) {
 	case "advertisement":
 		meta.Namespace = ""
 		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
+		if names := split(keys["nodes"]); len(names) > 0 {
+			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
+		}
 		w.Advertisements = append(w.Advertisements, a)
 	case "community":
 		meta.Namespace = ""

@@ -53,8 +53,9 @@ const (
 	NodeLacksFamily  Code = "node-lacks-family" // it has no address of the family
 	NodeAgentDown    Code = "agent-down"        // it answers, its agent does not
 	NodeDown         Code = "node-down"
-	GivenUp          Code = "given-up" // nobody owns the address any more
-	Replaced         Code = "replaced" // the same, but the address in its place may not be announced yet
+	NodeNotChosen    Code = "not-advertised" // no BGPAdvertisement of the address chooses the node
+	GivenUp          Code = "given-up"       // nobody owns the address any more
+	Replaced         Code = "replaced"       // the same, but the address in its place may not be announced yet
 )
 
 // Why a Service is not served by the group.
@@ -72,7 +73,7 @@ func Codes() []Code {
 		FromPool, FromPoolEarlier, FromReturning, FromRequested, FromExternal, FromReleased,
 		Serves, ServesAll, Bridges, LastHop,
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
-		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, GivenUp, Replaced,
+		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, GivenUp, Replaced,
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden,
 		WaitsForEvidence, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
@@ -118,6 +119,8 @@ func (p *planner) sayFit(f fit, a netip.Addr) string {
 		return "is not eligible: " + p.nodes[f.hop.Node].next.Why
 	case NodeLacksFamily:
 		return "has no address of the family of " + a.String()
+	case NodeNotChosen:
+		return "is chosen by no BGPAdvertisement that is about " + a.String()
 	}
 	return "is " + p.nodes[f.hop.Node].liveness.String()
 }

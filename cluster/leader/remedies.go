@@ -24,6 +24,8 @@ func (c Code) Remedy() string {
 		return "take the label node.kubernetes.io/exclude-from-external-load-balancers off the Node, if it shall carry addresses"
 	case NodeNoAddress, NodeLacksFamily:
 		return "give the Node an address of the type and family (kubelet --node-ip), or the Service an address of the node's family"
+	case NodeNotChosen:
+		return "have a pod of the Service on a node that spec.nodeSelectors of a BGPAdvertisement choose, or label this one"
 	case NodeAgentDown:
 		return "start the agent there, and look at its log"
 	case Replaced:

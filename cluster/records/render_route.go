@@ -47,10 +47,17 @@ func (r *renderer) peer(p *fsm.Peer) any {
 }
 
 func (r *renderer) advertisement(a *fsm.Advertisement) any {
-	return records.Advertisement{
-		Name: string(a.Name), Pools: words(a.Pools), Peers: words(a.Peers), LocalPref: a.LocalPref, Version: a.Version,
+	d := records.Advertisement{
+		Name: string(a.Name), Pools: words(a.Pools), Peers: words(a.Peers), LocalPref: a.LocalPref, MED: a.Terms.MED, Version: a.Version,
 		Communities: each(a.Communities, func(c uint32) string { return fmt.Sprintf("%d:%d", c>>16, c&0xffff) }),
 	}
+	for _, c := range a.Terms.LargeCommunities {
+		d.Communities = append(d.Communities, fmt.Sprintf("large:%d:%d:%d", c.Global, c.Local1, c.Local2))
+	}
+	if a.Terms.OnlyNodes {
+		d.Nodes = words(a.Terms.Nodes)
+	}
+	return d
 }
 
 func (r *renderer) node(n *fsm.Node) any {

@@ -28,7 +28,7 @@ func (d Desired) Normal(asn uint32) (Desired, error) {
 	var errs []error
 	out := Desired{Demoted: d.Demoted}
 	for _, p := range AssignPathIDs(d.Paths) {
-		p = p.normal()
+		p = p.Normal()
 		switch last := len(out.Paths) - 1; {
 		case p.fault() != "":
 			errs = append(errs, p.Validate())
@@ -82,6 +82,9 @@ func (p Path) fault() string {
 		return "next hop is no unicast address that a neighbour can reach"
 	case len(p.Communities)+len(p.LargeCommunities) > maxCommunities:
 		return fmt.Sprintf("%d communities: at most %d fit", len(p.Communities)+len(p.LargeCommunities), maxCommunities)
+	case slices.ContainsFunc(p.Terms, func(t Terms) bool { return t.under(p).fault() != "" }):
+		i := slices.IndexFunc(p.Terms, func(t Terms) bool { return t.under(p).fault() != "" })
+		return "towards " + p.Terms[i].Peer + ": " + p.Terms[i].under(p).fault()
 	case p.Origin > OriginEGP:
 		return "unknown origin " + p.Origin.String()
 	case p.MED >= DemotionMED:
@@ -192,6 +195,9 @@ func wholeSeconds(what string, d, least, most time.Duration) string {
 // Overfull returns the prefixes of d that have more paths than a peer may be sent, each with the number of paths. Only
 // send-max paths leave the speaker, so that nodes behind the others stay without traffic: raise SendMax.
 func (d Desired) Overfull() map[netip.Prefix]int {
+	if slices.ContainsFunc(d.Paths, func(p Path) bool { return p.Withheld }) {
+		return d.overfullByPeer()
+	}
 	limit := map[Family]int{}
 	for _, p := range d.Peers {
 		p = p.Normal(0)

@@ -59,6 +59,10 @@ type Path struct {
 	LocalPref        uint32 // iBGP only; 0 stands for the default of 100, otherwise above DemotedLocalPref
 	Communities      []Community
 	LargeCommunities []LargeCommunity
+	// Terms are those of peers to which the path is announced under other attributes, in order of their names. Withheld says
+	// that nobody else is sent it.
+	Terms    []Terms
+	Withheld bool
 	// PathID tells the paths of one prefix apart. AssignPathIDs sets it; it is the same on every speaker.
 	PathID uint32
 }
@@ -91,14 +95,15 @@ func (p Path) Compare(q Path) int {
 
 // Equal says whether p and q are the same announcement. Communities are sets: their order does not count.
 func (p Path) Equal(q Path) bool {
-	p, q = p.normal(), q.normal()
+	p, q = p.Normal(), q.Normal()
 	return p.Prefix == q.Prefix && p.NextHop == q.NextHop && p.Origin == q.Origin && p.MED == q.MED &&
 		p.LocalPref == q.LocalPref && p.PathID == q.PathID &&
-		slices.Equal(p.Communities, q.Communities) && slices.Equal(p.LargeCommunities, q.LargeCommunities)
+		slices.Equal(p.Communities, q.Communities) && slices.Equal(p.LargeCommunities, q.LargeCommunities) && p.Withheld == q.Withheld &&
+		slices.EqualFunc(p.Terms, q.Terms, Terms.equal)
 }
 
-// normal returns p with communities sorted and without duplicates, so that equal paths give equal bytes on the wire.
-func (p Path) normal() Path {
+// Normal returns p with communities sorted and without duplicates, so that equal paths give equal bytes on the wire.
+func (p Path) Normal() Path {
 	if len(p.Communities) > 0 {
 		c := slices.Clone(p.Communities)
 		slices.Sort(c)
@@ -109,6 +114,7 @@ func (p Path) normal() Path {
 		slices.SortFunc(c, LargeCommunity.compare)
 		p.LargeCommunities = slices.Compact(c)
 	}
+	p.Terms = normalTerms(p.Terms)
 	return p
 }
 

@@ -10,7 +10,8 @@ import (
 
 // AssignPathIDs returns paths in order, each with the identifier that tells it apart from the others of its prefix.
 //
-// An identifier is a hash of the next hop; of two next hops of one prefix that collide, the greater one takes the next
+// An identifier is a hash of the next hop, and of who is sent the path where that is not everybody: a path that others are sent
+// is another one, which comes before the former goes; of two next hops of one prefix that collide, the greater one takes the next
 // free number. So identifiers are unique per prefix, never 0, independent of the order of paths and of what was
 // announced before, and hence equal on all speakers. A next hop nearly always keeps its number; where a new neighbour
 // does move it, Plan announces the path anew before the old one goes.
@@ -29,7 +30,7 @@ func assignPathIDs(paths []Path, hash func(netip.Addr) uint32) []Path {
 		if i == 0 || out[i].Prefix != out[i-1].Prefix {
 			clear(taken)
 		}
-		id := hash(out[i].NextHop)
+		id := hash(out[i].NextHop) ^ out[i].audience()
 		for id == 0 || taken[id] {
 			id++
 		}

@@ -85,6 +85,11 @@ type Advertisement struct {
 	// Pools and Peers name what it is about; none means all.
 	Pools []string
 	Peers []string
+	// PoolSelectors choose further pools, and NodeSelectors the next hops; without the latter it is about all.
+	PoolSelectors []Selector
+	NodeSelectors []Selector
+	// MED is zero where nobody chose.
+	MED uint32
 }
 
 // BFDProfile is how fast BGP sessions that name it shall notice that the other end is gone. Nothing is made of it but a
@@ -139,14 +144,48 @@ func ParseCommunity(text string) (uint32, error) {
 	return uint32(hi)<<16 | uint32(lo), nil
 }
 
-// Community resolves a community as an Advertisement writes it, Community objects included.
-func (w *World) Community(text string) (uint32, error) {
+// LargeCommunity is a community of RFC 8092.
+type LargeCommunity struct{ Global, Local1, Local2 uint32 }
+
+// largeCommunity begins large communities, as in MetalLB's manifests.
+const largeCommunity = "large:"
+
+// IsLargeCommunity tells whether a text is meant to be a large community.
+func IsLargeCommunity(text string) bool { return strings.HasPrefix(text, largeCommunity) }
+
+// ParseLargeCommunity reads "large:AS:value:value".
+func ParseLargeCommunity(text string) (out LargeCommunity, err error) {
+	parts := strings.Split(strings.TrimPrefix(text, largeCommunity), ":")
+	if !IsLargeCommunity(text) || len(parts) != 3 {
+		return out, fmt.Errorf("community %q: not large:AS:value:value", text)
+	}
+	for i, part := range []*uint32{&out.Global, &out.Local1, &out.Local2} {
+		n, err := strconv.ParseUint(parts[i], 10, 32)
+		if err != nil {
+			return LargeCommunity{}, fmt.Errorf("community %q: its parts must be numbers up to 4294967295", text)
+		}
+		*part = uint32(n)
+	}
+	if out.Global == reservedAS {
+		return LargeCommunity{}, fmt.Errorf("community %q: the AS number 4294967295 is reserved (RFC 7300)", text)
+	}
+	return out, nil
+}
+
+// reservedAS is the last AS number, which is nobody's (RFC 7300).
+const reservedAS = 1<<32 - 1
+
+// Resolve gives the value that Community objects have for the name of a community, and other texts as they are.
+func (w *World) Resolve(text string) string {
 	for _, c := range w.Communities {
 		for _, alias := range c.Aliases {
 			if alias.Key == text {
-				return ParseCommunity(alias.Value)
+				return alias.Value
 			}
 		}
 	}
-	return ParseCommunity(text)
+	return text
 }
+
+// Community resolves a community as an Advertisement writes it, Community objects included.
+func (w *World) Community(text string) (uint32, error) { return ParseCommunity(w.Resolve(text)) }

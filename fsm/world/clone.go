@@ -74,6 +74,7 @@ func (a Advertisement) clone() Advertisement {
 	a.Communities = slices.Clone(a.Communities)
 	a.Pools = slices.Clone(a.Pools)
 	a.Peers = slices.Clone(a.Peers)
+	a.PoolSelectors, a.NodeSelectors = cloneEach(a.PoolSelectors, Selector.clone), cloneEach(a.NodeSelectors, Selector.clone)
 	return a
 }
 

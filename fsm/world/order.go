@@ -66,6 +66,8 @@ func (w *World) Sort() {
 		sortSet(&a.Communities, strings.Compare)
 		sortSet(&a.Pools, strings.Compare)
 		sortSet(&a.Peers, strings.Compare)
+		sortSelectors(&a.PoolSelectors)
+		sortSelectors(&a.NodeSelectors)
 	}
 	sortBy(&w.L2Advertisements, func(a, b L2Advertisement) int { return a.compare(b.Meta) })
 	for i := range w.L2Advertisements {

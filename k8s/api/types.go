@@ -151,6 +151,10 @@ type BGPAdvertisementSpec struct {
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 	Peers                  []string               `json:"peers,omitempty"`
+	// ServiceSelectors are not supported: pools say which Services an advertisement is about.
+	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+	// MED is a field of ours; for MetalLB's it is the annotation fairlead.io/med.
+	MED *int64 `json:"med,omitempty"`
 }
 
 // L2Advertisement says for which pools ARP and NDP are answered.

@@ -5,6 +5,7 @@ package convert
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,22 +152,72 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 		AggregationLength:   r.length("spec.aggregationLength", spec.AggregationLength, 32),
 		AggregationLengthV6: r.length("spec.aggregationLengthV6", spec.AggregationLengthV6, 128),
 	}
-	if len(spec.NodeSelectors) > 0 {
-		r.fail("spec.nodeSelectors", "remove them", "restricting an announcement to some nodes is not supported")
+	a.NodeSelectors = r.selectors("spec.nodeSelectors", spec.NodeSelectors)
+	a.PoolSelectors = r.selectors("spec.ipAddressPoolSelectors", spec.IPAddressPoolSelectors)
+	a.MED = r.med(spec.MED, o.Annotations)
+	if len(spec.ServiceSelectors) > 0 {
+		r.fail("spec.serviceSelectors", "give those Services a pool of their own ("+AnnotationPool+"), and name it in spec.ipAddressPools",
+			"Services are not selected by labels: without that the advertisement would be about others, too")
 	}
-	if len(spec.IPAddressPoolSelectors) > 0 {
-		r.fail("spec.ipAddressPoolSelectors", "name the pools in spec.ipAddressPools", "selectors of pools are not evaluated")
-	}
-	if len(spec.Peers) > 0 {
-		r.degrade("spec.peers", "remove it, or filter at the switches that shall not have them", "every path goes to every peer")
-	}
+	r.aggregation(&a)
 	for i, c := range spec.Communities {
 		// Without a colon it may be a name that a Community object explains.
-		if _, err := world.ParseCommunity(c); err != nil && (c == "" || strings.Contains(c, ":")) {
-			r.fail(fmt.Sprintf("spec.communities[%d]", i), "write AS:value with both up to 65535, or a name", "%q is no community", c)
+		if c == "" || strings.Contains(c, ":") {
+			r.community(fmt.Sprintf("spec.communities[%d]", i), c)
 		}
 	}
 	return a, r.problems
+}
+
+// community judges a community that is written out.
+func (r *report) community(field, text string) {
+	if world.IsLargeCommunity(text) {
+		if _, err := world.ParseLargeCommunity(text); err != nil {
+			r.fail(field, "write large:AS:value:value with parts up to 4294967295 (the AS below that)", "%q is no large community", text)
+		}
+		return
+	}
+	if _, err := world.ParseCommunity(text); err != nil {
+		r.fail(field, "write AS:value with both up to 65535, large:AS:value:value, or a name", "%q is no community", text)
+	}
+}
+
+// AnnotationMED is spec.med, for MetalLB's advertisements.
+const AnnotationMED = ourPrefix + "med"
+
+// maxMED is below what is added to demote a member.
+const maxMED = 999_999_999
+
+func (r *report) med(n *int64, notes map[string]string) uint32 {
+	field, value := "spec.med", int64(0)
+	switch text := strings.TrimSpace(notes[AnnotationMED]); {
+	case n != nil:
+		value = *n
+	case text != "":
+		field = annotationField(AnnotationMED)
+		parsed, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			parsed = -1
+		}
+		value = parsed
+	}
+	if value < 0 || value > maxMED {
+		r.fail(field, fmt.Sprintf("use a number from 0 to %d", maxMED), "out of range")
+		return 0
+	}
+	return uint32(value)
+}
+
+// aggregation tells that addresses are announced one by one. A route for many draws traffic for addresses that no node has rules
+// for, and to nodes that do not serve all of them: it would be lost, or go round.
+func (r *report) aggregation(a *world.Advertisement) {
+	const remedy = "remove it; aggregate at the switches towards their neighbours, which keep the single addresses"
+	if a.AggregationLength != 32 {
+		r.degrade("spec.aggregationLength", remedy, "refused, addresses are announced one by one: traffic for an address of the /%d that no node serves, or that others do, would be lost", a.AggregationLength)
+	}
+	if a.AggregationLengthV6 != 128 {
+		r.degrade("spec.aggregationLengthV6", remedy, "refused, addresses are announced one by one: traffic for an address of the /%d that no node serves, or that others do, would be lost", a.AggregationLengthV6)
+	}
 }
 
 func (r *report) length(field string, n *int32, most uint8) uint8 {
@@ -194,9 +245,7 @@ func Community(o *api.Community) (world.Community, []world.Problem) {
 			r.fail(field+".name", "name each community once", "%q is there twice", alias.Name)
 		}
 		seen[alias.Name] = true
-		if _, err := world.ParseCommunity(alias.Value); err != nil {
-			r.fail(field+".value", "write AS:value with both up to 65535", "%q is no community", alias.Value)
-		}
+		r.community(field+".value", alias.Value)
 		c.Aliases = append(c.Aliases, world.KV{Key: alias.Name, Value: alias.Value})
 	}
 	return c, r.problems

@@ -23,6 +23,8 @@ type Route struct {
 	ASPath    string
 	Origin    string
 	Community string
+	// LargeCommunity is as BIRD shows it: "(65000, 1, 2)", with spaces between several.
+	LargeCommunity string
 }
 
 // Routes returns BIRD's table: best paths first within a prefix, as BIRD lists them.
@@ -85,6 +87,8 @@ func (r *Route) attribute(line string) {
 		r.ASPath = value
 	case "BGP.origin":
 		r.Origin = value
+	case "BGP.large_community":
+		r.LargeCommunity = value
 	case "BGP.community":
 		r.Community = value
 		r.LongLived = strings.Contains(value, llgrStale)

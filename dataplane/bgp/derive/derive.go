@@ -119,35 +119,26 @@ func (a attributes) repool(v *fsm.View, address netip.Addr) {
 // address; the switch sees one next hop.
 func (a attributes) paths(r *fsm.Route, node func(fsm.NodeID) *fsm.Node, settings fsm.Settings) []bgp.Path {
 	var out []bgp.Path
+	var about []*fsm.Advertisement
+	looked, choosy := false, false
 	var path bgp.Path
 	for _, h := range r.NextHops {
 		if !fsm.Announceable(r.Prefix, h, node(h.Node), settings) {
 			continue
 		}
-		if !path.Prefix.IsValid() {
-			path = a.of(r.Prefix)
+		if !looked {
+			about, looked = a.about(r.Prefix), true
+			choosy = slices.ContainsFunc(about, func(ad *fsm.Advertisement) bool { return ad.Terms.OnlyNodes })
+			path = announcement(r.Prefix, about)
+		}
+		if choosy {
+			path = announcement(r.Prefix, choosing(about, h.Node))
 		}
 		path.NextHop = h.Address
 		out = append(out, path)
 	}
 	slices.SortFunc(out, bgp.Path.Compare)
 	return slices.CompactFunc(out, func(a, b bgp.Path) bool { return a.NextHop == b.NextHop })
-}
-
-// of joins the communities of every advertisement that covers the prefix; the highest local preference wins.
-func (a attributes) of(prefix netip.Prefix) bgp.Path {
-	path := bgp.Path{Prefix: prefix}
-	pool := a.pools[prefix.Addr()]
-	for _, ad := range a.advertisements {
-		if len(ad.Pools) > 0 && !slices.Contains(ad.Pools, pool) {
-			continue
-		}
-		for _, c := range ad.Communities {
-			path.Communities = append(path.Communities, bgp.Community(c))
-		}
-		path.LocalPref = max(path.LocalPref, ad.LocalPref)
-	}
-	return path
 }
 
 func peerOf(p *fsm.Peer) bgp.Peer {

@@ -80,7 +80,7 @@ func drawCommand(t *rapid.T, g group) fsm.Command {
 		}
 		return &fsm.Acknowledge{Marks: []fsm.AppliedMark{m}}
 	case 12:
-		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "a", Pools: []fsm.PoolName{"p"}, Communities: []uint32{rapid.Uint32Range(1, 2).Draw(t, "community")}}}
+		return drawAdvertisement(t)
 	}
 	return rapid.SampledFrom([]fsm.Command{
 		&fsm.DeleteAdvertisement{Name: "a"}, &fsm.DeleteNode{ID: node}, &fsm.PutNode{ID: node},

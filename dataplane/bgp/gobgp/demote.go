@@ -25,14 +25,11 @@ const nobody = "255.255.255.255/32"
 // installPolicies puts the policies in force: what peers announce is refused, and demoted peers are sent demoted paths.
 // It does so in one step, so that no path is ever exported under half of them.
 func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) error {
-	list := []string{nobody}
-	for _, a := range demoted {
-		list = append(list, netip.PrefixFrom(a, a.BitLen()).String())
-	}
+	terms, sets := s.terms.policy()
 	accept := api.RouteAction_ACCEPT
 	err := s.server.SetPolicies(ctx, &api.SetPoliciesRequest{
-		DefinedSets: []*api.DefinedSet{{DefinedType: api.DefinedType_NEIGHBOR, Name: demotedSet, List: list}},
-		Policies: []*api.Policy{{
+		DefinedSets: append(sets, neighborSet(demotedSet, demoted)),
+		Policies: []*api.Policy{terms, {
 			Name: importOwn,
 			Statements: []*api.Statement{{
 				Name:       importOwn,
@@ -58,6 +55,15 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 	return nil
 }
 
+// neighborSet is a set of neighbours that is never empty.
+func neighborSet(name string, peers []netip.Addr) *api.DefinedSet {
+	list := []string{nobody}
+	for _, a := range peers {
+		list = append(list, netip.PrefixFrom(a, a.BitLen()).String())
+	}
+	return &api.DefinedSet{DefinedType: api.DefinedType_NEIGHBOR, Name: name, List: list}
+}
+
 // assignPolicies names the policies for each direction, once; installPolicies changes what they do.
 func (s *Speaker) assignPolicies(ctx context.Context) error {
 	for _, a := range []*api.PolicyAssignment{
@@ -67,7 +73,7 @@ func (s *Speaker) assignPolicies(ctx context.Context) error {
 		},
 		{
 			Name: globalRIB, Direction: api.PolicyDirection_EXPORT, DefaultAction: api.RouteAction_ACCEPT,
-			Policies: []*api.Policy{{Name: demote}},
+			Policies: []*api.Policy{{Name: exportTerms}, {Name: demote}},
 		},
 	} {
 		if err := s.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: a}); err != nil {

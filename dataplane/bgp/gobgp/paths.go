@@ -44,9 +44,9 @@ func encodePath(p bgp.Path) (*api.Path, error) {
 		}
 		attrs = append(attrs, wire.NewPathAttributeCommunities(c))
 	}
-	if len(p.LargeCommunities) > 0 {
-		c := make([]*wire.LargeCommunity, len(p.LargeCommunities))
-		for i, v := range p.LargeCommunities {
+	if large := withTag(p); len(large) > 0 {
+		c := make([]*wire.LargeCommunity, len(large))
+		for i, v := range large {
 			c[i] = &wire.LargeCommunity{ASN: v.Global, LocalData1: v.Local1, LocalData2: v.Local2}
 		}
 		attrs = append(attrs, wire.NewPathAttributeLargeCommunities(c))
@@ -152,6 +152,7 @@ func (s *Speaker) listPaths(
 		}
 		for _, p := range d.Paths {
 			path, err := decodePath(prefix, p)
+			s.untag(&path)
 			if err != nil {
 				failed = err
 				return

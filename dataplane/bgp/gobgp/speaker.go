@@ -56,6 +56,7 @@ type Speaker struct {
 	stopped bool
 	names   map[netip.Addr]string // of peers, for people
 	told    told
+	terms   terms // under which paths are announced
 
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
@@ -149,6 +150,10 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	for _, p := range desired.Peers {
 		s.names[p.Address.Unmap()] = p.Name
 	}
+	renamed, err := s.setTerms(ctx, s.terms.with(desired.Paths, desired.Peers))
+	if err != nil {
+		return err
+	}
 	steps, invalid := bgp.Plan(s.asn, desired, observed)
 	s.expectUpdates(ctx, steps)
 	for _, step := range steps {
@@ -165,7 +170,12 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 		}
 	}
 	s.told.note(paths, look, invalid == nil)
-	return invalid
+	if look == nil { // all paths were looked at: what none of them bears is over
+		if _, err := s.setTerms(ctx, terms{}.with(desired.Paths, desired.Peers)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(invalid, s.restartAll(ctx, renamed))
 }
 
 func (s *Speaker) do(ctx context.Context, step bgp.Step) error {

@@ -35,16 +35,20 @@ var ErrDropped = errors.New("updates dropped")
 // expectUpdates notes, before the steps are done, how many UPDATEs each open session will write for them.
 func (s *Speaker) expectUpdates(ctx context.Context, steps []bgp.Step) {
 	changes := map[bgp.Family]uint64{}
-	all := false
+	all, some := false, false
 	for _, step := range steps {
 		switch step.Action {
 		case bgp.AddPath, bgp.RemovePath:
+			if step.Path.Withheld {
+				some = true // which sessions write it is GoBGP's affair
+				continue
+			}
 			changes[bgp.FamilyOf(step.Path.Prefix.Addr())]++
 		case bgp.SetDemoted:
 			all = true
 		}
 	}
-	if len(changes) == 0 && !all {
+	if len(changes) == 0 && !all && !some {
 		return
 	}
 	peers, err := s.listPeers(ctx)
@@ -69,7 +73,7 @@ func (s *Speaker) expectUpdates(ctx context.Context, steps []bgp.Step) {
 			}
 		}
 		session.target = target
-		session.uncounted = session.uncounted || all
+		session.uncounted = session.uncounted || all || some
 		session.moved = time.Now()
 	}
 }

@@ -111,9 +111,13 @@ func (n *session) export(prefix netip.Prefix) map[uint32]message.Attributes {
 		return nil
 	}
 	out := map[uint32]message.Attributes{}
-	for i, p := range n.p.s.table[prefix] {
-		if i == n.most() {
+	for _, p := range n.p.s.table[prefix] {
+		if len(out) == n.most() {
 			break
+		}
+		p, sent := p.To(n.peer.Name)
+		if !sent {
+			continue
 		}
 		id := p.PathID
 		if !n.remote.AddPath {

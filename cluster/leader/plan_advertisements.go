@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// planAdvertisements keeps how addresses are announced.
+func (p *planner) planAdvertisements() {
+	have := map[fsm.AdvertisementName]*fsm.Advertisement{}
+	for _, h := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
+		have[h.Name] = h
+	}
+	for _, w := range p.seen.advertisements {
+		name := fsm.AdvertisementName(w.Name)
+		h := have[name]
+		delete(have, name)
+		next, ok := p.advertisementOf(w, h)
+		switch {
+		case ok && p.leftAlone(w, h != nil):
+		case !ok && h != nil:
+			p.propose("BGPAdvertisement chooses no pool any more", &fsm.DeleteAdvertisement{Name: name})
+		case ok && (h == nil || !sameAdvertisement(h, &next)):
+			p.propose("BGPAdvertisement "+w.Name, &fsm.PutAdvertisement{Advertisement: next})
+		}
+	}
+	for _, name := range sortedKeys(have) {
+		if !p.seen.mayRemove(world.KindAdvertisement, world.ID{Name: string(name)}) {
+			p.explainAbsent(fsm.TableAdvertisements, world.KindAdvertisement, world.ID{Name: string(name)})
+			continue
+		}
+		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})
+	}
+}
+
+// advertisementOf says what the record shall hold of an advertisement, of which it holds h; false if it is about no address.
+func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool) {
+	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version}
+	if next.Pools, ok = p.poolsOf(w); !ok {
+		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
+			"no pool has labels that spec.ipAddressPoolSelectors choose: it is about no address; label a pool, or name pools in spec.ipAddressPools")
+		return next, false
+	}
+	for _, peer := range w.Peers {
+		next.Peers = append(next.Peers, fsm.PeerName(peer))
+		if _, there := fsm.Get[*fsm.Peer](p.in.Record, fsm.TablePeers, peer); !there {
+			p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, "there is no BGPPeer "+peer+", which spec.peers names; nothing is announced to it")
+		}
+	}
+	next.Terms.MED = w.MED
+	_ = p.communitiesOf(w, &next) // leftAlone tells of what nobody knows
+	if len(w.NodeSelectors) > 0 {
+		next.Terms.OnlyNodes, next.Terms.Nodes = true, p.nodesOf(w, h)
+		if len(next.Terms.Nodes) == 0 {
+			p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: it announces nothing; label a node")
+		}
+	}
+	if p.format < formatBGP && !next.Terms.IsZero() {
+		next.Terms = fsm.AdvertisementTerms{}
+		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
+			"large communities, MED and selectors of nodes need format 2 of the record: `fairlead raft finalize`; it is announced without")
+	}
+	return next, true
+}
+
+// poolsOf names the pools that an advertisement is about, none for all; false if its selectors choose none.
+func (p *planner) poolsOf(w *world.Advertisement) (out []fsm.PoolName, ok bool) {
+	for _, pool := range w.Pools {
+		out = append(out, fsm.PoolName(pool))
+	}
+	if len(w.PoolSelectors) == 0 {
+		return out, true
+	}
+	for _, pool := range p.seen.pools {
+		if world.AnyMatches(w.PoolSelectors, pool.Labels) && !slices.Contains(out, fsm.PoolName(pool.Name)) {
+			out = append(out, fsm.PoolName(pool.Name))
+		}
+	}
+	slices.Sort(out)
+	return out, len(out) > 0
+}
+
+// leftAlone tells, and explains, of an advertisement with a community that nobody knows. It is not put in force in part: what
+// switches make of a path may hang on the very community that lacks.
+func (p *planner) leftAlone(w *world.Advertisement, inForce bool) bool {
+	unknown := p.communitiesOf(w, &fsm.Advertisement{})
+	if unknown == nil {
+		return false
+	}
+	until := "until then nothing of this advertisement is in force"
+	if inForce {
+		until = "until then the advertisement stays as it was"
+	}
+	p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
+		unknown.Error()+", and no Community explains it; add it to one, or write it as AS:value; "+until)
+	return true
+}
+
+// communitiesOf gives an advertisement its communities, and the error of the first that nobody knows.
+func (p *planner) communitiesOf(w *world.Advertisement, next *fsm.Advertisement) error {
+	for _, text := range w.Communities {
+		value := p.seen.resolve(text)
+		if world.IsLargeCommunity(value) {
+			c, err := world.ParseLargeCommunity(value)
+			if err != nil {
+				return err
+			}
+			next.Terms.LargeCommunities = append(next.Terms.LargeCommunities, fsm.LargeCommunity(c))
+			continue
+		}
+		c, err := world.ParseCommunity(value)
+		if err != nil {
+			return err
+		}
+		next.Communities = append(next.Communities, c)
+	}
+	slices.Sort(next.Communities)
+	return nil
+}
+
+// nodesOf lists the nodes that an advertisement chooses. One that was chosen and is not shown stays so while its absence is no
+// evidence.
+func (p *planner) nodesOf(w *world.Advertisement, h *fsm.Advertisement) (out []fsm.NodeID) {
+	shown := map[fsm.NodeID]bool{}
+	for _, n := range p.seen.nodes {
+		id := fsm.NodeID(n.Name)
+		shown[id] = true
+		if world.AnyMatches(w.NodeSelectors, n.Labels) {
+			out = append(out, id)
+		}
+	}
+	if h != nil {
+		for _, id := range h.Terms.Nodes {
+			if !shown[id] && !p.seen.mayRemove(world.KindNode, world.ID{Name: string(id)}) {
+				out = append(out, id)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// advertised tells whether a node may be a next hop of an address: it may unless all advertisements about the address choose
+// others. They count once the record has them, so that members announce by the same ones.
+func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
+	if p.advertisements == nil {
+		p.advertisements = append([]*fsm.Advertisement{}, fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements)...)
+	}
+	about := false
+	for _, ad := range p.advertisements {
+		if len(ad.Pools) > 0 && !slices.ContainsFunc(p.claims[a], func(c *claim) bool { return slices.Contains(ad.Pools, c.pool) }) {
+			continue
+		}
+		if !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) {
+			return true
+		}
+		about = true
+	}
+	return !about
+}
+
+func sameAdvertisement(a, b *fsm.Advertisement) bool {
+	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
+		a.LocalPref == b.LocalPref && slices.Equal(a.Terms.LargeCommunities, b.Terms.LargeCommunities) && a.Terms.MED == b.Terms.MED &&
+		a.Terms.OnlyNodes == b.Terms.OnlyNodes && slices.Equal(a.Terms.Nodes, b.Terms.Nodes)
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package derive
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// about lists the advertisements that are about an address.
+func (a attributes) about(prefix netip.Prefix) (out []*fsm.Advertisement) {
+	pool := a.pools[prefix.Addr()]
+	for _, ad := range a.advertisements {
+		if len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool) {
+			out = append(out, ad)
+		}
+	}
+	return out
+}
+
+// choosing are those of some advertisements that are about a next hop. Where none is, all are: the leader takes such a hop
+// away, and lets it go when others may be announced, or there would be a gap.
+func choosing(about []*fsm.Advertisement, node fsm.NodeID) (out []*fsm.Advertisement) {
+	for _, ad := range about {
+		if !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) {
+			out = append(out, ad)
+		}
+	}
+	if len(out) == 0 {
+		return about
+	}
+	return out
+}
+
+// announcement is a path under all advertisements that are about it. A peer is announced it under those that name the peer, and
+// those that name none; without any of these it is not. A path that no advertisement is about goes to every peer.
+func announcement(prefix netip.Prefix, about []*fsm.Advertisement) bgp.Path {
+	path := bgp.Path{Prefix: prefix}
+	var forAll []*fsm.Advertisement
+	named := map[fsm.PeerName]bool{}
+	for _, ad := range about {
+		if len(ad.Peers) == 0 {
+			forAll = append(forAll, ad)
+		}
+		for _, peer := range ad.Peers {
+			named[peer] = true
+		}
+	}
+	joined(forAll).put(&path)
+	path.Withheld = len(about) > 0 && len(forAll) == 0
+	for _, peer := range slices.Sorted(maps.Keys(named)) {
+		own := bgp.Path{Prefix: prefix}
+		joined(about, peer).put(&own)
+		if !path.Withheld && own.Equal(bgp.Path{
+			Prefix: prefix, MED: path.MED, LocalPref: path.LocalPref, Communities: path.Communities, LargeCommunities: path.LargeCommunities,
+		}) {
+			continue
+		}
+		own = own.Normal()
+		path.Terms = append(path.Terms, bgp.Terms{
+			Peer: string(peer), MED: own.MED, LocalPref: own.LocalPref, Communities: own.Communities, LargeCommunities: own.LargeCommunities,
+		})
+	}
+	return path
+}
+
+// joint is what several advertisements say together: all communities, the highest local preference, the lowest MED.
+type joint struct{ ads []*fsm.Advertisement }
+
+// joined are the advertisements for every peer and, of the others, those that name one of some peers.
+func joined(list []*fsm.Advertisement, peers ...fsm.PeerName) (j joint) {
+	for _, ad := range list {
+		if len(ad.Peers) == 0 || slices.ContainsFunc(peers, func(p fsm.PeerName) bool { return slices.Contains(ad.Peers, p) }) {
+			j.ads = append(j.ads, ad)
+		}
+	}
+	return j
+}
+
+func (j joint) put(path *bgp.Path) {
+	for _, ad := range j.ads {
+		for _, c := range ad.Communities {
+			path.Communities = append(path.Communities, bgp.Community(c))
+		}
+		for _, c := range ad.Terms.LargeCommunities {
+			path.LargeCommunities = append(path.LargeCommunities, bgp.LargeCommunity(c))
+		}
+		path.LocalPref = max(path.LocalPref, ad.LocalPref)
+		if ad.Terms.MED != 0 && (path.MED == 0 || ad.Terms.MED < path.MED) {
+			path.MED = ad.Terms.MED
+		}
+	}
+}

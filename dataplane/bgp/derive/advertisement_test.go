@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package derive
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+func subset[T any](t *rapid.T, what string, of ...T) (out []T) {
+	for _, one := range of {
+		if rapid.Bool().Draw(t, what) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
+	return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
+		Name:        fsm.AdvertisementName(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")),
+		Pools:       subset[fsm.PoolName](t, "pool", "p", "q"),
+		Peers:       subset[fsm.PeerName](t, "peer", "s1", "s2"),
+		Communities: subset[uint32](t, "community", 1, 2),
+		LocalPref:   rapid.Uint32Range(0, 1).Draw(t, "preference") * 200,
+		Terms: fsm.AdvertisementTerms{
+			MED:              rapid.Uint32Range(0, 3).Draw(t, "med"),
+			LargeCommunities: subset(t, "large", fsm.LargeCommunity{Global: 1}, fsm.LargeCommunity{Global: 2}),
+			OnlyNodes:        rapid.Bool().Draw(t, "only nodes"),
+			Nodes:            subset[fsm.NodeID](t, "node", "n1", "n2"),
+		},
+	}}
+}
+
+// model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself.
+func model(ads []*fsm.Advertisement, pool fsm.PoolName, node fsm.NodeID, peer fsm.PeerName) string {
+	isAbout := func(ad *fsm.Advertisement) bool { return len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool) }
+	hasNode := func(ad *fsm.Advertisement) bool { return !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) }
+	someNode, some, sent := false, false, false
+	for _, ad := range ads {
+		some = some || isAbout(ad)
+		someNode = someNode || isAbout(ad) && hasNode(ad)
+	}
+	communities, large := map[uint32]bool{}, map[uint32]bool{}
+	pref, med := uint32(0), uint32(0)
+	for _, ad := range ads {
+		if !isAbout(ad) || someNode && !hasNode(ad) || len(ad.Peers) > 0 && !slices.Contains(ad.Peers, peer) {
+			continue
+		}
+		sent = true
+		for _, c := range ad.Communities {
+			communities[c] = true
+		}
+		for _, c := range ad.Terms.LargeCommunities {
+			large[c.Global] = true
+		}
+		pref = max(pref, ad.LocalPref)
+		if m := ad.Terms.MED; m > 0 && (med == 0 || m < med) {
+			med = m
+		}
+	}
+	if some && !sent {
+		return ""
+	}
+	return fmt.Sprint(communities[1], communities[2], large[1], large[2], pref, med)
+}
+
+func told(p bgp.Path, peer string) string {
+	p, sent := p.To(peer)
+	if !sent {
+		return ""
+	}
+	has := func(c uint32) bool { return slices.Contains(p.Communities, bgp.Community(c)) }
+	hasLarge := func(c uint32) bool { return slices.Contains(p.LargeCommunities, bgp.LargeCommunity{Global: c}) }
+	return fmt.Sprint(has(1), has(2), hasLarge(1), hasLarge(2), p.LocalPref, p.MED)
+}
+
+func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGroup()
+		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}}, &fsm.PutService{Service: fsm.Service{ID: "a/1"}},
+			&fsm.Allocate{Address: vip(1), Service: "a/1", Pool: "p"}, &fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n2", Eligible: true},
+			&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}, {Node: "n2", Address: host(2)}}})
+		for range rapid.IntRange(0, 3).Draw(t, "advertisements") {
+			g.apply(drawAdvertisement(t))
+		}
+		paths := Paths(g.Read())
+		if len(paths) != 2 {
+			t.Fatalf("%v", paths)
+		}
+		ads := fsm.List[*fsm.Advertisement](g.Read(), fsm.TableAdvertisements)
+		for i, node := range []fsm.NodeID{"n1", "n2"} {
+			for _, peer := range []fsm.PeerName{"s1", "s2", "s3"} {
+				if want, have := model(ads, "p", node, peer), told(paths[i], string(peer)); have != want {
+					t.Fatalf("%s is told %q of %s, want %q: %+v", peer, have, node, want, paths[i])
+				}
+			}
+			if err := paths[i].Validate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// A peer that comes, goes or is changed changes no path: who is named is known by name.
+func TestPropertyPeersChangeNoPath(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGroup()
+		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}}, &fsm.PutService{Service: fsm.Service{ID: "a/1"}},
+			&fsm.Allocate{Address: vip(1), Service: "a/1", Pool: "p"}, &fsm.PutNode{ID: "n1", Eligible: true},
+			&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}}}, drawAdvertisement(t))
+		before := Paths(g.Read())
+		g.apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "s1", Address: host(9), ASN: 1, SendMax: rapid.Uint8().Draw(t, "send max")}})
+		if after := Paths(g.Read()); !slices.EqualFunc(before, after, bgp.Path.Equal) {
+			t.Fatalf("%v became %v", before, after)
+		}
+	})
+}

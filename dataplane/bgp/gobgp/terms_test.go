@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+)
+
+// Each switch gets what is for it, under its own attributes, with ADD-PATH and without. What changes for one of them is neither a
+// new session nor a gap for the others, and not an UPDATE about other paths.
+func TestPeersAreAnnouncedWhatIsForThem(t *testing.T) {
+	parallel(t)
+	s := newSelf(t, 1)
+	one := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{s.neighbor()}})
+	two := birdtest.Start(t, birdtest.Config{Address: addr("127.0.0.2"), NoAddPath: true, Neighbors: []birdtest.Neighbor{s.neighbor()}})
+	sp := s.start(t)
+	first, second := s.peer(one), s.peer(two)
+	first.Name, second.Name = "one", "two"
+	all, only, shared := path(vip, hop1), path("203.0.113.11/32", hop1), path("203.0.113.12/32", hop1)
+	only.Withheld, only.Terms = true, []bgp.Terms{{Peer: "one", MED: 5}}
+	shared.Communities, shared.LargeCommunities = []bgp.Community{65000<<16 | 1}, []bgp.LargeCommunity{{Global: 65000, Local1: 1, Local2: 1}}
+	shared.Terms = []bgp.Terms{{Peer: "two", MED: 7, Communities: []bgp.Community{65000<<16 | 2, 65000<<16 | 3}}}
+	d := bgp.Desired{Peers: []bgp.Peer{first, second}, Paths: []bgp.Path{all, only, shared}}
+	apply(t, sp, d)
+	has := func(b *birdtest.Bird, want ...string) {
+		t.Helper()
+		b.Wait(fmt.Sprint(want), func() bool {
+			var have []string
+			for _, r := range b.Routes() {
+				have = append(have, fmt.Sprintf("%s %d %s%s", r.Prefix.Addr(), r.MED, r.Community, r.LargeCommunity))
+			}
+			slices.Sort(have)
+			return slices.Equal(have, want)
+		})
+	}
+	has(one, "203.0.113.10 0 ", "203.0.113.11 5 ", "203.0.113.12 0 (65000,1)(65000, 1, 1)")
+	has(two, "203.0.113.10 0 ", "203.0.113.12 7 (65000,2) (65000,3)")
+
+	watchedOne, watchedTwo := one.Watch(all.Prefix), two.Watch(all.Prefix)
+	before := []birdtest.Session{one.Sessions()["s1"], two.Sessions()["s1"]}
+	d.Paths[1].Terms = []bgp.Terms{{Peer: "two", MED: 6}} // moved from one to the other
+	apply(t, sp, d)
+	has(one, "203.0.113.10 0 ", "203.0.113.12 0 (65000,1)(65000, 1, 1)")
+	has(two, "203.0.113.10 0 ", "203.0.113.11 6 ", "203.0.113.12 7 (65000,2) (65000,3)")
+	d.Demoted = true
+	apply(t, sp, d)
+	has(two, "203.0.113.10 1000000000 ", "203.0.113.11 1000000006 ", "203.0.113.12 1000000007 (65000,2) (65000,3)")
+	d.Demoted = false
+	apply(t, sp, d)
+	for i, b := range []*birdtest.Bird{one, two} {
+		if now := b.Sessions()["s1"]; now.Since != before[i].Since {
+			t.Errorf("switch %d: the session bounced: %+v, was %+v", i, now, before[i])
+		}
+	}
+	for _, watched := range []func() []birdtest.Seen{watchedOne, watchedTwo} {
+		if n, total := birdtest.Gaps(watched()); n > 0 {
+			t.Errorf("%d gaps, %s in all", n, total)
+		}
+	}
+	if steps, err := bgp.Plan(65000, d, mustObserve(t, sp)); len(steps) > 0 || err != nil {
+		t.Errorf("what is there would be changed: %v, %v", steps, err)
+	}
+
+	// A peer that goes by another name is another one to terms.
+	d.Peers[0].Name, d.Peers[1].Name = "two", "one"
+	if err := sp.Apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	has(one, "203.0.113.10 0 ", "203.0.113.11 6 ", "203.0.113.12 7 (65000,2) (65000,3)")
+	has(two, "203.0.113.10 0 ", "203.0.113.12 0 (65000,1)(65000, 1, 1)")
+}
+
+// GoBGP packs paths of equal attributes into UPDATEs, and drops those that do not fit: attributes that come with terms are counted.
+func TestTermsOfManyPathsFitIntoUpdates(t *testing.T) {
+	parallel(t)
+	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}}
+	var many []bgp.Community
+	for i := range 100 {
+		many = append(many, bgp.Community(65000<<16|i))
+	}
+	for i := range 2000 {
+		p := path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1)
+		p.Withheld, p.Terms = true, []bgp.Terms{{Peer: "switch", Communities: many}}
+		d.Paths = append(d.Paths, p)
+	}
+	apply(t, sp[0], d)
+	bird.Wait("2000 paths", func() bool { return len(bird.Routes()) == 2000 })
+	d.Demoted = true
+	apply(t, sp[0], d)
+	bird.Wait("2000 demoted paths", func() bool {
+		return !slices.ContainsFunc(bird.Routes(), func(r birdtest.Route) bool { return r.MED != bgp.DemotionMED })
+	})
+}
