@@ -504,3 +504,25 @@ func befall(events []event) (fault string) {
 	}
 	return ""
 }
+
+// A password is not of the record: a peer with another one is another peer at the same revision, and does not wait for a change.
+func TestAPeerWithAnotherPasswordIsToldAtOnce(t *testing.T) {
+	story(t, func(t *testing.T, o *owner) {
+		o.set(1, 1)
+		o.hear(1)
+		_, stop := o.run()
+		defer stop()
+		o.keepContact(2*time.Second, 1)
+		o.mu.Lock()
+		before := len(o.applies)
+		o.routes.Peers = []Peer{{Name: "tor", Address: netip.MustParseAddr("192.0.2.1"), RemoteASN: 1, Password: "x"}}
+		o.mu.Unlock()
+		signal(o.changed)
+		o.keepContact(time.Second, 1)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if len(o.applies) != before+1 || len(o.applies[before].Peers) != 1 || o.applies[before].Touched != nil {
+			t.Errorf("%d announcements, of which the last is %+v", len(o.applies)-before, o.applies[len(o.applies)-1])
+		}
+	})
+}
