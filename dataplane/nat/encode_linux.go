@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// hashSeed is a number like others, but the same on every node and in every release; without one the kernel draws it.
+const hashSeed = 0x6661_6972
+
 // nftRegister is a register as the kernel numbers those of four bytes.
 func nftRegister(r Register) uint32 { return unix.NFT_REG32_00 + uint32(r) }
 
@@ -21,6 +24,7 @@ var payloads = map[Field]expr.Payload{
 	Destination4:    {Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4},
 	Source6:         {Base: expr.PayloadBaseNetworkHeader, Offset: 8, Len: 16},
 	Destination6:    {Base: expr.PayloadBaseNetworkHeader, Offset: 24, Len: 16},
+	SourcePort:      {Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 2},
 	DestinationPort: {Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 }
 
@@ -60,6 +64,11 @@ func encodeOp(op Op) expr.Any {
 		return &expr.Immediate{Register: nftRegister(o.Into), Data: []byte(o.Value)}
 	case Draw:
 		return &expr.Numgen{Register: nftRegister(o.Into), Modulus: o.Of, Type: unix.NFT_NG_RANDOM}
+	case Hash:
+		return &expr.Hash{
+			SourceRegister: nftRegister(o.From), DestRegister: nftRegister(o.Into), Length: o.Bytes, Modulus: o.Of,
+			Seed: hashSeed, Type: expr.HashTypeJenkins,
+		}
 	case Mask:
 		return &expr.Bitwise{
 			SourceRegister: nftRegister(o.In), DestRegister: nftRegister(o.In), Len: uint32(len(o.Bits)),

@@ -50,6 +50,14 @@ const (
 	mapInSlots   = "inslots"   // as slots, likewise
 )
 
+// Sets and chains of one service port; an id ends their names.
+const (
+	mapBuckets = "buckets" // number of a bucket: endpoint
+	setFirst   = "first"   // of each endpoint, buckets of clients that it has first
+	chainHash  = "hash"    // hashes a flow
+	chainKeep  = "keep"    // of affinity, whatever the choice; of each endpoint a set of that name, too
+)
+
 // affinityClients bounds how many clients are remembered of each endpoint of a service port with affinity. Further
 // ones are served without. As many of IPv6 take about 8 MB.
 const affinityClients = 1 << 16
@@ -213,14 +221,33 @@ func (f family) pick(slots string, endpoints int) Chain {
 	return newChain(fmt.Sprintf("%s-%d", f.name("pick-"+slots), endpoints), among(endpoints), among(1), refuse())
 }
 
+// hash is what serves a port whose choice is consistent: a map from buckets to endpoints, and a chain that hashes a
+// flow, which is protocol, addresses and ports, into one. A packet may be on its way while a transaction gives its bucket
+// to another endpoint, so it looks twice.
+func (f family) hash(id string, endpoints []netip.AddrPort) (Chain, Set, []Element) {
+	set := Set{Name: f.name(mapBuckets) + "-" + id, Key: []Type{Word}, Data: []Type{f.addressType, PortNumber}}
+	dealt := dealBuckets(endpoints)
+	elements := make([]Element, len(dealt))
+	for bucket, i := range dealt {
+		elements[bucket] = Element{set.Name, word(uint32(bucket)), endpointBytes(endpoints[i])}
+	}
+	ops, source := f.front()
+	port := source + f.words
+	bucket := port + 1
+	look := append(ops, Load{f.source, source}, Load{SourcePort, port},
+		Hash{0, uint32(bucket) * registerBytes, uint32(len(dealt)), bucket},
+		Get{set.Name, bucket, 0}, Translate{f.netfilter, 0, f.words})
+	return newChain(f.name(chainHash)+"-"+id, look, look, refuse()), set, elements
+}
+
 // keep is what serves a port with affinity: a chain that looks which endpoint remembers the client, and else draws
 // one; and of each endpoint a set of its clients and a chain that remembers one more. An endpoint that leaves takes
-// its set along, and nobody else's client is touched (K36). Names are by id of service port and endpoint.
-func (f family) keep(id string, endpoints []netip.AddrPort, affinity time.Duration) (chain string, chains []Chain, sets []Set) {
-	chain = f.name("keep") + "-" + id
+// its set along, and nobody else's client is touched (K36). Names are by id of service port and endpoint. First are rules
+// that come before the draw.
+func (f family) keep(id string, endpoints []netip.AddrPort, affinity time.Duration, first []Rule) (chain string, chains []Chain, sets []Set) {
 	var known, drawn []Rule
 	for i, e := range endpoints {
-		name := chain + "-" + shortHash(e.String())
+		name := f.keeper(id, e)
 		sets = append(sets, Set{Name: name, Key: []Type{f.addressType}, Dynamic: true, Size: affinityClients})
 		chains = append(chains, newChain(name,
 			Rule{Load{f.source, 0}, Remember{name, 0, affinity}},
@@ -230,7 +257,32 @@ func (f family) keep(id string, endpoints []netip.AddrPort, affinity time.Durati
 			Draw{uint32(len(endpoints) - i), 0}, Match{Register: 0, Value: word(0)}, Verdict{goTo(name)},
 		})
 	}
-	return chain, append(chains, newChain(chain, append(known, drawn...)...)), sets
+	chain = f.name(chainKeep) + "-" + id
+	return chain, append(chains, newChain(chain, slices.Concat(known, first, drawn)...)), sets
+}
+
+// keeper is the set and chain of an endpoint of a port with affinity.
+func (f family) keeper(id string, e netip.AddrPort) string {
+	return f.name(chainKeep) + "-" + id + "-" + shortHash(e.String())
+}
+
+// first are the rules by which a port with affinity chooses for clients that no endpoint remembers where the choice is
+// consistent: by the client's address alone, so that every node sends a client to the same endpoint. A packet whose
+// bucket changes hands while it looks for it is left to the draw.
+func (f family) first(id string, endpoints []netip.AddrPort) (rules []Rule, sets []Set, elements []Element) {
+	dealt := dealBuckets(endpoints)
+	for _, e := range endpoints {
+		set := Set{Name: f.name(setFirst) + "-" + id + "-" + shortHash(e.String()), Key: []Type{Word}}
+		sets = append(sets, set)
+		rules = append(rules, Rule{
+			Load{f.source, 0}, Hash{0, uint32(f.words) * registerBytes, uint32(len(dealt)), f.words},
+			Member{set.Name, f.words}, Verdict{goTo(f.keeper(id, e))},
+		})
+	}
+	for bucket, i := range dealt {
+		elements = append(elements, Element{sets[i].Name, word(uint32(bucket)), ""})
+	}
+	return rules, sets, elements
 }
 
 // word is a number as registers have it.
@@ -246,6 +298,9 @@ func portBytes(port uint16) string {
 	binary.BigEndian.PutUint16(b[:], port)
 	return string(b[:])
 }
+
+// endpointBytes is an endpoint as data have it.
+func endpointBytes(e netip.AddrPort) string { return string(e.Addr().AsSlice()) + portBytes(e.Port()) }
 
 // shortHash makes a name out of what is too long for one.
 func shortHash(of string) string {

@@ -5,6 +5,7 @@ package nat
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"sort"
 	"strings"
@@ -15,10 +16,18 @@ type machine struct {
 	rules  Ruleset
 	memory map[string]map[string]bool // elements of dynamic sets
 	draw   func(call int, of uint32) uint32
+	hash   func(data string, of uint32) uint32
 }
 
 func newMachine(r Ruleset) *machine {
-	return &machine{rules: r, memory: map[string]map[string]bool{}}
+	return &machine{rules: r, memory: map[string]map[string]bool{}, hash: fnvHash}
+}
+
+// fnvHash is as good as the kernel's, and another one.
+func fnvHash(data string, of uint32) uint32 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(data)) // never fails
+	return uint32(h.Sum64() % uint64(of))
 }
 
 // packet is the first of a connection.
@@ -26,6 +35,7 @@ type packet struct {
 	source, destination netip.Addr
 	protocol            uint8
 	port                uint16
+	sourcePort          uint16
 	local               bool // sent by this node
 }
 
@@ -133,6 +143,8 @@ func (w *walker) step(op Op) (holds bool, verdict string) {
 	case Draw:
 		w.write(o.Into, native(w.draw(w.calls, o.Of)))
 		w.calls++
+	case Hash:
+		w.write(o.Into, native(w.hash(w.read(o.From, int(o.Bytes)), o.Of)))
 	case Mask:
 		b := []byte(w.read(o.In, len(o.Bits)))
 		for i := range b {
@@ -195,6 +207,8 @@ func (w *walker) field(f Field) string {
 		return "\x0a"
 	case Protocol:
 		return string([]byte{w.packet.protocol})
+	case SourcePort:
+		return string(binary.BigEndian.AppendUint16(nil, w.packet.sourcePort))
 	case DestinationPort:
 		return string(binary.BigEndian.AppendUint16(nil, w.packet.port))
 	case Source4, Source6:

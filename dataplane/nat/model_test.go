@@ -5,6 +5,7 @@ package nat
 import (
 	"net/netip"
 	"sort"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -18,6 +19,7 @@ type expected struct {
 	verdict   string
 	endpoints []netip.AddrPort
 	affinity  time.Duration
+	agreed    bool // all nodes choose the same one
 }
 
 // kubernetes is a direct account of the semantics: it asks one question after the other and knows no maps.
@@ -62,11 +64,21 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 	}
 	switch {
 	case len(chosen) > 0:
-		return expected{"translated", chosen, s.Affinity}
+		return expected{"translated", chosen, s.Affinity, !s.Local && listed(c.Consistent, s.Name)}
 	case len(all) > 0:
 		return expected{verdict: "dropped"} // K19
 	}
 	return expected{verdict: "refused"} // K19
+}
+
+// listed knows the only patterns that genConfig has.
+func listed(patterns []string, name string) bool {
+	for _, p := range patterns {
+		if p == name || strings.HasSuffix(p, "/*") && strings.HasPrefix(name, strings.TrimSuffix(p, "*")) {
+			return true
+		}
+	}
+	return false
 }
 
 func allowedBy(ranges []netip.Prefix, a netip.Addr) bool {
@@ -159,7 +171,8 @@ func genConfig() *rapid.Generator[Config] {
 			Node: "n1", ClusterCIDRs: some(clusterOf, 0, 2).Draw(t, "cluster"),
 			NodeAddresses: some(addrs("198.51.100.7", "fd00::9"), 0, 2).Draw(t, "own"),
 			MasqueradeAll: rapid.IntRange(0, 4).Draw(t, "all") == 0, WithoutSCTP: rapid.Bool().Draw(t, "no-sctp"),
-			Mark: rapid.SampledFrom([]uint32{0, 0x8000}).Draw(t, "mark"),
+			Mark:       rapid.SampledFrom([]uint32{0, 0x8000}).Draw(t, "mark"),
+			Consistent: some([]string{"a/x", "a/*", "b/x", "x"}, 0, 2).Draw(t, "consistent"),
 		}
 	})
 }
@@ -237,6 +250,7 @@ func genPacket(services []*desired.Service) *rapid.Generator[packet] {
 			destination: rapid.SampledFrom(append(vips, netip.MustParseAddr("192.0.2.99"))).Draw(t, "to"),
 			protocol:    rapid.SampledFrom([]uint8{6, 17, 132, 1}).Draw(t, "protocol"),
 			port:        rapid.SampledFrom([]uint16{80, 53, 9}).Draw(t, "port"), local: rapid.IntRange(0, 2).Draw(t, "from-here") == 2,
+			sourcePort: rapid.SampledFrom([]uint16{1024, 40000, 40001}).Draw(t, "source-port"),
 		}
 		if len(services) > 0 && rapid.IntRange(0, 4).Draw(t, "known") < 4 {
 			s := rapid.SampledFrom(services).Draw(t, "service")

@@ -25,9 +25,12 @@ type Options struct {
 	ClusterCIDRs []netip.Prefix
 	// NodeAddresses are this node's own, which source ranges may name. Default: those of its interfaces now.
 	NodeAddresses []netip.Addr
-	MasqueradeAll bool          // rewrite the source of all translated connections
-	WithoutSCTP   bool          // the kernel cannot translate SCTP; New finds out by itself
-	Audit         time.Duration // between two full comparisons with the kernel. Default 5 minutes
+	MasqueradeAll bool // rewrite the source of all translated connections
+	WithoutSCTP   bool // the kernel cannot translate SCTP; New finds out by itself
+	// Consistent are the Services whose policy is Cluster that choose the endpoint by a hash of the flow, or with affinity
+	// of the client, so that every node of the same list chooses alike: namespace/name, with patterns as path.Match has.
+	Consistent []string
+	Audit      time.Duration // between two full comparisons with the kernel. Default 5 minutes
 	// Mark is a bit of packets' marks that nobody else uses. Default DefaultMark
 	Mark uint32
 	// NetNS is a file descriptor of the network namespace to work in, open as long as the NAT is used; 0 is the
@@ -46,7 +49,7 @@ type NAT struct {
 	mu      sync.Mutex
 	edge    Edge
 	planner *Planner
-	sets    map[string]Set // of every layout
+	sets    map[string]Set // that planner says there are
 	told    bool           // a State was ever to be carried out
 	known   bool           // the table holds what planner says, as far as we know
 	flows   Flows          // still to be looked through
@@ -71,7 +74,7 @@ func Over(o Options, e Edge) (*NAT, error) {
 	}
 	config := Config{
 		Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, NodeAddresses: o.NodeAddresses, MasqueradeAll: o.MasqueradeAll,
-		WithoutSCTP: o.WithoutSCTP, Mark: o.Mark,
+		WithoutSCTP: o.WithoutSCTP, Consistent: o.Consistent, Mark: o.Mark,
 	}
 	return &NAT{
 		log: o.Log, metrics: m, audit: o.Audit, edge: e, planner: NewPlanner(config), sets: config.layout().Sets, flows: Flows{},
@@ -93,6 +96,12 @@ func (n *NAT) apply(ctx context.Context, want []*desired.Service) ([]agent.Failu
 	start := time.Now()
 	n.told = true
 	change, flows := n.planner.Step(want)
+	for _, s := range change.AddSets {
+		n.sets[s.Name] = s
+	}
+	for _, name := range change.DropSets {
+		delete(n.sets, name)
+	}
 	if len(n.flows) > 0 { // from an earlier failure: what may go on may be more by now
 		maps.Copy(n.flows, n.planner.Flows())
 	}
@@ -119,7 +128,7 @@ func (n *NAT) carryOut(ctx context.Context, change Change) error {
 		if change.Empty() {
 			return nil
 		}
-		err := n.edge.Commit(ctx, change, n.setsWith(change))
+		err := n.edge.Commit(ctx, change, n.sets)
 		if err == nil {
 			n.metrics.changed(change)
 			return nil
@@ -129,17 +138,6 @@ func (n *NAT) carryOut(ctx context.Context, change Change) error {
 	}
 	_, err := n.compare(ctx)
 	return err
-}
-
-func (n *NAT) setsWith(change Change) map[string]Set {
-	if len(change.AddSets) == 0 {
-		return n.sets
-	}
-	sets := maps.Clone(n.sets)
-	for _, s := range change.AddSets {
-		sets[s.Name] = s
-	}
-	return sets
 }
 
 // compare reads the table and changes what differs from the plan; it tells what that was. A table that cannot be

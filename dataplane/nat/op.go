@@ -13,6 +13,9 @@ import (
 // that stand side by side form the key of a map. A rule reads only what it wrote itself.
 type Register uint8
 
+// registerBytes is how wide a register is.
+const registerBytes = 4
+
 // Field is what a rule can know of a packet.
 type Field uint8
 
@@ -28,6 +31,7 @@ const (
 	PacketMark                        // in the machine's order, as all that follows
 	ConnectionStatus                  // flags of the connection
 	Inbound                           // index of the interface it came in by, 0 if this node sent it
+	SourcePort                        // in network order
 )
 
 // Op is one step of a rule. A step that does not hold ends the rule, and the next one is tried.
@@ -48,6 +52,14 @@ type (
 	Draw struct {
 		Of   uint32
 		Into Register
+	}
+	// Hash puts a number below Of into a register, which depends on the Bytes from a register on and on nothing else:
+	// it is the same on every node of one byte order.
+	Hash struct {
+		From  Register
+		Bytes uint32
+		Of    uint32
+		Into  Register
 	}
 	// Mask keeps those bits of a register that are set in Bits.
 	Mask struct {
@@ -104,6 +116,7 @@ type (
 func (Load) isOp()       {}
 func (Put) isOp()        {}
 func (Draw) isOp()       {}
+func (Hash) isOp()       {}
 func (Mask) isOp()       {}
 func (SetMark) isOp()    {}
 func (Match) isOp()      {}

@@ -5,6 +5,8 @@ package nat
 import (
 	"fmt"
 	"net/netip"
+	"path"
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
@@ -17,6 +19,7 @@ type Config struct {
 	NodeAddresses []netip.Addr   // this node's own
 	MasqueradeAll bool           // rewrite the source of all translated connections
 	WithoutSCTP   bool           // this kernel cannot translate SCTP
+	Consistent    []string       // Services whose endpoints all nodes choose alike; see Options
 	// Mark is a bit of packets' marks that nobody else uses; 0 means DefaultMark. The first packet of a connection
 	// has it from where it comes in to where it goes out.
 	Mark uint32
@@ -134,18 +137,7 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 		}
 	}
 	for _, l := range c.lanes(s, front, f) {
-		verdict := l.empty
-		switch {
-		case len(l.endpoints) == 0:
-		case s.Affinity > 0:
-			chain, chains, sets := f.keep(l.id, l.endpoints, affinityOf(s))
-			p.chains, p.sets = append(p.chains, chains...), append(p.sets, sets...)
-			verdict = goTo(chain)
-		default:
-			chain := f.pick(l.slots, len(l.endpoints))
-			p.pieces = append(p.pieces, piece{name: chain.Name, chains: []Chain{chain}})
-			verdict = goTo(chain.Name)
-		}
+		verdict := p.addChoice(s, l, f)
 		for _, d := range at {
 			p.elements = append(p.elements, Element{f.name(l.base), d.key(), verdict})
 			p.addSlots(f.name(l.slots), d, l.endpoints)
@@ -153,12 +145,36 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 	}
 }
 
-// addSlots adds the endpoints of what is dialled, also of ports with affinity: a packet may be on its way in the chain
-// that they had without.
+// addChoice adds how a lane's endpoint is chosen, and gives the verdict that leads there.
+func (p *part) addChoice(s *desired.Service, l lane, f family) string {
+	hashed := l.consistent && len(l.endpoints) > 1
+	switch {
+	case len(l.endpoints) == 0:
+		return l.empty
+	case s.Affinity > 0:
+		var first []Rule
+		if hashed {
+			rules, sets, elements := f.first(l.id, l.endpoints)
+			first, p.sets, p.elements = rules, append(p.sets, sets...), append(p.elements, elements...)
+		}
+		chain, chains, sets := f.keep(l.id, l.endpoints, affinityOf(s), first)
+		p.chains, p.sets = append(p.chains, chains...), append(p.sets, sets...)
+		return goTo(chain)
+	case hashed:
+		chain, set, elements := f.hash(l.id, l.endpoints)
+		p.chains, p.sets, p.elements = append(p.chains, chain), append(p.sets, set), append(p.elements, elements...)
+		return goTo(chain.Name)
+	}
+	chain := f.pick(l.slots, len(l.endpoints))
+	p.pieces = append(p.pieces, piece{name: chain.Name, chains: []Chain{chain}})
+	return goTo(chain.Name)
+}
+
+// addSlots adds the endpoints of what is dialled, also of ports with affinity or a consistent choice: a packet may be on
+// its way in the chain that they had without.
 func (p *part) addSlots(set string, d dialled, endpoints []netip.AddrPort) {
 	for slot, e := range endpoints {
-		data := string(e.Addr().AsSlice()) + portBytes(e.Port())
-		p.elements = append(p.elements, Element{set, d.key() + word(uint32(slot)), data})
+		p.elements = append(p.elements, Element{set, d.key() + word(uint32(slot)), endpointBytes(e)})
 	}
 }
 
@@ -183,22 +199,32 @@ type lane struct {
 	base, slots string // maps
 	endpoints   []netip.AddrPort
 	empty       string // verdict without endpoints (K19)
+	consistent  bool   // every node chooses alike
 }
 
 func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
 	all := eligible(s, front, f, "")
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
-	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse)}
+	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse), false}
 	if !s.Local {
+		everybody.consistent = c.consistent(s.Name)
 		return []lane{everybody}
 	}
-	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse)}
+	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse), false}
 	outside := everybody
 	outside.endpoints = eligible(s, front, f, c.Node)
 	if len(all) > 0 {
 		outside.empty = VerdictDrop
 	}
 	return []lane{outside, inside}
+}
+
+// consistent tells whether a Service, by namespace/name, is among those of Config.Consistent.
+func (c Config) consistent(service string) bool {
+	return slices.ContainsFunc(c.Consistent, func(pattern string) bool {
+		matches, err := path.Match(pattern, service)
+		return matches && err == nil
+	})
 }
 
 // maxAffinity is the longest that Kubernetes takes.

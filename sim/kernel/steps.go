@@ -21,6 +21,7 @@ const (
 	fieldMark
 	fieldStatus
 	fieldInbound
+	fieldSourcePort
 )
 
 // width is how many registers a field takes, 0 for none that there is.
@@ -28,7 +29,8 @@ func width(field int) int {
 	switch field {
 	case fieldSource6, fieldDestination6:
 		return 4
-	case fieldFamily, fieldProtocol, fieldPort, fieldSource4, fieldDestination4, fieldMark, fieldStatus, fieldInbound:
+	case fieldFamily, fieldProtocol, fieldPort, fieldSource4, fieldDestination4, fieldMark, fieldStatus, fieldInbound,
+		fieldSourcePort:
 		return 1
 	}
 	return 0
@@ -77,6 +79,8 @@ func ruleFault(t *message.Table, rule []message.Step) string {
 			ok = write(s.To, (len(data)+3)/4)
 		case "draw":
 			ok = s.Number > 0 && write(s.To, 1)
+		case "hash":
+			ok = s.Number > 0 && read(s.From, int(s.Bits)) && write(s.To, 1)
 		case "mask":
 			ok = read(s.To, len(data))
 		case "match":

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
@@ -20,7 +21,7 @@ type Packet struct {
 	Source, Destination netip.Addr
 	Protocol            uint8
 	Port                uint16
-	Hash                uint64 // of the flow: what is drawn for it depends on this
+	Hash                uint64 // of the flow: what is drawn for it depends on this, and its source port is made of it
 }
 
 // memory is what dynamic sets hold, by set and key, and until when.
@@ -111,6 +112,10 @@ func (w *walker) step(s message.Step) (holds bool, verdict string) {
 		w.write(s.To, data)
 	case "draw":
 		w.write(s.To, binary.NativeEndian.AppendUint32(nil, w.draw(s.Number)))
+	case "hash":
+		h := fnv.New64a()
+		_, _ = h.Write(w.read(s.From, int(s.Bits))) // never fails
+		w.write(s.To, binary.NativeEndian.AppendUint32(nil, uint32(h.Sum64()%uint64(s.Number))))
 	case "mask":
 		at := w.values[s.To*4:]
 		for i, b := range data {
@@ -174,6 +179,8 @@ func (w *walker) field(field int) []byte {
 		return w.packet.Destination.AsSlice()
 	case fieldMark:
 		return binary.NativeEndian.AppendUint32(nil, w.mark)
+	case fieldSourcePort:
+		return binary.BigEndian.AppendUint16(nil, uint16(w.packet.Hash))
 	case fieldInbound:
 		return binary.NativeEndian.AppendUint32(nil, 2) // the card
 	}

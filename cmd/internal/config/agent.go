@@ -5,8 +5,10 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -32,6 +34,9 @@ type Agent struct {
 	ClusterCIDRs []string `yaml:"clusterCIDRs"`
 	// MasqueradeAll rewrites the source of all connections that NAT translates.
 	MasqueradeAll bool `yaml:"masqueradeAll"`
+	// Consistent are the Services, namespace/name or patterns of that, whose endpoints all nodes of the same list choose
+	// alike, for NAT.
+	Consistent []string `yaml:"consistent"`
 	// Interfaces are patterns of the network interfaces that face the switch or the clients, for Steer. Default:
 	// Ethernet cards, bonds, teams and VLANs, and whatever leads to the switch.
 	Interfaces []string `yaml:"interfaces"`
@@ -124,6 +129,14 @@ func (c *Agent) Validate() error {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
 			bad(fmt.Sprintf("clusterCIDRs[%d]", i), fmt.Sprintf("%q is no range; write it as 192.0.2.0/24", text))
 		}
+	}
+	for i, pattern := range c.Consistent {
+		if _, err := path.Match(pattern, ""); err != nil || strings.Count(pattern, "/") != 1 {
+			bad(fmt.Sprintf("consistent[%d]", i), fmt.Sprintf("%q is no Service; write namespace/name, as shop/web or shop/*", pattern))
+		}
+	}
+	if len(c.Consistent) > 0 && c.NAT != NATNftables {
+		bad("consistent", fmt.Sprintf("needs nat: %s; %s chooses by itself", NATNftables, c.NAT))
 	}
 	if c.RulesMax < 0 {
 		bad("rulesMax", "is a number from 1 up, or 0 for the default")

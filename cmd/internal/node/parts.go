@@ -28,8 +28,8 @@ func SteerOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registere
 // NATOptions are what a configuration says of translation.
 func NATOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) nat.Options {
 	return nat.Options{
-		Node: c.Node, ClusterCIDRs: c.ClusterRanges(), MasqueradeAll: c.MasqueradeAll, Mark: c.Marks.NAT, NetNS: c.Namespace,
-		Log: log, Metrics: metrics,
+		Node: c.Node, ClusterCIDRs: c.ClusterRanges(), MasqueradeAll: c.MasqueradeAll, Consistent: c.Consistent,
+		Mark: c.Marks.NAT, NetNS: c.Namespace, Log: log, Metrics: metrics,
 	}
 }
 

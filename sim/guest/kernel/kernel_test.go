@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/nat"
 	guest "fairlead.io/fairlead/sim/guest/kernel"
 	"fairlead.io/fairlead/sim/kernel"
 	"fairlead.io/fairlead/sim/kernel/message"
@@ -137,6 +138,44 @@ func text(list []netip.Addr) string {
 func (l *lab) deliver(p kernel.Packet) (endpoint netip.AddrPort, ok bool, why string) {
 	l.Do(func() { endpoint, ok, why = l.node.Deliver(p) })
 	return endpoint, ok, why
+}
+
+// A flow of a Service whose choice is consistent meets the endpoint that it met before the node's table was made anew.
+func TestFlowsMeetTheSameEndpointAgain(t *testing.T) {
+	inLab(t, 1, func(l *lab) {
+		p := l.start(256)
+		want := state(l.t, service("alike/x", false, 3, vip(false, 1), vip(true, 1)))
+		met := map[netip.AddrPort]bool{}
+		var before []netip.AddrPort
+		for round := range 2 {
+			if _, err := p.apply(want); err != nil {
+				l.t.Fatal(err)
+			}
+			for i := range 60 {
+				packet := kernel.Packet{Source: client4, Destination: vip(false, 1), Protocol: 6, Port: 80, Hash: uint64(i)}
+				if i%2 == 1 {
+					packet.Source, packet.Destination = client6, vip(true, 1)
+				}
+				endpoint, ok, why := l.deliver(packet)
+				switch {
+				case !ok:
+					l.t.Fatal(why)
+				case round == 0:
+					before = append(before, endpoint)
+					met[endpoint] = true
+				case endpoint != before[i]:
+					l.t.Errorf("flow %d: %s, was %s", i, endpoint, before[i])
+				}
+			}
+			l.somebody(message.Request{Table: []message.Op{{Do: "delete-table", Table: nat.TableName}}})
+			p.end()
+			p = l.start(256)
+		}
+		if len(met) != 6 {
+			l.t.Errorf("flows met %v", met)
+		}
+		p.end()
+	})
 }
 
 // Packets to a service port reach the endpoints that may get them, and all of them get some; others are refused.

@@ -186,6 +186,8 @@ func step(o nat.Op) message.Step {
 		return message.Step{Do: "put", Data: hex.EncodeToString([]byte(o.Value)), To: int(o.Into)}
 	case nat.Draw:
 		return message.Step{Do: "draw", Number: o.Of, To: int(o.Into)}
+	case nat.Hash:
+		return message.Step{Do: "hash", From: int(o.From), Bits: o.Bytes, Number: o.Of, To: int(o.Into)}
 	case nat.Mask:
 		return message.Step{Do: "mask", Data: hex.EncodeToString([]byte(o.Bits)), To: int(o.In)}
 	case nat.SetMark:

@@ -65,7 +65,7 @@ func (l *lab) start(rulesMax int) *process {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	n, err := k.NAT(nat.Options{Node: "n1", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}})
+	n, err := k.NAT(nat.Options{Node: "n1", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Consistent: []string{"alike/*"}})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -150,8 +150,8 @@ type Step struct {
 	From   int           `json:",omitempty"` // register that is read; of translate the port's
 	Set    string        `json:",omitempty"`
 	Data   string        `json:",omitempty"` // hexadecimal: of put, match, mask
-	Number uint32        `json:",omitempty"` // of draw; the value of set-mark
-	Bits   uint32        `json:",omitempty"` // of set-mark
+	Number uint32        `json:",omitempty"` // of draw and hash; the value of set-mark
+	Bits   uint32        `json:",omitempty"` // of set-mark; of hash how many bytes
 	Not    bool          `json:",omitempty"` // of match
 	Reset  bool          `json:",omitempty"` // of refuse
 	Family byte          `json:",omitempty"` // of translate

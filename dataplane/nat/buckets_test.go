@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// noDraw is of machines that may leave nothing to chance.
+func noDraw(int, uint32) uint32 { panic("drawn, though all nodes shall choose alike") }
+
+// hashedEvenly walks a packet with each hash that it could have: it meets every endpoint that may serve it, and each as
+// often as the others, but for one.
+func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.Service, p packet) {
+	want := kubernetes(config, services, p)
+	met := map[netip.AddrPort]int{}
+	buckets := 1
+	for bucket := 0; bucket < buckets; bucket++ {
+		m := newMachine(rules)
+		m.draw = noDraw
+		m.hash = func(data string, of uint32) uint32 {
+			if wanted := hashed(p, want.affinity > 0); data != wanted {
+				t.Fatalf("%+v: hashed %x, want %x", p, data, wanted)
+			}
+			buckets = int(of)
+			return uint32(bucket)
+		}
+		f := m.walk(p)
+		if f.verdict != "translated" || f.masqueraded != masqueraded(config, services, p, f.endpoint) {
+			t.Fatalf("%+v, bucket %d: %+v", p, bucket, f)
+		}
+		met[f.endpoint]++
+	}
+	least := buckets / len(want.endpoints)
+	for _, e := range want.endpoints {
+		if n := met[e]; least == 0 || n != least && n != least+1 {
+			t.Fatalf("%+v: %s has %d of %d buckets, which %d endpoints share", p, e, n, buckets, len(want.endpoints))
+		}
+		delete(met, e)
+	}
+	if len(met) > 0 {
+		t.Fatalf("%+v: led to %v, which may not serve it", p, met)
+	}
+}
+
+// hashed is what makes two flows the same one, of affinity two clients.
+func hashed(p packet, client bool) string {
+	source := string(p.source.AsSlice())
+	if client {
+		return source
+	}
+	return string(p.destination.AsSlice()) + string([]byte{p.protocol, 0, 0, 0, byte(p.port >> 8), byte(p.port), 0, 0}) +
+		source + string([]byte{byte(p.sourcePort >> 8), byte(p.sourcePort), 0, 0})
+}
+
+// Two nodes that know the same Services send a flow to the same endpoint, in whatever order they learned of those, and
+// whatever else they are told.
+func TestPropertyNodesChooseAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		services := genServices().Draw(t, "services")
+		one, other := genConfig().Draw(t, "one"), genConfig().Draw(t, "other")
+		other.Node = "n2"
+		other.Consistent, other.WithoutSCTP = one.Consistent, one.WithoutSCTP
+		var again []*desired.Service
+		for _, s := range rapid.Permutation(services).Draw(t, "order") {
+			s := *s
+			s.Endpoints = rapid.Permutation(s.Endpoints).Draw(t, "endpoints")
+			again = append(again, &s)
+		}
+		here, there := newMachine(planOf(one, services).Ruleset()), newMachine(planOf(other, again).Ruleset())
+		for _, p := range rapid.SliceOfN(genPacket(services), 1, 8).Draw(t, "packets") {
+			if want := kubernetes(one, services, p); !want.agreed || kubernetes(other, services, p).verdict != want.verdict {
+				continue
+			}
+			p.local = false
+			here.draw, there.draw = firstOf, firstOf
+			if a, b := here.walk(p), there.walk(p); a.verdict == b.verdict && a.endpoint != b.endpoint {
+				t.Fatalf("%+v: %s here, %s there", p, a.endpoint, b.endpoint)
+			}
+		}
+	})
+}
+
+// firstOf is the draw of one.
+func firstOf(_ int, of uint32) uint32 {
+	if of != 1 {
+		panic("drawn, though all nodes shall choose alike")
+	}
+	return 0
+}
+
+// An endpoint that leaves takes its own flows along and few others; seen from its end, one that comes does no more.
+func TestPropertyEndpointThatLeavesMovesFewFlows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 140).Draw(t, "endpoints")
+		var endpoints []netip.AddrPort
+		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 4000), n, n, rapid.ID[int]).Draw(t, "numbers") {
+			endpoints = append(endpoints, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 8080))
+		}
+		slices.SortFunc(endpoints, netip.AddrPort.Compare)
+		gone := rapid.IntRange(0, n-1).Draw(t, "leaves")
+		rest := slices.Delete(slices.Clone(endpoints), gone, gone+1)
+		before, after := dealBuckets(endpoints), dealBuckets(rest)
+		if len(before) != len(after) {
+			return // a step: docs/nat.md has how many endpoints those are
+		}
+		moved := 0
+		for b := range before {
+			if before[b] != gone && endpoints[before[b]] != rest[after[b]] {
+				moved++
+			}
+		}
+		if share := float64(moved) / float64(len(before)); share > 0.2 {
+			t.Fatalf("of %d endpoints %s left, and %.2f of the flows to others moved", n, endpoints[gone], share)
+		}
+	})
+}
+
+// tableBeforeChoices is the digest of the table of TestConsistentChoiceIsOnlyForWhoAsks in the last release without choices.
+const tableBeforeChoices = "185630aba5206a4c"
+
+func digestOf(r Ruleset) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {
+		fmt.Fprintf(sum, "%+v %q;", r.Sets[name], slices.Sorted(maps.Keys(r.Elements[name])))
+		for _, key := range slices.Sorted(maps.Keys(r.Elements[name])) {
+			fmt.Fprintf(sum, "%q;", r.Elements[name][key])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Chains)) {
+		c := r.Chains[name]
+		fmt.Fprintf(sum, "%s %d %d %q;", c.Name, c.Hook, c.Priority, c.Tags)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// Who asks for nothing has the table that the release before had, to the byte.
+func TestConsistentChoiceIsOnlyForWhoAsks(t *testing.T) {
+	services := []*desired.Service{web(1, 2, 3)}
+	sticky := web(1, 2)
+	sticky.Name, sticky.Affinity, sticky.Addresses = "shop/sticky", 1e9, addrs("192.0.2.11", "2001:db8::11")
+	services = append(services, sticky)
+	without := planOf(Config{Node: "n1"}, services).Ruleset()
+	if digest := digestOf(without); digest != tableBeforeChoices {
+		t.Errorf("the table has changed: %s, was %s", digest, tableBeforeChoices)
+	}
+	other := planOf(Config{Node: "n1", Consistent: []string{"other/*", "shop"}}, services).Ruleset()
+	if c := Diff(without, other); !c.Empty() {
+		t.Errorf("a list without them changes %+v", c)
+	}
+	one := Diff(without, planOf(Config{Node: "n1", Consistent: []string{"shop/web"}}, services).Ruleset())
+	for _, e := range append(one.Add, one.Remove...) {
+		if strings.HasPrefix(e.Set, "services") && !strings.Contains(e.Key, string(vip4.AsSlice())) && !strings.Contains(e.Key, string(vip6.AsSlice())) {
+			t.Errorf("of another Service: %+v", e)
+		}
+	}
+	if len(one.AddSets) != 4 || len(one.AddChains) != 4 || len(one.Refill) > 0 { // two ports of two families
+		t.Errorf("adds %d sets and %d chains, refills %v", len(one.AddSets), len(one.AddChains), one.Refill)
+	}
+}
