@@ -93,6 +93,7 @@ func (w *watchedGroup) hops(t *testing.T, address string) string {
 	return hopsOf(w.group.state.Read(), address)
 }
 
+// K51: an endpoint that becomes unready leaves at once.
 func TestEndpointsTakeTheShortWay(t *testing.T) {
 	w := newWatchedGroup(t)
 	before := w.hops(t, "203.0.113.1")

@@ -24,7 +24,7 @@ func routedScene(t *testing.T) *scene {
 	return s
 }
 
-// While slices are reshuffled an endpoint stands in two of them for a moment: it is one endpoint, the better news
+// K13: while slices are reshuffled an endpoint stands in two of them for a moment: it is one endpoint, the better news
 // counts, and it answers on the ports of both.
 func TestPlanMergesAnEndpointThatStandsInTwoSlices(t *testing.T) {
 	s := routedScene(t)

@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Fail static: when no member answers any more, nothing is carried out, taken back or forgotten, and the agent goes on
+// Fail static, K49: when no member answers any more, nothing is carried out, taken back or forgotten, and the agent goes on
 // from there once one is back.
 func TestNodeKeepsItsStateWhileNobodyAnswers(t *testing.T) {
 	t.Parallel()

@@ -171,3 +171,37 @@ func TestConnectionGoesOnThroughAnotherNode(t *testing.T) {
 		}
 	}
 }
+
+// An agent that starts with another list changes the table that it finds into the one that it wants, without a gap.
+func TestAgentWithAnotherListAdoptsTheTable(t *testing.T) {
+	l := newLab(t)
+	sticky := web(1, 2, 3)
+	sticky.Name, sticky.Affinity, sticky.Addresses = "shop/sticky", time.Hour, addrs("192.0.2.11", "2001:db8::11")
+	plain := web(1, 2)
+	plain.Frontends = plain.Frontends[:1] // without UDP, whose flows would be looked for each time
+	l.apply(plain, sticky)
+	stop := l.load()
+	for i := range 8 {
+		var list []string
+		if i%2 == 0 {
+			list = []string{"shop/*"}
+		}
+		n, err := New(Options{Node: "n1", ClusterCIDRs: prefixes("10.0.0.0/16", "fd00::/16"), Consistent: list, NetNS: l.node.FD()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.nat = n
+		l.apply(plain, sticky)
+		want := n.planner.Ruleset()
+		have, _, err := n.edge.Read(context.Background(), want)
+		if err != nil || !Compatible(have, want) || !Diff(have, want).Empty() {
+			t.Fatalf("list %q: table is not as planned: %+v, %v", list, Diff(have, want), err)
+		}
+		if failures := valueOf(t, n.metrics.failures); failures > 0 {
+			t.Errorf("list %q: the kernel refused %v times", list, failures)
+		}
+	}
+	if n, failed := stop(); len(failed) > 0 {
+		t.Errorf("%d of %d failed: %v", len(failed), n, failed[:1])
+	}
+}

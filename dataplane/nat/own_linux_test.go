@@ -72,7 +72,7 @@ func TestK45ForeignTablesAreLeftAlone(t *testing.T) {
 	l.want("after cleanup", l.client, "tcp", at(vip4, 80), "served")
 }
 
-// What others do to the table is put right within a second; our own changes and others' tables are no reason.
+// K44: what others do to the table is put right within a second; our own changes and others' tables are no reason.
 func TestForeignChangesArePutRightWithinASecond(t *testing.T) {
 	l := newLab(t)
 	s := web(1, 2)

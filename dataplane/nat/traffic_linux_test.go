@@ -9,7 +9,8 @@ import (
 	"fairlead.io/fairlead/api/desired"
 )
 
-// K1, K3, K8, K9, K13, K35, K38: every address and port leads to the endpoints of its family, all alike.
+// K3, K8, K9, K13, K25, K35, K38, K50: every address and port leads to the endpoints of its family, all alike, without a
+// node port.
 func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
 	l := newLab(t)
 	l.apply(web(1, 2, 3))

@@ -21,7 +21,7 @@ var (
 	inDocs = regexp.MustCompile("(?m)^\\| `(fairlead_[a-z_]+)` \\|")
 )
 
-// TestEveryMetricIsDocumented compares docs/metrics.md with the names in the sources of members and agents.
+// TestEveryMetricIsDocumented (K52) compares docs/metrics.md with the names in the sources of members and agents.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	code := map[string]bool{}
 	for _, room := range []string{"cluster", "cmd", "dataplane", "k8s"} {

@@ -52,6 +52,7 @@ func (s *served) says(kind string) string {
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
+// K31: an address is shown once it can be used.
 func TestAddressIsShownOnceItIsAnnounced(t *testing.T) {
 	b, s := newBook(t), newServed("web", corev1.ServiceTypeLoadBalancer, "")
 	expect := func(shows, allocated, announced string) {
@@ -352,6 +353,7 @@ func TestAnEarlierLifeOfTheServiceIsNotShown(t *testing.T) {
 	}
 }
 
+// K32, K34: an address of each family is shown, as one that nodes intercept.
 func TestBothFamiliesAreShownIPv4First(t *testing.T) {
 	b, s := newBook(t), newServed("web", corev1.ServiceTypeLoadBalancer, "")
 	b.do(t, &fsm.PutNode{ID: "n6", UID: "n6", Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::6")}, Eligible: true}, &fsm.RegisterBoot{Node: "n6", Boot: "boot1"})

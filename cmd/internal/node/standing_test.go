@@ -10,6 +10,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
+// K46: a restart helps only an agent that carries nothing out.
 func TestHealthFailsOnlyWhenNothingIsCarriedOutForLong(t *testing.T) {
 	now := time.Now()
 	at := func(index fsm.Index) fsm.Revision { return fsm.Revision{Epoch: 1, Index: index} }

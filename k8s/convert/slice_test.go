@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// K14, K17: what a slice does not say of an endpoint has a meaning, and so what it says of an endpoint that is published
+// unready (K16).
+func TestK14K16K17ConditionsOfEndpoints(t *testing.T) {
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		conditions                  discoveryv1.EndpointConditions
+		ready, serving, terminating bool
+	}{
+		"nothing-said":         {discoveryv1.EndpointConditions{}, true, true, false},
+		"ready":                {discoveryv1.EndpointConditions{Ready: &yes}, true, true, false},
+		"unready":              {discoveryv1.EndpointConditions{Ready: &no}, false, false, false},
+		"serves-to-its-end":    {discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}, false, true, true},
+		"ends-without-serving": {discoveryv1.EndpointConditions{Ready: &no, Serving: &no, Terminating: &yes}, false, false, true},
+		"published-unready":    {discoveryv1.EndpointConditions{Ready: &yes, Serving: &no, Terminating: &yes}, true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, problems := EndpointSlice(&discoveryv1.EndpointSlice{
+				ObjectMeta:  metav1.ObjectMeta{Name: "web-1", Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+				AddressType: discoveryv1.AddressTypeIPv4,
+				Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: c.conditions}},
+			})
+			if len(problems) > 0 || len(s.Endpoints) != 1 {
+				t.Fatalf("%+v: %v", s, problems)
+			}
+			if e := s.Endpoints[0]; e.Ready != c.ready || e.Serving != c.serving || e.Terminating != c.terminating {
+				t.Errorf("ready %v, serving %v, terminating %v", e.Ready, e.Serving, e.Terminating)
+			}
+		})
+	}
+}
+
+// K30: the deprecated field asks for an address, as the annotation does. K25: node ports may be renounced.
+func TestK25K30FieldsOfAServiceAreRead(t *testing.T) {
+	no := false
+	s, problems := Service(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerIP: "203.0.113.7", AllocateLoadBalancerNodePorts: &no, ClusterIP: "10.96.0.9",
+			Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	})
+	if len(problems) > 0 || len(s.Requested) != 1 || s.Requested[0].String() != "203.0.113.7" || s.NodePorts {
+		t.Errorf("%+v: %v", s, problems)
+	}
+}
