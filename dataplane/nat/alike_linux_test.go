@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,6 +197,12 @@ func TestAgentWithAnotherListAdoptsTheTable(t *testing.T) {
 		have, _, err := n.edge.Read(context.Background(), want)
 		if err != nil || !Compatible(have, want) || !Diff(have, want).Empty() {
 			t.Fatalf("list %q: table is not as planned: %+v, %v", list, Diff(have, want), err)
+		}
+		table := l.node.Run("nft", "list", "table", "inet", TableName)
+		for _, name := range []string{"map buckets4-", "set first6-", "chain hash6-"} {
+			if strings.Contains(table, name) != (list != nil) {
+				t.Errorf("list %q: %s is there: %v", list, name, list == nil)
+			}
 		}
 		if failures := valueOf(t, n.metrics.failures); failures > 0 {
 			t.Errorf("list %q: the kernel refused %v times", list, failures)
