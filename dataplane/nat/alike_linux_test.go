@@ -4,9 +4,13 @@ package nat
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +214,48 @@ func TestAgentWithAnotherListAdoptsTheTable(t *testing.T) {
 	}
 	if n, failed := stop(); len(failed) > 0 {
 		t.Errorf("%d of %d failed: %v", len(failed), n, failed[:1])
+	}
+}
+
+// tableBeforeChoices is the digest of the table of TestConsistentChoiceIsOnlyForWhoAsks in the last release without choices.
+const tableBeforeChoices = "185630aba5206a4c"
+
+func digestOf(r Ruleset) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {
+		fmt.Fprintf(sum, "%+v %q;", r.Sets[name], slices.Sorted(maps.Keys(r.Elements[name])))
+		for _, key := range slices.Sorted(maps.Keys(r.Elements[name])) {
+			fmt.Fprintf(sum, "%q;", r.Elements[name][key])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Chains)) {
+		c := r.Chains[name]
+		fmt.Fprintf(sum, "%s %d %d %q;", c.Name, c.Hook, c.Priority, c.Tags)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// Who asks for nothing has the table that the release before had, to the byte.
+func TestConsistentChoiceIsOnlyForWhoAsks(t *testing.T) {
+	services := []*desired.Service{web(1, 2, 3)}
+	sticky := web(1, 2)
+	sticky.Name, sticky.Affinity, sticky.Addresses = "shop/sticky", 1e9, addrs("192.0.2.11", "2001:db8::11")
+	services = append(services, sticky)
+	without := planOf(Config{Node: "n1"}, services).Ruleset()
+	if digest := digestOf(without); digest != tableBeforeChoices {
+		t.Errorf("the table has changed: %s, was %s", digest, tableBeforeChoices)
+	}
+	other := planOf(Config{Node: "n1", Consistent: []string{"other/*", "shop"}}, services).Ruleset()
+	if c := Diff(without, other); !c.Empty() {
+		t.Errorf("a list without them changes %+v", c)
+	}
+	one := Diff(without, planOf(Config{Node: "n1", Consistent: []string{"shop/web"}}, services).Ruleset())
+	for _, e := range append(one.Add, one.Remove...) {
+		if strings.HasPrefix(e.Set, "services") && !strings.Contains(e.Key, string(vip4.AsSlice())) && !strings.Contains(e.Key, string(vip6.AsSlice())) {
+			t.Errorf("of another Service: %+v", e)
+		}
+	}
+	if len(one.AddSets) != 4 || len(one.AddChains) != 4 || len(one.Refill) > 0 { // two ports of two families
+		t.Errorf("adds %d sets and %d chains, refills %v", len(one.AddSets), len(one.AddChains), one.Refill)
 	}
 }
