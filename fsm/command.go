@@ -68,6 +68,8 @@ const (
 	KindForgetLoadBalancer  Kind = 53
 	KindAdoptBinding        Kind = 54
 	KindAdoptAllocation     Kind = 55
+	KindBeginDrain          Kind = 65
+	KindEndDrain            Kind = 66
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -92,7 +94,7 @@ func Kinds() []Command {
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
-		&AdoptAllocation{},
+		&AdoptAllocation{}, &BeginDrain{}, &EndDrain{},
 	}
 }
 

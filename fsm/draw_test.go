@@ -80,13 +80,25 @@ func (w *world) draw(t *rapid.T) fsm.Command {
 func (w *world) drawService(t *rapid.T) fsm.Command {
 	id := among(t, "service", services)
 	uid := rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid")
-	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	case 0, 1:
 		return &fsm.DeleteService{ID: id, UID: uid}
+	case 2:
+		return drawDrain(t, fsm.DrainService, string(id))
 	}
 	return &fsm.PutService{Service: fsm.Service{
 		ID: id, UID: uid, Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Deleting: rapid.Bool().Draw(t, "deleting"),
 		History: fsm.Trail{{What: "the proposer's, to be ignored"}},
 	}}
+}
+
+// drawDrain begins or ends a drain, now and then of a kind that has none.
+func drawDrain(t *rapid.T, of fsm.DrainOf, name string) fsm.Command {
+	of = rapid.SampledFrom([]fsm.DrainOf{of, of, of, fsm.DrainNode, fsm.DrainService, "pool"}).Draw(t, "of")
+	if rapid.Bool().Draw(t, "end") {
+		return &fsm.EndDrain{Of: of, Name: name}
+	}
+	return &fsm.BeginDrain{Of: of, Name: name}
 }
 
 func (w *world) drawAddress(t *rapid.T) fsm.Command {
@@ -191,7 +203,9 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 	id := among(t, "node", nodes)
 	n := w.model.nodes[id]
 	boot := rapid.SampledFrom([]fsm.BootID{n.boot, n.boot, n.boot, "b1", "b2", ""}).Draw(t, "boot")
-	switch rapid.IntRange(0, 6).Draw(t, "verb") {
+	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	case 7:
+		return drawDrain(t, fsm.DrainNode, string(id))
 	case 0, 1:
 		return &fsm.PutNode{
 			ID: id, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),

@@ -44,6 +44,7 @@ func (m *model) applyAddress(command fsm.Command) (ok, known bool) {
 		ok := exists && s.uid == c.UID && !m.ownsAny(c.ID) && !m.quarantined()
 		if ok {
 			delete(m.services, c.ID)
+			delete(m.drains, mDrain{"service", string(c.ID)})
 		}
 		return ok, true
 	case *fsm.Allocate:

@@ -34,6 +34,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 			return false, true
 		}
 		delete(m.nodes, c.ID)
+		delete(m.drains, mDrain{"node", string(c.ID)})
 		return true, true
 	case *fsm.RegisterBoot:
 		n, exists := m.nodes[c.Node]

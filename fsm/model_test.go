@@ -36,6 +36,7 @@ type model struct {
 	policies  map[fsm.PolicyID]mObject
 	holds     map[fsm.HoldID]mHold
 	enrolled  map[fsm.EnrolmentID]mEnrolment
+	drains    map[mDrain]rev // since when
 	views     map[string]mView
 	drivers   map[string]string // their URLs
 	balancers map[fsm.BalancerID]mBalancer
@@ -66,6 +67,10 @@ type (
 		node fsm.NodeID
 		used bool
 	}
+	mDrain struct {
+		of   fsm.DrainOf
+		name string
+	}
 	mHold struct {
 		subjects string
 		released bool
@@ -83,7 +88,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -166,6 +171,16 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		return ok
 	case *fsm.DeleteEnrolment:
 		return drop(m.enrolled, c.ID)
+	case *fsm.BeginDrain:
+		at := mDrain{c.Of, c.Name}
+		ok := m.isThere(at) && m.format >= 2
+		if _, already := m.drains[at]; ok && !already {
+			m.drains[at] = m.now
+		}
+		return ok
+	case *fsm.EndDrain:
+		at := mDrain{c.Of, c.Name}
+		return drop(m.drains, at) || m.isThere(at)
 	case *fsm.PutPolicy:
 		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
 	case *fsm.DeletePolicy:
@@ -177,6 +192,13 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		}
 	}
 	panic(fmt.Sprintf("the model has no rule for %T", command))
+}
+
+// isThere tells of something that it exists and is of a kind that can be drained.
+func (m *model) isThere(d mDrain) bool {
+	_, node := m.nodes[fsm.NodeID(d.name)]
+	_, service := m.services[fsm.ServiceID(d.name)]
+	return d.of == "node" && node || d.of == "service" && service
 }
 
 func (m *model) quarantined() bool { return m.quarantine != rev{} }

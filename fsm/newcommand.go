@@ -115,6 +115,10 @@ func newCommand(k Kind) Command {
 		return &AdoptBinding{}
 	case KindAdoptAllocation:
 		return &AdoptAllocation{}
+	case KindBeginDrain:
+		return &BeginDrain{}
+	case KindEndDrain:
+		return &EndDrain{}
 	}
 	return nil
 }

@@ -127,6 +127,7 @@ func (c *DeleteNode) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
+	tx.endDrain(DrainNode, string(c.ID), "the node is gone")
 	tx.bury(n, n.History, "gone")
 	return tx.ok()
 }

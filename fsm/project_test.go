@@ -87,6 +87,9 @@ func (m *model) facts() facts {
 	for id, e := range m.enrolled {
 		f.add("enrolment", id, e.node, e.used)
 	}
+	for d, since := range m.drains {
+		f.add("drain", fmt.Sprint(d.of, d.name), since)
+	}
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
 	}
@@ -167,6 +170,9 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Enrolment](v, fsm.TableEnrolments) {
 		f.add("enrolment", r.ID, r.Node, r.Used)
+	}
+	for _, r := range fsm.List[*fsm.Drain](v, fsm.TableDrains) {
+		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since)
 	}
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
 		versions := map[string]uint64{}

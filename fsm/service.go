@@ -157,6 +157,7 @@ func (c *DeleteService) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
+	tx.endDrain(DrainService, string(c.ID), "the Service is gone")
 	tx.bury(s, s.History, "gone")
 	return tx.ok()
 }

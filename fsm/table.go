@@ -29,6 +29,7 @@ const (
 	TableGraves         Table = "graves"
 	TableEnrolments     Table = "enrolments"
 	TableDrivers        Table = "drivers"
+	TableDrains         Table = "drains"
 )
 
 // Tables lists every table in snapshot order.
@@ -37,7 +38,7 @@ func Tables() []Table {
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
-		TableEnrolments, TableDrivers,
+		TableEnrolments, TableDrivers, TableDrains,
 	}
 }
 
@@ -97,6 +98,8 @@ func newRecord(t Table) (Record, error) {
 		return &Enrolment{}, nil
 	case TableDrivers:
 		return &Driver{}, nil
+	case TableDrains:
+		return &Drain{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

@@ -82,6 +82,7 @@ func story() []fsm.Command {
 			UID: "u11", Returned: []fsm.KV{{Key: "id", Value: "backend-4"}}, Registered: true, Origin: fsm.Origin{UID: "u11", Made: 1_789_000_000},
 		},
 		32: &fsm.NewEpoch{Group: "group-1", Epoch: 2, Cause: "restore"},
+		33: &fsm.BeginDrain{Of: fsm.DrainNode, Name: "node-1"},
 	}
 }
 
