@@ -33,6 +33,10 @@ type Options struct {
 	IgnoreUnclassed bool
 	// NodeAddress is the type of address that a next hop is; empty means InternalIP.
 	NodeAddress world.AddressType
+	// AsideCordoned has new flows go past nodes that are cordoned, where another node may be announced.
+	AsideCordoned bool
+	// AsideTaints has the same for nodes with a taint of one of these keys.
+	AsideTaints []string
 	// LegacyPeers reads the BGP neighbours out of the config map of an old installation; nil reads none. It must be
 	// a pure function.
 	LegacyPeers func(world.ConfigMap) ([]fsm.Peer, error)

@@ -64,10 +64,12 @@ type planner struct {
 	nodes    map[fsm.NodeID]*nodePlan
 	nodeIDs  []fsm.NodeID // in order
 	nodeWith map[netip.Addr]fsm.NodeID
-	peerWith map[netip.Addr]fsm.PeerName
-	services []*wish // by id
-	routes   []*fsm.Route
-	routeOf  map[netip.Addr]*fsm.Route
+	// drainedServices are those that an operator drains.
+	drainedServices map[string]bool
+	peerWith        map[netip.Addr]fsm.PeerName
+	services        []*wish // by id
+	routes          []*fsm.Route
+	routeOf         map[netip.Addr]*fsm.Route
 	// allocations of the record, by address, then owner; and by owner.
 	allocations []*fsm.Allocation
 	ownersOf    map[netip.Addr][]*fsm.Allocation
@@ -99,7 +101,8 @@ func newPlanner(in Input) *planner {
 		heldBy:      runs(allocations, func(a *fsm.Allocation) fsm.ServiceID { return a.Service }, cmp.Compare),
 		claims:      make(map[netip.Addr][]*claim, len(allocations)),
 		released:    map[allocationID]bool{}, freed: map[allocationID]bool{},
-		unrouted: map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
+		drainedServices: drainsOf(in.Record, fsm.DrainService),
+		unrouted:        map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
 	}
 	for _, r := range p.routes {
 		p.routeOf[r.Prefix.Addr()] = r
@@ -168,6 +171,7 @@ const (
 	WaitsForOverlap    = "overlap"     // two objects claim the same addresses
 	WaitsForNextHop    = "no-next-hop" // no node can carry the address now
 	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
+	WaitsForOther      = "drain-last"  // its nodes are ones that new flows shall go past, but there are no others
 	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
 	WaitsForPolicy     = "policy"      // an AddressPolicy does not allow what is there from before

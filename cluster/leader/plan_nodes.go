@@ -19,6 +19,7 @@ type nodePlan struct {
 	shown    bool      // some source shows it
 	gone     bool      // its absence may be acted on
 	liveness fsm.Liveness
+	drained  bool // by an operator
 }
 
 const nodeGone = "deleted from the cluster"
@@ -45,8 +46,10 @@ func (p *planner) planNodes() {
 		n.next = p.nodeOf(w, n.have)
 	}
 	p.nodeIDs = sortedKeys(p.nodes)
+	drained := drainsOf(p.in.Record, fsm.DrainNode)
 	for _, id := range p.nodeIDs {
 		n := p.nodes[id]
+		n.drained = drained[string(id)]
 		if !n.shown {
 			p.judgeAbsentNode(n)
 		}
@@ -96,7 +99,9 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 	note(w.Deleting, whyDeleting)
 	note(len(next.Addresses) == 0, whyNoAddressType+string(p.in.Options.nodeAddress()))
 	next.Why = strings.Join(why, ", ")
-	next.Eligible = next.Why == ""
+	if next.Eligible = next.Why == ""; next.Eligible {
+		next.Why = p.in.Options.asideByCluster(w)
+	}
 	return next
 }
 

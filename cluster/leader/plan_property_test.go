@@ -64,7 +64,7 @@ func drawEndpoints(t *rapid.T) string {
 func drawNode(t *rapid.T) string {
 	name := one(t, "node", drawnNodes...)
 	line := "node " + name + " 192.0.2.1" + name[1:]
-	return line + one(t, "v6", " 2001:db8:f::"+name[1:], " 2001:db8:f::"+name[1:], "") + one(t, "condition", "", "", "", " notready", " excluded", " cordoned")
+	return line + one(t, "v6", " 2001:db8:f::"+name[1:], " 2001:db8:f::"+name[1:], "") + one(t, "condition", "", "", "", " notready", " excluded", " cordoned", " cordoned", " taint=leaving")
 }
 
 func drawPool(t *rapid.T) string {
@@ -86,7 +86,7 @@ func drawNamespace(t *rapid.T) string {
 // drawStep changes the world, the group or the sight of it, by at most one thing.
 func drawStep(t *rapid.T, s *scene) string {
 	v := s.group.state.Read()
-	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew"); what {
+	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew", "drain", "drain"); what {
 	case "service", "endpoints", "node", "pool", "policy", "namespace":
 		s.blind = false
 		line := map[string]func(*rapid.T) string{"service": drawService, "endpoints": drawEndpoints, "node": drawNode, "pool": drawPool, "policy": drawPolicy, "namespace": drawNamespace}[what](t)
@@ -120,6 +120,11 @@ func drawStep(t *rapid.T, s *scene) string {
 		what = one(t, "liveness", "up", "agent-down", "down")
 		s.report(t, what, string(n.ID), v)
 		return what + " " + string(n.ID)
+	case "drain":
+		about := one(t, "drain of", append(slices.Clone(drawnNodes), "service/s0", "service/s1")...)
+		undo := rapid.Bool().Draw(t, "undo")
+		s.drainIfKnown(about, undo)
+		return fmt.Sprintf("drain %s undo=%t", about, undo)
 	case "announced":
 		m := one(t, "member", drawnMembers...)
 		s.report(t, what, m, v)
@@ -129,6 +134,16 @@ func drawStep(t *rapid.T, s *scene) string {
 		_, epoch, _ := s.group.state.Identity()
 		s.group.must(&fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"})
 		return "renew"
+	}
+}
+
+// drainIfKnown begins or ends a drain of what the record knows.
+func (s *scene) drainIfKnown(about string, undo bool) {
+	v := s.group.state.Read()
+	_, node := fsm.Get[*fsm.Node](v, fsm.TableNodes, about)
+	_, service := fsm.Get[*fsm.Service](v, fsm.TableServices, "default/"+strings.TrimPrefix(about, "service/"))
+	if node || service {
+		s.drain(about, undo)
 	}
 }
 
@@ -151,6 +166,10 @@ func begin(s *scene) []string {
 func TestPropertyPlanKeepsTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newScene(t)
+		s.options.AsideCordoned = rapid.Bool().Draw(t, "cordons are heeded")
+		if rapid.Bool().Draw(t, "taints are heeded") {
+			s.options.AsideTaints = []string{"leaving"}
+		}
 		story := begin(s)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			before := s.group.state.Read()
@@ -178,7 +197,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.lastHops, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.lastHops, a.lastDrained, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -325,6 +344,9 @@ func (a *account) kept() string {
 	for _, r := range fsm.List[*fsm.Route](a.reported, fsm.TableRoutes) {
 		if releasing(a.reported, r.Prefix.Addr()) {
 			continue // given up on evidence, before nothing could be seen; it waited for the address that replaces it
+		}
+		if strings.HasPrefix(a.step, "drain service/") || a.led(r.Prefix.Addr()) == 0 {
+			continue // an operator took the Service away that is served there
 		}
 		if slices.ContainsFunc(r.NextHops, isWanted) && a.wantedHops(a.after, r.Prefix) == nil {
 			return fmt.Sprintf("%s lost its last next hop while nothing could be seen", r.Prefix)
@@ -654,6 +676,9 @@ func (a *account) nextHops() string {
 		for _, o := range a.after.Owners(al.Address.String()) {
 			if s, ok := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(o.Service)); ok && !o.Releasing {
 				ownerless = false
+				if a.isDrained("service", string(s.ID)) {
+					continue
+				}
 				servingNodes(s, al.Address, nodes, serving)
 			}
 		}
@@ -664,7 +689,7 @@ func (a *account) nextHops() string {
 		if ownerless && len(hops) > 0 {
 			return fmt.Sprintf("%s leads somewhere and nobody owns it", prefix)
 		}
-		var live, stay, ready int
+		var live, stay, ready, near int
 		for _, h := range hops {
 			n := nodes[h.Node]
 			switch {
@@ -676,6 +701,9 @@ func (a *account) nextHops() string {
 				stay++
 				if fsm.Announceable(prefix, h, n, settings) {
 					ready++
+					if n.Liveness != fsm.NodeDown && !a.isAside(n) {
+						near++
+					}
 					if n.Liveness != fsm.NodeDown {
 						live++
 					}
@@ -687,6 +715,8 @@ func (a *account) nextHops() string {
 			switch n := nodes[h.Node]; {
 			case n.Liveness == fsm.NodeDown && live > 0:
 				return fmt.Sprintf("%s leads to %s, which is down, beside one that is not and may be announced", prefix, h.Node)
+			case a.isAside(n) && near > 0:
+				return fmt.Sprintf("%s leads to %s, past which new flows shall go, beside one that may be announced", prefix, h.Node)
 			case n.Liveness != fsm.NodeUp && !had:
 				return fmt.Sprintf("%s came to lead to %s, which is %s", prefix, h.Node, n.Liveness)
 			case !serving[h.Node] && (ready > 0 || stay == 0):
@@ -695,7 +725,7 @@ func (a *account) nextHops() string {
 		}
 		for id := range serving {
 			n := nodes[id]
-			if n == nil || !n.Eligible || n.Liveness != fsm.NodeUp {
+			if n == nil || !n.Eligible || n.Liveness != fsm.NodeUp || a.isAside(n) && near > 0 {
 				continue
 			}
 			if _, has := n.Address(al.Address); has && !slices.ContainsFunc(hops, func(h fsm.NextHop) bool { return h.Node == id }) {
@@ -716,6 +746,10 @@ func (a *account) nodes() string {
 		if !ok || n.Eligible != (w.Ready && !w.Excluded) {
 			return fmt.Sprintf("node %s is recorded as %+v", w.Name, n)
 		}
+		cordoned, tainted := a.scene.options.AsideCordoned && w.Unschedulable, a.scene.options.AsideTaints != nil && w.Taints != nil
+		if n.Eligible && a.isAside(n) != (cordoned || tainted || a.isDrained("node", w.Name)) {
+			return fmt.Sprintf("node %s, cordoned %t and tainted %t, is recorded as %+v", w.Name, cordoned, tainted, n)
+		}
 	}
 	return ""
 }
@@ -734,6 +768,46 @@ func (a *account) lastHops() string {
 		}
 	}
 	return ""
+}
+
+// lastDrained: to drain a node never takes the last next hop that may be announced away.
+func (a *account) lastDrained() string {
+	if !strings.HasPrefix(a.step, "drain n") {
+		return ""
+	}
+	announceable := func(v *fsm.View, prefix netip.Prefix) bool {
+		return slices.ContainsFunc(a.wantedHops(v, prefix), func(h fsm.NextHop) bool {
+			n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
+			return fsm.Announceable(prefix, h, n, v.Group().Settings) && n.Liveness != fsm.NodeDown
+		})
+	}
+	for _, r := range fsm.List[*fsm.Route](a.before, fsm.TableRoutes) {
+		if announceable(a.before, r.Prefix) && !announceable(a.after, r.Prefix) {
+			return fmt.Sprintf("%s lost the last next hop that could be announced to a drain", r.Prefix)
+		}
+	}
+	return ""
+}
+
+func (a *account) isDrained(of, name string) bool {
+	return slices.ContainsFunc(fsm.List[*fsm.Drain](a.after, fsm.TableDrains), func(d *fsm.Drain) bool {
+		return string(d.Of) == of && d.Name == name
+	})
+}
+
+// isAside: an operator drains the node, or it was cordoned or tainted when it was seen last and that is heeded.
+func (a *account) isAside(n *fsm.Node) bool {
+	return a.isDrained("node", string(n.ID)) || strings.Contains(n.Why, "cordoned") || strings.Contains(n.Why, "tainted")
+}
+
+// led counts the Services that own an address and are not being drained.
+func (a *account) led(address netip.Addr) (n int) {
+	for _, o := range a.after.Owners(address.String()) {
+		if !o.Releasing && !a.isDrained("service", string(o.Service)) {
+			n++
+		}
+	}
+	return n
 }
 
 // servingNodes adds the nodes on which a Service is served, as kubernetes-lb.md words it.

@@ -70,6 +70,9 @@ func (p *planner) planRoute(a netip.Addr) {
 	if len(d.bridged) > 0 {
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForRules, "its old next hops stay until one of the new nodes acknowledged its rules")
 	}
+	if d.aside {
+		p.explain(fsm.TableRoutes, prefix.String(), WaitsForOther, "it leads to nodes that new flows shall go past still: no other one may be announced")
+	}
 	if len(d.want) == 0 {
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForNextHop, p.whyNoHop(a))
 	}
@@ -95,6 +98,8 @@ type decision struct {
 	want []fsm.HopSpec // in order
 	// silent says that nodes are among them that do not answer: no other one may be announced.
 	silent bool
+	// aside says the same of nodes that new flows shall go past.
+	aside bool
 	// bridged are those among them that serve the address no more, and stay until one that does may be announced.
 	bridged []fsm.HopSpec
 }
@@ -102,7 +107,7 @@ type decision struct {
 // decide finds the next hops of an address that somebody owns.
 func (p *planner) decide(a netip.Addr) (d decision) {
 	prefix := fsm.HostPrefix(a)
-	d.want, d.silent = p.hops(prefix, p.servingAny(a))
+	d = p.hops(prefix, p.servingAny(a))
 	d.bridged = p.bridge(prefix, d.want)
 	if len(d.bridged) > 0 {
 		d.want = append(d.want, d.bridged...)
@@ -111,10 +116,10 @@ func (p *planner) decide(a netip.Addr) (d decision) {
 	return d
 }
 
-// servingAny lists the nodes where any of the owners of an address is served, each once, in order.
+// servingAny lists the nodes where any of the owners of an address is served that are not being drained, each once, in order.
 func (p *planner) servingAny(a netip.Addr) []fsm.NodeID {
 	var nodes []fsm.NodeID
-	for _, c := range p.claims[a] {
+	for _, c := range p.led(p.claims[a]) {
 		nodes = append(nodes, p.serving(&c.owner.next, a)...)
 	}
 	slices.Sort(nodes)
@@ -213,6 +218,8 @@ type fit struct {
 	hop  fsm.HopSpec // without address: it has none of the family
 	code Code        // why it is a next hop, or is not
 	use  use
+	// aside says that new flows shall go past it.
+	aside bool
 	// acknowledged says that it may be announced by the record.
 	acknowledged bool
 }
@@ -248,6 +255,7 @@ func (p *planner) fitOf(prefix netip.Prefix, id fsm.NodeID) fit {
 		f.code = NodeNotChosen
 		return f
 	}
+	f.aside = p.aside(n).Code != ""
 	h, has := hopOf(p.routeOf[prefix.Addr()], f.hop)
 	f.acknowledged = has && fsm.Announceable(prefix, h, n.have, p.settings)
 	switch {
@@ -265,25 +273,32 @@ func (p *planner) fitOf(prefix netip.Prefix, id fsm.NodeID) fit {
 	return f
 }
 
-// hops picks from the nodes that serve an address those that may be a next hop. Those that are silent leave only once
-// somebody else may be announced: the last ones are never removed for liveness alone (DESIGN §6).
-func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (want []fsm.HopSpec, lastResort bool) {
-	var live, silent []fsm.HopSpec
-	ready := false
+// hops picks from the nodes that serve an address those that may be a next hop. Those that new flows shall go past, and then
+// those that are silent, leave only once somebody else may be announced: the last ones are never removed for liveness
+// alone (DESIGN §6), nor for a drain.
+func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (d decision) {
+	var aside, silent []fsm.HopSpec
+	var ready, asideReady bool
 	for _, id := range nodes {
-		switch f := p.fitOf(prefix, id); f.use {
-		case used:
-			live = append(live, f.hop)
-			ready = ready || f.acknowledged
-		case spare:
+		switch f := p.fitOf(prefix, id); {
+		case f.use == spare:
 			silent = append(silent, f.hop)
+		case f.use == used && f.aside:
+			aside = append(aside, f.hop)
+			asideReady = asideReady || f.acknowledged
+		case f.use == used:
+			d.want = append(d.want, f.hop)
+			ready = ready || f.acknowledged
 		}
 	}
-	if !ready && len(silent) > 0 {
-		live, lastResort = append(live, silent...), true
+	if !ready && len(aside) > 0 {
+		d.want, d.aside, ready = append(d.want, aside...), true, asideReady
 	}
-	slices.SortFunc(live, compareSpecs)
-	return live, lastResort
+	if !ready && len(silent) > 0 {
+		d.want, d.silent = append(d.want, silent...), true
+	}
+	slices.SortFunc(d.want, compareSpecs)
+	return d
 }
 
 // bridge lists the old next hops of an address that stay until a new one may be announced, so that it is never without
@@ -338,6 +353,9 @@ func hopOf(r *fsm.Route, spec fsm.HopSpec) (fsm.NextHop, bool) {
 
 // whyNoHop finds the reason that a person can do something about.
 func (p *planner) whyNoHop(a netip.Addr) string {
+	if len(p.led(p.claims[a])) == 0 {
+		return drainedText(p.claims[a])
+	}
 	for _, id := range p.servingAny(a) {
 		f := p.fitOf(fsm.HostPrefix(a), id)
 		return "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)

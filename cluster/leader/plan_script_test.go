@@ -29,6 +29,8 @@ import (
 //	written MEMBER...     they report that they show it; switches may hold more
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
 //	renew       the group begins a new epoch
+//	drain, undrain NAME...  an operator drains a node, or "service/NAME", and takes it back
+//	aside cordoned taint=KEY...  what the operator has new flows go past
 //	show        what the record holds, and what waits
 //	foresee     what would come of objects on top of those, or in-place-of=SOURCE; nothing is proposed
 //	would why=NAME  the same as soon as objects come, before anything is proposed
@@ -97,6 +99,17 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 	case "renew":
 		_, epoch, _ := s.group.state.Identity()
 		s.group.must(&fsm.NewEpoch{Group: "test", Epoch: epoch + 1, Cause: "restored"})
+	case "aside":
+		s.options.AsideCordoned, s.options.AsideTaints = d.HasArg("cordoned"), nil
+		for _, a := range d.CmdArgs {
+			if a.Key == "taint" {
+				s.options.AsideTaints = append(s.options.AsideTaints, a.Vals...)
+			}
+		}
+	case "drain", "undrain":
+		for _, a := range d.CmdArgs {
+			s.drain(a.Key, d.Cmd == "undrain")
+		}
 	case "excuse":
 		for _, a := range d.CmdArgs {
 			s.excused = append(s.excused, fsm.ServerID(a.Key))
@@ -136,6 +149,19 @@ func (s *scene) report(t failer, what, who string, v *fsm.View) {
 	default:
 		t.Fatalf("no command %q", what)
 	}
+}
+
+// drain begins or ends the drain of a node, or of "service/NAME".
+func (s *scene) drain(what string, undo bool) {
+	of, name := fsm.DrainNode, what
+	if service, is := strings.CutPrefix(what, "service/"); is {
+		of, name = fsm.DrainService, "default/"+service
+	}
+	if undo {
+		s.group.must(&fsm.EndDrain{Of: of, Name: name})
+		return
+	}
+	s.group.must(&fsm.BeginDrain{Of: of, Name: name})
 }
 
 func (s *scene) input() Input {
@@ -196,7 +222,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4
-//	node n1 A... [external=A] notready unreachable excluded cordoned deleting
+//	node n1 A... [external=A] [taint=KEY,...] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N | community c NAME:C... | configmap c KEY=VALUE
@@ -366,7 +392,7 @@ func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSli
 
 func scriptNode(t failer, meta world.Meta, keys map[string]string, words []string) world.Node {
 	meta.Namespace = ""
-	n := world.Node{Meta: meta, Ready: true}
+	n := world.Node{Meta: meta, Ready: true, Taints: split(keys["taint"])}
 	for _, word := range words {
 		switch word {
 		case "notready":

@@ -36,6 +36,7 @@ const (
 	ServesAll Code = "every-node"  // the Service asks for every node
 	Bridges   Code = "bridge"      // it serves no more, and stays until one that does may be announced
 	LastHop   Code = "silent-last" // it does not answer, and no other one may be announced
+	LastAside Code = "aside-last"  // new flows shall go past it, and no other one may be announced
 )
 
 // Why a node is none.
@@ -54,8 +55,12 @@ const (
 	NodeAgentDown    Code = "agent-down"        // it answers, its agent does not
 	NodeDown         Code = "node-down"
 	NodeNotChosen    Code = "not-advertised" // no BGPAdvertisement of the address chooses the node
-	GivenUp          Code = "given-up"       // nobody owns the address any more
-	Replaced         Code = "replaced"       // the same, but the address in its place may not be announced yet
+	NodeDrained      Code = "node-drained"   // by an operator
+	NodeCordoned     Code = "node-cordoned"  // and the group heeds that
+	NodeTainted      Code = "node-tainted"   // with a taint that the group heeds
+	ServiceDrained   Code = "service-drained"
+	GivenUp          Code = "given-up" // nobody owns the address any more
+	Replaced         Code = "replaced" // the same, but the address in its place may not be announced yet
 )
 
 // Why a Service is not served by the group.
@@ -71,13 +76,13 @@ const (
 func Codes() []Code {
 	return []Code{
 		FromPool, FromPoolEarlier, FromReturning, FromRequested, FromExternal, FromReleased,
-		Serves, ServesAll, Bridges, LastHop,
+		Serves, ServesAll, Bridges, LastHop, LastAside,
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
-		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, GivenUp, Replaced,
+		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, GivenUp, Replaced,
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden,
 		WaitsForEvidence, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
-		WaitsForRules, WaitsForMend,
+		WaitsForOther, WaitsForRules, WaitsForMend,
 	}
 }
 
@@ -195,7 +200,11 @@ func (p *planner) noOwner(a netip.Addr, id fsm.NodeID) Reason {
 // notServing tells why no endpoint of a node counts.
 func (p *planner) notServing(a netip.Addr, id fsm.NodeID) Reason {
 	var idle []string
-	for _, c := range p.claims[a] {
+	claims := p.led(p.claims[a])
+	if len(claims) == 0 {
+		return Reason{ServiceDrained, drainedText(p.claims[a])}
+	}
+	for _, c := range claims {
 		for _, e := range selectEndpoints(&c.owner.next, a).endpoints {
 			if p.nodeOfEndpoint(&e) == id {
 				idle = append(idle, e.Address.String()+" "+endpointState(&e))
@@ -203,7 +212,7 @@ func (p *planner) notServing(a netip.Addr, id fsm.NodeID) Reason {
 		}
 	}
 	if len(idle) == 0 {
-		return Reason{NoEndpoint, "no endpoint of " + ownersText(p.claims[a]) + " is there"}
+		return Reason{NoEndpoint, "no endpoint of " + ownersText(claims) + " is there"}
 	}
 	slices.Sort(idle)
 	return Reason{EndpointNotReady, "no endpoint there is ready: " + fewOf(idle)}
@@ -225,6 +234,11 @@ func (p *planner) fitReason(a netip.Addr, id fsm.NodeID, d *decision) Reason {
 	switch {
 	case f.use == spare && d.silent:
 		return Reason{LastHop, "it " + p.sayFit(f, a) + ", and no other node may be announced"}
+	case f.use == used && f.aside && slices.Contains(d.want, f.hop):
+		return Reason{LastAside, "it " + p.aside(p.nodes[id]).Text + ", and no other node may be announced yet"}
+	case f.use == used && f.aside:
+		why := p.aside(p.nodes[id])
+		return Reason{why.Code, "it " + why.Text + ": new flows go to other nodes"}
 	case f.code == NodeIneligible:
 		return Reason{ineligible(p.nodes[id].next.Why), "it " + p.sayFit(f, a)}
 	case f.code == NodeAgentDown:
@@ -235,7 +249,7 @@ func (p *planner) fitReason(a netip.Addr, id fsm.NodeID, d *decision) Reason {
 		return Reason{f.code, "it " + p.sayFit(f, a)}
 	}
 	var there []string
-	for _, c := range p.claims[a] {
+	for _, c := range p.led(p.claims[a]) {
 		sel := selectEndpoints(&c.owner.next, a)
 		for i := range sel.endpoints {
 			if e := &sel.endpoints[i]; sel.usable(e) && p.nodeOfEndpoint(e) == id {

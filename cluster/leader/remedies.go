@@ -10,6 +10,16 @@ func (c Code) Remedy() string {
 		return "wait until every member has withdrawn the paths, or see which one does not answer: `fairlead raft status`"
 	case Bridges, WaitsForRules:
 		return "see what keeps the agents of the new nodes from acknowledging: `fairlead get nodes`, and their logs"
+	case LastAside, WaitsForOther:
+		return "have a ready endpoint on another node, or see why the other nodes may not be announced"
+	case NodeDrained:
+		return "nothing while the drain lasts; `fairlead drain node NAME --undo` ends it"
+	case NodeCordoned:
+		return "nothing while it lasts; `kubectl uncordon` ends it"
+	case NodeTainted:
+		return "nothing while it lasts; take the taint off the Node, or out of nodes.taints of the controllers"
+	case ServiceDrained:
+		return "nothing while the drain lasts; `fairlead drain service NAME --undo` ends it"
 	case LastHop, WaitsForLiveness, NodeDown:
 		return "bring the node back, or have pods of the Service on another one"
 	case NoEndpoint:

@@ -101,7 +101,7 @@ func checkAddresses(t *rapid.T, s *scene, v *fsm.View, r *ServiceReasons) {
 		var nodes []fsm.NodeID
 		for _, n := range a.Nodes {
 			nodes = append(nodes, n.Node)
-			if good := slices.Contains([]Code{Serves, ServesAll, Bridges, LastHop, Replaced}, n.Code); good != n.Wanted {
+			if good := slices.Contains([]Code{Serves, ServesAll, Bridges, LastHop, LastAside, Replaced}, n.Code); good != n.Wanted {
 				t.Fatalf("%s: node %s is wanted=%v for %q", a.Address, n.Node, n.Wanted, n.Code)
 			}
 			if wanted := inRecord(v, a.Address, n.Node); wanted != n.Wanted {
@@ -135,12 +135,16 @@ func inRecord(v *fsm.View, a netip.Addr, node fsm.NodeID) bool {
 
 // checkNode holds a reason to the record alone.
 func checkNode(t *rapid.T, s *scene, v *fsm.View, a *AddressReasons, n *NodeReason) {
-	endpoints, owners := 0, 0
+	endpoints, owners, led := 0, 0, 0
 	for _, h := range v.Owners(a.Address.String()) {
 		if h.Releasing {
 			continue
 		}
 		owners++
+		if v.Drained(fsm.DrainService, string(h.Service)) {
+			continue
+		}
+		led++
 		o, _ := fsm.Get[*fsm.Service](v, fsm.TableServices, string(h.Service))
 		for _, e := range o.Endpoints {
 			if e.Node == n.Node {
@@ -167,6 +171,12 @@ func checkNode(t *rapid.T, s *scene, v *fsm.View, a *AddressReasons, n *NodeReas
 		bad = when(!known || node.Liveness != fsm.AgentDown, "its agent is not down")
 	case LastHop:
 		bad = when(!known || node.Liveness == fsm.NodeUp, "it is up")
+	case LastAside, NodeDrained:
+		bad = when(!known || !v.Drained(fsm.DrainNode, string(n.Node)), "nobody drains it")
+	case NodeCordoned, NodeTainted:
+		bad = "nobody heeds that"
+	case ServiceDrained:
+		bad = when(owners == 0 || led > 0, "not all Services that own it are drained")
 	case GivenUp, Replaced:
 		bad = when(owners > 0, "somebody owns the address")
 	}

@@ -57,6 +57,7 @@ func (s EndpointSlice) clone() EndpointSlice {
 
 func (n Node) clone() Node {
 	n.Addresses = slices.Clone(n.Addresses)
+	n.Taints = slices.Clone(n.Taints)
 	n.Labels = slices.Clone(n.Labels)
 	return n
 }

@@ -24,6 +24,8 @@ type Node struct {
 	Unschedulable bool
 	// Excluded is the label node.kubernetes.io/exclude-from-external-load-balancers: never a next hop.
 	Excluded bool
+	// Taints are the keys of its taints, each once, in order.
+	Taints []string
 	// Labels are all of them: groups select nodes by any.
 	Labels []KV
 	BootID string

@@ -48,6 +48,7 @@ func (w *World) Sort() {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
 		n.Addresses = orNil(n.Addresses)
+		sortSet(&n.Taints, strings.Compare)
 		sortKVs(&n.Labels)
 	}
 	sortBy(&w.Pools, func(a, b Pool) int { return a.compare(b.Meta) })

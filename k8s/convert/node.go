@@ -21,6 +21,9 @@ func Node(o *corev1.Node) (world.Node, []world.Problem) {
 		Labels:        kvs(o.Labels, all),
 		BootID:        o.Status.NodeInfo.BootID,
 	}
+	for _, t := range o.Spec.Taints {
+		n.Taints = append(n.Taints, t.Key)
+	}
 	_, n.Excluded = o.Labels[corev1.LabelNodeExcludeBalancers]
 	for _, c := range o.Status.Conditions {
 		switch c.Type {

@@ -47,6 +47,7 @@ type Controller struct {
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 
+	Nodes    Nodes    `yaml:"nodes"`
 	Raft     Raft     `yaml:"raft"`
 	Liveness Liveness `yaml:"liveness"`
 	// Log is debug, info, warn or error.
@@ -153,6 +154,20 @@ type Status struct {
 	ExternalIPs bool `yaml:"externalIPs"`
 }
 
+// Nodes is what of the cluster's word on nodes has new flows go past them; it must be equal on all members. Zero heeds none.
+type Nodes struct {
+	// Cordoned is CordonServe or CordonAside; empty means CordonServe.
+	Cordoned string `yaml:"cordoned"`
+	// Taints are keys of taints that have new flows go to other nodes.
+	Taints []string `yaml:"taints"`
+}
+
+// What a cordon means for the addresses of a node.
+const (
+	CordonServe = "serve" // nothing: it is about where pods are started
+	CordonAside = "aside" // new flows go to other nodes, where one may be announced
+)
+
 // Raft is for unusual networks and for tests; zero means the default.
 type Raft struct {
 	Heartbeat         time.Duration `yaml:"heartbeat"`
@@ -221,6 +236,7 @@ func (c *Controller) Validate() error {
 	c.Sources.validate(bad)
 	c.validateAdmission(bad)
 	c.LBCF.validate(bad)
+	c.Nodes.validate(bad)
 	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
 		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
 	}
@@ -291,6 +307,17 @@ func (c *Controller) validateBGP(bad func(field, why string)) {
 	}
 	if b.RestartWindow < 0 || b.DemoteAfter < 0 {
 		bad("bgp.restartWindow, bgp.demoteAfter", "are durations from 0 up")
+	}
+}
+
+func (n *Nodes) validate(bad func(field, why string)) {
+	if n.Cordoned != "" && n.Cordoned != CordonServe && n.Cordoned != CordonAside {
+		bad("nodes.cordoned", fmt.Sprintf("%q is neither %s nor %s", n.Cordoned, CordonServe, CordonAside))
+	}
+	for i, key := range n.Taints {
+		if key == "" || strings.ContainsAny(key, "=:, ") {
+			bad(fmt.Sprintf("nodes.taints[%d]", i), fmt.Sprintf("%q is no key of a taint; leave out value and effect", key))
+		}
 	}
 }
 

@@ -74,6 +74,8 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"no router id":      {"routerID: 192.0.2.1", `routerID: "2001:db8::1"`, "bgp.routerID: is no IPv4 address"},
 		"bad duration":      {"restartWindow: 2s", "restartWindow: soon", "line 7"},
 		"not in the list":   {"- {name: m1, api", "- {name: m2, api", "members: does not list"},
+		"bad cordon":        {"name: m1\n", "name: m1\nnodes: {cordoned: drain}\n", `nodes.cordoned: "drain" is neither serve nor aside`},
+		"bad taint":         {"name: m1\n", "name: m1\nnodes: {taints: [\"a=b:NoSchedule\"]}\n", `nodes.taints[0]: "a=b:NoSchedule" is no key of a taint`},
 		"bad account":       {"name: m1\n", "name: m1\nenrolment: {serviceAccount: agent}\n", `enrolment.serviceAccount: "agent" is no namespace/name`},
 		"unknown log level": {"name: m1\n", "name: m1\nlog: loud\n", `log: "loud" is no log level`},
 		"no API server":     {"name: m1\n", "name: m1\nsources: {kubernetes: {}}\n", "sources.kubernetes: says no API server; give kubeconfig"},

@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/informers"
@@ -34,7 +35,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	w, c := &leaderWork{}, m.config
 	options := leader.Config{
 		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
-		Options: leader.Options{IgnoreUnclassed: c.OnlyClass, LegacyPeers: legacyPeers},
+		Options: leader.Options{IgnoreUnclassed: c.OnlyClass, LegacyPeers: legacyPeers, AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints},
 		Timing:  m.edges.Tuning.Leader,
 	}
 	m.operates(&options)
