@@ -12,6 +12,26 @@ type Hold struct {
 	Released bool     `json:"released"`
 }
 
+// Drain is an operator's word that new flows shall go past a node or a Service; name is KIND/NAME of what is drained.
+type Drain struct {
+	Name    string      `json:"name"`
+	Of      string      `json:"of"` // node or service
+	Subject string      `json:"subject"`
+	Since   Revision    `json:"since"`
+	Done    bool        `json:"done"` // no switch leads to it any more
+	Left    []DrainLeft `json:"left"` // in order of prefix and node
+}
+
+// DrainLeft is a next hop that a drain has not taken away yet. State is that of a next hop (NextHop).
+type DrainLeft struct {
+	Prefix   string   `json:"prefix"`
+	Node     string   `json:"node"`
+	Address  string   `json:"address"`
+	State    string   `json:"state"`
+	WaitsFor []string `json:"waitsFor"` // members that have not withdrawn it, or that a switch may hold it of
+	Why      string   `json:"why"`
+}
+
 // Member is what one Raft server last said of itself; name is its server id. It can also be asked for by the
 // member's name.
 type Member struct {

@@ -63,6 +63,9 @@ func Kinds() []Kind {
 		{"holds", []string{"hold"}, []Column{
 			{"ID", "name"}, {"OF", "of"}, {"SUBJECTS", "subjects"}, {"SINCE", "since"}, {"RELEASED", "released"}, {"WHY", "why"},
 		}},
+		{"drains", []string{"drain"}, []Column{
+			{"NAME", "name"}, {"SINCE", "since"}, {"DONE", "done"}, {"LEFT", "left.prefix"}, {"WHY", "left.why"},
+		}},
 		{"members", []string{"member"}, []Column{
 			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},
 		}},

@@ -90,6 +90,8 @@ func byName(name string) kind {
 		return of((*renderer).policy, func(p *fsm.Policy) fsm.Trail { return p.History })
 	case "holds":
 		return of((*renderer).hold, func(h *fsm.Hold) fsm.Trail { return h.History })
+	case "drains":
+		return of((*renderer).drain, func(d *fsm.Drain) fsm.Trail { return d.History })
 	case "members":
 		return of((*renderer).member, nil).foundBy(serversOf)
 	case "sources":

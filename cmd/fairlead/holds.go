@@ -20,6 +20,8 @@ type word interface {
 	ReleaseHold(ctx context.Context, id, reason string) error
 	// AcceptRewind makes an older view of a source the truth.
 	AcceptRewind(ctx context.Context, source, reason string) error
+	// Drain has new flows go past a node or a service, or takes that back.
+	Drain(ctx context.Context, of, name string, undo bool, reason string) error
 }
 
 // wordOver gives the group's ear behind a client.

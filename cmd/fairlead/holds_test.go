@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -29,13 +30,18 @@ func (h *heard) AcceptRewind(_ context.Context, source, reason string) error {
 	return h.refuse
 }
 
+func (h *heard) Drain(_ context.Context, of, name string, undo bool, reason string) error {
+	h.said = append(h.said, fmt.Sprintf("drain %s %s undo=%t: %s", of, name, undo, reason))
+	return h.refuse
+}
+
 // say runs a command line whose word goes to h; lists come from the server.
 func (w *world) say(h *heard, server string, args ...string) ran {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
 	c := &cli{out: &stdout, err: &stderr, getenv: os.Getenv}
 	over := func(*admin.Client) word { return h }
-	root := newRoot(c, newHolds(c, newHoldsRelease(c, over)), newAcceptRewind(c, over))
+	root := newRoot(c, newHolds(c, newHoldsRelease(c, over)), newAcceptRewind(c, over), newDrain(c, over))
 	args = append([]string{"--server", server, "--ca", w.files.CA, "--cert", w.files.Cert, "--key", w.files.Key}, args...)
 	return ran{execute(w.t.Context(), root, args, &stderr), stdout.String(), stderr.String()}
 }

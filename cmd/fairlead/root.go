@@ -35,6 +35,7 @@ func commands(c *cli) []*cobra.Command {
 		newDescribe(c),
 		newWhy(c),
 		newPlan(c),
+		newDrain(c, overAPI),
 		newHolds(c, newHoldsRelease(c, overAPI)),
 		newAcceptRewind(c, overAPI),
 		newRaft(c),

@@ -24,3 +24,8 @@ func (s spoken) AcceptRewind(ctx context.Context, source, reason string) error {
 	_, err := s.client.Record.AcceptRewind(ctx, &fairleadv1.AcceptRewindRequest{Source: source, Reason: reason})
 	return err
 }
+
+func (s spoken) Drain(ctx context.Context, of, name string, undo bool, reason string) error {
+	_, err := s.client.Record.Drain(ctx, &fairleadv1.DrainRequest{Of: of, Name: name, Undo: undo, Reason: reason})
+	return err
+}

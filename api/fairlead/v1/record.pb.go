@@ -1140,6 +1140,113 @@ func (*AcceptRewindResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
+type DrainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "node" or "service".
+	Of string `protobuf:"bytes,1,opt,name=of,proto3" json:"of,omitempty"`
+	// A node's name, or a Service's namespace/name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Ends the drain.
+	Undo          bool   `protobuf:"varint,3,opt,name=undo,proto3" json:"undo,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRequest) Reset() {
+	*x = DrainRequest{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRequest) ProtoMessage() {}
+
+func (x *DrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
+func (*DrainRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DrainRequest) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
+}
+
+func (x *DrainRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DrainRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *DrainRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type DrainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainResponse) Reset() {
+	*x = DrainResponse{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainResponse) ProtoMessage() {}
+
+func (x *DrainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
+func (*DrainResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{20}
+}
+
 type PlanRequest_File struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1150,7 +1257,7 @@ type PlanRequest_File struct {
 
 func (x *PlanRequest_File) Reset() {
 	*x = PlanRequest_File{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[20]
+	mi := &file_fairlead_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1269,7 @@ func (x *PlanRequest_File) String() string {
 func (*PlanRequest_File) ProtoMessage() {}
 
 func (x *PlanRequest_File) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[20]
+	mi := &file_fairlead_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,11 +1375,17 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\x13AcceptRewindRequest\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x16\n" +
-	"\x14AcceptRewindResponse*<\n" +
+	"\x14AcceptRewindResponse\"^\n" +
+	"\fDrainRequest\x12\x0e\n" +
+	"\x02of\x18\x01 \x01(\tR\x02of\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04undo\x18\x03 \x01(\bR\x04undo\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x0f\n" +
+	"\rDrainResponse*<\n" +
 	"\x04Lane\x12\x14\n" +
 	"\x10LANE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLANE_URGENT\x10\x01\x12\r\n" +
-	"\tLANE_BULK\x10\x022\xa8\x05\n" +
+	"\tLANE_BULK\x10\x022\xe8\x05\n" +
 	"\rRecordService\x12=\n" +
 	"\x03Get\x12\x17.fairlead.v1.GetRequest\x1a\x18.fairlead.v1.GetResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bDescribe\x12\x1c.fairlead.v1.DescribeRequest\x1a\x1d.fairlead.v1.DescribeResponse\"\x03\x90\x02\x01\x12=\n" +
@@ -1282,7 +1395,8 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\aPropose\x12\x1b.fairlead.v1.ProposeRequest\x1a\x1c.fairlead.v1.ProposeResponse\x12U\n" +
 	"\vCheckLeader\x12\x1f.fairlead.v1.CheckLeaderRequest\x1a .fairlead.v1.CheckLeaderResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\vReleaseHold\x12\x1f.fairlead.v1.ReleaseHoldRequest\x1a .fairlead.v1.ReleaseHoldResponse\x12S\n" +
-	"\fAcceptRewind\x12 .fairlead.v1.AcceptRewindRequest\x1a!.fairlead.v1.AcceptRewindResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\fAcceptRewind\x12 .fairlead.v1.AcceptRewindRequest\x1a!.fairlead.v1.AcceptRewindResponse\x12>\n" +
+	"\x05Drain\x12\x19.fairlead.v1.DrainRequest\x1a\x1a.fairlead.v1.DrainResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_record_proto_rawDescOnce sync.Once
@@ -1297,7 +1411,7 @@ func file_fairlead_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_fairlead_v1_record_proto_goTypes = []any{
 	(Lane)(0),                    // 0: fairlead.v1.Lane
 	(*GetRequest)(nil),           // 1: fairlead.v1.GetRequest
@@ -1319,21 +1433,23 @@ var file_fairlead_v1_record_proto_goTypes = []any{
 	(*ReleaseHoldResponse)(nil),  // 17: fairlead.v1.ReleaseHoldResponse
 	(*AcceptRewindRequest)(nil),  // 18: fairlead.v1.AcceptRewindRequest
 	(*AcceptRewindResponse)(nil), // 19: fairlead.v1.AcceptRewindResponse
-	nil,                          // 20: fairlead.v1.GetRequest.FilterEntry
-	(*PlanRequest_File)(nil),     // 21: fairlead.v1.PlanRequest.File
-	(*Revision)(nil),             // 22: fairlead.v1.Revision
+	(*DrainRequest)(nil),         // 20: fairlead.v1.DrainRequest
+	(*DrainResponse)(nil),        // 21: fairlead.v1.DrainResponse
+	nil,                          // 22: fairlead.v1.GetRequest.FilterEntry
+	(*PlanRequest_File)(nil),     // 23: fairlead.v1.PlanRequest.File
+	(*Revision)(nil),             // 24: fairlead.v1.Revision
 }
 var file_fairlead_v1_record_proto_depIdxs = []int32{
-	20, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
-	22, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
+	22, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
+	24, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.DescribeResponse.history:type_name -> fairlead.v1.Transition
-	22, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
-	22, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
-	21, // 5: fairlead.v1.PlanRequest.files:type_name -> fairlead.v1.PlanRequest.File
-	22, // 6: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
+	24, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
+	24, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
+	23, // 5: fairlead.v1.PlanRequest.files:type_name -> fairlead.v1.PlanRequest.File
+	24, // 6: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
 	0,  // 7: fairlead.v1.ProposeRequest.lane:type_name -> fairlead.v1.Lane
-	22, // 8: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
-	22, // 9: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
+	24, // 8: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
+	24, // 9: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
 	1,  // 10: fairlead.v1.RecordService.Get:input_type -> fairlead.v1.GetRequest
 	3,  // 11: fairlead.v1.RecordService.Describe:input_type -> fairlead.v1.DescribeRequest
 	6,  // 12: fairlead.v1.RecordService.Why:input_type -> fairlead.v1.WhyRequest
@@ -1343,17 +1459,19 @@ var file_fairlead_v1_record_proto_depIdxs = []int32{
 	14, // 16: fairlead.v1.RecordService.CheckLeader:input_type -> fairlead.v1.CheckLeaderRequest
 	16, // 17: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
 	18, // 18: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
-	2,  // 19: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
-	4,  // 20: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
-	7,  // 21: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
-	9,  // 22: fairlead.v1.RecordService.Plan:output_type -> fairlead.v1.PlanResponse
-	11, // 23: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
-	13, // 24: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
-	15, // 25: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
-	17, // 26: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
-	19, // 27: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
-	19, // [19:28] is the sub-list for method output_type
-	10, // [10:19] is the sub-list for method input_type
+	20, // 19: fairlead.v1.RecordService.Drain:input_type -> fairlead.v1.DrainRequest
+	2,  // 20: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
+	4,  // 21: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
+	7,  // 22: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
+	9,  // 23: fairlead.v1.RecordService.Plan:output_type -> fairlead.v1.PlanResponse
+	11, // 24: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
+	13, // 25: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
+	15, // 26: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
+	17, // 27: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
+	19, // 28: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
+	21, // 29: fairlead.v1.RecordService.Drain:output_type -> fairlead.v1.DrainResponse
+	20, // [20:30] is the sub-list for method output_type
+	10, // [10:20] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -1371,7 +1489,7 @@ func file_fairlead_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_record_proto_rawDesc), len(file_fairlead_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -56,6 +56,8 @@ const (
 	// RecordServiceAcceptRewindProcedure is the fully-qualified name of the RecordService's
 	// AcceptRewind RPC.
 	RecordServiceAcceptRewindProcedure = "/fairlead.v1.RecordService/AcceptRewind"
+	// RecordServiceDrainProcedure is the fully-qualified name of the RecordService's Drain RPC.
+	RecordServiceDrainProcedure = "/fairlead.v1.RecordService/Drain"
 )
 
 // RecordServiceClient is a client for the fairlead.v1.RecordService service.
@@ -83,6 +85,9 @@ type RecordServiceClient interface {
 	ReleaseHold(context.Context, *v1.ReleaseHoldRequest) (*v1.ReleaseHoldResponse, error)
 	// AcceptRewind is an operator's word that an older view of a source is the truth: its cluster was restored from a backup.
 	AcceptRewind(context.Context, *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error)
+	// Drain has new flows go past a node or a Service, or takes that back. To say so again changes nothing. It is answered once that is
+	// committed; Get of kind drains tells how far it has come.
+	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
 }
 
 // NewRecordServiceClient constructs a client for the fairlead.v1.RecordService service. By default,
@@ -156,6 +161,12 @@ func NewRecordServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(recordServiceMethods.ByName("AcceptRewind")),
 			connect.WithClientOptions(opts...),
 		),
+		drain: connect.NewClient[v1.DrainRequest, v1.DrainResponse](
+			httpClient,
+			baseURL+RecordServiceDrainProcedure,
+			connect.WithSchema(recordServiceMethods.ByName("Drain")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -170,6 +181,7 @@ type recordServiceClient struct {
 	checkLeader  *connect.Client[v1.CheckLeaderRequest, v1.CheckLeaderResponse]
 	releaseHold  *connect.Client[v1.ReleaseHoldRequest, v1.ReleaseHoldResponse]
 	acceptRewind *connect.Client[v1.AcceptRewindRequest, v1.AcceptRewindResponse]
+	drain        *connect.Client[v1.DrainRequest, v1.DrainResponse]
 }
 
 // Get calls fairlead.v1.RecordService.Get.
@@ -249,6 +261,15 @@ func (c *recordServiceClient) AcceptRewind(ctx context.Context, req *v1.AcceptRe
 	return nil, err
 }
 
+// Drain calls fairlead.v1.RecordService.Drain.
+func (c *recordServiceClient) Drain(ctx context.Context, req *v1.DrainRequest) (*v1.DrainResponse, error) {
+	response, err := c.drain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RecordServiceHandler is an implementation of the fairlead.v1.RecordService service.
 type RecordServiceHandler interface {
 	// Get lists the objects of a kind, or one of them.
@@ -274,6 +295,9 @@ type RecordServiceHandler interface {
 	ReleaseHold(context.Context, *v1.ReleaseHoldRequest) (*v1.ReleaseHoldResponse, error)
 	// AcceptRewind is an operator's word that an older view of a source is the truth: its cluster was restored from a backup.
 	AcceptRewind(context.Context, *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error)
+	// Drain has new flows go past a node or a Service, or takes that back. To say so again changes nothing. It is answered once that is
+	// committed; Get of kind drains tells how far it has come.
+	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
 }
 
 // NewRecordServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -343,6 +367,12 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(recordServiceMethods.ByName("AcceptRewind")),
 		connect.WithHandlerOptions(opts...),
 	)
+	recordServiceDrainHandler := connect.NewUnaryHandlerSimple(
+		RecordServiceDrainProcedure,
+		svc.Drain,
+		connect.WithSchema(recordServiceMethods.ByName("Drain")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.RecordService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case RecordServiceGetProcedure:
@@ -363,6 +393,8 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 			recordServiceReleaseHoldHandler.ServeHTTP(w, r)
 		case RecordServiceAcceptRewindProcedure:
 			recordServiceAcceptRewindHandler.ServeHTTP(w, r)
+		case RecordServiceDrainProcedure:
+			recordServiceDrainHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -406,4 +438,8 @@ func (UnimplementedRecordServiceHandler) ReleaseHold(context.Context, *v1.Releas
 
 func (UnimplementedRecordServiceHandler) AcceptRewind(context.Context, *v1.AcceptRewindRequest) (*v1.AcceptRewindResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.AcceptRewind is not implemented"))
+}
+
+func (UnimplementedRecordServiceHandler) Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Drain is not implemented"))
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	apirecords "fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/cluster/records"
+	"fairlead.io/fairlead/fsm"
+)
+
+// left tells how far a drain has come, in few words.
+func left(t *testing.T, s *records.Service, name string) string {
+	t.Helper()
+	var d apirecords.Drain
+	if err := json.Unmarshal([]byte(get(t, s, &fairleadv1.GetRequest{Kind: "drains", Name: name}).GetDocuments()[0]), &d); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{fmt.Sprintf("done=%t", d.Done)}
+	for _, l := range d.Left {
+		words = append(words, fmt.Sprintf("%s via %s %s %v", l.Prefix, l.Node, l.State, l.WaitsFor))
+	}
+	return strings.Join(words, ", ")
+}
+
+// A drain is over once no switch leads there, which every member has to say: what is kept for want of another one, and what is being
+// withdrawn, is left.
+func TestDrainIsOverOnceNoSwitchLeadsThere(t *testing.T) {
+	g, s := furnished(t)
+	expect := func(name, want string) {
+		t.Helper()
+		if got := left(t, s, name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	prefix := netip.MustParsePrefix("192.0.2.10/32")
+	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"}, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n2"})
+	expect("node/n1", "done=false, 192.0.2.10/32 via n1 announced []")
+	expect("node/n2", "done=false, 192.0.2.10/32 via n2 wanted []")
+	g.Apply(t, &fsm.SetRoute{Prefix: prefix, Hops: []fsm.HopSpec{{Node: "n2", Address: addr("198.51.100.2")}}})
+	since := g.Read().Revision()
+	expect("node/n1", "done=false, 192.0.2.10/32 via n1 withdrawing [m1]")
+	g.Apply(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1-a1b2", Run: "r1", Upto: since, Withdrawn: since}}})
+	expect("node/n1", "done=false, 192.0.2.10/32 via n1 withdrawing []")
+	g.Apply(t, &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: addr("198.51.100.1"), Since: since})
+	expect("node/n1", "done=true")
+}
+
+// Of an address that is shared, a drain waits for nothing while others that are not drained own it.
+func TestDrainOfAServiceWaitsForItsOwnAddresses(t *testing.T) {
+	g, s := furnished(t)
+	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainService, Name: "shop/web"})
+	if got, want := left(t, s, "service/shop/web"), "done=false, 192.0.2.10/32 via n1 announced [], 192.0.2.10/32 via n2 wanted []"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	g.Apply(t, &fsm.Allocate{Address: addr("192.0.2.10"), Service: "shop/late", Pool: "edge", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 8443}}, SharingKey: "edge"})
+	if got, want := left(t, s, "service/shop/web"), "done=true"; got != want {
+		t.Errorf("shared: %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/fsm"
+)
+
+// drain tells by the record how far a drain has come: what it left behind it, and on whom that hangs.
+func (r *renderer) drain(d *fsm.Drain) any {
+	doc := records.Drain{
+		Name: d.Key(), Of: string(d.Of), Subject: d.Name, Since: revision(d.Since), Left: []records.DrainLeft{},
+	}
+	members := fsm.List[*fsm.Member](r.view, fsm.TableMembers)
+	for _, route := range fsm.List[*fsm.Route](r.view, fsm.TableRoutes) {
+		for _, h := range route.NextHops {
+			if r.drains(d, route, h) {
+				doc.Left = append(doc.Left, r.drainLeft(route, h, members))
+			}
+		}
+	}
+	doc.Done = len(doc.Left) == 0
+	return doc
+}
+
+// drains tells whether a drain is to take a hop away. An address leads past a Service once all who own it are drained; those who
+// share it with others lead to their endpoints no more, and no hop says whose it is.
+func (r *renderer) drains(d *fsm.Drain, route *fsm.Route, h fsm.NextHop) bool {
+	if d.Of == fsm.DrainNode {
+		return string(h.Node) == d.Name
+	}
+	owners := slices.DeleteFunc(r.view.Owners(route.Prefix.Addr().String()), func(a *fsm.Allocation) bool { return a.Releasing })
+	owns := func(a *fsm.Allocation) bool { return string(a.Service) == d.Name }
+	drained := func(a *fsm.Allocation) bool { return r.view.Drained(fsm.DrainService, string(a.Service)) }
+	return slices.ContainsFunc(owners, owns) && !slices.ContainsFunc(owners, func(a *fsm.Allocation) bool { return !drained(a) })
+}
+
+func (r *renderer) drainLeft(route *fsm.Route, h fsm.NextHop, members []*fsm.Member) records.DrainLeft {
+	left := records.DrainLeft{
+		Prefix: route.Prefix.String(), Node: string(h.Node), Address: h.Address.String(), State: string(r.view.HopState(route, h)),
+		WaitsFor: []string{}, Why: "no other node may be announced yet; `fairlead why " + route.Prefix.Addr().String() + "` tells why",
+	}
+	if !h.Withdrawing {
+		return left
+	}
+	for _, m := range members {
+		if m.WithdrawnIn(r.view.Group().Format).Before(h.Since) {
+			left.WaitsFor = append(left.WaitsFor, m.Name)
+		}
+	}
+	left.Why = "the leader has yet to end the withdrawal"
+	if len(left.WaitsFor) > 0 {
+		left.Why = "not withdrawn yet, or a switch may hold it still, by " + strings.Join(left.WaitsFor, ", ")
+	}
+	return left
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+)
+
+const (
+	drainBegun = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":false,"left":[` +
+		`{"prefix":"203.0.113.10/32","node":"n1","address":"192.0.2.1","state":"withdrawing","waitsFor":["m2"],"why":"not withdrawn yet, or a switch may hold it still, by m2"}]}`
+	drainOver = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":true,"left":[]}`
+)
+
+// stages is a record whose one document is another one at each look; the last one stays.
+type stages struct {
+	fakeRecord
+	documents []string
+	fails     int // of the first looks
+}
+
+func (s *stages) Get(context.Context, *fairleadv1.GetRequest) (*fairleadv1.GetResponse, error) {
+	if s.fails > 0 {
+		s.fails--
+		return nil, errors.New("nobody leads at present")
+	}
+	now := s.documents[0]
+	if len(s.documents) > 1 {
+		s.documents = s.documents[1:]
+	}
+	return &fairleadv1.GetResponse{Documents: []string{now}, Revision: &fairleadv1.Revision{Epoch: 1, Index: 91}}, nil
+}
+
+func TestDrainIsSaidAndShown(t *testing.T) {
+	w, h := newWorld(t), &heard{}
+	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun}})
+	got := w.say(h, server, "drain", "node", "n1", "--reason", "disk").mustPrint(t)
+	if !strings.Contains(got, "draining:  node/n1") || !strings.Contains(got, "203.0.113.10/32 via n1 (withdrawing: not withdrawn yet") {
+		t.Errorf("printed %q", got)
+	}
+	got = w.say(h, server, "drain", "service", "shop/web", "--undo", "-o", "json").mustPrint(t)
+	if want := "{\n  \"drain\": \"service/shop/web\",\n  \"undone\": true,\n  \"done\": false,\n  \"left\": []\n}\n"; got != want {
+		t.Errorf("printed %q", got)
+	}
+	if got := strings.Join(h.said, "; "); got != "drain node n1 undo=false: disk; drain service shop/web undo=true: " {
+		t.Errorf("heard %q", got)
+	}
+	w.say(&heard{refuse: errors.New("node n9: not-found")}, server, "drain", "node", "n9").mustFail(t, exitFailed, "drain node n9", "not-found")
+	for _, args := range [][]string{{"drain", "node"}, {"drain", "node", "n1", "--undo", "--wait"}, {"drain", "node", "n1", "--timeout", "0s"}} {
+		w.say(h, server, args...).mustFail(t, exitUsage, "")
+	}
+}
+
+// Who waits is told what is waited for, and goes on looking when nobody answers for a moment.
+func TestDrainWaitsUntilNothingIsLeft(t *testing.T) {
+	w := newWorld(t)
+	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun, drainBegun, drainOver}, fails: 1})
+	ran := w.say(&heard{}, server, "drain", "node", "n1", "--wait")
+	if ran.code != 0 || ran.stdout != "drained:  node/n1\n" {
+		t.Fatalf("exit %d, printed %q", ran.code, ran.stdout)
+	}
+	for _, want := range []string{"nobody leads at present", "drain node n1: 1 next hops left: 203.0.113.10/32 via n1"} {
+		if n := strings.Count(ran.stderr, want); n != 1 {
+			t.Errorf("%q is told %d times:\n%s", want, n, ran.stderr)
+		}
+	}
+}
+
+func TestDrainGivesUpWaitingInTime(t *testing.T) {
+	w := newWorld(t)
+	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun}})
+	ran := w.say(&heard{}, server, "drain", "node", "n1", "--wait", "--timeout", "700ms")
+	if ran.code != exitFailed || ran.stdout != "" || !strings.Contains(ran.stderr, "not done within 700ms") || !strings.Contains(ran.stderr, "by m2") {
+		t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
+	}
+}
