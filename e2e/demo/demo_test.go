@@ -62,7 +62,7 @@ func TestRequestsSurviveLeaderKillAndPodMove(t *testing.T) {
 	}
 	dir := t.TempDir()
 	o := Options{
-		Binary: lab.Binary(t), Only: []string{"steady", "leader-killed", "pod-moved"}, Shorter: true,
+		Binary: lab.Binary(t), Only: []string{"steady", "leader-killed", "pod-moved", "node-drained"}, Shorter: true,
 		JSON: filepath.Join(dir, "figures.json"), Dir: sandbox.Dir(), Logs: filepath.Join(dir, "log"),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

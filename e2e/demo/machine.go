@@ -20,13 +20,14 @@ import (
 // machine is one node: a network with an agent and a bridge for pods. It may die and come back as a new one, of which
 // only the disk is the same.
 type machine struct {
-	n     int
-	name  string
-	net   sandbox.Namespace
-	boot  string // file with the boot id
-	alive bool
-	agent *sandbox.Process
-	pods  map[string]*pod // that run here, by name
+	n       int
+	name    string
+	net     sandbox.Namespace
+	boot    string // file with the boot id
+	alive   bool
+	drained bool // by an operator
+	agent   *sandbox.Process
+	pods    map[string]*pod // that run here, by name
 }
 
 // newMachine writes what is on the node's disk.

@@ -107,8 +107,8 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 		o.Only = strings.Split(*only, ",")
 	}
 	for _, name := range o.Only {
-		if !slices.Contains(stepNames(), name) {
-			return o, fmt.Errorf("no step %q; there are: %s", name, strings.Join(stepNames(), ", "))
+		if all := namesOf(slices.Concat(steps, asked)); !slices.Contains(all, name) {
+			return o, fmt.Errorf("no step %q; there are: %s", name, strings.Join(all, ", "))
 		}
 	}
 	for _, path := range []*string{&o.Binary, &o.JSON, &o.Logs} {

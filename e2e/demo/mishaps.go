@@ -155,6 +155,46 @@ func (m *machine) newestPod(service string) *pod {
 	return newest
 }
 
+// nodeDrained drains a node, kills the leader and asks again: who leads makes no difference.
+func nodeDrained(ctx context.Context, w *world) error {
+	drained := w.machines[1]
+	if err := w.drain(ctx, drained, true); err != nil {
+		return err
+	}
+	if err := eventually(ctx, "routes without the drained node", func() error { return w.routed(ctx) }); err != nil {
+		return err
+	}
+	if err := leaderKilled(ctx, w); err != nil {
+		return err
+	}
+	return w.drain(ctx, drained, true)
+}
+
+// nodeUndrained ends the drain.
+func nodeUndrained(ctx context.Context, w *world) error {
+	if err := w.drain(ctx, w.machines[1], false); err != nil {
+		return err
+	}
+	return eventually(ctx, "routes to all nodes", func() error { return w.routed(ctx) })
+}
+
+// drain has new flows go past a node, and waits until the switch knows; or ends that.
+func (w *world) drain(ctx context.Context, m *machine, yes bool) error {
+	var answer struct{ Done, Undone bool }
+	how := []string{"--undo"}
+	if m.drained = yes; yes {
+		how = []string{"--wait", "--timeout", "9s"}
+	}
+	w.notef("drain %s %v", m.name, how)
+	if err := w.ask(ctx, &answer, append([]string{"drain", "node", m.name}, how...)...); err != nil {
+		return err
+	}
+	if answer.Done != yes || answer.Undone == yes {
+		return fmt.Errorf("drain %s %v: the answer is %+v", m.name, how, answer)
+	}
+	return nil
+}
+
 // nodeKilled cuts a node's power.
 func nodeKilled(ctx context.Context, w *world) error {
 	w.notef("cutting the power of n2")

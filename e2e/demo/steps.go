@@ -32,7 +32,12 @@ var steps = []step{
 	{name: "switch-restarted", do: switchRestarted},
 }
 
-func stepNames() []string {
+// asked are steps that are made only when they are asked for by name.
+var asked = []step{{name: "node-drained", do: nodeDrained, back: nodeUndrained}}
+
+func stepNames() []string { return namesOf(steps) }
+
+func namesOf(steps []step) []string {
 	var names []string
 	for _, s := range steps {
 		names = append(names, s.name)
@@ -46,8 +51,9 @@ func chosen(names []string) []step {
 		return steps
 	}
 	var out []step
+	all := slices.Concat(steps, asked)
 	for _, name := range names {
-		out = append(out, steps[slices.Index(stepNames(), name)])
+		out = append(out, all[slices.Index(namesOf(all), name)])
 	}
 	return out
 }

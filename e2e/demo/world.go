@@ -130,7 +130,7 @@ func (w *world) wantedHops(s service) []netip.Addr {
 	var out []netip.Addr
 	for _, m := range w.machines {
 		for _, p := range m.pods {
-			if p.service == s.name && m.alive {
+			if p.service == s.name && m.alive && !m.drained {
 				out = append(out, nodeAddress(m.n))
 				break
 			}
