@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Link is an interface of a node that can answer for addresses, as the node's agent sees it.
+type Link struct {
+	Name string `json:"name"`
+	// Up says that it is switched on and has a carrier.
+	Up bool `json:"up"`
+	// Deaf says that it has heard nobody for a while although it asked, and did hear somebody before: the cable is in,
+	// but leads nowhere.
+	Deaf bool `json:"deaf"`
+	// Prefixes are the networks that it is in.
+	Prefixes []netip.Prefix `json:"prefixes"`
+}
+
+// Works tells whether clients can be expected to reach the node by this link.
+func (l Link) Works() bool { return l.Up && !l.Deaf }
+
+// Serving lists which of a node's links are to answer for an address: of those that are named (no names mean all) the
+// ones whose network it is in, and all of them when it is in none's.
+func Serving(links []Link, names []string, address netip.Addr) []Link {
+	var named, inside []Link
+	for _, l := range links {
+		if len(names) > 0 && !slices.Contains(names, l.Name) {
+			continue
+		}
+		named = append(named, l)
+		if slices.ContainsFunc(l.Prefixes, func(p netip.Prefix) bool { return p.Contains(address) }) {
+			inside = append(inside, l)
+		}
+	}
+	if len(inside) > 0 {
+		return inside
+	}
+	return named
+}
+
+// Reaches tells whether a node with these links can answer for an address: one of those that are to works.
+func Reaches(links []Link, names []string, address netip.Addr) bool {
+	return slices.ContainsFunc(Serving(links, names, address), Link.Works)
+}
