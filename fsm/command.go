@@ -68,8 +68,12 @@ const (
 	KindForgetLoadBalancer  Kind = 53
 	KindAdoptBinding        Kind = 54
 	KindAdoptAllocation     Kind = 55
-	KindBeginDrain          Kind = 65
-	KindEndDrain            Kind = 66
+
+	KindPutL2Advertisement    Kind = 60
+	KindDeleteL2Advertisement Kind = 61
+
+	KindBeginDrain Kind = 65
+	KindEndDrain   Kind = 66
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -94,7 +98,7 @@ func Kinds() []Command {
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
-		&AdoptAllocation{}, &BeginDrain{}, &EndDrain{},
+		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func (w *world) drawConfig(t *rapid.T) fsm.Command {
-	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	switch rapid.IntRange(0, 9).Draw(t, "verb") {
 	case 0:
 		return &fsm.DeletePool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"})}
 	case 1, 2:
@@ -41,6 +41,13 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 		}}
 	case 6:
 		return &fsm.DeleteAdvertisement{Name: "a"}
+	case 8:
+		return &fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{
+			Name:  among(t, "name", []fsm.AdvertisementName{"a", "b"}),
+			Pools: some(t, "pools", []fsm.PoolName{"p1", "p2"}), Kept: some(t, "kept", []fsm.PoolName{"p1"}),
+		}}
+	case 9:
+		return &fsm.DeleteL2Advertisement{Name: among(t, "name", []fsm.AdvertisementName{"a", "b"})}
 	}
 	name := rapid.SampledFrom([]string{"", "n1"}).Draw(t, "node config")
 	if rapid.Bool().Draw(t, "delete") {

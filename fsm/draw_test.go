@@ -191,11 +191,12 @@ func (w *world) drawRoute(t *rapid.T) fsm.Command {
 func (w *world) drawLease(t *rapid.T) fsm.Command {
 	vip := drawVIP(t)
 	if rapid.Bool().Draw(t, "end") {
-		return &fsm.EndLease{VIP: vip, Fence: w.near(t, "fence", w.model.leases[vip].fence)}
+		return &fsm.EndLease{VIP: vip, Fence: w.near(t, "fence", w.model.leases[vip].fence), Word: fsm.Word(rapid.IntRange(0, 3).Draw(t, "word"))}
 	}
 	return &fsm.GrantLease{
 		VIP: vip, Holder: among(t, "holder", nodes),
 		Term: rapid.SampledFrom([]time.Duration{0, time.Second, time.Second, time.Second}).Draw(t, "term"),
+		Keep: rapid.Bool().Draw(t, "keep"),
 	}
 }
 

@@ -31,6 +31,7 @@ type (
 	mLease struct {
 		holder fsm.NodeID
 		fence  rev
+		kept   bool
 	}
 )
 
@@ -67,14 +68,16 @@ func (m *model) applyAddress(command fsm.Command) (ok, known bool) {
 		return m.finishWithdrawal(c), true
 	case *fsm.GrantLease:
 		_, held := m.leases[c.VIP]
-		ok := c.VIP.IsValid() && c.Holder != "" && c.Term > 0 && !held && m.owned(c.VIP) && !m.quarantined() && m.granted[c.VIP] != m.now
+		ok := c.VIP.IsValid() && c.Holder != "" && c.Term > 0 && !held && m.owned(c.VIP) && !m.quarantined() && m.granted[c.VIP] != m.now &&
+			(m.format >= 2 || !c.Keep)
 		if ok { // no two fences are equal
-			m.leases[c.VIP], m.granted[c.VIP] = mLease{c.Holder, m.now}, m.now
+			m.leases[c.VIP], m.granted[c.VIP] = mLease{c.Holder, m.now, c.Keep}, m.now
 		}
 		return ok, true
 	case *fsm.EndLease:
 		l, held := m.leases[c.VIP]
-		ok := held && l.fence == c.Fence
+		mayEnd := map[fsm.Word]bool{fsm.WordTime: !l.kept, fsm.WordHolder: m.format >= 2, fsm.WordOperator: m.format >= 2}
+		ok := held && l.fence == c.Fence && mayEnd[c.Word]
 		if ok {
 			delete(m.leases, c.VIP)
 		}
@@ -249,6 +252,9 @@ func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 	h, exists := m.routes[c.Prefix][spec]
 	if !exists || !h.withdrawing || h.since != c.Since || m.quarantined() {
 		return false
+	}
+	if l, leased := m.leases[c.Prefix.Addr()]; leased && l.holder == c.Node && m.format >= 2 {
+		return false // it still answers for the address
 	}
 	for id, member := range m.members {
 		upto := member.withdrawn

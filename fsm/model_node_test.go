@@ -3,6 +3,7 @@
 package fsm_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -112,6 +113,18 @@ func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
 		return ok, true
 	case *fsm.DeleteAdvertisement:
 		return drop(m.adverts, c.Name), true
+	case *fsm.PutL2Advertisement:
+		a := &c.Advertisement
+		ok := m.format >= 2 && a.Name != ""
+		for _, kept := range a.Kept {
+			ok = ok && slices.Contains(a.Pools, kept)
+		}
+		if ok {
+			m.l2[a.Name] = fmt.Sprint(a.Pools)
+		}
+		return ok, true
+	case *fsm.DeleteL2Advertisement:
+		return drop(m.l2, c.Name), true
 	case *fsm.PutNodeConfig:
 		in, out := c.Config.InTable, c.Config.OutTable
 		if in == 0 {

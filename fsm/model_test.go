@@ -25,6 +25,7 @@ type model struct {
 	pools     map[fsm.PoolName][]fsm.Range
 	peers     map[fsm.PeerName]netip.AddrPort
 	adverts   map[fsm.AdvertisementName]bool
+	l2        map[fsm.AdvertisementName]string // their pools
 	configs   map[string]bool
 	services  map[fsm.ServiceID]mService
 	owners    map[netip.Addr]map[fsm.ServiceID]mOwner
@@ -85,7 +86,7 @@ type (
 func newModel() *model {
 	return &model{
 		members: map[fsm.ServerID]mMember{}, pools: map[fsm.PoolName][]fsm.Range{}, peers: map[fsm.PeerName]netip.AddrPort{},
-		adverts: map[fsm.AdvertisementName]bool{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
+		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
 		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},

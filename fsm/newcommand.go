@@ -115,6 +115,10 @@ func newCommand(k Kind) Command {
 		return &AdoptBinding{}
 	case KindAdoptAllocation:
 		return &AdoptAllocation{}
+	case KindPutL2Advertisement:
+		return &PutL2Advertisement{}
+	case KindDeleteL2Advertisement:
+		return &DeleteL2Advertisement{}
 	case KindBeginDrain:
 		return &BeginDrain{}
 	case KindEndDrain:

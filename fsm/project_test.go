@@ -47,6 +47,9 @@ func (m *model) facts() facts {
 	for name := range m.peers {
 		f.add("peer", name)
 	}
+	for name, pools := range m.l2 {
+		f.add("l2 advertisement", name, pools)
+	}
 	for name := range m.adverts {
 		f.add("advertisement", name)
 	}
@@ -73,7 +76,7 @@ func (m *model) facts() facts {
 		}
 	}
 	for vip, l := range m.leases {
-		f.add("lease", vip, l.holder, l.fence)
+		f.add("lease", vip, l.holder, l.fence, l.kept)
 	}
 	for id, n := range m.nodes {
 		f.add("node", id, n.uid, n.version, n.eligible, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
@@ -129,6 +132,9 @@ func factsOf(v *fsm.View) facts {
 	for _, r := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
 		f.add("peer", r.Name)
 	}
+	for _, r := range fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements) {
+		f.add("l2 advertisement", r.Name, fmt.Sprint(r.Pools))
+	}
 	for _, r := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
 		f.add("advertisement", r.Name)
 	}
@@ -157,7 +163,7 @@ func factsOf(v *fsm.View) facts {
 		}
 	}
 	for _, r := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
-		f.add("lease", r.VIP, r.Holder, r.Fence)
+		f.add("lease", r.VIP, r.Holder, r.Fence, r.Keep)
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 		f.add("node", r.ID, r.UID, r.Version, r.Eligible, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)

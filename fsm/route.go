@@ -151,7 +151,8 @@ func hopChange(old, next []NextHop) string {
 }
 
 // FinishWithdrawal removes a withdrawn next hop: every member reported that no switch holds the path of it any more, or
-// is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9).
+// is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9), and its node does
+// not answer for the address on its segment, either.
 type FinishWithdrawal struct {
 	Prefix  netip.Prefix `pb:"1"`
 	Node    NodeID       `pb:"2"`
@@ -175,6 +176,9 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	}
 	if h := r.NextHops[i]; !h.Withdrawing || h.Since != c.Since {
 		return refuse(RejectStaleRevision, subject+" via "+c.Address.String(), h.Since.String(), c.Since.String())
+	}
+	if l, ok := find[*Lease](tx.rows, TableLeases, c.Prefix.Addr().String()); ok && l.Holder == c.Node && tx.group().Format >= formatL2 {
+		return refuse(RejectLeaseHeld, subject+" via "+c.Address.String(), string(l.Holder), "nobody") // packets are led there
 	}
 	for _, m := range list[*Member](tx.rows, TableMembers) {
 		if have := m.WithdrawnIn(tx.group().Format); have.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {

@@ -9,27 +9,28 @@ type Table string
 
 // The tables of the record (DESIGN §4).
 const (
-	TableGroup          Table = "group"
-	TableMembers        Table = "members"
-	TablePools          Table = "pools"
-	TableAllocations    Table = "allocations"
-	TableServices       Table = "services"
-	TableRoutes         Table = "routes"
-	TablePeers          Table = "peers"
-	TableAdvertisements Table = "advertisements"
-	TableNodes          Table = "nodes"
-	TableNodeConfigs    Table = "nodeconfigs"
-	TableBalancers      Table = "loadbalancers"
-	TableBindings       Table = "bindings"
-	TableOperations     Table = "operations"
-	TableLeases         Table = "leases"
-	TablePolicies       Table = "policies"
-	TableHolds          Table = "holds"
-	TableViews          Table = "views"
-	TableGraves         Table = "graves"
-	TableEnrolments     Table = "enrolments"
-	TableDrivers        Table = "drivers"
-	TableDrains         Table = "drains"
+	TableGroup            Table = "group"
+	TableMembers          Table = "members"
+	TablePools            Table = "pools"
+	TableAllocations      Table = "allocations"
+	TableServices         Table = "services"
+	TableRoutes           Table = "routes"
+	TablePeers            Table = "peers"
+	TableAdvertisements   Table = "advertisements"
+	TableNodes            Table = "nodes"
+	TableNodeConfigs      Table = "nodeconfigs"
+	TableBalancers        Table = "loadbalancers"
+	TableBindings         Table = "bindings"
+	TableOperations       Table = "operations"
+	TableLeases           Table = "leases"
+	TablePolicies         Table = "policies"
+	TableHolds            Table = "holds"
+	TableViews            Table = "views"
+	TableGraves           Table = "graves"
+	TableEnrolments       Table = "enrolments"
+	TableDrivers          Table = "drivers"
+	TableL2Advertisements Table = "l2advertisements"
+	TableDrains           Table = "drains"
 )
 
 // Tables lists every table in snapshot order.
@@ -38,7 +39,7 @@ func Tables() []Table {
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
-		TableEnrolments, TableDrivers, TableDrains,
+		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements,
 	}
 }
 
@@ -100,6 +101,8 @@ func newRecord(t Table) (Record, error) {
 		return &Driver{}, nil
 	case TableDrains:
 		return &Drain{}, nil
+	case TableL2Advertisements:
+		return &L2Advertisement{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }
