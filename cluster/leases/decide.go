@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leases
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Step is what shall be committed of one address, in one entry.
+type Step struct {
+	VIP      netip.Addr
+	Commands []fsm.Command
+	Why      string
+}
+
+// Decide says what is to be committed now. Leases that shall end are marked first: their holders are not told of them any
+// more, whether or not that is committed soon.
+func (k *Keeper) Decide(now time.Duration, v *fsm.View) []Step {
+	s := &sitting{Keeper: k, now: now, policy: newPolicy(v), load: map[fsm.NodeID]int{}, kept: map[fsm.NodeID][]string{}}
+	leases := fsm.List[*fsm.Lease](v, fsm.TableLeases)
+	held := make(map[netip.Addr]*fsm.Lease, len(leases))
+	for _, l := range leases {
+		held[l.VIP] = l
+		s.load[l.Holder]++
+	}
+	for vip, e := range k.ending {
+		if l := held[vip]; l == nil || l.Fence != e.fence {
+			delete(k.ending, vip) // it has ended
+		}
+	}
+	wanted := s.wanted()
+	for _, l := range leases {
+		_, found := slices.BinarySearchFunc(wanted, l.VIP, netip.Addr.Compare)
+		s.judge(l, found)
+	}
+	without := map[netip.Addr]bool{}
+	for _, vip := range wanted {
+		if held[vip] == nil {
+			without[vip] = true
+			s.grant(vip)
+		}
+	}
+	for vip := range k.wanting {
+		if !without[vip] {
+			delete(k.wanting, vip)
+		}
+	}
+	s.holds()
+	return s.steps
+}
+
+// sitting is one run of Decide.
+type sitting struct {
+	*Keeper
+	*policy
+	now   time.Duration
+	load  map[fsm.NodeID]int
+	kept  map[fsm.NodeID][]string // addresses that a silent node keeps and shall not, or others could have
+	steps []Step
+}
+
+// judge looks at one lease.
+func (s *sitting) judge(l *fsm.Lease, wanted bool) {
+	may := s.nodes(l.VIP)
+	serves := slices.ContainsFunc(may, func(n *fsm.Node) bool { return n.ID == l.Holder })
+	others := slices.DeleteFunc(s.able(l.VIP, may), func(id fsm.NodeID) bool { return id == l.Holder })
+	marked := s.ending[l.VIP]
+	why := ""
+	switch {
+	case marked != nil && marked.fence == l.Fence:
+		why = "taken back"
+	case !wanted:
+		why = "nobody asks for it any more"
+	case !serves:
+		why = string(l.Holder) + " does not serve it any more"
+	case len(others) > 0 && s.over(s.now, l):
+		why = string(l.Holder) + " has not renewed it for a term"
+	case len(others) > 0 && s.present(s.now, l.Holder) && !s.reaches(l.VIP, l.Holder):
+		why = "the links of " + string(l.Holder) + " for it do not work"
+	case s.policy.kept(l.VIP) != l.Keep && s.present(s.now, l.Holder):
+		why = "what its holder does when it is cut off has changed"
+	}
+	if l.Keep && (len(others) > 0 || why != "") && !s.present(s.now, l.Holder) && s.now >= s.began+wait(l.Term) {
+		s.kept[l.Holder] = append(s.kept[l.Holder], l.VIP.String())
+	}
+	if why == "" && !s.vouched(l) {
+		return
+	}
+	s.end(l)
+	end := &fsm.EndLease{VIP: l.VIP, Fence: l.Fence}
+	switch {
+	case s.letGo(l):
+		end.Word = fsm.WordHolder
+	case s.over(s.now, l):
+	case s.vouched(l):
+		end.Word, why = fsm.WordOperator, "an operator vouches that "+string(l.Holder)+" does not answer"
+	default:
+		return // it is still to be waited for
+	}
+	step := Step{VIP: l.VIP, Commands: []fsm.Command{end}, Why: why}
+	s.load[l.Holder]--
+	if wanted {
+		if next, ok := s.choose(l.VIP, s.able(l.VIP, may), l.Holder); ok {
+			step.Commands = append(step.Commands, s.granted(l.VIP, next))
+		}
+	}
+	s.steps = append(s.steps, step)
+}
+
+// grant finds a holder for an address that has none. In the first term nobody gets one: somebody may hold what the record
+// lost when it was restored.
+func (s *sitting) grant(vip netip.Addr) {
+	if _, since := s.wanting[vip]; !since {
+		s.wanting[vip] = s.now
+	}
+	if s.now < s.began+wait(s.t.Term) || !s.v.Group().Quarantine.IsZero() {
+		return
+	}
+	may := s.nodes(vip)
+	silent := slices.ContainsFunc(may, func(n *fsm.Node) bool { return n.Liveness == fsm.NodeUp && !s.present(s.now, n.ID) })
+	if silent && s.now < s.wanting[vip]+s.t.Settle {
+		return
+	}
+	if next, ok := s.choose(vip, s.able(vip, may), ""); ok {
+		s.steps = append(s.steps, Step{VIP: vip, Commands: []fsm.Command{s.granted(vip, next)}, Why: "nobody answers for it"})
+	}
+}
+
+func (s *sitting) granted(vip netip.Addr, node fsm.NodeID) fsm.Command {
+	s.load[node]++
+	return &fsm.GrantLease{VIP: vip, Holder: node, Term: s.t.Term, Keep: s.policy.kept(vip)}
+}
+
+// able lists the nodes that can answer for an address now, of those that may.
+func (s *sitting) able(vip netip.Addr, may []*fsm.Node) (out []fsm.NodeID) {
+	for _, n := range may {
+		if n.Liveness == fsm.NodeUp && s.present(s.now, n.ID) && s.reaches(vip, n.ID) {
+			out = append(out, n.ID)
+		}
+	}
+	return out
+}
+
+// reaches tells whether a node's links for an address work.
+func (s *sitting) reaches(vip netip.Addr, node fsm.NodeID) bool {
+	return desired.Reaches(s.sessions[node].Links, s.interfaces(vip, node), vip)
+}
+
+// steady tells whether they have for a while.
+func (s *sitting) steady(vip netip.Addr, node fsm.NodeID) bool {
+	session := s.sessions[node]
+	return slices.ContainsFunc(desired.Serving(session.Links, s.interfaces(vip, node), vip), func(l desired.Link) bool {
+		return l.Works() && s.now-session.works[l.Name] >= s.t.Steady
+	})
+}
+
+// choose picks a node: the former holder if it still can, then one whose links have worked for a while, then the one that
+// answers for the fewest addresses; among equals chance decides, the same for all leaders.
+func (s *sitting) choose(vip netip.Addr, able []fsm.NodeID, former fsm.NodeID) (fsm.NodeID, bool) {
+	if len(able) == 0 {
+		return "", false
+	}
+	rank := func(id fsm.NodeID) int {
+		switch {
+		case id == former:
+			return 0
+		case s.steady(vip, id):
+			return 1
+		}
+		return 2
+	}
+	return slices.MinFunc(able, func(a, b fsm.NodeID) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(s.load[a], s.load[b]), cmp.Compare(draw(vip, a), draw(vip, b)), cmp.Compare(a, b))
+	}), true
+}
+
+// draw is a number that address and node determine.
+func draw(vip netip.Addr, node fsm.NodeID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(vip.AsSlice())
+	_, _ = h.Write([]byte(node))
+	return h.Sum64()
+}
+
+// holdPrefix begins the ids of holds of addresses that a silent node keeps.
+const holdPrefix = "l2-"
+
+func holdOf(node fsm.NodeID) fsm.HoldID { return fsm.HoldID(holdPrefix + string(node)) }
+
+// vouched tells whether an operator vouches that the holder of a lease does not answer.
+func (s *sitting) vouched(l *fsm.Lease) bool {
+	h, ok := fsm.Get[*fsm.Hold](s.v, fsm.TableHolds, string(holdOf(l.Holder)))
+	return ok && h.Released && l.Keep && !s.present(s.now, l.Holder) && slices.Contains(h.Subjects, l.VIP.String())
+}
+
+// holds puts before an operator what silent nodes keep, and takes back what is over.
+func (s *sitting) holds() {
+	for _, h := range fsm.List[*fsm.Hold](s.v, fsm.TableHolds) {
+		node, ours := strings.CutPrefix(string(h.ID), holdPrefix)
+		if ours && len(s.kept[fsm.NodeID(node)]) == 0 && s.now >= s.began+wait(s.t.Term) {
+			s.steps = append(s.steps, Step{Commands: []fsm.Command{&fsm.DeleteHold{ID: h.ID}}, Why: "nothing waits for it any more"})
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(s.kept)) {
+		subjects := s.kept[node]
+		slices.Sort(subjects)
+		if h, ok := fsm.Get[*fsm.Hold](s.v, fsm.TableHolds, string(holdOf(node))); ok && (h.Released || slices.Equal(h.Subjects, subjects)) {
+			continue
+		}
+		s.steps = append(s.steps, Step{
+			Commands: []fsm.Command{&fsm.PutHold{
+				ID: holdOf(node), Of: "Lease", Subjects: subjects,
+				Why: fmt.Sprintf("node %s keeps on answering for these addresses and is out of touch; release this once it surely does not answer any more", node),
+			}},
+			Why: "its node is out of touch and keeps them",
+		})
+	}
+}

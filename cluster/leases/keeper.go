@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leases
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Timing is what tests and unusual networks change. Zero fields take their default.
+type Timing struct {
+	// Term is for how long a lease may be used after a renewal was sent. Default 3 s.
+	Term time.Duration
+	// Settle is how long an address may wait for all nodes that could answer for it, so that the first one that is heard
+	// of does not get all. Default 2 s.
+	Settle time.Duration
+	// Steady is how long links must have worked for their node to be preferred. Default 5 s.
+	Steady time.Duration
+	// Park is how long a renewal may wait for something to say. Default 500 ms.
+	Park time.Duration
+	// Look is how often the leader looks whether leases ended. Default 100 ms.
+	Look time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&t.Term, 3*time.Second)
+	set(&t.Settle, 2*time.Second)
+	set(&t.Steady, 5*time.Second)
+	set(&t.Park, 500*time.Millisecond)
+	set(&t.Look, 100*time.Millisecond)
+	return t
+}
+
+// wait is how long a lease can be used at most, by the leader's clock, from when a renewal was answered. Clocks of holder
+// and leader may each run wrong by 1.5 %.
+func wait(term time.Duration) time.Duration { return term + term/32 }
+
+// Held is a lease that a node may use, as it says.
+type Held struct {
+	VIP   netip.Addr
+	Fence fsm.Revision
+}
+
+// Renewal is what a node says.
+type Renewal struct {
+	Node fsm.NodeID
+	Boot fsm.BootID
+	// Sent is by the node's clock, and rises from renewal to renewal of one boot.
+	Sent time.Duration
+	// Held are all leases that it may use until this renewal is answered, or that it keeps.
+	Held  []Held
+	Links []desired.Link
+}
+
+// Grant is a lease as its holder is told of it.
+type Grant struct {
+	*fsm.Lease
+	Interfaces []string // where it is to answer; none means all
+}
+
+// Keeper keeps the leases for one term of a leader. It reads no clock: now is a reading of the leader's, which neither stops
+// nor runs back. One goroutine at a time may use it.
+type Keeper struct {
+	t        Timing
+	began    time.Duration
+	sessions map[fsm.NodeID]*session
+	ending   map[netip.Addr]*ending
+	wanting  map[netip.Addr]time.Duration // since when addresses have no holder
+}
+
+// session is what is known of a node.
+type session struct {
+	Renewal
+	heard    time.Duration            // when the newest renewal came
+	answered time.Duration            // when one was last answered
+	covered  time.Duration            // the Sent of that
+	works    map[string]time.Duration // since when each link works
+}
+
+// ending is a lease that its holder is not told of any more.
+type ending struct {
+	fence    fsm.Revision
+	answered time.Duration // when the holder can have been told of it last
+	boot     fsm.BootID    // to which boot of it
+	covered  time.Duration // in answer to which renewal
+}
+
+// NewKeeper returns the keeper of a term that began now, after everything that earlier leaders committed was applied.
+func NewKeeper(t Timing, began time.Duration) *Keeper {
+	return &Keeper{
+		t: t.withDefaults(), began: began, sessions: map[fsm.NodeID]*session{}, ending: map[netip.Addr]*ending{},
+		wanting: map[netip.Addr]time.Duration{},
+	}
+}
+
+// Heard takes in a renewal. It tells whether it is news: one that was overtaken is not.
+func (k *Keeper) Heard(now time.Duration, r Renewal) bool {
+	s := k.sessions[r.Node]
+	if s != nil && s.Boot == r.Boot && r.Sent <= s.Sent {
+		return false
+	}
+	next := &session{Renewal: r, heard: now, answered: k.began, works: map[string]time.Duration{}}
+	if s != nil {
+		next.answered = s.answered
+		if s.Boot == r.Boot {
+			next.covered = s.covered
+		}
+	}
+	for _, l := range r.Links {
+		if !l.Works() {
+			continue
+		}
+		next.works[l.Name] = now
+		if s != nil {
+			if since, worked := s.works[l.Name]; worked {
+				next.works[l.Name] = since
+			}
+		}
+	}
+	k.sessions[r.Node] = next
+	return true
+}
+
+// told lists what a node is to be told of: the leases that are its own and are not ending.
+func (k *Keeper) told(v *fsm.View, node fsm.NodeID) (out []Grant) {
+	p := newPolicy(v)
+	for _, l := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
+		if e := k.ending[l.VIP]; l.Holder == node && (e == nil || e.fence != l.Fence) {
+			out = append(out, Grant{l, p.interfaces(l.VIP, node)})
+		}
+	}
+	return out
+}
+
+// News tells whether an answer to a node's newest renewal would change what it holds.
+func (k *Keeper) News(v *fsm.View, node fsm.NodeID) bool {
+	s := k.sessions[node]
+	if s == nil {
+		return false
+	}
+	told := k.told(v, node)
+	return len(told) != len(s.Held) || slices.ContainsFunc(told, func(g Grant) bool {
+		return !slices.Contains(s.Held, Held{g.VIP, g.Fence})
+	})
+}
+
+// Answer gives what a renewal is answered with; false for one that was overtaken. Since the renewal came, a majority must
+// have confirmed that this leader leads.
+func (k *Keeper) Answer(now time.Duration, v *fsm.View, node fsm.NodeID, boot fsm.BootID, sent time.Duration) ([]Grant, bool) {
+	s := k.sessions[node]
+	if s == nil || s.Boot != boot || s.Sent != sent {
+		return nil, false
+	}
+	s.answered, s.covered = now, sent
+	return k.told(v, node), true
+}
+
+// end marks a lease: its holder is not told of it any more.
+func (k *Keeper) end(l *fsm.Lease) *ending {
+	if e := k.ending[l.VIP]; e != nil && e.fence == l.Fence {
+		return e
+	}
+	e := &ending{fence: l.Fence, answered: k.began}
+	if s := k.sessions[l.Holder]; s != nil {
+		e.answered, e.boot, e.covered = s.answered, s.Boot, s.covered
+	}
+	k.ending[l.VIP] = e
+	return e
+}
+
+// over tells whether the time of a lease has passed, whatever its holder was told.
+func (k *Keeper) over(now time.Duration, l *fsm.Lease) bool {
+	last := k.began
+	if e := k.ending[l.VIP]; e != nil && e.fence == l.Fence {
+		last = e.answered
+	} else if s := k.sessions[l.Holder]; s != nil {
+		last = s.answered
+	}
+	return !l.Keep && now >= last+wait(l.Term)
+}
+
+// letGo tells whether the holder of a lease that is ending said that it does not use it any more, after it was told
+// of it for the last time. A machine that booted uses nothing of what it was told before.
+func (k *Keeper) letGo(l *fsm.Lease) bool {
+	e, s := k.ending[l.VIP], k.sessions[l.Holder]
+	if e == nil || s == nil || e.fence != l.Fence {
+		return false
+	}
+	if s.Boot == e.boot && s.Sent <= e.covered {
+		return false
+	}
+	return !slices.Contains(s.Held, Held{l.VIP, l.Fence})
+}
+
+// present tells whether a node was heard of within a term.
+func (k *Keeper) present(now time.Duration, node fsm.NodeID) bool {
+	s := k.sessions[node]
+	return s != nil && now-s.heard < k.t.Term
+}

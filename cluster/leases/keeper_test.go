@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leases_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/cluster/leases"
+	"fairlead.io/fairlead/fsm"
+)
+
+// stage is a group with one leader, whose nodes renew every 100 ms unless they are silent.
+type stage struct {
+	*record
+	t      *testing.T
+	keeper *leases.Keeper
+	now    time.Duration
+	silent map[fsm.NodeID]bool
+	links  map[fsm.NodeID][]desired.Link
+	held   map[fsm.NodeID][]leases.Held
+}
+
+func newStage(t *testing.T, kept ...fsm.PoolName) *stage {
+	s := &stage{record: newRecord(t, kept...), t: t, silent: map[fsm.NodeID]bool{}, links: map[fsm.NodeID][]desired.Link{}, held: map[fsm.NodeID][]leases.Held{}}
+	for _, n := range nodes {
+		s.links[n] = []desired.Link{{Name: "eth0", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.9/24").Masked()}}, {Name: "mgmt", Up: true}}
+	}
+	s.keeper = leases.NewKeeper(leases.Timing{}, 0)
+	return s
+}
+
+func (s *stage) run(d time.Duration) {
+	s.t.Helper()
+	for end := s.now + d; s.now < end; s.now += 100 * time.Millisecond {
+		for _, n := range nodes {
+			if s.silent[n] {
+				continue
+			}
+			s.keeper.Heard(s.now, leases.Renewal{Node: n, Boot: "b0", Sent: s.now, Held: s.held[n], Links: s.links[n]})
+			grants, ok := s.keeper.Answer(s.now, s.Read(), n, "b0", s.now)
+			if !ok {
+				s.t.Fatalf("%s gets no answer", n)
+			}
+			s.held[n] = nil
+			for _, g := range grants {
+				s.held[n] = append(s.held[n], leases.Held{VIP: g.VIP, Fence: g.Fence})
+			}
+		}
+		for _, step := range s.keeper.Decide(s.now, s.Read()) {
+			s.commit(step.Commands...)
+		}
+	}
+}
+
+// holders are by the record.
+func (s *stage) holders() map[netip.Addr]fsm.NodeID {
+	out := map[netip.Addr]fsm.NodeID{}
+	for _, l := range fsm.List[*fsm.Lease](s.Read(), fsm.TableLeases) {
+		out[l.VIP] = l.Holder
+	}
+	return out
+}
+
+func (s *stage) of(n fsm.NodeID) (out []netip.Addr) {
+	for _, vip := range vips {
+		if s.holders()[vip] == n {
+			out = append(out, vip)
+		}
+	}
+	return out
+}
+
+func TestAddressesAreSpreadAndStay(t *testing.T) {
+	s := newStage(t)
+	s.run(3 * time.Second)
+	if len(s.holders()) != 0 {
+		t.Fatalf("granted in the first term: %v", s.holders())
+	}
+	s.run(time.Second)
+	for _, n := range nodes {
+		if len(s.of(n)) != 1 {
+			t.Fatalf("%s has %v", n, s.of(n))
+		}
+	}
+	before := s.holders()
+	lost := s.of("n2")[0]
+	s.silent["n2"] = true
+	s.run(2500 * time.Millisecond)
+	if s.holders()[lost] != "n2" {
+		t.Fatal("it was given away before its term was over")
+	}
+	s.run(time.Second)
+	moved := s.holders()[lost]
+	if moved == "n2" || moved == "" {
+		t.Fatalf("%s is at %q", lost, moved)
+	}
+	s.silent["n2"] = false
+	s.run(20 * time.Second)
+	before[lost] = moved
+	for vip, n := range s.holders() {
+		if before[vip] != n {
+			t.Errorf("%s moved from %s to %s for nothing", vip, before[vip], n)
+		}
+	}
+}
+
+// Clocks may run wrong by 1.5 % each: the slowest holder is done before the fastest leader takes its lease for over.
+func TestTheWaitCoversClocksThatRunWrong(t *testing.T) {
+	s := newStage(t)
+	s.run(5 * time.Second)
+	last, lost := s.now-100*time.Millisecond, s.of("n1")[0]
+	s.silent["n1"] = true
+	for s.holders()[lost] == "n1" {
+		s.run(100 * time.Millisecond)
+	}
+	trueTime := float64(s.now-100*time.Millisecond-last) / 1.015
+	if longest := float64(3*time.Second) / 0.985; trueTime < longest {
+		t.Errorf("given away after %s, its holder may use it for %s", time.Duration(trueTime), time.Duration(longest))
+	}
+}
+
+func TestADeadDataLinkLosesOwnership(t *testing.T) {
+	for name, dead := range map[string]desired.Link{
+		"carrier": {Name: "eth0", Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
+		"deaf":    {Name: "eth0", Up: true, Deaf: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.run(5 * time.Second)
+			lost := s.of("n3")[0]
+			s.links["n3"] = []desired.Link{dead, s.links["n3"][1]}
+			s.run(500 * time.Millisecond)
+			if at := s.holders()[lost]; at == "n3" || at == "" {
+				t.Errorf("%s is at %q", lost, at)
+			}
+			// With nobody better it stays.
+			for _, n := range nodes {
+				s.links[n] = s.links["n3"]
+			}
+			before := s.holders()
+			s.run(5 * time.Second)
+			for vip, n := range s.holders() {
+				if before[vip] != n {
+					t.Errorf("%s moved to %s, whose link is as dead", vip, n)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoDoesNotServeGivesBack(t *testing.T) {
+	s := newStage(t)
+	s.run(5 * time.Second)
+	vip := s.of("n1")[0]
+	s.route(vip, 1)
+	s.run(500 * time.Millisecond)
+	if at := s.holders()[vip]; at != "n2" {
+		t.Errorf("it is at %q, served at n2 only", at)
+	}
+	s.route(vip)
+	s.run(500 * time.Millisecond)
+	if at := s.holders()[vip]; at != "" {
+		t.Errorf("nobody serves it, %s answers", at)
+	}
+}
+
+func TestOnlyAdmittedNodesAnswerWhereTheyMay(t *testing.T) {
+	s := newStage(t)
+	s.commit(&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"p1"}, Nodes: []fsm.NodeID{"n2"}, Interfaces: []string{"eth0"}}})
+	s.run(5 * time.Second)
+	if got := s.of("n2"); !slices.Equal(got, vips) {
+		t.Fatalf("n2 has %v", got)
+	}
+	s.keeper.Heard(s.now, leases.Renewal{Node: "n2", Boot: "b0", Sent: s.now})
+	grants, _ := s.keeper.Answer(s.now, s.Read(), "n2", "b0", s.now)
+	if len(grants) != 3 || !slices.Equal(grants[0].Interfaces, []string{"eth0"}) || grants[0].Keep || grants[0].Term != 3*time.Second {
+		t.Errorf("told %+v", grants)
+	}
+	s.commit(&fsm.DeleteL2Advertisement{Name: "lan"})
+	s.run(500 * time.Millisecond)
+	if len(s.holders()) != 0 {
+		t.Errorf("nobody asks for it, and %v answer", s.holders())
+	}
+}
+
+// What is kept moves by a word only: its holder's, which comes back, or an operator's.
+func TestKeptLeasesEndByWord(t *testing.T) {
+	s := newStage(t, "p1")
+	s.run(5 * time.Second)
+	vip := s.of("n1")[0]
+	hold := func() *fsm.Hold { h, _ := fsm.Get[*fsm.Hold](s.Read(), fsm.TableHolds, "l2-n1"); return h }
+	s.silent["n1"] = true
+	s.run(time.Minute)
+	if s.holders()[vip] != "n1" {
+		t.Fatal("it moved")
+	}
+	if h := hold(); h == nil || !slices.Equal(h.Subjects, []string{vip.String()}) || !strings.Contains(h.Why, "n1") {
+		t.Fatalf("hold %+v", h)
+	}
+	s.silent["n1"] = false
+	s.run(time.Second)
+	if hold() != nil || s.holders()[vip] != "n1" {
+		t.Fatalf("it is back: %+v, %v", hold(), s.holders())
+	}
+	s.silent["n1"] = true
+	s.run(time.Minute)
+	s.commit(&fsm.ReleaseHold{ID: "l2-n1"})
+	s.run(time.Second)
+	if at := s.holders()[vip]; at == "n1" || at == "" || hold() != nil {
+		t.Errorf("it is at %q, hold %+v", at, hold())
+	}
+	// What holders shall do may change: they hear of it, and the lease is another.
+	s.silent["n1"] = false
+	s.commit(&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"p1"}, EveryNode: true}})
+	before := s.holders()
+	s.run(time.Second)
+	for _, l := range fsm.List[*fsm.Lease](s.Read(), fsm.TableLeases) {
+		if l.Keep || before[l.VIP] != l.Holder {
+			t.Errorf("%+v", l)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leases_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/cluster/leases"
+	"fairlead.io/fairlead/fsm"
+)
+
+var vips = []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3")}
+
+// record is a group whose addresses n1, n2 and n3 serve.
+type record struct {
+	t interface {
+		Helper()
+		Fatalf(string, ...any)
+	}
+	*fsm.State
+}
+
+func newRecord(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, kept ...fsm.PoolName) *record {
+	r := &record{t, fsm.New()}
+	r.commit(&fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat, Settings: fsm.Settings{Unsteered: true}})
+	r.commit(&fsm.PutService{Service: fsm.Service{ID: "shop/a", UID: "u1"}},
+		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"p1"}, Kept: kept, EveryNode: true}})
+	for i, n := range nodes {
+		r.commit(&fsm.PutNode{ID: n, Addresses: []netip.Addr{hop(i).Address}, Eligible: true}, &fsm.RegisterBoot{Node: n, Boot: "b0"})
+	}
+	for _, vip := range vips {
+		r.commit(&fsm.Allocate{Address: vip, Service: "shop/a", Pool: "p1"})
+		r.route(vip, 0, 1, 2)
+	}
+	return r
+}
+
+var nodes = []fsm.NodeID{"n1", "n2", "n3"}
+
+func hop(i int) fsm.HopSpec {
+	return fsm.HopSpec{Node: nodes[i], Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})}
+}
+
+func (r *record) route(vip netip.Addr, via ...int) {
+	c := &fsm.SetRoute{Prefix: fsm.HostPrefix(vip)}
+	for _, i := range via {
+		c.Hops = append(c.Hops, hop(i))
+	}
+	r.commit(c)
+}
+
+// commit applies commands in one entry; all must be accepted.
+func (r *record) commit(commands ...fsm.Command) {
+	r.t.Helper()
+	_, epoch, _ := r.Identity()
+	var proposals []fsm.Proposal
+	for _, c := range commands {
+		proposals = append(proposals, fsm.Proposal{Actor: "test", Command: c})
+	}
+	data, err := fsm.EncodeEntry(epoch, proposals)
+	if err != nil {
+		r.t.Fatalf("%v", err)
+	}
+	for i, o := range r.ApplyEntries([]fsm.LogEntry{{Index: r.Applied() + 1, Term: 1, Data: data}})[0] {
+		if o.Err() != nil {
+			r.t.Fatalf("%T %+v: %v", commands[i], commands[i], o.Err())
+		}
+	}
+}
+
+// machine is a node as the agreement with it reads, written without a look at package l2.
+type machine struct {
+	id      fsm.NodeID
+	boot    int
+	off     bool
+	cut     bool    // out of touch with everybody in a run
+	rate    float64 // of its clock, against true time
+	started time.Duration
+	newest  time.Duration
+	rights  map[netip.Addr]right
+	link    desired.Link
+}
+
+type right struct {
+	fence fsm.Revision
+	until time.Duration // by the machine's clock
+	kept  bool
+}
+
+func (m *machine) clock(now time.Duration) time.Duration {
+	return time.Duration(float64(now-m.started) * m.rate)
+}
+
+func (m *machine) uses(now time.Duration, vip netip.Addr) bool {
+	r, ok := m.rights[vip]
+	return ok && !m.off && (r.kept || m.clock(now) < r.until)
+}
+
+func (m *machine) renew(now time.Duration) leases.Renewal {
+	m.newest = max(m.newest+1, m.clock(now))
+	out := leases.Renewal{Node: m.id, Boot: fsm.BootID(fmt.Sprint("b", m.boot)), Sent: m.newest, Links: []desired.Link{m.link}}
+	for vip, r := range m.rights {
+		if !r.kept && m.clock(now) >= r.until {
+			delete(m.rights, vip)
+			continue
+		}
+		out.Held = append(out.Held, leases.Held{VIP: vip, Fence: r.fence})
+	}
+	return out
+}
+
+// chief is a member that leads, or believes so.
+type chief struct {
+	*leases.Keeper
+	rate  float64
+	leads bool
+	view  *fsm.View // the last that it saw, once it does not lead
+}
+
+// letter is a renewal on its way, and its answer.
+type letter struct {
+	leases.Renewal
+	to                *chief
+	came, sure, ready bool
+	grants            []leases.Grant
+}
+
+// Clocks run wrong by up to 1.5 %, messages are late and get lost, leaders are deposed and do not know, machines boot and are
+// cut off: never may two machines use a lease of one address, whatever their pools' choice.
+func TestPropertyLeasesNeverOverlap(t *testing.T) {
+	granted, moved := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		var kept []fsm.PoolName
+		if rapid.Bool().Draw(t, "kept") {
+			kept = []fsm.PoolName{"p1"}
+		}
+		r := newRecord(t, kept...)
+		now := time.Duration(0)
+		rate := func(name string) float64 { return rapid.SampledFrom([]float64{0.985, 1, 1.015}).Draw(t, name) }
+		var machines []*machine
+		for i, id := range nodes {
+			machines = append(machines, &machine{id: id, rate: rate(string(id)), rights: map[netip.Addr]right{},
+				link: desired.Link{Name: fmt.Sprint("eth", i), Up: true}})
+		}
+		elect := func() *chief {
+			c := &chief{rate: rate("leader"), leads: true}
+			c.Keeper = leases.NewKeeper(leases.Timing{}, time.Duration(float64(now)*c.rate))
+			return c
+		}
+		chiefs := []*chief{elect()}
+		var post []*letter
+		view := func(c *chief) *fsm.View {
+			if c.leads {
+				return r.Read()
+			}
+			return c.view
+		}
+		clock := func(c *chief) time.Duration { return time.Duration(float64(now) * c.rate) }
+		some := func(name string, fits func(*letter) bool) *letter {
+			fit := slices.DeleteFunc(slices.Clone(post), func(l *letter) bool { return !fits(l) })
+			if len(fit) == 0 {
+				t.Skip("none")
+			}
+			return rapid.SampledFrom(fit).Draw(t, name)
+		}
+		decide := func() {
+			c := chiefs[len(chiefs)-1]
+			for _, step := range c.Decide(clock(c), r.Read()) {
+				if rapid.IntRange(0, 9).Draw(t, "commit fails") > 0 {
+					r.commit(step.Commands...)
+					for _, command := range step.Commands {
+						switch command.(type) {
+						case *fsm.GrantLease:
+							granted++
+						case *fsm.EndLease:
+							moved++
+						}
+					}
+				}
+			}
+		}
+		alone := func() {
+			for _, vip := range vips {
+				var users []fsm.NodeID
+				for _, m := range machines {
+					if m.uses(now, vip) {
+						users = append(users, m.id)
+					}
+				}
+				if len(users) > 1 {
+					t.Fatalf("at %s %v use %s", now, users, vip)
+				}
+			}
+		}
+		deliver := func(l *letter) {
+			for _, m := range machines {
+				if m.id != l.Node || m.off || fsm.BootID(fmt.Sprint("b", m.boot)) != l.Boot || m.newest != l.Sent {
+					continue
+				}
+				m.rights = map[netip.Addr]right{}
+				for _, g := range l.grants {
+					m.rights[g.VIP] = right{g.Fence, l.Sent + g.Term, g.Keep}
+				}
+			}
+			post = slices.DeleteFunc(post, func(o *letter) bool { return o == l })
+			alone()
+		}
+		accept := func(l *letter) {
+			n, _ := fsm.Get[*fsm.Node](view(l.to), fsm.TableNodes, string(l.Node))
+			if n.Boot == l.Boot {
+				l.to.Heard(clock(l.to), l.Renewal)
+				l.came = true
+			}
+		}
+		tick := func(by time.Duration) { // everything as it goes when nothing is wrong
+			now += by
+			c := chiefs[len(chiefs)-1]
+			for _, m := range machines {
+				if !m.off && !m.cut {
+					l := &letter{Renewal: m.renew(now), to: c}
+					accept(l)
+					if grants, ok := c.Answer(clock(c), r.Read(), l.Node, l.Boot, l.Sent); ok && l.came {
+						l.grants = grants
+						deliver(l)
+					}
+				}
+			}
+			decide()
+		}
+		for range 25 { // all addresses have holders
+			tick(200 * time.Millisecond)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"wait": func(t *rapid.T) { now += time.Duration(rapid.Int64Range(0, 4e9).Draw(t, "wait")) },
+			"run": func(t *rapid.T) {
+				by := rapid.SampledFrom([]time.Duration{20 * time.Millisecond, 200 * time.Millisecond}).Draw(t, "by")
+				for left := rapid.Int64Range(0, 8e9).Draw(t, "run"); left > 0; left -= int64(by) {
+					tick(by)
+				}
+			},
+			"cut": func(t *rapid.T) {
+				m := rapid.SampledFrom(machines).Draw(t, "machine")
+				m.cut = !m.cut
+			},
+			"send": func(t *rapid.T) {
+				m := rapid.SampledFrom(machines).Draw(t, "machine")
+				if !m.off {
+					post = append(post, &letter{Renewal: m.renew(now), to: rapid.SampledFrom(chiefs).Draw(t, "to")})
+				}
+			},
+			"come": func(t *rapid.T) { accept(some("letter", func(l *letter) bool { return !l.came })) },
+			"verify": func(t *rapid.T) {
+				l := some("letter", func(l *letter) bool { return l.came && !l.sure })
+				l.sure = l.to.leads
+			},
+			"answer": func(t *rapid.T) {
+				l := some("letter", func(l *letter) bool { return l.sure && !l.ready })
+				l.grants, l.ready = l.to.Answer(clock(l.to), view(l.to), l.Node, l.Boot, l.Sent)
+			},
+			"deliver": func(t *rapid.T) { deliver(some("letter", func(l *letter) bool { return l.ready })) },
+			"decide":  func(t *rapid.T) { decide() },
+			"depose": func(t *rapid.T) {
+				old := chiefs[len(chiefs)-1]
+				old.leads, old.view = false, r.Read()
+				chiefs = append(chiefs, elect())
+			},
+			"link": func(t *rapid.T) {
+				m := rapid.SampledFrom(machines).Draw(t, "machine")
+				m.link.Up, m.link.Deaf = rapid.Bool().Draw(t, "up"), rapid.Bool().Draw(t, "deaf")
+			},
+			"serve": func(t *rapid.T) {
+				r.route(rapid.SampledFrom(vips).Draw(t, "vip"), rapid.SliceOfNDistinct(rapid.IntRange(0, 2), 0, 3, rapid.ID).Draw(t, "via")...)
+			},
+			"power": func(t *rapid.T) {
+				m := rapid.SampledFrom(machines).Draw(t, "machine")
+				if m.off = !m.off; m.off {
+					return
+				}
+				m.boot++
+				m.started, m.newest, m.rights = now, 0, map[netip.Addr]right{}
+				r.commit(&fsm.RegisterBoot{Node: m.id, Boot: fsm.BootID(fmt.Sprint("b", m.boot))})
+			},
+			"vouch": func(t *rapid.T) { // an operator says the truth
+				for _, m := range machines {
+					if h, ok := fsm.Get[*fsm.Hold](r.Read(), fsm.TableHolds, "l2-"+string(m.id)); ok && m.off {
+						r.commit(&fsm.ReleaseHold{ID: h.ID})
+					}
+				}
+			},
+			"": func(*rapid.T) { alone() },
+		})
+	})
+	if granted < 50 || moved < 20 {
+		t.Errorf("only %d leases granted and %d ended: nothing was tested", granted, moved)
+	}
+}
