@@ -95,6 +95,7 @@ func accessTable() map[string]access {
 		fairleadv1connect.AgentServiceSyncProcedure:        {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceAcknowledgeProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceHeartbeatProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: tinyMessage},
+		fairleadv1connect.AgentServiceRenewLeasesProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -108,12 +109,12 @@ func (s *Service) hear(req *fairleadv1.HeartbeatRequest, said *fairleadv1.Heartb
 	if err := s.beat(req); err != nil {
 		return nil, err
 	}
-	inQuorum := s.standing.good()
-	if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum {
+	inQuorum, asked := s.standing.good(), s.o.Leases != nil && leases.Asked(s.o.Record.Read())
+	if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum && said.GetLeases() == asked {
 		return nil, nil
 	}
 	return &fairleadv1.HeartbeatResponse{
-		Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: inQuorum,
+		Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: inQuorum, Leases: asked,
 	}, nil
 }
 

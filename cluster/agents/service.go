@@ -32,6 +32,7 @@ type Options struct {
 	Record   Record
 	Proposer Proposer
 	Contact  func() cluster.Contact
+	Leases   Leases // optional: without, nodes are never asked to renew any
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // optional
 	// Now is a clock with a monotonic reading. Default time.Now.

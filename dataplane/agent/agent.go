@@ -53,6 +53,7 @@ type Options struct {
 	Connect func(address string) Conn // makes a new connection
 	Store   Store
 	Applier Applier
+	Leases  Leases // optional: without, the node answers for nothing on its segments
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Tuning  Tuning                // zero fields take their default
@@ -103,8 +104,9 @@ type Agent struct {
 	fleet   *fleet
 	began   time.Time // what beats keep time with
 
-	told mailbox[desired.State] // by a member; to be carried out
-	done mailbox[ack]           // carried out; to be acknowledged
+	told   mailbox[desired.State] // by a member; to be carried out
+	done   mailbox[ack]           // carried out; to be acknowledged
+	leased chan struct{}          // of capacity 1: a member said that leases are to be renewed
 
 	mu     sync.Mutex
 	status Status
@@ -137,7 +139,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{
 		o: o, log: o.Log, metrics: m, began: time.Now(),
-		told: newMailbox[desired.State](), done: newMailbox[ack](),
+		told: newMailbox[desired.State](), done: newMailbox[ack](), leased: make(chan struct{}, 1),
 	}
 	a.fleet = newFleet(a)
 	return a, nil
@@ -161,6 +163,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		func(ctx context.Context) { a.apply(ctx, last) },
 		a.acknowledge,
 		a.fleet.run,
+		a.lease,
 	} {
 		running.Go(func() { part(ctx) })
 	}

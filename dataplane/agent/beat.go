@@ -26,6 +26,7 @@ type peer struct {
 	alive    bool        // heartbeats are answered
 	missed   bool        // and were not when last expected
 	quorum   bool        // by a member that is in touch with a quorum
+	leases   bool        // by one that says that leases are to be renewed
 }
 
 func newPeer(a *Agent, address string) *peer {
@@ -162,8 +163,15 @@ func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	p.mu.Lock()
 	rises := answer.GetInQuorum() && !(p.alive && p.quorum)
 	p.alive, p.missed, p.answered, p.quorum = true, false, time.Now(), answer.GetInQuorum()
+	p.leases = answer.GetLeases()
 	p.watch.Reset(p.patience())
 	p.mu.Unlock()
+	if answer.GetLeases() {
+		select {
+		case p.agent.leased <- struct{}{}:
+		default: // said already
+		}
+	}
 	if rises {
 		p.agent.fleet.hope()
 	}

@@ -42,10 +42,16 @@ type member struct {
 // newMember starts a member over a record, which several may share: they are then always equally far.
 func newMember(t testing.TB, w *grouptest.World, name string, g *grouptest.Group) *member {
 	t.Helper()
+	return newGrantor(t, w, name, g, nil)
+}
+
+// newGrantor is newMember of one that answers renewals of leases.
+func newGrantor(t testing.TB, w *grouptest.World, name string, g *grouptest.Group, grantor agents.Leases) *member {
+	t.Helper()
 	m := &member{group: g}
 	var err error
 	m.service, err = agents.New(agents.Options{
-		Member: name, Record: g, Proposer: g, Contact: g.Contact, Log: slog.New(slog.DiscardHandler),
+		Member: name, Record: g, Proposer: g, Contact: g.Contact, Leases: grantor, Log: slog.New(slog.DiscardHandler),
 		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
 	})
 	if err != nil {
@@ -156,6 +162,7 @@ type nodeOptions struct {
 	store      *memory
 	kernel     *kernel
 	tuning     func(*agent.Tuning)
+	leases     agent.Leases
 }
 
 // startNode runs an agent until the test ends, or stop is called.
@@ -175,7 +182,7 @@ func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
 	n := &node{kernel: o.kernel, store: o.store}
 	var err error
 	n.Agent, err = agent.New(agent.Options{
-		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Tuning: tuning,
+		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Leases: o.leases, Tuning: tuning,
 		Log: slog.New(slog.DiscardHandler),
 		Connect: func(address string) agent.Conn {
 			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}

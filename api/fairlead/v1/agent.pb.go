@@ -1123,8 +1123,10 @@ type HeartbeatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What the answering member has applied, and whether it is in contact with a quorum: an agent moves
 	// its Sync away from one that is behind or alone.
-	Applied       *Revision `protobuf:"bytes,1,opt,name=applied,proto3" json:"applied,omitempty"`
-	InQuorum      bool      `protobuf:"varint,2,opt,name=in_quorum,json=inQuorum,proto3" json:"in_quorum,omitempty"`
+	Applied  *Revision `protobuf:"bytes,1,opt,name=applied,proto3" json:"applied,omitempty"`
+	InQuorum bool      `protobuf:"varint,2,opt,name=in_quorum,json=inQuorum,proto3" json:"in_quorum,omitempty"`
+	// Some addresses are answered for on segments: nodes are to renew leases.
+	Leases        bool `protobuf:"varint,3,opt,name=leases,proto3" json:"leases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1171,6 +1173,341 @@ func (x *HeartbeatResponse) GetInQuorum() bool {
 		return x.InQuorum
 	}
 	return false
+}
+
+func (x *HeartbeatResponse) GetLeases() bool {
+	if x != nil {
+		return x.Leases
+	}
+	return false
+}
+
+type RenewLeasesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot  string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	// When this was sent, in nanoseconds by a clock of the node that does not stop while it sleeps. It rises with each.
+	SentNs uint64 `protobuf:"varint,3,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`
+	// All leases that the node may still use, or keeps. It uses no other ones unless this, or a later one, is answered
+	// with them.
+	Held          []*HeldLease `protobuf:"bytes,4,rep,name=held,proto3" json:"held,omitempty"`
+	Links         []*Link      `protobuf:"bytes,5,rep,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewLeasesRequest) Reset() {
+	*x = RenewLeasesRequest{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewLeasesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewLeasesRequest) ProtoMessage() {}
+
+func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
+func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RenewLeasesRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RenewLeasesRequest) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *RenewLeasesRequest) GetSentNs() uint64 {
+	if x != nil {
+		return x.SentNs
+	}
+	return 0
+}
+
+func (x *RenewLeasesRequest) GetHeld() []*HeldLease {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *RenewLeasesRequest) GetLinks() []*Link {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+type HeldLease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes.
+	Address       []byte    `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Fence         *Revision `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldLease) Reset() {
+	*x = HeldLease{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldLease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldLease) ProtoMessage() {}
+
+func (x *HeldLease) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
+func (*HeldLease) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *HeldLease) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *HeldLease) GetFence() *Revision {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+// Link is an interface that can answer for addresses.
+type Link struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// It is switched on and has a carrier.
+	Up bool `protobuf:"varint,2,opt,name=up,proto3" json:"up,omitempty"`
+	// It heard nobody for a while although it asked.
+	Deaf bool `protobuf:"varint,3,opt,name=deaf,proto3" json:"deaf,omitempty"`
+	// The networks that it is in, as CIDRs.
+	Prefixes      []string `protobuf:"bytes,4,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Link) Reset() {
+	*x = Link{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Link) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Link) ProtoMessage() {}
+
+func (x *Link) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Link.ProtoReflect.Descriptor instead.
+func (*Link) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Link) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Link) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+func (x *Link) GetDeaf() bool {
+	if x != nil {
+		return x.Deaf
+	}
+	return false
+}
+
+func (x *Link) GetPrefixes() []string {
+	if x != nil {
+		return x.Prefixes
+	}
+	return nil
+}
+
+type RenewLeasesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All of the node's.
+	Leases        []*GrantedLease `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewLeasesResponse) Reset() {
+	*x = RenewLeasesResponse{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewLeasesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewLeasesResponse) ProtoMessage() {}
+
+func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
+func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+// GrantedLease may be used for term_ns after the renewal was sent that is answered with it, by the node's clock.
+type GrantedLease struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Address []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Fence   *Revision              `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	TermNs  uint64                 `protobuf:"varint,3,opt,name=term_ns,json=termNs,proto3" json:"term_ns,omitempty"`
+	// The node goes on using it until it is told otherwise.
+	Keep bool `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`
+	// Where it answers; none means all.
+	Interfaces    []string `protobuf:"bytes,5,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantedLease) Reset() {
+	*x = GrantedLease{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantedLease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantedLease) ProtoMessage() {}
+
+func (x *GrantedLease) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
+func (*GrantedLease) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *GrantedLease) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *GrantedLease) GetFence() *Revision {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *GrantedLease) GetTermNs() uint64 {
+	if x != nil {
+		return x.TermNs
+	}
+	return 0
+}
+
+func (x *GrantedLease) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
+func (x *GrantedLease) GetInterfaces() []string {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
 }
 
 var File_fairlead_v1_agent_proto protoreflect.FileDescriptor
@@ -1250,14 +1587,40 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
-	"\x06answer\x18\x03 \x01(\bR\x06answer\"a\n" +
+	"\x06answer\x18\x03 \x01(\bR\x06answer\"y\n" +
 	"\x11HeartbeatResponse\x12/\n" +
 	"\aapplied\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\aapplied\x12\x1b\n" +
-	"\tin_quorum\x18\x02 \x01(\bR\binQuorum2\xf4\x01\n" +
+	"\tin_quorum\x18\x02 \x01(\bR\binQuorum\x12\x16\n" +
+	"\x06leases\x18\x03 \x01(\bR\x06leases\"\xaa\x01\n" +
+	"\x12RenewLeasesRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x17\n" +
+	"\asent_ns\x18\x03 \x01(\x04R\x06sentNs\x12*\n" +
+	"\x04held\x18\x04 \x03(\v2\x16.fairlead.v1.HeldLeaseR\x04held\x12'\n" +
+	"\x05links\x18\x05 \x03(\v2\x11.fairlead.v1.LinkR\x05links\"R\n" +
+	"\tHeldLease\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12+\n" +
+	"\x05fence\x18\x02 \x01(\v2\x15.fairlead.v1.RevisionR\x05fence\"Z\n" +
+	"\x04Link\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02up\x18\x02 \x01(\bR\x02up\x12\x12\n" +
+	"\x04deaf\x18\x03 \x01(\bR\x04deaf\x12\x1a\n" +
+	"\bprefixes\x18\x04 \x03(\tR\bprefixes\"H\n" +
+	"\x13RenewLeasesResponse\x121\n" +
+	"\x06leases\x18\x01 \x03(\v2\x19.fairlead.v1.GrantedLeaseR\x06leases\"\xa2\x01\n" +
+	"\fGrantedLease\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12+\n" +
+	"\x05fence\x18\x02 \x01(\v2\x15.fairlead.v1.RevisionR\x05fence\x12\x17\n" +
+	"\aterm_ns\x18\x03 \x01(\x04R\x06termNs\x12\x12\n" +
+	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x1e\n" +
+	"\n" +
+	"interfaces\x18\x05 \x03(\tR\n" +
+	"interfaces2\xc6\x02\n" +
 	"\fAgentService\x12B\n" +
 	"\x04Sync\x12\x18.fairlead.v1.SyncRequest\x1a\x19.fairlead.v1.SyncResponse\"\x03\x90\x02\x010\x01\x12P\n" +
 	"\vAcknowledge\x12\x1f.fairlead.v1.AcknowledgeRequest\x1a .fairlead.v1.AcknowledgeResponse\x12N\n" +
-	"\tHeartbeat\x12\x1d.fairlead.v1.HeartbeatRequest\x1a\x1e.fairlead.v1.HeartbeatResponse(\x010\x01B1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\tHeartbeat\x12\x1d.fairlead.v1.HeartbeatRequest\x1a\x1e.fairlead.v1.HeartbeatResponse(\x010\x01\x12P\n" +
+	"\vRenewLeases\x12\x1f.fairlead.v1.RenewLeasesRequest\x1a .fairlead.v1.RenewLeasesResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_agent_proto_rawDescOnce sync.Once
@@ -1271,7 +1634,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*SyncRequest)(nil),         // 0: fairlead.v1.SyncRequest
 	(*SyncResponse)(nil),        // 1: fairlead.v1.SyncResponse
@@ -1291,11 +1654,16 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AcknowledgeResponse)(nil), // 15: fairlead.v1.AcknowledgeResponse
 	(*HeartbeatRequest)(nil),    // 16: fairlead.v1.HeartbeatRequest
 	(*HeartbeatResponse)(nil),   // 17: fairlead.v1.HeartbeatResponse
-	(*Revision)(nil),            // 18: fairlead.v1.Revision
+	(*RenewLeasesRequest)(nil),  // 18: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),           // 19: fairlead.v1.HeldLease
+	(*Link)(nil),                // 20: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil), // 21: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),        // 22: fairlead.v1.GrantedLease
+	(*Revision)(nil),            // 23: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	18, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	18, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	23, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	23, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
 	10, // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	3,  // 3: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
 	9,  // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
@@ -1306,20 +1674,27 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	9,  // 9: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
 	11, // 10: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
 	12, // 11: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	18, // 12: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	23, // 12: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
 	14, // 13: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	18, // 14: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	0,  // 15: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	13, // 16: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	16, // 17: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	1,  // 18: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	15, // 19: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	17, // 20: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	23, // 14: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	19, // 15: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	20, // 16: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	23, // 17: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	22, // 18: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	23, // 19: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	0,  // 20: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	13, // 21: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	16, // 22: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	18, // 23: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	1,  // 24: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	15, // 25: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	17, // 26: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	21, // 27: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	24, // [24:28] is the sub-list for method output_type
+	20, // [20:24] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -1334,7 +1709,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,7 +37,10 @@ type Agent struct {
 	// Consistent are the Services, namespace/name or patterns of that, whose endpoints all nodes of the same list choose
 	// alike, for NAT.
 	Consistent []string `yaml:"consistent"`
-	// Interfaces are patterns of the network interfaces that face the switch or the clients, for Steer. Default:
+	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
+	// Steer, and CAP_NET_RAW.
+	L2 bool `yaml:"l2"`
+	// Interfaces are patterns of the network interfaces that face the switch or the clients, for Steer and L2. Default:
 	// Ethernet cards, bonds, teams and VLANs, and whatever leads to the switch.
 	Interfaces []string `yaml:"interfaces"`
 	// SysNet is the folder of the kernel's settings of networks, for Steer; empty means /proc/sys/net. In a container that
@@ -121,6 +124,9 @@ func (c *Agent) Validate() error {
 	c.validateTLS(bad)
 	if !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
 		bad("nat", fmt.Sprintf("%q is not known; use %s or %s", c.NAT, NATNftables, NATKubeProxy))
+	}
+	if c.L2 && !c.Steer {
+		bad("l2", "needs steer: it keeps the kernel from answering, and has packets delivered")
 	}
 	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 {
 		bad("marks", "share bits; give each its own")

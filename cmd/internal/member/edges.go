@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/store/disk"
@@ -61,6 +62,7 @@ type Tuning struct {
 	Raft     cluster.Tuning
 	Agents   agents.Tuning
 	Liveness liveness.Timing
+	Leases   leases.Timing
 	Leader   leader.Timing
 }
 

@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/enrol"
+	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
@@ -58,7 +59,8 @@ type Member struct {
 	handover  *handover.Check // nil: no cluster is read
 
 	agents    *agents.Service
-	holder    *enrol.Holder // of this member's own certificate; nil without one
+	grantor   *leases.Leader // of leases to nodes
+	holder    *enrol.Holder  // of this member's own certificate; nil without one
 	liveness  *liveness.Service
 	work      *leaderWork
 	speaker   Speaker // nil: this member does not speak BGP

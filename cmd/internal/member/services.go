@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/manifests"
@@ -49,8 +50,10 @@ func (m *Member) openServices() (err error) {
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {
 		return fmt.Errorf("register metrics of the record: %w", err)
 	}
+	m.grantor = leases.New(leases.Options{Record: m.state, Group: grantors{m.node}, Clock: m.edges.Clock, Log: m.log, Timing: m.edges.Tuning.Leases})
+	m.node.WhileLeader(m.grantor.Run)
 	m.agents, err = agents.New(agents.Options{
-		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Log: m.log, Metrics: m.registry,
+		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Leases: m.grantor, Log: m.log, Metrics: m.registry,
 		Tuning: m.edges.Tuning.Agents,
 	})
 	if err != nil {
@@ -61,6 +64,15 @@ func (m *Member) openServices() (err error) {
 	})
 	return nil
 }
+
+// grantors are the group to those who grant leases.
+type grantors struct{ node *cluster.Node }
+
+func (g grantors) Propose(ctx context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
+	return g.node.ProposeLocal(ctx, cluster.Urgent, proposals...)
+}
+
+func (g grantors) VerifyLeader(ctx context.Context) error { return g.node.VerifyLeader(ctx) }
 
 // reach gives the record service of another member.
 func (m *Member) reach(p cluster.Peer) (fairleadv1connect.RecordServiceClient, error) {

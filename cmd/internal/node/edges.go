@@ -30,6 +30,8 @@ type Edges struct {
 	// first Apply.
 	Steer func(config.Agent, *slog.Logger, prometheus.Registerer) (Steering, error)
 	NAT   func(config.Agent, *slog.Logger, prometheus.Registerer) (Part, error)
+	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
+	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
 	// CleanSteer and CleanNAT remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error
@@ -43,6 +45,12 @@ type Edges struct {
 // Part is what brings one aspect of the kernel to a state, and keeps it there while Run does.
 type Part interface {
 	agent.Applier
+	Run(ctx context.Context) error
+}
+
+// Answering answers for the addresses that the node holds leases of, while Run runs.
+type Answering interface {
+	agent.Leases
 	Run(ctx context.Context) error
 }
 

@@ -39,6 +39,7 @@ type Options struct {
 	Enrol   enrol.Ask // how to get another certificate once the present one has expired; optional
 	State   string    // folder
 	Applier agent.Applier
+	Leases  agent.Leases // optional
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Tuning  agent.Tuning          // zero fields take their default
@@ -95,7 +96,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, Leases: o.Leases,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
 			return connect(func() (string, uint64) { return l.Membership() }, address)

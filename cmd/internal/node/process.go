@@ -38,6 +38,7 @@ type Process struct {
 	listener net.Listener // of health, nil for none
 	kernel   *kernel
 	drain    *drain.Drain // around the kernel
+	l2       Answering    // nil: nothing is answered for
 
 	mu   sync.Mutex
 	loop *loop // nil until the agent has a certificate
@@ -48,7 +49,7 @@ type Process struct {
 func Open(c config.Agent, e Edges, log *slog.Logger) (*Process, error) {
 	p := &Process{config: c, edges: e, log: log.With("node", c.Node), registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openAgent} {
+	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openL2, p.openAgent} {
 		if err := step(); err != nil {
 			p.Close()
 			return nil, err
@@ -85,6 +86,13 @@ func (p *Process) openKernel() (err error) {
 	return err
 }
 
+func (p *Process) openL2() (err error) {
+	if p.config.L2 {
+		p.l2, err = p.edges.L2(p.config, p.log, p.registry)
+	}
+	return err
+}
+
 // clock is time as the standard library has it, with its monotonic reading.
 type clock struct{}
 
@@ -115,10 +123,14 @@ func (p *Process) openLoop() error {
 	if err != nil {
 		return err
 	}
-	l, err := p.newLoop(Options{
+	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
 		Applier: p.drain, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
-	})
+	}
+	if p.l2 != nil {
+		o.Leases = p.l2
+	}
+	l, err := p.newLoop(o)
 	if err != nil {
 		return err
 	}
@@ -211,6 +223,9 @@ func (p *Process) Run(ctx context.Context) error {
 	part("agent", p.runAgent)
 	part("drain", p.drain.Run)
 	part("kernel", p.kernel.run)
+	if p.l2 != nil {
+		part("l2", p.l2.Run)
+	}
 	if p.listener != nil {
 		part("health", func(ctx context.Context) error {
 			return health.Serve(ctx, p.listener, health.Handler(p.registry, p.healthy, p.ready))

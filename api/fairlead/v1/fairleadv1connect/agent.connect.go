@@ -42,6 +42,9 @@ const (
 	AgentServiceAcknowledgeProcedure = "/fairlead.v1.AgentService/Acknowledge"
 	// AgentServiceHeartbeatProcedure is the fully-qualified name of the AgentService's Heartbeat RPC.
 	AgentServiceHeartbeatProcedure = "/fairlead.v1.AgentService/Heartbeat"
+	// AgentServiceRenewLeasesProcedure is the fully-qualified name of the AgentService's RenewLeases
+	// RPC.
+	AgentServiceRenewLeasesProcedure = "/fairlead.v1.AgentService/RenewLeases"
 )
 
 // AgentServiceClient is a client for the fairlead.v1.AgentService service.
@@ -53,8 +56,11 @@ type AgentServiceClient interface {
 	// answered once that is committed; FAILED_PRECONDITION means that the node runs under another boot by now.
 	Acknowledge(context.Context, *v1.AcknowledgeRequest) (*v1.AcknowledgeResponse, error)
 	// Heartbeat tells that the agent lives, for as long as the stream does. It never enters the log. The first heartbeat of
-	// a stream is answered, those that ask for it are, and one that finds in_quorum changed since the last answer.
+	// a stream is answered, those that ask for it are, and one that finds in_quorum or leases changed since the last answer.
 	Heartbeat(context.Context) (*connect.BidiStreamForClientSimple[v1.HeartbeatRequest, v1.HeartbeatResponse], error)
+	// RenewLeases asks for the addresses that the node may answer for on its segments. Only the leader answers, once there is
+	// something to say, and soon in any case; others end it with FAILED_PRECONDITION.
+	RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error)
 }
 
 // NewAgentServiceClient constructs a client for the fairlead.v1.AgentService service. By default,
@@ -87,6 +93,12 @@ func NewAgentServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(agentServiceMethods.ByName("Heartbeat")),
 			connect.WithClientOptions(opts...),
 		),
+		renewLeases: connect.NewClient[v1.RenewLeasesRequest, v1.RenewLeasesResponse](
+			httpClient,
+			baseURL+AgentServiceRenewLeasesProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("RenewLeases")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -95,6 +107,7 @@ type agentServiceClient struct {
 	sync        *connect.Client[v1.SyncRequest, v1.SyncResponse]
 	acknowledge *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
 	heartbeat   *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	renewLeases *connect.Client[v1.RenewLeasesRequest, v1.RenewLeasesResponse]
 }
 
 // Sync calls fairlead.v1.AgentService.Sync.
@@ -116,6 +129,15 @@ func (c *agentServiceClient) Heartbeat(ctx context.Context) (*connect.BidiStream
 	return c.heartbeat.CallBidiStreamSimple(ctx)
 }
 
+// RenewLeases calls fairlead.v1.AgentService.RenewLeases.
+func (c *agentServiceClient) RenewLeases(ctx context.Context, req *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error) {
+	response, err := c.renewLeases.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // AgentServiceHandler is an implementation of the fairlead.v1.AgentService service.
 type AgentServiceHandler interface {
 	// Sync streams what the node shall have: everything once (or, if have is recent enough, what came
@@ -125,8 +147,11 @@ type AgentServiceHandler interface {
 	// answered once that is committed; FAILED_PRECONDITION means that the node runs under another boot by now.
 	Acknowledge(context.Context, *v1.AcknowledgeRequest) (*v1.AcknowledgeResponse, error)
 	// Heartbeat tells that the agent lives, for as long as the stream does. It never enters the log. The first heartbeat of
-	// a stream is answered, those that ask for it are, and one that finds in_quorum changed since the last answer.
+	// a stream is answered, those that ask for it are, and one that finds in_quorum or leases changed since the last answer.
 	Heartbeat(context.Context, *connect.BidiStream[v1.HeartbeatRequest, v1.HeartbeatResponse]) error
+	// RenewLeases asks for the addresses that the node may answer for on its segments. Only the leader answers, once there is
+	// something to say, and soon in any case; others end it with FAILED_PRECONDITION.
+	RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error)
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -155,6 +180,12 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("Heartbeat")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentServiceRenewLeasesHandler := connect.NewUnaryHandlerSimple(
+		AgentServiceRenewLeasesProcedure,
+		svc.RenewLeases,
+		connect.WithSchema(agentServiceMethods.ByName("RenewLeases")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.AgentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentServiceSyncProcedure:
@@ -163,6 +194,8 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 			agentServiceAcknowledgeHandler.ServeHTTP(w, r)
 		case AgentServiceHeartbeatProcedure:
 			agentServiceHeartbeatHandler.ServeHTTP(w, r)
+		case AgentServiceRenewLeasesProcedure:
+			agentServiceRenewLeasesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -182,4 +215,8 @@ func (UnimplementedAgentServiceHandler) Acknowledge(context.Context, *v1.Acknowl
 
 func (UnimplementedAgentServiceHandler) Heartbeat(context.Context, *connect.BidiStream[v1.HeartbeatRequest, v1.HeartbeatResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.Heartbeat is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.RenewLeases is not implemented"))
 }
