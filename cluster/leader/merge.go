@@ -11,15 +11,16 @@ import (
 // merged is what all sources show together. Where two show an object of one name the source that is listed first
 // wins.
 type merged struct {
-	views          []Admitted
-	services       []*world.Service
-	nodes          []*world.Node
-	pools          []*world.Pool
-	peers          []*world.Peer
-	advertisements []*world.Advertisement
-	configMaps     []*world.ConfigMap
-	policies       []*world.AddressPolicy
-	namespaces     map[string]*world.Namespace // by name
+	views            []Admitted
+	services         []*world.Service
+	nodes            []*world.Node
+	pools            []*world.Pool
+	peers            []*world.Peer
+	advertisements   []*world.Advertisement
+	configMaps       []*world.ConfigMap
+	policies         []*world.AddressPolicy
+	namespaces       map[string]*world.Namespace // by name
+	l2Advertisements []*world.L2Advertisement
 
 	// Of mergingOutside alone.
 	drivers   []*world.Driver
@@ -43,6 +44,8 @@ func merge(views []Admitted) *merged {
 	m.nodes = collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
 	m.pools = collect(m.views, func(w *world.World) []world.Pool { return w.Pools }, func(p *world.Pool) world.ID { return p.ID })
 	m.peers = collect(m.views, func(w *world.World) []world.Peer { return w.Peers }, func(p *world.Peer) world.ID { return p.ID })
+	m.l2Advertisements = collect(m.views, func(w *world.World) []world.L2Advertisement { return w.L2Advertisements },
+		func(a *world.L2Advertisement) world.ID { return a.ID })
 	m.advertisements = collect(m.views, func(w *world.World) []world.Advertisement { return w.Advertisements },
 		func(a *world.Advertisement) world.ID { return a.ID })
 	m.configMaps = collect(m.views, func(w *world.World) []world.ConfigMap { return w.ConfigMaps },

@@ -29,6 +29,7 @@ func (p *planner) run() {
 	p.planPools()
 	p.planPeers()
 	p.planAdvertisements()
+	p.planL2()
 	p.planNodeConfigs()
 	p.planNodes()
 	p.gatherServices()
@@ -165,6 +166,7 @@ func (p *planner) explainAbsent(table fsm.Table, kind world.Kind, id world.ID) {
 // Codes of explanations that are not codes of fsm.Pending.
 const (
 	WaitsForEvidence   = "evidence"    // absent from the sources, but not surely gone
+	WaitsForHolder     = "l2-holder"   // a node still answers for the address on its segment
 	WaitsForMember     = "member"      // a member has not reported that it withdrew a path
 	WaitsForRoute      = "route"       // paths may still lead there
 	WaitsForQuarantine = "quarantine"  // the record was restored and the outside is not adopted yet

@@ -29,7 +29,11 @@ func (p *planner) planWithdrawals() {
 // finish proposes the end of one withdrawal, or explains what it waits for.
 func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) bool {
 	excused, lagging := p.notWithdrawn(h, members)
+	lease, leased := fsm.Get[*fsm.Lease](p.in.Record, fsm.TableLeases, r.Prefix.Addr().String())
 	switch {
+	case leased && lease.Holder == h.Node:
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForHolder, "node "+string(h.Node)+" answers for it on its segment until its lease ends")
+		return false
 	case len(lagging) > 0:
 		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for "+strings.Join(lagging, ", "))
 		return false

@@ -66,6 +66,8 @@ type Pool struct {
 	NamespaceSelectors []Selector
 	// ServiceSelectors choose among those Services, each of them some; none means all.
 	ServiceSelectors []Selector
+	// KeepAnswering has nodes that answer for its addresses on their segments go on when they cannot reach the group.
+	KeepAnswering bool
 	// Labels are what advertisements select pools by.
 	Labels []KV
 }

@@ -18,8 +18,6 @@ func L2Advertisement(o *api.L2Advertisement) (world.L2Advertisement, []world.Pro
 		PoolSelectors: r.selectors("spec.ipAddressPoolSelectors", spec.IPAddressPoolSelectors),
 		NodeSelectors: r.selectors("spec.nodeSelectors", spec.NodeSelectors),
 	}
-	r.degrade("", "announce by BGP: a BGPPeer for the switch and a BGPAdvertisement for the pools",
-		"layer 2 announcements are not supported; nobody answers ARP or NDP for its pools")
 	return a, r.problems
 }
 

@@ -38,6 +38,13 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 	}
 	r.exclude(&p, o)
 	p.Drain = o.Spec.Drain || r.flag(o.Annotations, AnnotationDrain)
+	switch when := o.Annotations[AnnotationCutOff]; when {
+	case "", "silent":
+	case "answer":
+		p.KeepAnswering = true
+	default:
+		r.degrade("metadata.annotations["+AnnotationCutOff+"]", "write silent or answer", "%q is neither; nodes that are cut off fall silent", when)
+	}
 	if a := o.Spec.AllocateTo; a != nil {
 		p.Priority, p.Namespaces = a.Priority, slices.Clone(a.Namespaces)
 		p.NamespaceSelectors = r.selectors("spec.serviceAllocation.namespaceSelectors", a.NamespaceSelectors)
@@ -50,6 +57,10 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 const (
 	// AnnotationExclude is spec.exclude, with commas between.
 	AnnotationExclude = ourPrefix + "exclude"
+	// AnnotationCutOff is what a node does that answers for the pool's addresses on its segment (L2Advertisement) and
+	// cannot reach the group: "silent" once its lease ends, so that another one answers (default), or "answer", so that
+	// nobody else does before it is back or an operator says so.
+	AnnotationCutOff = ourPrefix + "l2-when-cut-off"
 	// AnnotationDrain is spec.drain: "true" or "false".
 	AnnotationDrain = ourPrefix + "drain"
 )
