@@ -71,7 +71,11 @@ func (x *scene) record(t *rapid.T) {
 		}
 		_ = x.b.try(t, c)
 	case "acknowledge":
-		_ = x.b.try(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: fsm.NodeID(node), Boot: "boot1", Upto: x.b.now()}}})
+		upto := x.b.now()
+		if r, ok := fsm.Get[*fsm.Route](x.b.Read(), fsm.TableRoutes, fsm.HostPrefix(a).String()); ok && len(r.NextHops) > 0 && rapid.Bool().Draw(t, "just the route") {
+			upto = r.NextHops[0].Since
+		}
+		_ = x.b.try(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: fsm.NodeID(node), Boot: "boot1", Upto: upto}}})
 	case "fail":
 		_ = x.b.try(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: fsm.NodeID(node), Boot: "boot1", Upto: x.b.now(), Failed: []netip.Prefix{fsm.HostPrefix(a)}}}})
 	case "boot":
@@ -256,5 +260,69 @@ func TestMarkAfterALateAcknowledgementIsNoticed(t *testing.T) {
 	b.announce(t)
 	if concerned, _ := scan(before, b.Read()); !concerned["default/web"] {
 		t.Error("not named")
+	}
+}
+
+// A node may acknowledge on before members announce what it acknowledged first: their mark, which was behind its
+// acknowledgement, is then beyond the route.
+func TestFurtherAcknowledgementOfAHopJustAcknowledgedIsNoticed(t *testing.T) {
+	b := newBook(t)
+	b.service(t, "default/web")
+	b.allocate(t, "default/web", "203.0.113.10")
+	b.route(t, "203.0.113.10", "n1")
+	routed := b.now()
+	b.announce(t)
+	b.do(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "boot1", Upto: routed}}})
+	before := b.Read()
+	b.acknowledge(t, "n1")
+	wantReworded(t, before, b.Read(), &Seen{ID: "default/web", UID: "uid-default/web", LoadBalancer: true})
+}
+
+// Of two addresses of a Service one is announced and one waits for its node. When all members restart, the first waits as
+// well, and its condition names the first of those that wait.
+func TestMarksThatRunBackAreNoticed(t *testing.T) {
+	scene := func(t *testing.T) (*book, *Seen) {
+		b := newBook(t)
+		b.service(t, "default/web")
+		b.serve(t, "default/web", "203.0.113.10", "n1")
+		b.allocate(t, "default/web", "203.0.113.11")
+		b.route(t, "203.0.113.11", "n2")
+		return b, &Seen{ID: "default/web", UID: "uid-default/web", LoadBalancer: true}
+	}
+	t.Run("restarted", func(t *testing.T) {
+		b, s := scene(t)
+		before := b.Read()
+		b.restart(t)
+		wantReworded(t, before, b.Read(), s)
+	})
+	t.Run("forgotten", func(t *testing.T) {
+		b, s := scene(t)
+		before := b.Read()
+		b.do(t, &fsm.RemoveMember{Server: "m1"})
+		wantReworded(t, before, b.Read(), s)
+	})
+	t.Run("others-announce-it", func(t *testing.T) {
+		b, _ := scene(t)
+		b.do(t, &fsm.ReportMember{Server: "m2", Name: "m2", Run: "r1", Format: fsm.NewestFormat},
+			&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m2", Run: "r1", Upto: b.now()}}})
+		before := b.Read()
+		b.restart(t)
+		if concerned, all := scan(before, b.Read()); all || len(concerned) > 0 {
+			t.Errorf("named %v, all: %t; another member announces as much", concerned, all)
+		}
+	})
+}
+
+// wantReworded holds scan to naming a Service of which something else is to be written than before.
+func wantReworded(t *testing.T, before, now *fsm.View, s *Seen) {
+	t.Helper()
+	o := Options{Class: class}
+	s.Conditions = Project(before, nil, []*Seen{s}, o, noon)[0].Conditions
+	after := Project(now, nil, []*Seen{s}, o, noon)
+	if len(after) == 0 || reflect.DeepEqual(after[0].Conditions, s.Conditions) {
+		t.Fatalf("nothing else is to be said: %+v", after)
+	}
+	if concerned, all := scan(before, now); !all && !concerned[s.ID] {
+		t.Errorf("not named, yet to be written: %+v", after[0].Conditions)
 	}
 }

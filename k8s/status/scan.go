@@ -20,7 +20,7 @@ func scan(before, now *fsm.View) (concerned map[fsm.ServiceID]bool, all bool) {
 	fsm.Changes(before, now, fsm.TableAllocations, func(old, new *fsm.Allocation) { c.out[either(old, new).Service] = true })
 	fsm.Changes(before, now, fsm.TableRoutes, func(old, new *fsm.Route) { c.owners(either(old, new).Prefix.Addr()) })
 	fsm.Changes(before, now, fsm.TableNodes, c.node)
-	fsm.Changes(before, now, fsm.TableMembers, c.member)
+	c.marks(newestMark(before), newestMark(now))
 	return c.out, false
 }
 
@@ -61,36 +61,44 @@ func (c *changes) hops(matters func(h fsm.NextHop) bool) {
 	}
 }
 
-// node looks for hops whose state a change of their node may have changed. An acknowledgement that only went on
-// concerns what was not acknowledged before.
+// node looks for hops whose state a change of their node may have changed. An acknowledgement that only went on says
+// nothing new of a hop that an earlier one went past. Of one that it just reached it does: see since.
 func (c *changes) node(old, new *fsm.Node) {
 	id := either(old, new).ID
 	onward := old != nil && new != nil && old.Boot == new.Boot && !new.Acknowledged.Before(old.Acknowledged) && slices.Equal(old.Failed, new.Failed)
 	c.hops(func(h fsm.NextHop) bool {
-		return h.Node == id && (!onward || old.Acknowledged.Before(h.Since))
+		return h.Node == id && (!onward || !h.Since.Before(old.Acknowledged))
 	})
 }
 
-// member looks for hops that a member's mark newly covers. A mark that ran back, since the member restarted, makes
-// nobody say less.
-func (c *changes) member(old, new *fsm.Member) {
-	if new == nil {
+// marks looks for hops that members' marks newly cover, or cover no more: the newest one runs back when all members
+// restart or are forgotten, and one address that waits for them again may be what a Service is said to wait for.
+func (c *changes) marks(before, now fsm.Revision) {
+	if before == now {
 		return
 	}
-	var from fsm.Revision
-	if old != nil {
-		from = old.Announced
+	c.hops(func(h fsm.NextHop) bool {
+		since := c.since(h)
+		return before.Before(since) != now.Before(since)
+	})
+}
+
+// since is what a member's mark must reach for a hop to be announced. It is as before where node names nobody.
+func (c *changes) since(h fsm.NextHop) fsm.Revision {
+	if n, ok := fsm.Get[*fsm.Node](c.now, fsm.TableNodes, string(h.Node)); ok && n.Acknowledged == h.Since {
+		return n.AcknowledgedAt
 	}
-	if !from.Before(new.Announced) {
-		return
-	}
-	since := func(h fsm.NextHop) fsm.Revision {
-		if n, ok := fsm.Get[*fsm.Node](c.now, fsm.TableNodes, string(h.Node)); ok && n.Acknowledged == h.Since {
-			return n.AcknowledgedAt
+	return h.Since
+}
+
+// newestMark is up to where any member announced the record: one is enough for a hop to be announced.
+func newestMark(v *fsm.View) (out fsm.Revision) {
+	for _, m := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
+		if out.Before(m.Announced) {
+			out = m.Announced
 		}
-		return h.Since
 	}
-	c.hops(func(h fsm.NextHop) bool { return from.Before(since(h)) })
+	return out
 }
 
 // reworded names the Services of which the leader says something else than before.
