@@ -141,6 +141,12 @@ func (p *planner) nodesNamed() map[fsm.NodeID]bool {
 	return named
 }
 
+// mayAcknowledge tells whether a node may be waited for to acknowledge the rules of a prefix: its agent registered, and has
+// not said that it cannot carry them out.
+func (n *nodePlan) mayAcknowledge(prefix netip.Prefix) bool {
+	return n.have != nil && n.have.Boot != "" && !slices.Contains(n.have.Failed, prefix)
+}
+
 // sameNode compares all but the version: nodes are written by their heartbeats all the time.
 func sameNode(have *fsm.Node, next *fsm.PutNode) bool {
 	return have.UID == next.UID && slices.Equal(have.Addresses, next.Addresses) && have.Eligible == next.Eligible && have.Why == next.Why

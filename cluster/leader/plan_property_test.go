@@ -197,7 +197,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.lastHops, a.lastDrained, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops, a.lastDrained, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -638,36 +638,69 @@ func (a *account) wantedHops(v *fsm.View, prefix netip.Prefix) (out []fsm.NextHo
 	return out
 }
 
-// replaced: an address that was given up is still announced, and of the addresses that its Service has instead none is.
-func (a *account) replaced(old netip.Addr, nodes map[fsm.NodeID]*fsm.Node) bool {
-	announced := func(address netip.Addr) bool {
-		for _, h := range a.wantedHops(a.after, fsm.HostPrefix(address)) {
-			if fsm.Announceable(fsm.HostPrefix(address), h, nodes[h.Node], a.after.Group().Settings) {
-				return true
-			}
-		}
-		return false
+// replaced: an address that was given up led to a healthy node, in a view, and still may; of the addresses that its Service
+// has instead none does, and an agent that runs has yet to say that it has, or has not, carried one out.
+func (a *account) replaced(old netip.Addr, led *fsm.View, nodes map[fsm.NodeID]*fsm.Node) bool {
+	leads := func(v *fsm.View, address netip.Addr, how func(netip.Prefix, fsm.NextHop, *fsm.Node) bool) bool {
+		prefix := fsm.HostPrefix(address)
+		return slices.ContainsFunc(a.wantedHops(v, prefix), func(h fsm.NextHop) bool {
+			n := nodes[h.Node]
+			return n != nil && n.Eligible && how(prefix, h, n)
+		})
+	}
+	announced := func(prefix netip.Prefix, h fsm.NextHop, n *fsm.Node) bool {
+		return n.Liveness != fsm.NodeDown && fsm.Announceable(prefix, h, n, a.after.Group().Settings)
+	}
+	coming := func(prefix netip.Prefix, h fsm.NextHop, n *fsm.Node) bool {
+		return n.Liveness == fsm.NodeUp && n.Boot != "" && n.Acknowledged.Before(h.Since) && !slices.Contains(n.Failed, prefix)
 	}
 	for _, o := range a.after.Owners(old.String()) {
-		instead, any := false, false
+		comes, came := false, false
 		for _, own := range owned(a.after, o.Service) {
 			if own.Is4() == old.Is4() {
-				instead, any = true, any || announced(own)
+				comes, came = comes || leads(a.after, own, coming), came || leads(a.after, own, announced)
 			}
 		}
-		if instead && !any && announced(old) {
+		if comes && !came && leads(led, old, announced) {
 			return true
 		}
 	}
 	return false
 }
 
-// nextHops: an address leads to the nodes that serve it, in terms of the record's own Services and nodes.
-func (a *account) nextHops() string {
+// madeFirst: an address goes on leading somewhere while the one in its place is on its way, if its Service had that one all
+// the time or could have it at once.
+func (a *account) madeFirst() string {
+	nodes := a.nodesAfter()
+	for _, r := range fsm.List[*fsm.Route](a.reported, fsm.TableRoutes) {
+		old := r.Prefix.Addr()
+		if !releasing(a.after, old) || a.wantedHops(a.after, r.Prefix) != nil || !a.replaced(old, a.reported, nodes) {
+			continue
+		}
+		atOnce := !slices.ContainsFunc(a.after.Owners(old.String()), func(o *fsm.Allocation) bool {
+			return slices.ContainsFunc(owned(a.after, o.Service), func(own netip.Addr) bool {
+				lost := slices.ContainsFunc(a.seen, func(v *fsm.View) bool { return !slices.Contains(owned(v, o.Service), own) })
+				return lost && len(a.reported.Owners(own.String())) > 0
+			})
+		})
+		if atOnce {
+			return fmt.Sprintf("%s leads nowhere before the address in its place may be announced", r.Prefix)
+		}
+	}
+	return ""
+}
+
+func (a *account) nodesAfter() map[fsm.NodeID]*fsm.Node {
 	nodes := map[fsm.NodeID]*fsm.Node{}
 	for _, n := range fsm.List[*fsm.Node](a.after, fsm.TableNodes) {
 		nodes[n.ID] = n
 	}
+	return nodes
+}
+
+// nextHops: an address leads to the nodes that serve it, in terms of the record's own Services and nodes.
+func (a *account) nextHops() string {
+	nodes := a.nodesAfter()
 	settings := a.after.Group().Settings
 	for _, al := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
 		prefix := fsm.HostPrefix(al.Address)
@@ -683,7 +716,7 @@ func (a *account) nextHops() string {
 			}
 		}
 		hops := a.wantedHops(a.after, prefix)
-		if ownerless && a.replaced(al.Address, nodes) {
+		if ownerless && a.replaced(al.Address, a.after, nodes) {
 			continue
 		}
 		if ownerless && len(hops) > 0 {

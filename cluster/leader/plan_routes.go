@@ -31,7 +31,8 @@ func (p *planner) planRoutes() {
 }
 
 // isReplaced tells whether the Service that gives an address up gets another one of its family for it, and none that it
-// has may be announced yet: clients shall find one of the two all along.
+// has may be announced yet: clients shall find one of the two all along. That is waited for only while an agent is about to
+// carry the other one out. Without one it could take for ever, and nobody else would get the address.
 func (p *planner) isReplaced(a netip.Addr) bool {
 	if !p.isAnnounceable(a) {
 		return false // nobody is sent there now, or nobody should be
@@ -41,13 +42,28 @@ func (p *planner) isReplaced(a netip.Addr) bool {
 		if !ok || p.services[i].going {
 			continue
 		}
-		same := func(c *claim) bool { return c.address.BitLen() == a.BitLen() }
-		claims := p.services[i].claims
-		if slices.ContainsFunc(claims, same) && !slices.ContainsFunc(claims, func(c *claim) bool { return same(c) && p.isAnnounceable(c.address) }) {
+		announced, coming := false, false
+		for _, c := range p.services[i].claims {
+			if c.address.BitLen() == a.BitLen() {
+				announced = announced || p.isAnnounceable(c.address)
+				coming = coming || p.isComing(c.address)
+			}
+		}
+		if coming && !announced {
 			return true
 		}
 	}
 	return false
+}
+
+// isComing tells whether an address comes to be announceable by itself: an agent that runs is about to acknowledge it, or
+// nobody is asked to.
+func (p *planner) isComing(a netip.Addr) bool {
+	prefix := fsm.HostPrefix(a)
+	return slices.ContainsFunc(p.servingAny(a), func(id fsm.NodeID) bool {
+		f := p.fitOf(prefix, id)
+		return f.use == used && !f.acknowledged && (p.settings.Unsteered || p.nodes[id].mayAcknowledge(prefix))
+	})
 }
 
 // isAnnounceable tells whether an address has a healthy next hop that may be on the wire by the record.

@@ -167,3 +167,21 @@ func TestPlanHasAdvertisementsChooseNextHops(t *testing.T) {
 		t.Errorf("planned %q for an advertisement that is about no address", lines)
 	}
 }
+
+// Where no agent steers, nobody acknowledges anything: an address in the place of another one waits for being routed alone.
+func TestPlanReplacesAnAddressThatNoAgentCarriesOut(t *testing.T) {
+	s := newScene(t)
+	settings := s.group.state.Read().Group().Settings
+	settings.Unsteered = true
+	s.group.must(&fsm.PutSettings{Settings: settings})
+	for _, line := range []string{"node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1"} {
+		s.line(line)
+	}
+	s.group.settle(s.input())
+	s.line("service web ip=203.0.113.11")
+	lines := s.group.settle(s.input())
+	made, broken := slices.Index(lines, "SetRoute 203.0.113.11/32 via n1=192.0.2.1"), slices.Index(lines, "SetRoute 203.0.113.10/32 via")
+	if made < 0 || broken < made {
+		t.Errorf("planned %q, want the new route first", lines)
+	}
+}

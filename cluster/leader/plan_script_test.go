@@ -25,6 +25,7 @@ import (
 //	forbid, allow  objects may not, or may, be removed: one "kind name" a line
 //	blind       the next steps have no view to plan from; look and see end that
 //	ack, down, agent-down, up NODE...    what nodes and the group say
+//	fail NODE=ADDRESS...  nodes carried out everything but an address
 //	announced MEMBER...   members report that they show everything up to now, and that no switch holds anything else
 //	written MEMBER...     they report that they show it; switches may hold more
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
@@ -109,6 +110,12 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 	case "drain", "undrain":
 		for _, a := range d.CmdArgs {
 			s.drain(a.Key, d.Cmd == "undrain")
+		}
+	case "fail":
+		for _, a := range d.CmdArgs {
+			s.group.must(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{
+				Node: fsm.NodeID(a.Key), Boot: "boot", Upto: s.group.state.Read().Revision(), Failed: []netip.Prefix{fsm.HostPrefix(netip.MustParseAddr(a.Vals[0]))},
+			}}})
 		}
 	case "excuse":
 		for _, a := range d.CmdArgs {
