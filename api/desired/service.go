@@ -29,11 +29,13 @@ type Service struct {
 	SourceRanges []netip.Prefix `json:"sourceRanges"`
 }
 
-// Frontend is one port that clients dial on each address of a Service.
+// Frontend is one port that clients dial on the addresses of a Service.
 type Frontend struct {
 	Name     string `json:"name"`
 	Port     Port   `json:"port"`
 	NodePort uint16 `json:"nodePort"` // 0 for none
+	// NotOn are addresses of the Service where the port is not its own: not yet, or no more.
+	NotOn []netip.Addr `json:"notOn,omitempty"`
 }
 
 // Endpoint is one pod, or static address, that serves a Service.
@@ -63,7 +65,11 @@ func ServiceValue(s Service) ([]byte, error) {
 		m.Addresses = append(m.Addresses, a.AsSlice())
 	}
 	for _, f := range s.Frontends {
-		m.Frontends = append(m.Frontends, &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort)})
+		out := &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort)}
+		for _, a := range f.NotOn {
+			out.NotOn = append(out.NotOn, a.AsSlice())
+		}
+		m.Frontends = append(m.Frontends, out)
 	}
 	for _, e := range s.Endpoints {
 		out := &fairleadv1.Endpoint{
@@ -91,19 +97,20 @@ func decodeService(key string, value []byte) (*Service, error) {
 		return fail("%w", err)
 	}
 	s := &Service{Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second}
-	for _, b := range m.GetAddresses() {
-		a, ok := netip.AddrFromSlice(b)
-		if !ok {
-			return fail("an address has 4 or 16 bytes, not %d", len(b))
-		}
-		s.Addresses = append(s.Addresses, a)
+	var err error
+	if s.Addresses, err = addressesOf(m.GetAddresses()); err != nil {
+		return fail("%w", err)
 	}
 	for _, f := range m.GetFrontends() {
 		port, err := portOf(f.GetPort())
 		if err != nil || f.GetNodePort() > 0xffff {
 			return fail("frontend %q: %v, node port %d", f.GetName(), err, f.GetNodePort())
 		}
-		s.Frontends = append(s.Frontends, Frontend{Name: f.GetName(), Port: port, NodePort: uint16(f.GetNodePort())})
+		front := Frontend{Name: f.GetName(), Port: port, NodePort: uint16(f.GetNodePort())}
+		if front.NotOn, err = addressesOf(f.GetNotOn()); err != nil {
+			return fail("frontend %q: %w", f.GetName(), err)
+		}
+		s.Frontends = append(s.Frontends, front)
 	}
 	for _, e := range m.GetEndpoints() {
 		endpoint, err := endpointOf(e)
@@ -120,6 +127,17 @@ func decodeService(key string, value []byte) (*Service, error) {
 		s.SourceRanges = append(s.SourceRanges, prefix)
 	}
 	return s, nil
+}
+
+func addressesOf(list [][]byte) (out []netip.Addr, err error) {
+	for _, b := range list {
+		a, ok := netip.AddrFromSlice(b)
+		if !ok {
+			return nil, fmt.Errorf("an address has 4 or 16 bytes, not %d", len(b))
+		}
+		out = append(out, a)
+	}
+	return out, nil
 }
 
 func endpointOf(e *fairleadv1.Endpoint) (Endpoint, error) {

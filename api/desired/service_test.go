@@ -32,7 +32,11 @@ func drawService(t *rapid.T) desired.Service {
 		s.Addresses = append(s.Addresses, address.Draw(t, "address"))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "frontends") {
-		s.Frontends = append(s.Frontends, desired.Frontend{Name: name.Draw(t, "name"), Port: drawPort(t), NodePort: rapid.Uint16().Draw(t, "node port")})
+		f := desired.Frontend{Name: name.Draw(t, "name"), Port: drawPort(t), NodePort: rapid.Uint16().Draw(t, "node port")}
+		for range rapid.IntRange(0, 2).Draw(t, "elsewhere") {
+			f.NotOn = append(f.NotOn, address.Draw(t, "not on"))
+		}
+		s.Frontends = append(s.Frontends, f)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		e := desired.Endpoint{

@@ -80,12 +80,16 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 		one.Addresses = append(one.Addresses, a.Address)
 		one.Frontends = nil
 		for _, f := range s.Frontends {
-			everywhere := true
+			front, somewhere := desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}}, false
 			for _, o := range v.Addresses(s.ID) {
-				everywhere = everywhere && slices.Contains(o.Ports, f.Port)
+				if slices.Contains(o.Ports, f.Port) {
+					somewhere = true
+				} else {
+					front.NotOn = append(front.NotOn, o.Address)
+				}
 			}
-			if everywhere {
-				one.Frontends = append(one.Frontends, desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}})
+			if somewhere {
+				one.Frontends = append(one.Frontends, front)
 			}
 		}
 		down, others := map[fsm.NodeID]bool{}, map[int]bool{} // nodes; families with somebody left

@@ -69,19 +69,23 @@ func (b *board) drop(key string, pieces *desired.Pieces) error {
 	return pieces.Remove(key)
 }
 
-// serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to endpoints on nodes that are down, as long as others
-// are left: Kubernetes notices only after most of a minute.
+// serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to
+// endpoints on nodes that are down, as long as others are left: Kubernetes notices only after most of a minute.
 func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
 	}
 	for _, f := range s.Frontends {
-		notYet := func(a *fsm.Allocation) bool { return !slices.Contains(a.Ports, f.Port) }
-		if slices.ContainsFunc(owned, notYet) {
-			continue // the port may still be another Service's there
+		front := desired.Frontend{Name: f.Name, Port: portOf(f.Port), NodePort: f.NodePort}
+		for _, a := range owned {
+			if !slices.Contains(a.Ports, f.Port) { // it may be another Service's there
+				front.NotOn = append(front.NotOn, a.Address)
+			}
 		}
-		out.Frontends = append(out.Frontends, desired.Frontend{Name: f.Name, Port: portOf(f.Port), NodePort: f.NodePort})
+		if len(front.NotOn) < len(owned) {
+			out.Frontends = append(out.Frontends, front)
+		}
 	}
 	for _, e := range reachable(v, s.Endpoints) {
 		endpoint := desired.Endpoint{

@@ -4,6 +4,7 @@ package nat
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,7 +19,7 @@ func servingOf(services []*desired.Service, at netip.AddrPort) map[netip.AddrPor
 	for _, s := range services {
 		for _, a := range s.Addresses {
 			for _, f := range s.Frontends {
-				if a == at.Addr() && f.Port == (desired.Port{Protocol: 17, Number: at.Port()}) && (owner == nil || s.Name < owner.Name) {
+				if a == at.Addr() && !slices.Contains(f.NotOn, a) && f.Port == (desired.Port{Protocol: 17, Number: at.Port()}) && (owner == nil || s.Name < owner.Name) {
 					owner, front = s, f
 				}
 			}

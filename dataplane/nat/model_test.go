@@ -4,6 +4,7 @@ package nat
 
 import (
 	"net/netip"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ func kubernetes(c Config, services []*desired.Service, p packet) expected {
 			}
 			ours = true
 			for _, front := range s.Frontends {
+				if slices.Contains(front.NotOn, a) {
+					continue
+				}
 				if front.Port == (desired.Port{Protocol: p.protocol, Number: p.port}) && !(p.protocol == 132 && c.WithoutSCTP) {
 					return serve(c, s, front, p)
 				}
@@ -184,7 +188,11 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 			Affinity: rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
 		}
 		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
-			s.Frontends = append(s.Frontends, fronts[i])
+			front := fronts[i]
+			if rapid.IntRange(0, 3).Draw(t, "somewhere only") == 3 {
+				front.NotOn = some(vips, 1, 2).Draw(t, "not on")
+			}
+			s.Frontends = append(s.Frontends, front)
 		}
 		if rapid.IntRange(0, 2).Draw(t, "ranged") == 2 {
 			s.SourceRanges = some(rangesOf, 1, 3).Draw(t, "ranges")

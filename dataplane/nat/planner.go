@@ -87,13 +87,15 @@ func (p *Planner) next(services []*desired.Service) map[string]planned {
 		for _, a := range s.Addresses {
 			for _, front := range s.Frontends {
 				d := dialled{a.Unmap(), front.Port}
-				if owner, taken := p.owners[d]; !taken {
-					p.owners[d] = s.Name
-				} else if owner != s.Name {
+				owner, taken := p.owners[d]
+				switch {
+				case slices.Contains(front.NotOn, a), taken && owner != s.Name:
 					if one.skip == nil {
 						one.skip = map[dialled]bool{}
 					}
 					one.skip[d] = true
+				case !taken:
+					p.owners[d] = s.Name
 				}
 			}
 		}
@@ -176,6 +178,9 @@ func (p *Planner) Problems() []Problem {
 	for _, one := range p.services {
 		for _, a := range one.service.Addresses {
 			for _, front := range one.service.Frontends {
+				if slices.Contains(front.NotOn, a) {
+					continue // nobody asked for it
+				}
 				if why := p.problem(one, dialled{a.Unmap(), front.Port}); why != "" {
 					out = append(out, Problem{a.Unmap(), why})
 				}

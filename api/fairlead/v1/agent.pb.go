@@ -433,12 +433,14 @@ func (x *Service) GetSourceRanges() []string {
 	return nil
 }
 
-// Frontend is one port that clients dial on each address of a Service.
+// Frontend is one port that clients dial on the addresses of a Service.
 type Frontend struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Port          *Port                  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
-	NodePort      uint32                 `protobuf:"varint,3,opt,name=node_port,json=nodePort,proto3" json:"node_port,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Port     *Port                  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	NodePort uint32                 `protobuf:"varint,3,opt,name=node_port,json=nodePort,proto3" json:"node_port,omitempty"`
+	// Addresses of the Service where the port is not its own: not yet, or no more. Of 4 or 16 bytes.
+	NotOn         [][]byte `protobuf:"bytes,4,rep,name=not_on,json=notOn,proto3" json:"not_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -492,6 +494,13 @@ func (x *Frontend) GetNodePort() uint32 {
 		return x.NodePort
 	}
 	return 0
+}
+
+func (x *Frontend) GetNotOn() [][]byte {
+	if x != nil {
+		return x.NotOn
+	}
+	return nil
 }
 
 // Endpoint is one pod, or static address, that serves a Service.
@@ -1541,11 +1550,12 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\tendpoints\x18\x03 \x03(\v2\x15.fairlead.v1.EndpointR\tendpoints\x12\x14\n" +
 	"\x05local\x18\x04 \x01(\bR\x05local\x12)\n" +
 	"\x10affinity_seconds\x18\x05 \x01(\rR\x0faffinitySeconds\x12#\n" +
-	"\rsource_ranges\x18\x06 \x03(\tR\fsourceRanges\"b\n" +
+	"\rsource_ranges\x18\x06 \x03(\tR\fsourceRanges\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
-	"\tnode_port\x18\x03 \x01(\rR\bnodePort\"\xbb\x01\n" +
+	"\tnode_port\x18\x03 \x01(\rR\bnodePort\x12\x15\n" +
+	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\xbb\x01\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
