@@ -48,6 +48,8 @@ func TestDrainIsOverOnceNoSwitchLeadsThere(t *testing.T) {
 	expect("node/n1", "done=false, 192.0.2.10/32 via n1 withdrawing [m1]")
 	g.Apply(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1-a1b2", Run: "r1", Upto: since, Withdrawn: since}}})
 	expect("node/n1", "done=false, 192.0.2.10/32 via n1 withdrawing []")
+	lease, _ := fsm.Get[*fsm.Lease](g.Read(), fsm.TableLeases, "192.0.2.10")
+	g.Apply(t, &fsm.EndLease{VIP: lease.VIP, Fence: lease.Fence}) // its node answers for the address no more
 	g.Apply(t, &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: addr("198.51.100.1"), Since: since})
 	expect("node/n1", "done=true")
 }
