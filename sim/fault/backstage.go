@@ -20,7 +20,9 @@ type Backstage struct {
 
 	counts map[effect]int
 	sums   map[effect]time.Duration
-	frames int // that have begun
+	// slowUntil is when the disk of a machine is quick again.
+	slowUntil map[string]time.Duration
+	frames    int // that have begun
 }
 
 // effect is something that several faults may do to a machine at the same time.
@@ -28,7 +30,7 @@ type effect struct{ what, machine string }
 
 // New goes behind a stage.
 func New(s *stage.Stage) *Backstage {
-	return &Backstage{Stage: s, Cast: CastOf(s), counts: map[effect]int{}, sums: map[effect]time.Duration{}}
+	return &Backstage{Stage: s, Cast: CastOf(s), counts: map[effect]int{}, sums: map[effect]time.Duration{}, slowUntil: map[string]time.Duration{}}
 }
 
 // CastOf is who plays on a stage.

@@ -71,13 +71,15 @@ func operations() (out []string) {
 // syncTime is what a sync takes on a healthy disk.
 const syncTime = 100 * time.Microsecond
 
-// slowDisks has the delays of several faults add up.
+// slowDisks has the delays of several faults add up. A disk that is well again also ends what it was slow at.
 func slowDisks(b *Backstage, f Fault) func() {
 	r := b.random(f)
 	return each(f.On, func(name string) func() {
 		end := b.add("sync", name, f.With.Duration("extra", 50*time.Millisecond))
+		b.slowUntil[name] = max(b.slowUntil[name], b.World.Now()+f.For)
 		b.Disk(name).SyncTime = func() time.Duration {
-			return syncTime + time.Duration(r.ExpFloat64()*float64(b.sum("sync", name)))
+			drawn := time.Duration(r.ExpFloat64() * float64(b.sum("sync", name)))
+			return syncTime + min(drawn, max(0, b.slowUntil[name]-b.World.Now()))
 		}
 		return func() {
 			if end(); b.sum("sync", name) == 0 {
