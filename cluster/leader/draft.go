@@ -4,10 +4,12 @@ package leader
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
 
@@ -73,11 +75,31 @@ func (in *Input) overlay(w *world.World) {
 		if old == nil || len(drafted) == 0 {
 			continue
 		}
+		in.Views[i].MayRemove = draftedAway(in.Record, old, drafted, in.Views[i].MayRemove)
 		next := *old
 		next.EndpointSlices = slices.DeleteFunc(slices.Clone(old.EndpointSlices), func(s world.EndpointSlice) bool { return drafted[s.ID] })
 		in.Views[i].World = &next
 	}
 	in.Views = append([]Admitted{{World: w, Complete: true}}, in.Views...)
+}
+
+// draftedAway is what a view tells of what is gone, now that slices of it are drafted anew: an endpoint that one of those had is
+// listed there no more, which needs no further evidence. Where the record has others, too, the guard's word stands.
+func draftedAway(record *fsm.View, old *world.World, drafted map[world.ID]bool, before func(world.Kind, world.ID) bool) func(world.Kind, world.ID) bool {
+	return func(kind world.Kind, id world.ID) bool {
+		have, known := fsm.Get[*fsm.Service](record, fsm.TableServices, id.String())
+		if kind != world.KindEndpointSlice || !known || before != nil && before(kind, id) {
+			return before != nil && before(kind, id)
+		}
+		listed, anew := map[netip.Addr]bool{}, false
+		for _, slice := range old.SlicesOf(id) {
+			anew = anew || drafted[slice.ID]
+			for _, e := range slice.Endpoints {
+				listed[e.Address] = true
+			}
+		}
+		return anew && !slices.ContainsFunc(have.Endpoints, func(e fsm.Endpoint) bool { return !listed[e.Address] })
+	}
 }
 
 // replace puts w in the place of a view. What that showed and w does not is judged by a guard, from two lists as far apart as it
