@@ -30,7 +30,7 @@ func kubernetesKinds() (out []Kind) {
 				end := b.Kube.Begin(f, scope(x))
 				return func() {
 					if end(); f == kube.Rewind {
-						b.acceptRewind()
+						b.acceptRewind(b.frame(x.Kind, "the rewind waits for an operator", []string{start.Kubernetes}))
 					}
 				}
 			},
@@ -40,11 +40,13 @@ func kubernetesKinds() (out []Kind) {
 }
 
 // acceptRewind says that a rewind is no mistake, which the group waits for, again and again until somebody takes it in.
-func (b *Backstage) acceptRewind() {
+func (b *Backstage) acceptRewind(over func()) {
 	b.Group().Operator().AcceptRewind("kubernetes", "restored from a backup", func(err error) {
 		if err != nil {
-			b.World.After(time.Second, b.acceptRewind)
+			b.World.After(time.Second, func() { b.acceptRewind(over) })
+			return
 		}
+		over()
 	})
 }
 
