@@ -99,7 +99,10 @@ type Kind struct {
 	Least, Most time.Duration
 	On          Who
 	// Loses says that disks are lost for good: a group does not survive it if it befalls a majority.
-	Loses      bool
+	Loses bool
+	// Forgets says that a member comes back under its name with less than it promised to keep: a group survives that as long as
+	// a majority of the others has everything.
+	Forgets    bool
 	Parameters []parameter.Parameter
 	// Draw fills in whom it befalls, and its parameters.
 	Draw func(d dice.Dice, c Cast, f *Fault)

@@ -3,9 +3,11 @@
 package fault
 
 import (
+	"errors"
 	"strings"
 	"time"
 
+	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/scenario/dice"
@@ -30,7 +32,7 @@ func kubernetesKinds() (out []Kind) {
 				end := b.Kube.Begin(f, scope(x))
 				return func() {
 					if end(); f == kube.Rewind {
-						b.acceptRewind(b.frame(x.Kind, "the rewind waits for an operator", []string{start.Kubernetes}))
+						b.acceptRewind(patience, b.frame(x.Kind, "the rewind waits for an operator", []string{start.Kubernetes}))
 					}
 				}
 			},
@@ -39,11 +41,15 @@ func kubernetesKinds() (out []Kind) {
 	return out
 }
 
-// acceptRewind says that a rewind is no mistake, which the group waits for, again and again until somebody takes it in.
-func (b *Backstage) acceptRewind(over func()) {
+// patience is how often an operator says a thing.
+const patience = 20
+
+// acceptRewind says that a rewind is no mistake, which the group waits for, again and again until somebody takes it in. A group
+// that has never acted on a cluster has nothing to accept, and one that nobody leads is given up in the end.
+func (b *Backstage) acceptRewind(tries int, over func()) {
 	b.Group().Operator().AcceptRewind("kubernetes", "restored from a backup", func(err error) {
-		if err != nil {
-			b.World.After(time.Second, func() { b.acceptRewind(over) })
+		if err != nil && !errors.Is(err, admin.Invalid) && tries > 1 {
+			b.World.After(time.Second, func() { b.acceptRewind(tries-1, over) })
 			return
 		}
 		over()

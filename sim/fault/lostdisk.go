@@ -23,7 +23,7 @@ func lossKinds() []Kind {
 		},
 		{
 			Name: "old-disk", Text: "halfway, a machine gets its disk back as it was at the beginning, and an empty one at the end",
-			Weight: 3, Least: 4 * time.Second, Most: 10 * time.Second, On: processes, Loses: true, Excuses: onThem, Draw: drawOne,
+			Weight: 3, Least: 4 * time.Second, Most: 10 * time.Second, On: processes, Loses: true, Forgets: true, Excuses: onThem, Draw: drawOne,
 			Begin: func(b *Backstage, f Fault) func() {
 				return each(f.On, func(name string) func() {
 					old := b.Disk(name).Clone()

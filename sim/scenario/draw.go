@@ -128,11 +128,17 @@ func drawFaults(c fault.Cast, sh shape, o Options, from from) (out []fault.Fault
 	return out
 }
 
-// survivable leaves out what would take more members their disks than a group can lose for good.
+// catchUp is how long a member that was away may still lack what the others have.
+const catchUp = 5 * time.Second
+
+// survivable leaves out what would take more members their disks than a group can lose for good, and what has one forget while
+// so many others are behind that nobody may be left who knows.
 func survivable(c fault.Cast, all []fault.Fault) (out []fault.Fault) {
 	lost := 0
 	for _, f := range all {
-		if k, ok := fault.Find(f.Kind); ok && k.Loses {
+		if k, ok := fault.Find(f.Kind); ok && k.Forgets && behind(c, all, f)+1 > (len(c.Members)-1)/2 {
+			continue
+		} else if ok && k.Loses {
 			n := len(slices.DeleteFunc(slices.Clone(f.On), func(name string) bool { return !slices.Contains(c.Members, name) }))
 			if lost+n > (len(c.Members)-1)/2 {
 				continue
@@ -142,6 +148,29 @@ func survivable(c fault.Cast, all []fault.Fault) (out []fault.Fault) {
 		out = append(out, f)
 	}
 	return out
+}
+
+// behind counts the members other than those that a fault befalls which may lack something while it lasts. Nobody is if it befalls
+// no member.
+func behind(c fault.Cast, all []fault.Fault, f fault.Fault) int {
+	if !slices.ContainsFunc(f.On, func(name string) bool { return slices.Contains(c.Members, name) }) {
+		return -1
+	}
+	away := map[string]bool{}
+	for _, other := range all {
+		if k, ok := fault.Find(other.Kind); ok && other.At <= f.End() && other.End()+catchUp >= f.At {
+			for _, name := range k.Excuses(c, other) {
+				away[name] = away[name] || slices.Contains(c.Members, name) && !slices.Contains(f.On, name)
+			}
+		}
+	}
+	n := 0
+	for _, is := range away {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func drawFault(d dice.Dice, k fault.Kind, c fault.Cast, sh shape) fault.Fault {

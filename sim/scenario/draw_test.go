@@ -14,6 +14,30 @@ import (
 	"fairlead.io/fairlead/sim/scenario"
 )
 
+// A member that comes back with less than it had is the only one that may lack something: what two of three had is with the third.
+func TestNobodyForgetsWhileOthersAreAway(t *testing.T) {
+	forgets := 0
+	for seed := range uint64(3000) {
+		s := scenario.Draw(seed, scenario.Options{Duration: time.Minute, Members: 3, Nodes: 5})
+		member := func(f fault.Fault) bool { return slices.ContainsFunc(f.On, func(n string) bool { return n[0] == 'm' }) }
+		for _, f := range s.Faults {
+			if f.Kind != "old-disk" || !member(f) {
+				continue
+			}
+			forgets++
+			for _, other := range s.Faults {
+				away := slices.Contains([]string{"kill", "power", "freeze", "partition", "isolate", "lost-disk"}, other.Kind)
+				if away && member(other) && !slices.Equal(other.On, f.On) && other.At <= f.End() && other.End() >= f.At {
+					t.Errorf("seed %d: %s beside %s", seed, f, other)
+				}
+			}
+		}
+	}
+	if forgets < 20 {
+		t.Errorf("%d disks ran back", forgets)
+	}
+}
+
 // options draws what a user may ask for.
 func options(t *rapid.T) scenario.Options {
 	return scenario.Options{
