@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/sim/event"
 )
 
@@ -39,6 +40,8 @@ type s8 struct {
 	seen    uint64        // up to which change of the scene everything was looked at
 	mass    time.Duration // when too many nodes were silent last
 	flows   flows
+	// deceived tells who takes a path away that it must, for all that it knows (see there).
+	deceived deceived
 }
 
 // lookEvery is how often everything is looked at. Bounds are many times as long.
@@ -51,7 +54,7 @@ const (
 )
 
 func newS8(j *judge) rule {
-	r := &s8{judge: j, wrong: map[string]overdue{}, touched: map[netip.Prefix]fsm.Index{}, mass: never, flows: newFlows()}
+	r := &s8{judge: j, wrong: map[string]overdue{}, touched: map[netip.Prefix]fsm.Index{}, mass: never, flows: newFlows(), deceived: newDeceived()}
 	for _, kind := range r.kinds() {
 		r.wrong[kind] = newOverdue()
 	}
@@ -81,6 +84,7 @@ func (r *s8) step(s *step) {
 		r.flows.replaced(r.judge, s)
 	}
 	fsm.Changes(before, s.after, fsm.TableRoutes, func(was, is *fsm.Route) {
+		r.forgive(s, was, is)
 		if is == nil {
 			is = was
 		}
@@ -93,7 +97,23 @@ func (r *s8) step(s *step) {
 	})
 }
 
+// forgive has nobody judged for requests to an address that lost a hop to lists which lack something.
+func (r *s8) forgive(s *step, was, is *fsm.Route) {
+	if was == nil || !r.deceived.is(r.scene.leader, string(world.KindEndpointSlice), r.scene.now, r.bounds.Retry) {
+		return
+	}
+	kept := func(h fsm.NextHop) bool {
+		return is != nil && slices.ContainsFunc(is.NextHops, func(o fsm.NextHop) bool { return o.Node == h.Node && !o.Withdrawing })
+	}
+	if slices.ContainsFunc(was.NextHops, func(h fsm.NextHop) bool { return !h.Withdrawing && !kept(h) }) {
+		for _, a := range s.before.Owners(was.Prefix.Addr().String()) {
+			r.flows.changed[string(a.Service)] = s.At
+		}
+	}
+}
+
 func (r *s8) hear(e event.Stamped) {
+	r.deceived.hear(e)
 	switch x := e.Event.(type) {
 	case event.Forwarding:
 		r.look(x.Switch, x.Prefix)

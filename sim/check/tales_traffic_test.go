@@ -18,6 +18,20 @@ func trafficTales() []tale {
 			s.say(event.FaultBegan{ID: 1, Fault: "kill", On: []string{"m1"}}, event.Ended{Process: "m1", Life: 1, Killed: true})
 			s.flow(vip1, "n2", "a/web-n2")
 		}),
+		fine("S8", "lost-to-two-partial-lists", func(s *story) {
+			s.publish("web", vip1, "n1")
+			partial(s, 1100*time.Millisecond)
+			s.commit(s.hops(vip1))
+			s.forward(vip1)
+			s.flow(vip1, "", "")
+		}),
+		breaks("S8", "lost-to-one-partial-list", func(s *story) {
+			s.publish("web", vip1, "n1")
+			partial(s, 900*time.Millisecond)
+			s.commit(s.hops(vip1))
+			s.forward(vip1)
+			s.flow(vip1, "", "")
+		}),
 		breaks("S8", "lost-for-nothing", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.flow(vip1, "n1", "")

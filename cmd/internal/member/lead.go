@@ -77,13 +77,21 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 
 // known are the objects that the record has by the names and versions that they have in Kubernetes.
 func (m *Member) known(kind world.Kind) (out []informers.Known) {
-	if kind != world.KindService {
-		return nil
+	add := func(namespace, name, uid string, version uint64) {
+		if version != 0 {
+			out = append(out, informers.Known{ID: world.ID{Namespace: namespace, Name: name}, UID: uid, Version: version})
+		}
 	}
-	for _, s := range fsm.List[*fsm.Service](m.state.Read(), fsm.TableServices) {
-		namespace, name, _ := strings.Cut(string(s.ID), "/")
-		if s.Version != 0 && !s.Deleting {
-			out = append(out, informers.Known{ID: world.ID{Namespace: namespace, Name: name}, UID: s.UID, Version: s.Version})
+	switch kind {
+	case world.KindService:
+		for _, s := range fsm.List[*fsm.Service](m.state.Read(), fsm.TableServices) {
+			if namespace, name, _ := strings.Cut(string(s.ID), "/"); !s.Deleting {
+				add(namespace, name, s.UID, s.Version)
+			}
+		}
+	case world.KindNode:
+		for _, n := range fsm.List[*fsm.Node](m.state.Read(), fsm.TableNodes) {
+			add("", string(n.ID), n.UID, n.Version)
 		}
 	}
 	return out
