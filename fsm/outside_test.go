@@ -198,8 +198,8 @@ func nothingUnderDeletion(t *rapid.T, v *fsm.View) {
 // nobodyElsesSpec checks that nothing is deleted by its Spec which may be what another object means: that one would lose it.
 func nobodyElsesSpec(t *rapid.T, v *fsm.View, op *fsm.Operation) {
 	gone, known := fsm.Get[*fsm.LoadBalancer](v, fsm.TableBalancers, string(op.Balancer))
-	if !known || op.Action != fsm.ActionDeleteBalancer || gone.Identity != "" {
-		return
+	if !known || op.Action != fsm.ActionDeleteBalancer || gone.Identity != "" || op.Subject != gone.Subject() {
+		return // the last is of a life before, which was forgotten
 	}
 	for _, l := range fsm.List[*fsm.LoadBalancer](v, fsm.TableBalancers) {
 		same := l.ID != gone.ID && identityOf(l.Driver, l.Spec) == identityOf(gone.Driver, gone.Spec)
