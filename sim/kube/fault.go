@@ -135,6 +135,8 @@ func (s *Server) ended(f *fault) {
 	switch f.Fault {
 	case EmptyLists, PartialLists:
 		s.replaced(func(w *watcher) bool { return f.reaches(w.call) })
+	case Slow:
+		s.quick()
 	case OtherCluster:
 		s.endWatches(func(w *watcher) bool { return w.store == s.other }, (*watcher).breakOff)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,11 +62,29 @@ func (s *Server) meet(c *call, do func()) {
 		return
 	}
 	s.viewed(c, "slow")
-	s.w.After(wait, func() {
+	s.late(wait, func() {
 		if c.Method != http.MethodGet || !c.done {
 			do()
 		}
 	})
+}
+
+// late does something after a while, or once the server is quick again.
+func (s *Server) late(wait time.Duration, do func()) {
+	once := sync.OnceFunc(do)
+	s.slowed = append(s.slowed, once)
+	s.w.After(wait, once)
+}
+
+// quick has what is late done.
+func (s *Server) quick() {
+	if slices.ContainsFunc(s.faults, func(f *fault) bool { return f.Fault == Slow }) {
+		return
+	}
+	for _, do := range s.slowed {
+		s.w.After(0, do)
+	}
+	s.slowed = nil
 }
 
 func (f *fault) away(c *call) {

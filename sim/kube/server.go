@@ -51,6 +51,7 @@ type Server struct {
 	other     *store // of another one; nil until it is seen
 	watchers  []*watcher
 	faults    []*fault
+	slowed    []func() // what faults have made late; some of it may be done
 	chronicle []*change
 	slices    *slicer
 }
