@@ -20,9 +20,10 @@ func (p *planner) planAdvertisements() {
 		name := fsm.AdvertisementName(w.Name)
 		h := have[name]
 		delete(have, name)
-		next, ok := p.advertisementOf(w, h)
+		next, ok, unknown := p.advertisementOf(w, h)
 		switch {
-		case ok && p.leftAlone(w, h != nil):
+		case ok && unknown != nil:
+			p.explainUnknown(w.Name, h != nil, unknown)
 		case !ok && h != nil:
 			p.propose("BGPAdvertisement chooses no pool any more", &fsm.DeleteAdvertisement{Name: name})
 		case ok && (h == nil || !sameAdvertisement(h, &next)):
@@ -39,12 +40,13 @@ func (p *planner) planAdvertisements() {
 }
 
 // advertisementOf says what the record shall hold of an advertisement, of which it holds h; false if it is about no address.
-func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool) {
+// The error is that of a community that nobody knows.
+func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool, unknown error) {
 	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version}
-	if next.Pools, ok = p.poolsOf(w); !ok {
+	if next.Pools, ok = p.poolsOf(w, h); !ok {
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
 			"no pool has labels that spec.ipAddressPoolSelectors choose: it is about no address; label a pool, or name pools in spec.ipAddressPools")
-		return next, false
+		return next, false, nil
 	}
 	for _, peer := range w.Peers {
 		next.Peers = append(next.Peers, fsm.PeerName(peer))
@@ -53,7 +55,7 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 		}
 	}
 	next.Terms.MED = w.MED
-	_ = p.communitiesOf(w, &next) // leftAlone tells of what nobody knows
+	unknown = p.communitiesOf(w, &next)
 	if len(w.NodeSelectors) > 0 {
 		next.Terms.OnlyNodes, next.Terms.Nodes = true, p.nodesOf(w, h)
 		if len(next.Terms.Nodes) == 0 {
@@ -65,40 +67,47 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
 			"large communities, MED and selectors of nodes need format 2 of the record: `fairlead raft finalize`; it is announced without")
 	}
-	return next, true
+	return next, true, unknown
 }
 
-// poolsOf names the pools that an advertisement is about, none for all; false if its selectors choose none.
-func (p *planner) poolsOf(w *world.Advertisement) (out []fsm.PoolName, ok bool) {
+// poolsOf names the pools that an advertisement is about, none for all; false if its selectors choose none. One that was chosen
+// and is not shown stays so while its absence is no evidence.
+func (p *planner) poolsOf(w *world.Advertisement, h *fsm.Advertisement) (out []fsm.PoolName, ok bool) {
 	for _, pool := range w.Pools {
 		out = append(out, fsm.PoolName(pool))
 	}
 	if len(w.PoolSelectors) == 0 {
 		return out, true
 	}
+	shown := map[fsm.PoolName]bool{}
 	for _, pool := range p.seen.pools {
-		if world.AnyMatches(w.PoolSelectors, pool.Labels) && !slices.Contains(out, fsm.PoolName(pool.Name)) {
-			out = append(out, fsm.PoolName(pool.Name))
+		name := fsm.PoolName(pool.Name)
+		shown[name] = true
+		if world.AnyMatches(w.PoolSelectors, pool.Labels) {
+			out = append(out, name)
+		}
+	}
+	if h != nil {
+		for _, name := range h.Pools {
+			if !shown[name] && !p.seen.mayRemove(world.KindPool, world.ID{Name: string(name)}) {
+				out = append(out, name)
+			}
 		}
 	}
 	slices.Sort(out)
+	out = slices.Compact(out)
 	return out, len(out) > 0
 }
 
-// leftAlone tells, and explains, of an advertisement with a community that nobody knows. It is not put in force in part: what
-// switches make of a path may hang on the very community that lacks.
-func (p *planner) leftAlone(w *world.Advertisement, inForce bool) bool {
-	unknown := p.communitiesOf(w, &fsm.Advertisement{})
-	if unknown == nil {
-		return false
-	}
+// explainUnknown tells of an advertisement with a community that nobody knows. It is not put in force in part: what switches make
+// of a path may hang on the very community that lacks.
+func (p *planner) explainUnknown(name string, inForce bool, unknown error) {
 	until := "until then nothing of this advertisement is in force"
 	if inForce {
 		until = "until then the advertisement stays as it was"
 	}
-	p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
+	p.explain(fsm.TableAdvertisements, name, WaitsForMend,
 		unknown.Error()+", and no Community explains it; add it to one, or write it as AS:value; "+until)
-	return true
 }
 
 // communitiesOf gives an advertisement its communities, and the error of the first that nobody knows.

@@ -162,6 +162,12 @@ func TestPlanHasAdvertisementsChooseNextHops(t *testing.T) {
 		!slices.Equal(have.Terms.LargeCommunities, []fsm.LargeCommunity{{Global: 65000, Local1: 1, Local2: 2}}) {
 		t.Errorf("recorded %+v", have)
 	}
+	pools := s.world.Pools
+	s.world.Pools, s.kept["pool p"] = nil, true
+	if lines := s.group.settle(s.input()); len(lines) != 0 {
+		t.Errorf("planned %q for a pool that is absent without evidence", lines)
+	}
+	s.world.Pools, s.kept["pool p"] = pools, false
 	ad.PoolSelectors = choose("tier", "back")
 	if lines := s.group.settle(s.input()); len(lines) == 0 || lines[0] != "DeleteAdvertisement ad" {
 		t.Errorf("planned %q for an advertisement that is about no address", lines)
