@@ -5,6 +5,7 @@ package nat
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 )
 
@@ -56,13 +57,34 @@ func dealBuckets(endpoints []netip.AddrPort) []int {
 	return owner
 }
 
-// liking walks over all buckets: the step is odd, and their number a power of two.
-type liking struct{ next, step int }
+// liking is an order of all buckets: a bijection of numbers below a power of two, of a key of the endpoint's. Steps of
+// one length, as in Maglev, would do less well: among so few buckets two endpoints often have the same one, walk side
+// by side, and both change their way when a third takes a bucket from one of them.
+type liking struct {
+	key  [3]uint64
+	at   uint64 // of the order
+	next int    // the bucket there
+}
 
 func likingOf(e netip.AddrPort, buckets int) liking {
 	sum := sha256.Sum256([]byte(e.String()))
-	of := func(b []byte) int { return int(binary.BigEndian.Uint64(b) % uint64(buckets)) }
-	return liking{of(sum[:8]), of(sum[8:]) | 1}
+	l := liking{at: ^uint64(0)}
+	for i := range l.key {
+		l.key[i] = binary.BigEndian.Uint64(sum[8*i:])
+	}
+	l.advance(buckets)
+	return l
 }
 
-func (l *liking) advance(buckets int) { l.next = (l.next + l.step) % buckets }
+// advance goes on to the bucket that is liked next. Each of its steps can be undone: adding, multiplying by an odd
+// number, and mixing the upper half of the bits into the lower.
+func (l *liking) advance(buckets int) {
+	l.at++
+	width := bits.TrailingZeros(uint(buckets))
+	x := l.at
+	for _, key := range l.key {
+		x = (x + key>>32) * (key | 1) & uint64(buckets-1)
+		x ^= x >> (width / 2)
+	}
+	l.next = int(x)
+}
