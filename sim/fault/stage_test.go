@@ -160,12 +160,22 @@ func (t *theatre) play(tb rapid.TB, faults ...Fault) {
 	}
 }
 
+func (t *theatre) run(tb rapid.TB, d time.Duration) {
+	if err := t.World.Run(t.World.Now() + d); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // settle lets restarts of what ended by itself, and what was held back, pass.
 const settle = 30 * time.Second
 
+// unheard is longer than an operator goes on whom nobody answers, as nobody does here: some of the asked may be silent.
+const unheard = patience * 30 * time.Second
+
 func (t *theatre) unchanged(tb rapid.TB, before map[string]string, why string) {
-	if err := t.World.Run(t.World.Now() + settle); err != nil {
-		tb.Fatal(err)
+	t.run(tb, settle)
+	for until := t.World.Now() + unheard; len(t.open) > 0 && t.World.Now() < until; {
+		t.run(tb, time.Second)
 	}
 	after := t.state()
 	for _, key := range slices.Sorted(maps.Keys(before)) {
