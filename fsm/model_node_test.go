@@ -13,6 +13,7 @@ import (
 type mNode struct {
 	mObject
 	eligible     bool
+	zone         string
 	liveness     fsm.Liveness
 	boot         fsm.BootID
 	acknowledged rev
@@ -27,7 +28,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 		if c.ID == "" || exists && n.uid == c.UID && c.Version < n.version {
 			return false, true
 		}
-		n.mObject, n.eligible = mObject{c.UID, c.Version}, c.Eligible
+		n.mObject, n.eligible, n.zone = mObject{c.UID, c.Version}, c.Eligible, c.Zone
 		m.nodes[c.ID] = n
 		return true, true
 	case *fsm.DeleteNode:

@@ -46,6 +46,8 @@ type Node struct {
 	AcknowledgedAt Revision       `pb:"10" json:"acknowledgedAt"` // when that was committed
 	Failed         []netip.Prefix `pb:"11" json:"failed"`         // what it could not carry out
 	History        Trail          `pb:"12" json:"history"`
+	// Zone is where it stands, empty if unknown. From format 2 on.
+	Zone string `pb:"13" json:"zone,omitempty"`
 }
 
 // Table is TableNodes.
@@ -72,6 +74,7 @@ type PutNode struct {
 	Addresses []netip.Addr `pb:"4"`
 	Eligible  bool         `pb:"5"`
 	Why       string       `pb:"6"`
+	Zone      string       `pb:"7"`
 }
 
 // Kind is KindPutNode.
@@ -90,7 +93,7 @@ func (c *PutNode) apply(tx *txn) Outcome {
 		*next = *old
 	}
 	next.ID, next.UID, next.Version = c.ID, c.UID, c.Version
-	next.Addresses, next.Eligible, next.Why = c.Addresses, c.Eligible, c.Why
+	next.Addresses, next.Eligible, next.Why, next.Zone = c.Addresses, c.Eligible, c.Why, c.Zone
 	switch {
 	case !known:
 		next.History = tx.step(nil, "joined")

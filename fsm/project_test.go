@@ -79,7 +79,7 @@ func (m *model) facts() facts {
 		f.add("lease", vip, l.holder, l.fence, l.kept)
 	}
 	for id, n := range m.nodes {
-		f.add("node", id, n.uid, n.version, n.eligible, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
+		f.add("node", id, n.uid, n.version, n.eligible, n.zone, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
 	}
 	for id, p := range m.policies {
 		f.add("policy", id, p.uid, p.version)
@@ -166,7 +166,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("lease", r.VIP, r.Holder, r.Fence, r.Keep)
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		f.add("node", r.ID, r.UID, r.Version, r.Eligible, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
+		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Zone, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		f.add("policy", r.ID, r.UID, r.Version)

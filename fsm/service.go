@@ -28,6 +28,14 @@ type Endpoint struct {
 	Serving     bool           `pb:"4" json:"serving"`
 	Terminating bool           `pb:"5" json:"terminating"`
 	Ports       []EndpointPort `pb:"6" json:"ports"`
+	// Hints say for whom it is (KEP-2433, KEP-4444); empty for everybody. From format 2 on.
+	Hints []Hint `pb:"7" json:"hints,omitempty"`
+}
+
+// Hint names a node or a zone whose clients an endpoint is for; one of both is empty.
+type Hint struct {
+	Node NodeID `pb:"1" json:"node,omitempty"`
+	Zone string `pb:"2" json:"zone,omitempty"`
 }
 
 // Pending says why a service has no address, or not all that it asked for: a stable code for programs and a

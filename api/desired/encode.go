@@ -105,10 +105,12 @@ func Unmarshal(data []byte) (State, error) {
 }
 
 func (s State) node() *fairleadv1.NodeState {
-	return NodeMessage(s.Group, s.Config, s.Members)
+	m := NodeMessage(s.Group, s.Config, s.Members)
+	m.Zone = s.Zone
+	return m
 }
 
-// NodeMessage encodes what is a node's own; config may be nil.
+// NodeMessage encodes what is a node's own, but for its zone; config may be nil.
 func NodeMessage(group string, config *Config, members []Member) *fairleadv1.NodeState {
 	m := &fairleadv1.NodeState{Group: group}
 	for _, member := range members {

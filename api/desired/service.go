@@ -47,6 +47,14 @@ type Endpoint struct {
 	Terminating bool       `json:"terminating"`
 	// Ports are where it answers, by name of the frontend.
 	Ports []EndpointPort `json:"ports"`
+	// Hints say whose clients it is for; empty for everybody's.
+	Hints []Hint `json:"hints,omitempty"`
+}
+
+// Hint names a node or a zone; the other is empty.
+type Hint struct {
+	Node string `json:"node,omitempty"`
+	Zone string `json:"zone,omitempty"`
 }
 
 // EndpointPort is where an endpoint answers for the frontend of the same name and protocol.
@@ -77,6 +85,9 @@ func ServiceValue(s Service) ([]byte, error) {
 		}
 		for _, p := range e.Ports {
 			out.Ports = append(out.Ports, &fairleadv1.EndpointPort{Name: p.Name, Port: portMessage(p.Port)})
+		}
+		for _, h := range e.Hints {
+			out.Hints = append(out.Hints, &fairleadv1.Hint{Node: h.Node, Zone: h.Zone})
 		}
 		m.Endpoints = append(m.Endpoints, out)
 	}
@@ -154,6 +165,9 @@ func endpointOf(e *fairleadv1.Endpoint) (Endpoint, error) {
 			return Endpoint{}, fmt.Errorf("endpoint %s: %w", address, err)
 		}
 		out.Ports = append(out.Ports, EndpointPort{Name: p.GetName(), Port: port})
+	}
+	for _, h := range e.GetHints() {
+		out.Hints = append(out.Hints, Hint{Node: h.GetNode(), Zone: h.GetZone()})
 	}
 	return out, nil
 }

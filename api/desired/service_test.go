@@ -46,6 +46,9 @@ func drawService(t *rapid.T) desired.Service {
 		for range rapid.IntRange(0, 2).Draw(t, "ports") {
 			e.Ports = append(e.Ports, desired.EndpointPort{Name: name.Draw(t, "name"), Port: drawPort(t)})
 		}
+		for range rapid.IntRange(0, 2).Draw(t, "hints") {
+			e.Hints = append(e.Hints, desired.Hint{Node: name.Draw(t, "for node"), Zone: name.Draw(t, "for zone")})
+		}
 		s.Endpoints = append(s.Endpoints, e)
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "ranges") {

@@ -37,6 +37,7 @@ type State struct {
 	Group    string // that said so
 	Config   *Config
 	Members  []Member
+	Zone     string // that the node is in, empty if unknown
 	Digest   Digest
 
 	items []item // in order of their keys

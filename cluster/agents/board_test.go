@@ -476,6 +476,37 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 	}
 }
 
+// K26, K27: an agent is told the zone of its node, and whom endpoints are for.
+func TestK26K27AgentsKnowTheirZone(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2", Zone: "west"},
+		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{
+			{Address: netip.MustParseAddr("10.0.0.1"), Ready: true, Hints: []fsm.Hint{{Node: "n1"}, {Zone: "east"}}},
+		}}},
+		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
+	a, b := &agent{}, newBoard(g)
+	for _, zone := range []string{"", "east", "west", ""} {
+		g.Apply(t, &fsm.PutNode{ID: "n1", Zone: zone})
+		if _, err := b.refresh(); err != nil {
+			t.Fatal(err)
+		}
+		if a.on == nil {
+			a.connect(b)
+		}
+		if a.pull(t); a.steps.State.Zone != zone {
+			t.Fatalf("zone %q, want %q", a.steps.State.Zone, zone)
+		}
+	}
+	if have := a.steps.State.Services()[0].Endpoints[0].Hints; !slices.Equal(have, []desired.Hint{{Node: "n1"}, {Zone: "east"}}) {
+		t.Errorf("hints %v", have)
+	}
+	if kept, err := a.steps.State.Marshal(); err != nil {
+		t.Error(err)
+	} else if again, err := desired.Unmarshal(kept); err != nil || again.Zone != a.steps.State.Zone || again.Digest != a.steps.State.Digest {
+		t.Errorf("read anew: %+v, %v", again, err)
+	}
+}
+
 // A node that an address leads to has to say that it carried out what a Service gave up, also if nothing else is new for
 // it: others wait for that.
 func TestPortGivenUpIsToBeAcknowledged(t *testing.T) {

@@ -91,6 +91,9 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 		endpoint := desired.Endpoint{
 			Address: e.Address, Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 		}
+		for _, h := range e.Hints {
+			endpoint.Hints = append(endpoint.Hints, desired.Hint{Node: string(h.Node), Zone: h.Zone})
+		}
 		for _, p := range e.Ports {
 			endpoint.Ports = append(endpoint.Ports, desired.EndpointPort{Name: p.Name, Port: portOf(p.Port)})
 		}

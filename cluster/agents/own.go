@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"maps"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -26,6 +27,7 @@ type own struct {
 	members []desired.Member
 	configs []*fsm.NodeConfig
 	boots   map[fsm.NodeID]fsm.BootID // of the nodes that the record knows
+	zones   map[fsm.NodeID]string     // of those whose zone is known
 }
 
 // derive reads it anew and tells whether anything changed. Of members and nodes most changes are marks, which
@@ -44,6 +46,10 @@ func (o *own) derive(v *fsm.View) (news bool) {
 		o.seq++
 	}
 	nodes := fsm.List[*fsm.Node](v, fsm.TableNodes)
+	if zones := zonesOf(nodes); !maps.Equal(zones, o.zones) {
+		o.zones, news = zones, true
+		o.seq++
+	}
 	news = news || len(nodes) != len(o.boots)
 	for _, n := range nodes {
 		if boot, known := o.boots[n.ID]; !known || boot != n.Boot {
@@ -57,6 +63,16 @@ func (o *own) derive(v *fsm.View) (news bool) {
 		}
 	}
 	return news
+}
+
+func zonesOf(nodes []*fsm.Node) map[fsm.NodeID]string {
+	out := map[fsm.NodeID]string{}
+	for _, n := range nodes {
+		if n.Zone != "" {
+			out[n.ID] = n.Zone
+		}
+	}
+	return out
 }
 
 // of gives what is one node's own.
@@ -73,7 +89,7 @@ func (o *own) of(node fsm.NodeID) *fairleadv1.NodeState {
 		c = find(everyNode)
 	}
 	if c == nil {
-		return desired.NodeMessage(o.group, nil, o.members)
+		return o.message(node, nil)
 	}
 	config := &desired.Config{
 		Switches: c.Switches, InTable: c.InTable, OutTable: c.OutTable, ReplaceDefault: c.ReplaceDefault,
@@ -85,5 +101,11 @@ func (o *own) of(node fsm.NodeID) *fairleadv1.NodeState {
 	if config.OutTable == 0 {
 		config.OutTable = defaultOutTable
 	}
-	return desired.NodeMessage(o.group, config, o.members)
+	return o.message(node, config)
+}
+
+func (o *own) message(node fsm.NodeID, config *desired.Config) *fairleadv1.NodeState {
+	m := desired.NodeMessage(o.group, config, o.members)
+	m.Zone = o.zones[node]
+	return m
 }

@@ -104,6 +104,14 @@ func spell(c fsm.Command) string {
 	case *fsm.PutService:
 		s := &c.Service
 		out := fmt.Sprintf("%s %s endpoints=%d", name, s.ID, len(s.Endpoints))
+		for _, e := range s.Endpoints {
+			if len(e.Hints) > 0 {
+				out += fmt.Sprintf(" %s for", e.Address)
+				for _, h := range e.Hints {
+					out += fmt.Sprintf(" %s%s", h.Node, h.Zone)
+				}
+			}
+		}
 		if s.Deleting {
 			out += " deleting"
 		}
@@ -137,7 +145,7 @@ func spell(c fsm.Command) string {
 	case *fsm.FinishWithdrawal:
 		return fmt.Sprintf("%s %s via %s excused=%v", name, c.Prefix, c.Node, c.Excused)
 	case *fsm.PutNode:
-		return strings.TrimSpace(fmt.Sprintf("%s %s eligible=%t %s", name, c.ID, c.Eligible, c.Why))
+		return strings.Join(strings.Fields(fmt.Sprintf("%s %s eligible=%t %s %s", name, c.ID, c.Eligible, c.Zone, c.Why)), " ")
 	case *fsm.DeleteNode:
 		return fmt.Sprintf("%s %s", name, c.ID)
 	case *fsm.PutPool:

@@ -32,7 +32,7 @@ func (p *planner) planNodes() {
 	for _, h := range fsm.List[*fsm.Node](p.in.Record, fsm.TableNodes) {
 		p.nodes[h.ID] = &nodePlan{
 			id: h.ID, have: h, liveness: h.Liveness,
-			next: fsm.PutNode{ID: h.ID, UID: h.UID, Version: h.Version, Addresses: h.Addresses, Eligible: h.Eligible, Why: h.Why},
+			next: fsm.PutNode{ID: h.ID, UID: h.UID, Version: h.Version, Addresses: h.Addresses, Eligible: h.Eligible, Why: h.Why, Zone: h.Zone},
 		}
 	}
 	for _, w := range p.seen.nodes {
@@ -87,6 +87,9 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 			next.Addresses = append(next.Addresses, a)
 		}
 	}
+	if p.format >= formatTranslation {
+		next.Zone = zoneOf(w)
+	}
 	var why []string
 	note := func(is bool, what string) {
 		if is {
@@ -103,6 +106,18 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 		next.Why = p.in.Options.asideByCluster(w)
 	}
 	return next
+}
+
+// labelZone names the zone that a node is in.
+const labelZone = "topology.kubernetes.io/zone"
+
+func zoneOf(w *world.Node) string {
+	for _, kv := range w.Labels {
+		if kv.Key == labelZone {
+			return kv.Value
+		}
+	}
+	return ""
 }
 
 // deleteNodes takes nodes that are gone off the record once no route names them.
@@ -149,5 +164,5 @@ func (n *nodePlan) mayAcknowledge(prefix netip.Prefix) bool {
 
 // sameNode compares all but the version: nodes are written by their heartbeats all the time.
 func sameNode(have *fsm.Node, next *fsm.PutNode) bool {
-	return have.UID == next.UID && slices.Equal(have.Addresses, next.Addresses) && have.Eligible == next.Eligible && have.Why == next.Why
+	return have.UID == next.UID && slices.Equal(have.Addresses, next.Addresses) && have.Eligible == next.Eligible && have.Why == next.Why && have.Zone == next.Zone
 }

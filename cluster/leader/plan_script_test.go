@@ -228,8 +228,8 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 // object reads one line: kind, name, then key=value and words.
 //
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
-//	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4
-//	node n1 A... [external=A] [taint=KEY,...] notready unreachable excluded cordoned deleting
+//	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
+//	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N | community c NAME:C... | configmap c KEY=VALUE
@@ -264,7 +264,7 @@ func (s *scene) object(t failer, f []string) {
 		w.EndpointSlices = append(w.EndpointSlices, scriptSlices(t, meta, words)...)
 	case "node":
 		n := scriptNode(t, meta, keys, words)
-		n.Labels = []world.KV{{Key: "name", Value: meta.Name}}
+		n.Labels = append(n.Labels, world.KV{Key: "name", Value: meta.Name})
 		w.Nodes = append(w.Nodes, n)
 	case "pool":
 		w.Pools = append(w.Pools, scriptPool(t, meta, keys, words))
@@ -366,9 +366,13 @@ func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSli
 	byFamily := map[world.Family]*world.EndpointSlice{}
 	for _, word := range words {
 		node, rest, _ := strings.Cut(word, "/")
+		rest, hints, _ := strings.Cut(rest, "@")
 		text, state, _ := strings.Cut(rest, "~")
 		a := netip.MustParseAddr(text)
 		e := world.Endpoint{Address: a, Node: strings.TrimPrefix(node, "-"), Ready: true, Serving: true}
+		for _, zone := range split(hints) {
+			e.Hints = append(e.Hints, world.Hint{Zone: zone})
+		}
 		switch state {
 		case "serving":
 			e.Ready, e.Terminating = false, true
@@ -415,6 +419,9 @@ func scriptNode(t failer, meta world.Meta, keys map[string]string, words []strin
 		default:
 			n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.InternalIP, Address: netip.MustParseAddr(word)})
 		}
+	}
+	if zone := keys["zone"]; zone != "" {
+		n.Labels = []world.KV{{Key: labelZone, Value: zone}}
 	}
 	for _, a := range addresses(keys["external"]) {
 		n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.ExternalIP, Address: a})

@@ -165,7 +165,7 @@ func (p *planner) endpointsOf(id world.ID, have *fsm.Service) []fsm.Endpoint {
 	}
 	out := make([]fsm.Endpoint, 0, n)
 	for i := range slicesOf {
-		out = appendEndpoints(out, &slicesOf[i])
+		out = p.appendEndpoints(out, &slicesOf[i])
 	}
 	slices.SortStableFunc(out, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
 	out = mergeEndpoints(out)
@@ -194,7 +194,7 @@ func restReady(listed []fsm.Endpoint) []fsm.Endpoint {
 	return out
 }
 
-func appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpoint {
+func (p *planner) appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpoint {
 	var ports []fsm.EndpointPort // shared by all of the slice: nobody writes to a record
 	for _, port := range slice.Ports {
 		ports = append(ports, fsm.EndpointPort{
@@ -202,9 +202,15 @@ func appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpo
 		})
 	}
 	for _, e := range slice.Endpoints {
-		out = append(out, fsm.Endpoint{
+		next := fsm.Endpoint{
 			Address: e.Address, Node: fsm.NodeID(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating, Ports: ports,
-		})
+		}
+		if p.format >= formatTranslation {
+			for _, h := range e.Hints {
+				next.Hints = append(next.Hints, fsm.Hint{Node: fsm.NodeID(h.Node), Zone: h.Zone})
+			}
+		}
+		out = append(out, next)
 	}
 	return out
 }
@@ -231,6 +237,15 @@ func joinEndpoint(a, b fsm.Endpoint) fsm.Endpoint {
 	ports := slices.Concat(a.Ports, b.Ports)
 	slices.SortFunc(ports, compareEndpointPorts)
 	a.Ports = slices.Compact(ports)
+	if len(a.Hints) == 0 || len(b.Hints) == 0 {
+		a.Hints = nil // one of them says: for everybody
+		return a
+	}
+	hints := slices.Concat(a.Hints, b.Hints)
+	slices.SortFunc(hints, func(a, b fsm.Hint) int {
+		return cmp.Or(strings.Compare(string(a.Node), string(b.Node)), strings.Compare(a.Zone, b.Zone))
+	})
+	a.Hints = slices.Compact(hints)
 	return a
 }
 
@@ -272,7 +287,7 @@ func sameService(a, b *fsm.Service) bool {
 
 func sameEndpoint(a, b fsm.Endpoint) bool {
 	return a.Address == b.Address && a.Node == b.Node && a.Ready == b.Ready && a.Serving == b.Serving &&
-		a.Terminating == b.Terminating && slices.Equal(a.Ports, b.Ports)
+		a.Terminating == b.Terminating && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.Hints, b.Hints)
 }
 
 // portsOf lists what a Service answers on, in one order.

@@ -78,7 +78,7 @@ func newPair(t *testing.T, clusterCIDRs []netip.Prefix) *pair {
 func (p *pair) apply(s *desired.Service) {
 	p.t.Helper()
 	for _, n := range []*NAT{p.first, p.next} {
-		if failed, err := n.apply(context.Background(), []*desired.Service{s}); err != nil || len(failed) > 0 {
+		if failed, err := n.apply(context.Background(), "", []*desired.Service{s}); err != nil || len(failed) > 0 {
 			p.t.Fatalf("apply: %v, failed %v", err, failed)
 		}
 	}

@@ -64,7 +64,7 @@ func TestPropertyK43ChangesNeedNoSecondLook(t *testing.T) {
 			} else {
 				services = genServices().Draw(t, "services")
 			}
-			if _, err := n.apply(t.Context(), services); err != nil {
+			if _, err := n.apply(t.Context(), "", services); err != nil {
 				t.Fatal(err)
 			}
 			sameRuleset(t, edge.rules, planOf(Config{Node: "n1", Consistent: consistent}, services).Ruleset())

@@ -273,7 +273,7 @@ func (l *lab) want(what string, from *netnstest.Namespace, network string, to ne
 // apply carries Services out, and fails if an address cannot be.
 func (l *lab) apply(services ...*desired.Service) {
 	l.t.Helper()
-	failed, err := l.nat.apply(context.Background(), services)
+	failed, err := l.nat.apply(context.Background(), "", services)
 	if err != nil || len(failed) > 0 {
 		l.t.Fatalf("apply: %v, failed %v", err, failed)
 	}

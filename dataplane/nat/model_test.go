@@ -60,7 +60,7 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 			return expected{verdict: "dropped"}
 		}
 	}
-	all := usable(s, front, p.destination.Is4(), func(desired.Endpoint) bool { return true })
+	all := usable(s, front, p.destination.Is4(), meant(c, s, front, p.destination.Is4()))
 	inside := p.local || allowedBy(c.ClusterCIDRs, p.source)
 	chosen := all
 	if s.Local && !inside { // K22, K23
@@ -73,6 +73,49 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 		return expected{verdict: "dropped"} // K19
 	}
 	return expected{verdict: "refused"} // K19
+}
+
+// meant tells which endpoints are for this node (K26, K27).
+func meant(c Config, s *desired.Service, front desired.Frontend, is4 bool) func(desired.Endpoint) bool {
+	counts := func(e desired.Endpoint) bool {
+		has := false
+		for _, port := range e.Ports {
+			has = has || port.Name == front.Name && port.Port.Protocol == front.Port.Protocol
+		}
+		return has && e.Ready && e.Address.Is4() == is4
+	}
+	all := func(desired.Endpoint) bool { return true }
+	if listed(c.Consistent, s.Name) {
+		return all
+	}
+	for _, level := range []string{"node", "zone"} {
+		unhinted, ours := 0, 0
+		mine := func(e desired.Endpoint) (any, mine bool) {
+			for _, h := range e.Hints {
+				if level == "node" && h.Node != "" {
+					any, mine = true, mine || h.Node == c.Node
+				}
+				if level == "zone" && h.Zone != "" {
+					any, mine = true, mine || h.Zone == c.Zone
+				}
+			}
+			return any, mine
+		}
+		for _, e := range s.Endpoints {
+			if !counts(e) {
+				continue
+			}
+			if any, mine := mine(e); !any {
+				unhinted++
+			} else if mine {
+				ours++
+			}
+		}
+		if unhinted == 0 && ours > 0 {
+			return func(e desired.Endpoint) bool { _, is := mine(e); return is }
+		}
+	}
+	return all
 }
 
 // listed knows the only patterns that genConfig has.
@@ -149,6 +192,7 @@ var (
 	rangesOf   = prefixes("203.0.113.0/25", "203.0.113.128/25", "10.0.0.0/8", "0.0.0.0/0", "198.51.100.7/32", "fd00::/64", "::/0", "255.0.0.0/8")
 	clusterOf  = prefixes("10.0.0.0/24", "10.0.0.0/8", "fd00::/64")
 	nodeOfPods = []string{"n1", "n2", ""}
+	hintsOf    = []desired.Hint{{Zone: "z1"}, {Zone: "z2"}, {Node: "n1"}, {Node: "n2"}}
 )
 
 func addrs(of ...string) (out []netip.Addr) {
@@ -175,6 +219,7 @@ func genConfig() *rapid.Generator[Config] {
 			Node: "n1", ClusterCIDRs: some(clusterOf, 0, 2).Draw(t, "cluster"),
 			NodeAddresses: some(addrs("198.51.100.7", "fd00::9"), 0, 2).Draw(t, "own"),
 			MasqueradeAll: rapid.IntRange(0, 4).Draw(t, "all") == 0, WithoutSCTP: rapid.Bool().Draw(t, "no-sctp"),
+			Zone:       rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"),
 			Mark:       rapid.SampledFrom([]uint32{0, 0x8000}).Draw(t, "mark"),
 			Consistent: some([]string{"a/x", "a/*", "b/x", "x"}, 0, 2).Draw(t, "consistent"),
 		}
@@ -198,6 +243,11 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 			s.SourceRanges = some(rangesOf, 1, 3).Draw(t, "ranges")
 		}
 		s.Endpoints = rapid.SliceOfN(genEndpoint(), 0, 6).Draw(t, "endpoints")
+		if kinds := rapid.SampledFrom([]int{0, 0, 1, 2, 3, 4}).Draw(t, "hints"); kinds > 0 {
+			for i := range s.Endpoints {
+				s.Endpoints[i].Hints = some(hintsOf[:kinds], 0, 2).Draw(t, "for")
+			}
+		}
 		return s
 	})
 }

@@ -87,14 +87,15 @@ func Over(o Options, e Edge) (*NAT, error) {
 //
 // Errors: what the kernel refuses; the table is then as it was before.
 func (n *NAT) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
-	return n.apply(ctx, want.Services())
+	return n.apply(ctx, want.Zone, want.Services())
 }
 
-func (n *NAT) apply(ctx context.Context, want []*desired.Service) ([]agent.Failure, error) {
+func (n *NAT) apply(ctx context.Context, zone string, want []*desired.Service) ([]agent.Failure, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	start := time.Now()
 	n.told = true
+	n.planner.Move(zone)
 	change, flows := n.planner.Step(want)
 	for _, s := range change.AddSets {
 		n.sets[s.Name] = s

@@ -188,7 +188,7 @@ func TestWithoutPermissionTheErrorNamesTheRemedy(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = n.apply(context.Background(), nil)
+			_, err = n.apply(context.Background(), "", nil)
 			return err
 		}()
 	}()
@@ -222,7 +222,7 @@ func TestK43OneEndpointOf100000IsUpdatedWithinASecond(t *testing.T) {
 	apply := func() time.Duration {
 		t.Helper()
 		start := time.Now()
-		if failed, err := n.apply(context.Background(), services); err != nil || len(failed) > 0 {
+		if failed, err := n.apply(context.Background(), "", services); err != nil || len(failed) > 0 {
 			t.Fatal(err, failed)
 		}
 		return time.Since(start)

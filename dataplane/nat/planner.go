@@ -21,10 +21,12 @@ type Planner struct {
 	pieces   map[string]*counted
 }
 
-// planned is a Service, and what of it is left out because another one has it.
+// planned is a Service, what of it is left out because another one has it, and the zone that it was planned for, if
+// that makes a difference.
 type planned struct {
 	service *desired.Service
 	skip    map[dialled]bool
+	zone    string
 }
 
 type counted struct {
@@ -51,13 +53,13 @@ func (p *Planner) Step(services []*desired.Service) (Change, Flows) {
 	had, have := Flows{}, Flows{}
 	for name, was := range p.services {
 		if now, ok := next[name]; !ok || !was.same(now) {
-			p.add(&d, p.config.part(was.service, was.skip), -1)
+			p.add(&d, p.part(was), -1)
 			had.add(was)
 		}
 	}
 	for name, now := range next {
 		if was, ok := p.services[name]; !ok || !was.same(now) {
-			p.add(&d, p.config.part(now.service, now.skip), +1)
+			p.add(&d, p.part(now), +1)
 			have.add(now)
 		}
 	}
@@ -74,7 +76,24 @@ func (p *Planner) Flows() Flows {
 	return all
 }
 
-func (a planned) same(b planned) bool { return a.service == b.service && maps.Equal(a.skip, b.skip) }
+func (a planned) same(b planned) bool {
+	return a.service == b.service && a.zone == b.zone && maps.Equal(a.skip, b.skip)
+}
+
+func (p *Planner) part(one planned) part { return p.config.in(one.zone).part(one.service, one.skip) }
+
+// Move says which zone the node is in, as the next Step plans for it. Empty means unknown.
+func (p *Planner) Move(zone string) { p.config = p.config.in(zone) }
+
+// zoneFor is the zone to plan a Service for: ours, if any of its endpoints is meant for a zone.
+func (p *Planner) zoneFor(s *desired.Service) string {
+	for i := range s.Endpoints {
+		if slices.ContainsFunc(s.Endpoints[i].Hints, func(h desired.Hint) bool { return h.Zone != "" }) {
+			return p.config.Zone
+		}
+	}
+	return ""
+}
 
 // next finds out who has what. The record gives no frontend to two Services; should it happen nevertheless, the first
 // by name has it.
@@ -83,7 +102,7 @@ func (p *Planner) next(services []*desired.Service) map[string]planned {
 	clear(p.owners)
 	sorted := slices.SortedFunc(slices.Values(services), func(a, b *desired.Service) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range sorted {
-		one := planned{service: s}
+		one := planned{service: s, zone: p.zoneFor(s)}
 		for _, a := range s.Addresses {
 			for _, front := range s.Frontends {
 				d := dialled{a.Unmap(), front.Port}
@@ -164,7 +183,7 @@ func (r Ruleset) addPiece(p piece) {
 func (p *Planner) Ruleset() Ruleset {
 	r := p.config.layout()
 	for _, one := range p.services {
-		r.addPart(p.config.part(one.service, one.skip))
+		r.addPart(p.part(one))
 	}
 	for _, c := range p.pieces {
 		r.addPiece(c.piece)

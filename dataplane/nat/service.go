@@ -15,6 +15,7 @@ import (
 // Config is what the plan of a node depends on besides the Services.
 type Config struct {
 	Node          string         // its name in Kubernetes
+	Zone          string         // that the node is in, empty if unknown
 	ClusterCIDRs  []netip.Prefix // where clients inside the cluster come from: pods, and nodes if they shall count
 	NodeAddresses []netip.Addr   // this node's own
 	MasqueradeAll bool           // rewrite the source of all translated connections
@@ -203,7 +204,7 @@ type lane struct {
 }
 
 func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
-	all := eligible(s, front, f, "")
+	all := c.closest(s, front, f)
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
 	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse), false}
 	if !s.Local {
@@ -212,11 +213,17 @@ func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []la
 	}
 	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse), false}
 	outside := everybody
-	outside.endpoints = eligible(s, front, f, c.Node)
+	outside.endpoints = c.here(s, front, f)
 	if len(all) > 0 {
 		outside.empty = VerdictDrop
 	}
 	return []lane{outside, inside}
+}
+
+// in is the configuration of a node that turned out to be in a zone.
+func (c Config) in(zone string) Config {
+	c.Zone = zone
+	return c
 }
 
 // consistent tells whether a Service, by namespace/name, is among those of Config.Consistent.

@@ -51,8 +51,13 @@ func (s Service) clone() Service {
 
 func (s EndpointSlice) clone() EndpointSlice {
 	s.Ports = slices.Clone(s.Ports)
-	s.Endpoints = slices.Clone(s.Endpoints)
+	s.Endpoints = cloneEach(s.Endpoints, Endpoint.clone)
 	return s
+}
+
+func (e Endpoint) clone() Endpoint {
+	e.Hints = slices.Clone(e.Hints)
+	return e
 }
 
 func (n Node) clone() Node {

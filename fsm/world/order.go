@@ -125,6 +125,9 @@ func (s *EndpointSlice) sort() {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port))
 	})
 	sortBy(&s.Endpoints, func(a, b Endpoint) int { return cmp.Or(a.Address.Compare(b.Address), strings.Compare(a.Node, b.Node)) })
+	for i := range s.Endpoints {
+		sortSet(&s.Endpoints[i].Hints, func(a, b Hint) int { return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Zone, b.Zone)) })
+	}
 }
 
 func compareProblems(a, b Problem) int {

@@ -153,7 +153,12 @@ type Endpoint struct {
 	Ready       bool
 	Serving     bool
 	Terminating bool
+	// Hints say for whom it is; empty for everybody. See fsm.Hint.
+	Hints []Hint
 }
+
+// Hint names a node or a zone whose clients an endpoint is for; one of both is empty.
+type Hint struct{ Node, Zone string }
 
 // SlicesOf gives the slices of a Service. They share memory with the World.
 func (w *World) SlicesOf(service ID) []EndpointSlice {

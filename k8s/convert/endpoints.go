@@ -67,6 +67,14 @@ func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.En
 	if e.Conditions.Serving != nil {
 		out.Serving = *e.Conditions.Serving
 	}
+	if e.Hints != nil {
+		for _, node := range e.Hints.ForNodes {
+			out.Hints = append(out.Hints, world.Hint{Node: node.Name})
+		}
+		for _, zone := range e.Hints.ForZones {
+			out.Hints = append(out.Hints, world.Hint{Zone: zone.Name})
+		}
+	}
 	s.Endpoints = append(s.Endpoints, out)
 }
 

@@ -3,11 +3,14 @@
 package convert
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // K14, K17: what a slice does not say of an endpoint has a meaning, and so what it says of an endpoint that is published
@@ -52,6 +55,21 @@ func TestK25K30FieldsOfAServiceAreRead(t *testing.T) {
 		},
 	})
 	if len(problems) > 0 || len(s.Requested) != 1 || s.Requested[0].String() != "203.0.113.7" || s.NodePorts {
+		t.Errorf("%+v: %v", s, problems)
+	}
+}
+
+// K26: hints for zones and nodes are read.
+func TestK26HintsOfEndpointsAreRead(t *testing.T) {
+	s, problems := EndpointSlice(&discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "web-1", Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}, Hints: &discoveryv1.EndpointHints{
+			ForZones: []discoveryv1.ForZone{{Name: "z1"}, {Name: "z2"}}, ForNodes: []discoveryv1.ForNode{{Name: "n1"}},
+		}}},
+	})
+	if len(problems) > 0 || len(s.Endpoints) != 2 || s.Endpoints[0].Hints != nil ||
+		!slices.Equal(s.Endpoints[1].Hints, []world.Hint{{Node: "n1"}, {Zone: "z1"}, {Zone: "z2"}}) {
 		t.Errorf("%+v: %v", s, problems)
 	}
 }

@@ -513,7 +513,9 @@ type Endpoint struct {
 	Serving     bool   `protobuf:"varint,4,opt,name=serving,proto3" json:"serving,omitempty"`
 	Terminating bool   `protobuf:"varint,5,opt,name=terminating,proto3" json:"terminating,omitempty"`
 	// Where it answers, by name of the frontend.
-	Ports         []*EndpointPort `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
+	Ports []*EndpointPort `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
+	// For whom it is; none for everybody.
+	Hints         []*Hint `protobuf:"bytes,7,rep,name=hints,proto3" json:"hints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +592,66 @@ func (x *Endpoint) GetPorts() []*EndpointPort {
 	return nil
 }
 
+func (x *Endpoint) GetHints() []*Hint {
+	if x != nil {
+		return x.Hints
+	}
+	return nil
+}
+
+// Hint names a node or a zone whose clients an endpoint is for.
+type Hint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Zone          string                 `protobuf:"bytes,2,opt,name=zone,proto3" json:"zone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hint) Reset() {
+	*x = Hint{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hint) ProtoMessage() {}
+
+func (x *Hint) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hint.ProtoReflect.Descriptor instead.
+func (*Hint) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Hint) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Hint) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
 type EndpointPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -600,7 +662,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +674,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +687,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -653,7 +715,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +727,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +740,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -703,14 +765,16 @@ type NodeState struct {
 	// How to steer; absent if nobody said.
 	Config *NodeConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
 	// The members of the group, to heartbeat and to ask.
-	Members       []*GroupMember `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	Members []*GroupMember `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	// The zone that the node is in, empty if unknown.
+	Zone          string `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +786,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +799,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -759,6 +823,13 @@ func (x *NodeState) GetMembers() []*GroupMember {
 	return nil
 }
 
+func (x *NodeState) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
 // NodeConfig is how a node steers; defaults are filled in.
 type NodeConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -780,7 +851,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +863,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +876,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -868,7 +939,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -880,7 +951,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -893,7 +964,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GroupMember) GetName() string {
@@ -923,7 +994,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1006,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1019,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -989,7 +1060,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1072,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1085,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -1039,7 +1110,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1122,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1135,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 type HeartbeatRequest struct {
@@ -1079,7 +1150,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1162,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1175,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -1142,7 +1213,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1225,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1238,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -1207,7 +1278,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1290,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1303,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -1281,7 +1352,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1364,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1377,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -1339,7 +1410,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1422,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1435,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Link) GetName() string {
@@ -1405,7 +1476,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1488,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1501,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -1456,7 +1527,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1539,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1552,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -1555,24 +1626,29 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
 	"\tnode_port\x18\x03 \x01(\rR\bnodePort\x12\x15\n" +
-	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\xbb\x01\n" +
+	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\xe4\x01\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
 	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x18\n" +
 	"\aserving\x18\x04 \x01(\bR\aserving\x12 \n" +
 	"\vterminating\x18\x05 \x01(\bR\vterminating\x12/\n" +
-	"\x05ports\x18\x06 \x03(\v2\x19.fairlead.v1.EndpointPortR\x05ports\"I\n" +
+	"\x05ports\x18\x06 \x03(\v2\x19.fairlead.v1.EndpointPortR\x05ports\x12'\n" +
+	"\x05hints\x18\a \x03(\v2\x11.fairlead.v1.HintR\x05hints\".\n" +
+	"\x04Hint\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04zone\x18\x02 \x01(\tR\x04zone\"I\n" +
 	"\fEndpointPort\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\":\n" +
 	"\x04Port\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\x86\x01\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x9a\x01\n" +
 	"\tNodeState\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x17.fairlead.v1.NodeConfigR\x06config\x122\n" +
-	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\"\xf8\x01\n" +
+	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\x12\x12\n" +
+	"\x04zone\x18\x04 \x01(\tR\x04zone\"\xf8\x01\n" +
 	"\n" +
 	"NodeConfig\x12\x1a\n" +
 	"\bswitches\x18\x01 \x03(\tR\bswitches\x12\x19\n" +
@@ -1644,7 +1720,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*SyncRequest)(nil),         // 0: fairlead.v1.SyncRequest
 	(*SyncResponse)(nil),        // 1: fairlead.v1.SyncResponse
@@ -1654,57 +1730,59 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*Service)(nil),             // 5: fairlead.v1.Service
 	(*Frontend)(nil),            // 6: fairlead.v1.Frontend
 	(*Endpoint)(nil),            // 7: fairlead.v1.Endpoint
-	(*EndpointPort)(nil),        // 8: fairlead.v1.EndpointPort
-	(*Port)(nil),                // 9: fairlead.v1.Port
-	(*NodeState)(nil),           // 10: fairlead.v1.NodeState
-	(*NodeConfig)(nil),          // 11: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),         // 12: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),  // 13: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),       // 14: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil), // 15: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),    // 16: fairlead.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),   // 17: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),  // 18: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),           // 19: fairlead.v1.HeldLease
-	(*Link)(nil),                // 20: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil), // 21: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),        // 22: fairlead.v1.GrantedLease
-	(*Revision)(nil),            // 23: fairlead.v1.Revision
+	(*Hint)(nil),                // 8: fairlead.v1.Hint
+	(*EndpointPort)(nil),        // 9: fairlead.v1.EndpointPort
+	(*Port)(nil),                // 10: fairlead.v1.Port
+	(*NodeState)(nil),           // 11: fairlead.v1.NodeState
+	(*NodeConfig)(nil),          // 12: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),         // 13: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),  // 14: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),       // 15: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil), // 16: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),    // 17: fairlead.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),   // 18: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),  // 19: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),           // 20: fairlead.v1.HeldLease
+	(*Link)(nil),                // 21: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil), // 22: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),        // 23: fairlead.v1.GrantedLease
+	(*Revision)(nil),            // 24: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	23, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	23, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	10, // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	24, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	24, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	11, // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	3,  // 3: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	9,  // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	10, // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
 	6,  // 5: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
 	7,  // 6: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	9,  // 7: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	8,  // 8: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	9,  // 9: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	11, // 10: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	12, // 11: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	23, // 12: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	14, // 13: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	23, // 14: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	19, // 15: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	20, // 16: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	23, // 17: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	22, // 18: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	23, // 19: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	0,  // 20: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	13, // 21: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	16, // 22: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	18, // 23: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	1,  // 24: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	15, // 25: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	17, // 26: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	21, // 27: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	24, // [24:28] is the sub-list for method output_type
-	20, // [20:24] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	10, // 7: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	9,  // 8: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	8,  // 9: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	10, // 10: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	12, // 11: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	13, // 12: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	24, // 13: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	15, // 14: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	24, // 15: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	20, // 16: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	21, // 17: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	24, // 18: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	23, // 19: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	24, // 20: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	0,  // 21: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	14, // 22: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	17, // 23: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	19, // 24: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	1,  // 25: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	16, // 26: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	18, // 27: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	22, // 28: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -1719,7 +1797,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
