@@ -199,6 +199,22 @@ func TestAnObjectOfAFormerLifeIsGivenToTheNewOne(t *testing.T) {
 	if verbOf(w) != Update || w.Object.GetAnnotations()[lbcf.AnnotationRecord] != "g/"+row.UID {
 		t.Errorf("%s", verbOf(w))
 	}
+	o.Status = v1beta1.BackendRecordStatus{BackendAddr: "10.0.0.1:8080", Conditions: []v1beta1.Condition{
+		{Type: v1beta1.ConditionRegistered, Status: metav1.ConditionTrue},
+	}}
+	w = planRecord(b.Read(), k, o, noon)
+	if verbOf(w) != UpdateStatus || len(w.Object.(*v1beta1.BackendRecord).Status.Conditions) > 0 || isOf(row, w.Object.(*v1beta1.BackendRecord)) {
+		t.Errorf("of one that was registered: %s %+v", verbOf(w), w.Object)
+	}
+	b.addressed(t, 1)
+	b.ensured(t, 1, "")
+	if w = planRecord(b.Read(), k, o, noon); verbOf(w) != UpdateStatus {
+		t.Errorf("of one that is registered with other news: %s", verbOf(w))
+	}
+	o.Status = w.Object.(*v1beta1.BackendRecord).Status
+	if w = planRecord(b.Read(), k, o, noon); verbOf(w) != Update {
+		t.Errorf("of one that is registered as it says: %s", verbOf(w))
+	}
 	if w := planRecord(b.Read(), k, gone(o), noon); verbOf(w) != Patch || len(w.Object.GetFinalizers()) != 0 {
 		t.Errorf("of one that is going: %s", verbOf(w))
 	}

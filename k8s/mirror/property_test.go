@@ -64,9 +64,9 @@ func (x *story) faults(on bool) {
 func (x *story) step(rough bool) {
 	i := x.one("binding")
 	b := x.b
-	most := 8
+	most := 9
 	if rough {
-		most = 16
+		most = 17
 	}
 	switch rapid.IntRange(0, most).Draw(x.T, "step") {
 	case 0, 1:
@@ -74,7 +74,11 @@ func (x *story) step(rough bool) {
 		_ = b.try(x, pod(i, parameters...))
 	case 2:
 		_ = b.try(x, b.answer(i, fmt.Sprintf("10.0.0.%d:8080", i), "", false))
-	case 3, 4:
+	case 4: // a pod, at once
+		_ = b.try(x, pod(i))
+		_ = b.try(x, b.answer(i, fmt.Sprintf("10.0.0.%d:8080", i), "", false))
+		fallthrough
+	case 3:
 		_ = b.call(x, fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: name(i)}, succeeded("welcome", kv("memberID", fmt.Sprint(i))...))
 	case 5:
 		_ = b.call(x, fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: name(i)}, refusedWith("full"))
@@ -84,9 +88,13 @@ func (x *story) step(rough bool) {
 		_ = b.call(x, fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: name(i)}, succeeded(""))
 	case 8:
 		pass(time.Duration(rapid.IntRange(0, 5000).Draw(x.T, "ms")) * time.Millisecond)
-	case 9:
-		x.faults(true)
+	case 9: // a pod that is unready for a moment
+		_ = b.try(x, &fsm.RemoveBinding{ID: name(i)})
+		_ = b.call(x, fsm.BeginOperation{Action: fsm.ActionDeregister, Binding: name(i)}, succeeded(""))
+		_ = b.try(x, pod(i))
 	case 10:
+		x.faults(true)
+	case 17:
 		x.faults(false)
 	case 11:
 		x.s.mu.Lock()
@@ -112,11 +120,14 @@ func (x *story) step(rough bool) {
 	x.planner()
 }
 
-// planner does what that does about deletions by hand: what goes is deregistered, and what went is forgotten.
+// planner does what that does about deletions by hand: what goes is deregistered, and what went is forgotten. It would
+// take a binding that no driver was asked about, and whose object says that it is registered, for another controller's.
 func (x *story) planner() {
 	for _, b := range fsm.List[*fsm.Binding](x.b.Read(), fsm.TableBindings) {
 		o, _ := x.s.get(recordKey(b.ID)).(*v1beta1.BackendRecord)
 		switch {
+		case o != nil && isOf(b, o) && !b.Asked && is(o.Status.Conditions, v1beta1.ConditionRegistered, metav1.ConditionTrue):
+			x.Fatalf("nobody was asked to register %+v, but its object says %+v", b, o.Status)
 		case o != nil && isOf(b, o) && deleting(o):
 			x.b.do(x, &fsm.RemoveBinding{ID: b.ID})
 		}

@@ -31,7 +31,7 @@ func planRecord(v *fsm.View, k Key, shown *v1beta1.BackendRecord, now time.Time)
 	case !marked(v, shown) && !ended(v, k, shown):
 		return nil // not ours, and not taken over
 	case wanted && b.State != fsm.BindingDeregistering && !deleting(shown) && ownedAlike(b, shown):
-		return updated(v, k, b, shown) // another life of the same backend
+		return reborn(v, k, b, shown, now)
 	case !wanted && !proves(v, shown):
 		return nil // of another life of the group: to be taken over
 	case !marked(v, shown):
@@ -110,6 +110,21 @@ func planOwn(v *fsm.View, k Key, b *fsm.Binding, shown *v1beta1.BackendRecord, n
 	o := shown.DeepCopy()
 	o.Status = *next
 	return &Write{Verb: UpdateStatus, Key: k, Object: o, Patient: patient}
+}
+
+// reborn gives an object to another life of the same backend. What it shows of the former one goes first: an object that says
+// that it is of a binding, and that its backend is registered, without that any driver was asked, is another controller's work.
+func reborn(v *fsm.View, k Key, b *fsm.Binding, shown *v1beta1.BackendRecord, now time.Time) *Write {
+	next, _ := recordStatus(b, &v1beta1.BackendRecordStatus{}, now)
+	if next == nil {
+		next = &v1beta1.BackendRecordStatus{}
+	}
+	if sameShown(next, &shown.Status) && sameStatuses(next.Conditions, shown.Status.Conditions) {
+		return updated(v, k, b, shown)
+	}
+	o := shown.DeepCopy()
+	o.Status = *next
+	return &Write{Verb: UpdateStatus, Key: k, Object: o}
 }
 
 func marks(v *fsm.View, uid string) map[string]string {
@@ -258,9 +273,14 @@ func recordStatus(b *fsm.Binding, shown *v1beta1.BackendRecordStatus, now time.T
 		c.set(v1beta1.ConditionRegistered, metav1.ConditionFalse, v1beta1.ReasonOperationFailed, b.Reason)
 	}
 	next = &v1beta1.BackendRecordStatus{BackendAddr: b.Address, InjectedInfo: mapOf(b.Returned), Conditions: c.list}
-	alike := next.BackendAddr == shown.BackendAddr && maps.Equal(next.InjectedInfo, shown.InjectedInfo)
+	alike := sameShown(next, shown)
 	if alike && sameConditions(next.Conditions, shown.Conditions) {
 		return nil, false
 	}
 	return next, !b.Registered || alike && sameStatuses(next.Conditions, shown.Conditions)
+}
+
+// sameShown compares what drivers said.
+func sameShown(a, b *v1beta1.BackendRecordStatus) bool {
+	return a.BackendAddr == b.BackendAddr && maps.Equal(a.InjectedInfo, b.InjectedInfo)
 }
