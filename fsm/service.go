@@ -70,6 +70,8 @@ type Service struct {
 	Affinity time.Duration `pb:"15" json:"affinity"`
 	// SourceRanges are the only clients that may use the addresses; none means all. From format 2 on.
 	SourceRanges []netip.Prefix `pb:"16" json:"sourceRanges"`
+	// Scheduler is how nodes choose among endpoints, one of package world's; empty is by chance. From format 2 on.
+	Scheduler string `pb:"17" json:"scheduler,omitempty"`
 }
 
 // Table is TableServices.

@@ -27,7 +27,16 @@ type Service struct {
 	Affinity time.Duration `json:"affinity"`
 	// SourceRanges are the only clients that may use the addresses; none means all.
 	SourceRanges []netip.Prefix `json:"sourceRanges"`
+	// Scheduler is how to choose among endpoints, by IPVS' names; empty is by chance.
+	Scheduler string `json:"scheduler,omitempty"`
 }
+
+// Schedulers that nodes know.
+const (
+	RoundRobin     = "rr"
+	SourceHash     = "sh"
+	ConsistentHash = "mh"
+)
 
 // Frontend is one port that clients dial on the addresses of a Service.
 type Frontend struct {
@@ -68,7 +77,7 @@ func ServiceKey(name string) string { return string(kindService) + name }
 
 // ServiceValue encodes what a Service's item says. The name is the key's.
 func ServiceValue(s Service) ([]byte, error) {
-	m := &fairleadv1.Service{Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second)}
+	m := &fairleadv1.Service{Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler}
 	for _, a := range s.Addresses {
 		m.Addresses = append(m.Addresses, a.AsSlice())
 	}
@@ -107,7 +116,7 @@ func decodeService(key string, value []byte) (*Service, error) {
 	if err := proto.Unmarshal(value, &m); err != nil {
 		return fail("%w", err)
 	}
-	s := &Service{Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second}
+	s := &Service{Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second, Scheduler: m.GetScheduler()}
 	var err error
 	if s.Addresses, err = addressesOf(m.GetAddresses()); err != nil {
 		return fail("%w", err)

@@ -27,6 +27,7 @@ func drawService(t *rapid.T) desired.Service {
 	s := desired.Service{
 		Name:  rapid.SampledFrom([]string{"shop/cart", "shop/checkout", "a/b"}).Draw(t, "name"),
 		Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 86400).Draw(t, "affinity")) * time.Second,
+		Scheduler: rapid.SampledFrom([]string{"", desired.RoundRobin, desired.SourceHash, desired.ConsistentHash, "wlc"}).Draw(t, "scheduler"),
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "addresses") {
 		s.Addresses = append(s.Addresses, address.Draw(t, "address"))

@@ -146,7 +146,7 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	}
 	next.Endpoints = p.endpointsOf(w.ID, have)
 	if p.format >= formatTranslation {
-		next.Affinity, next.SourceRanges = w.Affinity, w.SourceRanges
+		next.Affinity, next.SourceRanges, next.Scheduler = w.Affinity, w.SourceRanges, string(w.Scheduler)
 	}
 	return next
 }
@@ -280,7 +280,7 @@ func protocolOf(p world.Protocol) fsm.Protocol {
 func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
-		a.Affinity == b.Affinity && slices.Equal(a.SourceRanges, b.SourceRanges) &&
+		a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && slices.Equal(a.SourceRanges, b.SourceRanges) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
 }

@@ -25,7 +25,7 @@ func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.
 		m := newMachine(rules)
 		m.draw = noDraw
 		m.hash = func(data string, of uint32) uint32 {
-			if wanted := hashed(p, want.affinity > 0); data != wanted {
+			if wanted := hashed(p, want.bySource); data != wanted {
 				t.Fatalf("%+v: hashed %x, want %x", p, data, wanted)
 			}
 			buckets = int(of)
@@ -49,7 +49,7 @@ func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.
 	}
 }
 
-// hashed is what makes two flows the same one, of affinity two clients.
+// hashed is what makes two flows the same one, or two clients.
 func hashed(p packet, client bool) string {
 	source := string(p.source.AsSlice())
 	if client {

@@ -64,6 +64,8 @@ func encodeOp(op Op) expr.Any {
 		return &expr.Immediate{Register: nftRegister(o.Into), Data: []byte(o.Value)}
 	case Draw:
 		return &expr.Numgen{Register: nftRegister(o.Into), Modulus: o.Of, Type: unix.NFT_NG_RANDOM}
+	case Count:
+		return &expr.Numgen{Register: nftRegister(o.Into), Modulus: o.Of, Type: unix.NFT_NG_INCREMENTAL}
 	case Hash:
 		return &expr.Hash{
 			SourceRegister: nftRegister(o.From), DestRegister: nftRegister(o.Into), Length: o.Bytes, Modulus: o.Of,

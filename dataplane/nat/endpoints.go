@@ -41,7 +41,7 @@ func (c Config) here(s *desired.Service, front desired.Frontend, f family) []net
 // is ours (K26, K27; KEP-2433). Nodes that shall choose alike do not heed them.
 func (c Config) closest(s *desired.Service, front desired.Frontend, f family) []netip.AddrPort {
 	list, ready := candidates(s, front, f, "")
-	if ready && !c.consistent(s.Name) {
+	if how := c.scheduler(s); ready && how != desired.ConsistentHash && how != desired.SourceHash {
 		for _, near := range []func(desired.Hint) (says, ours bool){
 			func(h desired.Hint) (bool, bool) { return h.Node != "", h.Node == c.Node },
 			func(h desired.Hint) (bool, bool) { return h.Zone != "", h.Zone == c.Zone },

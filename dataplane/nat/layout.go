@@ -55,6 +55,7 @@ const (
 	mapBuckets = "buckets" // number of a bucket: endpoint
 	setFirst   = "first"   // of each endpoint, buckets of clients that it has first
 	chainHash  = "hash"    // hashes a flow
+	chainTurn  = "turn"    // has endpoints take turns
 	chainKeep  = "keep"    // of affinity, whatever the choice; of each endpoint a set of that name, too
 )
 
@@ -221,10 +222,19 @@ func (f family) pick(slots string, endpoints int) Chain {
 	return newChain(fmt.Sprintf("%s-%d", f.name("pick-"+slots), endpoints), among(endpoints), among(1), refuse())
 }
 
+// turn is the chain of one service port whose endpoints take turns, which are counted there.
+func (f family) turn(id, slots string, endpoints int) Chain {
+	ops, slot := f.front()
+	among := func(number Op) Rule {
+		return append(slices.Clone(ops), number, Get{f.name(slots), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
+	}
+	return newChain(f.name(chainTurn)+"-"+id, among(Count{uint32(endpoints), slot}), among(Draw{1, slot}), refuse())
+}
+
 // hash is what serves a port whose choice is consistent: a map from buckets to endpoints, and a chain that hashes a
-// flow, which is protocol, addresses and ports, into one. A packet may be on its way while a transaction gives its bucket
+// flow, which is protocol, addresses and ports, or only the client's address, into one. A packet may be on its way while a transaction gives its bucket
 // to another endpoint, so it looks twice.
-func (f family) hash(id string, endpoints []netip.AddrPort) (Chain, Set, []Element) {
+func (f family) hash(id string, endpoints []netip.AddrPort, bySource bool) (Chain, Set, []Element) {
 	set := Set{Name: f.name(mapBuckets) + "-" + id, Key: []Type{Word}, Data: []Type{f.addressType, PortNumber}}
 	dealt := dealBuckets(endpoints)
 	elements := make([]Element, len(dealt))
@@ -232,10 +242,13 @@ func (f family) hash(id string, endpoints []netip.AddrPort) (Chain, Set, []Eleme
 		elements[bucket] = Element{set.Name, word(uint32(bucket)), endpointBytes(endpoints[i])}
 	}
 	ops, source := f.front()
-	port := source + f.words
-	bucket := port + 1
-	look := append(ops, Load{f.source, source}, Load{SourcePort, port},
-		Hash{0, uint32(bucket) * registerBytes, uint32(len(dealt)), bucket},
+	look := append(ops, Load{f.source, source})
+	from, bucket := source, source+f.words
+	if !bySource {
+		look = append(look, Load{SourcePort, bucket})
+		from, bucket = 0, bucket+1
+	}
+	look = append(look, Hash{from, uint32(bucket-from) * registerBytes, uint32(len(dealt)), bucket},
 		Get{set.Name, bucket, 0}, Translate{f.netfilter, 0, f.words})
 	return newChain(f.name(chainHash)+"-"+id, look, look, refuse()), set, elements
 }

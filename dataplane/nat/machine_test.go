@@ -143,6 +143,9 @@ func (w *walker) step(op Op) (holds bool, verdict string) {
 	case Draw:
 		w.write(o.Into, native(w.draw(w.calls, o.Of)))
 		w.calls++
+	case Count: // the state of the count is as good as drawn
+		w.write(o.Into, native(w.draw(w.calls, o.Of)))
+		w.calls++
 	case Hash:
 		w.write(o.Into, native(w.hash(w.read(o.From, int(o.Bytes)), o.Of)))
 	case Mask:

@@ -21,6 +21,7 @@ type expected struct {
 	endpoints []netip.AddrPort
 	affinity  time.Duration
 	agreed    bool // all nodes choose the same one
+	bySource  bool // by the client's address alone
 }
 
 // kubernetes is a direct account of the semantics: it asks one question after the other and knows no maps.
@@ -68,7 +69,7 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 	}
 	switch {
 	case len(chosen) > 0:
-		return expected{"translated", chosen, s.Affinity, !s.Local && listed(c.Consistent, s.Name)}
+		return expected{"translated", chosen, s.Affinity, agreed(c, s), s.Affinity > 0 || s.Scheduler == "sh"}
 	case len(all) > 0:
 		return expected{verdict: "dropped"} // K19
 	}
@@ -85,7 +86,7 @@ func meant(c Config, s *desired.Service, front desired.Frontend, is4 bool) func(
 		return has && e.Ready && e.Address.Is4() == is4
 	}
 	all := func(desired.Endpoint) bool { return true }
-	if listed(c.Consistent, s.Name) {
+	if agreed(c, s) {
 		return all
 	}
 	for _, level := range []string{"node", "zone"} {
@@ -116,6 +117,14 @@ func meant(c Config, s *desired.Service, front desired.Frontend, is4 bool) func(
 		}
 	}
 	return all
+}
+
+// agreed tells whether all nodes choose the same endpoint (K39).
+func agreed(c Config, s *desired.Service) bool {
+	if s.Local {
+		return false
+	}
+	return s.Scheduler == "mh" || s.Scheduler == "sh" || s.Scheduler == "" && listed(c.Consistent, s.Name)
 }
 
 // listed knows the only patterns that genConfig has.
@@ -230,7 +239,8 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 	return rapid.Custom(func(t *rapid.T) *desired.Service {
 		s := &desired.Service{
 			Name: name, Addresses: some(vips, 1, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
-			Affinity: rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
+			Affinity:  rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
+			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "sh", "mh", "wlc"}).Draw(t, "scheduler"),
 		}
 		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
 			front := fronts[i]

@@ -53,6 +53,11 @@ type (
 		Of   uint32
 		Into Register
 	}
+	// Count puts a number below Of into a register: for each packet that comes by the next one.
+	Count struct {
+		Of   uint32
+		Into Register
+	}
 	// Hash puts a number below Of into a register, which depends on the Bytes from a register on and on nothing else:
 	// it is the same on every node of one byte order.
 	Hash struct {
@@ -116,6 +121,7 @@ type (
 func (Load) isOp()       {}
 func (Put) isOp()        {}
 func (Draw) isOp()       {}
+func (Count) isOp()      {}
 func (Hash) isOp()       {}
 func (Mask) isOp()       {}
 func (SetMark) isOp()    {}

@@ -148,22 +148,25 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 
 // addChoice adds how a lane's endpoint is chosen, and gives the verdict that leads there.
 func (p *part) addChoice(s *desired.Service, l lane, f family) string {
-	hashed := l.consistent && len(l.endpoints) > 1
 	switch {
 	case len(l.endpoints) == 0:
 		return l.empty
 	case s.Affinity > 0:
 		var first []Rule
-		if hashed {
+		if l.hashes() {
 			rules, sets, elements := f.first(l.id, l.endpoints)
 			first, p.sets, p.elements = rules, append(p.sets, sets...), append(p.elements, elements...)
 		}
 		chain, chains, sets := f.keep(l.id, l.endpoints, affinityOf(s), first)
 		p.chains, p.sets = append(p.chains, chains...), append(p.sets, sets...)
 		return goTo(chain)
-	case hashed:
-		chain, set, elements := f.hash(l.id, l.endpoints)
+	case l.hashes():
+		chain, set, elements := f.hash(l.id, l.endpoints, l.scheduler == desired.SourceHash)
 		p.chains, p.sets, p.elements = append(p.chains, chain), append(p.sets, set), append(p.elements, elements...)
+		return goTo(chain.Name)
+	case l.scheduler == desired.RoundRobin && len(l.endpoints) > 1:
+		chain := f.turn(l.id, l.slots, len(l.endpoints))
+		p.chains = append(p.chains, chain)
 		return goTo(chain.Name)
 	}
 	chain := f.pick(l.slots, len(l.endpoints))
@@ -200,18 +203,22 @@ type lane struct {
 	base, slots string // maps
 	endpoints   []netip.AddrPort
 	empty       string // verdict without endpoints (K19)
-	consistent  bool   // every node chooses alike
+	scheduler   string // how to choose; desired's
+}
+
+// hashes tells whether every node chooses alike.
+func (l lane) hashes() bool {
+	return len(l.endpoints) > 1 && (l.scheduler == desired.ConsistentHash || l.scheduler == desired.SourceHash)
 }
 
 func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
 	all := c.closest(s, front, f)
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
-	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse), false}
+	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse), c.scheduler(s)}
 	if !s.Local {
-		everybody.consistent = c.consistent(s.Name)
 		return []lane{everybody}
 	}
-	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse), false}
+	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse), c.scheduler(s)}
 	outside := everybody
 	outside.endpoints = c.here(s, front, f)
 	if len(all) > 0 {
@@ -226,12 +233,21 @@ func (c Config) in(zone string) Config {
 	return c
 }
 
-// consistent tells whether a Service, by namespace/name, is among those of Config.Consistent.
-func (c Config) consistent(service string) bool {
-	return slices.ContainsFunc(c.Consistent, func(pattern string) bool {
-		matches, err := path.Match(pattern, service)
+// scheduler is how to choose among the endpoints of a Service: what it says itself, or what Config.Consistent does. Under
+// the policy Local there is nothing to choose alike: each node has endpoints of its own.
+func (c Config) scheduler(s *desired.Service) string {
+	switch {
+	case s.Local && s.Scheduler != desired.RoundRobin:
+		return ""
+	case s.Scheduler != "":
+		return s.Scheduler
+	case slices.ContainsFunc(c.Consistent, func(pattern string) bool {
+		matches, err := path.Match(pattern, s.Name)
 		return matches && err == nil
-	})
+	}):
+		return desired.ConsistentHash
+	}
+	return ""
 }
 
 // maxAffinity is the longest that Kubernetes takes.

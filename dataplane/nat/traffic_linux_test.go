@@ -39,6 +39,35 @@ func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
 	}
 }
 
+// K39: endpoints take turns, or a client's address decides, where the Service says so by IPVS' names. A name that this
+// node does not know is none.
+func TestK39SchedulersByName(t *testing.T) {
+	l := newLab(t)
+	for _, c := range []struct {
+		scheduler string
+		fits      func(got map[string]int) bool
+	}{
+		{"rr", func(got map[string]int) bool { return got["pod1"] == 20 && got["pod2"] == 20 && got["pod3"] == 20 }},
+		{"sh", func(got map[string]int) bool { return len(got) == 1 }},
+		{"mh", func(got map[string]int) bool { return len(got) == 3 }},
+		{"newer", func(got map[string]int) bool { return len(got) == 3 }},
+	} {
+		s := web(1, 2, 3)
+		s.Scheduler = c.scheduler
+		l.apply(s)
+		for _, to := range []netip.AddrPort{at(vip4, 80), at(vip6, 80)} {
+			got := map[string]int{}
+			for range 60 {
+				pod, _ := l.must(l.client, "tcp", to)
+				got[pod]++
+			}
+			if !c.fits(got) {
+				t.Errorf("%s, %s: %v", c.scheduler, to, got)
+			}
+		}
+	}
+}
+
 // K10, K19, K35: what has no endpoint is refused, and so is what nobody declared.
 func TestK10K19WhatHasNoEndpointIsRefused(t *testing.T) {
 	l := newLab(t)

@@ -65,6 +65,16 @@ const (
 	NextHopsAll NextHops = "all"
 )
 
+// Scheduler is how nodes choose the endpoint of a new connection, by the name that IPVS has for it. Empty is by chance.
+type Scheduler string
+
+// The schedulers that there are.
+const (
+	RoundRobin     Scheduler = "rr" // each node in turn
+	SourceHash     Scheduler = "sh" // by the client's address, alike on all nodes
+	ConsistentHash Scheduler = "mh" // by protocol, addresses and ports, alike on all nodes
+)
+
 // Service is a Service of any type, with defaults filled in.
 type Service struct {
 	Meta
@@ -86,6 +96,8 @@ type Service struct {
 	Class string
 	// NextHops is how the next hops are chosen.
 	NextHops NextHops
+	// Scheduler is the one asked for by annotation.
+	Scheduler Scheduler
 
 	ExternalTrafficPolicy TrafficPolicy
 	InternalTrafficPolicy TrafficPolicy

@@ -28,6 +28,8 @@ const (
 	AnnotationAcross = "fairlead.io/sharing-cross-namespace"
 	// AnnotationNextHops is "endpoints" (the default) or "all".
 	AnnotationNextHops = "fairlead.io/nextHops"
+	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "sh" or "mh"; else by chance.
+	AnnotationScheduler = "fairlead.io/scheduler"
 	// AnnotationSourceRanges is the old spelling of spec.loadBalancerSourceRanges.
 	AnnotationSourceRanges = corev1.AnnotationLoadBalancerSourceRangesKey
 )
@@ -217,6 +219,7 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 		s.NextHops = world.NextHopsEndpoints
 	}
 
+	s.Scheduler = r.scheduler(o.Annotations[AnnotationScheduler])
 	ranges, field := o.Spec.LoadBalancerSourceRanges, "spec.loadBalancerSourceRanges"
 	if text := strings.TrimSpace(o.Annotations[AnnotationSourceRanges]); len(ranges) == 0 && text != "" {
 		ranges, field = strings.Split(text, ","), annotationField(AnnotationSourceRanges)
@@ -240,6 +243,23 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	if p := s.FamilyPolicy; p != "" {
 		oneOf(r, "spec.ipFamilyPolicy", p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
 	}
+}
+
+// scheduler reads the name of one. Those of IPVS that count connections or know weights have nothing here to go by.
+func (r *report) scheduler(name string) world.Scheduler {
+	known := []string{string(world.RoundRobin), string(world.SourceHash), string(world.ConsistentHash)}
+	switch {
+	case name == "":
+		return ""
+	case slices.Contains(known, name):
+		return world.Scheduler(name)
+	case slices.Contains([]string{"wrr", "lc", "wlc", "dh", "sed", "nq", "lblc", "lblcr"}, name):
+		r.degrade(annotationField(AnnotationScheduler), "use rr, sh or mh, or remove the annotation",
+			"%q goes by weights, by connections in being or by the destination, which nodes do not count; endpoints are chosen by chance", name)
+	default:
+		r.degrade(annotationField(AnnotationScheduler), "use rr, sh or mh, or remove the annotation", "%q is unknown; endpoints are chosen by chance", name)
+	}
+	return ""
 }
 
 // sharing is the key under which a Service shares an address: that of its annotation, and the namespaces whose Services it

@@ -3,7 +3,9 @@
 package convert
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,5 +73,24 @@ func TestK26HintsOfEndpointsAreRead(t *testing.T) {
 	if len(problems) > 0 || len(s.Endpoints) != 2 || s.Endpoints[0].Hints != nil ||
 		!slices.Equal(s.Endpoints[1].Hints, []world.Hint{{Node: "n1"}, {Zone: "z1"}, {Zone: "z2"}}) {
 		t.Errorf("%+v: %v", s, problems)
+	}
+}
+
+// K39: schedulers are asked for by IPVS' names. What cannot be had is said, and chance decides.
+func TestK39SchedulersAreReadByName(t *testing.T) {
+	for name, want := range map[string]struct {
+		scheduler world.Scheduler
+		said      string
+	}{
+		"": {}, "rr": {world.RoundRobin, ""}, "sh": {world.SourceHash, ""}, "mh": {world.ConsistentHash, ""},
+		"wlc": {"", "use rr, sh or mh"}, "lblcr": {"", "use rr, sh or mh"}, "best": {"", `"best" is unknown`},
+	} {
+		s, problems := Service(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{AnnotationScheduler: name}},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+		})
+		if said := fmt.Sprint(problems); s.Scheduler != want.scheduler || (want.said == "") != (len(problems) == 0) || !strings.Contains(said, want.said) {
+			t.Errorf("%q: %q, %s", name, s.Scheduler, said)
+		}
 	}
 }

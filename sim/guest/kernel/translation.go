@@ -186,6 +186,8 @@ func step(o nat.Op) message.Step {
 		return message.Step{Do: "put", Data: hex.EncodeToString([]byte(o.Value)), To: int(o.Into)}
 	case nat.Draw:
 		return message.Step{Do: "draw", Number: o.Of, To: int(o.Into)}
+	case nat.Count: // for who does not count, the next one is as good as one that is drawn
+		return message.Step{Do: "draw", Number: o.Of, To: int(o.Into)}
 	case nat.Hash:
 		return message.Step{Do: "hash", From: int(o.From), Bits: o.Bytes, Number: o.Of, To: int(o.Into)}
 	case nat.Mask:
