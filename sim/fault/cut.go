@@ -94,11 +94,16 @@ func drawPair(d dice.Dice, c Cast, f *Fault, whom string) {
 	f.With.Set(whom, dice.Pick(d, "whom", slices.DeleteFunc(all, func(s string) bool { return s == "" })))
 }
 
+// nothing is what a cut excuses on whose other side is nobody.
+var nothing = []string{"network/nothing"}
+
 // fewerMembers excuses the side of a partition with fewer members, or both where neither has a majority.
 func fewerMembers(c Cast, f Fault) []string {
 	rest := without(c.All(), f.On)
 	here, there := len(common(f.On, c.Members)), len(common(rest, c.Members))
 	switch {
+	case len(rest) == 0:
+		return nothing
 	case here < there:
 		return f.On
 	case here > there:
@@ -121,8 +126,8 @@ func fewer(c Cast, these, those []string) []string {
 	if slices.Contains(both, start.Kubernetes) && len(common(both, c.Members)) > 0 && !slices.Contains(alone, start.Kubernetes) {
 		alone = append(alone, start.Kubernetes)
 	}
-	if len(alone) == 0 { // nobody is on the other side
-		return []string{"network/nothing"}
+	if len(alone) == 0 {
+		return nothing
 	}
 	return alone
 }
