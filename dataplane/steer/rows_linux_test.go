@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -302,7 +303,7 @@ func TestRow9_9AndRow13_9RulesForAllAddressesAreThereBeforeTheyAreAcknowledged(t
 		t.Errorf("%d rules", n)
 	}
 	found, err := s.Found(context.Background())
-	if err != nil || len(found) != 200 || found[0] != vip4 {
+	if err != nil || len(found) != 200 || found[0].Prefix.Addr() != vip4 || !slices.Equal(found[0].Ports, wanted(vip4).Addresses[0].Ports) {
 		t.Errorf("found %d: %v", len(found), err)
 	}
 }

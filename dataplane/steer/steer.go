@@ -3,6 +3,7 @@
 package steer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -209,8 +210,8 @@ func (s *Steer) warn(warnings []string) {
 	s.warnings = warnings
 }
 
-// Found lists the addresses that the kernel steers for us, whoever asked for it, in order.
-func (s *Steer) Found(context.Context) ([]netip.Addr, error) {
+// Found lists the addresses that the kernel steers for us, with their ports, whoever asked for it, in order.
+func (s *Steer) Found(context.Context) ([]desired.Address, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := Query{InTable: s.o.InTable, OutTable: s.o.OutTable}
@@ -221,18 +222,30 @@ func (s *Steer) Found(context.Context) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("steer: %w", err)
 	}
-	found := map[netip.Addr]bool{}
+	found := map[netip.Addr][]desired.Port{}
 	for r := range v.Rules {
 		if r.ours() && r.To.IsValid() {
-			found[r.To.Addr()] = true
+			found[r.To.Addr()] = nil
 		}
 	}
 	for r := range v.Routes {
 		if r.ours() && r.Local && !r.isDefault() {
-			found[r.To.Addr()] = true
+			found[r.To.Addr()] = nil
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), netip.Addr.Compare), nil
+	for e := range v.Elements {
+		if ports, ours := found[e.Address]; ours && (e.Set == SetPorts4 || e.Set == SetPorts6) {
+			found[e.Address] = append(ports, e.Port)
+		}
+	}
+	out := make([]desired.Address, 0, len(found))
+	for _, a := range slices.SortedFunc(maps.Keys(found), netip.Addr.Compare) {
+		slices.SortFunc(found[a], func(a, b desired.Port) int {
+			return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+		})
+		out = append(out, desired.Address{Prefix: netip.PrefixFrom(a, a.BitLen()), Ports: found[a]})
+	}
+	return out, nil
 }
 
 // Cleanup removes everything that bears our mark, puts settings and the node's default route back, and forgets what

@@ -44,7 +44,7 @@ func groupKinds() []Kind {
 				}
 				return func() {
 					for _, name := range f.On {
-						b.renew(name)
+						b.renew(f, name)
 					}
 				}
 			},

@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/sim/disk"
@@ -18,7 +19,10 @@ func lossKinds() []Kind {
 			Name: "lost-disk", Text: "a disk is lost; the process starts again with an empty one at the end",
 			Weight: 4, Least: time.Second, Most: 8 * time.Second, On: processes, Loses: true, Excuses: onThem, Draw: drawOne,
 			Begin: func(b *Backstage, f Fault) func() {
-				return each(f.On, func(name string) func() { return b.replace(name, (*disk.Disk).Wipe) })
+				return each(f.On, func(name string) func() {
+					start := b.replace(name, (*disk.Disk).Wipe)
+					return func() { start(); b.begins(f, name) }
+				})
 			},
 		},
 		{
@@ -32,7 +36,7 @@ func lossKinds() []Kind {
 					})
 					return func() {
 						halfway.Stop()
-						b.renew(name)
+						b.renew(f, name)
 					}
 				})
 			},
@@ -46,7 +50,7 @@ func lossKinds() []Kind {
 					release := b.Hold(name)
 					b.Disk(name).Flip(r)
 					release()
-					return func() { b.renew(name) }
+					return func() { b.renew(f, name) }
 				})
 			},
 		},
@@ -68,4 +72,15 @@ func (b *Backstage) replace(name string, change func(*disk.Disk)) (release func(
 }
 
 // renew starts a process anew with an empty disk.
-func (b *Backstage) renew(name string) { b.replace(name, (*disk.Disk).Wipe)() }
+func (b *Backstage) renew(f Fault, name string) {
+	b.replace(name, (*disk.Disk).Wipe)()
+	b.begins(f, name)
+}
+
+// begins excuses an agent that starts with an empty disk until it has caught up: where packets to an address went that was
+// leaving was in its memory alone.
+func (b *Backstage) begins(f Fault, name string) {
+	if slices.Contains(b.Cast.Nodes, name) {
+		b.World.After(time.Second, b.frame(f.Kind, "the agent knows nothing of what was leaving", []string{name}))
+	}
+}

@@ -55,7 +55,7 @@ func restore(b *Backstage, f Fault) func() {
 	return func() {
 		later.Stop()
 		for _, name := range away {
-			b.renew(name)
+			b.renew(f, name)
 		}
 		if over != nil {
 			over()

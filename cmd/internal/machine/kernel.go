@@ -19,7 +19,7 @@ func openSteer(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) 
 	if err != nil {
 		return nil, err
 	}
-	return node.Steered(s), nil
+	return s, nil
 }
 
 func openNAT(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Part, error) {

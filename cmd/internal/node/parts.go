@@ -3,13 +3,10 @@
 package node
 
 import (
-	"context"
 	"log/slog"
-	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/dataplane/steer"
@@ -31,20 +28,4 @@ func NATOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registerer)
 		Node: c.Node, ClusterCIDRs: c.ClusterRanges(), MasqueradeAll: c.MasqueradeAll, Consistent: c.Consistent,
 		Mark: c.Marks.NAT, NetNS: c.Namespace, Log: log, Metrics: metrics,
 	}
-}
-
-// Steered gives a Steer as the part that Edges.Steer opens.
-func Steered(s *steer.Steer) Steering { return steering{s} }
-
-// steering finds addresses in the words of what is desired.
-type steering struct{ *steer.Steer }
-
-// Found implements Steering.
-func (s steering) Found(ctx context.Context) ([]desired.Address, error) {
-	found, err := s.Steer.Found(ctx)
-	out := make([]desired.Address, len(found))
-	for i, a := range found {
-		out[i] = desired.Address{Prefix: netip.PrefixFrom(a, a.BitLen())}
-	}
-	return out, err
 }

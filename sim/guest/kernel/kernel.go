@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 
-	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/dataplane/steer"
 	"fairlead.io/fairlead/sim/kernel/message"
@@ -43,22 +41,8 @@ func (e Errno) Error() string { return string(e) }
 func Open(dial Dial, machine string) *Kernel { return &Kernel{dial: dial, machine: machine} }
 
 // Steer makes a Steer over this kernel.
-func (k *Kernel) Steer(o steer.Options) (Steering, error) {
-	s, err := steer.Over(o, &steering{kernel: k})
-	return Steering{s}, err
-}
-
-// Steering is a Steer as an agent has it.
-type Steering struct{ *steer.Steer }
-
-// Found lists the addresses that an earlier agent left.
-func (s Steering) Found(ctx context.Context) ([]desired.Address, error) {
-	found, err := s.Steer.Found(ctx)
-	out := make([]desired.Address, len(found))
-	for i, a := range found {
-		out[i] = desired.Address{Prefix: netip.PrefixFrom(a, a.BitLen())}
-	}
-	return out, err
+func (k *Kernel) Steer(o steer.Options) (*steer.Steer, error) {
+	return steer.Over(o, &steering{kernel: k})
 }
 
 // NAT makes a NAT over this kernel. Options.NodeAddresses should name the node's own.

@@ -54,7 +54,7 @@ func inLab(t *testing.T, seed uint64, test func(*lab)) {
 type process struct {
 	l     *lab
 	end   func()
-	steer guest.Steering
+	steer *steer.Steer
 	nat   *nat.NAT
 }
 
