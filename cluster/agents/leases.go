@@ -59,7 +59,7 @@ func (s *Service) RenewLeases(ctx context.Context, req *fairleadv1.RenewLeasesRe
 
 // renewalOf reads a renewal.
 func renewalOf(req *fairleadv1.RenewLeasesRequest) (leases.Renewal, error) {
-	r := leases.Renewal{Node: fsm.NodeID(req.GetNode()), Boot: fsm.BootID(req.GetBoot()), Sent: time.Duration(req.GetSentNs())}
+	r := leases.Renewal{Node: fsm.NodeID(req.GetNode()), Boot: fsm.BootID(req.GetBoot()), Sent: time.Duration(req.GetSentNs()), Leaving: req.GetLeaving()}
 	if r.Node == "" || r.Boot == "" || r.Sent < 0 {
 		return r, errors.New("node, boot or time is missing")
 	}

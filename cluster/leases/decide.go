@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -39,7 +40,11 @@ func (k *Keeper) Decide(now time.Duration, v *fsm.View) []Step {
 		}
 	}
 	wanted := s.wanted()
+	k.due = math.MaxInt64
 	for _, l := range leases {
+		if at := k.ends(l); !l.Keep && at > now {
+			k.due = min(k.due, at)
+		}
 		_, found := slices.BinarySearchFunc(wanted, l.VIP, netip.Addr.Compare)
 		s.judge(l, found)
 	}
@@ -81,6 +86,8 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 		why = "taken back"
 	case !wanted:
 		why = "nobody asks for it any more"
+	case s.leaving(l.Holder):
+		why = string(l.Holder) + " gives it back"
 	case !serves:
 		why = string(l.Holder) + " does not serve it any more"
 	case len(others) > 0 && s.over(s.now, l):
@@ -89,6 +96,8 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 		why = "the links of " + string(l.Holder) + " for it do not work"
 	case s.policy.kept(l.VIP) != l.Keep && s.present(s.now, l.Holder):
 		why = "what its holder does when it is cut off has changed"
+	case s.t.Term != l.Term && s.present(s.now, l.Holder):
+		why = "the term of leases has changed"
 	}
 	if l.Keep && (len(others) > 0 || why != "") && !s.present(s.now, l.Holder) && s.now >= s.began+wait(l.Term) {
 		s.kept[l.Holder] = append(s.kept[l.Holder], l.VIP.String())
@@ -117,13 +126,13 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 	s.steps = append(s.steps, step)
 }
 
-// grant finds a holder for an address that has none. In the first term nobody gets one: somebody may hold what the record
-// lost when it was restored.
+// grant finds a holder for an address that has none. For the longest term nobody gets one: somebody may hold what the
+// record lost when it was restored.
 func (s *sitting) grant(vip netip.Addr) {
 	if _, since := s.wanting[vip]; !since {
 		s.wanting[vip] = s.now
 	}
-	if s.now < s.began+wait(s.t.Term) || !s.v.Group().Quarantine.IsZero() {
+	if s.now < s.began+wait(Longest) || !s.v.Group().Quarantine.IsZero() {
 		return
 	}
 	may := s.nodes(vip)
@@ -144,7 +153,7 @@ func (s *sitting) granted(vip netip.Addr, node fsm.NodeID) fsm.Command {
 // able lists the nodes that can answer for an address now, of those that may.
 func (s *sitting) able(vip netip.Addr, may []*fsm.Node) (out []fsm.NodeID) {
 	for _, n := range may {
-		if n.Liveness == fsm.NodeUp && s.present(s.now, n.ID) && s.reaches(vip, n.ID) {
+		if n.Liveness == fsm.NodeUp && s.present(s.now, n.ID) && !s.leaving(n.ID) && s.reaches(vip, n.ID) {
 			out = append(out, n.ID)
 		}
 	}
@@ -207,7 +216,7 @@ func (s *sitting) vouched(l *fsm.Lease) bool {
 func (s *sitting) holds() {
 	for _, h := range fsm.List[*fsm.Hold](s.v, fsm.TableHolds) {
 		node, ours := strings.CutPrefix(string(h.ID), holdPrefix)
-		if ours && len(s.kept[fsm.NodeID(node)]) == 0 && s.now >= s.began+wait(s.t.Term) {
+		if ours && len(s.kept[fsm.NodeID(node)]) == 0 && s.now >= s.began+wait(Longest) {
 			s.steps = append(s.steps, Step{Commands: []fsm.Command{&fsm.DeleteHold{ID: h.ID}}, Why: "nothing waits for it any more"})
 		}
 	}

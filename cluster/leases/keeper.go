@@ -4,6 +4,7 @@ package leases
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 
@@ -13,18 +14,25 @@ import (
 
 // Timing is what tests and unusual networks change. Zero fields take their default.
 type Timing struct {
-	// Term is for how long a lease may be used after a renewal was sent. Default 3 s.
+	// Term is for how long a lease may be used after a renewal was sent. At most Longest. Default 700 ms: who fell silent is
+	// succeeded within a second, and a new leader is there before leases end.
 	Term time.Duration
 	// Settle is how long an address may wait for all nodes that could answer for it, so that the first one that is heard
 	// of does not get all. Default 2 s.
 	Settle time.Duration
 	// Steady is how long links must have worked for their node to be preferred. Default 5 s.
 	Steady time.Duration
-	// Park is how long a renewal may wait for something to say. Default 500 ms.
-	Park time.Duration
-	// Look is how often the leader looks whether leases ended. Default 100 ms.
+	// Park is how long a renewal may wait for something to say, of a node that holds leases: what it waits is lost of
+	// their term. Default a seventh of Term, at most 100 ms. Idle is the same of one that holds none. Default a quarter of
+	// Term, at most 175 ms. Agents wait longer than both before they ask other members.
+	Park, Idle time.Duration
+	// Look is how often the leader looks whether something is to be decided that nobody told it of. Default 100 ms; the
+	// end of a lease is not missed by that.
 	Look time.Duration
 }
+
+// Longest bounds the terms of leases. For so long a new leader grants nothing that has no holder by the record.
+const Longest = 3 * time.Second
 
 func (t Timing) withDefaults() Timing {
 	set := func(d *time.Duration, v time.Duration) {
@@ -32,10 +40,11 @@ func (t Timing) withDefaults() Timing {
 			*d = v
 		}
 	}
-	set(&t.Term, 3*time.Second)
+	set(&t.Term, 700*time.Millisecond)
 	set(&t.Settle, 2*time.Second)
 	set(&t.Steady, 5*time.Second)
-	set(&t.Park, 500*time.Millisecond)
+	set(&t.Park, min(t.Term/7, 100*time.Millisecond))
+	set(&t.Idle, min(t.Term/4, 175*time.Millisecond))
 	set(&t.Look, 100*time.Millisecond)
 	return t
 }
@@ -59,6 +68,8 @@ type Renewal struct {
 	// Held are all leases that it may use until this renewal is answered, or that it keeps.
 	Held  []Held
 	Links []desired.Link
+	// Leaving is whether the agent ends: it uses nothing any more, and is to be granted nothing.
+	Leaving bool
 }
 
 // Grant is a lease as its holder is told of it.
@@ -75,12 +86,15 @@ type Keeper struct {
 	sessions map[fsm.NodeID]*session
 	ending   map[netip.Addr]*ending
 	wanting  map[netip.Addr]time.Duration // since when addresses have no holder
+	due      time.Duration                // when the next lease ends that is not renewed until then
 }
 
 // session is what is known of a node.
 type session struct {
 	Renewal
 	heard    time.Duration            // when the newest renewal came
+	stirs    bool                     // whether that one may change what is to be decided
+	greeted  bool                     // whether one was answered in this term
 	answered time.Duration            // when one was last answered
 	covered  time.Duration            // the Sent of that
 	works    map[string]time.Duration // since when each link works
@@ -108,9 +122,10 @@ func (k *Keeper) Heard(now time.Duration, r Renewal) bool {
 	if s != nil && s.Boot == r.Boot && r.Sent <= s.Sent {
 		return false
 	}
-	next := &session{Renewal: r, heard: now, answered: k.began, works: map[string]time.Duration{}}
+	next := &session{Renewal: r, heard: now, answered: k.began, stirs: true, works: map[string]time.Duration{}}
 	if s != nil {
-		next.answered = s.answered
+		next.answered, next.greeted = s.answered, s.greeted
+		next.stirs = r.Leaving || !reflect.DeepEqual(r.Links, s.Links)
 		if s.Boot == r.Boot {
 			next.covered = s.covered
 		}
@@ -133,6 +148,9 @@ func (k *Keeper) Heard(now time.Duration, r Renewal) bool {
 // told lists what a node is to be told of: the leases that are its own and are not ending.
 func (k *Keeper) told(v *fsm.View, node fsm.NodeID) (out []Grant) {
 	p := newPolicy(v)
+	if k.leaving(node) {
+		return nil
+	}
 	for _, l := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
 		if e := k.ending[l.VIP]; l.Holder == node && (e == nil || e.fence != l.Fence) {
 			out = append(out, Grant{l, p.interfaces(l.VIP, node)})
@@ -141,14 +159,26 @@ func (k *Keeper) told(v *fsm.View, node fsm.NodeID) (out []Grant) {
 	return out
 }
 
-// News tells whether an answer to a node's newest renewal would change what it holds.
+// Stirs tells whether a node's newest renewal may change what is to be decided.
+func (k *Keeper) Stirs(node fsm.NodeID) bool {
+	return len(k.ending) > 0 || k.sessions[node].stirs
+}
+
+// leaving tells whether a node said that its agent ends.
+func (k *Keeper) leaving(node fsm.NodeID) bool {
+	s := k.sessions[node]
+	return s != nil && s.Leaving
+}
+
+// News tells whether an answer to a node's newest renewal would change what it holds, or is not to wait: one that was
+// not answered in this term may have little left of its leases, and one that is leaving waits for nothing.
 func (k *Keeper) News(v *fsm.View, node fsm.NodeID) bool {
 	s := k.sessions[node]
 	if s == nil {
 		return false
 	}
 	told := k.told(v, node)
-	return len(told) != len(s.Held) || slices.ContainsFunc(told, func(g Grant) bool {
+	return !s.greeted || s.Leaving || len(told) != len(s.Held) || slices.ContainsFunc(told, func(g Grant) bool {
 		return !slices.Contains(s.Held, Held{g.VIP, g.Fence})
 	})
 }
@@ -160,7 +190,7 @@ func (k *Keeper) Answer(now time.Duration, v *fsm.View, node fsm.NodeID, boot fs
 	if s == nil || s.Boot != boot || s.Sent != sent {
 		return nil, false
 	}
-	s.answered, s.covered = now, sent
+	s.answered, s.covered, s.greeted = now, sent, true
 	return k.told(v, node), true
 }
 
@@ -177,16 +207,22 @@ func (k *Keeper) end(l *fsm.Lease) *ending {
 	return e
 }
 
-// over tells whether the time of a lease has passed, whatever its holder was told.
-func (k *Keeper) over(now time.Duration, l *fsm.Lease) bool {
+// ends is when the time of a lease has passed, whatever its holder was told.
+func (k *Keeper) ends(l *fsm.Lease) time.Duration {
 	last := k.began
 	if e := k.ending[l.VIP]; e != nil && e.fence == l.Fence {
 		last = e.answered
 	} else if s := k.sessions[l.Holder]; s != nil {
 		last = s.answered
 	}
-	return !l.Keep && now >= last+wait(l.Term)
+	return last + wait(l.Term)
 }
+
+// over tells whether it has.
+func (k *Keeper) over(now time.Duration, l *fsm.Lease) bool { return !l.Keep && now >= k.ends(l) }
+
+// Due is when to decide anew, although nothing was heard until then.
+func (k *Keeper) Due(now time.Duration) time.Duration { return min(now+k.t.Look, k.due) }
 
 // letGo tells whether the holder of a lease that is ending said that it does not use it any more, after it was told
 // of it for the last time. A machine that booted uses nothing of what it was told before.

@@ -23,37 +23,50 @@ type stage struct {
 	silent map[fsm.NodeID]bool
 	links  map[fsm.NodeID][]desired.Link
 	held   map[fsm.NodeID][]leases.Held
+	leaves map[fsm.NodeID]bool // those whose agents say that they end
 }
 
+// longTerms are such that the story of a lease can be told in seconds.
+var longTerms = leases.Timing{Term: 3 * time.Second}
+
 func newStage(t *testing.T, kept ...fsm.PoolName) *stage {
-	s := &stage{record: newRecord(t, kept...), t: t, silent: map[fsm.NodeID]bool{}, links: map[fsm.NodeID][]desired.Link{}, held: map[fsm.NodeID][]leases.Held{}}
+	s := &stage{
+		record: newRecord(t, kept...), t: t, silent: map[fsm.NodeID]bool{}, links: map[fsm.NodeID][]desired.Link{},
+		held: map[fsm.NodeID][]leases.Held{}, leaves: map[fsm.NodeID]bool{},
+	}
 	for _, n := range nodes {
 		s.links[n] = []desired.Link{{Name: "eth0", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.9/24").Masked()}}, {Name: "mgmt", Up: true}}
 	}
-	s.keeper = leases.NewKeeper(leases.Timing{}, 0)
+	s.keeper = leases.NewKeeper(longTerms, 0)
 	return s
 }
 
 func (s *stage) run(d time.Duration) {
 	s.t.Helper()
 	for end := s.now + d; s.now < end; s.now += 100 * time.Millisecond {
-		for _, n := range nodes {
-			if s.silent[n] {
-				continue
-			}
-			s.keeper.Heard(s.now, leases.Renewal{Node: n, Boot: "b0", Sent: s.now, Held: s.held[n], Links: s.links[n]})
-			grants, ok := s.keeper.Answer(s.now, s.Read(), n, "b0", s.now)
-			if !ok {
-				s.t.Fatalf("%s gets no answer", n)
-			}
-			s.held[n] = nil
-			for _, g := range grants {
-				s.held[n] = append(s.held[n], leases.Held{VIP: g.VIP, Fence: g.Fence})
-			}
+		s.step()
+	}
+}
+
+// step has all nodes renew that are not silent, and the leader decide.
+func (s *stage) step() {
+	s.t.Helper()
+	for _, n := range nodes {
+		if s.silent[n] {
+			continue
 		}
-		for _, step := range s.keeper.Decide(s.now, s.Read()) {
-			s.commit(step.Commands...)
+		s.keeper.Heard(s.now, leases.Renewal{Node: n, Boot: "b0", Sent: s.now, Held: s.held[n], Links: s.links[n], Leaving: s.leaves[n]})
+		grants, ok := s.keeper.Answer(s.now, s.Read(), n, "b0", s.now)
+		if !ok {
+			s.t.Fatalf("%s gets no answer", n)
 		}
+		s.held[n] = nil
+		for _, g := range grants {
+			s.held[n] = append(s.held[n], leases.Held{VIP: g.VIP, Fence: g.Fence})
+		}
+	}
+	for _, step := range s.keeper.Decide(s.now, s.Read()) {
+		s.commit(step.Commands...)
 	}
 }
 
@@ -222,6 +235,77 @@ func TestKeptLeasesEndByWord(t *testing.T) {
 	for _, l := range fsm.List[*fsm.Lease](s.Read(), fsm.TableLeases) {
 		if l.Keep || before[l.VIP] != l.Holder {
 			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// By default an address has another holder well within a second after the last word of its former one.
+func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
+	s := newStage(t)
+	s.keeper = leases.NewKeeper(leases.Timing{}, 0)
+	s.run(5 * time.Second)
+	last, lost := s.now-100*time.Millisecond, s.of("n1")[0]
+	s.silent["n1"] = true
+	for s.step(); s.holders()[lost] == "n1" && s.now < last+time.Minute; s.step() {
+		s.now = s.keeper.Due(s.now)
+	}
+	if took := s.now - last; took < 700*time.Millisecond || took > 730*time.Millisecond {
+		t.Errorf("it moved after %s", took)
+	}
+}
+
+// An agent that ends gives everything back: others answer at once, and it is granted nothing any more until it is back.
+func TestWhoLeavesIsSucceededAtOnce(t *testing.T) {
+	for name, kept := range map[string][]fsm.PoolName{"let-go": nil, "kept": {"p1"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, kept...)
+			s.run(5 * time.Second)
+			vip := s.of("n1")[0]
+			s.held["n1"], s.leaves["n1"] = nil, true
+			s.run(200 * time.Millisecond)
+			if at := s.holders()[vip]; at == "n1" || at == "" {
+				t.Fatalf("it is at %q", at)
+			}
+			s.route(vip, 0)
+			s.run(5 * time.Second)
+			if at := s.holders()[vip]; at != "" {
+				t.Fatalf("%s was granted it", at)
+			}
+			s.leaves["n1"] = false
+			s.run(time.Second)
+			if s.holders()[vip] != "n1" {
+				t.Errorf("it is back, and %v hold", s.holders())
+			}
+		})
+	}
+}
+
+// A renewal is not kept waiting in a new term: little may be left of the leases that it asks for.
+func TestNewLeadersAnswerAtOnce(t *testing.T) {
+	s := newStage(t)
+	s.run(5 * time.Second)
+	s.keeper = leases.NewKeeper(longTerms, s.now)
+	s.keeper.Heard(s.now, leases.Renewal{Node: "n1", Boot: "b0", Sent: s.now, Held: s.held["n1"]})
+	if !s.keeper.News(s.Read(), "n1") {
+		t.Error("it waits for something to say")
+	}
+	s.keeper.Answer(s.now, s.Read(), "n1", "b0", s.now)
+	s.keeper.Heard(s.now, leases.Renewal{Node: "n1", Boot: "b0", Sent: s.now + 1, Held: s.held["n1"]})
+	if s.keeper.News(s.Read(), "n1") {
+		t.Error("there is nothing to say, and it is said at once")
+	}
+}
+
+// Leases of other terms, as an older release or another configuration grants them, are made anew with their holders.
+func TestTermsOfLeasesChangeInPlace(t *testing.T) {
+	s := newStage(t)
+	s.run(5 * time.Second)
+	before := s.holders()
+	s.keeper = leases.NewKeeper(leases.Timing{}, s.now)
+	s.run(time.Second)
+	for _, l := range fsm.List[*fsm.Lease](s.Read(), fsm.TableLeases) {
+		if l.Term != 700*time.Millisecond || l.Holder != before[l.VIP] {
+			t.Errorf("%+v, was at %s", l, before[l.VIP])
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (l *Leader) Run(ctx context.Context, number uint64) {
 		var look <-chan time.Time
 		if Asked(l.o.Record.Read()) {
 			l.decide(ctx, t, log)
-			look = l.o.Clock.After(l.o.Timing.Look)
+			look = l.o.Clock.After(l.rest(t))
 		}
 		select {
 		case <-ctx.Done():
@@ -150,6 +150,17 @@ const (
 	maxCommands   = 256 // of one entry
 	proposeWithin = 5 * time.Second
 )
+
+// minLook is the least pause between two looks that nothing was heard of.
+const minLook = 2 * time.Millisecond
+
+// rest is how long nothing has to be decided unless something is heard.
+func (l *Leader) rest(t *term) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.o.Clock.Now()
+	return max(t.Due(now)-now, minLook)
+}
 
 // decide decides, and commits what comes of it. What was not committed is decided again.
 func (l *Leader) decide(ctx context.Context, t *term, log *slog.Logger) {
@@ -211,7 +222,7 @@ func (l *Leader) Renew(ctx context.Context, r Renewal) ([]Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.park(ctx, t, r.Node); err != nil {
+	if err := l.park(ctx, t, r); err != nil {
 		return nil, err
 	}
 	if err := l.verifier.confirm(ctx); err != nil {
@@ -247,18 +258,22 @@ func (l *Leader) hear(r Renewal) (*term, error) {
 	if !t.Heard(l.o.Clock.Now(), r) {
 		return nil, ErrOvertaken
 	}
-	if len(t.ending) > 0 {
+	if t.Stirs(r.Node) {
 		t.poke()
 	}
 	return t, nil
 }
 
 // park waits until there is something to say to a node, for some time.
-func (l *Leader) park(ctx context.Context, t *term, node fsm.NodeID) error {
-	enough := l.o.Clock.After(l.o.Timing.Park)
+func (l *Leader) park(ctx context.Context, t *term, r Renewal) error {
+	long := l.o.Timing.Idle
+	if len(r.Held) > 0 {
+		long = l.o.Timing.Park
+	}
+	enough := l.o.Clock.After(long)
 	for {
 		l.mu.Lock()
-		over, news, changed := l.term != t, t.News(l.o.Record.Read(), node), t.changed
+		over, news, changed := l.term != t, t.News(l.o.Record.Read(), r.Node), t.changed
 		l.mu.Unlock()
 		if over {
 			return ErrNotLeading

@@ -154,7 +154,8 @@ func TestPropertyLeasesNeverOverlap(t *testing.T) {
 		}
 		elect := func() *chief {
 			c := &chief{rate: rate("leader"), leads: true}
-			c.Keeper = leases.NewKeeper(leases.Timing{}, time.Duration(float64(now)*c.rate))
+			term := rapid.SampledFrom([]time.Duration{0, 3 * time.Second}).Draw(t, "term")
+			c.Keeper = leases.NewKeeper(leases.Timing{Term: term}, time.Duration(float64(now)*c.rate))
 			return c
 		}
 		chiefs := []*chief{elect()}
@@ -204,7 +205,7 @@ func TestPropertyLeasesNeverOverlap(t *testing.T) {
 		}
 		deliver := func(l *letter) {
 			for _, m := range machines {
-				if m.id != l.Node || m.off || fsm.BootID(fmt.Sprint("b", m.boot)) != l.Boot || m.newest != l.Sent {
+				if m.id != l.Node || m.off || l.Leaving || fsm.BootID(fmt.Sprint("b", m.boot)) != l.Boot || m.newest != l.Sent {
 					continue
 				}
 				m.rights = map[netip.Addr]right{}
@@ -256,6 +257,15 @@ func TestPropertyLeasesNeverOverlap(t *testing.T) {
 				m := rapid.SampledFrom(machines).Draw(t, "machine")
 				if !m.off {
 					post = append(post, &letter{Renewal: m.renew(now), to: rapid.SampledFrom(chiefs).Draw(t, "to")})
+				}
+			},
+			"restart": func(t *rapid.T) { // of the agent: what it was granted is forgotten, with or without a word
+				m := rapid.SampledFrom(machines).Draw(t, "machine")
+				m.rights = map[netip.Addr]right{}
+				if !m.off && rapid.Bool().Draw(t, "word") {
+					l := &letter{Renewal: m.renew(now), to: rapid.SampledFrom(chiefs).Draw(t, "to")}
+					l.Leaving = true
+					post = append(post, l)
 				}
 			},
 			"come": func(t *rapid.T) { accept(some("letter", func(l *letter) bool { return !l.came })) },

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,19 +19,35 @@ import (
 
 // grantor leads, or does not, and grants one lease to whoever asks.
 type grantor struct {
-	lease *fsm.Lease // nil: another member leads
 	mu    sync.Mutex
+	lease *fsm.Lease // nil: another member leads
+	hangs bool
 	asked []leases.Renewal
 }
 
-func (g *grantor) Renew(_ context.Context, r leases.Renewal) ([]leases.Grant, error) {
+func (g *grantor) Renew(ctx context.Context, r leases.Renewal) ([]leases.Grant, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.lease == nil {
 		return nil, leases.ErrNotLeading
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.asked = append(g.asked, r)
+	if g.hangs {
+		g.mu.Unlock()
+		<-ctx.Done()
+		g.mu.Lock()
+		return nil, ctx.Err()
+	}
 	return []leases.Grant{{Lease: g.lease, Interfaces: []string{"eth0"}}}, nil
+}
+
+// heard tells whether a renewal that fits came.
+func (g *grantor) heard(fits func(leases.Renewal) bool) func() bool {
+	return func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.ContainsFunc(g.asked, fits)
+	}
 }
 
 // holder keeps what it is granted.
@@ -61,12 +78,20 @@ func (h *holder) Grant(sent time.Duration, granted []l2.Lease) bool {
 	return true
 }
 
-// Nodes renew once addresses are answered for anywhere, find the member that leads, and say what they hold.
+func (h *holder) Leave() l2.Renewal {
+	h.mu.Lock()
+	h.granted = nil
+	h.mu.Unlock()
+	return h.Renew()
+}
+
+// Nodes renew once addresses are answered for anywhere, find the member that leads, say what they hold, and give it back.
 func TestLeasesAreRenewedWithTheLeader(t *testing.T) {
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	vip := netip.MustParseAddr("203.0.113.1")
 	leader := &grantor{lease: &fsm.Lease{VIP: vip, Holder: "n1", Fence: fsm.Revision{Epoch: 1, Index: 7}, Term: time.Second, Keep: true}}
-	m1, m2 := newGrantor(t, w, "m1", g, &grantor{}), newGrantor(t, w, "m2", g, leader)
+	other := &grantor{}
+	m1, m2 := newGrantor(t, w, "m1", g, other), newGrantor(t, w, "m2", g, leader)
 	h := &holder{}
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	routed(t, g, "203.0.113.1")
@@ -84,10 +109,28 @@ func TestLeasesAreRenewedWithTheLeader(t *testing.T) {
 		defer h.mu.Unlock()
 		return len(h.granted) == 1 && reflect.DeepEqual(h.granted[0], want)
 	})
-	grouptest.Eventually(t, "the leader hears that it is held", func() bool {
+	held := []leases.Held{{VIP: vip, Fence: want.Fence}}
+	grouptest.Eventually(t, "the leader hears that it is held", leader.heard(func(r leases.Renewal) bool {
+		return r.Node == "n1" && r.Boot == "b1" && slices.Equal(r.Held, held)
+	}))
+
+	// The leader hangs, and another one comes to lead: it is found before the renewal is given up.
+	leader.mu.Lock()
+	leader.hangs = true
+	leader.mu.Unlock()
+	other.mu.Lock()
+	other.lease = leader.lease
+	other.mu.Unlock()
+	grouptest.Eventually(t, "both were asked the same", func() bool {
 		leader.mu.Lock()
 		defer leader.mu.Unlock()
-		newest := leader.asked[len(leader.asked)-1]
-		return newest.Node == "n1" && newest.Boot == "b1" && len(newest.Held) == 1 && newest.Held[0] == (leases.Held{VIP: vip, Fence: want.Fence})
+		last := leader.asked[len(leader.asked)-1]
+		return other.heard(func(r leases.Renewal) bool { return r.Sent == last.Sent })()
 	})
+
+	// An agent that ends says so, and that it uses nothing any more.
+	n.stop()
+	grouptest.Eventually(t, "the group hears that all is given back", other.heard(func(r leases.Renewal) bool {
+		return r.Leaving && len(r.Held) == 0
+	}))
 }

@@ -84,6 +84,14 @@ func (l *L2) Grant(sent time.Duration, leases []Lease) bool {
 	return counts
 }
 
+// Leave ends all answering for good, and gives the renewal that tells so: all that was held may be granted to others
+// once it arrives.
+func (l *L2) Leave() Renewal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.responder.Leave(l.o.Clock.Now())
+}
+
 // put leaves a token for Run.
 func put(to chan<- struct{}) {
 	select {

@@ -31,6 +31,7 @@ type Held struct {
 // book is the leases of one node. Times are readings of a clock that does not stop while the machine sleeps.
 type book struct {
 	sent   time.Duration // of the newest renewal
+	left   bool          // nothing is held any more, and nothing will be
 	leases map[netip.Addr]*entry
 }
 
@@ -59,7 +60,7 @@ func (b *book) renew(now time.Duration) (sent time.Duration, held []Held) {
 // grant takes in the answer to the renewal that was sent then: all leases of the node. It tells which addresses may be
 // answered for now that could not a moment ago. An answer that was overtaken changes nothing.
 func (b *book) grant(now, sent time.Duration, leases []Lease) (gained []netip.Addr) {
-	if sent != b.sent {
+	if sent != b.sent || b.left {
 		return nil
 	}
 	next := make(map[netip.Addr]*entry, len(leases))
@@ -73,6 +74,12 @@ func (b *book) grant(now, sent time.Duration, leases []Lease) (gained []netip.Ad
 	}
 	b.leases = next
 	return gained
+}
+
+// leave drops all leases, for good.
+func (b *book) leave() {
+	b.left = true
+	clear(b.leases)
 }
 
 // of gives the lease of an address, if it may be answered for now.

@@ -13,9 +13,10 @@ import (
 
 // Times of the responder.
 const (
-	// announceEvery is the pause between announcements of one address. They are repeated through the lease's term, so that
-	// a frame of the former owner that was late is overwritten.
+	// announceEvery is the pause between announcements of one address. They are repeated for announceFor, so that a frame
+	// of the former owner that was late is overwritten.
 	announceEvery = 500 * time.Millisecond
+	announceFor   = 3 * time.Second
 	// burst is how many frames are sent in one go, and burstEvery the pause between two: a switch that learns a
 	// thousand addresses at once drops some.
 	burst      = 64
@@ -147,11 +148,17 @@ func (r *Responder) Renew(now time.Duration) Renewal {
 
 // Grant takes in the answer to a renewal: the leases of this node, all of them. It tells whether the answer counted.
 func (r *Responder) Grant(now, sent time.Duration, leases []Lease) bool {
-	counts := sent == r.book.sent
+	counts := sent == r.book.sent && !r.book.left
 	for _, a := range r.book.grant(now, sent, leases) {
 		r.announce(now, r.book.leases[a], nil)
 	}
 	return counts
+}
+
+// Leave has nothing be said for any address any more, and gives the renewal that tells so.
+func (r *Responder) Leave(now time.Duration) Renewal {
+	r.book.leave()
+	return r.Renew(now)
 }
 
 // announce begins announcements of an address where it is answered for; on says on which links, nil means all.
@@ -163,7 +170,7 @@ func (r *Responder) announce(now time.Duration, e *entry, on []string) {
 	}
 	for _, name := range on {
 		if r.serves(e, name) {
-			r.announcing[spot{e.Address, name}] = &campaign{next: now, until: now + e.Term}
+			r.announcing[spot{e.Address, name}] = &campaign{next: now, until: now + announceFor}
 		}
 	}
 }

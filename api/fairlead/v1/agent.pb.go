@@ -1279,8 +1279,10 @@ type RenewLeasesRequest struct {
 	SentNs uint64 `protobuf:"varint,3,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`
 	// All leases that the node may still use, or keeps. It uses no other ones unless this, or a later one, is answered
 	// with them.
-	Held          []*HeldLease `protobuf:"bytes,4,rep,name=held,proto3" json:"held,omitempty"`
-	Links         []*Link      `protobuf:"bytes,5,rep,name=links,proto3" json:"links,omitempty"`
+	Held  []*HeldLease `protobuf:"bytes,4,rep,name=held,proto3" json:"held,omitempty"`
+	Links []*Link      `protobuf:"bytes,5,rep,name=links,proto3" json:"links,omitempty"`
+	// The agent ends: it gives back what it held, and is to be granted nothing.
+	Leaving       bool `protobuf:"varint,60,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1348,6 +1350,13 @@ func (x *RenewLeasesRequest) GetLinks() []*Link {
 		return x.Links
 	}
 	return nil
+}
+
+func (x *RenewLeasesRequest) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
 }
 
 type HeldLease struct {
@@ -1687,13 +1696,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x11HeartbeatResponse\x12/\n" +
 	"\aapplied\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\aapplied\x12\x1b\n" +
 	"\tin_quorum\x18\x02 \x01(\bR\binQuorum\x12\x16\n" +
-	"\x06leases\x18\x03 \x01(\bR\x06leases\"\xaa\x01\n" +
+	"\x06leases\x18\x03 \x01(\bR\x06leases\"\xc4\x01\n" +
 	"\x12RenewLeasesRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x17\n" +
 	"\asent_ns\x18\x03 \x01(\x04R\x06sentNs\x12*\n" +
 	"\x04held\x18\x04 \x03(\v2\x16.fairlead.v1.HeldLeaseR\x04held\x12'\n" +
-	"\x05links\x18\x05 \x03(\v2\x11.fairlead.v1.LinkR\x05links\"R\n" +
+	"\x05links\x18\x05 \x03(\v2\x11.fairlead.v1.LinkR\x05links\x12\x18\n" +
+	"\aleaving\x18< \x01(\bR\aleaving\"R\n" +
 	"\tHeldLease\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12+\n" +
 	"\x05fence\x18\x02 \x01(\v2\x15.fairlead.v1.RevisionR\x05fence\"Z\n" +

@@ -59,7 +59,7 @@ type AgentServiceClient interface {
 	// a stream is answered, those that ask for it are, and one that finds in_quorum or leases changed since the last answer.
 	Heartbeat(context.Context) (*connect.BidiStreamForClientSimple[v1.HeartbeatRequest, v1.HeartbeatResponse], error)
 	// RenewLeases asks for the addresses that the node may answer for on its segments. Only the leader answers, once there is
-	// something to say, and soon in any case; others end it with FAILED_PRECONDITION.
+	// something to say, and soon in any case (within a fraction of the leases' terms); others end it with FAILED_PRECONDITION.
 	RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error)
 }
 
@@ -150,7 +150,7 @@ type AgentServiceHandler interface {
 	// a stream is answered, those that ask for it are, and one that finds in_quorum or leases changed since the last answer.
 	Heartbeat(context.Context, *connect.BidiStream[v1.HeartbeatRequest, v1.HeartbeatResponse]) error
 	// RenewLeases asks for the addresses that the node may answer for on its segments. Only the leader answers, once there is
-	// something to say, and soon in any case; others end it with FAILED_PRECONDITION.
+	// something to say, and soon in any case (within a fraction of the leases' terms); others end it with FAILED_PRECONDITION.
 	RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error)
 }
 
