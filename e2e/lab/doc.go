@@ -10,5 +10,6 @@
 //	                      m2  127.0.0.12
 //
 // All of it lives on the loopback of a network namespace that the test binary makes for itself (see Main), so that
-// addresses and firewall rules are the test's own. Start reading at New.
+// addresses and firewall rules are the test's own. A Segment has nodes with agents as processes, in namespaces of their
+// own, and a wire that is read. Start reading at New.
 package lab

@@ -120,8 +120,9 @@ func (l *Lab) members(o Options) {
 	for i := range o.Members {
 		name, a := fmt.Sprintf("m%d", i+1), l.memberAddress(i)
 		m := &Member{
-			Name: name, Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"), t: l.t, bin: cmp.Or(o.Binary, l.bin),
+			Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"),
 		}
+		m.Process = &Process{Name: name, t: l.t, bin: cmp.Or(o.Binary, l.bin), args: []string{"controller", "--config", m.Config}}
 		files := l.Issue(pki.Member, name, a)
 		text := fmt.Sprintf(`name: %s
 dataDir: %s

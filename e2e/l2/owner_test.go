@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package l2_test
+
+import (
+	"net/netip"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/e2e/lab"
+)
+
+// soon bounds what takes a second on a machine that has time.
+const soon = 20 * time.Second
+
+// settled is so long that whoever still believed to own an address would have answered: somebody asks all along.
+const settled = 2 * time.Second
+
+// mishap is what happens to an owner, and what becomes of it later.
+type mishap struct {
+	name         string
+	of           netip.Addr
+	happens      func(*lab.Node)
+	silentAtOnce bool // once happens is done, nothing may be heard of the former owner any more
+	ends         func(*lab.Node)
+}
+
+var vip4, vip6 = lab.SegmentVIPs[0], lab.SegmentVIPs[1]
+
+func mishaps() []mishap {
+	kill := func(n *lab.Node) { n.Kill() }
+	start := func(n *lab.Node) { n.Start() }
+	return []mishap{
+		{"killed-ipv4", vip4, kill, true, start},
+		{"killed-ipv6", vip6, kill, true, start},
+		{"power-off", vip4, func(n *lab.Node) { n.Unplug(); n.CutOff(); n.Kill() }, true, func(n *lab.Node) { n.Plug(); n.Reconnect(); n.Start() }},
+		{"data-link-down", vip4, func(n *lab.Node) { n.Unplug() }, true, func(n *lab.Node) { n.Plug() }},
+		{"cut-off-from-the-group", vip6, func(n *lab.Node) { n.CutOff() }, false, func(n *lab.Node) { n.Reconnect() }},
+		{"ended-in-order", vip4, func(n *lab.Node) { n.Stop() }, true, start},
+	}
+}
+
+// Whatever becomes of an owner, another node answers, clients reach that, and in what order the wire has it: after the
+// former owner's last word, which does not take back what it lost.
+func TestOwnersAreSucceeded(t *testing.T) {
+	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
+	s := l.Segment(3)
+	defer s.KeepAsking(10 * time.Millisecond)()
+	for _, a := range lab.SegmentVIPs {
+		s.Owner(a)
+	}
+	for _, m := range mishaps() {
+		t.Run(m.name, func(t *testing.T) {
+			s.AllUp()
+			owner, since := s.Owner(m.of), time.Now()
+			m.happens(owner)
+			done := time.Now()
+			next := s.Another(m.of, owner, since, soon)
+			t.Logf("%s answers for %s instead of %s: silence of %s", next.Name, m.of, owner.Name, s.Wire.Silence(m.of, since))
+			reached(t, s, m.of, next)
+			time.Sleep(settled)
+			m.ends(owner)
+			time.Sleep(settled)
+			reached(t, s, m.of, next)
+			if got := s.Wire.Turns(m.of, since); !slices.Equal(got, []string{owner.MAC, next.MAC}) && !slices.Equal(got, []string{next.MAC}) {
+				t.Errorf("%s was at %v, in turn; its owner was %s", m.of, got, owner.MAC)
+			}
+			for _, c := range s.Wire.Claims(m.of, done) {
+				if m.silentAtOnce && c.MAC == owner.MAC {
+					t.Errorf("%s: its former owner is heard after that ended at %s", c, done.Format("05.000"))
+				}
+			}
+		})
+	}
+}
+
+// reached sees to it that a client which knows nothing finds the owner's pod, and, first, one that remembers what it knew.
+func reached(t *testing.T, s *lab.Segment, a netip.Addr, owner *lab.Node) {
+	t.Helper()
+	for _, how := range []string{"remembering", "anew"} {
+		deadline := time.Now().Add(soon)
+		for {
+			got, err := s.Get(a, time.Second)
+			if err == nil && got == owner.Name {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("%s: client %s reaches %q: %v", a, how, got, err)
+				break
+			}
+		}
+		s.Forget(a)
+	}
+}
+
+// When the leading controller dies its owners go on, with the next leader.
+func TestOwnersOutliveTheirLeader(t *testing.T) {
+	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
+	s := l.Segment(2)
+	defer s.KeepAsking(10 * time.Millisecond)()
+	owners := map[netip.Addr]*lab.Node{}
+	for _, a := range lab.SegmentVIPs {
+		owners[a] = s.Owner(a)
+	}
+	for range 3 {
+		leader, since := l.Leader(), time.Now()
+		leader.Signal(syscall.SIGKILL)
+		leader.Ended(soon)
+		l.Leader()
+		time.Sleep(settled)
+		for a, owner := range owners {
+			if got := s.Wire.Turns(a, since); !slices.Equal(got, []string{owner.MAC}) {
+				t.Errorf("%s was at %v, in turn; its owner is %s", a, got, owner.MAC)
+			}
+			t.Logf("%s: silence of %s", a, s.Wire.Silence(a, since))
+		}
+		leader.Start()
+		l.Agreed()
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// Process is one process of the shipped binary, which is started, ended and started again.
+type Process struct {
+	Name string
+
+	t    testing.TB
+	bin  string // see Use
+	args []string
+	in   *netnstest.Namespace // nil: the lab's own
+	log  logBuffer
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+// Use has the process run another binary from its next Start on.
+func (p *Process) Use(binary string) { p.bin = binary }
+
+// Start runs the process.
+func (p *Process) Start() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		p.t.Fatalf("start %s: it runs already", p.Name)
+	}
+	argv := append([]string{p.bin}, p.args...)
+	if p.in != nil {
+		argv = append([]string{"nsenter", fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), p.in.FD())}, argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, done := make(chan error), make(chan struct{})
+	go func() {
+		// The kernel ends the process with the thread that started it, and threads end that were in another namespace.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = cmd.Wait()
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		p.t.Fatalf("start %s: %v", p.Name, err)
+	}
+	p.cmd, p.done = cmd, done
+}
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		p.t.Fatalf("signal %s: it does not run", p.Name)
+	}
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatalf("signal %s: %v", p.Name, err)
+	}
+}
+
+// Kill ends the process as a power cut ends a process (SIGKILL), and waits until it is gone.
+func (p *Process) Kill() { p.end(syscall.SIGKILL) }
+
+// Stop ends the process in order (SIGTERM), and waits until it is gone.
+func (p *Process) Stop() { p.end(syscall.SIGTERM) }
+
+func (p *Process) end(s os.Signal) {
+	p.t.Helper()
+	p.Signal(s)
+	p.Ended(20 * time.Second)
+}
+
+// Ended waits until the process has ended by itself or after a signal, and gives its exit code (-1: by a signal).
+func (p *Process) Ended(within time.Duration) int {
+	p.t.Helper()
+	p.mu.Lock()
+	done := p.done
+	p.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(within):
+		p.t.Fatalf("%s did not end within %s; log:\n%s", p.Name, within, p.Log())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd = nil
+	var exit *exec.ExitError
+	if errors.As(p.err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// Runs tells whether the process is there.
+func (p *Process) Runs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd != nil
+}
+
+// PID is the process id.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// Log is what the process has written to standard error.
+func (p *Process) Log() string { return p.log.String() }
+
+// logBuffer keeps the newest output of a process.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// maxLog bounds what is kept of a process that talks too much.
+const maxLog = 4 << 20
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.buf.Len() > maxLog {
+		b.buf.Next(maxLog / 2)
+		fmt.Fprintln(&b.buf, "… (cut)")
+	}
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// Segment is an Ethernet segment with a client, and nodes whose agents, processes of the shipped binary, answer there
+// for the addresses of a pool (docs/l2.md). A steered lab may have one (Options.Steered).
+//
+//	lab's namespace                    node n's namespace                           pod's
+//	members 198.51.100.11…   seg-n ─────── mgmt 192.0.2.(100+n)
+//	                                       cni0 10.244.n.1, 2001:db8:f:n::1 ─────── eth0 10.244.n.2, 2001:db8:f:n::2
+//	                bridge n ───────────── data 203.0.113.n, 2001:db8:5::n
+//	                   client ──────────── data 203.0.113.254, 2001:db8:5::fe       (client's namespace)
+type Segment struct {
+	Client *netnstest.Namespace
+	Nodes  []*Node
+	Wire   *Wire
+
+	lab    *Lab
+	bridge *netnstest.Namespace
+}
+
+// Node is a node on a segment. Its Process is the agent.
+type Node struct {
+	*Process
+	In  *netnstest.Namespace
+	MAC string // of its card on the segment
+
+	segment *Segment
+	n       int
+}
+
+// SegmentVIPs are the addresses that are answered for on a segment.
+var SegmentVIPs = []netip.Addr{netip.MustParseAddr("203.0.113.200"), netip.MustParseAddr("2001:db8:5::200")}
+
+// Segment makes a segment with so many nodes, and a Service with a pod on each of them. The annotations of its pool are
+// given as lines of YAML.
+func (l *Lab) Segment(nodes int, annotations ...string) *Segment {
+	l.t.Helper()
+	s := &Segment{lab: l, bridge: netnstest.New(l.t, "bridge"), Client: netnstest.New(l.t, "client")}
+	s.bridge.Run("ip", "link", "add", "br0", "type", "bridge")
+	s.bridge.Run("ip", "link", "set", "br0", "up")
+	s.plug(s.Client, "client", "203.0.113.254/24", "2001:db8:5::fe/64")
+	s.Wire = tap(l.t, s.bridge, SegmentVIPs)
+	l.Manifests.Put("segment.yaml", segmentManifest(nodes, annotations))
+	for n := 1; n <= nodes; n++ {
+		l.Manifests.Put(fmt.Sprintf("node-%d.yaml", n), fmt.Sprintf(segmentNode, n, NodeAddress(n), n))
+		s.Nodes = append(s.Nodes, s.node(n))
+	}
+	return s
+}
+
+// segmentNode is the manifest of a node, which has addresses of both families.
+const segmentNode = `apiVersion: v1
+kind: Node
+metadata: {name: n%d}
+status:
+  addresses: [{type: InternalIP, address: %s}, {type: InternalIP, address: "2001:db8:5::%d"}]
+  conditions: [{type: Ready, status: "True"}]
+`
+
+// plug lays a cable from a namespace's data to the bridge.
+func (s *Segment) plug(in *netnstest.Namespace, port string, addresses ...string) {
+	netnstest.Join(netnstest.Link{In: in, Name: "data", Addresses: addresses}, netnstest.Link{In: s.bridge, Name: port})
+	s.bridge.Run("ip", "link", "set", port, "master", "br0")
+}
+
+func segmentManifest(nodes int, annotations []string) string {
+	var four, six strings.Builder
+	for n := 1; n <= nodes; n++ {
+		fmt.Fprintf(&four, "- {addresses: [10.244.%d.2], nodeName: n%d, conditions: {ready: true}}\n", n, n)
+		fmt.Fprintf(&six, "- {addresses: [\"2001:db8:f:%d::2\"], nodeName: n%d, conditions: {ready: true}}\n", n, n)
+	}
+	slice := `---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-%[3]d, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: %[1]s
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints:
+%[2]s`
+	return fmt.Sprintf(`apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: lan, namespace: metallb-system, annotations: {%s}}
+spec: {addresses: [%s/32, "%s/128"]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: lan, namespace: metallb-system}
+spec: {ipAddressPools: [lan]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  ipFamilyPolicy: RequireDualStack
+  ipFamilies: [IPv4, IPv6]
+  ports: [{name: http, port: 80, protocol: TCP, targetPort: 8080}]
+  selector: {app: web}
+`, strings.Join(annotations, ", "), SegmentVIPs[0], SegmentVIPs[1]) +
+		fmt.Sprintf(slice, "IPv4", four.String(), 4) + fmt.Sprintf(slice, "IPv6", six.String(), 6)
+}
+
+// node makes a node with its pod, and starts its agent.
+func (s *Segment) node(n int) *Node {
+	l := s.lab
+	name := fmt.Sprintf("n%d", n)
+	node := &Node{segment: s, n: n, In: netnstest.New(l.t, name)}
+	s.manage(node.In, n)
+	s.plug(node.In, name, fmt.Sprintf("203.0.113.%d/24", n), fmt.Sprintf("2001:db8:5::%d/64", n))
+	node.MAC = cardOf(l.t, node.In)
+	s.pod(node.In, n)
+	files := l.Issue(pki.Agent, name)
+	var members []string
+	for i := range l.Members {
+		members = append(members, fmt.Sprintf("%q", l.memberAddress(i)+":7443"))
+	}
+	config := filepath.Join(l.dir, "agent-"+name+".yaml")
+	text := fmt.Sprintf(`node: %s
+stateDir: %s
+members: [%s]
+tls: {ca: %s, cert: %s, key: %s}
+steer: true
+nat: nftables
+l2: true
+interfaces: [data]
+health: ""
+log: debug
+`, name, filepath.Join(l.dir, "agent-"+name), strings.Join(members, ", "), files.CA, files.Cert, files.Key)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	node.Process = &Process{Name: name, t: l.t, bin: l.bin, args: []string{"agent", "--config", config}, in: node.In}
+	l.t.Cleanup(node.finish)
+	node.Start()
+	return node
+}
+
+// cardOf is the address of a namespace's card on the segment.
+func cardOf(t testing.TB, in *netnstest.Namespace) (mac string) {
+	t.Helper()
+	if err := in.Do(func() error {
+		card, err := net.InterfaceByName("data")
+		if err == nil {
+			mac = card.HardwareAddr.String()
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return mac
+}
+
+// manage lays the node's way to the members.
+func (s *Segment) manage(in *netnstest.Namespace, n int) {
+	l, link := s.lab, fmt.Sprintf("seg-%d", n)
+	l.ip("link", "add", link, "type", "veth", "peer", "name", "mgmt")
+	l.ip("link", "set", "mgmt", "netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), in.FD()))
+	in.Run("ip", "address", "add", NodeAddress(n).String()+"/32", "dev", "mgmt")
+	in.Run("ip", "link", "set", "mgmt", "up")
+	in.Run("ip", "route", "add", "198.51.100.0/24", "dev", "mgmt")
+	l.ip("link", "set", link, "up")
+	l.ip("route", "add", NodeAddress(n).String(), "dev", link)
+	l.t.Cleanup(func() { l.ip("link", "delete", link) })
+}
+
+// pod runs a server that says its node's name to whoever connects.
+func (s *Segment) pod(in *netnstest.Namespace, n int) {
+	pod, t := netnstest.New(s.lab.t, fmt.Sprintf("pod%d", n)), s.lab.t
+	netnstest.Join(
+		netnstest.Link{In: in, Name: "cni0", Addresses: []string{fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("2001:db8:f:%d::1/64", n)}},
+		netnstest.Link{In: pod, Name: "eth0", Addresses: []string{fmt.Sprintf("10.244.%d.2/24", n), fmt.Sprintf("2001:db8:f:%d::2/64", n)}},
+	)
+	pod.Run("ip", "route", "add", "default", "via", fmt.Sprintf("10.244.%d.1", n))
+	pod.Run("ip", "route", "add", "default", "via", fmt.Sprintf("2001:db8:f:%d::1", n))
+	in.SetSysctl("ipv4/ip_forward", "1")
+	in.SetSysctl("ipv6/conf/all/forwarding", "1")
+	var listener net.Listener
+	if err := pod.Do(func() (err error) {
+		listener, err = net.Listen("tcp", ":8080")
+		return err
+	}); err != nil {
+		t.Fatalf("pod %d: %v", n, err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprintf(c, "n%d\n", n) // a client that went away
+			_ = c.Close()
+		}
+	}()
+}
+
+// finish ends a node with its test.
+func (n *Node) finish() {
+	if n.Runs() {
+		n.Kill()
+	}
+	if n.t.Failed() {
+		log := n.Log()
+		n.t.Logf("log of %s:\n%s", n.Name, log[max(0, len(log)-8_000):])
+	}
+}
+
+// Unplug pulls the node's cable to the segment; Plug puts it in again.
+func (n *Node) Unplug() { n.segment.bridge.Run("ip", "link", "set", n.Name, "down") }
+
+// Plug ends an Unplug.
+func (n *Node) Plug() { n.segment.bridge.Run("ip", "link", "set", n.Name, "up") }
+
+// CutOff has the node reach no member any more; Reconnect ends that.
+func (n *Node) CutOff() { n.segment.lab.ip("link", "set", fmt.Sprintf("seg-%d", n.n), "down") }
+
+// Reconnect ends a CutOff.
+func (n *Node) Reconnect() {
+	link := fmt.Sprintf("seg-%d", n.n)
+	n.segment.lab.ip("link", "set", link, "up")
+	n.segment.lab.ip("route", "replace", NodeAddress(n.n).String(), "dev", link)
+}
+
+// Owner waits until a node answers for an address, and gives it. Somebody must ask meanwhile (KeepAsking).
+func (s *Segment) Owner(of netip.Addr) *Node {
+	s.lab.t.Helper()
+	return s.Another(of, nil, time.Now(), 6*soon)
+}
+
+// Another waits until a node other than one claimed an address since a time, and gives it.
+func (s *Segment) Another(of netip.Addr, than *Node, since time.Time, within time.Duration) *Node {
+	s.lab.t.Helper()
+	var found *Node
+	netnstest.Eventually(s.lab.t, within, "another owner of "+of.String(), func() bool {
+		for _, c := range s.Wire.Claims(of, since) {
+			if n := s.at(c.MAC); n != than {
+				found = n
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// at is the node with a card.
+func (s *Segment) at(mac string) *Node {
+	s.lab.t.Helper()
+	for _, n := range s.Nodes {
+		if n.MAC == mac {
+			return n
+		}
+	}
+	s.lab.t.Fatalf("%s is nobody's card", mac)
+	return nil
+}
+
+// KeepAsking has the client look for all addresses anew all along, until the returned function is called: who would
+// answer is seen on the wire.
+func (s *Segment) KeepAsking(every time.Duration) (stop func()) {
+	s.lab.t.Helper()
+	end, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- s.Client.Do(func() error { return ask(SegmentVIPs, every, end) }) }()
+	return func() {
+		s.lab.t.Helper()
+		close(end)
+		if err := errors.Join(<-ended, s.Wire.Err()); err != nil {
+			s.lab.t.Fatalf("ask on the segment: %v", err)
+		}
+	}
+}
+
+// AllUp waits until all nodes could answer: their agents are heard, and no hold-down is left of earlier failures.
+func (s *Segment) AllUp() {
+	s.lab.t.Helper()
+	s.lab.Eventually("nodes up", 9*soon, func() error {
+		out, _, _ := s.lab.CLI("get", "nodes", "-o", "json")
+		if got := strings.Count(out, `"liveness": "up"`); got != len(s.Nodes) {
+			return fmt.Errorf("%d are: %s", got, out)
+		}
+		return nil
+	})
+}
+
+// Forget has the client forget at which card an address is.
+func (s *Segment) Forget(a netip.Addr) {
+	_, _ = s.Client.Try("ip", "neigh", "del", a.String(), "dev", "data") // it may not know
+}
+
+// Get connects from the client to an address, once, and gives the name of the node whose pod answers.
+func (s *Segment) Get(a netip.Addr, within time.Duration) (node string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err = s.Client.Do(func() error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", netip.AddrPortFrom(a, 80).String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		deadline, _ := ctx.Deadline()
+		if err := c.SetDeadline(deadline); err != nil {
+			return err
+		}
+		text, err := io.ReadAll(c)
+		node = strings.TrimSpace(string(text))
+		return err
+	})
+	return node, err
+}
