@@ -18,11 +18,16 @@ func TestConfigurationsAreUnderstood(t *testing.T) {
 		for file, c := range map[string]struct{ command, wants string }{
 			"controller.yaml": {"controller", "/etc/fairlead-gobgp/config_bgp.toml: cannot be read"},
 			"agent.yaml":      {"agent", "/etc/fairlead-ca/ca.crt: no such file"},
+			"agent.yaml+l2":   {"agent", "/etc/fairlead-ca/ca.crt: no such file"}, // as components/l2 wants it
 		} {
-			t.Run(name+"-"+c.command, func(t *testing.T) {
+			t.Run(name+"-"+file, func(t *testing.T) {
+				file, l2 := strings.CutSuffix(file, "+l2")
 				text, err := os.ReadFile("overlays/" + name + "/" + file)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if l2 {
+					text = append(text, "l2: true\n"...)
 				}
 				// Of this machine, nothing is to be touched.
 				dir := t.TempDir()

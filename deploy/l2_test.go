@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The component gives agents one more right, and changes nothing else, in overlays of every size.
+func TestTheComponentOfLayer2GivesAgentsRawSocketsAlone(t *testing.T) {
+	for name := range overlays {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", from(t, folder, "overlays/"+name), from(t, folder, "components/l2"))
+			if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			with, without := kustomize(t, folder), kustomize(t, "overlays/"+name)
+			changed := 0
+			for i, o := range with {
+				if reflect.DeepEqual(o, without[i]) {
+					continue
+				}
+				changed++
+				if o.GetName() != "fairlead-agent" || o.GetKind() != "DaemonSet" {
+					t.Fatalf("%s %s is another", o.GetKind(), o.GetName())
+				}
+				if got := rights(t, o); !slices.Equal(got, []any{"NET_ADMIN", "NET_RAW"}) {
+					t.Errorf("capabilities %v", got)
+				}
+				setRights(t, o, "NET_ADMIN")
+				if !reflect.DeepEqual(o, without[i]) {
+					t.Errorf("more than a capability is another:\n%v\n%v", o, without[i])
+				}
+			}
+			if changed != 1 || len(with) != len(without) {
+				t.Errorf("%d objects are others", changed)
+			}
+		})
+	}
+}
+
+// from is the way from a folder to one of this folder.
+func from(t *testing.T, folder, to string) string {
+	t.Helper()
+	to, err := filepath.Abs(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way, err := filepath.Rel(folder, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return way
+}
+
+func rights(t *testing.T, o *unstructured.Unstructured) []any {
+	t.Helper()
+	containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, _, err := unstructured.NestedSlice(containers[0].(map[string]any), "securityContext", "capabilities", "add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+func setRights(t *testing.T, o *unstructured.Unstructured, names ...any) {
+	t.Helper()
+	containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(containers[0].(map[string]any), names, "securityContext", "capabilities", "add"); err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// systemd adds the drop-in to what the unit allows, and takes nothing away.
+func TestTheDropInOfLayer2IsUnderstood(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		missing(t, fmt.Errorf("no systemd-analyze: %w", err))
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"fairlead-agent.service", "fairlead-agent.service.d/l2.conf"} {
+		text, err := os.ReadFile(filepath.Join("systemd", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/fairlead", "/bin/true")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unit := filepath.Join(folder, "fairlead-agent.service")
+	if out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), "fairlead-agent") {
+		t.Errorf("verify: %v: %s", err, out)
+	}
+	out, err := exec.Command(analyze, "security", "--no-pager", "--offline=true", "--json=short", unit).Output()
+	if err != nil && len(out) == 0 {
+		t.Fatalf("security: %v", err)
+	}
+	// It lists what a unit is still allowed.
+	for _, want := range []string{
+		`"set":false,"name":"CapabilityBoundingSet=~CAP_NET_ADMIN"`, `"set":false,"name":"CapabilityBoundingSet=~CAP_NET_(BIND_SERVICE|BROADCAST|RAW)"`,
+		`"set":false,"name":"RestrictAddressFamilies=~AF_PACKET"`, `"set":true,"name":"CapabilityBoundingSet=~CAP_SYS_ADMIN"`,
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %s in %s", want, out)
+		}
+	}
+}
