@@ -14,7 +14,7 @@ import (
 
 // Timing is what tests and unusual networks change. Zero fields take their default.
 type Timing struct {
-	// Term is for how long a lease may be used after a renewal was sent. At most Longest. Default 700 ms: who fell silent is
+	// Term is for how long a lease may be used after a renewal was sent. At most Longest. Default 600 ms: who fell silent is
 	// succeeded within a second, and a new leader is there before leases end.
 	Term time.Duration
 	// Settle is how long an address may wait for all nodes that could answer for it, so that the first one that is heard
@@ -23,8 +23,8 @@ type Timing struct {
 	// Steady is how long links must have worked for their node to be preferred. Default 5 s.
 	Steady time.Duration
 	// Park is how long a renewal may wait for something to say, of a node that holds leases: what it waits is lost of
-	// their term. Default a seventh of Term, at most 100 ms. Idle is the same of one that holds none. Default a quarter of
-	// Term, at most 175 ms. Agents wait longer than both before they ask other members.
+	// their term. Default a tenth of Term, at most 100 ms. Idle is the same of one that holds none. Default a quarter of
+	// Term, at most 150 ms. Agents wait longer than both before they ask other members.
 	Park, Idle time.Duration
 	// Look is how often the leader looks whether something is to be decided that nobody told it of. Default 100 ms; the
 	// end of a lease is not missed by that.
@@ -40,11 +40,11 @@ func (t Timing) withDefaults() Timing {
 			*d = v
 		}
 	}
-	set(&t.Term, 700*time.Millisecond)
+	set(&t.Term, 600*time.Millisecond)
 	set(&t.Settle, 2*time.Second)
 	set(&t.Steady, 5*time.Second)
-	set(&t.Park, min(t.Term/7, 100*time.Millisecond))
-	set(&t.Idle, min(t.Term/4, 175*time.Millisecond))
+	set(&t.Park, min(t.Term/10, 100*time.Millisecond))
+	set(&t.Idle, min(t.Term/4, 150*time.Millisecond))
 	set(&t.Look, 100*time.Millisecond)
 	return t
 }

@@ -249,7 +249,7 @@ func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
 	for s.step(); s.holders()[lost] == "n1" && s.now < last+time.Minute; s.step() {
 		s.now = s.keeper.Due(s.now)
 	}
-	if took := s.now - last; took < 700*time.Millisecond || took > 730*time.Millisecond {
+	if took := s.now - last; took < 600*time.Millisecond || took > 630*time.Millisecond {
 		t.Errorf("it moved after %s", took)
 	}
 }
@@ -304,7 +304,7 @@ func TestTermsOfLeasesChangeInPlace(t *testing.T) {
 	s.keeper = leases.NewKeeper(leases.Timing{}, s.now)
 	s.run(time.Second)
 	for _, l := range fsm.List[*fsm.Lease](s.Read(), fsm.TableLeases) {
-		if l.Term != 700*time.Millisecond || l.Holder != before[l.VIP] {
+		if l.Term != 600*time.Millisecond || l.Holder != before[l.VIP] {
 			t.Errorf("%+v, was at %s", l, before[l.VIP])
 		}
 	}
