@@ -25,9 +25,12 @@ type group struct {
 	watch func(*fsm.View)
 }
 
-func newGroup(t failer) *group {
+func newGroup(t failer) *group { return newGroupOf(t, fsm.NewestFormat) }
+
+// newGroupOf is one whose record is of an older format.
+func newGroupOf(t failer, format uint32) *group {
 	g := &group{t: t, state: fsm.New()}
-	g.must(&fsm.InitGroup{Group: "test", Format: fsm.NewestFormat})
+	g.must(&fsm.InitGroup{Group: "test", Format: format})
 	return g
 }
 
@@ -159,6 +162,11 @@ func spell(c fsm.Command) string {
 	case *fsm.PutAdvertisement:
 		return fmt.Sprintf("%s %s communities=%x", name, c.Advertisement.Name, c.Advertisement.Communities)
 	case *fsm.DeleteAdvertisement:
+		return fmt.Sprintf("%s %s", name, c.Name)
+	case *fsm.PutL2Advertisement:
+		a := &c.Advertisement
+		return fmt.Sprintf("%s %s pools=%v kept=%v nodes=%v every-node=%t interfaces=%v", name, a.Name, a.Pools, a.Kept, a.Nodes, a.EveryNode, a.Interfaces)
+	case *fsm.DeleteL2Advertisement:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutNodeConfig:
 		return fmt.Sprintf("%s switches=%v tables=%d,%d test=%t", name, c.Config.Switches, c.Config.InTable, c.Config.OutTable, c.Config.ReplaceDefault)

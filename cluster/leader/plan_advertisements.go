@@ -57,7 +57,11 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 	next.Terms.MED = w.MED
 	unknown = p.communitiesOf(w, &next)
 	if len(w.NodeSelectors) > 0 {
-		next.Terms.OnlyNodes, next.Terms.Nodes = true, p.nodesOf(w, h)
+		var chosen []fsm.NodeID
+		if h != nil {
+			chosen = h.Terms.Nodes
+		}
+		next.Terms.OnlyNodes, next.Terms.Nodes = true, p.nodesOf(w.NodeSelectors, chosen)
 		if len(next.Terms.Nodes) == 0 {
 			p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: it announces nothing; label a node")
 		}
@@ -132,22 +136,20 @@ func (p *planner) communitiesOf(w *world.Advertisement, next *fsm.Advertisement)
 	return nil
 }
 
-// nodesOf lists the nodes that an advertisement chooses. One that was chosen and is not shown stays so while its absence is no
-// evidence.
-func (p *planner) nodesOf(w *world.Advertisement, h *fsm.Advertisement) (out []fsm.NodeID) {
+// nodesOf lists the nodes that the selectors of an advertisement choose. One that was chosen and is not shown stays so while
+// its absence is no evidence.
+func (p *planner) nodesOf(selectors []world.Selector, chosen []fsm.NodeID) (out []fsm.NodeID) {
 	shown := map[fsm.NodeID]bool{}
 	for _, n := range p.seen.nodes {
 		id := fsm.NodeID(n.Name)
 		shown[id] = true
-		if world.AnyMatches(w.NodeSelectors, n.Labels) {
+		if world.AnyMatches(selectors, n.Labels) {
 			out = append(out, id)
 		}
 	}
-	if h != nil {
-		for _, id := range h.Terms.Nodes {
-			if !shown[id] && !p.seen.mayRemove(world.KindNode, world.ID{Name: string(id)}) {
-				out = append(out, id)
-			}
+	for _, id := range chosen {
+		if !shown[id] && !p.seen.mayRemove(world.KindNode, world.ID{Name: string(id)}) {
+			out = append(out, id)
 		}
 	}
 	slices.Sort(out)

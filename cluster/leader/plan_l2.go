@@ -38,7 +38,8 @@ func (p *planner) planL2() {
 	}
 }
 
-// l2Of resolves an advertisement. Pools and nodes that no source shows now stay what they were in it.
+// l2Of resolves an advertisement. Pools and nodes that no source shows now stay what they were in it, nodes while their absence
+// is no evidence.
 func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L2Advertisement {
 	next := fsm.L2Advertisement{
 		Name: fsm.AdvertisementName(w.Name), EveryNode: len(w.NodeSelectors) == 0, Interfaces: w.Interfaces, Version: w.Version,
@@ -60,12 +61,11 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 	slices.Sort(next.Pools)
 	slices.Sort(next.Kept)
 	if !next.EveryNode {
-		for _, n := range p.seen.nodes {
-			if world.AnyMatches(w.NodeSelectors, n.Labels) {
-				next.Nodes = append(next.Nodes, fsm.NodeID(n.Name))
-			}
+		var chosen []fsm.NodeID
+		if old != nil {
+			chosen = old.Nodes
 		}
-		slices.Sort(next.Nodes)
+		next.Nodes = p.nodesOf(w.NodeSelectors, chosen)
 	}
 	return next
 }

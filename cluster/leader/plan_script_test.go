@@ -25,6 +25,7 @@ import (
 //	forbid, allow  objects may not, or may, be removed: one "kind name" a line
 //	blind       the next steps have no view to plan from; look and see end that
 //	ack, down, agent-down, up NODE...    what nodes and the group say
+//	format N    the record is of an older format from the beginning; the first command of its script
 //	fail NODE=ADDRESS...  nodes carried out everything but an address
 //	announced MEMBER...   members report that they show everything up to now, and that no switch holds anything else
 //	written MEMBER...     they report that they show it; switches may hold more
@@ -111,6 +112,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		for _, a := range d.CmdArgs {
 			s.drain(a.Key, d.Cmd == "undrain")
 		}
+	case "format":
+		s.group = newGroupOf(t, uint32(number(t, d.CmdArgs[0].Key)))
 	case "fail":
 		for _, a := range d.CmdArgs {
 			s.group.must(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{
@@ -192,6 +195,7 @@ func (s *scene) input() Input {
 var kindWords = map[world.Kind]string{
 	world.KindService: "service", world.KindEndpointSlice: "endpoints", world.KindNode: "node", world.KindPool: "pool",
 	world.KindPolicy: "policy", world.KindNamespace: "namespace", world.KindPeer: "peer", world.KindAdvertisement: "advertisement", world.KindConfigMap: "configmap",
+	world.KindL2Advert: "l2",
 }
 
 // remove takes an object out of the world.
@@ -215,6 +219,8 @@ func (s *scene) remove(kind, name string) {
 		w.Peers = slices.DeleteFunc(w.Peers, func(o world.Peer) bool { return drop(o.Meta) })
 	case "advertisement":
 		w.Advertisements = slices.DeleteFunc(w.Advertisements, func(o world.Advertisement) bool { return drop(o.Meta) })
+	case "l2":
+		w.L2Advertisements = slices.DeleteFunc(w.L2Advertisements, func(o world.L2Advertisement) bool { return drop(o.Meta) })
 	case "community":
 		w.Communities = slices.DeleteFunc(w.Communities, func(o world.Community) bool { return drop(o.Meta) })
 	case "configmap":
@@ -230,9 +236,10 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P local all not-ready foreign deleting uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
-//	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain
+//	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N | community c NAME:C... | configmap c KEY=VALUE
+//	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
 	s.remove(kind, name)
@@ -278,6 +285,13 @@ func (s *scene) object(t failer, f []string) {
 			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}
 		w.Advertisements = append(w.Advertisements, a)
+	case "l2":
+		meta.Namespace = ""
+		a := world.L2Advertisement{Meta: meta, Pools: split(keys["pools"]), Interfaces: split(keys["on"])}
+		if names := split(keys["nodes"]); len(names) > 0 {
+			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
+		}
+		w.L2Advertisements = append(w.L2Advertisements, a)
 	case "community":
 		meta.Namespace = ""
 		w.Communities = append(w.Communities, world.Community{Meta: meta, Aliases: labels(words)})
@@ -440,6 +454,8 @@ func scriptPool(t failer, meta world.Meta, keys map[string]string, words []strin
 			p.AutoAssign = false
 		case word == "drain":
 			p.Drain = true
+		case word == "keeps":
+			p.KeepAnswering = true
 		case word == "avoid":
 			p.AvoidBuggyIPs = true
 		case isRange:

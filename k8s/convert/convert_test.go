@@ -137,6 +137,25 @@ func TestPoolsThatCannotBeReadAreNotUsed(t *testing.T) {
 	}
 }
 
+// What nodes do that are cut off is a word of two; another one is told of, and the pool is used.
+func TestPoolsSayWhatNodesDoThatAreCutOff(t *testing.T) {
+	for word, want := range map[string]struct{ keeps, told bool }{
+		"": {}, "silent": {}, "answer": {keeps: true}, "Answer": {told: true}, "yes": {told: true},
+	} {
+		o := &api.IPAddressPool{
+			ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{AnnotationCutOff: word}},
+			Spec:       api.IPAddressPoolSpec{Addresses: []string{"203.0.113.0/28"}},
+		}
+		pool, problems := Pool(o)
+		if pool.KeepAnswering != want.keeps || !Usable(problems) || (len(problems) == 1) != want.told {
+			t.Errorf("%q: keeps %t, problems %v", word, pool.KeepAnswering, problems)
+		}
+		if want.told && (!strings.Contains(problems[0].Field, AnnotationCutOff) || problems[0].Remedy == "") {
+			t.Errorf("%q: %+v", word, problems[0])
+		}
+	}
+}
+
 // However often and however an address is asked for, it is asked for once; and nothing that no client could be routed
 // to ever passes.
 func TestPropertyAddressesAreAskedForOnce(t *testing.T) {
