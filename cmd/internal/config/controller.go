@@ -50,6 +50,7 @@ type Controller struct {
 	Nodes    Nodes    `yaml:"nodes"`
 	Raft     Raft     `yaml:"raft"`
 	Liveness Liveness `yaml:"liveness"`
+	L2       L2       `yaml:"l2"`
 	// Log is debug, info, warn or error.
 	Log string `yaml:"log"`
 }
@@ -184,6 +185,31 @@ type Liveness struct {
 	ProbePort uint16 `yaml:"probePort"`
 }
 
+// L2 is how addresses are answered for on nodes' segments.
+type L2 struct {
+	// Lease is for how long a node may answer for an address after it asked whether it may: so long nobody answers once it
+	// dies, and so long a new leader may take to be found. From 300 ms to 3 s; 0 means four times what Raft takes to miss a
+	// leader, 600 ms at least. The same in all members, or leases are made anew with each leader.
+	Lease time.Duration `yaml:"lease"`
+}
+
+// Bounds of L2.Lease.
+const (
+	minLease     = 300 * time.Millisecond
+	defaultLease = 600 * time.Millisecond
+	maxLease     = 3 * time.Second
+)
+
+// validate fills in what follows from how soon Raft misses a leader.
+func (l *L2) validate(r Raft, bad func(field, why string)) {
+	if l.Lease == 0 {
+		l.Lease = min(max(defaultLease, 4*max(r.Heartbeat, r.Election)), maxLease)
+	}
+	if l.Lease < minLease || l.Lease > maxLease {
+		bad("l2.lease", fmt.Sprintf("%s is not from %s to %s", l.Lease, minLease, maxLease))
+	}
+}
+
 // Defaults of listeners (DESIGN §11).
 const (
 	defaultAPI    = ":7443"
@@ -237,6 +263,7 @@ func (c *Controller) Validate() error {
 	c.validateAdmission(bad)
 	c.LBCF.validate(bad)
 	c.Nodes.validate(bad)
+	c.L2.validate(c.Raft, bad)
 	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
 		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/cmd/internal/config"
 )
@@ -100,6 +101,8 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"no rate":           {"name: m1\n", "name: m1\nlbcf: {clientQPS: .nan}\n", "lbcf.clientQPS: NaN is no rate"},
 		"negative burst":    {"name: m1\n", "name: m1\nlbcf: {clientBurst: -1}\n", "lbcf.clientBurst: -1"},
 		"unknown of LBCF":   {"name: m1\n", "name: m1\nlbcf: {retries: 1}\n", "field retries not found"},
+		"short lease":       {"name: m1\n", "name: m1\nl2: {lease: 100ms}\n", "l2.lease: 100ms is not from 300ms to 3s"},
+		"long lease":        {"name: m1\n", "name: m1\nl2: {lease: 4s}\n", "l2.lease: 4s is not from 300ms to 3s"},
 		"no yaml":           {"name: m1\n", "name: [m1\n", "line "},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
@@ -115,6 +118,19 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 				t.Errorf("more than one line: %q", err)
 			}
 		})
+	}
+}
+
+// Leases last until a new leader can be found, which takes longer where heartbeats do.
+func TestLeasesFitHowSoonALeaderIsMissed(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"log: info": 600 * time.Millisecond, "raft: {heartbeat: 100ms}": 600 * time.Millisecond, "raft: {heartbeat: 300ms}": 1200 * time.Millisecond,
+		"raft: {heartbeat: 300ms, election: 400ms}": 1600 * time.Millisecond, "raft: {heartbeat: 2s}": 3 * time.Second,
+		"l2: {lease: 300ms}": 300 * time.Millisecond, "raft: {heartbeat: 1s}\nl2: {lease: 900ms}": 900 * time.Millisecond,
+	} {
+		if c, err := load(t, strings.Replace(valid, "name: m1\n", "name: m1\n"+text+"\n", 1)); err != nil || c.L2.Lease != want {
+			t.Errorf("%s: %s, %v; want %s", text, c.L2.Lease, err, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -50,7 +51,9 @@ func (m *Member) openServices() (err error) {
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {
 		return fmt.Errorf("register metrics of the record: %w", err)
 	}
-	m.grantor = leases.New(leases.Options{Record: m.state, Group: grantors{m.node}, Clock: m.edges.Clock, Log: m.log, Timing: m.edges.Tuning.Leases})
+	timing := m.edges.Tuning.Leases
+	timing.Term = cmp.Or(timing.Term, m.config.L2.Lease)
+	m.grantor = leases.New(leases.Options{Record: m.state, Group: grantors{m.node}, Clock: m.edges.Clock, Log: m.log, Timing: timing})
 	m.node.WhileLeader(m.grantor.Run)
 	m.agents, err = agents.New(agents.Options{
 		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Leases: m.grantor, Log: m.log, Metrics: m.registry,
