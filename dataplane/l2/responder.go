@@ -24,6 +24,8 @@ const (
 	// probeEvery is how often a link asks for somebody, deafAfter after what silence it counts as deaf.
 	probeEvery = time.Second
 	deafAfter  = 3500 * time.Millisecond
+	// silentAfter is after what silence announcements may have been lost: a question was not answered.
+	silentAfter = probeEvery * 3 / 2
 )
 
 // Interface is one that can answer for addresses.
@@ -112,9 +114,14 @@ func (r *Responder) SetInterfaces(now time.Duration, list []Interface) {
 		}
 		r.known = append(r.known, d)
 	}
+	r.announceOn(now, rose...)
+}
+
+// announceOn announces on some links what is answered for.
+func (r *Responder) announceOn(now time.Duration, names ...string) {
 	for _, e := range r.book.leases {
-		if len(rose) > 0 && e.valid(now) {
-			r.announce(now, e, rose)
+		if len(names) > 0 && e.valid(now) {
+			r.announce(now, e, names)
 		}
 	}
 }
@@ -200,6 +207,9 @@ func (r *Responder) Hear(now time.Duration, on string, frame []byte) []byte {
 	q, ok := parse(frame)
 	if l == nil || !ok || q.from == l.MAC {
 		return nil
+	}
+	if l.neighbour.IsValid() && now-max(l.heard, l.upSince) > silentAfter {
+		r.announceOn(now, l.Name)
 	}
 	l.heard = now
 	if q.source.IsValid() {

@@ -260,6 +260,43 @@ func TestALinkThatHearsNobodyIsDeaf(t *testing.T) {
 	}
 }
 
+// What was announced while nobody was heard may not have been heard either.
+func TestWhoIsHeardAgainIsToldAgain(t *testing.T) {
+	r := holding(t, 0, []l2.Interface{eth("eth0", true, "192.0.2.1/24")}, lease(vip4, 1))
+	r.Hear(0, "eth0", asks(clientMAC, client4, client4))
+	announced := func(from, until time.Duration) (n int) {
+		_, frames := sent(t, r, from, until)
+		for _, f := range frames {
+			if netip.AddrFrom4([4]byte(f.Bytes[28:32])) == vip4 {
+				n++
+			}
+		}
+		return n
+	}
+	last := 0
+	pass := func(from, until time.Duration, heard bool) {
+		for now := from; now < until; now += time.Second {
+			r.Grant(now, r.Renew(now).Sent, []l2.Lease{lease(vip4, 1)})
+			if heard {
+				r.Hear(now, "eth0", asks(clientMAC, client4, client4))
+			}
+			last = announced(now, now+900*time.Millisecond)
+		}
+	}
+	pass(0, 5*time.Second, false)
+	if last > 0 {
+		t.Fatalf("%d announcements after five seconds", last)
+	}
+	pass(5*time.Second, 6*time.Second, true)
+	if last == 0 {
+		t.Error("nothing is announced to who is heard again")
+	}
+	pass(6*time.Second, 10*time.Second, true)
+	if n := last; n > 0 {
+		t.Errorf("%d announcements where somebody is heard all the time", n)
+	}
+}
+
 // Whatever comes in whatever order, an address is answered for and announced only within a lease, as a plain account of
 // renewals and answers has it.
 func TestPropertyNothingIsSaidOutsideALease(t *testing.T) {
