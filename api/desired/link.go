@@ -22,6 +22,11 @@ type Link struct {
 // Works tells whether clients can be expected to reach the node by this link.
 func (l Link) Works() bool { return l.Up && !l.Deaf }
 
+// Near tells whether an address is in one of the link's networks.
+func (l Link) Near(address netip.Addr) bool {
+	return slices.ContainsFunc(l.Prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
 // Serving lists which of a node's links are to answer for an address: of those that are named (no names mean all) the
 // ones whose network it is in, and all of them when it is in none's.
 func Serving(links []Link, names []string, address netip.Addr) []Link {
@@ -31,7 +36,7 @@ func Serving(links []Link, names []string, address netip.Addr) []Link {
 			continue
 		}
 		named = append(named, l)
-		if slices.ContainsFunc(l.Prefixes, func(p netip.Prefix) bool { return p.Contains(address) }) {
+		if l.Near(address) {
 			inside = append(inside, l)
 		}
 	}
@@ -39,9 +44,4 @@ func Serving(links []Link, names []string, address netip.Addr) []Link {
 		return inside
 	}
 	return named
-}
-
-// Reaches tells whether a node with these links can answer for an address: one of those that are to works.
-func Reaches(links []Link, names []string, address netip.Addr) bool {
-	return slices.ContainsFunc(Serving(links, names, address), Link.Works)
 }

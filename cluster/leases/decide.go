@@ -92,8 +92,8 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 		why = string(l.Holder) + " does not serve it any more"
 	case len(others) > 0 && s.over(s.now, l):
 		why = string(l.Holder) + " has not renewed it for a term"
-	case len(others) > 0 && s.present(s.now, l.Holder) && !s.reaches(l.VIP, l.Holder):
-		why = "the links of " + string(l.Holder) + " for it do not work"
+	case len(others) > 0 && s.present(s.now, l.Holder) && s.idle(l, others):
+		why = "the links of " + string(l.Holder) + " for it do not work, or are in other networks"
 	case s.policy.kept(l.VIP) != l.Keep && s.present(s.now, l.Holder):
 		why = "what its holder does when it is cut off has changed"
 	case s.t.Term != l.Term && s.present(s.now, l.Holder):
@@ -150,19 +150,46 @@ func (s *sitting) granted(vip netip.Addr, node fsm.NodeID) fsm.Command {
 	return &fsm.GrantLease{VIP: vip, Holder: node, Term: s.t.Term, Keep: s.policy.kept(vip)}
 }
 
-// able lists the nodes that can answer for an address now, of those that may.
+// able lists the nodes that can answer for an address now, of those that may. If some are in the network that it is in, the
+// others are in other segments: whoever looks for it does not hear them.
 func (s *sitting) able(vip netip.Addr, may []*fsm.Node) (out []fsm.NodeID) {
+	var inside []fsm.NodeID
+	some := false
 	for _, n := range may {
-		if n.Liveness == fsm.NodeUp && s.present(s.now, n.ID) && !s.leaving(n.ID) && s.reaches(vip, n.ID) {
-			out = append(out, n.ID)
+		works, near := s.reaches(vip, n.ID)
+		some = some || near
+		if !works || n.Liveness != fsm.NodeUp || !s.present(s.now, n.ID) || s.leaving(n.ID) {
+			continue
 		}
+		if out = append(out, n.ID); near {
+			inside = append(inside, n.ID)
+		}
+	}
+	if some {
+		return inside
 	}
 	return out
 }
 
-// reaches tells whether a node's links for an address work.
-func (s *sitting) reaches(vip netip.Addr, node fsm.NodeID) bool {
-	return desired.Reaches(s.sessions[node].Links, s.interfaces(vip, node), vip)
+// idle tells whether the links of a lease's holder for it are of no use, where others' are.
+func (s *sitting) idle(l *fsm.Lease, others []fsm.NodeID) bool {
+	works, near := s.reaches(l.VIP, l.Holder)
+	return !works || !near && slices.ContainsFunc(others, func(id fsm.NodeID) bool {
+		_, near := s.reaches(l.VIP, id)
+		return near
+	})
+}
+
+// reaches tells whether a node's links for an address work, and whether they are in the network that the address is in.
+func (s *sitting) reaches(vip netip.Addr, node fsm.NodeID) (works, near bool) {
+	session := s.sessions[node]
+	if session == nil {
+		return false, false
+	}
+	for _, l := range desired.Serving(session.Links, s.interfaces(vip, node), vip) {
+		works, near = works || l.Works(), near || l.Near(vip)
+	}
+	return works, near
 }
 
 // steady tells whether they have for a while.

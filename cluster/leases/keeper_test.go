@@ -309,3 +309,26 @@ func TestTermsOfLeasesChangeInPlace(t *testing.T) {
 		}
 	}
 }
+
+// A node of another segment answers for nobody who looks for the address.
+func TestNodesInTheNetworkOfAnAddressComeFirst(t *testing.T) {
+	elsewhere := []desired.Link{{Name: "eth1", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}}
+	s := newStage(t)
+	near := s.links["n1"]
+	s.links["n1"], s.links["n2"] = elsewhere, elsewhere
+	s.run(5 * time.Second)
+	if got := s.of("n3"); len(got) != len(vips) {
+		t.Fatalf("n3 alone is in the network, and has %v", got)
+	}
+	s.links["n3"] = elsewhere
+	s.links["n2"] = near
+	s.run(time.Second)
+	if got := s.of("n2"); len(got) != len(vips) {
+		t.Errorf("n2 alone is in the network, and has %v", got)
+	}
+	s.links["n2"] = elsewhere
+	s.run(5 * time.Second)
+	if len(s.holders()) != len(vips) {
+		t.Errorf("nobody is in the network: anybody may answer; held are %v", s.holders())
+	}
+}
