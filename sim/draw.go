@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/scenario"
+	"fairlead.io/fairlead/sim/stage"
 )
 
 // Every drawn world has outside load balancers behind a driver, and clients that write and read the record. In one world
@@ -18,6 +19,7 @@ const drivers, clients, objectsOf = 1, 2, 4
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
 	MostMembers, MostNodes, MostServices = 9, 50, 200
+	MostSegments                         = stage.MostSegments
 	LeastDuration, MostDuration          = 10 * time.Second, time.Hour
 )
 
@@ -32,8 +34,11 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 
 // repeat is the command that repeats a run of a scenario: by its seed if it was drawn, else by its file.
 func repeat(s scenario.Scenario, file string) string {
-	o := scenario.Options{Duration: s.Duration, Members: s.Members, Nodes: s.Nodes}
+	o := scenario.Options{Duration: s.Duration, Members: s.Members, Nodes: s.Nodes, Segments: s.Segments}
 	command := fmt.Sprintf("fairlead sim replay --seed %d --duration %v --members %d --nodes %d", s.Seed, s.Duration, s.Members, s.Nodes)
+	if s.Segments > 0 {
+		command += fmt.Sprint(" --segments ", s.Segments)
+	}
 	if file == "" && drawn(s, o) {
 		return command
 	}

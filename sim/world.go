@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
+	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/sim/balancer"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario"
+	"fairlead.io/fairlead/sim/segment"
 	"fairlead.io/fairlead/sim/stage"
 	"fairlead.io/fairlead/sim/trace"
 	"fairlead.io/fairlead/sim/traffic"
@@ -84,6 +87,7 @@ func playWithin(ctx context.Context, s scenario.Scenario, o Setting) (Result, er
 	options := s.Stage()
 	options.Program, options.Mutant, options.Debug, options.Usage = o.Program, o.Mutant, o.Debug, o.Usage
 	options.Record = w.rules.View
+	options.Asked = func(segment int) []netip.Addr { return asked(truth, segment, s.Segments) }
 	w.stage = stage.New(w.World, options)
 	defer w.stage.Strike()
 	w.traffic(truth)
@@ -115,7 +119,7 @@ func (w *world) judge() (err error) {
 // bounds are what follows from how members and agents run in a world.
 func bounds() check.Bounds {
 	t := stage.Tuning()
-	return check.Bounds{Drain: start.DrainDelay, Settle: t.Settle, L2: t.RetryCap + t.Settle + 10*time.Second}
+	return check.Bounds{Takeover: leases.Timing{}.Takeover() + segment.AskEvery + 2*time.Second, Drain: start.DrainDelay, Settle: t.Settle, L2: t.RetryCap + t.Settle + 10*time.Second}
 }
 
 // topology names who is in a world.
@@ -126,6 +130,11 @@ func topology(s scenario.Scenario) check.Topology {
 	}
 	for i := range s.Nodes {
 		t.Nodes = append(t.Nodes, check.Node{Name: stage.NodeName(i), Addresses: []netip.Addr{stage.NodeAddress(i)}})
+	}
+	for i := range s.Nodes {
+		for _, in := range stage.SegmentsOf(i, s.Segments) {
+			t.Links = append(t.Links, check.Link{Node: stage.NodeName(i), Segment: stage.SegmentName(in), Network: stage.SegmentNetwork(in)})
+		}
 	}
 	for i := range s.Switches {
 		t.Switches = append(t.Switches, stage.SwitchName(i))
@@ -140,6 +149,21 @@ func topology(s scenario.Scenario) check.Topology {
 		}
 	}
 	return t
+}
+
+// asked lists the addresses that clients know of and look for in a segment: but for those of the other segments' networks.
+func asked(truth *traffic.Cluster, segment, segments int) (all []netip.Addr) {
+	for _, t := range truth.Targets() {
+		elsewhere := false
+		for i := range segments {
+			elsewhere = elsewhere || i != segment && stage.SegmentNetwork(i).Contains(t.Address)
+		}
+		if !elsewhere {
+			all = append(all, t.Address)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
 }
 
 // violated ends the run.

@@ -34,6 +34,13 @@ type Timing struct {
 // Longest bounds the terms of leases. For so long a new leader grants nothing that has no holder by the record.
 const Longest = 3 * time.Second
 
+// Takeover is within what time after an owner was last heard of, or addresses came, others are to answer, as far as that depends on
+// these times.
+func (t Timing) Takeover() time.Duration {
+	t = t.withDefaults()
+	return wait(max(t.Term, Longest)) + t.Settle + t.Park + t.Look
+}
+
 func (t Timing) withDefaults() Timing {
 	set := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {

@@ -16,6 +16,7 @@ type worldFlags struct {
 	duration       time.Duration
 	members, nodes int
 	services       int
+	segments       int
 	file           string
 }
 
@@ -24,6 +25,7 @@ func (w *worldFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&w.members, "members", 3, "members of the group, from 1 to 9")
 	cmd.Flags().IntVar(&w.nodes, "nodes", 5, "nodes of the cluster, from 1 to 50")
 	cmd.Flags().IntVar(&w.services, "services", 0, "Services at the beginning, up to 200; 0: drawn")
+	cmd.Flags().IntVar(&w.segments, "segments", 0, "segments that nodes are in and answer for addresses on (L2), up to 2")
 }
 
 // options checks what is to be drawn.
@@ -31,7 +33,7 @@ func (w *worldFlags) options() (scenario.Options, error) {
 	for _, f := range []struct {
 		name              string
 		have, least, most int
-	}{{"members", w.members, 1, sim.MostMembers}, {"nodes", w.nodes, 1, sim.MostNodes}, {"services", w.services, 0, sim.MostServices}} {
+	}{{"members", w.members, 1, sim.MostMembers}, {"nodes", w.nodes, 1, sim.MostNodes}, {"services", w.services, 0, sim.MostServices}, {"segments", w.segments, 0, sim.MostSegments}} {
 		if f.have < f.least || f.have > f.most {
 			return scenario.Options{}, usagef("--%s %d: want %d to %d", f.name, f.have, f.least, f.most)
 		}
@@ -39,7 +41,7 @@ func (w *worldFlags) options() (scenario.Options, error) {
 	if w.duration < sim.LeastDuration || w.duration > sim.MostDuration {
 		return scenario.Options{}, usagef("--duration %v: want %v to %v", w.duration, sim.LeastDuration, sim.MostDuration)
 	}
-	return scenario.Options{Duration: w.duration, Members: w.members, Nodes: w.nodes, Services: w.services}, nil
+	return scenario.Options{Duration: w.duration, Members: w.members, Nodes: w.nodes, Services: w.services, Segments: w.segments}, nil
 }
 
 // read reads the scenario of the file.
@@ -65,4 +67,4 @@ func alone(cmd *cobra.Command, one, why string, others ...string) error {
 }
 
 // drawing are the flags that a scenario from a file leaves nothing to.
-var drawing = []string{"duration", "members", "nodes", "services"}
+var drawing = []string{"duration", "members", "nodes", "services", "segments"}

@@ -36,6 +36,9 @@ type Bounds struct {
 	L3 time.Duration
 	// S8 is within what time switches follow what is committed. Default 2 s.
 	S8 time.Duration
+	// Takeover is within what time an address on a segment is answered for again, and Deaf how much longer it takes to notice
+	// that a link leads nowhere, twice. Defaults 9 s and 9 s.
+	Takeover, Deaf time.Duration
 	// Demote is how long a member may be out of contact before its paths rank behind the others'. Default 3 s.
 	Demote time.Duration
 	// Hold, Restart and Stale are what sessions with switches negotiate. Defaults 30 s, 1 s and 600 s.
@@ -61,6 +64,8 @@ func (b Bounds) withDefaults() Bounds {
 	set(&b.L2, 10*time.Minute+20*time.Second)
 	set(&b.L3, 3*time.Second)
 	set(&b.S8, 2*time.Second)
+	set(&b.Takeover, 9*time.Second)
+	set(&b.Deaf, 9*time.Second)
 	set(&b.Demote, 3*time.Second)
 	set(&b.Hold, 30*time.Second)
 	set(&b.Restart, time.Second)
@@ -78,6 +83,7 @@ type Topology struct {
 	Nodes     []Node
 	Switches  []string
 	Balancers []Balancer
+	Links     []Link
 	// Exchanges tells whether a switch and members are configured to exchange routes of an address's family; nil: always.
 	Exchanges func(at string, a netip.Addr) bool
 }
@@ -86,6 +92,12 @@ type Topology struct {
 type Node struct {
 	Name      string
 	Addresses []netip.Addr
+}
+
+// Link is a node's in a segment, and has the segment's name.
+type Link struct {
+	Node, Segment string
+	Network       netip.Prefix // of those who are in the segment
 }
 
 // Balancer is an outside load balancer: its name in events, and what the record knows it by.

@@ -40,6 +40,7 @@ type s8 struct {
 	seen    uint64        // up to which change of the scene everything was looked at
 	mass    time.Duration // when too many nodes were silent last
 	flows   flows
+	owners  owners
 	// deceived tells who takes a path away that it must, for all that it knows (see there).
 	deceived deceived
 }
@@ -54,7 +55,7 @@ const (
 )
 
 func newS8(j *judge) rule {
-	r := &s8{judge: j, wrong: map[string]overdue{}, touched: map[netip.Prefix]fsm.Index{}, mass: never, flows: newFlows(), deceived: newDeceived()}
+	r := &s8{judge: j, wrong: map[string]overdue{}, touched: map[netip.Prefix]fsm.Index{}, mass: never, flows: newFlows(), owners: newOwners(j), deceived: newDeceived()}
 	for _, kind := range r.kinds() {
 		r.wrong[kind] = newOverdue()
 	}
@@ -114,6 +115,7 @@ func (r *s8) forgive(s *step, was, is *fsm.Route) {
 
 func (r *s8) hear(e event.Stamped) {
 	r.deceived.hear(e)
+	r.owners.hear(e)
 	switch x := e.Event.(type) {
 	case event.Forwarding:
 		r.look(x.Switch, x.Prefix)
@@ -130,6 +132,7 @@ func (r *s8) tick() {
 	}
 	r.looked = r.scene.now
 	r.flows.settle(r.judge)
+	r.owners.tick()
 	if silent := r.silent(); silent > few && 2*silent > len(r.topology.Nodes) {
 		r.mass = r.scene.now
 	}

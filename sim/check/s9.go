@@ -18,6 +18,8 @@ import (
 // address: under the boot that the group knows of. What the kernel let go within S8 before is forgiven, since the
 // announcement was under way. And a kernel lets go of an address only once no path at any switch leads to it there,
 // but those of members that have been away for as long as switches keep what they announced.
+//
+// A node that says on a segment that it has an address steers it, too.
 type s9 struct {
 	idle
 	*judge
@@ -40,6 +42,8 @@ func (r *s9) hear(e event.Stamped) {
 		r.announced(e.Number, x)
 	case event.Steered:
 		r.steered(e.Number, x)
+	case event.Claim:
+		r.claimed(e.Number, x)
 	}
 }
 
@@ -62,6 +66,18 @@ func (r *s9) announced(number uint64, x event.Forwarding) {
 		}
 		r.broken(fmt.Sprintf("%s via %s", x.Prefix, node), fmt.Sprintf("%s announced it to %s, and the kernel does not steer it", p.Member, x.Switch),
 			r.scene.steered[node].number, number)
+	}
+}
+
+// claimed judges what a node says on a segment: its kernel steers the address.
+func (r *s9) claimed(number uint64, x event.Claim) {
+	if r.record.View().Group().Settings.Unsteered || !r.scene.freeFor(x.Node, r.bounds.S8) {
+		return
+	}
+	r.checked()
+	if !r.ready(x.Node, x.Address) {
+		r.broken(fmt.Sprintf("%s at %s", x.Address, x.Node), fmt.Sprintf("it says on %s that it has the address, and its kernel does not steer it", x.Segment),
+			r.scene.steered[x.Node].number, number)
 	}
 }
 

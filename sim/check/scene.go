@@ -62,6 +62,7 @@ type scene struct {
 	cut      map[link]bool // what a switch is sent by a member is held back
 	paths    map[route]forwarding
 	steered  map[string]steered // by node
+	segments segments
 }
 
 // contact is what a member says of its touch with the group.
@@ -107,6 +108,7 @@ func newScene(t Topology, record *Record) *scene {
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
+		segments: newSegments(t.Links),
 	}
 	for _, n := range t.Nodes {
 		for _, a := range n.Addresses {
@@ -163,6 +165,8 @@ func (s *scene) hear(e event.Stamped) {
 		s.paths[route{x.Switch, x.Prefix}] = forwarding{x, e.Number}
 	case event.Steered:
 		s.steers(e.Number, x)
+	case event.Carrier:
+		s.segments.carrier(s.now, x)
 	default:
 		return
 	}

@@ -56,6 +56,7 @@ func newStory(t fataler, noise func(*story)) *story {
 	topology.Exchanges = func(_ string, a netip.Addr) bool { return a != addr(untold) }
 	for _, n := range []string{"n1", "n2", "n3"} {
 		topology.Nodes = append(topology.Nodes, check.Node{Name: n, Addresses: []netip.Addr{host(n)}})
+		topology.Links = append(topology.Links, check.Link{Node: n, Segment: "lan1", Network: netip.MustParsePrefix("172.16.0.0/16")})
 	}
 	set, err := check.New(check.Options{Topology: topology, Bounds: check.Bounds{L2: 70 * time.Second}, Violated: func(v check.Violation) { s.broken = append(s.broken, v) }})
 	if err != nil {

@@ -206,6 +206,28 @@ type (
 	}
 )
 
+// Segments that nodes are in.
+type (
+	// Asks says that a host asked a segment who has an address.
+	Asks struct {
+		Segment string
+		Address netip.Addr
+	}
+	// Claim says that a node told a segment that an address other than its own is at it: as the answer to who Asked, or
+	// unasked.
+	Claim struct {
+		Node, Segment string
+		Address       netip.Addr
+		Asked         bool
+	}
+	// Carrier says how the link of a node to a segment is from now on: whether it has a carrier, and whether what is sent
+	// by it arrives.
+	Carrier struct {
+		Node, Segment string
+		Up, Passes    bool
+	}
+)
+
 // Outside load balancers and their drivers.
 type (
 	// Drive is one step of a call to a driver. Phase is "sent" (the request left the member), "effect" (it took effect

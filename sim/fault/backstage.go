@@ -42,6 +42,7 @@ func CastOf(s *stage.Stage) Cast {
 	for _, d := range s.Balancers() {
 		c.Drivers = append(c.Drivers, d.Name())
 	}
+	c.Segments = s.Segments()
 	return c
 }
 

@@ -44,6 +44,7 @@ type Cast struct {
 	Switches []string
 	Drivers  []string // of outside load balancers
 	Outside  bool     // the cluster knows LBCF's kinds
+	Segments []string // that nodes are in
 }
 
 // Machines are those with a process of ours.
@@ -104,6 +105,10 @@ type Kind struct {
 	// a majority of the others has everything.
 	Forgets    bool
 	Parameters []parameter.Parameter
+	// Segments says that there is none where nodes are in no segments.
+	Segments bool
+	// Older says that it runs the older release, which knows no segments: there is none where nodes are in some.
+	Older bool
 	// Draw fills in whom it befalls, and its parameters.
 	Draw func(d dice.Dice, c Cast, f *Fault)
 	// Excuses lists who cannot be expected to do their work meanwhile, as event.FaultBegan has it. It is never empty.
@@ -118,7 +123,7 @@ func All() []Kind { return slices.Clone(kinds()) }
 var kinds = sync.OnceValue(func() []Kind {
 	return slices.Concat(
 		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(),
-		kernelKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(),
+		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(),
 	)
 })
 
@@ -133,6 +138,9 @@ func Find(name string) (Kind, bool) {
 
 // Able tells whether there is anybody whom a fault of this kind can befall.
 func (k Kind) Able(c Cast) bool {
+	if k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
+		return false
+	}
 	return k.On.Least == 0 || slices.ContainsFunc(k.On.Roles, func(r Role) bool { return len(c.role(r)) > 0 })
 }
 

@@ -59,7 +59,7 @@ func newTheatre(seed uint64) *theatre {
 			delete(t.open, x.ID)
 		}
 	})
-	t.Backstage = New(stage.New(w, stage.Options{Members: 3, Nodes: 2, Switches: 2, Balancers: 1, Program: sleeper, DriftPPM: 100}))
+	t.Backstage = New(stage.New(w, stage.Options{Members: 3, Nodes: 2, Switches: 2, Balancers: 1, Segments: 2, Program: sleeper, DriftPPM: 100}))
 	t.Raise()
 	for _, name := range t.machines() {
 		t.Network.Listen(name, "probe", func(c *network.Conn) { c.Handle(nil, nil) })
@@ -106,6 +106,9 @@ func (t *theatre) state() map[string]string {
 	}
 	for _, name := range t.Cast.Nodes {
 		state["kernel of "+name] = fmt.Sprint(t.Kernel(name).IsUp(), t.Kernel(name).Steered())
+		for _, l := range t.Links(name) {
+			state["link of "+name+" to "+l.Name()] = fmt.Sprint(l.Up(), l.Passes())
+		}
 	}
 	for _, from := range t.Cast.Members {
 		t.ask(state, from)

@@ -17,7 +17,7 @@ import (
 func upgradeKinds() []Kind {
 	return []Kind{
 		{
-			Name: RollingUpgrade, Text: "everybody begins with the older release; processes are restarted one after the other, as the newer one",
+			Name: RollingUpgrade, Older: true, Text: "everybody begins with the older release; processes are restarted one after the other, as the newer one",
 			Share: 10, Least: 15 * time.Second, Most: 30 * time.Second, On: processes, Begin: rollingUpgrade, Excuses: onTheWay,
 			Parameters: []parameter.Parameter{
 				parameter.Duration("pause", "how long each is away, 500ms without it"),
@@ -36,7 +36,7 @@ func upgradeKinds() []Kind {
 			},
 		},
 		{
-			Name: "rolling-downgrade", Text: "processes are restarted one after the other, as the older release: back from an upgrade that was not finalized",
+			Name: "rolling-downgrade", Older: true, Text: "processes are restarted one after the other, as the older release: back from an upgrade that was not finalized",
 			Least: 6 * time.Second, Most: 25 * time.Second, On: processes, Excuses: onTheWay,
 			Parameters: []parameter.Parameter{parameter.Duration("pause", "how long each is away, 500ms without it")},
 			Draw:       func(d dice.Dice, c Cast, f *Fault) { f.On = shuffled(d, c.Machines()) },
@@ -45,7 +45,7 @@ func upgradeKinds() []Kind {
 			},
 		},
 		{
-			Name: "downgrade", Text: "processes are started as the older release, which may not take part any more; at the end as what they were",
+			Name: "downgrade", Older: true, Text: "processes are started as the older release, which may not take part any more; at the end as what they were",
 			Share: 10, Least: 2 * time.Second, Most: 8 * time.Second, On: processes, Draw: drawOne, Excuses: onThem,
 			Begin: func(b *Backstage, f Fault) func() { return each(f.On, b.downgrade) },
 		},

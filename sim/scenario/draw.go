@@ -23,10 +23,11 @@ type Options struct {
 	Nodes    int           // default 5
 	Switches int           // default 2
 	Services int           // default: drawn, up to 20
-	// Balancers, Clients and Outside are as in a Scenario; by default there are none.
+	// Balancers, Clients, Outside and Segments are as in a Scenario; by default there are none.
 	Balancers int
 	Clients   int
 	Outside   int
+	Segments  int
 	Kinds     []string // of faults; default all that are drawn. Those with a share are there in any case then
 	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
@@ -79,6 +80,7 @@ func compose(o Options, from from) Scenario {
 	s := Scenario{
 		Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services,
 		Balancers: o.Balancers, Clients: o.Clients, Outside: o.Outside,
+		Segments: o.Segments,
 	}
 	sh := shape{begin: min(5*time.Second, o.Duration/4), end: o.Duration * 3 / 4}
 	from("shape", func(d dice.Dice) {
@@ -88,6 +90,9 @@ func compose(o Options, from from) Scenario {
 			s.Services = d.From("services", 2, 20)
 		}
 	})
+	if s.Segments > 0 {
+		from("segments", func(d dice.Dice) { s.Drift = dice.Pick(d, "drift", []int{0, 1000, 9000}) }) // with what faults add, 1.4 %
+	}
 	if !o.NoFaults {
 		s.Faults = drawFaults(s.Cast(), sh, o, from)
 	}

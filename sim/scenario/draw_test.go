@@ -122,6 +122,13 @@ func TestSeedsVary(t *testing.T) {
 			lost++
 		}
 	}
+	for seed := range uint64(seeds) { // kinds that other worlds have none of
+		for _, f := range scenario.Draw(seed, scenario.Options{Segments: 2}).Faults {
+			if k, _ := fault.Find(f.Kind); k.Segments {
+				kinds[f.Kind]++
+			}
+		}
+	}
 	for _, k := range fault.All() {
 		if (k.Weight > 0 || k.Share > 0) && kinds[k.Name] < 3 {
 			t.Errorf("%s was drawn %d times in %d seeds", k.Name, kinds[k.Name], seeds)

@@ -33,6 +33,8 @@ type Scenario struct {
 	Clients   int
 	// Outside are further drivers, whose balancers users ask for by objects of LBCF's kinds.
 	Outside int
+	// Segments are those that nodes are in and answer for addresses on.
+	Segments int
 	// Drift is by how much clocks run wrong at most, in parts per million.
 	Drift  int
 	Faults []fault.Fault
@@ -50,6 +52,7 @@ func (s Scenario) Cast() fault.Cast {
 	return fault.Cast{
 		Members: named(s.Members, stage.MemberName), Nodes: named(s.Nodes, stage.NodeName),
 		Switches: named(s.Switches, stage.SwitchName), Drivers: named(s.Balancers+s.Outside, stage.DriverName), Outside: s.Outside > 0,
+		Segments: named(s.Segments, stage.SegmentName),
 	}
 }
 
@@ -63,7 +66,7 @@ func named(n int, name func(int) string) (out []string) {
 // Plan is what steps may be about.
 func (s Scenario) Plan() workload.Plan {
 	c := s.Cast()
-	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Outside: s.drivers(), Nodes: c.Nodes, Switches: c.Switches}
+	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Outside: s.drivers(), Nodes: c.Nodes, Switches: c.Switches, Segments: s.Segments}
 }
 
 // drivers are the names of drivers that users know by objects.
@@ -71,7 +74,7 @@ func (s Scenario) drivers() []string { return s.Cast().Drivers[s.Balancers:] }
 
 // Stage is the stage that it needs, without programs and record.
 func (s Scenario) Stage() stage.Options {
-	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift}
+	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments}
 	if s.upgrades() {
 		// Short logs have members take in snapshots that the other release wrote.
 		o.Release, o.Raft = start.Older, start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}
@@ -136,7 +139,8 @@ func (s Scenario) Validate() error {
 	}{
 		{"members", s.Members, 1, mostMembers}, {"nodes", s.Nodes, 1, mostNodes}, {"switches", s.Switches, 1, mostSwitches},
 		{"services", s.Services, 0, mostServices}, {"balancers", s.Balancers, 0, mostOthers},
-		{"clients", s.Clients, 0, mostOthers}, {"outside", s.Outside, 0, mostOthers}, {"drift", s.Drift, 0, mostDrift},
+		{"clients", s.Clients, 0, mostOthers}, {"outside", s.Outside, 0, mostOthers}, {"segments", s.Segments, 0, stage.MostSegments},
+		{"drift", s.Drift, 0, mostDrift},
 	} {
 		if n.have < n.least || n.have > n.most {
 			return fmt.Errorf("%s: %d is not possible; write a number from %d to %d", n.field, n.have, n.least, n.most)

@@ -53,6 +53,9 @@ func (s *Stage) furnish() {
 	if s.options.Outside > 0 {
 		defined = append(defined, outsideDefinitions()...)
 	}
+	if s.options.Segments > 0 {
+		defined = append(defined, api.MetalLBV1Beta1+"/l2advertisements")
+	}
 	if c := s.options.Cluster; c != nil {
 		defined = c.Definitions
 	}
@@ -79,6 +82,7 @@ func (s *Stage) furnish() {
 	for i := range s.options.Switches {
 		s.addSwitch(i)
 	}
+	s.furnishSegments()
 }
 
 // System is the namespace of what configures us.

@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/kernel"
 	"fairlead.io/fairlead/sim/network"
+	"fairlead.io/fairlead/sim/segment"
 	"fairlead.io/fairlead/sim/vm"
 )
 
@@ -43,6 +44,8 @@ type machine struct {
 	process *vm.Process
 	socket  *network.Socket
 	kernel  *kernel.Kernel // nil but on nodes
+	// segments are its links, nil where there are none.
+	segments *segment.Machine
 }
 
 func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.Process) {
@@ -105,10 +108,14 @@ func (s *Stage) drivers() (all []start.Outside) {
 
 // agent is what an agent is told when it starts.
 func (s *Stage) agent(m *machine) start.Process {
-	return start.Process{
+	p := start.Process{
 		Role: "agent", Name: m.name, Release: m.plays(), Members: s.members, Mutant: s.mutant(m),
 		Debug: s.options.Debug, Address: m.address,
 	}
+	if m.segments != nil {
+		p.Segments, p.Uptime = true, m.clock.Monotonic()
+	}
+	return p
 }
 
 // plays is the release of the machine's next process.
@@ -192,6 +199,9 @@ func (s *Stage) PowerOff(name string) {
 	if m.kernel != nil {
 		m.kernel.Down()
 	}
+	if m.segments != nil {
+		m.segments.Power(false)
+	}
 	m.disk.Crash(s.World.Random("crash/" + name))
 	s.World.Publish(event.MachineDown{Machine: name})
 }
@@ -207,6 +217,9 @@ func (s *Stage) PowerOn(name string) {
 	s.Network.Power(name, true)
 	if m.kernel != nil {
 		m.kernel.Up()
+	}
+	if m.segments != nil {
+		m.segments.Power(true)
 	}
 	s.World.Publish(event.MachineUp{Machine: name, Boot: m.boot()})
 	s.Start(name)

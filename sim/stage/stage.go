@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/network"
+	"fairlead.io/fairlead/sim/segment"
 	"fairlead.io/fairlead/sim/vm"
 )
 
@@ -29,6 +30,10 @@ type Options struct {
 	// and Outside further drivers, with two balancers each, that users know by objects of LBCF's kinds.
 	Balancers int
 	Outside   int
+	// Segments are those that nodes are in and answer for addresses on; not in a Cluster. Asked gives the addresses that the host in
+	// the i-th asks for, in order; nil: none.
+	Segments int
+	Asked    func(i int) []netip.Addr
 	// Record is what the group agreed on, for those who call its API; without it nobody can.
 	Record   func() *fsm.View
 	Program  *vm.Module // of members and agents
@@ -53,6 +58,7 @@ type Stage struct {
 	switches  []*fabric.Switch
 	balancers []*balancer.Driver
 	group     *client.Group
+	hosts     []*segment.Host
 }
 
 // New builds a world in which nothing runs yet; see Raise.
@@ -165,6 +171,7 @@ func (s *Stage) Raise() {
 	for _, name := range append(append([]string{}, s.members...), s.nodes...) {
 		s.World.After(time.Duration(r.Int64N(int64(50*time.Millisecond))), func() { s.Start(name) })
 	}
+	s.ask()
 }
 
 // Strike ends everybody, at the end of a world.

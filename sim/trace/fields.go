@@ -29,6 +29,25 @@ func (c *coder) link(e *event.Link) {
 	c.flag("up", &e.Up)
 }
 
+func (c *coder) claim(e *event.Claim) {
+	c.text("node", &e.Node)
+	c.text("segment", &e.Segment)
+	c.address("address", &e.Address)
+	c.flag("asked", &e.Asked)
+}
+
+func (c *coder) asks(e *event.Asks) {
+	c.text("segment", &e.Segment)
+	c.address("address", &e.Address)
+}
+
+func (c *coder) carrier(e *event.Carrier) {
+	c.text("node", &e.Node)
+	c.text("segment", &e.Segment)
+	c.flag("up", &e.Up)
+	c.flag("passes", &e.Passes)
+}
+
 func (c *coder) machineUp(e *event.MachineUp) {
 	c.text("machine", &e.Machine)
 	c.text("boot", &e.Boot)

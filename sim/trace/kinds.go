@@ -38,6 +38,9 @@ const (
 	kindViewed
 	kindFlow
 	kindLink
+	kindClaim
+	kindCarrier
+	kindAsks
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -110,6 +113,12 @@ var kinds = [...]kind{
 		`{client} to {address}:{port} via {switch}[ and {node}]: {served?served|not served}[ by {pod}][, {why}]{wanted?|, not wanted}`},
 	kindLink: {"link", "from", false, reading((*coder).link),
 		`{from} {up?reaches|is cut off from} {to}`},
+	kindClaim: {"claim", "node", true, reading((*coder).claim),
+		`{node} {asked?answers for|announces} {address} on {segment}`},
+	kindAsks: {"asks", "segment", true, reading((*coder).asks),
+		`{segment} asks for {address}`},
+	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
+		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
 
 // reading makes a reader of one kind of event from the list of its fields.
@@ -140,6 +149,15 @@ func (c *coder) show(e event.Event) {
 	case event.Link:
 		c.begin(kindLink)
 		c.link(&e)
+	case event.Claim:
+		c.begin(kindClaim)
+		c.claim(&e)
+	case event.Asks:
+		c.begin(kindAsks)
+		c.asks(&e)
+	case event.Carrier:
+		c.begin(kindCarrier)
+		c.carrier(&e)
 	case event.Wiped:
 		c.begin(kindWiped)
 		c.wiped(&e)

@@ -41,6 +41,8 @@ type Options struct {
 	Backends Backends // nil: there are none
 	// Outside are the drivers that users know by objects, as package stage names them.
 	Outside []string
+	// Segments is how many there are that nodes are in.
+	Segments int
 	// Inherit has another controller have put a backend on one of their balancers; nil: there is no other.
 	Inherit func(balancer, address string)
 }
@@ -113,6 +115,9 @@ func (c *Cluster) Begin(services int) {
 			s.With["affinity"], s.With["clients"] = "ClientIP", "198.51.100.0/24"
 		case 5:
 			s.With["ports"] = "53/UDP"
+		}
+		if n := c.o.Segments; n > 0 && i%3 > 0 {
+			s.With["address"] = inSegment(i/3%n, i).String()
 		}
 		c.Do(s)
 	}

@@ -56,6 +56,7 @@ type Plan struct {
 	Outside   []string // drivers that users know by objects
 	Nodes     []string
 	Switches  []string
+	Segments  int
 }
 
 // names are the names that parameters may give.
@@ -65,7 +66,7 @@ func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 func All() []Verb { return slices.Clone(verbs()) }
 
 var verbs = sync.OnceValue(func() []Verb {
-	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs())
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs())
 })
 
 // Find finds a verb by its name.
@@ -88,7 +89,7 @@ func (p Plan) Check(s Step) error {
 		return fmt.Errorf("do: %q is unknown; choose one of %s", s.Do, strings.Join(known, ", "))
 	}
 	if v.Able != nil && !v.Able(p) {
-		return fmt.Errorf("do: there is nothing in this world to %s; have balancers", s.Do)
+		return fmt.Errorf("do: there is nothing in this world to %s; have balancers or segments", s.Do)
 	}
 	if s.At < 0 {
 		return fmt.Errorf("at: %s is before the beginning; write 0s or later", s.At)

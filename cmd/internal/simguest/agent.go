@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,8 +18,10 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/dataplane/l2"
 	"fairlead.io/fairlead/sim/guest/fact"
 	"fairlead.io/fairlead/sim/guest/kernel"
+	"fairlead.io/fairlead/sim/guest/segment"
 	"fairlead.io/fairlead/sim/guest/start"
 )
 
@@ -40,6 +43,10 @@ func (g *guest) agent(ctx context.Context) error {
 			o.NodeAddresses = []netip.Addr{g.start.Address}
 			return k.NAT(o)
 		},
+		L2: func(_ config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Answering, error) {
+			clock := bootClock{time.Now().Add(-g.start.Uptime)}
+			return l2.New(l2.Options{Edge: segment.Open(g.port, g.start.Name), Clock: clock, Log: log, Metrics: metrics})
+		},
 		Connect: g.connect,
 	}, g.log)
 	if err != nil {
@@ -52,6 +59,7 @@ func (g *guest) agent(ctx context.Context) error {
 func (g *guest) node() config.Agent {
 	c := config.Agent{
 		Node: g.start.Name, StateDir: start.DataDir, Steer: true, NAT: config.NATNftables, DrainDelay: start.DrainDelay,
+		L2: g.start.Segments,
 	}
 	for _, name := range g.start.Members {
 		c.Members = append(c.Members, name+":"+start.APIPort)

@@ -63,6 +63,11 @@ type Process struct {
 	Raft   Raft   `json:"raft,omitzero"`
 	Tuning Tuning `json:"tuning,omitzero"`
 
+	// Segments has an agent answer for addresses on the segments that its machine is in. Uptime is then what the machine's
+	// clock shows, which goes on from process to process.
+	Segments bool          `json:"segments,omitempty"`
+	Uptime   time.Duration `json:"uptime,omitempty"`
+
 	// Address is the machine's own.
 	Address netip.Addr `json:"address"`
 }
