@@ -10,3 +10,9 @@ func TestRareScenariosHold(t *testing.T) {
 	hold(t, m, "testdata/rare/*.yaml", 2)
 	hold(t, m, "mutants/scenarios/upgrade*.yaml", 2)
 }
+
+// Who answers for addresses on segments, through what upsets elections elsewhere: the faults that kube-vip's own suite scripts, and
+// some more.
+func TestSegmentScenariosHold(t *testing.T) {
+	hold(t, shipped(t), "testdata/segments/*.yaml", 10)
+}

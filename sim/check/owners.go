@@ -20,8 +20,8 @@ import (
 //   - silent, Takeover (and Deaf, where a link had a carrier and led nowhere): a host's questions for an address are not
 //     answered, while one and the same undisturbed node could: it is a committed hop, it is up, its link passes, and a
 //     majority is undisturbed under one leader;
-//   - unannounced, S8: a node answers under a lease that it has not announced since it has it, or since the link got its
-//     carrier back.
+//   - unannounced, S8 and a second: a node answers under a lease that it has not announced since it has it, or since the link got its
+//     carrier back or led nowhere for long.
 //
 // Addresses that their holder keeps when it is cut off are nobody else's to answer for while it is disturbed.
 type owners struct {
@@ -29,6 +29,8 @@ type owners struct {
 	unanswered map[netip.Addr]map[string]uint64 // by segment, the first question
 	silent     overdue
 	muted      map[linkOf]time.Duration // when a link last led nowhere
+	moments    map[linkOf]time.Duration // when a link led nowhere last, if that was too short for its node to know
+	granted    map[netip.Addr]time.Duration
 	began      map[string]time.Duration // the present life of processes
 	announced  map[spot]fsm.Revision    // under which lease
 	missing    map[spot]omission
@@ -57,6 +59,7 @@ type omission struct {
 func newOwners(j *judge) owners {
 	return owners{
 		judge: j, unanswered: map[netip.Addr]map[string]uint64{}, silent: newOverdue(), muted: map[linkOf]time.Duration{},
+		moments: map[linkOf]time.Duration{}, granted: map[netip.Addr]time.Duration{},
 		began: map[string]time.Duration{}, announced: map[spot]fsm.Revision{}, missing: map[spot]omission{},
 		told: map[onSegment]string{},
 	}
@@ -98,7 +101,7 @@ func (o *owners) claims(e event.Stamped, x event.Claim) {
 		o.announced[at] = l.Fence
 		o.told[onSegment{x.Segment, x.Address}] = x.Node
 		delete(o.missing, at)
-	case o.announced[at] != l.Fence:
+	case o.announced[at] != l.Fence && !o.lossy(at):
 		o.due(at, l, e)
 	}
 }
@@ -110,6 +113,10 @@ func (o *owners) carrier(e event.Stamped, x event.Carrier) {
 	if _, was := o.muted[link]; is.mute || was {
 		o.muted[link] = e.At
 	}
+	again := is.since == e.At && is.mutedFor >= unheard
+	if is.since == e.At && is.mutedFor > 0 && !again {
+		o.moments[link] = e.At
+	}
 	if is.down || is.mute {
 		for at := range o.missing {
 			if at.linkOf == link {
@@ -118,7 +125,7 @@ func (o *owners) carrier(e event.Stamped, x event.Carrier) {
 		}
 		return
 	}
-	if is.rose != e.At {
+	if is.rose != e.At && !again {
 		return
 	}
 	for _, l := range fsm.List[*fsm.Lease](o.record.View(), fsm.TableLeases) {
@@ -126,6 +133,29 @@ func (o *owners) carrier(e event.Stamped, x event.Carrier) {
 			o.due(spot{link, l.VIP}, l, e)
 		}
 	}
+}
+
+// unheard is after what silence a node takes what it announced for lost: one and a half seconds, and one until it asks.
+const unheard = 2500 * time.Millisecond
+
+// lossy tells whether all that a node announced since it has the lease may be lost: its link led nowhere for a moment, too short
+// for it to know.
+func (o *owners) lossy(at spot) bool {
+	last, ever := o.moments[at.linkOf]
+	return ever && last >= o.granted[at.address]
+}
+
+// step takes in which leases are new.
+func (o *owners) step(s *step) {
+	before := s.before
+	if s.replaced {
+		before = nil
+	}
+	fsm.Changes(before, s.after, fsm.TableLeases, func(was, is *fsm.Lease) {
+		if is != nil && (was == nil || was.Fence != is.Fence) {
+			o.granted[is.VIP] = s.At
+		}
+	})
 }
 
 // due notes that an announcement is.
@@ -144,7 +174,7 @@ func (o *owners) tick() {
 			delete(o.missing, at)
 			continue
 		}
-		if o.scene.now-m.since > o.bounds.S8 {
+		if o.scene.now-m.since > o.bounds.S8+time.Second { // it asks once a second whether it is heard
 			o.broken(fmt.Sprintf("%s at %s", at.address, at.node), fmt.Sprintf("unannounced on %s since %s", at.segment, m.since), m.event)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // s12 asks of each Service, address, next hop and node that the record gives up why: something must have happened to it
@@ -79,8 +80,19 @@ func (r *s12) end(kind, what string, number uint64, justified func(since time.Du
 // spoken tells whether a user or an operator said anything of a Service that may cost it what it had since a moment.
 func (r *s12) spoken(id string, since time.Duration) bool {
 	s := r.kube.services[id]
-	after := func(at time.Duration) bool { return at != never && at >= since-r.bounds.Late }
+	after := func(at time.Duration) bool { return at != never && at >= r.unseen(since) }
 	return s == nil || s.Wishes == nil || !r.kube.wanted(id) || after(s.edited) || after(r.kube.reconfigured) || r.released[id]
+}
+
+// unseen is since when what users said may not have been seen by a moment: for Late, or since the API server was out of reach
+// that was not back for as long by then.
+func (r *s12) unseen(by time.Duration) time.Duration {
+	late := by - r.bounds.Late
+	struck, ever := r.scene.struck[start.Kubernetes]
+	if ever && (r.scene.named[start.Kubernetes] > 0 || r.scene.freed[start.Kubernetes] >= late) {
+		return min(late, struck-r.bounds.Late)
+	}
+	return late
 }
 
 func (r *s12) service(number uint64, was, is *fsm.Service) {

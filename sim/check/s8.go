@@ -79,6 +79,7 @@ func (r *s8) bound(kind string) time.Duration {
 }
 
 func (r *s8) step(s *step) {
+	r.owners.step(s)
 	before := s.before
 	if s.replaced {
 		before = nil

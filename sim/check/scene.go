@@ -39,6 +39,7 @@ type scene struct {
 	named  map[string]int           // by how many faults at present
 	frozen map[string]int           // by how many that stop a process: it neither acts nor says anything
 	freed  map[string]time.Duration // when the last fault of somebody ended
+	struck map[string]time.Duration // when somebody's present fault began, or the last one: the first of those at a time
 	calm   time.Duration            // since when, or never
 
 	contact map[string]contact // of members
@@ -105,6 +106,7 @@ func newScene(t Topology, record *Record) *scene {
 		topology: t, record: record, nodeAt: map[netip.Addr]string{},
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
 		faults: map[int]event.FaultBegan{}, named: map[string]int{}, frozen: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
+		struck:  map[string]time.Duration{},
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
@@ -199,7 +201,11 @@ func (s *scene) fault(e event.Event) {
 	switch x := e.(type) {
 	case event.FaultBegan:
 		s.faults[x.ID] = x
-		each(x.On, func(name string) { s.named[name]++ })
+		each(x.On, func(name string) {
+			if s.named[name]++; s.named[name] == 1 {
+				s.struck[name] = s.now
+			}
+		})
 		s.freeze(x, 1)
 	case event.FaultEnded:
 		began, ok := s.faults[x.ID]

@@ -23,6 +23,7 @@ type linkState struct {
 	down, mute bool          // it has no carrier; or it has one, and nothing passes
 	since      time.Duration // when it began to be so
 	rose       time.Duration // when it got its carrier back, or never
+	mutedFor   time.Duration // how long it was mute just before, 0 for not at all
 }
 
 func newSegments(links []Link) segments { return segments{links: links, state: map[linkOf]linkState{}} }
@@ -36,6 +37,9 @@ func (s *segments) carrier(now time.Duration, x event.Carrier) {
 	}
 	if known {
 		next.rose = old.rose
+	}
+	if next.since == now && old.mute {
+		next.mutedFor = now - old.since
 	}
 	if old.down && x.Up {
 		next.rose = now

@@ -130,13 +130,31 @@ func segmentTales() []tale {
 			s.leases(vip1, "n1", false)
 			s.told("n1")
 			s.claims("n1", vip1, true)
-			s.wait(2500 * time.Millisecond)
+			s.wait(3500 * time.Millisecond)
 		}),
 		breaks("S8", "unannounced-when-the-carrier-came-back", func(s *story) {
 			owned(s, false)
 			s.say(event.Carrier{Node: "n1", Segment: "lan1"}, event.Carrier{Node: "n1", Segment: "lan1", Up: true, Passes: true})
 			s.claims("n1", vip1, true)
-			s.wait(2500 * time.Millisecond)
+			s.wait(3500 * time.Millisecond)
+		}),
+		breaks("S8", "unannounced-when-it-is-heard-again", func(s *story) {
+			owned(s, false)
+			s.say(event.Carrier{Node: "n1", Segment: "lan1", Up: true})
+			s.wait(3 * time.Second)
+			s.told("n1")
+			s.say(event.Carrier{Node: "n1", Segment: "lan1", Up: true, Passes: true})
+			s.wait(3500 * time.Millisecond)
+		}),
+		fine("S8", "unannounced-where-it-was-lost-in-a-moment", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.say(event.Carrier{Node: "n1", Segment: "lan1", Up: true})
+			s.leases(vip1, "n1", false)
+			s.wait(time.Second)
+			s.say(event.Carrier{Node: "n1", Segment: "lan1", Up: true, Passes: true})
+			s.told("n1")
+			s.claims("n1", vip1, true)
+			s.wait(3500 * time.Millisecond)
 		}),
 		fine("S8", "announced-when-the-carrier-came-back", func(s *story) {
 			owned(s, false)

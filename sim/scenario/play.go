@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -85,6 +86,9 @@ func (o operator) Release() {
 		return
 	}
 	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
+		if node, keeps := strings.CutPrefix(string(h.ID), "l2-"); keeps && o.Running(node) {
+			continue // nobody can say yet that the node does not answer any more
+		}
 		if !h.Released {
 			o.Group().Operator().ReleaseHold(string(h.ID), "simulated", nil)
 		}

@@ -3,10 +3,12 @@
 package workload
 
 import (
+	"cmp"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
@@ -26,6 +28,23 @@ func segmentVerbs() []Verb {
 			Draw: func(d dice.Dice, p Plan, s *Step) {
 				s.With.Set("name", p.anyName(d))
 				s.With.Set("address", inSegment(d.Below("segment", p.Segments), d.From("place", 100, 103)))
+			},
+		},
+		{
+			Name: "when-cut-off", Text: "say what nodes do that answer for addresses of a pool and are cut off from the group", Weight: 2, Able: able,
+			Parameters: []parameter.Parameter{
+				parameter.OneOf("pool", "pool without it", "pool", stage.SegmentName(0), stage.SegmentName(1)),
+				parameter.OneOf("then", "silent without it", "silent", "answer"),
+			},
+			Do: func(c *Cluster, s Step) {
+				_, err := c.kube.Change("user", "IPAddressPool", stage.System, cmp.Or(s.With["pool"], "pool"), func(o kube.Object) {
+					o.SetAnnotations(with(o.GetAnnotations(), convert.AnnotationCutOff, cmp.Or(s.With["then"], "silent")))
+				})
+				c.may(err)
+			},
+			Draw: func(d dice.Dice, p Plan, s *Step) {
+				s.With.Set("pool", dice.Pick(d, "pool", []string{"pool", stage.SegmentName(d.Below("segment", p.Segments))}))
+				s.With.Set("then", dice.Pick(d, "then", []string{"silent", "answer", "answer"}))
 			},
 		},
 		{
