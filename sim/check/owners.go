@@ -20,8 +20,8 @@ import (
 //   - silent, Takeover (and Deaf, where a link had a carrier and led nowhere): a host's questions for an address are not
 //     answered, while one and the same undisturbed node could: it is a committed hop, it is up, its link passes, and a
 //     majority is undisturbed under one leader;
-//   - unannounced, S8 and a second: a node answers under a lease that it has not announced since it has it, or since the link got its
-//     carrier back or led nowhere for long.
+//   - unannounced, S8 and a second: a node answers under a lease, which it could renew, and has not announced that since it has
+//     it, or since the link got its carrier back or led nowhere for long.
 //
 // Addresses that their holder keeps when it is cut off are nobody else's to answer for while it is disturbed.
 type owners struct {
@@ -170,7 +170,8 @@ func (o *owners) tick() {
 	for _, at := range sortedSpots(o.missing) {
 		m := o.missing[at]
 		l, leased := o.lease(at.address)
-		if !leased || l.Fence != m.fence || string(l.Holder) != at.node || !o.scene.worksFor(at.node, o.scene.now-m.since+o.bounds.S8) {
+		holds := leased && l.Fence == m.fence && string(l.Holder) == at.node
+		if !holds || !o.led(m.since) || !o.scene.worksFor(at.node, o.scene.now-m.since+o.bounds.S8) {
 			delete(o.missing, at)
 			continue
 		}
@@ -183,6 +184,12 @@ func (o *owners) tick() {
 		w := o.silent.since[key]
 		o.broken(key, fmt.Sprintf("silent since %s: %s", w.at, w.why), w.event)
 	}
+}
+
+// led tells whether a majority has been working undisturbed under one leader since a moment: owners could renew their leases.
+func (o *owners) led(since time.Duration) bool {
+	s := o.scene
+	return s.sound != never && s.sound <= since && s.lead != never && s.lead <= since && s.unexcused(s.leader)
 }
 
 // bound is for how long questions may go unanswered.
