@@ -24,7 +24,7 @@ const (
 	// probeEvery is how often a link asks for somebody, deafAfter after what silence it counts as deaf.
 	probeEvery = time.Second
 	deafAfter  = 3500 * time.Millisecond
-	// silentAfter is after what silence announcements may have been lost: a question was not answered.
+	// silentAfter is after what silence announcements may have been lost: longer than a question would wait for its answer.
 	silentAfter = probeEvery * 3 / 2
 )
 
@@ -208,7 +208,7 @@ func (r *Responder) Hear(now time.Duration, on string, frame []byte) []byte {
 	if l == nil || !ok || q.from == l.MAC {
 		return nil
 	}
-	if l.neighbour.IsValid() && now-max(l.heard, l.upSince) > silentAfter {
+	if now-max(l.heard, l.upSince) > silentAfter {
 		r.announceOn(now, l.Name)
 	}
 	l.heard = now

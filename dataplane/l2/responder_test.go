@@ -262,8 +262,16 @@ func TestALinkThatHearsNobodyIsDeaf(t *testing.T) {
 
 // What was announced while nobody was heard may not have been heard either.
 func TestWhoIsHeardAgainIsToldAgain(t *testing.T) {
+	for name, before := range map[string]bool{"again": true, "for the first time": false} {
+		t.Run(name, func(t *testing.T) { testToldAgain(t, before) })
+	}
+}
+
+func testToldAgain(t *testing.T, before bool) {
 	r := holding(t, 0, []l2.Interface{eth("eth0", true, "192.0.2.1/24")}, lease(vip4, 1))
-	r.Hear(0, "eth0", asks(clientMAC, client4, client4))
+	if before {
+		r.Hear(0, "eth0", asks(clientMAC, client4, client4))
+	}
 	announced := func(from, until time.Duration) (n int) {
 		_, frames := sent(t, r, from, until)
 		for _, f := range frames {
