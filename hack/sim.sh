@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What CI asks of the simulator: equal (a run depends on its seed alone), known (seeds 1 to 50 hold, and 1 to 20 of worlds with
-# segments) and fresh (so do seeds never seen before, of both). Without arguments all three.
+# What CI asks of the simulator: equal (a run depends on its seed alone), known (seeds 1 to 50 hold) and fresh (so do seeds
+# never seen before). Without arguments all three.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fairlead=${FAIRLEAD:-bin/fairlead}
 fresh=${FRESH:-5m}
-segments=${SEGMENTS:-75s}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -33,17 +32,14 @@ equal() {
 }
 
 known() {
-	say "seeds 1..50, and 1..20 of worlds with segments"
+	say "seeds 1..50"
 	hold --seeds 1..50
-	hold --seeds 1..20 --segments 2
 }
 
 fresh() {
 	local first=$(($(date +%s) * 1000))
 	say "$fresh of seeds from $first"
 	hold --seeds "$first..$((first + 999))" --within "$fresh"
-	say "$segments of those in worlds with segments"
-	hold --seeds "$first..$((first + 999))" --within "$segments" --segments 2
 }
 
 [ $# -gt 0 ] || set -- equal known fresh
