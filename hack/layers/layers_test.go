@@ -37,7 +37,7 @@ var (
 		"go.etcd.io/bbolt":            {"cluster/store/disk"},
 		"github.com/spf13/cobra":      {"cmd"},
 		"github.com/tidwall/":         {"fsm"},
-		"github.com/vishvananda/":     {"dataplane/steer", "dataplane/nat", "dataplane/l2"},
+		"github.com/vishvananda/":     {"dataplane/steer", "dataplane/nat", "dataplane/l2", "dataplane/flows"},
 		"github.com/google/nft":       {"dataplane/steer", "dataplane/nat"},
 		"github.com/mdlayher/":        {"dataplane/steer", "dataplane/nat", "dataplane/l2"},
 		"github.com/pelletier/go":     {"dataplane/bgp/legacy"},
