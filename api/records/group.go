@@ -20,6 +20,18 @@ type Drain struct {
 	Since   Revision    `json:"since"`
 	Done    bool        `json:"done"` // no switch leads to it any more
 	Left    []DrainLeft `json:"left"` // in order of prefix and node
+	// Flows are the connections that still come in by a node that is drained. Empty of other drains, and while the node's agent
+	// has told nothing.
+	Flows []DrainFlows `json:"flows"`
+}
+
+// DrainFlows is what a node counted of the connections that come in to service addresses by it, from outside the cluster.
+type DrainFlows struct {
+	Node  string `json:"node"`
+	Open  uint64 `json:"open"`
+	Busy  uint64 `json:"busy"`  // of those, the ones that a packet was seen of in the last 30 s
+	AgeMs int64  `json:"ageMs"` // since they were counted
+	Why   string `json:"why"`   // why they could not be counted; the numbers say nothing then
 }
 
 // DrainLeft is a next hop that a drain has not taken away yet. State is that of a next hop (NextHop).

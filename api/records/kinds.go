@@ -64,7 +64,7 @@ func Kinds() []Kind {
 			{"ID", "name"}, {"OF", "of"}, {"SUBJECTS", "subjects"}, {"SINCE", "since"}, {"RELEASED", "released"}, {"WHY", "why"},
 		}},
 		{"drains", []string{"drain"}, []Column{
-			{"NAME", "name"}, {"SINCE", "since"}, {"DONE", "done"}, {"LEFT", "left.prefix"}, {"WHY", "left.why"},
+			{"NAME", "name"}, {"SINCE", "since"}, {"DONE", "done"}, {"LEFT", "left.prefix"}, {"WHY", "left.why"}, {"FLOWS", "flows.open"}, {"BUSY", "flows.busy"},
 		}},
 		{"members", []string{"member"}, []Column{
 			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},

@@ -24,6 +24,9 @@ import (
 // maxBeating bounds the nodes whose heartbeats are remembered.
 const maxBeating = 65_536
 
+// maxWhyBytes bounds what is remembered of why flows could not be counted.
+const maxWhyBytes = 256
+
 // beats remembers when each node was last heard of. It is this member's own observation and never in the log.
 type beats struct {
 	now   func() time.Time
@@ -38,6 +41,15 @@ type Beat struct {
 	Node fsm.NodeID
 	Boot fsm.BootID
 	At   time.Time
+	// Flows is what the node counted last; nil if it was not asked to, or did not yet.
+	Flows *Flows
+}
+
+// Flows is what a node counted of connections that come in by it: see fairleadv1.FlowCount.
+type Flows struct {
+	Open, Busy uint64
+	At         time.Time // when they were counted
+	Why        string    // why they could not be
 }
 
 func newBeats(now func() time.Time) *beats {
@@ -54,6 +66,18 @@ func (s *Service) Beats() (list []Beat, since time.Time) {
 	}
 	slices.SortFunc(list, func(a, b Beat) int { return cmp.Compare(a.Node, b.Node) })
 	return list, s.beats.since
+}
+
+// Flows is what a node counted of its flows and when, by its newest heartbeat if that is no older than within; nil if it told
+// nothing.
+func (s *Service) Flows(node fsm.NodeID, within time.Duration) *Flows {
+	s.beats.mu.Lock()
+	defer s.beats.mu.Unlock()
+	b, known := s.beats.last[node]
+	if !known || s.o.Now().Sub(b.At) > within {
+		return nil
+	}
+	return b.Flows
 }
 
 // beatStream is what a node sends heartbeats on, and gets answers.
@@ -109,13 +133,16 @@ func (s *Service) hear(req *fairleadv1.HeartbeatRequest, said *fairleadv1.Heartb
 	if err := s.beat(req); err != nil {
 		return nil, err
 	}
-	inQuorum, asked := s.standing.good(), s.o.Leases != nil && leases.Asked(s.o.Record.Read())
-	if !req.GetAnswer() && said != nil && said.GetInQuorum() == inQuorum && said.GetLeases() == asked {
+	view := s.o.Record.Read()
+	answer := &fairleadv1.HeartbeatResponse{
+		Applied: desired.RevisionMessage(view.Revision()), InQuorum: s.standing.good(),
+		Leases: s.o.Leases != nil && leases.Asked(view), CountFlows: view.Drained(fsm.DrainNode, req.GetNode()),
+	}
+	if !req.GetAnswer() && said != nil && said.GetInQuorum() == answer.GetInQuorum() && said.GetLeases() == answer.GetLeases() &&
+		said.GetCountFlows() == answer.GetCountFlows() {
 		return nil, nil
 	}
-	return &fairleadv1.HeartbeatResponse{
-		Applied: desired.RevisionMessage(s.o.Record.Read().Revision()), InQuorum: inQuorum, Leases: asked,
-	}, nil
+	return answer, nil
 }
 
 // beat takes note of one heartbeat.
@@ -123,6 +150,11 @@ func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 	b := Beat{Node: fsm.NodeID(req.GetNode()), Boot: fsm.BootID(req.GetBoot()), At: s.o.Now()}
 	if b.Node == "" || b.Boot == "" {
 		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: "node or boot is missing", Remedy: "name both"}
+	}
+	if c := req.GetFlows(); c != nil {
+		age := time.Duration(min(c.GetAgeMs(), uint64(time.Hour/time.Millisecond))) * time.Millisecond
+		why := c.GetWhy()
+		b.Flows = &Flows{Open: c.GetOpen(), Busy: c.GetBusy(), At: b.At.Add(-age), Why: why[:min(len(why), maxWhyBytes)]}
 	}
 	if !s.beats.add(b) {
 		return &admin.Refusal{Code: admin.Busy, What: "heartbeat", Why: fmt.Sprintf("%d nodes beat already", maxBeating), Remedy: "run a group for fewer nodes"}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	apirecords "fairlead.io/fairlead/api/records"
@@ -52,6 +53,22 @@ func TestDrainIsOverOnceNoSwitchLeadsThere(t *testing.T) {
 	g.Apply(t, &fsm.EndLease{VIP: lease.VIP, Fence: lease.Fence}) // its node answers for the address no more
 	g.Apply(t, &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: addr("198.51.100.1"), Since: since})
 	expect("node/n1", "done=true")
+}
+
+// What a node counted of its flows is told of its drain, and of no other one.
+func TestDrainTellsOfFlows(t *testing.T) {
+	g, _ := furnished(t)
+	s := records.New(records.Options{Record: g, Leader: g, Flows: func(n fsm.NodeID) (records.Flows, bool) {
+		return records.Flows{Open: 7, Busy: 2, Age: time.Second, Why: "x"}, n == "n1"
+	}})
+	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"}, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n2"}, &fsm.BeginDrain{Of: fsm.DrainService, Name: "shop/web"})
+	for name, want := range map[string]string{
+		"node/n1": `"flows":[{"node":"n1","open":7,"busy":2,"ageMs":1000,"why":"x"}]`, "node/n2": `"flows":[]`, "service/shop/web": `"flows":[]`,
+	} {
+		if got := get(t, s, &fairleadv1.GetRequest{Kind: "drains", Name: name}).GetDocuments()[0]; !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
 }
 
 // Of an address that is shared, a drain waits for nothing while others that are not drained own it.

@@ -14,6 +14,7 @@ import (
 func (r *renderer) drain(d *fsm.Drain) any {
 	doc := records.Drain{
 		Name: d.Key(), Of: string(d.Of), Subject: d.Name, Since: revision(d.Since), Left: []records.DrainLeft{},
+		Flows: r.drainFlows(d),
 	}
 	members := fsm.List[*fsm.Member](r.view, fsm.TableMembers)
 	for _, route := range fsm.List[*fsm.Route](r.view, fsm.TableRoutes) {
@@ -25,6 +26,18 @@ func (r *renderer) drain(d *fsm.Drain) any {
 	}
 	doc.Done = len(doc.Left) == 0
 	return doc
+}
+
+// drainFlows tells what is left of the connections by way of a node that is drained.
+func (r *renderer) drainFlows(d *fsm.Drain) []records.DrainFlows {
+	if d.Of != fsm.DrainNode || r.flows == nil {
+		return []records.DrainFlows{}
+	}
+	f, told := r.flows(fsm.NodeID(d.Name))
+	if !told {
+		return []records.DrainFlows{}
+	}
+	return []records.DrainFlows{{Node: d.Name, Open: f.Open, Busy: f.Busy, AgeMs: f.Age.Milliseconds(), Why: f.Why}}
 }
 
 // drains tells whether a drain is to take a hop away. An address leads past a Service once all who own it are drained; those who

@@ -43,6 +43,8 @@ type Options struct {
 	Barrier func(ctx context.Context) error
 	// Sessions gives the state of this member's BGP sessions. Optional.
 	Sessions func() map[fsm.PeerName]string
+	// Flows gives what a node counted of the connections that come in by it, false if it told nothing lately. Optional.
+	Flows func(fsm.NodeID) (Flows, bool)
 	// Planner explains what the leader decides; optional: without it Why goes by the record alone.
 	Planner Planner
 	// Manifests reads files as a source that is a folder would. Optional: without it Plan is refused.
@@ -51,6 +53,13 @@ type Options struct {
 	ToLeader func() (name string, client fairleadv1connect.RecordServiceClient)
 	// Settle is how long a watch waits after a change for those that follow it. Default 50 ms.
 	Settle time.Duration
+}
+
+// Flows is what a node counted of its connections, or why it could not.
+type Flows struct {
+	Open, Busy uint64 // see api/records
+	Age        time.Duration
+	Why        string
 }
 
 // Service implements fairleadv1connect.RecordServiceHandler.
@@ -83,7 +92,7 @@ func (s *Service) view(ctx context.Context, what string, linearizable bool) (*fs
 }
 
 func (s *Service) renderer(v *fsm.View) *renderer {
-	r := &renderer{view: v, self: s.o.Member}
+	r := &renderer{view: v, self: s.o.Member, flows: s.o.Flows}
 	if s.o.Sessions != nil {
 		r.sessions = sync.OnceValue(s.o.Sessions)
 	}

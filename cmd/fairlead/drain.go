@@ -15,14 +15,16 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
+	"fairlead.io/fairlead/fsm"
 )
 
 // drained is what `fairlead drain` prints.
 type drained struct {
-	Drain  string              `json:"drain"`
-	Undone bool                `json:"undone"`
-	Done   bool                `json:"done"`
-	Left   []records.DrainLeft `json:"left"`
+	Drain  string               `json:"drain"`
+	Undone bool                 `json:"undone"`
+	Done   bool                 `json:"done"`
+	Left   []records.DrainLeft  `json:"left"`
+	Flows  []records.DrainFlows `json:"flows"`
 }
 
 // WriteTable writes how far it has come.
@@ -30,10 +32,39 @@ func (d drained) WriteTable(w io.Writer) error {
 	switch {
 	case d.Undone:
 		return output.WriteFields(w, [2]string{"no longer drained", d.Drain})
-	case d.Done:
+	case d.Done && len(d.Flows) == 0:
 		return output.WriteFields(w, [2]string{"drained", d.Drain})
+	case d.Done:
+		return output.WriteFields(w, [2]string{"drained", d.Drain}, [2]string{"flows", d.flows()})
 	}
 	return output.WriteFields(w, [2]string{"draining", d.Drain}, [2]string{"left", d.left()})
+}
+
+// flows tells what is left of the connections.
+func (d drained) flows() string {
+	if len(d.Flows) == 0 {
+		return "not counted yet"
+	}
+	var text []string
+	for _, f := range d.Flows {
+		if f.Why != "" {
+			text = append(text, f.Node+" could not count them: "+f.Why)
+			continue
+		}
+		text = append(text, fmt.Sprintf("%d open by way of %s, %d busy in the last 30 s", f.Open, f.Node, f.Busy))
+	}
+	return strings.Join(text, ", ")
+}
+
+// quiet tells whether nothing is to be waited for of flows: all nodes counted them after the fabric had converged and found none
+// that is busy, or cannot count.
+func (d drained) quiet(converged time.Duration) bool {
+	for _, f := range d.Flows {
+		if f.Why == "" && (f.Busy > 0 || time.Duration(f.AgeMs)*time.Millisecond > converged) {
+			return false
+		}
+	}
+	return len(d.Flows) > 0
 }
 
 // left tells what a drain has not taken away yet, and why.
@@ -68,7 +99,7 @@ func newDrain(c *cli, over wordOver) *cobra.Command {
 func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 	var ch change
 	var undo, wait bool
-	var timeout time.Duration
+	var timeout, quietWithin time.Duration
 	cmd := &cobra.Command{
 		Use:   of + " " + name,
 		Short: short,
@@ -87,17 +118,21 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 				return usagef("--undo and --wait exclude each other: there is nothing to wait for")
 			case timeout <= 0:
 				return usagef("--timeout %s: it is a time above 0", timeout)
+			case quietWithin < 0:
+				return usagef("--quiet-within %s: it is a time, or 0 for not waiting for flows", quietWithin)
 			}
 			what := "drain " + of + " " + args[0]
 			err := c.tell(cmd.Context(), what, over, func(ctx context.Context, w word) error {
 				return w.Drain(ctx, of, args[0], undo, ch.reason)
 			})
-			d := drained{Drain: of + "/" + args[0], Undone: undo, Left: []records.DrainLeft{}}
+			d := drained{Drain: of + "/" + args[0], Undone: undo, Left: []records.DrainLeft{}, Flows: []records.DrainFlows{}}
 			switch {
 			case err != nil:
 				return err
 			case wait:
-				err = c.awaitDrain(cmd.Context(), what, timeout, &d)
+				if err = c.awaitDrain(cmd.Context(), what, timeout, &d); err == nil && quietWithin > 0 {
+					err = c.awaitQuiet(cmd.Context(), what, quietWithin, &d)
+				}
 			case !undo:
 				err = c.lookAtDrain(cmd.Context(), &d)
 			}
@@ -109,7 +144,10 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "end the drain")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until no switch leads there any more; progress goes to standard error")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; the drain stays and goes on")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits for that; the drain stays and goes on")
+	if of == string(fsm.DrainNode) {
+		cmd.Flags().DurationVar(&quietWithin, "quiet-within", 5*time.Minute, "how long --wait then waits for the node's connections to fall quiet; 0: not at all")
+	}
 	ch.addReason(cmd)
 	return cmd
 }
@@ -125,23 +163,55 @@ func (c *cli) lookAtDrain(ctx context.Context, d *drained) error {
 	if err := json.Unmarshal(found.Items[0], &doc); err != nil {
 		return fmt.Errorf("get drains %s: the answer is not what this release reads: %w; use the release of fairlead that the group runs", d.Drain, err)
 	}
-	d.Done, d.Left = doc.Done, doc.Left
+	d.Done, d.Left, d.Flows = doc.Done, doc.Left, doc.Flows
+	if d.Flows == nil {
+		d.Flows = []records.DrainFlows{} // of a member of an older release
+	}
 	return nil
 }
 
 // awaitDrain looks until a drain is done. A look that fails is repeated: leaders come and go meanwhile.
 func (c *cli) awaitDrain(ctx context.Context, what string, timeout time.Duration, d *drained) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	said, over := c.watchDrain(ctx, what, timeout, d, func() (string, bool) {
+		return fmt.Sprintf("%d next hops left: %s", len(d.Left), d.left()), d.Done
+	})
+	if over {
+		return nil
+	}
+	return fmt.Errorf("%s: not done within %s: %s; the drain stays and goes on: see `fairlead get drains %s`, or end it with --undo", what, timeout, said, d.Drain)
+}
+
+// awaitQuiet looks until no connection by way of what is drained is busy. What is left when the time is over is shown, and no
+// failure: no switch leads there, and how long the rest is worth waiting for was said by who asked.
+func (c *cli) awaitQuiet(ctx context.Context, what string, within time.Duration, d *drained) error {
+	converged := time.Now()
+	_, _ = c.watchDrain(ctx, what, within, d, func() (string, bool) {
+		return "flows: " + d.flows(), !d.Done || d.quiet(time.Since(converged))
+	})
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: no longer waited for: %w; the drain stays: see `fairlead get drains %s`", what, ctx.Err(), d.Drain)
+	case !d.Done:
+		return fmt.Errorf("%s: it leads there again: %s; the drain stays and goes on: see `fairlead get drains %s`", what, d.left(), d.Drain)
+	}
+	return nil
+}
+
+// watchDrain looks until it is over, or the time is, and tells how it stands on standard error whenever that changes. It
+// returns what it told last.
+func (c *cli) watchDrain(ctx context.Context, what string, within time.Duration, d *drained, look func() (now string, over bool)) (said string, over bool) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	said := ""
 	for {
+		var now string
 		err := c.lookAtDrain(ctx, d)
-		if err == nil && d.Done {
-			return nil
-		}
-		now := fmt.Sprintf("%d next hops left: %s", len(d.Left), d.left())
-		if err != nil {
+		if err == nil {
+			now, over = look()
+		} else {
 			now = "cannot be looked at: " + err.Error()
+		}
+		if over {
+			return said, true
 		}
 		if now != said && ctx.Err() == nil {
 			said = now
@@ -150,7 +220,7 @@ func (c *cli) awaitDrain(ctx context.Context, what string, timeout time.Duration
 		select {
 		case <-time.After(drainPoll):
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not done within %s: %s; the drain stays and goes on: see `fairlead get drains %s`, or end it with --undo", what, timeout, said, d.Drain)
+			return said, false
 		}
 	}
 }

@@ -14,7 +14,13 @@ import (
 const (
 	drainBegun = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":false,"left":[` +
 		`{"prefix":"203.0.113.10/32","node":"n1","address":"192.0.2.1","state":"withdrawing","waitsFor":["m2"],"why":"not withdrawn yet, or a switch may hold it still, by m2"}]}`
-	drainOver = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":true,"left":[]}`
+	drainOver  = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":true,"left":[],"flows":[{"node":"n1","open":12,"busy":0,"ageMs":0,"why":""}]}`
+	drainFlows = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":true,"left":[],` +
+		`"flows":[{"node":"n1","open":20,"busy":3,"ageMs":0,"why":""}]}`
+	drainStale = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":true,"left":[],` +
+		`"flows":[{"node":"n1","open":20,"busy":0,"ageMs":4000,"why":""}]}`
+	drainBlind = `{"name":"node/n1","of":"node","subject":"n1","since":{"epoch":1,"index":90},"done":true,"left":[],` +
+		`"flows":[{"node":"n1","open":0,"busy":0,"ageMs":0,"why":"no connection tracking"}]}`
 )
 
 // stages is a record whose one document is another one at each look; the last one stays.
@@ -44,14 +50,15 @@ func TestDrainIsSaidAndShown(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	got = w.say(h, server, "drain", "service", "shop/web", "--undo", "-o", "json").mustPrint(t)
-	if want := "{\n  \"drain\": \"service/shop/web\",\n  \"undone\": true,\n  \"done\": false,\n  \"left\": []\n}\n"; got != want {
+	if want := "{\n  \"drain\": \"service/shop/web\",\n  \"undone\": true,\n  \"done\": false,\n  \"left\": [],\n  \"flows\": []\n}\n"; got != want {
 		t.Errorf("printed %q", got)
 	}
 	if got := strings.Join(h.said, "; "); got != "drain node n1 undo=false: disk; drain service shop/web undo=true: " {
 		t.Errorf("heard %q", got)
 	}
 	w.say(&heard{refuse: errors.New("node n9: not-found")}, server, "drain", "node", "n9").mustFail(t, exitFailed, "drain node n9", "not-found")
-	for _, args := range [][]string{{"drain", "node"}, {"drain", "node", "n1", "--undo", "--wait"}, {"drain", "node", "n1", "--timeout", "0s"}} {
+	for _, args := range [][]string{{"drain", "node"}, {"drain", "node", "n1", "--undo", "--wait"}, {"drain", "node", "n1", "--timeout", "0s"},
+		{"drain", "node", "n1", "--quiet-within", "-1s"}, {"drain", "service", "shop/web", "--quiet-within", "1s"}} {
 		w.say(h, server, args...).mustFail(t, exitUsage, "")
 	}
 }
@@ -59,12 +66,13 @@ func TestDrainIsSaidAndShown(t *testing.T) {
 // Who waits is told what is waited for, and goes on looking when nobody answers for a moment.
 func TestDrainWaitsUntilNothingIsLeft(t *testing.T) {
 	w := newWorld(t)
-	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun, drainBegun, drainOver}, fails: 1})
+	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun, drainBegun, drainStale, drainFlows, drainOver}, fails: 1})
 	ran := w.say(&heard{}, server, "drain", "node", "n1", "--wait")
-	if ran.code != 0 || ran.stdout != "drained:  node/n1\n" {
+	if ran.code != 0 || ran.stdout != "drained:  node/n1\nflows:    12 open by way of n1, 0 busy in the last 30 s\n" {
 		t.Fatalf("exit %d, printed %q", ran.code, ran.stdout)
 	}
-	for _, want := range []string{"nobody leads at present", "drain node n1: 1 next hops left: 203.0.113.10/32 via n1"} {
+	for _, want := range []string{"nobody leads at present", "drain node n1: 1 next hops left: 203.0.113.10/32 via n1",
+		"drain node n1: flows: 20 open by way of n1, 3 busy in the last 30 s"} {
 		if n := strings.Count(ran.stderr, want); n != 1 {
 			t.Errorf("%q is told %d times:\n%s", want, n, ran.stderr)
 		}
@@ -77,5 +85,27 @@ func TestDrainGivesUpWaitingInTime(t *testing.T) {
 	ran := w.say(&heard{}, server, "drain", "node", "n1", "--wait", "--timeout", "700ms")
 	if ran.code != exitFailed || ran.stdout != "" || !strings.Contains(ran.stderr, "not done within 700ms") || !strings.Contains(ran.stderr, "by m2") {
 		t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
+	}
+}
+
+// Flows are waited for only so long, and not at all where nobody can count them: what is left is shown.
+func TestDrainWaitsForFlowsOnlySoLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		document, want string
+		args           []string
+	}{
+		"over":      {drainFlows, "flows:    20 open by way of n1, 3 busy in the last 30 s\n", []string{"--quiet-within", "700ms"}},
+		"stale":     {drainStale, "flows:    20 open by way of n1, 0 busy in the last 30 s\n", []string{"--quiet-within", "700ms"}},
+		"uncounted": {drainBlind, "flows:    n1 could not count them: no connection tracking\n", nil},
+		"not asked": {drainFlows, "flows:    20 open by way of n1, 3 busy in the last 30 s\n", []string{"--quiet-within", "0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			server := w.serve(&fakeRaft{}, &stages{documents: []string{c.document}})
+			ran := w.say(&heard{}, server, append([]string{"drain", "node", "n1", "--wait"}, c.args...)...)
+			if ran.code != 0 || ran.stdout != "drained:  node/n1\n"+c.want {
+				t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
+			}
+		})
 	}
 }

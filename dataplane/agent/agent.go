@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,6 +55,7 @@ type Options struct {
 	Store   Store
 	Applier Applier
 	Leases  Leases // optional: without, the node answers for nothing on its segments
+	Flows   Flows  // optional: without, the node says that it counts none
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Tuning  Tuning                // zero fields take their default
@@ -108,10 +110,14 @@ type Agent struct {
 	done   mailbox[ack]           // carried out; to be acknowledged
 	leased chan struct{}          // of capacity 1: a member said that leases are to be renewed
 
+	toCount chan struct{}           // of capacity 1: a member said that flows are to be counted
+	counted atomic.Pointer[counted] // the newest count while any member asks for them, else nil
+
 	mu     sync.Mutex
 	status Status
-	at     *bond // with the member that is followed, nil for none
-	tried  *bond // with that one, or with the one that was asked to serve
+	wanted desired.State // the newest that was to be carried out
+	at     *bond         // with the member that is followed, nil for none
+	tried  *bond         // with that one, or with the one that was asked to serve
 }
 
 // Status is how an agent stands.
@@ -140,6 +146,7 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{
 		o: o, log: o.Log, metrics: m, began: time.Now(),
 		told: newMailbox[desired.State](), done: newMailbox[ack](), leased: make(chan struct{}, 1),
+		toCount: make(chan struct{}, 1),
 	}
 	a.fleet = newFleet(a)
 	return a, nil
@@ -164,6 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.acknowledge,
 		a.fleet.run,
 		a.lease,
+		a.count,
 	} {
 		running.Go(func() { part(ctx) })
 	}

@@ -85,6 +85,9 @@ func (a *Agent) keep(want desired.State, kept *desired.State) bool {
 // It tells whether nothing is left to do.
 func (a *Agent) carryOut(ctx context.Context, want desired.State, again bool) bool {
 	begin := time.Now()
+	a.mu.Lock()
+	a.wanted = want
+	a.mu.Unlock()
 	failed, err := a.o.Applier.Apply(ctx, want)
 	if err == nil && len(failed) > maxFailed {
 		err = fmt.Errorf("%d addresses failed, the first is %s: %s", len(failed), failed[0].Prefix, failed[0].Why)

@@ -27,6 +27,7 @@ type peer struct {
 	missed   bool        // and were not when last expected
 	quorum   bool        // by a member that is in touch with a quorum
 	leases   bool        // by one that says that leases are to be renewed
+	counts   bool        // by one that says that flows are to be counted
 }
 
 func newPeer(a *Agent, address string) *peer {
@@ -126,7 +127,7 @@ func (p *peer) send(ctx context.Context, stream *beatStream) {
 	defer next.Stop()
 	var asked time.Time
 	for {
-		beat := &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot}
+		beat := &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot, Flows: p.agent.countMessage()}
 		if now := time.Now(); now.Sub(asked) >= t.ask() {
 			beat.Answer, asked = true, now
 		}
@@ -163,19 +164,27 @@ func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	p.mu.Lock()
 	rises := answer.GetInQuorum() && !(p.alive && p.quorum)
 	p.alive, p.missed, p.answered, p.quorum = true, false, time.Now(), answer.GetInQuorum()
-	p.leases = answer.GetLeases()
+	p.leases, p.counts = answer.GetLeases(), answer.GetCountFlows()
 	p.watch.Reset(p.patience())
 	p.mu.Unlock()
 	if answer.GetLeases() {
-		select {
-		case p.agent.leased <- struct{}{}:
-		default: // said already
-		}
+		signal(p.agent.leased)
+	}
+	if answer.GetCountFlows() {
+		signal(p.agent.toCount)
 	}
 	if rises {
 		p.agent.fleet.hope()
 	}
 	p.agent.reconsider()
+}
+
+// signal fills a channel of capacity 1; what was said already is not said again.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // fails takes note of a stream that broke.

@@ -51,7 +51,7 @@ func (a *Agent) lease(ctx context.Context) {
 	held := 0
 	again := &backoff{min: renewAgainMin, max: renewAgainMax}
 	for ctx.Err() == nil {
-		if held == 0 && !a.fleet.leases() {
+		if held == 0 && !a.fleet.asks((*peer).asksForLeases) {
 			select {
 			case <-a.leased:
 			case <-ctx.Done():
@@ -194,18 +194,19 @@ func (p *peer) renewLeases(ctx context.Context, req *fairleadv1.RenewLeasesReque
 	return out, nil
 }
 
-// leases tells whether any member says that leases are to be renewed.
-func (f *fleet) leases() bool {
+// asks tells whether any member asks for something.
+func (f *fleet) asks(what func(*peer) bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.peers {
-		if p.asksForLeases() {
+		if what(p) {
 			return true
 		}
 	}
 	return false
 }
 
+// asksForLeases tells whether the member says that leases are to be renewed.
 func (p *peer) asksForLeases() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

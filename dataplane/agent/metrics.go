@@ -36,7 +36,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_agent_failures_total",
-			Help: "What failed: follow (no member, or it left), merge, store, apply, acknowledge.",
+			Help: "What failed: follow (no member, or it left), merge, store, apply, acknowledge, renew, count.",
 		}, []string{"at"}),
 		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_agent_heartbeats_total", Help: "Heartbeats that ask for an answer, by whether it came; false also for each stream of them that broke.",

@@ -163,6 +163,7 @@ type nodeOptions struct {
 	kernel     *kernel
 	tuning     func(*agent.Tuning)
 	leases     agent.Leases
+	flows      agent.Flows
 }
 
 // startNode runs an agent until the test ends, or stop is called.
@@ -182,7 +183,7 @@ func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
 	n := &node{kernel: o.kernel, store: o.store}
 	var err error
 	n.Agent, err = agent.New(agent.Options{
-		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Leases: o.leases, Tuning: tuning,
+		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Leases: o.leases, Flows: o.flows, Tuning: tuning,
 		Log: slog.New(slog.DiscardHandler),
 		Connect: func(address string) agent.Conn {
 			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}

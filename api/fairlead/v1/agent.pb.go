@@ -1152,7 +1152,9 @@ type HeartbeatRequest struct {
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Boot  string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
 	// Whether an answer is wanted.
-	Answer        bool `protobuf:"varint,3,opt,name=answer,proto3" json:"answer,omitempty"`
+	Answer bool `protobuf:"varint,3,opt,name=answer,proto3" json:"answer,omitempty"`
+	// The newest count of flows. Absent if none was made since the last answer asked for one.
+	Flows         *FlowCount `protobuf:"bytes,70,opt,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,6 +1210,85 @@ func (x *HeartbeatRequest) GetAnswer() bool {
 	return false
 }
 
+func (x *HeartbeatRequest) GetFlows() *FlowCount {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+// FlowCount tells of the connections that come in to service addresses by way of the node.
+type FlowCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many are open, and how many of those a packet was seen of in the last 30 s.
+	Open uint64 `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
+	Busy uint64 `protobuf:"varint,2,opt,name=busy,proto3" json:"busy,omitempty"`
+	// How long ago they were counted.
+	AgeMs uint64 `protobuf:"varint,3,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
+	// Why they could not be; the numbers say nothing then.
+	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowCount) Reset() {
+	*x = FlowCount{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowCount) ProtoMessage() {}
+
+func (x *FlowCount) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
+func (*FlowCount) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FlowCount) GetOpen() uint64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *FlowCount) GetBusy() uint64 {
+	if x != nil {
+		return x.Busy
+	}
+	return 0
+}
+
+func (x *FlowCount) GetAgeMs() uint64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
+func (x *FlowCount) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type HeartbeatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What the answering member has applied, and whether it is in contact with a quorum: an agent moves
@@ -1215,14 +1296,16 @@ type HeartbeatResponse struct {
 	Applied  *Revision `protobuf:"bytes,1,opt,name=applied,proto3" json:"applied,omitempty"`
 	InQuorum bool      `protobuf:"varint,2,opt,name=in_quorum,json=inQuorum,proto3" json:"in_quorum,omitempty"`
 	// Some addresses are answered for on segments: nodes are to renew leases.
-	Leases        bool `protobuf:"varint,3,opt,name=leases,proto3" json:"leases,omitempty"`
+	Leases bool `protobuf:"varint,3,opt,name=leases,proto3" json:"leases,omitempty"`
+	// The node is being drained: it is to count flows.
+	CountFlows    bool `protobuf:"varint,70,opt,name=count_flows,json=countFlows,proto3" json:"count_flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1317,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1330,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -1271,6 +1354,13 @@ func (x *HeartbeatResponse) GetLeases() bool {
 	return false
 }
 
+func (x *HeartbeatResponse) GetCountFlows() bool {
+	if x != nil {
+		return x.CountFlows
+	}
+	return false
+}
+
 type RenewLeasesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1289,7 +1379,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1391,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1404,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -1370,7 +1460,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1472,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1485,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -1428,7 +1518,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1530,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1543,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Link) GetName() string {
@@ -1494,7 +1584,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1596,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1609,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -1545,7 +1635,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1647,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1660,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -1688,15 +1778,23 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\rFailedAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"\x15\n" +
-	"\x13AcknowledgeResponse\"R\n" +
+	"\x13AcknowledgeResponse\"\x80\x01\n" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
-	"\x06answer\x18\x03 \x01(\bR\x06answer\"y\n" +
+	"\x06answer\x18\x03 \x01(\bR\x06answer\x12,\n" +
+	"\x05flows\x18F \x01(\v2\x16.fairlead.v1.FlowCountR\x05flows\"\\\n" +
+	"\tFlowCount\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x04R\x04open\x12\x12\n" +
+	"\x04busy\x18\x02 \x01(\x04R\x04busy\x12\x15\n" +
+	"\x06age_ms\x18\x03 \x01(\x04R\x05ageMs\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\x9a\x01\n" +
 	"\x11HeartbeatResponse\x12/\n" +
 	"\aapplied\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\aapplied\x12\x1b\n" +
 	"\tin_quorum\x18\x02 \x01(\bR\binQuorum\x12\x16\n" +
-	"\x06leases\x18\x03 \x01(\bR\x06leases\"\xc4\x01\n" +
+	"\x06leases\x18\x03 \x01(\bR\x06leases\x12\x1f\n" +
+	"\vcount_flows\x18F \x01(\bR\n" +
+	"countFlows\"\xc4\x01\n" +
 	"\x12RenewLeasesRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x17\n" +
@@ -1740,7 +1838,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*SyncRequest)(nil),         // 0: fairlead.v1.SyncRequest
 	(*SyncResponse)(nil),        // 1: fairlead.v1.SyncResponse
@@ -1760,17 +1858,18 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*FailedAddress)(nil),       // 15: fairlead.v1.FailedAddress
 	(*AcknowledgeResponse)(nil), // 16: fairlead.v1.AcknowledgeResponse
 	(*HeartbeatRequest)(nil),    // 17: fairlead.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),   // 18: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),  // 19: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),           // 20: fairlead.v1.HeldLease
-	(*Link)(nil),                // 21: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil), // 22: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),        // 23: fairlead.v1.GrantedLease
-	(*Revision)(nil),            // 24: fairlead.v1.Revision
+	(*FlowCount)(nil),           // 18: fairlead.v1.FlowCount
+	(*HeartbeatResponse)(nil),   // 19: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),  // 20: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),           // 21: fairlead.v1.HeldLease
+	(*Link)(nil),                // 22: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil), // 23: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),        // 24: fairlead.v1.GrantedLease
+	(*Revision)(nil),            // 25: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	24, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	24, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	25, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	25, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
 	11, // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	3,  // 3: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
 	10, // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
@@ -1782,27 +1881,28 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	10, // 10: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
 	12, // 11: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
 	13, // 12: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	24, // 13: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	25, // 13: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
 	15, // 14: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	24, // 15: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	20, // 16: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	21, // 17: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	24, // 18: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	23, // 19: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	24, // 20: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	0,  // 21: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	14, // 22: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	17, // 23: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	19, // 24: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	1,  // 25: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	16, // 26: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	18, // 27: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	22, // 28: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	18, // 15: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	25, // 16: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	21, // 17: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	22, // 18: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	25, // 19: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	24, // 20: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	25, // 21: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	0,  // 22: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	14, // 23: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	17, // 24: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	20, // 25: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	1,  // 26: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	16, // 27: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	19, // 28: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	23, // 29: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -1817,7 +1917,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

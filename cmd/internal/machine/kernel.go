@@ -10,6 +10,8 @@ import (
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/dataplane/flows"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/dataplane/steer"
 )
@@ -28,6 +30,10 @@ func openNAT(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (n
 		return nil, err
 	}
 	return n, nil
+}
+
+func openFlows(c config.Agent) agent.Flows {
+	return flows.Reader{Inside: c.ClusterRanges(), SysNet: c.SysNet, NetNS: c.Namespace}
 }
 
 func cleanSteer(ctx context.Context, c config.Agent, log *slog.Logger) error {

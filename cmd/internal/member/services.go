@@ -44,7 +44,7 @@ func (m *Member) openServices() (err error) {
 	})
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
-			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions,
+			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions, Flows: m.flows,
 			Planner: m.work, ToLeader: m.toLeader, Manifests: manifests.Once,
 		}), o...)
 	})
@@ -93,6 +93,18 @@ func (m *Member) toLeader() (string, fairleadv1connect.RecordServiceClient) {
 		return p.Name, nil
 	}
 	return p.Name, m.clients.Client(address).Record
+}
+
+// flowsWithin is for how long what a node counted of its connections is told on while the node is silent.
+const flowsWithin = 5 * time.Second
+
+// flows tells what a node counted of the connections that come in by it.
+func (m *Member) flows(node fsm.NodeID) (records.Flows, bool) {
+	f := m.agents.Flows(node, flowsWithin)
+	if f == nil {
+		return records.Flows{}, false
+	}
+	return records.Flows{Open: f.Open, Busy: f.Busy, Age: time.Since(f.At), Why: f.Why}, true
 }
 
 // sessions tells the state of this member's BGP sessions, by peer.

@@ -32,6 +32,8 @@ type Edges struct {
 	NAT   func(config.Agent, *slog.Logger, prometheus.Registerer) (Part, error)
 	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
+	// Flows makes what counts the connections that come in by the node. Optional: without, the agent says that it counts none.
+	Flows func(config.Agent) agent.Flows
 	// CleanSteer and CleanNAT remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error

@@ -40,6 +40,7 @@ type Options struct {
 	State   string    // folder
 	Applier agent.Applier
 	Leases  agent.Leases // optional
+	Flows   agent.Flows  // optional
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Tuning  agent.Tuning          // zero fields take their default
@@ -96,7 +97,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, Leases: o.Leases,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, Leases: o.Leases, Flows: o.Flows,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
 			return connect(func() (string, uint64) { return l.Membership() }, address)

@@ -130,6 +130,9 @@ func (p *Process) openLoop() error {
 	if p.l2 != nil {
 		o.Leases = p.l2
 	}
+	if p.edges.Flows != nil {
+		o.Flows = p.edges.Flows(p.config)
+	}
 	l, err := p.newLoop(o)
 	if err != nil {
 		return err
