@@ -72,6 +72,7 @@ const (
 	KindDeleteL2Advertisement Kind = 57
 	KindBeginDrain            Kind = 58
 	KindEndDrain              Kind = 59
+	KindStepAside             Kind = 70
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -96,7 +97,7 @@ func Kinds() []Command {
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
-		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
+		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{}, &StepAside{},
 	}
 }
 

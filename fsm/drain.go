@@ -2,14 +2,19 @@
 
 package fsm
 
-// Drain is an operator's word that new flows shall go elsewhere: past a node, or past a Service. It lasts until an
-// operator ends it, or until what it is of is gone. How far it has come is derived from routes and marks.
+import "slices"
+
+// Drain is an operator's word that new flows shall go elsewhere: past a node, or past a Service; or that the group shall do
+// without a member. It lasts until an operator ends it, or until what it is of is gone. How far it has come is derived from
+// routes and marks.
 type Drain struct {
 	seal
 	Of      DrainOf  `pb:"1" json:"of"`
 	Name    string   `pb:"2" json:"name"`
 	Since   Revision `pb:"3" json:"since"`
 	History Trail    `pb:"4" json:"history"`
+	// Aside is when a member that is drained said that the others do without it; zero before. See StepAside.
+	Aside Revision `pb:"70" json:"aside"`
 }
 
 // DrainOf says what kind of thing is drained.
@@ -19,6 +24,7 @@ type DrainOf string
 const (
 	DrainNode    DrainOf = "node"    // by NodeID
 	DrainService DrainOf = "service" // by ServiceID
+	DrainMember  DrainOf = "member"  // by Member.Name
 )
 
 // formatDrains is the first format with drains: members before it cannot read them.
@@ -38,7 +44,8 @@ func (v *View) Drained(of DrainOf, name string) bool {
 	return drained
 }
 
-// BeginDrain has new flows go past something that the record knows. To say so again changes nothing.
+// BeginDrain has new flows go past something that the record knows, or the group do without a member. To say so again
+// changes nothing. Only a minority of members can be drained at a time, and one of two.
 type BeginDrain struct {
 	Of   DrainOf `pb:"1"`
 	Name string  `pb:"2"`
@@ -55,8 +62,11 @@ func (c *BeginDrain) apply(tx *txn) Outcome {
 	if !tx.drainable(c.Of, c.Name) {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	if _, drained := find[*Drain](tx.rows, TableDrains, drainKey(c.Of, c.Name)); drained {
+	if tx.drained(c.Of, c.Name) {
 		return tx.ok()
+	}
+	if c.Of == DrainMember && !tx.mayDrain(c.Name) {
+		return refuse(RejectInUse, subject, "", "a majority of members that are not drained")
 	}
 	tx.put(&Drain{Of: c.Of, Name: c.Name, Since: tx.revision(), History: tx.step(nil, "drain")})
 	return tx.ok()
@@ -86,6 +96,8 @@ func (tx *txn) drainable(of DrainOf, name string) bool {
 		_, known = find[*Node](tx.rows, TableNodes, name)
 	case DrainService:
 		_, known = find[*Service](tx.rows, TableServices, name)
+	case DrainMember:
+		known = slices.ContainsFunc(list[*Member](tx.rows, TableMembers), func(m *Member) bool { return m.Name == name })
 	}
 	return known
 }

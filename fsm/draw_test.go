@@ -5,6 +5,7 @@ package fsm_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -22,7 +23,7 @@ var (
 	}
 	services = []fsm.ServiceID{"shop/a", "shop/b", "shop/c"}
 	nodes    = []fsm.NodeID{"n1", "n2", "n3", "n4"}
-	servers  = []fsm.ServerID{"m1-x", "m2-x", "m3-x"}
+	servers  = []fsm.ServerID{"m1-x", "m2-x", "m3-x", "m3-y"}
 	runs     = []string{"r1", "r2"}
 	boots    = []fsm.BootID{"b1", "b2"}
 	ports    = []fsm.Port{{Protocol: fsm.TCP, Number: 80}, {Protocol: fsm.UDP, Number: 80}, {Protocol: fsm.TCP, Number: 443}}
@@ -94,7 +95,7 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 
 // drawDrain begins or ends a drain, now and then of a kind that has none.
 func drawDrain(t *rapid.T, of fsm.DrainOf, name string) fsm.Command {
-	of = rapid.SampledFrom([]fsm.DrainOf{of, of, of, fsm.DrainNode, fsm.DrainService, "pool"}).Draw(t, "of")
+	of = rapid.SampledFrom([]fsm.DrainOf{of, of, of, fsm.DrainNode, fsm.DrainService, fsm.DrainMember, "pool"}).Draw(t, "of")
 	if rapid.Bool().Draw(t, "end") {
 		return &fsm.EndDrain{Of: of, Name: name}
 	}
@@ -238,12 +239,17 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 func (w *world) drawMember(t *rapid.T) fsm.Command {
 	id := among(t, "server", servers)
 	s := w.model.members[id]
-	switch rapid.IntRange(0, 5).Draw(t, "verb") {
+	name, _, _ := strings.Cut(string(id), "-")
+	switch rapid.IntRange(0, 8).Draw(t, "verb") {
 	case 0:
 		return &fsm.RemoveMember{Server: id}
+	case 6, 7:
+		return drawDrain(t, fsm.DrainMember, name)
+	case 8:
+		return &fsm.StepAside{Name: name, Since: w.near(t, "since", w.model.drains[mDrain{fsm.DrainMember, name}])}
 	case 1, 2:
 		return &fsm.ReportMember{
-			Server: id, Run: among(t, "run", runs), Format: rapid.SampledFrom([]uint32{0, 1, 2, 2, 2, 3}).Draw(t, "format"),
+			Server: id, Name: name, Run: among(t, "run", runs), Format: rapid.SampledFrom([]uint32{0, 1, 2, 2, 2, 3}).Draw(t, "format"),
 		}
 	}
 	marks := make([]fsm.AnnouncedMark, rapid.IntRange(0, 2).Draw(t, "marks"))

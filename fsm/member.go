@@ -133,5 +133,8 @@ func (c *RemoveMember) apply(tx *txn) Outcome {
 		return refuse(RejectNotFound, "member "+string(c.Server), "", "")
 	}
 	tx.remove(m)
+	if !tx.drainable(DrainMember, m.Name) {
+		tx.endDrain(DrainMember, m.Name, "the member is gone")
+	}
 	return tx.ok()
 }

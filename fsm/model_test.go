@@ -37,7 +37,8 @@ type model struct {
 	policies  map[fsm.PolicyID]mObject
 	holds     map[fsm.HoldID]mHold
 	enrolled  map[fsm.EnrolmentID]mEnrolment
-	drains    map[mDrain]rev // since when
+	drains    map[mDrain]rev  // since when
+	aside     map[string]bool // members that are drained and stepped aside
 	views     map[string]mView
 	drivers   map[string]string // their URLs
 	balancers map[fsm.BalancerID]mBalancer
@@ -59,6 +60,7 @@ type (
 		version uint64
 	}
 	mMember struct {
+		name      string
 		format    uint32
 		run       string
 		announced rev
@@ -89,7 +91,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -135,7 +137,7 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 	case *fsm.ReportAnnounced:
 		return m.reportAnnounced(c)
 	case *fsm.RemoveMember:
-		return drop(m.members, c.Server)
+		return m.removeMember(c.Server)
 	case *fsm.PutHold:
 		return m.putHold(c)
 	case *fsm.ReleaseHold:
@@ -174,14 +176,27 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		return drop(m.enrolled, c.ID)
 	case *fsm.BeginDrain:
 		at := mDrain{c.Of, c.Name}
-		ok := m.isThere(at) && m.format >= 2
-		if _, already := m.drains[at]; ok && !already {
+		if _, already := m.drains[at]; already {
+			return m.format >= 2
+		}
+		ok := m.isThere(at) && m.format >= 2 && (c.Of != "member" || m.staysWithout(c.Name))
+		if ok {
 			m.drains[at] = m.now
 		}
 		return ok
 	case *fsm.EndDrain:
 		at := mDrain{c.Of, c.Name}
+		if c.Of == "member" {
+			delete(m.aside, c.Name)
+		}
 		return drop(m.drains, at) || m.isThere(at)
+	case *fsm.StepAside:
+		since, drained := m.drains[mDrain{"member", c.Name}]
+		ok := drained && since == c.Since && (m.aside[c.Name] || !m.announces(c.Name) || m.announcedElsewhere(since))
+		if ok {
+			m.aside[c.Name] = true
+		}
+		return ok
 	case *fsm.PutPolicy:
 		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
 	case *fsm.DeletePolicy:
@@ -199,7 +214,59 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 func (m *model) isThere(d mDrain) bool {
 	_, node := m.nodes[fsm.NodeID(d.name)]
 	_, service := m.services[fsm.ServiceID(d.name)]
-	return d.of == "node" && node || d.of == "service" && service
+	return d.of == "node" && node || d.of == "service" && service || d.of == "member" && m.names()[d.name] > 0
+}
+
+// names counts the servers of each member.
+func (m *model) names() map[string]int {
+	out := map[string]int{}
+	for _, s := range m.members {
+		out[s.name]++
+	}
+	return out
+}
+
+// staysWithout: with this member drained too, more than half would be left, or one of two.
+func (m *model) staysWithout(name string) bool {
+	all, left := 0, 0
+	for n := range m.names() {
+		all++
+		if _, drained := m.drains[mDrain{"member", n}]; !drained && n != name {
+			left++
+		}
+	}
+	return 2*left > all || all == 2 && left == 1
+}
+
+func (m *model) announces(name string) bool {
+	for _, s := range m.members {
+		if s.name == name && s.announced != (rev{}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) announcedElsewhere(since rev) bool {
+	for _, s := range m.members {
+		if _, drained := m.drains[mDrain{"member", s.name}]; !drained && !older(s.announced, since) {
+			return true
+		}
+	}
+	return false
+}
+
+// removeMember ends the drain of a member with its last server.
+func (m *model) removeMember(id fsm.ServerID) bool {
+	name := m.members[id].name
+	if !drop(m.members, id) {
+		return false
+	}
+	if m.names()[name] == 0 {
+		delete(m.drains, mDrain{"member", name})
+		delete(m.aside, name)
+	}
+	return true
 }
 
 func (m *model) quarantined() bool { return m.quarantine != rev{} }
@@ -262,7 +329,7 @@ func (m *model) reportMember(c *fsm.ReportMember) bool {
 	if c.Server == "" || c.Run == "" || c.Format < m.format {
 		return false
 	}
-	next := mMember{format: c.Format, run: c.Run}
+	next := mMember{name: c.Name, format: c.Format, run: c.Run}
 	if old := m.members[c.Server]; old.run == c.Run {
 		next.announced, next.withdrawn = old.announced, old.withdrawn
 	}

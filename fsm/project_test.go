@@ -91,7 +91,7 @@ func (m *model) facts() facts {
 		f.add("enrolment", id, e.node, e.used)
 	}
 	for d, since := range m.drains {
-		f.add("drain", fmt.Sprint(d.of, d.name), since)
+		f.add("drain", fmt.Sprint(d.of, d.name), since, m.aside[d.name] && d.of == "member")
 	}
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
@@ -178,7 +178,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("enrolment", r.ID, r.Node, r.Used)
 	}
 	for _, r := range fsm.List[*fsm.Drain](v, fsm.TableDrains) {
-		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since)
+		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since, !r.Aside.IsZero())
 	}
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
 		versions := map[string]uint64{}

@@ -114,7 +114,7 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 	switch {
 	case !ok:
 		return HopWanted
-	case slices.ContainsFunc(List[*Member](v, TableMembers), func(m *Member) bool { return !m.Announced.Before(since) }):
+	case slices.ContainsFunc(v.Speakers(), func(m *Member) bool { return !m.Announced.Before(since) }):
 		return HopAnnounced
 	}
 	return HopAcknowledged
@@ -127,7 +127,7 @@ func (v *View) Announcers(r *Route, h NextHop) (out []*Member) {
 	if !ok {
 		return nil
 	}
-	for _, m := range List[*Member](v, TableMembers) {
+	for _, m := range v.Speakers() {
 		if !m.Announced.Before(since) {
 			out = append(out, m)
 		}

@@ -93,7 +93,7 @@ func (c *changes) since(h fsm.NextHop) fsm.Revision {
 
 // newestMark is up to where any member announced the record: one is enough for a hop to be announced.
 func newestMark(v *fsm.View) (out fsm.Revision) {
-	for _, m := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
+	for _, m := range v.Speakers() {
 		if out.Before(m.Announced) {
 			out = m.Announced
 		}
