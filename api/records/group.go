@@ -12,13 +12,14 @@ type Hold struct {
 	Released bool     `json:"released"`
 }
 
-// Drain is an operator's word that new flows shall go past a node or a Service; name is KIND/NAME of what is drained.
+// Drain is an operator's word that new flows shall go past a node or a Service, or that the group shall do without a member; name
+// is KIND/NAME of what is drained.
 type Drain struct {
 	Name    string      `json:"name"`
-	Of      string      `json:"of"` // node or service
+	Of      string      `json:"of"` // node, service or member
 	Subject string      `json:"subject"`
 	Since   Revision    `json:"since"`
-	Done    bool        `json:"done"` // no switch leads to it any more
+	Done    bool        `json:"done"` // no switch leads to it any more; a member neither leads nor has BGP sessions
 	Left    []DrainLeft `json:"left"` // in order of prefix and node
 	// Flows are the connections that still come in by a node that is drained. Empty of other drains, and while the node's agent
 	// has told nothing.
@@ -34,7 +35,8 @@ type DrainFlows struct {
 	Why   string `json:"why"`   // why they could not be counted; the numbers say nothing then
 }
 
-// DrainLeft is a next hop that a drain has not taken away yet. State is that of a next hop (NextHop).
+// DrainLeft is a next hop that a drain has not taken away yet, in a state of next hops (NextHop); or what a member that is drained
+// still does: leading, announcing, or ending (its BGP sessions), without prefix, node and address.
 type DrainLeft struct {
 	Prefix   string   `json:"prefix"`
 	Node     string   `json:"node"`

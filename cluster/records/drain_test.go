@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	apirecords "fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
@@ -82,4 +84,45 @@ func TestDrainOfAServiceWaitsForItsOwnAddresses(t *testing.T) {
 	if got, want := left(t, s, "service/shop/web"), "done=true"; got != want {
 		t.Errorf("shared: %s, want %s", got, want)
 	}
+}
+
+// A member that is drained is through once another one leads and it has ended its sessions.
+func TestDrainOfAMemberIsOverOnceItNeitherLeadsNorAnnounces(t *testing.T) {
+	g, _ := furnished(t)
+	leader := "m1"
+	s := records.New(records.Options{Record: g, Leader: g, ToLeader: func() (string, fairleadv1connect.RecordServiceClient) { return leader, nil }})
+	states := func() (out []string) {
+		var d apirecords.Drain
+		if err := json.Unmarshal([]byte(get(t, s, &fairleadv1.GetRequest{Kind: "drains", Name: "member/m1"}).GetDocuments()[0]), &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range d.Left {
+			out = append(out, fmt.Sprint(l.State, l.WaitsFor))
+		}
+		if d.Done != (len(out) == 0) {
+			t.Errorf("done %t with %v", d.Done, out)
+		}
+		return out
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got := states(); !slices.Equal(got, want) {
+			t.Errorf("left %q, want %q", got, want)
+		}
+	}
+	announced := func(server fsm.ServerID, upto fsm.Revision) {
+		t.Helper()
+		m, _ := fsm.Get[*fsm.Member](g.Read(), fsm.TableMembers, string(server))
+		g.Apply(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: server, Run: m.Run, Upto: upto}}})
+	}
+	g.Apply(t, &fsm.ReportMember{Server: "m2-x", Name: "m2", Run: "r", Format: fsm.NewestFormat}, &fsm.BeginDrain{Of: fsm.DrainMember, Name: "m1"})
+	since := g.Read().Revision()
+	expect("leading[]", "announcing[m2]")
+	leader = "m2"
+	announced("m2-x", since)
+	expect("announcing[]")
+	g.Apply(t, &fsm.StepAside{Name: "m1", Since: since})
+	expect("ending[m1]")
+	announced("m1-a1b2", g.Read().Revision())
+	expect()
 }

@@ -16,6 +16,7 @@ type renderer struct {
 	self string // name of the answering member
 	// sessions gives the states of its BGP sessions; it is asked once. May be nil.
 	sessions func() map[fsm.PeerName]string
+	leader   string // name of the member that leads, empty if nobody knows
 	// flows gives what a node counted of its connections. May be nil.
 	flows func(fsm.NodeID) (Flows, bool)
 	// allocated counts addresses with an owner by pool; made when first asked for.

@@ -17,6 +17,11 @@ func (r *renderer) drain(d *fsm.Drain) any {
 		Flows: r.drainFlows(d),
 	}
 	members := fsm.List[*fsm.Member](r.view, fsm.TableMembers)
+	if d.Of == fsm.DrainMember {
+		doc.Left = r.memberLeft(d, members)
+		doc.Done = len(doc.Left) == 0
+		return doc
+	}
 	for _, route := range fsm.List[*fsm.Route](r.view, fsm.TableRoutes) {
 		for _, h := range route.NextHops {
 			if r.drains(d, route, h) {
@@ -38,6 +43,35 @@ func (r *renderer) drainFlows(d *fsm.Drain) []records.DrainFlows {
 		return []records.DrainFlows{}
 	}
 	return []records.DrainFlows{{Node: d.Name, Open: f.Open, Busy: f.Busy, AgeMs: f.Age.Milliseconds(), Why: f.Why}}
+}
+
+// memberLeft tells what a member that is drained still does.
+func (r *renderer) memberLeft(d *fsm.Drain, members []*fsm.Member) []records.DrainLeft {
+	left := []records.DrainLeft{}
+	add := func(state, why string, waitsFor ...string) {
+		left = append(left, records.DrainLeft{State: state, Why: why, WaitsFor: append([]string{}, waitsFor...)})
+	}
+	if r.leader == d.Name {
+		add("leading", "no other member that stays could take over yet")
+	}
+	var behind []string
+	ended := true
+	for _, m := range members {
+		switch {
+		case m.Name == d.Name:
+			ended = ended && (m.Announced.IsZero() || !m.Announced.Before(d.Aside))
+		case !r.view.Drained(fsm.DrainMember, m.Name) && m.Announced.Before(d.Since):
+			behind = append(behind, m.Name)
+		}
+	}
+	switch {
+	case d.Aside.IsZero():
+		add("announcing", "until another member holds a session with each peer of this one and has announced the same, and a quorum "+
+			"answers without this one; its log says what is missing", behind...)
+	case !ended:
+		add("ending", "it has not said yet that its BGP sessions have ended", d.Name)
+	}
+	return left
 }
 
 // drains tells whether a drain is to take a hop away. An address leads past a Service once all who own it are drained; those who

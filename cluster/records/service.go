@@ -93,6 +93,9 @@ func (s *Service) view(ctx context.Context, what string, linearizable bool) (*fs
 
 func (s *Service) renderer(v *fsm.View) *renderer {
 	r := &renderer{view: v, self: s.o.Member, flows: s.o.Flows}
+	if s.o.ToLeader != nil {
+		r.leader, _ = s.o.ToLeader()
+	}
 	if s.o.Sessions != nil {
 		r.sessions = sync.OnceValue(s.o.Sessions)
 	}

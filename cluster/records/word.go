@@ -35,14 +35,14 @@ func (s *Service) AcceptRewind(ctx context.Context, req *fairleadv1.AcceptRewind
 func (s *Service) Drain(ctx context.Context, req *fairleadv1.DrainRequest) (*fairleadv1.DrainResponse, error) {
 	of, name := fsm.DrainOf(req.GetOf()), req.GetName()
 	what := "drain " + req.GetOf() + " " + name
-	if of != fsm.DrainNode && of != fsm.DrainService {
-		return nil, &admin.Refusal{Code: admin.Invalid, What: what, Why: "a " + req.GetOf() + " cannot be drained", Remedy: "drain a node or a service"}
+	if of != fsm.DrainNode && of != fsm.DrainService && of != fsm.DrainMember {
+		return nil, &admin.Refusal{Code: admin.Invalid, What: what, Why: "a " + req.GetOf() + " cannot be drained", Remedy: "drain a node, a service or a member"}
 	}
 	var c fsm.Command = &fsm.BeginDrain{Of: of, Name: name}
 	if req.GetUndo() {
 		c = &fsm.EndDrain{Of: of, Name: name}
 	}
-	return &fairleadv1.DrainResponse{}, s.word(ctx, what, "`fairlead get "+req.GetOf()+"s` lists what there is; a group of format 1 needs `fairlead raft finalize` first", req.GetReason(), c)
+	return &fairleadv1.DrainResponse{}, s.word(ctx, what, "`fairlead get "+req.GetOf()+"s` lists what there is; of members a majority stays, or one of two; a group of format 1 needs `fairlead raft finalize` first", req.GetReason(), c)
 }
 
 // word commits an operator's word, in the name that the certificate proves.

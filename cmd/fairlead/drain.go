@@ -72,6 +72,10 @@ func (d drained) left() string {
 	const most = 3
 	var text []string
 	for _, l := range d.Left[:min(most, len(d.Left))] {
+		if l.Prefix == "" {
+			text = append(text, l.State+" still: "+l.Why)
+			continue
+		}
 		text = append(text, fmt.Sprintf("%s via %s (%s: %s)", l.Prefix, l.Node, l.State, l.Why))
 	}
 	if more := len(d.Left) - most; more > 0 {
@@ -87,12 +91,13 @@ const drainPoll = 500 * time.Millisecond
 func newDrain(c *cli, over wordOver) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain",
-		Short: "Have new flows go past a node or a Service",
-		Long: "Have new flows go past a node or a Service, until --undo. The last next hop of an address that works is never taken away\n" +
-			"by the drain of a node. `fairlead get drains` lists drains and what they have left, `fairlead why` tells why.",
+		Short: "Have new flows go past a node or a Service, or the group do without a member",
+		Long: "Have new flows go past a node or a Service, or the group do without a member, until --undo. The last next hop of an address\n" +
+			"that works is never taken away by the drain of a node, and the last member that announces never leaves. `fairlead get drains` lists drains and what they have left, `fairlead why` tells why.",
 	}
 	cmd.AddCommand(newDrainOf(c, over, "node", "NAME", "Have new flows go past a node, wherever another one serves"))
 	cmd.AddCommand(newDrainOf(c, over, "service", "NAMESPACE/NAME", "Announce the addresses of a Service nowhere; they stay its own"))
+	cmd.AddCommand(newDrainOf(c, over, "member", "NAME", "Have another member lead, and end the BGP sessions of this one once others announce the same"))
 	return cmd
 }
 
@@ -107,7 +112,7 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 			"  fairlead drain " + of + " " + strings.ToLower(name) + " --undo",
 		Args: arguments(1, 1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
+			if len(args) > 0 || of == string(fsm.DrainMember) { // `get members` names servers
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			return c.completeNames(cmd.Context(), of+"s"), cobra.ShellCompDirectiveNoFileComp
@@ -143,7 +148,7 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "end the drain")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until no switch leads there any more; progress goes to standard error")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until that is so; progress goes to standard error")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits for that; the drain stays and goes on")
 	if of == string(fsm.DrainNode) {
 		cmd.Flags().DurationVar(&quietWithin, "quiet-within", 5*time.Minute, "how long --wait then waits for the node's connections to fall quiet; 0: not at all")
@@ -173,6 +178,9 @@ func (c *cli) lookAtDrain(ctx context.Context, d *drained) error {
 // awaitDrain looks until a drain is done. A look that fails is repeated: leaders come and go meanwhile.
 func (c *cli) awaitDrain(ctx context.Context, what string, timeout time.Duration, d *drained) error {
 	said, over := c.watchDrain(ctx, what, timeout, d, func() (string, bool) {
+		if strings.HasPrefix(d.Drain, string(fsm.DrainMember)+"/") {
+			return "left: " + d.left(), d.Done
+		}
 		return fmt.Sprintf("%d next hops left: %s", len(d.Left), d.left()), d.Done
 	})
 	if over {

@@ -109,3 +109,16 @@ func TestDrainWaitsForFlowsOnlySoLong(t *testing.T) {
 		})
 	}
 }
+
+// What a member still does is told without a next hop.
+func TestDrainOfAMemberTellsWhatItDoes(t *testing.T) {
+	w := newWorld(t)
+	const announcing = `{"name":"member/m1","of":"member","subject":"m1","since":{"epoch":1,"index":90},"done":false,"left":[` +
+		`{"prefix":"","node":"","address":"","state":"announcing","waitsFor":["m2"],"why":"nobody else does"}],"flows":[]}`
+	server := w.serve(&fakeRaft{}, &stages{documents: []string{announcing}})
+	if got := w.say(&heard{}, server, "drain", "member", "m1").mustPrint(t); !strings.Contains(got, "left:      announcing still: nobody else does") {
+		t.Errorf("printed %q", got)
+	}
+	w.say(&heard{}, server, "drain", "member", "m1", "--wait", "--timeout", "1ms").mustFail(t, exitFailed, "not done within 1ms")
+	w.say(&heard{}, server, "drain", "member", "m1", "--quiet-within", "1s").mustFail(t, exitUsage, "")
+}

@@ -23,6 +23,7 @@ import (
 // routes is the record as the announcer sees it: derived anew whenever a table that counts has changed.
 type routes struct {
 	state   *fsm.State
+	self    string     // this member's name
 	local   netip.Addr // what sessions are dialled from; unset: the kernel's choice
 	secrets derive.Secrets
 	log     *slog.Logger
@@ -38,9 +39,9 @@ type routes struct {
 	kept    bool // derived holds paths that are not of the record
 }
 
-func newRoutes(state *fsm.State, c config.BGP, secrets derive.Secrets, log *slog.Logger) *routes {
+func newRoutes(state *fsm.State, self string, c config.BGP, secrets derive.Secrets, log *slog.Logger) *routes {
 	return &routes{
-		state: state, local: c.LocalAddress, secrets: secrets, log: log,
+		state: state, self: self, local: c.LocalAddress, secrets: secrets, log: log,
 		changed: make(chan struct{}, 1), missing: map[fsm.PeerName]bool{},
 	}
 }
@@ -60,6 +61,9 @@ func (r *routes) Routes() bgp.Routes {
 func (r *routes) derive(view *fsm.View) {
 	paths, touched, whole := r.paths.Follow(view)
 	peers, missing := derive.Peers(view, r.secrets)
+	if view.Aside(r.self) {
+		peers, missing = nil, nil
+	}
 	if view.Group().Quarantine.IsZero() {
 		r.settled = paths
 	} else {

@@ -60,7 +60,8 @@ type Member struct {
 
 	agents    *agents.Service
 	grantor   *leases.Leader // of leases to nodes
-	holder    *enrol.Holder  // of this member's own certificate; nil without one
+	aside     *aside
+	holder    *enrol.Holder // of this member's own certificate; nil without one
 	liveness  *liveness.Service
 	work      *leaderWork
 	speaker   Speaker // nil: this member does not speak BGP

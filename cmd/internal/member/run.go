@@ -43,6 +43,7 @@ func (m *Member) Run(ctx context.Context) error {
 	part("agents", m.agents.Run)
 	part("liveness", m.liveness.Run)
 	part("identity", m.belonging.follow)
+	part("aside", m.aside.run)
 	for _, s := range m.work.sources {
 		part("source", s.Run)
 	}
@@ -102,7 +103,7 @@ func (m *Member) openBGP() (err error) {
 		m.passwords.read = secrets.New(func(namespace string) secrets.Getter { return core.Secrets(namespace) }, time.Now).Read
 		inSecret = m.passwords.of
 	}
-	m.routes = newRoutes(m.state, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, inSecret), m.log)
+	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, inSecret), m.log)
 	if m.passwords != nil {
 		m.passwords.news = m.routes.again
 	}

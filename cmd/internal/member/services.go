@@ -55,6 +55,8 @@ func (m *Member) openServices() (err error) {
 	timing.Term = cmp.Or(timing.Term, m.config.L2.Lease)
 	m.grantor = leases.New(leases.Options{Record: m.state, Group: grantors{m.node}, Clock: m.edges.Clock, Log: m.log, Timing: timing})
 	m.node.WhileLeader(m.grantor.Run)
+	m.aside = &aside{node: m.node, state: m.state, name: m.self.Name, sessions: m.sessions, reach: m.reach, log: m.log}
+	m.node.WhileLeader(m.aside.lead)
 	m.agents, err = agents.New(agents.Options{
 		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Leases: m.grantor, Log: m.log, Metrics: m.registry,
 		Tuning: m.edges.Tuning.Agents,

@@ -20,6 +20,7 @@ import (
 func Tables() []fsm.Table {
 	return []fsm.Table{
 		fsm.TableGroup, fsm.TableRoutes, fsm.TableNodes, fsm.TableAllocations, fsm.TableAdvertisements, fsm.TablePeers,
+		fsm.TableDrains,
 	}
 }
 
