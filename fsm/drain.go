@@ -27,8 +27,8 @@ const (
 	DrainMember  DrainOf = "member"  // by Member.Name
 )
 
-// formatDrains is the first format with drains: members before it cannot read them.
-const formatDrains = 2
+// FormatDrains is the first format with drains: members before it cannot read them, and end where they come to one.
+const FormatDrains = 2
 
 // Table is TableDrains.
 func (*Drain) Table() Table { return TableDrains }
@@ -56,7 +56,7 @@ func (*BeginDrain) Kind() Kind { return KindBeginDrain }
 
 func (c *BeginDrain) apply(tx *txn) Outcome {
 	subject := string(c.Of) + " " + c.Name
-	if out, old := tx.formatBelow(formatDrains, "drain of "+subject); old {
+	if out, old := tx.formatBelow(FormatDrains, "drain of "+subject); old {
 		return out
 	}
 	if !tx.drainable(c.Of, c.Name) {

@@ -126,3 +126,22 @@ func TestDrainOfAMemberIsOverOnceItNeitherLeadsNorAnnounces(t *testing.T) {
 	announced("m1-a1b2", g.Read().Revision())
 	expect()
 }
+
+// A group of an older format is never proposed what its members cannot read: they would end there.
+func TestDrainIsRefusedBeforeItsFormat(t *testing.T) {
+	state := fsm.New()
+	data, err := fsm.EncodeEntry(0, []fsm.Proposal{{Actor: "test", Command: &fsm.InitGroup{Group: "g1", Format: fsm.FormatDrains - 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := state.ApplyEntries([]fsm.LogEntry{{Index: 1, Term: 1, Data: data}})[0][0]; out.Err() != nil {
+		t.Fatal(out.Err())
+	}
+	s := records.New(records.Options{Record: state}) // without a proposer
+	for _, undo := range []bool{false, true} {
+		_, err := s.Drain(t.Context(), &fairleadv1.DrainRequest{Of: "node", Name: "n1", Undo: undo})
+		if err == nil || !strings.Contains(err.Error(), "fairlead raft finalize") {
+			t.Errorf("undo %t: %v", undo, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package records
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -38,11 +39,17 @@ func (s *Service) Drain(ctx context.Context, req *fairleadv1.DrainRequest) (*fai
 	if of != fsm.DrainNode && of != fsm.DrainService && of != fsm.DrainMember {
 		return nil, &admin.Refusal{Code: admin.Invalid, What: what, Why: "a " + req.GetOf() + " cannot be drained", Remedy: "drain a node, a service or a member"}
 	}
+	if have := s.o.Record.Read().Group().Format; have < fsm.FormatDrains {
+		return nil, &admin.Refusal{
+			Code: admin.Invalid, What: what, Why: fmt.Sprintf("the group's format is %d, and members of it cannot read drains, which came with %d", have, fsm.FormatDrains),
+			Remedy: "run this release on every member, then `fairlead raft finalize`",
+		}
+	}
 	var c fsm.Command = &fsm.BeginDrain{Of: of, Name: name}
 	if req.GetUndo() {
 		c = &fsm.EndDrain{Of: of, Name: name}
 	}
-	return &fairleadv1.DrainResponse{}, s.word(ctx, what, "`fairlead get "+req.GetOf()+"s` lists what there is; of members a majority stays, or one of two; a group of format 1 needs `fairlead raft finalize` first", req.GetReason(), c)
+	return &fairleadv1.DrainResponse{}, s.word(ctx, what, "`fairlead get "+req.GetOf()+"s` lists what there is; of members a majority stays, or one of two", req.GetReason(), c)
 }
 
 // word commits an operator's word, in the name that the certificate proves.
