@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,8 @@ const (
 	// taken all paths yet.
 	asideSettle = 2 * time.Second
 	asideAsk    = time.Second // how long another member may take for an answer
+	// asideRetry is between two attempts to hand leadership on: the group takes no proposals during one.
+	asideRetry = 5 * time.Second
 )
 
 // drain is the operator's word, nil if there is none.
@@ -55,26 +58,30 @@ func (a *aside) lead(ctx context.Context, _ uint64) {
 			_ = a.state.Wait(ctx, v, fsm.TableDrains) // ctx ended
 			continue
 		}
-		a.handOver(ctx, v)
-		pause(ctx, asideLook)
+		wait := asideLook
+		if a.handOver(ctx, v) != nil {
+			wait = asideRetry
+		}
+		pause(ctx, wait)
 	}
 }
 
-// handOver has the first of the members that stay lead who can.
-func (a *aside) handOver(ctx context.Context, v *fsm.View) {
-	for _, p := range a.others() {
-		if v.Drained(fsm.DrainMember, p.Name) || ctx.Err() != nil {
-			continue
-		}
-		err := a.node.Transfer(ctx, p.ID)
-		if err == nil {
-			a.log.Info("leadership handed on: this member is drained", "to", p.Name)
-			return
-		}
-		if ctx.Err() == nil {
-			a.log.Warn("leadership not handed on", "to", p.Name, "err", err)
-		}
+// handOver has the one of the members that stay lead that is furthest, of those that answer. There may be none. It gives the error
+// of an attempt.
+func (a *aside) handOver(ctx context.Context, v *fsm.View) error {
+	others := slices.DeleteFunc(a.others(), func(p cluster.PeerStatus) bool { return !p.Answer || v.Drained(fsm.DrainMember, p.Name) })
+	if len(others) == 0 {
+		return nil
 	}
+	to := slices.MaxFunc(others, func(p, q cluster.PeerStatus) int { return cmp.Compare(p.Last, q.Last) })
+	err := a.node.Transfer(ctx, to.ID)
+	switch {
+	case err == nil:
+		a.log.Info("leadership handed on: this member is drained", "to", to.Name)
+	case ctx.Err() == nil:
+		a.log.Warn("leadership not handed on", "to", to.Name, "err", err)
+	}
+	return err
 }
 
 // others are the voters but for this one.
