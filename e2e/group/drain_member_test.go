@@ -3,6 +3,7 @@
 package group_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -75,6 +76,12 @@ func TestDrainedMemberStaysWhileNobodyElseAnnounces(t *testing.T) {
 	if got := fmt.Sprint(l.Bird.NextHops(prefix(0))); got != fmt.Sprint([]any{lab.NodeAddress(1), lab.NodeAddress(2)}) {
 		t.Errorf("next hops %s", got)
 	}
+	l.Eventually("another leader", 30*time.Second, func() error { // whoever proposes while leadership is handed on has to try again
+		if l.Leader().Name == "m1" {
+			return errors.New("m1 leads")
+		}
+		return nil
+	})
 	for _, m := range []string{"m2", "m3"} {
 		l.Bird.Command("enable " + m)
 	}
