@@ -34,6 +34,9 @@ const flapHold = time.Minute
 func newL1(j *judge) rule { return &l1{judge: j, outside: newL1Outside(j), wished: newL1Wishes(j)} }
 
 func (r *l1) step(s *step) {
+	if s.replaced || fsm.Differ(s.before, s.after, fsm.TableDrains) {
+		r.quiet = s.At
+	}
 	r.outside.step(s)
 	r.wished.step(s)
 }
@@ -176,6 +179,8 @@ func (r *l1) address(v *fsm.View, a netip.Addr, owners []string) {
 			want = append(want, n)
 		}
 	}
+	serving := slices.Clone(want)
+	want = slices.DeleteFunc(want, func(n string) bool { return drainedBeside(v, n, serving) })
 	slices.Sort(want)
 	want = slices.Compact(want)
 	var have []string

@@ -21,6 +21,8 @@ import (
 // deleted. What may have been on its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word
 // excuses what it names: a released hold its subjects, an accepted rewind everything from then on.
 //
+// The drain of a node excuses that its next hops go, as long as another one is left that works.
+//
 // A leader that has started amid lists that lack something is forgiven what it cannot know of: see deceived.
 //
 // Bindings that LBCF's objects asked for are judged likewise, in s12_binding.go.
@@ -31,10 +33,11 @@ type s12 struct {
 	released map[string]bool
 	rewound  bool
 	deceived deceived
+	drains   drains
 }
 
 func newS12(j *judge) rule {
-	return &s12{judge: j, since: map[string]time.Duration{}, released: map[string]bool{}, deceived: newDeceived()}
+	return &s12{judge: j, since: map[string]time.Duration{}, released: map[string]bool{}, deceived: newDeceived(), drains: newDrains()}
 }
 
 func (r *s12) hear(e event.Stamped) { r.deceived.hear(e) }
@@ -55,6 +58,7 @@ func (r *s12) step(s *step) {
 	if s.replaced || r.rewound {
 		return
 	}
+	r.drains.step(s)
 	fsm.Changes(s.before, s.after, fsm.TableServices, func(was, is *fsm.Service) { r.service(s.Number, was, is) })
 	fsm.Changes(s.before, s.after, fsm.TableAllocations, func(was, is *fsm.Allocation) { r.allocation(s, was, is) })
 	fsm.Changes(s.before, s.after, fsm.TableRoutes, func(was, is *fsm.Route) { r.route(s, was, is) })
@@ -159,6 +163,9 @@ func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.D
 		if !ok || n.Liveness != fsm.NodeUp && !last || !slices.Contains(n.Addresses, h.Address) {
 			return true
 		}
+	}
+	if r.drains.excuse(s, prefix, h, r.bounds.Late) {
+		return true
 	}
 	for _, o := range s.before.Owners(prefix.Addr().String()) {
 		id := string(o.Service)

@@ -201,6 +201,56 @@ func kubernetesTales() []tale {
 			s.commit(s.hops(vip1, "n2"))
 			s.forward(vip1, "n2")
 		}),
+		fine("S12", "drained-beside-another", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "drain-takes-the-last-hop", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.commit(s.hops(vip1))
+		}),
+		breaks("S12", "drain-of-another-node", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n2"})
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		fine("S12", "decided-before-the-drain-ended", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.commit(&fsm.EndDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "long-after-the-drain", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.commit(&fsm.EndDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.wait(11 * time.Second)
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		fine("S12", "the-other-node-failed-since", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.commit(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n2", Boot: "b1", Upto: s.state.Read().Revision(), Failed: []netip.Prefix{pfx(vip1)}}}})
+			s.commit(s.hops(vip1, "n2"))
+		}),
+		breaks("L1", "drained-node-stays", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.say(event.Calm{})
+			s.wait(35 * time.Second)
+		}),
+		fine("L1", "drained-alone", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+			s.say(event.Calm{})
+			s.wait(35 * time.Second)
+		}),
 		fine("S12", "operator-released-a-hold", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.commit(&fsm.PutHold{ID: "h", Of: "Service", Subjects: []string{"a/web"}})

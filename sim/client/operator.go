@@ -47,6 +47,16 @@ func (o *Operator) AcceptRewind(source, reason string, then func(error)) {
 		&fairleadv1.AcceptRewindRequest{Source: source, Reason: reason}, &fairleadv1.AcceptRewindResponse{}, then)
 }
 
+// DrainNode has new flows go past a node, or takes that back.
+func (o *Operator) DrainNode(node string, undo bool, then func(error)) {
+	what := "drain node " + node
+	if undo {
+		what = "end the drain of node " + node
+	}
+	o.ask(what, fairleadv1connect.RecordServiceDrainProcedure,
+		&fairleadv1.DrainRequest{Of: string(fsm.DrainNode), Name: node, Undo: undo, Reason: "simulated"}, &fairleadv1.DrainResponse{}, then)
+}
+
 // Transfer hands leadership to a member; empty lets the leader pick one.
 func (o *Operator) Transfer(to string, then func(error)) {
 	o.ask("transfer leadership to "+to, fairleadv1connect.RaftServiceTransferProcedure,

@@ -76,7 +76,7 @@ func inherit(on *stage.Stage) func(balancer, address string) {
 	}
 }
 
-// operator releases what the group holds back.
+// operator tells the group what the steps of users ask of one.
 type operator struct{ *stage.Stage }
 
 // Release implements workload.Operator.
@@ -94,3 +94,6 @@ func (o operator) Release() {
 		}
 	}
 }
+
+// SetAside implements workload.Operator.
+func (o operator) SetAside(node string, yes bool) { o.Group().Operator().DrainNode(node, !yes, nil) }

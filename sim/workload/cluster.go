@@ -23,6 +23,8 @@ import (
 type Operator interface {
 	// Release releases what the group holds back.
 	Release()
+	// SetAside has new flows go past a node, or ends that.
+	SetAside(node string, yes bool)
 }
 
 // Backends are what is bound to outside load balancers, such as a balancer.Workload.

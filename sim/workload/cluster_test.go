@@ -25,11 +25,15 @@ type bench struct {
 	*stage.Stage
 	*workload.Cluster
 	refused  []event.Refused
+	aside    []string // who was set aside, or no more
 	released int
 }
 
 // Release implements workload.Operator.
 func (b *bench) Release() { b.released++ }
+
+// SetAside implements workload.Operator.
+func (b *bench) SetAside(node string, yes bool) { b.aside = append(b.aside, fmt.Sprint(node, yes)) }
 
 func newBench(seed uint64) *bench {
 	w := engine.New(seed)
