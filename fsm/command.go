@@ -72,6 +72,7 @@ const (
 	KindDeleteL2Advertisement Kind = 57
 	KindBeginDrain            Kind = 58
 	KindEndDrain              Kind = 59
+	KindReportSpeakers        Kind = 65
 	KindStepAside             Kind = 70
 )
 
@@ -97,7 +98,8 @@ func Kinds() []Command {
 		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
-		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{}, &StepAside{},
+		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
+		&ReportSpeakers{}, &StepAside{},
 	}
 }
 

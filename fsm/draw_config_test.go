@@ -32,6 +32,7 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 			Name: among(t, "peer", []fsm.PeerName{"s1", "s2"}), ASN: among(t, "asn", []uint32{64512}),
 			Address: among(t, "address", []netip.Addr{netip.MustParseAddr("203.0.113.254")}),
 			Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
+			Nodes:   fsm.PeerNodes{Speak: rapid.IntRange(0, 3).Draw(t, "speak") == 0},
 			Options: fsm.PeerOptions{TTLSecurity: rapid.SampledFrom([]uint8{0, 0, 1}).Draw(t, "hops")},
 		}}
 	case 5:

@@ -176,7 +176,7 @@ func (w *world) drawRoute(t *rapid.T) fsm.Command {
 		}
 		return &fsm.FinishWithdrawal{
 			Prefix: prefix, Node: spec.Node, Address: spec.Address, Since: w.near(t, "since", since),
-			Excused: some(t, "excused", servers),
+			Excused: some(t, "excused", servers), NodeExcused: rapid.IntRange(0, 4).Draw(t, "node excused") == 0,
 		}
 	}
 	if rapid.IntRange(0, 19).Draw(t, "wide") == 19 {
@@ -205,9 +205,14 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 	id := among(t, "node", nodes)
 	n := w.model.nodes[id]
 	boot := rapid.SampledFrom([]fsm.BootID{n.boot, n.boot, n.boot, "b1", "b2", ""}).Draw(t, "boot")
-	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	switch rapid.IntRange(0, 9).Draw(t, "verb") {
 	case 7:
 		return drawDrain(t, fsm.DrainNode, string(id))
+	case 8, 9:
+		return &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{
+			Node: id, Boot: boot, Speaks: rapid.IntRange(0, 3).Draw(t, "speaks") > 0,
+			Announced: w.near(t, "announced", n.announced), Withdrawn: w.near(t, "withdrawn", n.withdrawn),
+		}}}
 	case 0, 1:
 		return &fsm.PutNode{
 			ID: id, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),

@@ -245,8 +245,8 @@ func (m *model) setRoute(c *fsm.SetRoute) bool {
 	return true
 }
 
-// finishWithdrawal: every member says that no switch holds the path since it was withdrawn, or is excused. Before format 2
-// it says so by what it announced.
+// finishWithdrawal: every member says that no switch holds the path since it was withdrawn, or is excused, and so does the
+// node where it speaks itself. Before format 2 members say so by what they announced.
 func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 	spec := fsm.HopSpec{Node: c.Node, Address: c.Address}
 	h, exists := m.routes[c.Prefix][spec]
@@ -264,6 +264,12 @@ func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 		if older(upto, h.since) && !slices.Contains(c.Excused, id) {
 			return false
 		}
+	}
+	if m.format < 2 && c.NodeExcused {
+		return false
+	}
+	if n := m.nodes[c.Node]; n.speaks && older(n.withdrawn, h.since) && !c.NodeExcused {
+		return false
 	}
 	delete(m.routes[c.Prefix], spec)
 	m.settleGivenUp(c.Prefix.Addr())

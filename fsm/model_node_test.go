@@ -18,6 +18,9 @@ type mNode struct {
 	boot         fsm.BootID
 	acknowledged rev
 	failed       []netip.Prefix
+	speaks       bool // its own speaker may have told a switch something
+	announced    rev
+	withdrawn    rev
 }
 
 // applyNode has the rules of nodes: what a boot acknowledged is void after the next one (S9).
@@ -54,6 +57,12 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 			all = m.acknowledge(mark) && all
 		}
 		return all, true
+	case *fsm.ReportSpeakers:
+		all := m.format >= 2
+		for _, mark := range c.Marks {
+			all = m.speaker(mark) && all
+		}
+		return all, true
 	case *fsm.SetLiveness:
 		n, exists := m.nodes[c.Node]
 		if !exists || c.Liveness > fsm.NodeDown || n.boot != c.Boot {
@@ -83,6 +92,23 @@ func (m *model) acknowledge(mark fsm.AppliedMark) bool {
 		return false
 	}
 	n.acknowledged, n.failed = mark.Upto, mark.Failed
+	m.nodes[mark.Node] = n
+	return true
+}
+
+// speaker takes in what a node says of its own BGP side.
+func (m *model) speaker(mark fsm.SpeakerMark) bool {
+	n, exists := m.nodes[mark.Node]
+	if m.format < 2 || !exists || n.boot == "" || n.boot != mark.Boot || older(m.now, mark.Announced) || older(m.now, mark.Withdrawn) {
+		return false
+	}
+	n.speaks = mark.Speaks
+	if older(n.announced, mark.Announced) {
+		n.announced = mark.Announced
+	}
+	if older(n.withdrawn, mark.Withdrawn) {
+		n.withdrawn = mark.Withdrawn
+	}
 	m.nodes[mark.Node] = n
 	return true
 }
@@ -171,7 +197,7 @@ func (m *model) putPeer(p *fsm.Peer) bool {
 	if p.Port == 0 {
 		at = netip.AddrPortFrom(p.Address, 179)
 	}
-	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 || m.format < 2 && p.Options != (fsm.PeerOptions{}) {
+	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 || m.format < 2 && (p.Options != (fsm.PeerOptions{}) || p.Nodes.Speak) {
 		return false
 	}
 	for name, other := range m.peers {

@@ -123,6 +123,8 @@ func newCommand(k Kind) Command {
 		return &BeginDrain{}
 	case KindEndDrain:
 		return &EndDrain{}
+	case KindReportSpeakers:
+		return &ReportSpeakers{}
 	case KindStepAside:
 		return &StepAside{}
 	}

@@ -48,6 +48,8 @@ type Node struct {
 	History        Trail          `pb:"12" json:"history"`
 	// Zone is where it stands, empty if unknown. From format 2 on.
 	Zone string `pb:"13" json:"zone,omitempty"`
+	// Speaking is from format 2 on.
+	Speaking Speaking `pb:"65" json:"speaking"`
 }
 
 // Table is TableNodes.

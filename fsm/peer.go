@@ -4,11 +4,12 @@ package fsm
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
-// Peer is a BGP neighbour of every member. It is in the record so that all members announce the same; only
-// listen port, router id and source address are a member's own.
+// Peer is a BGP neighbour of every member, or of nodes. It is in the record so that all speakers announce what was agreed on;
+// only listen port, router id and source address are a speaker's own.
 type Peer struct {
 	seal
 	Name          PeerName      `pb:"1" json:"name"`
@@ -32,8 +33,31 @@ type Peer struct {
 	StaleTime   time.Duration `pb:"16" json:"staleTime"`
 	NoRestart   bool          `pb:"17" json:"noRestart"`
 	Version     uint64        `pb:"18" json:"version"`
+	// Nodes are from format 2 on.
+	Nodes PeerNodes `pb:"65" json:"nodes"`
 	// Options are from format 2 on.
 	Options PeerOptions `pb:"70" json:"options"`
+}
+
+// PeerNodes are the nodes that peer themselves, in the place of members. Each announces the addresses that it is a next hop of,
+// with itself as the next hop. What the object selects by labels is resolved by the proposer.
+type PeerNodes struct {
+	Speak bool     `pb:"1" json:"speak"` // nodes peer, members do not
+	Only  bool     `pb:"2" json:"only"`  // those that are named, and no others
+	Names []NodeID `pb:"3" json:"names"`
+}
+
+// IsZero tells whether members peer.
+func (n PeerNodes) IsZero() bool { return !n.Speak && !n.Only && len(n.Names) == 0 }
+
+// Admits tells whether a node peers.
+func (n PeerNodes) Admits(id NodeID) bool {
+	return n.Speak && (!n.Only || slices.Contains(n.Names, id))
+}
+
+// Equal tells whether n and o are the same.
+func (n PeerNodes) Equal(o PeerNodes) bool {
+	return n.Speak == o.Speak && n.Only == o.Only && slices.Equal(n.Names, o.Names)
 }
 
 // PeerOptions are what a session can do beyond what format 1 knows.
@@ -44,7 +68,7 @@ type PeerOptions struct {
 	KeepOnNotification bool `pb:"2" json:"keepOnNotification"`
 }
 
-// formatBGP is the first format that knows PeerOptions and AdvertisementTerms.
+// formatBGP is the first format that knows PeerOptions, PeerNodes, AdvertisementTerms and nodes that speak.
 const formatBGP = 2
 
 // Table is TablePeers.
@@ -67,7 +91,7 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
 		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
 	}
-	if p.Options != (PeerOptions{}) {
+	if p.Options != (PeerOptions{}) || !p.Nodes.IsZero() {
 		if out, old := tx.formatBelow(formatBGP, subject); old {
 			return out
 		}

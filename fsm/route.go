@@ -151,14 +151,16 @@ func hopChange(old, next []NextHop) string {
 }
 
 // FinishWithdrawal removes a withdrawn next hop: every member reported that no switch holds the path of it any more, or
-// is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9), and its node does
-// not answer for the address on its segment, either.
+// is excused because the proposer waited out hold, restart and stale time for it on its own clock (S9). The same holds for
+// its node, if that announces itself; nor does the node answer for the address on its segment.
 type FinishWithdrawal struct {
 	Prefix  netip.Prefix `pb:"1"`
 	Node    NodeID       `pb:"2"`
 	Address netip.Addr   `pb:"3"`
 	Since   Revision     `pb:"4"`
 	Excused []ServerID   `pb:"5"`
+	// NodeExcused says that the node's own speaker was waited out. From format 2 on.
+	NodeExcused bool `pb:"65"`
 }
 
 // Kind is KindFinishWithdrawal.
@@ -166,6 +168,11 @@ func (*FinishWithdrawal) Kind() Kind { return KindFinishWithdrawal }
 
 func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	subject := "route " + c.Prefix.String()
+	if c.NodeExcused {
+		if out, old := tx.formatBelow(formatBGP, subject); old {
+			return out
+		}
+	}
 	r, ok := find[*Route](tx.rows, TableRoutes, c.Prefix.String())
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
@@ -184,6 +191,9 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 		if have := m.WithdrawnIn(tx.group().Format); have.Before(c.Since) && !slices.Contains(c.Excused, m.Server) {
 			return refuse(RejectNotWithdrawn, subject+" at "+m.Name, have.String(), c.Since.String())
 		}
+	}
+	if n := tx.node(c.Node); n != nil && n.Speaking.MayBeHeld(c.Since) && !c.NodeExcused {
+		return refuse(RejectNotWithdrawn, subject+" at node "+string(n.ID), n.Speaking.Withdrawn.String(), c.Since.String())
 	}
 	if out, wait := tx.quarantined(subject); wait {
 		return out

@@ -110,21 +110,32 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 	if h.Withdrawing {
 		return HopWithdrawing
 	}
-	since, ok := v.announceableSince(r, h)
+	since, ok := v.AnnounceableSince(r, h)
+	node, known := Get[*Node](v, TableNodes, string(h.Node))
 	switch {
 	case !ok:
 		return HopWanted
+	case v.NodesAnnounce():
+		if known && node.Speaking.Speaks && !node.Speaking.Announced.Before(since) {
+			return HopAnnounced
+		}
 	case slices.ContainsFunc(v.Speakers(), func(m *Member) bool { return !m.Announced.Before(since) }):
 		return HopAnnounced
 	}
 	return HopAcknowledged
 }
 
+// NodesAnnounce tells whether only nodes have peers: what members then have on the wire reaches nobody.
+func (v *View) NodesAnnounce() bool {
+	peers := List[*Peer](v, TablePeers)
+	return len(peers) > 0 && !slices.ContainsFunc(peers, func(p *Peer) bool { return !p.Nodes.Speak })
+}
+
 // Announcers lists the members that have a hop on the wire of their sessions, in order of their servers. There are some
-// just where HopState says HopAnnounced.
+// just where HopState says HopAnnounced, unless only nodes have peers: nobody else announces then.
 func (v *View) Announcers(r *Route, h NextHop) (out []*Member) {
-	since, ok := v.announceableSince(r, h)
-	if !ok {
+	since, ok := v.AnnounceableSince(r, h)
+	if !ok || v.NodesAnnounce() {
 		return nil
 	}
 	for _, m := range v.Speakers() {
@@ -135,8 +146,8 @@ func (v *View) Announcers(r *Route, h NextHop) (out []*Member) {
 	return out
 }
 
-// announceableSince is the revision at which a hop came to be announceable; false if it is not.
-func (v *View) announceableSince(r *Route, h NextHop) (since Revision, ok bool) {
+// AnnounceableSince is the revision at which a hop came to be announceable; false if it is not.
+func (v *View) AnnounceableSince(r *Route, h NextHop) (since Revision, ok bool) {
 	n, known := Get[*Node](v, TableNodes, string(h.Node))
 	if !Announceable(r.Prefix, h, n, v.Group().Settings) {
 		return Revision{}, false

@@ -49,3 +49,41 @@ func TestWithdrawalEndsByWhatWasWithdrawn(t *testing.T) {
 		expect(fsm.AnnouncedMark{Upto: since, Withdrawn: since}, true, true)
 	}
 }
+
+// A node that announces itself holds its withdrawals up until it says that no switch holds the path, or is waited out. One that
+// never spoke, or speaks no more, is not waited for. Drawn histories have this moment seldom, too.
+func TestWithdrawalWaitsForANodeThatSpeaks(t *testing.T) {
+	prefix, address := netip.MustParsePrefix("203.0.113.1/32"), netip.MustParseAddr("192.0.2.1")
+	for name, c := range map[string]struct {
+		speaks  bool
+		upto    int // revisions after the withdrawal
+		excused bool
+		ends    bool
+	}{
+		"never-spoke":   {false, -1, false, true},
+		"holds-it":      {true, -1, false, false},
+		"withdrew-it":   {true, 0, false, true},
+		"is-waited-out": {true, -1, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fsm.New()
+			tell(t, s, &fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat}, &fsm.PutService{Service: fsm.Service{ID: "shop/a", UID: "u1"}},
+				&fsm.PutNode{ID: "n1"}, &fsm.RegisterBoot{Node: "n1", Boot: "b1"}, &fsm.Allocate{Address: prefix.Addr(), Service: "shop/a"},
+				&fsm.SetRoute{Prefix: prefix, Hops: []fsm.HopSpec{{Node: "n1", Address: address}}}, &fsm.SetRoute{Prefix: prefix})
+			since := s.Read().Revision()
+			upto := fsm.Revision{Epoch: since.Epoch, Index: fsm.Index(int(since.Index) + c.upto)}
+			tell(t, s, &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: true}}},
+				&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: c.speaks, Announced: upto, Withdrawn: upto}}})
+			data, err := fsm.EncodeEntry(1, []fsm.Proposal{{Actor: "test", Command: &fsm.FinishWithdrawal{
+				Prefix: prefix, Node: "n1", Address: address, Since: since, NodeExcused: c.excused,
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0]
+			if ended := o.Err() == nil; ended != c.ends {
+				t.Errorf("ended %t, want %t: %v", ended, c.ends, o.Err())
+			}
+		})
+	}
+}
