@@ -2,7 +2,7 @@
 
 package records
 
-// Peer is a BGP neighbour of every member. Defaults are filled in where they are the record's; a time of 0 is
+// Peer is a BGP neighbour of every member, or of nodes. Defaults are filled in where they are the record's; a time of 0 is
 // left to the speaker.
 type Peer struct {
 	Name            string    `json:"name"`
@@ -23,13 +23,16 @@ type Peer struct {
 	StaleTimeMs     int64     `json:"staleTimeMs"`
 	KeepOnNotice    bool      `json:"keepOnNotification"` // RFC 8538
 	PasswordFrom    string    `json:"passwordFrom"`       // where the password is kept; never the password
-	Sessions        []Session `json:"sessions"`           // of the answering member
+	Mode            string    `json:"mode"`               // who peers: group (every member) or node (nodes, each for itself)
+	Nodes           []string  `json:"nodes"`              // that peer, in mode node; null means all
+	Sessions        []Session `json:"sessions"`           // of the answering member, or of nodes as they told it
 	Version         uint64    `json:"version"`
 }
 
-// Session is one member's BGP session with a peer, as that member sees it.
+// Session is one member's or one node's BGP session with a peer, as that one sees it. The other name is empty.
 type Session struct {
 	Member string `json:"member"`
+	Node   string `json:"node"`
 	State  string `json:"state"` // as the speaker names it: established, active, …; then, if known, a colon, reason and remedy
 }
 

@@ -79,7 +79,8 @@ type WhyMember struct {
 	UpTo      *Revision `json:"upTo"` // null: it has not said so since it started
 }
 
-// WhyPeer is a BGP neighbour of all members. Session is that of the answering member; empty where it has none.
+// WhyPeer is a BGP neighbour of all members, or of nodes. Session is that of the answering member, or how those of nodes stand;
+// empty where there is none.
 type WhyPeer struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
@@ -98,6 +99,7 @@ type WhyNode struct {
 	NoAgent  bool      `json:"noAgent"`  // no agent of it was ever heard of
 	Members  []string  `json:"members"`  // that announce it
 	WaitsFor []string  `json:"waitsFor"` // on whom the next state hangs
+	Speaker  bool      `json:"speaker"`  // it hangs on the node's own speaker, too
 	Since    *Revision `json:"since"`    // of the state, or of what is in the node's way; null: not recorded
 	Time     string    `json:"time"`     // of since, RFC 3339; empty: not kept
 }

@@ -92,10 +92,12 @@ func accessTable() map[string]access {
 		fairleadv1connect.EnrolServiceRenewMemberProcedure: {roles: joining, own: ownName, within: quickly, maxMessage: tinyMessage},
 		fairleadv1connect.EnrolServiceOfferProcedure:       change,
 
-		fairleadv1connect.AgentServiceSyncProcedure:        {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
-		fairleadv1connect.AgentServiceAcknowledgeProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},
-		fairleadv1connect.AgentServiceHeartbeatProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: tinyMessage},
-		fairleadv1connect.AgentServiceRenewLeasesProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceSyncProcedure:          {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceHeartbeatProcedure:     {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: tinyMessage},
+		fairleadv1connect.AgentServiceAnnouncementsProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceReportSpeakerProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: tinyMessage},
+		fairleadv1connect.AgentServiceRenewLeasesProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},
 	}
 }
 

@@ -34,6 +34,8 @@ type beats struct {
 
 	mu   sync.Mutex
 	last map[fsm.NodeID]Beat
+	// sessions are the own BGP sessions of nodes that have some, by neighbour.
+	sessions map[fsm.NodeID]map[fsm.PeerName]string
 }
 
 // Beat is the newest heartbeat of a node. At has a monotonic reading.
@@ -53,7 +55,7 @@ type Flows struct {
 }
 
 func newBeats(now func() time.Time) *beats {
-	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}}
+	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}, sessions: map[fsm.NodeID]map[fsm.PeerName]string{}}
 }
 
 // Beats lists the newest heartbeat of each node that was ever heard of, by name, and since when this member
@@ -134,12 +136,14 @@ func (s *Service) hear(req *fairleadv1.HeartbeatRequest, said *fairleadv1.Heartb
 		return nil, err
 	}
 	view := s.o.Record.Read()
+	n, known := fsm.Get[*fsm.Node](view, fsm.TableNodes, req.GetNode())
 	answer := &fairleadv1.HeartbeatResponse{
 		Applied: desired.RevisionMessage(view.Revision()), InQuorum: s.standing.good(),
 		Leases: s.o.Leases != nil && leases.Asked(view), CountFlows: view.Drained(fsm.DrainNode, req.GetNode()),
+		Speaks: known && n.Speaking.Speaks,
 	}
 	if !req.GetAnswer() && said != nil && said.GetInQuorum() == answer.GetInQuorum() && said.GetLeases() == answer.GetLeases() &&
-		said.GetCountFlows() == answer.GetCountFlows() {
+		said.GetCountFlows() == answer.GetCountFlows() && said.GetSpeaks() == answer.GetSpeaks() {
 		return nil, nil
 	}
 	return answer, nil
@@ -156,18 +160,57 @@ func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 		why := c.GetWhy()
 		b.Flows = &Flows{Open: c.GetOpen(), Busy: c.GetBusy(), At: b.At.Add(-age), Why: why[:min(len(why), maxWhyBytes)]}
 	}
-	if !s.beats.add(b) {
+	sessions, err := sessionsOf(req.GetSessions())
+	if err != nil {
+		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: err.Error(), Remedy: "use an agent of this release"}
+	}
+	if !s.beats.add(b, sessions) {
 		return &admin.Refusal{Code: admin.Busy, What: "heartbeat", Why: fmt.Sprintf("%d nodes beat already", maxBeating), Remedy: "run a group for fewer nodes"}
 	}
 	return nil
 }
 
-func (l *beats) add(b Beat) bool {
+// maxSessions bounds the BGP sessions of one node that are remembered.
+const maxSessions = 64
+
+// sessionsOf reads the BGP sessions of a node, nil if they are as they were.
+func sessionsOf(m *fairleadv1.SpeakerSessions) (map[fsm.PeerName]string, error) {
+	if m == nil {
+		return nil, nil
+	}
+	if n := len(m.GetSessions()); n > maxSessions {
+		return nil, fmt.Errorf("%d sessions, at most %d make sense", n, maxSessions)
+	}
+	out := map[fsm.PeerName]string{}
+	for _, session := range m.GetSessions() {
+		out[fsm.PeerName(session.GetNeighbour())] = session.GetState()
+	}
+	return out, nil
+}
+
+// SpeakerSessions gives the BGP sessions that nodes have themselves with a peer, as they said last, by node.
+func (s *Service) SpeakerSessions(peer fsm.PeerName) map[fsm.NodeID]string {
+	out := map[fsm.NodeID]string{}
+	s.beats.mu.Lock()
+	defer s.beats.mu.Unlock()
+	for node, sessions := range s.beats.sessions {
+		if state, ok := sessions[peer]; ok {
+			out[node] = state
+		}
+	}
+	return out
+}
+
+// add takes note of a beat; sessions are nil if they are as they were. It tells whether there was room.
+func (l *beats) add(b Beat, sessions map[fsm.PeerName]string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.last[b.Node]; !known && len(l.last) >= maxBeating {
 		return false
 	}
 	l.last[b.Node] = b
+	if sessions != nil {
+		l.sessions[b.Node] = sessions
+	}
 	return true
 }

@@ -33,6 +33,7 @@ type Options struct {
 	Proposer Proposer
 	Contact  func() cluster.Contact
 	Leases   Leases // optional: without, nodes are never asked to renew any
+	Shares   Shares // optional: without, nodes announce nothing themselves
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // optional
 	// Now is a clock with a monotonic reading. Default time.Now.

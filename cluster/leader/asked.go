@@ -27,5 +27,7 @@ func (l *Leader) Asked(ctx context.Context) (Input, bool) {
 func (p *planning) present() Input {
 	record, servers := p.c.Record.Read(), p.c.Group.Servers()
 	excused, _ := p.excuses.update(p.c.Clock.Now(), record, servers)
-	return p.input(record, excused, servers, &origins{of: maps.Clone(p.origins.of)})
+	in := p.input(record, excused, servers, &origins{of: maps.Clone(p.origins.of)})
+	in.ExcusedNodes, _ = p.excuses.updateNodes(p.c.Clock.Now(), record)
+	return in
 }

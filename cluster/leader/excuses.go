@@ -22,11 +22,13 @@ type excuses struct {
 	fixed time.Duration // zero: as the peers ask
 	holds time.Duration // the longest that any peer asked for in this term
 	since map[fsm.ServerID]time.Duration
+	nodes map[fsm.NodeID]time.Duration // likewise, of nodes that announce themselves
 }
 
 func newExcuses(fixed time.Duration) *excuses {
 	return &excuses{
 		fixed: fixed, holds: defaultHoldTime + defaultRestartTime + defaultStaleTime, since: map[fsm.ServerID]time.Duration{},
+		nodes: map[fsm.NodeID]time.Duration{},
 	}
 }
 
@@ -65,6 +67,36 @@ func (e *excuses) update(now time.Duration, record *fsm.View, servers []Server) 
 	for id := range e.since {
 		if !lost[id] {
 			delete(e.since, id)
+		}
+	}
+	return excused, next
+}
+
+// updateNodes is the same for nodes that announce themselves, after update: one is lost whose agent the group does not hear. Its
+// routes rank last by then, and its rules are what they were.
+func (e *excuses) updateNodes(now time.Duration, record *fsm.View) (excused []fsm.NodeID, next time.Duration) {
+	wait := e.holds
+	if e.fixed > 0 {
+		wait = e.fixed
+	}
+	lost := map[fsm.NodeID]bool{}
+	for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
+		if !n.Speaking.Speaks || n.Liveness == fsm.NodeUp {
+			continue
+		}
+		lost[n.ID] = true
+		if _, known := e.nodes[n.ID]; !known {
+			e.nodes[n.ID] = now
+		}
+		if left := e.nodes[n.ID] + wait - now; left <= 0 {
+			excused = append(excused, n.ID)
+		} else if next == 0 || left < next {
+			next = left
+		}
+	}
+	for id := range e.nodes {
+		if !lost[id] {
+			delete(e.nodes, id)
 		}
 	}
 	return excused, next

@@ -44,6 +44,36 @@ func TestExcusesCountFromTheLastAnswer(t *testing.T) {
 	check(2*wait+3*time.Minute, nil, m1, wait-3*time.Minute)
 }
 
+// A node that announces itself is excused the same way, from when the group does not hear its agent any more. Others are not
+// waited for at all.
+func TestNodesThatSpeakAreExcusedOnceTheyWereLost(t *testing.T) {
+	g := newGroup(t)
+	for _, id := range []fsm.NodeID{"n1", "n2"} {
+		g.must(&fsm.PutNode{ID: id, UID: "u", Eligible: true}, &fsm.RegisterBoot{Node: id, Boot: "b"})
+	}
+	g.must(&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b", Speaks: true}}})
+	live := func(l fsm.Liveness) {
+		g.must(&fsm.SetLiveness{Node: "n1", Boot: "b", Liveness: l}, &fsm.SetLiveness{Node: "n2", Boot: "b", Liveness: l})
+	}
+	e := newExcuses(time.Minute)
+	check := func(at time.Duration, want []fsm.NodeID, next time.Duration) {
+		t.Helper()
+		if have, again := e.updateNodes(at, g.state.Read()); !slices.Equal(have, want) || again != next {
+			t.Errorf("at %s: excused %v and again in %s, want %v and %s", at, have, again, want, next)
+		}
+	}
+	check(0, nil, 0)
+	live(fsm.NodeDown)
+	check(time.Second, nil, time.Minute)
+	live(fsm.AgentDown)
+	check(time.Minute, nil, time.Second)
+	check(time.Minute+time.Second, []fsm.NodeID{"n1"}, 0)
+	live(fsm.NodeUp)
+	check(2*time.Minute, nil, 0)
+	live(fsm.NodeDown)
+	check(3*time.Minute, nil, time.Minute)
+}
+
 // A member that lost its disk comes back as another server at the same address. To switches that is the same speaker,
 // and nobody waits for the former server, unless it still belongs to the group or its successor does not answer.
 func TestWhoWasReplacedIsExcused(t *testing.T) {

@@ -100,6 +100,17 @@ func (g *group) settle(in Input) []string {
 // all gives the proposals of a plan in an order in which they may be applied.
 func all(out Result) []fsm.Proposal { return slices.Concat(out.Urgent, out.Bulk) }
 
+// peering tells which nodes peer, if nodes do.
+func peering(n fsm.PeerNodes) string {
+	switch {
+	case !n.Speak:
+		return ""
+	case n.Only:
+		return fmt.Sprintf("nodes=%v", n.Names)
+	}
+	return "nodes=all"
+}
+
 // spell writes a command in a few words.
 func spell(c fsm.Command) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", c), "*fsm.")
@@ -146,7 +157,11 @@ func spell(c fsm.Command) string {
 		}
 		return out
 	case *fsm.FinishWithdrawal:
-		return fmt.Sprintf("%s %s via %s excused=%v", name, c.Prefix, c.Node, c.Excused)
+		out := fmt.Sprintf("%s %s via %s excused=%v", name, c.Prefix, c.Node, c.Excused)
+		if c.NodeExcused {
+			out += " node"
+		}
+		return out
 	case *fsm.PutNode:
 		return strings.Join(strings.Fields(fmt.Sprintf("%s %s eligible=%t %s %s", name, c.ID, c.Eligible, c.Zone, c.Why)), " ")
 	case *fsm.DeleteNode:
@@ -156,7 +171,7 @@ func spell(c fsm.Command) string {
 	case *fsm.DeletePool:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutPeer:
-		return fmt.Sprintf("%s %s %s", name, c.Peer.Name, c.Peer.Address)
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", name, c.Peer.Name, c.Peer.Address, peering(c.Peer.Nodes)))
 	case *fsm.DeletePeer:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutAdvertisement:

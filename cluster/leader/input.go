@@ -64,6 +64,8 @@ type Input struct {
 	// Excused are members whose paths no switch can hold any more: they were lost for longer than that takes, on
 	// this leader's monotonic clock.
 	Excused []fsm.ServerID
+	// ExcusedNodes are nodes of which the same holds for what they announce themselves.
+	ExcusedNodes []fsm.NodeID
 	// Servers are those of the Raft configuration; nil means that they are not known.
 	Servers []fsm.ServerID
 	// Adopting says that what shows outside load balancers is not all in the record yet.

@@ -137,7 +137,8 @@ func (l *lane) asksForPlan(record *fsm.View) bool {
 	})
 	fsm.Changes(l.record, record, fsm.TableNodes, func(before, after *fsm.Node) {
 		asks = asks || before == nil || after == nil || before.Liveness != after.Liveness || before.Boot != after.Boot ||
-			before.Eligible != after.Eligible || !slices.Equal(before.Addresses, after.Addresses) || !slices.Equal(before.Failed, after.Failed)
+			before.Eligible != after.Eligible || !slices.Equal(before.Addresses, after.Addresses) || !slices.Equal(before.Failed, after.Failed) ||
+			before.Speaking != after.Speaking
 	})
 	return asks
 }

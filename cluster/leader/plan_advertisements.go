@@ -57,11 +57,11 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 	next.Terms.MED = w.MED
 	unknown = p.communitiesOf(w, &next)
 	if len(w.NodeSelectors) > 0 {
-		var chosen []fsm.NodeID
+		var had []fsm.NodeID
 		if h != nil {
-			chosen = h.Terms.Nodes
+			had = h.Terms.Nodes
 		}
-		next.Terms.OnlyNodes, next.Terms.Nodes = true, p.nodesOf(w.NodeSelectors, chosen)
+		next.Terms.OnlyNodes, next.Terms.Nodes = true, p.nodesOf(w.NodeSelectors, had)
 		if len(next.Terms.Nodes) == 0 {
 			p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: it announces nothing; label a node")
 		}
@@ -136,9 +136,9 @@ func (p *planner) communitiesOf(w *world.Advertisement, next *fsm.Advertisement)
 	return nil
 }
 
-// nodesOf lists the nodes that the selectors of an advertisement choose. One that was chosen and is not shown stays so while
-// its absence is no evidence.
-func (p *planner) nodesOf(selectors []world.Selector, chosen []fsm.NodeID) (out []fsm.NodeID) {
+// nodesOf lists the nodes that selectors choose. One of those that they chose before and that is not shown stays so while its
+// absence is no evidence.
+func (p *planner) nodesOf(selectors []world.Selector, had []fsm.NodeID) (out []fsm.NodeID) {
 	shown := map[fsm.NodeID]bool{}
 	for _, n := range p.seen.nodes {
 		id := fsm.NodeID(n.Name)
@@ -147,7 +147,7 @@ func (p *planner) nodesOf(selectors []world.Selector, chosen []fsm.NodeID) (out 
 			out = append(out, id)
 		}
 	}
-	for _, id := range chosen {
+	for _, id := range had {
 		if !shown[id] && !p.seen.mayRemove(world.KindNode, world.ID{Name: string(id)}) {
 			out = append(out, id)
 		}

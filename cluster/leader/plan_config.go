@@ -54,6 +54,10 @@ func (p *planner) planPeers() {
 	slices.SortStableFunc(names, func(a, b fsm.PeerName) int { return firstIf(known[a] != nil, known[b] != nil) })
 	for _, name := range names {
 		w := wanted[name]
+		if p.format < formatBGP && w.Nodes.Speak {
+			p.explain(fsm.TablePeers, string(name), WaitsForMend, "nodes that peer need format 2 of the record: `fairlead raft finalize`; nobody peers so far")
+			continue
+		}
 		if p.format < formatBGP && w.Options != (fsm.PeerOptions{}) {
 			w.Options = fsm.PeerOptions{}
 			p.explain(fsm.TablePeers, string(name), WaitsForMend,
@@ -82,6 +86,7 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 			p.explain(fsm.TablePeers, w.Name, WaitsForMend, why)
 			continue
 		}
+		p.choosePeers(&peer, w)
 		wanted[peer.Name] = peer
 	}
 	legacy := map[string]bool{} // config maps whose peers are all known
@@ -145,6 +150,26 @@ func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
 	return peer, ""
 }
 
+// choosePeers says which nodes peer, where nodes do. One that was chosen and is not shown stays so while its absence is no
+// evidence.
+func (p *planner) choosePeers(peer *fsm.Peer, w *world.Peer) {
+	if w.Mode != world.PeerNode {
+		return
+	}
+	peer.Nodes.Speak = true
+	if len(w.NodeSelectors) == 0 {
+		return
+	}
+	var had []fsm.NodeID
+	if h, known := fsm.Get[*fsm.Peer](p.in.Record, fsm.TablePeers, w.Name); known {
+		had = h.Nodes.Names
+	}
+	peer.Nodes.Only, peer.Nodes.Names = true, p.nodesOf(w.NodeSelectors, had)
+	if len(peer.Nodes.Names) == 0 {
+		p.explain(fsm.TablePeers, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: nobody peers; label a node")
+	}
+}
+
 // What is asked for where times are left out: plain graceful restart keeps paths at full rank, for long enough to start anew;
 // a long restart time alone would mean that.
 const (
@@ -173,5 +198,5 @@ func samePeer(a, b *fsm.Peer) bool {
 	return a.Name == b.Name && a.Address == b.Address && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
 		a.Passive == b.Passive && a.MultihopTTL == b.MultihopTTL && a.SendMax == b.SendMax && a.HoldTime == b.HoldTime &&
 		a.KeepaliveTime == b.KeepaliveTime && a.ConnectTime == b.ConnectTime && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
-		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options
+		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options && a.Nodes.Equal(b.Nodes)
 }

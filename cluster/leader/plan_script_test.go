@@ -30,6 +30,9 @@ import (
 //	announced MEMBER...   members report that they show everything up to now, and that no switch holds anything else
 //	written MEMBER...     they report that they show it; switches may hold more
 //	excuse MEMBER...      members are lost for so long that no switch holds their paths
+//	speaks NODE...        nodes say that they announce themselves
+//	withdrew NODE...      they report that no switch holds more of them than shall be
+//	excuse-node NODE...   nodes are lost for so long that no switch holds their own paths
 //	renew       the group begins a new epoch
 //	drain, undrain NAME...  an operator drains a node, or "service/NAME", and takes it back
 //	aside cordoned taint=KEY...  what the operator has new flows go past
@@ -49,13 +52,14 @@ func TestPlanScripts(t *testing.T) {
 
 // scene is a world that a script changes, and the record that follows it.
 type scene struct {
-	group    *group
-	world    world.World
-	kept     map[string]bool // objects that are absent without evidence, as "Kind name"
-	unlisted []world.Kind    // never listed yet
-	blind    bool
-	excused  []fsm.ServerID
-	options  Options
+	group        *group
+	world        world.World
+	kept         map[string]bool // objects that are absent without evidence, as "Kind name"
+	unlisted     []world.Kind    // never listed yet
+	blind        bool
+	excused      []fsm.ServerID
+	excusedNodes []fsm.NodeID
+	options      Options
 }
 
 func newScene(t failer) *scene {
@@ -120,6 +124,10 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 				Node: fsm.NodeID(a.Key), Boot: "boot", Upto: s.group.state.Read().Revision(), Failed: []netip.Prefix{fsm.HostPrefix(netip.MustParseAddr(a.Vals[0]))},
 			}}})
 		}
+	case "excuse-node":
+		for _, a := range d.CmdArgs {
+			s.excusedNodes = append(s.excusedNodes, fsm.NodeID(a.Key))
+		}
 	case "excuse":
 		for _, a := range d.CmdArgs {
 			s.excused = append(s.excused, fsm.ServerID(a.Key))
@@ -147,6 +155,12 @@ func (s *scene) report(t failer, what, who string, v *fsm.View) {
 	case "down", "agent-down", "up":
 		l := map[string]fsm.Liveness{"down": fsm.NodeDown, "agent-down": fsm.AgentDown, "up": fsm.NodeUp}[what]
 		s.group.must(&fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: l})
+	case "speaks", "withdrew":
+		mark := fsm.SpeakerMark{Node: node.ID, Boot: node.Boot, Speaks: true}
+		if what == "withdrew" {
+			mark.Withdrawn = s.group.state.Read().Revision()
+		}
+		s.group.must(&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{mark}})
 	case "announced", "written":
 		if _, known := fsm.Get[*fsm.Member](v, fsm.TableMembers, who); !known {
 			s.group.must(&fsm.ReportMember{Server: fsm.ServerID(who), Name: who, Format: fsm.NewestFormat, Run: "run"})
@@ -175,7 +189,7 @@ func (s *scene) drain(what string, undo bool) {
 }
 
 func (s *scene) input() Input {
-	in := Input{Excused: s.excused, Options: s.options}
+	in := Input{Excused: s.excused, ExcusedNodes: s.excusedNodes, Options: s.options}
 	if s.blind {
 		return in
 	}
@@ -277,7 +291,11 @@ func (s *scene) object(t failer, f []string) {
 		w.Pools = append(w.Pools, scriptPool(t, meta, keys, words))
 	case "peer":
 		meta.Namespace = ""
-		w.Peers = append(w.Peers, world.Peer{Meta: meta, Address: netip.MustParseAddr(words[0]), Port: 179, ASN: uint32(number(t, keys["asn"])), OwnASN: 65000})
+		p := world.Peer{Meta: meta, Address: netip.MustParseAddr(words[0]), Port: 179, ASN: uint32(number(t, keys["asn"])), OwnASN: 65000, Mode: world.PeerMode(keys["mode"])}
+		if names := split(keys["nodes"]); len(names) > 0 {
+			p.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
+		}
+		w.Peers = append(w.Peers, p)
 	case "advertisement":
 		meta.Namespace = ""
 		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}

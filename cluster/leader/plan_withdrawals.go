@@ -10,7 +10,8 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// planWithdrawals takes withdrawn hops off the record once every member said so or is excused (S9).
+// planWithdrawals takes withdrawn hops off the record once every member said so or is excused, and their nodes where those
+// announce themselves (S9).
 func (p *planner) planWithdrawals() {
 	members := fsm.List[*fsm.Member](p.in.Record, fsm.TableMembers)
 	for _, r := range p.routes {
@@ -29,6 +30,7 @@ func (p *planner) planWithdrawals() {
 // finish proposes the end of one withdrawal, or explains what it waits for.
 func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) bool {
 	excused, lagging := p.notWithdrawn(h, members)
+	silent, held := p.heldByNode(h)
 	lease, leased := fsm.Get[*fsm.Lease](p.in.Record, fsm.TableLeases, r.Prefix.Addr().String())
 	switch {
 	case leased && lease.Holder == h.Node:
@@ -37,16 +39,31 @@ func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) boo
 	case len(lagging) > 0:
 		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for "+strings.Join(lagging, ", "))
 		return false
+	case held:
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for its own speaker")
+		return false
 	case p.quarantined:
 		p.explain(fsm.TableRoutes, r.Key(), WaitsForQuarantine, quarantineText)
 		return false
 	}
 	reason := "every member withdrew it"
-	if len(excused) > 0 {
-		reason = "every member withdrew it or was lost for longer than a switch keeps its paths"
+	if len(excused) > 0 || silent {
+		reason = "every speaker withdrew it or was lost for longer than a switch keeps its paths"
 	}
-	p.proposeUrgent(reason, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: excused})
+	p.proposeUrgent(reason, &fsm.FinishWithdrawal{
+		Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: excused, NodeExcused: silent,
+	})
 	return true
+}
+
+// heldByNode tells whether a switch may hold a withdrawn hop of its node's own speaker, or whether that was waited out.
+func (p *planner) heldByNode(h fsm.NextHop) (excused, held bool) {
+	n, ok := fsm.Get[*fsm.Node](p.in.Record, fsm.TableNodes, string(h.Node))
+	if !ok || !n.Speaking.MayBeHeld(h.Since) {
+		return false, false
+	}
+	excused = slices.Contains(p.in.ExcusedNodes, h.Node)
+	return excused, !excused
 }
 
 // notWithdrawn finds the members that have not said of a hop that no switch holds it: those that are waited for, by their

@@ -106,7 +106,10 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 	servers := p.c.Group.Servers()
 	excused, next := p.excuses.update(now, record, servers)
 	sooner(&f.again, next)
+	nodes, next := p.excuses.updateNodes(now, record)
+	sooner(&f.again, next)
 	in := p.input(record, excused, servers, &p.origins)
+	in.ExcusedNodes = nodes
 	for i := range verdicts {
 		sooner(&f.again, verdicts[i].Again)
 	}

@@ -129,6 +129,12 @@ func (x *Explained) Lagging(h fsm.NextHop) []string {
 	return lagging
 }
 
+// HeldByNode tells whether the own speaker of a hop's node is waited for.
+func (x *Explained) HeldByNode(h fsm.NextHop) bool {
+	_, held := x.p.heldByNode(h)
+	return held
+}
+
 // Record is what was planned from.
 func (x *Explained) Record() *fsm.View { return x.p.in.Record }
 

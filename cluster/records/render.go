@@ -19,6 +19,8 @@ type renderer struct {
 	leader   string // name of the member that leads, empty if nobody knows
 	// flows gives what a node counted of its connections. May be nil.
 	flows func(fsm.NodeID) (Flows, bool)
+	// nodeSessions gives the states of the sessions that nodes have themselves with a peer. May be nil.
+	nodeSessions func(fsm.PeerName) map[fsm.NodeID]string
 	// allocated counts addresses with an owner by pool; made when first asked for.
 	allocated map[fsm.PoolName]int
 }

@@ -99,6 +99,9 @@ func (r *renderer) drainLeft(route *fsm.Route, h fsm.NextHop, members []*fsm.Mem
 			left.WaitsFor = append(left.WaitsFor, m.Name)
 		}
 	}
+	if n, ok := fsm.Get[*fsm.Node](r.view, fsm.TableNodes, string(h.Node)); ok && n.Speaking.MayBeHeld(h.Since) {
+		left.WaitsFor = append(left.WaitsFor, "the speaker of "+string(h.Node))
+	}
 	left.Why = "the leader has yet to end the withdrawal"
 	if len(left.WaitsFor) > 0 {
 		left.Why = "not withdrawn yet, or a switch may hold it still, by " + strings.Join(left.WaitsFor, ", ")

@@ -3,6 +3,7 @@
 package records
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -38,12 +39,43 @@ func (r *renderer) peer(p *fsm.Peer) any {
 	if p.IPv6 {
 		d.Families = append(d.Families, "ipv6")
 	}
-	if r.sessions != nil {
+	d.Mode = "group"
+	if p.Nodes.Speak {
+		d.Mode = "node"
+		d.Sessions = append(d.Sessions, r.sessionsOfNodes(p)...)
+	}
+	if p.Nodes.Only {
+		d.Nodes = words(p.Nodes.Names)
+	}
+	if r.sessions != nil && !p.Nodes.Speak {
 		if state, ok := r.sessions()[p.Name]; ok {
 			d.Sessions = append(d.Sessions, records.Session{Member: r.self, State: state})
 		}
 	}
 	return d
+}
+
+// sessionsOfNodes lists the sessions of the nodes that are to peer, by name. One that never said how it stands has no state.
+func (r *renderer) sessionsOfNodes(p *fsm.Peer) []records.Session {
+	var states map[fsm.NodeID]string
+	if r.nodeSessions != nil {
+		states = r.nodeSessions(p.Name)
+	}
+	var out []records.Session
+	for _, n := range fsm.List[*fsm.Node](r.view, fsm.TableNodes) {
+		if p.Nodes.Admits(n.ID) {
+			out = append(out, records.Session{Node: string(n.ID), State: cmp.Or(states[n.ID], noSpeaker(n))})
+		}
+	}
+	return out
+}
+
+// noSpeaker says what is known of a node that has not told of a session.
+func noSpeaker(n *fsm.Node) string {
+	if !n.Speaking.Speaks {
+		return "none: its agent does not speak BGP; set bgp in its agent.yaml"
+	}
+	return "unknown: its agent has not told this member yet"
 }
 
 func (r *renderer) advertisement(a *fsm.Advertisement) any {

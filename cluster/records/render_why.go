@@ -114,10 +114,34 @@ func (w *whyRenderer) address(r *leader.AddressReasons, waiting []leader.Explana
 
 func (w *whyRenderer) whyPeer(p *fsm.Peer) records.WhyPeer {
 	d := records.WhyPeer{Name: string(p.Name), Address: p.Address.String()}
-	if w.sessions != nil {
+	switch {
+	case p.Nodes.Speak:
+		d.Session = inWords(w.sessionsOfNodes(p))
+	case w.sessions != nil:
 		d.Session = w.sessions()[p.Name]
 	}
 	return d
+}
+
+// inWords says how the sessions of nodes stand.
+func inWords(sessions []records.Session) string {
+	if len(sessions) == 0 {
+		return ""
+	}
+	established := 0
+	var other records.Session
+	for _, s := range sessions {
+		if s.State == "established" {
+			established++
+		} else if other.Node == "" {
+			other = s
+		}
+	}
+	text := fmt.Sprintf("established with %d of %d nodes", established, len(sessions))
+	if other.Node != "" {
+		text += "; " + other.Node + " " + other.State
+	}
+	return text
 }
 
 // whyNode is how far a node is as a next hop. One that changes its address has two of them: what counts is the one that
@@ -171,10 +195,12 @@ func (w *whyRenderer) progress(d *records.WhyNode, route *fsm.Route, h fsm.NextH
 	d.WaitsFor = []string{}
 	switch state := fsm.HopState(d.State); {
 	case state == fsm.HopWithdrawing && !d.Wanted:
-		d.WaitsFor = append(d.WaitsFor, w.x.Lagging(h)...)
+		d.WaitsFor, d.Speaker = append(d.WaitsFor, w.x.Lagging(h)...), w.x.HeldByNode(h)
 	case state == fsm.HopWanted && d.Wanted:
 		d.Failed = node != nil && slices.Contains(node.Failed, route.Prefix)
 		d.WaitsFor = append(d.WaitsFor, string(h.Node))
+	case state == fsm.HopAcknowledged && d.Wanted && w.view.NodesAnnounce():
+		d.Speaker = true
 	case state == fsm.HopAcknowledged && d.Wanted:
 		for _, m := range w.members {
 			d.WaitsFor = append(d.WaitsFor, m.Name)
@@ -238,8 +264,14 @@ func pendingOf(a *records.WhyAddress) []records.WhyPending {
 			wait(n, "node", "has not acknowledged %[1]s yet; look at its agent")
 		case n.State == string(fsm.HopAcknowledged) && len(a.Peers) > 0:
 			wait(n, "member", "has not announced %s via %s yet")
+			if n.Speaker {
+				out = append(out, records.WhyPending{On: "node", Name: n.Node, What: "has not announced " + a.Address + " itself yet", Since: n.Since})
+			}
 		case n.State == string(fsm.HopWithdrawing):
 			wait(n, "member", "has not withdrawn %s via %s yet, or a switch may hold it still")
+			if n.Speaker {
+				out = append(out, records.WhyPending{On: "node", Name: n.Node, What: "has not withdrawn " + a.Address + " itself yet, or a switch may hold it still", Since: n.Since})
+			}
 		}
 	}
 	return out

@@ -45,6 +45,8 @@ type Options struct {
 	Sessions func() map[fsm.PeerName]string
 	// Flows gives what a node counted of the connections that come in by it, false if it told nothing lately. Optional.
 	Flows func(fsm.NodeID) (Flows, bool)
+	// NodeSessions gives the states of the sessions that nodes have themselves with a peer. Optional.
+	NodeSessions func(fsm.PeerName) map[fsm.NodeID]string
 	// Planner explains what the leader decides; optional: without it Why goes by the record alone.
 	Planner Planner
 	// Manifests reads files as a source that is a folder would. Optional: without it Plan is refused.
@@ -99,6 +101,7 @@ func (s *Service) renderer(v *fsm.View) *renderer {
 	if s.o.Sessions != nil {
 		r.sessions = sync.OnceValue(s.o.Sessions)
 	}
+	r.nodeSessions = s.o.NodeSessions
 	return r
 }
 

@@ -54,11 +54,14 @@ type Options struct {
 	Connect func(address string) Conn // makes a new connection
 	Store   Store
 	Applier Applier
-	Leases  Leases // optional: without, the node answers for nothing on its segments
-	Flows   Flows  // optional: without, the node says that it counts none
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // optional
-	Tuning  Tuning                // zero fields take their default
+	Leases  Leases  // optional: without, the node answers for nothing on its segments
+	Flows   Flows   // optional: without, the node says that it counts none
+	Speaker Speaker // optional: without, the node announces nothing itself
+	// Retirement is for a node without Speaker that had one; optional.
+	Retirement *Retirement
+	Log        *slog.Logger
+	Metrics    prometheus.Registerer // optional
+	Tuning     Tuning                // zero fields take their default
 }
 
 // Tuning is what tests, simulations and unusual networks change.
@@ -109,6 +112,7 @@ type Agent struct {
 	told   mailbox[desired.State] // by a member; to be carried out
 	done   mailbox[ack]           // carried out; to be acknowledged
 	leased chan struct{}          // of capacity 1: a member said that leases are to be renewed
+	spoke  chan struct{}          // of capacity 1: a member said that this node speaks
 
 	toCount chan struct{}           // of capacity 1: a member said that flows are to be counted
 	counted atomic.Pointer[counted] // the newest count while any member asks for them, else nil
@@ -131,6 +135,10 @@ type Status struct {
 	// Behind is since when something that was told is not carried out; zero when nothing is. It begins anew with each
 	// state that is carried out.
 	Behind time.Time
+	// Telling says that a member tells the speaker what to announce. Untold is when one last did; zero while one does, or
+	// before any did.
+	Telling bool
+	Untold  time.Time
 }
 
 // New makes an agent. Errors: an option is missing, the metrics are registered already.
@@ -145,7 +153,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{
 		o: o, log: o.Log, metrics: m, began: time.Now(),
-		told: newMailbox[desired.State](), done: newMailbox[ack](), leased: make(chan struct{}, 1),
+		told: newMailbox[desired.State](), done: newMailbox[ack](), leased: make(chan struct{}, 1), spoke: make(chan struct{}, 1),
 		toCount: make(chan struct{}, 1),
 	}
 	a.fleet = newFleet(a)
@@ -172,6 +180,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.fleet.run,
 		a.lease,
 		a.count,
+		a.announce,
+		a.reportSpeaker,
 	} {
 		running.Go(func() { part(ctx) })
 	}

@@ -28,6 +28,7 @@ type peer struct {
 	quorum   bool        // by a member that is in touch with a quorum
 	leases   bool        // by one that says that leases are to be renewed
 	counts   bool        // by one that says that flows are to be counted
+	touched  time.Time   // when one was last answered by a member that is in touch with a quorum
 }
 
 func newPeer(a *Agent, address string) *peer {
@@ -126,14 +127,17 @@ func (p *peer) send(ctx context.Context, stream *beatStream) {
 	next := time.NewTimer(p.agent.untilBeat(time.Now()))
 	defer next.Stop()
 	var asked time.Time
+	var told uint64 // number of the sessions that this stream has
 	for {
 		beat := &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot, Flows: p.agent.countMessage()}
 		if now := time.Now(); now.Sub(asked) >= t.ask() {
 			beat.Answer, asked = true, now
 		}
-		if stream.Send(beat) != nil {
+		var number uint64
+		if beat.Sessions, number = p.agent.sessions(told); stream.Send(beat) != nil {
 			return
 		}
+		told = number
 		select {
 		case <-next.C:
 			next.Reset(p.agent.untilBeat(time.Now()))
@@ -165,6 +169,9 @@ func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	rises := answer.GetInQuorum() && !(p.alive && p.quorum)
 	p.alive, p.missed, p.answered, p.quorum = true, false, time.Now(), answer.GetInQuorum()
 	p.leases, p.counts = answer.GetLeases(), answer.GetCountFlows()
+	if p.quorum {
+		p.touched = p.answered
+	}
 	p.watch.Reset(p.patience())
 	p.mu.Unlock()
 	if answer.GetLeases() {
@@ -172,6 +179,12 @@ func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	}
 	if answer.GetCountFlows() {
 		signal(p.agent.toCount)
+	}
+	if answer.GetSpeaks() {
+		select {
+		case p.agent.spoke <- struct{}{}:
+		default: // said already
+		}
 	}
 	if rises {
 		p.agent.fleet.hope()

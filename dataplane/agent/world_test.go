@@ -42,16 +42,22 @@ type member struct {
 // newMember starts a member over a record, which several may share: they are then always equally far.
 func newMember(t testing.TB, w *grouptest.World, name string, g *grouptest.Group) *member {
 	t.Helper()
-	return newGrantor(t, w, name, g, nil)
+	return newSpeaking(t, w, name, g, nil, nil)
 }
 
 // newGrantor is newMember of one that answers renewals of leases.
 func newGrantor(t testing.TB, w *grouptest.World, name string, g *grouptest.Group, grantor agents.Leases) *member {
 	t.Helper()
+	return newSpeaking(t, w, name, g, grantor, nil)
+}
+
+// newSpeaking is newGrantor of one that tells nodes what to announce, too.
+func newSpeaking(t testing.TB, w *grouptest.World, name string, g *grouptest.Group, grantor agents.Leases, shares agents.Shares) *member {
+	t.Helper()
 	m := &member{group: g}
 	var err error
 	m.service, err = agents.New(agents.Options{
-		Member: name, Record: g, Proposer: g, Contact: g.Contact, Leases: grantor, Log: slog.New(slog.DiscardHandler),
+		Member: name, Record: g, Proposer: g, Contact: g.Contact, Leases: grantor, Shares: shares, Log: slog.New(slog.DiscardHandler),
 		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
 	})
 	if err != nil {
@@ -164,6 +170,8 @@ type nodeOptions struct {
 	tuning     func(*agent.Tuning)
 	leases     agent.Leases
 	flows      agent.Flows
+	speaker    agent.Speaker
+	retire     *agent.Retirement
 }
 
 // startNode runs an agent until the test ends, or stop is called.
@@ -184,6 +192,7 @@ func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
 	var err error
 	n.Agent, err = agent.New(agent.Options{
 		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Leases: o.leases, Flows: o.flows, Tuning: tuning,
+		Speaker: o.speaker, Retirement: o.retire,
 		Log: slog.New(slog.DiscardHandler),
 		Connect: func(address string) agent.Conn {
 			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}

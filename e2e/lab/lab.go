@@ -316,8 +316,14 @@ func (l *Lab) end() {
 // Updates counts the UPDATE messages that the switch has received from all members, in their present sessions.
 func (l *Lab) Updates() int {
 	l.t.Helper()
+	return l.UpdatesAt(l.Bird)
+}
+
+// UpdatesAt counts those that a switch has received from whoever peers with it, in their present sessions.
+func (l *Lab) UpdatesAt(b *birdtest.Bird) int {
+	l.t.Helper()
 	total := 0
-	for _, line := range strings.Split(l.Bird.Command("show protocols all"), "\n") {
+	for _, line := range strings.Split(b.Command("show protocols all"), "\n") {
 		fields := strings.Fields(line)
 		if len(fields) > 2 && fields[0] == "Import" && (fields[1] == "updates:" || fields[1] == "withdraws:") {
 			n, err := strconv.Atoi(fields[2])
@@ -328,6 +334,17 @@ func (l *Lab) Updates() int {
 		}
 	}
 	return total
+}
+
+// Switch starts another switch, at an address that machines can reach, to which nodes speak themselves: those of a steered lab.
+func (l *Lab) Switch(c birdtest.Config, nodes ...int) *birdtest.Bird {
+	l.t.Helper()
+	c.Address = netip.MustParseAddr("198.51.100.254")
+	l.ip("addr", "replace", c.Address.String()+"/32", "dev", "lo")
+	for _, n := range nodes {
+		c.Neighbors = append(c.Neighbors, birdtest.Neighbor{Name: fmt.Sprintf("n%d", n), Address: NodeAddress(n), ASN: ASN})
+	}
+	return birdtest.Start(l.t, c)
 }
 
 // NeverMissing watches prefixes at the switch until the returned function is called, which fails the test if one of

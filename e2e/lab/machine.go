@@ -40,6 +40,8 @@ type Machine struct {
 	files  pki.Files
 	boot   int // counted
 	stop   func()
+	config string // of the agent as a process of its own; empty: the agent is in the test's
+	log    string // file of that process
 }
 
 // Machine makes node n, from 1, and starts its agent. The manifest of the node is the test's to write.
@@ -105,6 +107,13 @@ func (m *Machine) run(stdin string, args ...string) {
 	}
 }
 
+// RemoveRoute and AddRoute cut the machine off from an address, and end that.
+func (m *Machine) RemoveRoute(a netip.Addr) {
+	m.run("", "ip", "route", "add", "unreachable", a.String())
+}
+
+func (m *Machine) AddRoute(a netip.Addr) { m.run("", "ip", "route", "del", "unreachable", a.String()) }
+
 // Fail makes the machine as good as dead: from now on no packet enters or leaves it.
 func (m *Machine) Fail() {
 	m.lab.t.Helper()
@@ -137,9 +146,55 @@ func (m *Machine) StopAgent() {
 	}
 }
 
+// Speak has the machine run the real agent from now on, in its namespace, with a speaker of its own; lines are added to its
+// agent.yaml.
+func (m *Machine) Speak(lines string) {
+	m.lab.t.Helper()
+	m.StopAgent()
+	var members []string
+	for _, member := range m.lab.Members {
+		members = append(members, fmt.Sprintf("%q", member.Address+":7443"))
+	}
+	dir := filepath.Join(m.lab.dir, "process-"+m.Name)
+	m.config, m.log = dir+".yaml", dir+".log"
+	text := fmt.Sprintf("node: %s\nstateDir: %s\nmembers: [%s]\ntls: {ca: %s, cert: %s, key: %s}\nsteer: false\nhealth: \"\"\nlog: debug\n%s\n",
+		m.Name, dir, strings.Join(members, ", "), m.files.CA, m.files.Cert, m.files.Key, lines)
+	if err := os.WriteFile(m.config, []byte(text), 0o600); err != nil {
+		m.lab.t.Fatal(err)
+	}
+	m.StartAgent()
+}
+
+// startProcess runs the agent as a process of its own, in the machine's namespace.
+func (m *Machine) startProcess() {
+	m.lab.t.Helper()
+	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		m.lab.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", m.holder.Process.Pid), m.lab.bin, "agent", "--config", m.config)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		m.lab.t.Fatalf("agent of %s: %v", m.Name, err)
+	}
+	m.stop = func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+		if data, err := os.ReadFile(m.log); err == nil && m.lab.t.Failed() {
+			m.lab.t.Logf("log of the agent of %s:\n%s", m.Name, data[max(0, len(data)-12_000):])
+		}
+	}
+}
+
 // StartAgent runs the agent.
 func (m *Machine) StartAgent() {
 	m.lab.t.Helper()
+	if m.config != "" {
+		m.startProcess()
+		return
+	}
 	log := slog.New(slog.DiscardHandler)
 	source, err := pki.OpenSource(m.files, log)
 	if err != nil {

@@ -34,6 +34,9 @@ type Peer struct {
 	// OneFamily says that only prefixes of the family of Address are announced.
 	OneFamily bool
 	Restart   Restart
+	// Mode is who peers; NodeSelectors choose the nodes that do in PeerNode, all if there are none.
+	Mode          PeerMode
+	NodeSelectors []Selector
 	// Password signs the TCP segments (RFC 2385). PasswordFrom names the Secret that holds it otherwise.
 	Password     Secret
 	PasswordFrom string
@@ -53,6 +56,15 @@ func ParsePasswordSecret(from string) (namespace, name string, ok bool) {
 	}
 	return strings.Cut(rest, "/")
 }
+
+// PeerMode is who peers with a neighbour.
+type PeerMode string
+
+// The modes; where nobody chose it is the first one.
+const (
+	PeerGroup PeerMode = "group" // every member, announcing all nodes
+	PeerNode  PeerMode = "node"  // nodes, each announcing itself
+)
 
 // RestartMode is what a peer shall do with our paths while a member is away.
 type RestartMode string

@@ -16,7 +16,7 @@ func (w *World) Clone() World {
 	out.EndpointSlices = cloneEach(w.EndpointSlices, EndpointSlice.clone)
 	out.Nodes = cloneEach(w.Nodes, Node.clone)
 	out.Pools = cloneEach(w.Pools, Pool.clone)
-	out.Peers = slices.Clone(w.Peers)
+	out.Peers = cloneEach(w.Peers, Peer.clone)
 	out.Advertisements = cloneEach(w.Advertisements, Advertisement.clone)
 	out.L2Advertisements = cloneEach(w.L2Advertisements, L2Advertisement.clone)
 	out.AddressPolicies = cloneEach(w.AddressPolicies, AddressPolicy.clone)
@@ -73,6 +73,11 @@ func (p Pool) clone() Pool {
 	p.NamespaceSelectors = cloneEach(p.NamespaceSelectors, Selector.clone)
 	p.ServiceSelectors = cloneEach(p.ServiceSelectors, Selector.clone)
 	p.Labels = slices.Clone(p.Labels)
+	return p
+}
+
+func (p Peer) clone() Peer {
+	p.NodeSelectors = cloneEach(p.NodeSelectors, Selector.clone)
 	return p
 }
 

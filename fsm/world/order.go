@@ -61,6 +61,9 @@ func (w *World) Sort() {
 		sortKVs(&p.Labels)
 	}
 	sortBy(&w.Peers, func(a, b Peer) int { return a.compare(b.Meta) })
+	for i := range w.Peers {
+		sortSelectors(&w.Peers[i].NodeSelectors)
+	}
 	sortBy(&w.Advertisements, func(a, b Advertisement) int { return a.compare(b.Meta) })
 	for i := range w.Advertisements {
 		a := &w.Advertisements[i]

@@ -113,6 +113,9 @@ type BGPPeerSpec struct {
 
 	// What follows MetalLB has no fields for: there they are annotations (docs/bgp.md).
 
+	// Mode is who peers with the switch: group (every member, the default) or node (every node that nodeSelectors choose, for
+	// itself).
+	Mode string `json:"mode,omitempty"`
 	// TTLSecurity is how many hops away the switch may be (RFC 5082).
 	TTLSecurity *int32 `json:"ttlSecurity,omitempty"`
 	// SendMax is how many paths of a prefix the switch is sent at most.

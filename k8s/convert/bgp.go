@@ -93,9 +93,6 @@ func (r *report) unsupported(spec *api.BGPPeerSpec) {
 	if spec.VRF != "" {
 		r.fail("spec.vrf", "peer from the default VRF", "VRFs are not supported")
 	}
-	if len(spec.NodeSelectors) > 0 {
-		r.degrade("spec.nodeSelectors", "remove them", "every member peers with the switch, whatever its labels")
-	}
 	if spec.BFDProfile != "" {
 		r.degrade("spec.bfdProfile", "remove it", "BFD is not supported; the session goes on without")
 	}

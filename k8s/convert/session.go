@@ -15,6 +15,7 @@ import (
 
 // Annotations on peers, for what MetalLB's have no field for. Each has the name and the values of a field of ours.
 const (
+	AnnotationMode               = ourPrefix + "mode"
 	AnnotationTTLSecurity        = ourPrefix + "ttl-security"
 	AnnotationSendMax            = ourPrefix + "send-max"
 	AnnotationPassive            = ourPrefix + "passive"
@@ -34,6 +35,7 @@ const (
 // would be another one than was asked for.
 func (r *report) session(p *world.Peer, o *api.BGPPeer) {
 	spec, notes := &o.Spec, o.Annotations
+	r.mode(p, o)
 	p.TTLSecurity = r.count("spec.ttlSecurity", spec.TTLSecurity, AnnotationTTLSecurity, notes)
 	if p.TTLSecurity != 0 && p.Multihop {
 		r.fail("spec.ttlSecurity", "remove spec.ebgpMultiHop: ttlSecurity says how many hops away the switch may be",
@@ -44,6 +46,25 @@ func (r *report) session(p *world.Peer, o *api.BGPPeer) {
 	r.restart(&p.Restart, o)
 	if p.Multihop && p.ASN == p.OwnASN && p.ASN != 0 {
 		r.fail("spec.ebgpMultiHop", "remove it", "the switch is of our own AS, where sessions cross hops anyway")
+	}
+}
+
+// mode reads who peers. Unless somebody asks for nodes it is members, whatever nodeSelectors say: with MetalLB it is nodes.
+func (r *report) mode(p *world.Peer, o *api.BGPPeer) {
+	spec, field, mode := &o.Spec, "spec.mode", o.Spec.Mode
+	if mode == "" && o.Annotations[AnnotationMode] != "" {
+		field, mode = annotationField(AnnotationMode), o.Annotations[AnnotationMode]
+	}
+	p.Mode = oneOf(r, field, mode, world.PeerGroup, world.PeerNode)
+	if p.Mode != world.PeerNode {
+		if len(spec.NodeSelectors) > 0 {
+			r.degrade("spec.nodeSelectors", "remove them, or ask for mode node", "every member peers with the switch, whatever its labels")
+		}
+		return
+	}
+	p.NodeSelectors = r.selectors("spec.nodeSelectors", spec.NodeSelectors)
+	if spec.Password != "" || spec.PasswordSecret.Name != "" {
+		r.fail(field, "remove the password, and use ttlSecurity, or mode group", "nodes are not given passwords: only members read them")
 	}
 }
 

@@ -3,6 +3,7 @@
 package convert_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -46,8 +47,32 @@ func TestOptionsOfASessionAreFieldsOrAnnotations(t *testing.T) {
 	for name, o := range map[string]*api.BGPPeer{"fields": fields, "annotations": notes} {
 		p, problems := convert.Peer(o)
 		have := world.Peer{TTLSecurity: p.TTLSecurity, SendMax: p.SendMax, Passive: p.Passive, Restart: p.Restart}
-		if have != want || len(problems) > 0 {
+		if !reflect.DeepEqual(have, want) || len(problems) > 0 {
 			t.Errorf("%s: %+v, %v", name, have, problems)
+		}
+	}
+}
+
+// MetalLB's manifests are read as they always were: members peer, unless somebody asks for nodes.
+func TestNodesPeerWhereSomebodyAsksForThat(t *testing.T) {
+	rack := []metav1.LabelSelector{{MatchLabels: map[string]string{"rack": "a"}}}
+	for name, c := range map[string]struct {
+		change   func(*api.BGPPeer)
+		mode     world.PeerMode
+		chosen   int
+		problems int
+	}{
+		"nobody asks":       {func(p *api.BGPPeer) {}, world.PeerGroup, 0, 0},
+		"selectors alone":   {func(p *api.BGPPeer) { p.Spec.NodeSelectors = rack }, world.PeerGroup, 0, 1},
+		"a field":           {func(p *api.BGPPeer) { p.Spec.Mode, p.Spec.NodeSelectors = "node", rack }, world.PeerNode, 1, 0},
+		"an annotation":     {func(p *api.BGPPeer) { p.Annotations[convert.AnnotationMode] = "node" }, world.PeerNode, 0, 0},
+		"members, by name":  {func(p *api.BGPPeer) { p.Spec.Mode = "group" }, world.PeerGroup, 0, 0},
+		"with a password":   {func(p *api.BGPPeer) { p.Spec.Mode, p.Spec.Password = "node", "x" }, world.PeerNode, 0, 1},
+		"what nobody knows": {func(p *api.BGPPeer) { p.Spec.Mode = "rack" }, world.PeerGroup, 0, 1},
+	} {
+		have, problems := convert.Peer(neighbour(c.change))
+		if have.Mode != c.mode || len(have.NodeSelectors) != c.chosen || len(problems) != c.problems {
+			t.Errorf("%s: mode %q, %d selectors, problems %v", name, have.Mode, len(have.NodeSelectors), problems)
 		}
 	}
 }

@@ -65,7 +65,8 @@ func (c *changes) hops(matters func(h fsm.NextHop) bool) {
 // nothing new of a hop that an earlier one went past. Of one that it just reached it does: see since.
 func (c *changes) node(old, new *fsm.Node) {
 	id := either(old, new).ID
-	onward := old != nil && new != nil && old.Boot == new.Boot && !new.Acknowledged.Before(old.Acknowledged) && slices.Equal(old.Failed, new.Failed)
+	onward := old != nil && new != nil && old.Boot == new.Boot && !new.Acknowledged.Before(old.Acknowledged) && slices.Equal(old.Failed, new.Failed) &&
+		old.Speaking == new.Speaking
 	c.hops(func(h fsm.NextHop) bool {
 		return h.Node == id && (!onward || !h.Since.Before(old.Acknowledged))
 	})

@@ -23,6 +23,660 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type AnnouncementsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot  string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	// What the speaker was told last; absent if nothing, or if that is lost. No answer is older.
+	Have          *Revision `protobuf:"bytes,3,opt,name=have,proto3" json:"have,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnouncementsRequest) Reset() {
+	*x = AnnouncementsRequest{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnouncementsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnouncementsRequest) ProtoMessage() {}
+
+func (x *AnnouncementsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnouncementsRequest.ProtoReflect.Descriptor instead.
+func (*AnnouncementsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *AnnouncementsRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AnnouncementsRequest) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *AnnouncementsRequest) GetHave() *Revision {
+	if x != nil {
+		return x.Have
+	}
+	return nil
+}
+
+// AnnouncementsResponse is everything that one node announces as of a revision.
+type AnnouncementsResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Revision   *Revision              `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Paths      []*AnnouncedPath       `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	Neighbours []*Neighbour           `protobuf:"bytes,3,rep,name=neighbours,proto3" json:"neighbours,omitempty"`
+	// The record was restored and is in quarantine: paths that were announced before are kept, but for those of gone.
+	Keep bool `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`
+	// Addresses, of 4 or 16 bytes, that are being withdrawn from this node. Only with keep.
+	Gone          [][]byte `protobuf:"bytes,5,rep,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnouncementsResponse) Reset() {
+	*x = AnnouncementsResponse{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnouncementsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnouncementsResponse) ProtoMessage() {}
+
+func (x *AnnouncementsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnouncementsResponse.ProtoReflect.Descriptor instead.
+func (*AnnouncementsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AnnouncementsResponse) GetRevision() *Revision {
+	if x != nil {
+		return x.Revision
+	}
+	return nil
+}
+
+func (x *AnnouncementsResponse) GetPaths() []*AnnouncedPath {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *AnnouncementsResponse) GetNeighbours() []*Neighbour {
+	if x != nil {
+		return x.Neighbours
+	}
+	return nil
+}
+
+func (x *AnnouncementsResponse) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
+func (x *AnnouncementsResponse) GetGone() [][]byte {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+// AnnouncedPath is a path to one address, with the node as its next hop.
+type AnnouncedPath struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes, both.
+	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	NextHop []byte `protobuf:"bytes,2,opt,name=next_hop,json=nextHop,proto3" json:"next_hop,omitempty"`
+	// Towards neighbours that terms do not name; nobody else is sent the path if it is withheld.
+	Others        *PathTerms   `protobuf:"bytes,3,opt,name=others,proto3" json:"others,omitempty"`
+	Withheld      bool         `protobuf:"varint,4,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	Terms         []*PathTerms `protobuf:"bytes,5,rep,name=terms,proto3" json:"terms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnouncedPath) Reset() {
+	*x = AnnouncedPath{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnouncedPath) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnouncedPath) ProtoMessage() {}
+
+func (x *AnnouncedPath) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnouncedPath.ProtoReflect.Descriptor instead.
+func (*AnnouncedPath) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AnnouncedPath) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *AnnouncedPath) GetNextHop() []byte {
+	if x != nil {
+		return x.NextHop
+	}
+	return nil
+}
+
+func (x *AnnouncedPath) GetOthers() *PathTerms {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *AnnouncedPath) GetWithheld() bool {
+	if x != nil {
+		return x.Withheld
+	}
+	return false
+}
+
+func (x *AnnouncedPath) GetTerms() []*PathTerms {
+	if x != nil {
+		return x.Terms
+	}
+	return nil
+}
+
+// PathTerms are the attributes of a path towards some neighbour.
+type PathTerms struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Neighbour        string                 `protobuf:"bytes,1,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	Med              uint32                 `protobuf:"varint,2,opt,name=med,proto3" json:"med,omitempty"`
+	LocalPref        uint32                 `protobuf:"varint,3,opt,name=local_pref,json=localPref,proto3" json:"local_pref,omitempty"`
+	Communities      []uint32               `protobuf:"varint,4,rep,packed,name=communities,proto3" json:"communities,omitempty"`
+	LargeCommunities []*LargeCommunity      `protobuf:"bytes,5,rep,name=large_communities,json=largeCommunities,proto3" json:"large_communities,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PathTerms) Reset() {
+	*x = PathTerms{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathTerms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathTerms) ProtoMessage() {}
+
+func (x *PathTerms) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathTerms.ProtoReflect.Descriptor instead.
+func (*PathTerms) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PathTerms) GetNeighbour() string {
+	if x != nil {
+		return x.Neighbour
+	}
+	return ""
+}
+
+func (x *PathTerms) GetMed() uint32 {
+	if x != nil {
+		return x.Med
+	}
+	return 0
+}
+
+func (x *PathTerms) GetLocalPref() uint32 {
+	if x != nil {
+		return x.LocalPref
+	}
+	return 0
+}
+
+func (x *PathTerms) GetCommunities() []uint32 {
+	if x != nil {
+		return x.Communities
+	}
+	return nil
+}
+
+func (x *PathTerms) GetLargeCommunities() []*LargeCommunity {
+	if x != nil {
+		return x.LargeCommunities
+	}
+	return nil
+}
+
+type LargeCommunity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Global        uint32                 `protobuf:"varint,1,opt,name=global,proto3" json:"global,omitempty"`
+	Local1        uint32                 `protobuf:"varint,2,opt,name=local1,proto3" json:"local1,omitempty"`
+	Local2        uint32                 `protobuf:"varint,3,opt,name=local2,proto3" json:"local2,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LargeCommunity) Reset() {
+	*x = LargeCommunity{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LargeCommunity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LargeCommunity) ProtoMessage() {}
+
+func (x *LargeCommunity) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LargeCommunity.ProtoReflect.Descriptor instead.
+func (*LargeCommunity) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LargeCommunity) GetGlobal() uint32 {
+	if x != nil {
+		return x.Global
+	}
+	return 0
+}
+
+func (x *LargeCommunity) GetLocal1() uint32 {
+	if x != nil {
+		return x.Local1
+	}
+	return 0
+}
+
+func (x *LargeCommunity) GetLocal2() uint32 {
+	if x != nil {
+		return x.Local2
+	}
+	return 0
+}
+
+// Neighbour is a BGP neighbour of the node. Times are in seconds; what is 0 is left to the speaker.
+type Neighbour struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Of 4 or 16 bytes.
+	Address          []byte `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Port             uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	Asn              uint32 `protobuf:"varint,4,opt,name=asn,proto3" json:"asn,omitempty"`
+	LocalAsn         uint32 `protobuf:"varint,5,opt,name=local_asn,json=localAsn,proto3" json:"local_asn,omitempty"`
+	Passive          bool   `protobuf:"varint,6,opt,name=passive,proto3" json:"passive,omitempty"`
+	MultihopTtl      uint32 `protobuf:"varint,7,opt,name=multihop_ttl,json=multihopTtl,proto3" json:"multihop_ttl,omitempty"`
+	TtlSecurity      uint32 `protobuf:"varint,8,opt,name=ttl_security,json=ttlSecurity,proto3" json:"ttl_security,omitempty"`
+	Ipv4             bool   `protobuf:"varint,9,opt,name=ipv4,proto3" json:"ipv4,omitempty"`
+	Ipv6             bool   `protobuf:"varint,10,opt,name=ipv6,proto3" json:"ipv6,omitempty"`
+	SendMax          uint32 `protobuf:"varint,11,opt,name=send_max,json=sendMax,proto3" json:"send_max,omitempty"`
+	HoldSeconds      uint32 `protobuf:"varint,12,opt,name=hold_seconds,json=holdSeconds,proto3" json:"hold_seconds,omitempty"`
+	KeepaliveSeconds uint32 `protobuf:"varint,13,opt,name=keepalive_seconds,json=keepaliveSeconds,proto3" json:"keepalive_seconds,omitempty"`
+	ConnectSeconds   uint32 `protobuf:"varint,14,opt,name=connect_seconds,json=connectSeconds,proto3" json:"connect_seconds,omitempty"`
+	// 0 long-lived, 1 plain, 2 none.
+	Restart            uint32 `protobuf:"varint,15,opt,name=restart,proto3" json:"restart,omitempty"`
+	RestartSeconds     uint32 `protobuf:"varint,16,opt,name=restart_seconds,json=restartSeconds,proto3" json:"restart_seconds,omitempty"`
+	StaleSeconds       uint32 `protobuf:"varint,17,opt,name=stale_seconds,json=staleSeconds,proto3" json:"stale_seconds,omitempty"`
+	KeepOnNotification bool   `protobuf:"varint,18,opt,name=keep_on_notification,json=keepOnNotification,proto3" json:"keep_on_notification,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *Neighbour) Reset() {
+	*x = Neighbour{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Neighbour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Neighbour) ProtoMessage() {}
+
+func (x *Neighbour) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
+func (*Neighbour) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Neighbour) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Neighbour) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Neighbour) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Neighbour) GetAsn() uint32 {
+	if x != nil {
+		return x.Asn
+	}
+	return 0
+}
+
+func (x *Neighbour) GetLocalAsn() uint32 {
+	if x != nil {
+		return x.LocalAsn
+	}
+	return 0
+}
+
+func (x *Neighbour) GetPassive() bool {
+	if x != nil {
+		return x.Passive
+	}
+	return false
+}
+
+func (x *Neighbour) GetMultihopTtl() uint32 {
+	if x != nil {
+		return x.MultihopTtl
+	}
+	return 0
+}
+
+func (x *Neighbour) GetTtlSecurity() uint32 {
+	if x != nil {
+		return x.TtlSecurity
+	}
+	return 0
+}
+
+func (x *Neighbour) GetIpv4() bool {
+	if x != nil {
+		return x.Ipv4
+	}
+	return false
+}
+
+func (x *Neighbour) GetIpv6() bool {
+	if x != nil {
+		return x.Ipv6
+	}
+	return false
+}
+
+func (x *Neighbour) GetSendMax() uint32 {
+	if x != nil {
+		return x.SendMax
+	}
+	return 0
+}
+
+func (x *Neighbour) GetHoldSeconds() uint32 {
+	if x != nil {
+		return x.HoldSeconds
+	}
+	return 0
+}
+
+func (x *Neighbour) GetKeepaliveSeconds() uint32 {
+	if x != nil {
+		return x.KeepaliveSeconds
+	}
+	return 0
+}
+
+func (x *Neighbour) GetConnectSeconds() uint32 {
+	if x != nil {
+		return x.ConnectSeconds
+	}
+	return 0
+}
+
+func (x *Neighbour) GetRestart() uint32 {
+	if x != nil {
+		return x.Restart
+	}
+	return 0
+}
+
+func (x *Neighbour) GetRestartSeconds() uint32 {
+	if x != nil {
+		return x.RestartSeconds
+	}
+	return 0
+}
+
+func (x *Neighbour) GetStaleSeconds() uint32 {
+	if x != nil {
+		return x.StaleSeconds
+	}
+	return 0
+}
+
+func (x *Neighbour) GetKeepOnNotification() bool {
+	if x != nil {
+		return x.KeepOnNotification
+	}
+	return false
+}
+
+type ReportSpeakerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot  string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	// Whether a switch may hold anything that the node announced, or will. A node that speaks no more says so once it waited for
+	// as long as switches keep paths of sessions that they lost.
+	Speaks bool `protobuf:"varint,3,opt,name=speaks,proto3" json:"speaks,omitempty"`
+	// Up to where its paths are on the wire, and up to where no switch holds more than them.
+	Announced     *Revision `protobuf:"bytes,4,opt,name=announced,proto3" json:"announced,omitempty"`
+	Withdrawn     *Revision `protobuf:"bytes,5,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportSpeakerRequest) Reset() {
+	*x = ReportSpeakerRequest{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportSpeakerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportSpeakerRequest) ProtoMessage() {}
+
+func (x *ReportSpeakerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportSpeakerRequest.ProtoReflect.Descriptor instead.
+func (*ReportSpeakerRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReportSpeakerRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ReportSpeakerRequest) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *ReportSpeakerRequest) GetSpeaks() bool {
+	if x != nil {
+		return x.Speaks
+	}
+	return false
+}
+
+func (x *ReportSpeakerRequest) GetAnnounced() *Revision {
+	if x != nil {
+		return x.Announced
+	}
+	return nil
+}
+
+func (x *ReportSpeakerRequest) GetWithdrawn() *Revision {
+	if x != nil {
+		return x.Withdrawn
+	}
+	return nil
+}
+
+type ReportSpeakerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportSpeakerResponse) Reset() {
+	*x = ReportSpeakerResponse{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportSpeakerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportSpeakerResponse) ProtoMessage() {}
+
+func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportSpeakerResponse.ProtoReflect.Descriptor instead.
+func (*ReportSpeakerResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+}
+
 type SyncRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -38,7 +692,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[0]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -50,7 +704,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[0]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -63,7 +717,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SyncRequest) GetNode() string {
@@ -120,7 +774,7 @@ type SyncResponse struct {
 
 func (x *SyncResponse) Reset() {
 	*x = SyncResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[1]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -132,7 +786,7 @@ func (x *SyncResponse) String() string {
 func (*SyncResponse) ProtoMessage() {}
 
 func (x *SyncResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[1]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -145,7 +799,7 @@ func (x *SyncResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncResponse.ProtoReflect.Descriptor instead.
 func (*SyncResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SyncResponse) GetRevision() *Revision {
@@ -202,7 +856,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -214,7 +868,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -227,7 +881,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Changes) GetPut() []*Item {
@@ -257,7 +911,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -269,7 +923,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -282,7 +936,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Item) GetKey() []byte {
@@ -309,7 +963,7 @@ type Address struct {
 
 func (x *Address) Reset() {
 	*x = Address{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +975,7 @@ func (x *Address) String() string {
 func (*Address) ProtoMessage() {}
 
 func (x *Address) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +988,7 @@ func (x *Address) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Address.ProtoReflect.Descriptor instead.
 func (*Address) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Address) GetPorts() []*Port {
@@ -365,7 +1019,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -377,7 +1031,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -390,7 +1044,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -456,7 +1110,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +1122,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +1135,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Frontend) GetName() string {
@@ -531,7 +1185,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +1197,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +1210,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -619,7 +1273,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +1285,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +1298,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Hint) GetNode() string {
@@ -671,7 +1325,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +1337,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +1350,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -724,7 +1378,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +1390,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +1403,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -783,7 +1437,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +1449,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +1462,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -860,7 +1514,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1526,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1539,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -948,7 +1602,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1614,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1627,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GroupMember) GetName() string {
@@ -1003,7 +1657,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1669,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1682,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -1069,7 +1723,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1735,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1748,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -1119,7 +1773,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1785,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1798,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 type HeartbeatRequest struct {
@@ -1154,14 +1808,16 @@ type HeartbeatRequest struct {
 	// Whether an answer is wanted.
 	Answer bool `protobuf:"varint,3,opt,name=answer,proto3" json:"answer,omitempty"`
 	// The newest count of flows. Absent if none was made since the last answer asked for one.
-	Flows         *FlowCount `protobuf:"bytes,70,opt,name=flows,proto3" json:"flows,omitempty"`
+	Flows *FlowCount `protobuf:"bytes,70,opt,name=flows,proto3" json:"flows,omitempty"`
+	// The node's own BGP sessions; absent if they are as they were in the last one of this stream.
+	Sessions      *SpeakerSessions `protobuf:"bytes,65,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1829,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1842,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -1217,6 +1873,13 @@ func (x *HeartbeatRequest) GetFlows() *FlowCount {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetSessions() *SpeakerSessions {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
 // FlowCount tells of the connections that come in to service addresses by way of the node.
 type FlowCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1233,7 +1896,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1908,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1921,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -1289,6 +1952,104 @@ func (x *FlowCount) GetWhy() string {
 	return ""
 }
 
+type SpeakerSessions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sessions      []*SpeakerSession      `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpeakerSessions) Reset() {
+	*x = SpeakerSessions{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpeakerSessions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpeakerSessions) ProtoMessage() {}
+
+func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
+func (*SpeakerSessions) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+// SpeakerSession is one BGP session of a node.
+type SpeakerSession struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Neighbour string                 `protobuf:"bytes,1,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	// As BGP names it; where it is down a colon, the reason and the remedy follow, if known.
+	State         string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpeakerSession) Reset() {
+	*x = SpeakerSession{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpeakerSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpeakerSession) ProtoMessage() {}
+
+func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
+func (*SpeakerSession) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SpeakerSession) GetNeighbour() string {
+	if x != nil {
+		return x.Neighbour
+	}
+	return ""
+}
+
+func (x *SpeakerSession) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
 type HeartbeatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What the answering member has applied, and whether it is in contact with a quorum: an agent moves
@@ -1298,14 +2059,16 @@ type HeartbeatResponse struct {
 	// Some addresses are answered for on segments: nodes are to renew leases.
 	Leases bool `protobuf:"varint,3,opt,name=leases,proto3" json:"leases,omitempty"`
 	// The node is being drained: it is to count flows.
-	CountFlows    bool `protobuf:"varint,70,opt,name=count_flows,json=countFlows,proto3" json:"count_flows,omitempty"`
+	CountFlows bool `protobuf:"varint,70,opt,name=count_flows,json=countFlows,proto3" json:"count_flows,omitempty"`
+	// The group has it that the node announces itself: one that does not has to say so.
+	Speaks        bool `protobuf:"varint,65,opt,name=speaks,proto3" json:"speaks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +2080,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +2093,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -1361,6 +2124,13 @@ func (x *HeartbeatResponse) GetCountFlows() bool {
 	return false
 }
 
+func (x *HeartbeatResponse) GetSpeaks() bool {
+	if x != nil {
+		return x.Speaks
+	}
+	return false
+}
+
 type RenewLeasesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1379,7 +2149,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +2161,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +2174,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -1460,7 +2230,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +2242,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +2255,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -1518,7 +2288,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +2300,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +2313,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Link) GetName() string {
@@ -1584,7 +2354,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +2366,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +2379,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -1635,7 +2405,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +2417,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +2430,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -1702,7 +2472,63 @@ var File_fairlead_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x17fairlead/v1/agent.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"x\n" +
+	"\x17fairlead/v1/agent.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"i\n" +
+	"\x14AnnouncementsRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
+	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\xdc\x01\n" +
+	"\x15AnnouncementsResponse\x121\n" +
+	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x120\n" +
+	"\x05paths\x18\x02 \x03(\v2\x1a.fairlead.v1.AnnouncedPathR\x05paths\x126\n" +
+	"\n" +
+	"neighbours\x18\x03 \x03(\v2\x16.fairlead.v1.NeighbourR\n" +
+	"neighbours\x12\x12\n" +
+	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x12\n" +
+	"\x04gone\x18\x05 \x03(\fR\x04gone\"\xbe\x01\n" +
+	"\rAnnouncedPath\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x19\n" +
+	"\bnext_hop\x18\x02 \x01(\fR\anextHop\x12.\n" +
+	"\x06others\x18\x03 \x01(\v2\x16.fairlead.v1.PathTermsR\x06others\x12\x1a\n" +
+	"\bwithheld\x18\x04 \x01(\bR\bwithheld\x12,\n" +
+	"\x05terms\x18\x05 \x03(\v2\x16.fairlead.v1.PathTermsR\x05terms\"\xc6\x01\n" +
+	"\tPathTerms\x12\x1c\n" +
+	"\tneighbour\x18\x01 \x01(\tR\tneighbour\x12\x10\n" +
+	"\x03med\x18\x02 \x01(\rR\x03med\x12\x1d\n" +
+	"\n" +
+	"local_pref\x18\x03 \x01(\rR\tlocalPref\x12 \n" +
+	"\vcommunities\x18\x04 \x03(\rR\vcommunities\x12H\n" +
+	"\x11large_communities\x18\x05 \x03(\v2\x1b.fairlead.v1.LargeCommunityR\x10largeCommunities\"X\n" +
+	"\x0eLargeCommunity\x12\x16\n" +
+	"\x06global\x18\x01 \x01(\rR\x06global\x12\x16\n" +
+	"\x06local1\x18\x02 \x01(\rR\x06local1\x12\x16\n" +
+	"\x06local2\x18\x03 \x01(\rR\x06local2\"\xb2\x04\n" +
+	"\tNeighbour\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\fR\aaddress\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12\x10\n" +
+	"\x03asn\x18\x04 \x01(\rR\x03asn\x12\x1b\n" +
+	"\tlocal_asn\x18\x05 \x01(\rR\blocalAsn\x12\x18\n" +
+	"\apassive\x18\x06 \x01(\bR\apassive\x12!\n" +
+	"\fmultihop_ttl\x18\a \x01(\rR\vmultihopTtl\x12!\n" +
+	"\fttl_security\x18\b \x01(\rR\vttlSecurity\x12\x12\n" +
+	"\x04ipv4\x18\t \x01(\bR\x04ipv4\x12\x12\n" +
+	"\x04ipv6\x18\n" +
+	" \x01(\bR\x04ipv6\x12\x19\n" +
+	"\bsend_max\x18\v \x01(\rR\asendMax\x12!\n" +
+	"\fhold_seconds\x18\f \x01(\rR\vholdSeconds\x12+\n" +
+	"\x11keepalive_seconds\x18\r \x01(\rR\x10keepaliveSeconds\x12'\n" +
+	"\x0fconnect_seconds\x18\x0e \x01(\rR\x0econnectSeconds\x12\x18\n" +
+	"\arestart\x18\x0f \x01(\rR\arestart\x12'\n" +
+	"\x0frestart_seconds\x18\x10 \x01(\rR\x0erestartSeconds\x12#\n" +
+	"\rstale_seconds\x18\x11 \x01(\rR\fstaleSeconds\x120\n" +
+	"\x14keep_on_notification\x18\x12 \x01(\bR\x12keepOnNotification\"\xc0\x01\n" +
+	"\x14ReportSpeakerRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
+	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
+	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
+	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
+	"\x15ReportSpeakerResponse\"x\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
@@ -1778,23 +2604,30 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\rFailedAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"\x15\n" +
-	"\x13AcknowledgeResponse\"\x80\x01\n" +
+	"\x13AcknowledgeResponse\"\xba\x01\n" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
 	"\x06answer\x18\x03 \x01(\bR\x06answer\x12,\n" +
-	"\x05flows\x18F \x01(\v2\x16.fairlead.v1.FlowCountR\x05flows\"\\\n" +
+	"\x05flows\x18F \x01(\v2\x16.fairlead.v1.FlowCountR\x05flows\x128\n" +
+	"\bsessions\x18A \x01(\v2\x1c.fairlead.v1.SpeakerSessionsR\bsessions\"\\\n" +
 	"\tFlowCount\x12\x12\n" +
 	"\x04open\x18\x01 \x01(\x04R\x04open\x12\x12\n" +
 	"\x04busy\x18\x02 \x01(\x04R\x04busy\x12\x15\n" +
 	"\x06age_ms\x18\x03 \x01(\x04R\x05ageMs\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"\x9a\x01\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"J\n" +
+	"\x0fSpeakerSessions\x127\n" +
+	"\bsessions\x18\x01 \x03(\v2\x1b.fairlead.v1.SpeakerSessionR\bsessions\"D\n" +
+	"\x0eSpeakerSession\x12\x1c\n" +
+	"\tneighbour\x18\x01 \x01(\tR\tneighbour\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\"\xb2\x01\n" +
 	"\x11HeartbeatResponse\x12/\n" +
 	"\aapplied\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\aapplied\x12\x1b\n" +
 	"\tin_quorum\x18\x02 \x01(\bR\binQuorum\x12\x16\n" +
 	"\x06leases\x18\x03 \x01(\bR\x06leases\x12\x1f\n" +
 	"\vcount_flows\x18F \x01(\bR\n" +
-	"countFlows\"\xc4\x01\n" +
+	"countFlows\x12\x16\n" +
+	"\x06speaks\x18A \x01(\bR\x06speaks\"\xc4\x01\n" +
 	"\x12RenewLeasesRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x17\n" +
@@ -1819,12 +2652,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x1e\n" +
 	"\n" +
 	"interfaces\x18\x05 \x03(\tR\n" +
-	"interfaces2\xc6\x02\n" +
+	"interfaces2\xf8\x03\n" +
 	"\fAgentService\x12B\n" +
 	"\x04Sync\x12\x18.fairlead.v1.SyncRequest\x1a\x19.fairlead.v1.SyncResponse\"\x03\x90\x02\x010\x01\x12P\n" +
 	"\vAcknowledge\x12\x1f.fairlead.v1.AcknowledgeRequest\x1a .fairlead.v1.AcknowledgeResponse\x12N\n" +
 	"\tHeartbeat\x12\x1d.fairlead.v1.HeartbeatRequest\x1a\x1e.fairlead.v1.HeartbeatResponse(\x010\x01\x12P\n" +
-	"\vRenewLeases\x12\x1f.fairlead.v1.RenewLeasesRequest\x1a .fairlead.v1.RenewLeasesResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\vRenewLeases\x12\x1f.fairlead.v1.RenewLeasesRequest\x1a .fairlead.v1.RenewLeasesResponse\x12X\n" +
+	"\rAnnouncements\x12!.fairlead.v1.AnnouncementsRequest\x1a\".fairlead.v1.AnnouncementsResponse0\x01\x12V\n" +
+	"\rReportSpeaker\x12!.fairlead.v1.ReportSpeakerRequest\x1a\".fairlead.v1.ReportSpeakerResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_agent_proto_rawDescOnce sync.Once
@@ -1838,71 +2673,96 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_fairlead_v1_agent_proto_goTypes = []any{
-	(*SyncRequest)(nil),         // 0: fairlead.v1.SyncRequest
-	(*SyncResponse)(nil),        // 1: fairlead.v1.SyncResponse
-	(*Changes)(nil),             // 2: fairlead.v1.Changes
-	(*Item)(nil),                // 3: fairlead.v1.Item
-	(*Address)(nil),             // 4: fairlead.v1.Address
-	(*Service)(nil),             // 5: fairlead.v1.Service
-	(*Frontend)(nil),            // 6: fairlead.v1.Frontend
-	(*Endpoint)(nil),            // 7: fairlead.v1.Endpoint
-	(*Hint)(nil),                // 8: fairlead.v1.Hint
-	(*EndpointPort)(nil),        // 9: fairlead.v1.EndpointPort
-	(*Port)(nil),                // 10: fairlead.v1.Port
-	(*NodeState)(nil),           // 11: fairlead.v1.NodeState
-	(*NodeConfig)(nil),          // 12: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),         // 13: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),  // 14: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),       // 15: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil), // 16: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),    // 17: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),           // 18: fairlead.v1.FlowCount
-	(*HeartbeatResponse)(nil),   // 19: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),  // 20: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),           // 21: fairlead.v1.HeldLease
-	(*Link)(nil),                // 22: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil), // 23: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),        // 24: fairlead.v1.GrantedLease
-	(*Revision)(nil),            // 25: fairlead.v1.Revision
+	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
+	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
+	(*AnnouncedPath)(nil),         // 2: fairlead.v1.AnnouncedPath
+	(*PathTerms)(nil),             // 3: fairlead.v1.PathTerms
+	(*LargeCommunity)(nil),        // 4: fairlead.v1.LargeCommunity
+	(*Neighbour)(nil),             // 5: fairlead.v1.Neighbour
+	(*ReportSpeakerRequest)(nil),  // 6: fairlead.v1.ReportSpeakerRequest
+	(*ReportSpeakerResponse)(nil), // 7: fairlead.v1.ReportSpeakerResponse
+	(*SyncRequest)(nil),           // 8: fairlead.v1.SyncRequest
+	(*SyncResponse)(nil),          // 9: fairlead.v1.SyncResponse
+	(*Changes)(nil),               // 10: fairlead.v1.Changes
+	(*Item)(nil),                  // 11: fairlead.v1.Item
+	(*Address)(nil),               // 12: fairlead.v1.Address
+	(*Service)(nil),               // 13: fairlead.v1.Service
+	(*Frontend)(nil),              // 14: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 15: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 16: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 17: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 18: fairlead.v1.Port
+	(*NodeState)(nil),             // 19: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 20: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 21: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 22: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 23: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 24: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 25: fairlead.v1.HeartbeatRequest
+	(*FlowCount)(nil),             // 26: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 27: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 28: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 29: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 30: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 31: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 32: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 33: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 34: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 35: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	25, // 0: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	25, // 1: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	11, // 2: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
-	3,  // 3: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	10, // 4: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	6,  // 5: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	7,  // 6: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	10, // 7: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	9,  // 8: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	8,  // 9: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	10, // 10: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	12, // 11: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	13, // 12: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	25, // 13: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	15, // 14: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	18, // 15: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	25, // 16: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	21, // 17: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	22, // 18: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	25, // 19: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	24, // 20: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	25, // 21: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	0,  // 22: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	14, // 23: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	17, // 24: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	20, // 25: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	1,  // 26: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	16, // 27: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	19, // 28: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	23, // 29: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	26, // [26:30] is the sub-list for method output_type
-	22, // [22:26] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	35, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	35, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	2,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
+	5,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
+	3,  // 4: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
+	3,  // 5: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
+	4,  // 6: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
+	35, // 7: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	35, // 8: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	35, // 9: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	35, // 10: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	19, // 11: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	11, // 12: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
+	18, // 13: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	14, // 14: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	15, // 15: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	18, // 16: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	17, // 17: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	16, // 18: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	18, // 19: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	20, // 20: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	21, // 21: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	35, // 22: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	23, // 23: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	26, // 24: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	27, // 25: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	28, // 26: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	35, // 27: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	31, // 28: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	32, // 29: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	35, // 30: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	34, // 31: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	35, // 32: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	8,  // 33: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	22, // 34: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	25, // 35: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	30, // 36: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 37: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	6,  // 38: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	9,  // 39: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	24, // 40: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	29, // 41: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	33, // 42: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 43: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	7,  // 44: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	39, // [39:45] is the sub-list for method output_type
+	33, // [33:39] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -1917,7 +2777,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

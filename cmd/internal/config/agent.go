@@ -40,6 +40,8 @@ type Agent struct {
 	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
 	// Steer, and CAP_NET_RAW.
 	L2 bool `yaml:"l2"`
+	// BGP is this node's own speaker, for peers of mode node; nil: it has none.
+	BGP *NodeBGP `yaml:"bgp"`
 	// Interfaces are patterns of the network interfaces that face the switch or the clients, for Steer and L2. Default:
 	// Ethernet cards, bonds, teams and VLANs, and whatever leads to the switch.
 	Interfaces []string `yaml:"interfaces"`
@@ -60,6 +62,18 @@ type Agent struct {
 	Health string `yaml:"health"`
 	// Log is debug, info, warn or error.
 	Log string `yaml:"log"`
+}
+
+// NodeBGP is what is a node's own of its BGP side; peers and paths come from the group.
+type NodeBGP struct {
+	ASN uint32 `yaml:"asn"`
+	// RouterID is unset for the IPv4 address that leads to the members.
+	RouterID netip.Addr `yaml:"routerID"`
+	// LocalAddress is what the node dials from; unset: the kernel's choice.
+	LocalAddress netip.Addr `yaml:"localAddress"`
+	// Listen are the addresses to be dialled at, none: all. Port 0 does not listen: the node dials.
+	Listen []netip.Addr `yaml:"listen"`
+	Port   uint16       `yaml:"port"`
 }
 
 // Enrol is how an agent proves which node it runs on before it has a certificate.
@@ -127,6 +141,15 @@ func (c *Agent) Validate() error {
 	}
 	if c.L2 && !c.Steer {
 		bad("l2", "needs steer: it keeps the kernel from answering, and has packets delivered")
+	}
+	if c.BGP != nil && c.BGP.ASN == 0 {
+		bad("bgp.asn", "is missing; write the AS number that switches know this node by")
+	}
+	if c.BGP != nil && c.BGP.RouterID.IsValid() && !c.BGP.RouterID.Is4() {
+		bad("bgp.routerID", "is written as an IPv4 address")
+	}
+	if c.BGP != nil && len(c.BGP.Listen) > 0 && c.BGP.Port == 0 {
+		bad("bgp.listen", "needs bgp.port: without one the node does not listen")
 	}
 	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 {
 		bad("marks", "share bits; give each its own")

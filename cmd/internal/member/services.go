@@ -45,7 +45,8 @@ func (m *Member) openServices() (err error) {
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
 			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions, Flows: m.flows,
-			Planner: m.work, ToLeader: m.toLeader, Manifests: manifests.Once,
+			NodeSessions: func(p fsm.PeerName) map[fsm.NodeID]string { return m.agents.SpeakerSessions(p) },
+			Planner:      m.work, ToLeader: m.toLeader, Manifests: manifests.Once,
 		}), o...)
 	})
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {
@@ -58,7 +59,7 @@ func (m *Member) openServices() (err error) {
 	m.aside = &aside{node: m.node, state: m.state, name: m.self.Name, sessions: m.sessions, reach: m.reach, log: m.log}
 	m.node.WhileLeader(m.aside.lead)
 	m.agents, err = agents.New(agents.Options{
-		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Leases: m.grantor, Log: m.log, Metrics: m.registry,
+		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Leases: m.grantor, Shares: &shares{}, Log: m.log, Metrics: m.registry,
 		Tuning: m.edges.Tuning.Agents,
 	})
 	if err != nil {

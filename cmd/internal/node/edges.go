@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/dataplane/bgp"
 )
 
 // Edges are what an agent touches of its machine and its network, beyond files, the standard library's clock and its
@@ -34,6 +35,8 @@ type Edges struct {
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
 	// Flows makes what counts the connections that come in by the node. Optional: without, the agent says that it counts none.
 	Flows func(config.Agent) agent.Flows
+	// Speaker starts the node's own BGP speaker, where the configuration asks for it. Optional: without, it is refused.
+	Speaker func(config.Agent, *slog.Logger) (Announcing, error)
 	// CleanSteer and CleanNAT remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error
@@ -48,6 +51,17 @@ type Edges struct {
 type Part interface {
 	agent.Applier
 	Run(ctx context.Context) error
+}
+
+// Announcing announces routes, and tells of its sessions. Its methods may be called from several goroutines.
+type Announcing interface {
+	bgp.Speaker
+	prometheus.Collector
+	// Sessions gives the state of each session as BGP names it, by the peer's name; where it is down, a colon, the reason and
+	// the remedy follow, as far as they are known.
+	Sessions(ctx context.Context) (map[string]string, error)
+	// Detach leaves all sessions such that switches keep the paths for a while. The speaker is of no use then.
+	Detach(ctx context.Context) error
 }
 
 // Answering answers for the addresses that the node holds leases of, while Run runs.

@@ -39,8 +39,10 @@ type Options struct {
 	Enrol   enrol.Ask // how to get another certificate once the present one has expired; optional
 	State   string    // folder
 	Applier agent.Applier
-	Leases  agent.Leases // optional
-	Flows   agent.Flows  // optional
+	Leases  agent.Leases      // optional
+	Flows   agent.Flows       // optional
+	Speaker agent.Speaker     // optional
+	Retire  *agent.Retirement // optional
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
 	Tuning  agent.Tuning          // zero fields take their default
@@ -98,6 +100,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 	}
 	l.Agent, err = agent.New(agent.Options{
 		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, Leases: o.Leases, Flows: o.Flows,
+		Speaker: o.Speaker, Retirement: o.Retire,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
 			return connect(func() (string, uint64) { return l.Membership() }, address)

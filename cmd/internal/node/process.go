@@ -26,6 +26,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 	"fairlead.io/fairlead/dataplane/agent/drain"
+	"fairlead.io/fairlead/dataplane/bgp"
 )
 
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
@@ -39,6 +40,7 @@ type Process struct {
 	kernel   *kernel
 	drain    *drain.Drain // around the kernel
 	l2       Answering    // nil: nothing is answered for
+	speaking *speaking    // nil: the node announces nothing itself
 
 	mu   sync.Mutex
 	loop *loop // nil until the agent has a certificate
@@ -49,7 +51,7 @@ type Process struct {
 func Open(c config.Agent, e Edges, log *slog.Logger) (*Process, error) {
 	p := &Process{config: c, edges: e, log: log.With("node", c.Node), registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openL2, p.openAgent} {
+	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openL2, p.openSpeaker, p.openAgent} {
 		if err := step(); err != nil {
 			p.Close()
 			return nil, err
@@ -84,6 +86,27 @@ func (p *Process) openKernel() (err error) {
 		Metrics: p.registry,
 	})
 	return err
+}
+
+func (p *Process) openSpeaker() (err error) {
+	if p.config.BGP == nil {
+		return nil
+	}
+	p.speaking, err = openSpeaking(p.config, p.edges, p.silence, p.log, p.registry)
+	return err
+}
+
+// silence is for how long no member can be said to lead the node; bgp.Never before one did.
+func (p *Process) silence() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.loop == nil {
+		return bgp.Never
+	}
+	if silence, ever := p.loop.Silence(); ever {
+		return silence
+	}
+	return bgp.Never
 }
 
 func (p *Process) openL2() (err error) {
@@ -132,6 +155,11 @@ func (p *Process) openLoop() error {
 	}
 	if p.edges.Flows != nil {
 		o.Flows = p.edges.Flows(p.config)
+	}
+	if p.speaking != nil {
+		o.Speaker = p.speaking
+	} else {
+		o.Retire = retirement(p.config, p.log)
 	}
 	l, err := p.newLoop(o)
 	if err != nil {
@@ -229,6 +257,9 @@ func (p *Process) Run(ctx context.Context) error {
 	if p.l2 != nil {
 		part("l2", p.l2.Run)
 	}
+	if p.speaking != nil {
+		part("bgp", p.speaking.run)
+	}
 	if p.listener != nil {
 		part("health", func(ctx context.Context) error {
 			return health.Serve(ctx, p.listener, health.Handler(p.registry, p.healthy, p.ready))
@@ -257,6 +288,9 @@ func (p *Process) Close() {
 		if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if p.speaking != nil {
+		errs = append(errs, p.speaking.close())
 	}
 	if p.kernel != nil {
 		p.kernel.close()

@@ -28,10 +28,13 @@ func Tables() []fsm.Table {
 // never in the record.
 type Secrets func(from string) (bgp.Secret, bool)
 
-// Peers gives the peers that v asks for, in order. One whose password this member does not have is left out and named
+// Peers gives the peers of members that v asks for, in order. One whose password this member does not have is left out and named
 // in missing: without it the session could not open, and with an empty one it would be open to anybody.
 func Peers(v *fsm.View, secrets Secrets) (peers []bgp.Peer, missing []fsm.PeerName) {
 	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
+		if p.Nodes.Speak {
+			continue
+		}
 		peer := peerOf(p)
 		if p.PasswordFrom != "" {
 			password, ok := secrets(p.PasswordFrom)

@@ -45,6 +45,12 @@ const (
 	// AgentServiceRenewLeasesProcedure is the fully-qualified name of the AgentService's RenewLeases
 	// RPC.
 	AgentServiceRenewLeasesProcedure = "/fairlead.v1.AgentService/RenewLeases"
+	// AgentServiceAnnouncementsProcedure is the fully-qualified name of the AgentService's
+	// Announcements RPC.
+	AgentServiceAnnouncementsProcedure = "/fairlead.v1.AgentService/Announcements"
+	// AgentServiceReportSpeakerProcedure is the fully-qualified name of the AgentService's
+	// ReportSpeaker RPC.
+	AgentServiceReportSpeakerProcedure = "/fairlead.v1.AgentService/ReportSpeaker"
 )
 
 // AgentServiceClient is a client for the fairlead.v1.AgentService service.
@@ -61,6 +67,12 @@ type AgentServiceClient interface {
 	// RenewLeases asks for the addresses that the node may answer for on its segments. Only the leader answers, once there is
 	// something to say, and soon in any case (within a fraction of the leases' terms); others end it with FAILED_PRECONDITION.
 	RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error)
+	// Announcements streams what the node's own speaker shall announce, and to whom: all of it, and again whenever it changes.
+	// Before the first one the group has committed that the node speaks, so that withdrawals wait for it from then on. Members
+	// end the stream as they end Sync.
+	Announcements(context.Context, *v1.AnnouncementsRequest) (*connect.ServerStreamForClient[v1.AnnouncementsResponse], error)
+	// ReportSpeaker tells up to where the node's speaker came. It is answered once what somebody waits for is committed.
+	ReportSpeaker(context.Context, *v1.ReportSpeakerRequest) (*v1.ReportSpeakerResponse, error)
 }
 
 // NewAgentServiceClient constructs a client for the fairlead.v1.AgentService service. By default,
@@ -99,15 +111,29 @@ func NewAgentServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(agentServiceMethods.ByName("RenewLeases")),
 			connect.WithClientOptions(opts...),
 		),
+		announcements: connect.NewClient[v1.AnnouncementsRequest, v1.AnnouncementsResponse](
+			httpClient,
+			baseURL+AgentServiceAnnouncementsProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("Announcements")),
+			connect.WithClientOptions(opts...),
+		),
+		reportSpeaker: connect.NewClient[v1.ReportSpeakerRequest, v1.ReportSpeakerResponse](
+			httpClient,
+			baseURL+AgentServiceReportSpeakerProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("ReportSpeaker")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // agentServiceClient implements AgentServiceClient.
 type agentServiceClient struct {
-	sync        *connect.Client[v1.SyncRequest, v1.SyncResponse]
-	acknowledge *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
-	heartbeat   *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
-	renewLeases *connect.Client[v1.RenewLeasesRequest, v1.RenewLeasesResponse]
+	sync          *connect.Client[v1.SyncRequest, v1.SyncResponse]
+	acknowledge   *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
+	heartbeat     *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	renewLeases   *connect.Client[v1.RenewLeasesRequest, v1.RenewLeasesResponse]
+	announcements *connect.Client[v1.AnnouncementsRequest, v1.AnnouncementsResponse]
+	reportSpeaker *connect.Client[v1.ReportSpeakerRequest, v1.ReportSpeakerResponse]
 }
 
 // Sync calls fairlead.v1.AgentService.Sync.
@@ -138,6 +164,20 @@ func (c *agentServiceClient) RenewLeases(ctx context.Context, req *v1.RenewLease
 	return nil, err
 }
 
+// Announcements calls fairlead.v1.AgentService.Announcements.
+func (c *agentServiceClient) Announcements(ctx context.Context, req *v1.AnnouncementsRequest) (*connect.ServerStreamForClient[v1.AnnouncementsResponse], error) {
+	return c.announcements.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// ReportSpeaker calls fairlead.v1.AgentService.ReportSpeaker.
+func (c *agentServiceClient) ReportSpeaker(ctx context.Context, req *v1.ReportSpeakerRequest) (*v1.ReportSpeakerResponse, error) {
+	response, err := c.reportSpeaker.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // AgentServiceHandler is an implementation of the fairlead.v1.AgentService service.
 type AgentServiceHandler interface {
 	// Sync streams what the node shall have: everything once (or, if have is recent enough, what came
@@ -152,6 +192,12 @@ type AgentServiceHandler interface {
 	// RenewLeases asks for the addresses that the node may answer for on its segments. Only the leader answers, once there is
 	// something to say, and soon in any case (within a fraction of the leases' terms); others end it with FAILED_PRECONDITION.
 	RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error)
+	// Announcements streams what the node's own speaker shall announce, and to whom: all of it, and again whenever it changes.
+	// Before the first one the group has committed that the node speaks, so that withdrawals wait for it from then on. Members
+	// end the stream as they end Sync.
+	Announcements(context.Context, *v1.AnnouncementsRequest, *connect.ServerStream[v1.AnnouncementsResponse]) error
+	// ReportSpeaker tells up to where the node's speaker came. It is answered once what somebody waits for is committed.
+	ReportSpeaker(context.Context, *v1.ReportSpeakerRequest) (*v1.ReportSpeakerResponse, error)
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -186,6 +232,18 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("RenewLeases")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentServiceAnnouncementsHandler := connect.NewServerStreamHandlerSimple(
+		AgentServiceAnnouncementsProcedure,
+		svc.Announcements,
+		connect.WithSchema(agentServiceMethods.ByName("Announcements")),
+		connect.WithHandlerOptions(opts...),
+	)
+	agentServiceReportSpeakerHandler := connect.NewUnaryHandlerSimple(
+		AgentServiceReportSpeakerProcedure,
+		svc.ReportSpeaker,
+		connect.WithSchema(agentServiceMethods.ByName("ReportSpeaker")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.AgentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentServiceSyncProcedure:
@@ -196,6 +254,10 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 			agentServiceHeartbeatHandler.ServeHTTP(w, r)
 		case AgentServiceRenewLeasesProcedure:
 			agentServiceRenewLeasesHandler.ServeHTTP(w, r)
+		case AgentServiceAnnouncementsProcedure:
+			agentServiceAnnouncementsHandler.ServeHTTP(w, r)
+		case AgentServiceReportSpeakerProcedure:
+			agentServiceReportSpeakerHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -219,4 +281,12 @@ func (UnimplementedAgentServiceHandler) Heartbeat(context.Context, *connect.Bidi
 
 func (UnimplementedAgentServiceHandler) RenewLeases(context.Context, *v1.RenewLeasesRequest) (*v1.RenewLeasesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.RenewLeases is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) Announcements(context.Context, *v1.AnnouncementsRequest, *connect.ServerStream[v1.AnnouncementsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.Announcements is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) ReportSpeaker(context.Context, *v1.ReportSpeakerRequest) (*v1.ReportSpeakerResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.AgentService.ReportSpeaker is not implemented"))
 }

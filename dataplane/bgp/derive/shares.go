@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package derive
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/share"
+	"fairlead.io/fairlead/fsm"
+)
+
+// NodePeers gives the peers that a node has itself, in order.
+func NodePeers(v *fsm.View, node fsm.NodeID) (peers []bgp.Peer) {
+	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
+		if p.Nodes.Admits(node) {
+			peers = append(peers, peerOf(p))
+		}
+	}
+	return peers
+}
+
+// Shares keeps what each node announces itself of a record that changes: the paths that members announce, each by the node that
+// is its next hop. The zero value has seen nothing; one goroutine uses it, with newer and newer views of one State.
+type Shares struct {
+	view   *fsm.View
+	all    Follower
+	nodes  map[fsm.NodeID]map[netip.Prefix]part
+	at     map[netip.Prefix][]fsm.NodeID // who has a part of a prefix
+	seq    uint64
+	common uint64                // sequence number of the newest change that concerns every node
+	own    map[fsm.NodeID]uint64 // and of those that concern one
+}
+
+// part is what one node has of one prefix: a path, or none where a hop of it is on its way out.
+type part struct {
+	path bgp.Path
+	gone bool
+}
+
+// Follow takes in a newer view.
+func (s *Shares) Follow(v *fsm.View) {
+	if s.view != nil && !fsm.Differ(s.view, v, Tables()...) {
+		return
+	}
+	s.seq++
+	before := s.view
+	paths, touched, whole := s.all.Follow(v)
+	s.view = v
+	if whole {
+		s.nodes, s.at, s.own = map[fsm.NodeID]map[netip.Prefix]part{}, map[netip.Prefix][]fsm.NodeID{}, map[fsm.NodeID]uint64{}
+		for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+			s.place(r, bgp.PathsOf(paths, []netip.Prefix{r.Prefix}))
+		}
+		s.common = s.seq
+		return
+	}
+	if fsm.Differ(before, v, fsm.TablePeers) || before.Group().Quarantine != v.Group().Quarantine {
+		s.common = s.seq
+	}
+	for _, prefix := range touched {
+		for _, id := range s.at[prefix] {
+			delete(s.nodes[id], prefix)
+			s.own[id] = s.seq
+		}
+		delete(s.at, prefix)
+		if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String()); ok {
+			s.place(r, bgp.PathsOf(paths, []netip.Prefix{prefix}))
+		}
+	}
+}
+
+// place gives the paths of a route to the nodes that are its hops.
+func (s *Shares) place(r *fsm.Route, paths []bgp.Path) {
+	settings := s.view.Group().Settings
+	for _, h := range r.NextHops {
+		n, _ := fsm.Get[*fsm.Node](s.view, fsm.TableNodes, string(h.Node))
+		p := part{gone: h.Withdrawing}
+		if fsm.Announceable(r.Prefix, h, n, settings) {
+			i := slices.IndexFunc(paths, func(p bgp.Path) bool { return p.NextHop == h.Address })
+			p.path = paths[i]
+		} else if !h.Withdrawing {
+			continue
+		}
+		if s.nodes[h.Node] == nil {
+			s.nodes[h.Node] = map[netip.Prefix]part{}
+		}
+		if have, there := s.nodes[h.Node][r.Prefix]; !there || have.gone { // a node that changes its address has two hops
+			s.nodes[h.Node][r.Prefix] = p
+		}
+		if !slices.Contains(s.at[r.Prefix], h.Node) {
+			s.at[r.Prefix] = append(s.at[r.Prefix], h.Node)
+		}
+		s.own[h.Node] = s.seq
+	}
+}
+
+// Seq tells apart what a node was told: it is another one whenever there is something to tell, also that something which the
+// node may never have announced is withdrawn.
+func (s *Shares) Seq(node fsm.NodeID) uint64 { return max(s.common, s.own[node]) }
+
+// Of gives what a node announces. A node that has no peers announces nothing.
+func (s *Shares) Of(node fsm.NodeID) share.Share {
+	rev := s.view.Revision()
+	out := share.Share{
+		Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Peers: NodePeers(s.view, node),
+		Keep: !s.view.Group().Quarantine.IsZero(),
+	}
+	if len(out.Peers) == 0 && !out.Keep {
+		return out
+	}
+	for _, prefix := range slices.SortedFunc(maps.Keys(s.nodes[node]), netip.Prefix.Compare) {
+		p := s.nodes[node][prefix]
+		switch {
+		case !p.gone:
+			out.Paths = append(out.Paths, p.path)
+		case out.Keep:
+			out.Gone = append(out.Gone, prefix)
+		}
+	}
+	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	return out
+}

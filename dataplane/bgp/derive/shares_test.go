@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package derive
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// plainly is what a node announces, and what is on its way out, read off the record without any haste.
+func plainly(v *fsm.View, id fsm.NodeID) (paths []bgp.Path, gone map[netip.Prefix]fsm.Revision) {
+	gone = map[netip.Prefix]fsm.Revision{}
+	node, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		found := false
+		for _, h := range r.NextHops {
+			switch {
+			case h.Node == id && h.Withdrawing:
+				gone[r.Prefix] = h.Since
+			case h.Node == id && !found && fsm.Announceable(r.Prefix, h, node, v.Group().Settings):
+				found = true
+				all := Paths(v)
+				paths = append(paths, all[slices.IndexFunc(all, func(p bgp.Path) bool { return p.Prefix == r.Prefix && p.NextHop == h.Address })])
+			}
+		}
+	}
+	slices.SortFunc(paths, bgp.Path.Compare)
+	return paths, gone
+}
+
+// Whatever happens, a node's share is the paths that lead to it, to the peers that it is chosen for; and it is told anew whenever
+// that is another one, or a hop of it is newly withdrawn.
+func TestPropertySharesAreThePathsOfEachNode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGroup()
+		for i := 1; i <= 4; i++ {
+			service := fsm.ServiceID(fmt.Sprint("a/", i))
+			g.apply(&fsm.PutService{Service: fsm.Service{ID: service}}, &fsm.Allocate{Address: vip(i), Service: service, Pool: "p", SharingKey: "k"})
+		}
+		for n := 1; n <= 3; n++ {
+			node := fsm.NodeID(fmt.Sprint("n", n))
+			g.apply(&fsm.PutNode{ID: node, Eligible: true}, &fsm.RegisterBoot{Node: node, Boot: "b1"})
+		}
+		type told struct {
+			seq   uint64
+			paths []bgp.Path
+			peers []bgp.Peer
+			gone  map[netip.Prefix]fsm.Revision
+		}
+		var s Shares
+		before := map[fsm.NodeID]told{}
+		for range rapid.IntRange(1, 40).Draw(t, "views") {
+			for range rapid.IntRange(0, 2).Draw(t, "commands") {
+				c := drawCommand(t, g)
+				if rapid.IntRange(0, 6).Draw(t, "peer") == 0 {
+					c = &fsm.PutPeer{Peer: fsm.Peer{
+						Name: "tor", Address: host(254), ASN: 65001, IPv4: true,
+						Nodes: fsm.PeerNodes{Speak: rapid.Bool().Draw(t, "speak"), Only: rapid.Bool().Draw(t, "only"), Names: []fsm.NodeID{"n1"}},
+					}}
+				}
+				g.apply(c)
+			}
+			v := g.Read()
+			s.Follow(v)
+			for _, id := range []fsm.NodeID{"n1", "n2", "n3"} {
+				now := told{seq: s.Seq(id)}
+				now.paths, now.gone = plainly(v, id)
+				for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
+					if p.Nodes.Speak && (!p.Nodes.Only || id == "n1") {
+						now.peers = append(now.peers, peerOf(p))
+					}
+				}
+				share := s.Of(id)
+				if !slices.EqualFunc(share.Peers, now.peers, bgp.Peer.Equal) {
+					t.Fatalf("%s has the peers %v, want %v", id, share.Peers, now.peers)
+				}
+				if len(now.peers) > 0 && !slices.EqualFunc(share.Paths, now.paths, bgp.Path.Equal) || len(now.peers) == 0 && len(share.Paths) > 0 {
+					t.Fatalf("%s announces\n%v\nwant\n%v\nto %d peers", id, share.Paths, now.paths, len(now.peers))
+				}
+				same := slices.EqualFunc(before[id].paths, now.paths, bgp.Path.Equal) && slices.EqualFunc(before[id].peers, now.peers, bgp.Peer.Equal)
+				for p, since := range now.gone {
+					same = same && before[id].gone[p] == since
+				}
+				if !same && before[id].seq == now.seq {
+					t.Fatalf("%s is not told: %+v became %+v", id, before[id], now)
+				}
+				before[id] = now
+			}
+		}
+	})
+}
+
+// What happens on one node is no news to another one.
+func TestOneNodesChangeIsNotToldToOthers(t *testing.T) {
+	g := newGroup()
+	for i := 1; i <= 2; i++ {
+		service, node := fsm.ServiceID(fmt.Sprint("a/", i)), fsm.NodeID(fmt.Sprint("n", i))
+		g.apply(&fsm.PutService{Service: fsm.Service{ID: service}}, &fsm.Allocate{Address: vip(i), Service: service, Pool: "p"},
+			&fsm.PutNode{ID: node, Eligible: true}, &fsm.RegisterBoot{Node: node, Boot: "b"})
+	}
+	g.apply(&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}}})
+	var s Shares
+	s.Follow(g.Read())
+	one, two := s.Seq("n1"), s.Seq("n2")
+	g.apply(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b", Upto: g.Read().Revision()}}})
+	s.Follow(g.Read())
+	if s.Seq("n1") == one || s.Seq("n2") != two {
+		t.Errorf("n1 was told %d, then %d; n2 %d, then %d", one, s.Seq("n1"), two, s.Seq("n2"))
+	}
+}
+
+// Members have no session with a peer of nodes.
+func TestMembersLeavePeersOfNodesToThem(t *testing.T) {
+	g := newGroup()
+	g.apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: host(254), ASN: 65001, IPv4: true, Nodes: fsm.PeerNodes{Speak: true}}})
+	g.apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "spine", Address: host(253), ASN: 65001, IPv4: true}})
+	peers, _ := Peers(g.Read(), nil)
+	if len(peers) != 1 || peers[0].Name != "spine" {
+		t.Errorf("members peer with %v", peers)
+	}
+	if peers := NodePeers(g.Read(), "n1"); len(peers) != 1 || peers[0].Name != "tor" {
+		t.Errorf("n1 peers with %v", peers)
+	}
+}

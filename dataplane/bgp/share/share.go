@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package share is what one node announces itself, on its way from a member to the node's own speaker.
+//
+// It knows how that is encoded, and what a node goes on announcing while a restored record is in quarantine. It promises that
+// what is decoded is what was encoded, times in whole seconds. It performs no I/O. Start reading at Share.
+package share
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// Share is everything that one node announces, and to whom.
+type Share struct {
+	Revision bgp.Revision
+	Paths    []bgp.Path // in order
+	Peers    []bgp.Peer // without passwords
+	// Keep says that the record knows less than was agreed on: what was announced before goes on, but for Gone.
+	Keep bool
+	Gone []netip.Prefix
+}
+
+// Routes are what the speaker shall announce, when it announced before so far.
+func (s Share) Routes(before bgp.Routes) bgp.Routes {
+	out := bgp.Routes{Revision: s.Revision, Paths: slices.Clone(s.Paths), Peers: s.Peers}
+	if !s.Keep {
+		return out
+	}
+	known := map[netip.Prefix]bool{}
+	for _, p := range s.Paths {
+		known[p.Prefix] = true
+	}
+	for _, p := range s.Gone {
+		known[p] = true
+	}
+	for _, p := range before.Paths {
+		if !known[p.Prefix] {
+			out.Paths = append(out.Paths, p)
+		}
+	}
+	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	return out
+}
+
+// Message encodes s.
+func (s Share) Message() *fairleadv1.AnnouncementsResponse {
+	m := &fairleadv1.AnnouncementsResponse{
+		Revision: &fairleadv1.Revision{Epoch: s.Revision.Epoch, Index: s.Revision.Index}, Keep: s.Keep,
+	}
+	for _, p := range s.Paths {
+		m.Paths = append(m.Paths, pathMessage(p))
+	}
+	for _, p := range s.Peers {
+		m.Neighbours = append(m.Neighbours, neighbour(p))
+	}
+	for _, p := range s.Gone {
+		m.Gone = append(m.Gone, p.Addr().AsSlice())
+	}
+	return m
+}
+
+// Of decodes a share. Errors: what cannot be announced to anybody.
+func Of(m *fairleadv1.AnnouncementsResponse) (Share, error) {
+	s := Share{Revision: bgp.Revision{Epoch: m.GetRevision().GetEpoch(), Index: m.GetRevision().GetIndex()}, Keep: m.GetKeep()}
+	for _, p := range m.GetPaths() {
+		path, err := pathOf(p)
+		if err != nil {
+			return Share{}, fmt.Errorf("decode announcements: %w", err)
+		}
+		s.Paths = append(s.Paths, path)
+	}
+	for _, n := range m.GetNeighbours() {
+		peer, err := peerOf(n)
+		if err != nil {
+			return Share{}, fmt.Errorf("decode announcements: %w", err)
+		}
+		s.Peers = append(s.Peers, peer)
+	}
+	for _, b := range m.GetGone() {
+		a, ok := netip.AddrFromSlice(b)
+		if !ok {
+			return Share{}, fmt.Errorf("decode announcements: an address has 4 or 16 bytes, not %d", len(b))
+		}
+		s.Gone = append(s.Gone, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return s, nil
+}
+
+func pathMessage(p bgp.Path) *fairleadv1.AnnouncedPath {
+	m := &fairleadv1.AnnouncedPath{Address: p.Prefix.Addr().AsSlice(), NextHop: p.NextHop.AsSlice(), Withheld: p.Withheld}
+	others := termsMessage(bgp.Terms{MED: p.MED, LocalPref: p.LocalPref, Communities: p.Communities, LargeCommunities: p.LargeCommunities})
+	if others.GetMed() != 0 || others.GetLocalPref() != 0 || len(others.GetCommunities())+len(others.GetLargeCommunities()) > 0 {
+		m.Others = others
+	}
+	for _, t := range p.Terms {
+		m.Terms = append(m.Terms, termsMessage(t))
+	}
+	return m
+}
+
+func pathOf(m *fairleadv1.AnnouncedPath) (bgp.Path, error) {
+	a, ok := netip.AddrFromSlice(m.GetAddress())
+	hop, ok2 := netip.AddrFromSlice(m.GetNextHop())
+	if !ok || !ok2 {
+		return bgp.Path{}, fmt.Errorf("path: an address has 4 or 16 bytes, not %d and %d", len(m.GetAddress()), len(m.GetNextHop()))
+	}
+	others := termsOf(m.GetOthers())
+	p := bgp.Path{
+		Prefix: netip.PrefixFrom(a, a.BitLen()), NextHop: hop, Withheld: m.GetWithheld(),
+		MED: others.MED, LocalPref: others.LocalPref, Communities: others.Communities, LargeCommunities: others.LargeCommunities,
+	}
+	for _, t := range m.GetTerms() {
+		p.Terms = append(p.Terms, termsOf(t))
+	}
+	return p, nil
+}
+
+func termsMessage(t bgp.Terms) *fairleadv1.PathTerms {
+	m := &fairleadv1.PathTerms{Neighbour: t.Peer, Med: t.MED, LocalPref: t.LocalPref}
+	for _, c := range t.Communities {
+		m.Communities = append(m.Communities, uint32(c))
+	}
+	for _, c := range t.LargeCommunities {
+		m.LargeCommunities = append(m.LargeCommunities, &fairleadv1.LargeCommunity{Global: c.Global, Local1: c.Local1, Local2: c.Local2})
+	}
+	return m
+}
+
+func termsOf(m *fairleadv1.PathTerms) bgp.Terms {
+	t := bgp.Terms{Peer: m.GetNeighbour(), MED: m.GetMed(), LocalPref: m.GetLocalPref()}
+	for _, c := range m.GetCommunities() {
+		t.Communities = append(t.Communities, bgp.Community(c))
+	}
+	for _, c := range m.GetLargeCommunities() {
+		t.LargeCommunities = append(t.LargeCommunities, bgp.LargeCommunity{Global: c.GetGlobal(), Local1: c.GetLocal1(), Local2: c.GetLocal2()})
+	}
+	return t
+}
+
+func neighbour(p bgp.Peer) *fairleadv1.Neighbour {
+	return &fairleadv1.Neighbour{
+		Name: p.Name, Address: p.Address.AsSlice(), Port: uint32(p.Port), Asn: p.RemoteASN, LocalAsn: p.LocalASN, Passive: p.Passive,
+		MultihopTtl: uint32(p.EBGPMultihop), TtlSecurity: uint32(p.TTLSecurity), SendMax: uint32(p.SendMax),
+		Ipv4: slices.Contains(p.Families, bgp.IPv4), Ipv6: slices.Contains(p.Families, bgp.IPv6),
+		HoldSeconds: seconds(p.HoldTime), KeepaliveSeconds: seconds(p.Keepalive), ConnectSeconds: seconds(p.ConnectRetry),
+		Restart: uint32(p.Restart.Mode), RestartSeconds: seconds(p.Restart.RestartTime), StaleSeconds: seconds(p.Restart.StaleTime),
+		KeepOnNotification: p.Restart.Notification,
+	}
+}
+
+func peerOf(m *fairleadv1.Neighbour) (bgp.Peer, error) {
+	a, ok := netip.AddrFromSlice(m.GetAddress())
+	if !ok {
+		return bgp.Peer{}, fmt.Errorf("neighbour %s: an address has 4 or 16 bytes, not %d", m.GetName(), len(m.GetAddress()))
+	}
+	for _, small := range []uint32{m.GetMultihopTtl(), m.GetTtlSecurity(), m.GetSendMax(), m.GetRestart()} {
+		if small > 0xff || m.GetPort() > 0xffff {
+			return bgp.Peer{}, fmt.Errorf("neighbour %s: a number is out of range", m.GetName())
+		}
+	}
+	p := bgp.Peer{
+		Name: m.GetName(), Address: a, Port: uint16(m.GetPort()), RemoteASN: m.GetAsn(), LocalASN: m.GetLocalAsn(), Passive: m.GetPassive(),
+		EBGPMultihop: uint8(m.GetMultihopTtl()), TTLSecurity: uint8(m.GetTtlSecurity()), SendMax: uint8(m.GetSendMax()),
+		HoldTime: ofSeconds(m.GetHoldSeconds()), Keepalive: ofSeconds(m.GetKeepaliveSeconds()), ConnectRetry: ofSeconds(m.GetConnectSeconds()),
+		Restart: bgp.GracefulRestart{
+			Mode: bgp.RestartMode(m.GetRestart()), RestartTime: ofSeconds(m.GetRestartSeconds()), StaleTime: ofSeconds(m.GetStaleSeconds()),
+			Notification: m.GetKeepOnNotification(),
+		},
+	}
+	if m.GetIpv4() {
+		p.Families = append(p.Families, bgp.IPv4)
+	}
+	if m.GetIpv6() {
+		p.Families = append(p.Families, bgp.IPv6)
+	}
+	return p, nil
+}
+
+func seconds(d time.Duration) uint32 { return uint32(d / time.Second) }
+
+func ofSeconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
