@@ -76,12 +76,15 @@ func (r *l1) tick() {
 			r.service(v, id, wanted)
 		}
 	}
+	waiting := heldNow(v)
 	held := slices.ContainsFunc(fsm.List[*fsm.Hold](v, fsm.TableHolds), func(h *fsm.Hold) bool { return !h.Released })
 	if !held && len(r.kube.services) > 0 {
 		r.leftovers(v, wanted)
 	}
 	for _, a := range sortedAddresses(wanted) {
-		r.address(v, a, wanted[a])
+		if !slices.ContainsFunc(wanted[a], func(id string) bool { return waiting[id] }) {
+			r.address(v, a, wanted[a])
+		}
 	}
 	for _, f := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		r.forwarded(v, f.Prefix)

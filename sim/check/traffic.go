@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/sim/event"
 )
 
@@ -18,6 +19,7 @@ import (
 //
 //   - for L3 after a user changed the Service, its endpoints or nodes, counted while a majority of members and the API
 //     server are undisturbed, and have asked again after trouble with it: before that the group cannot have done its work;
+//   - while its Service, or that one's slices, are held back until an operator says a word, and for L3 after it, counted alike;
 //   - for L3, counted alike, after a restore or recover lost what was agreed on about the Service, or about a node that
 //     serves it: what it is then must be found anew;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
@@ -34,6 +36,8 @@ import (
 type flows struct {
 	// changed is since when a Service has changes that the group need not have carried out.
 	changed map[string]time.Duration
+	// held are those of them that an operator has to say a word about first.
+	held map[string]bool
 	// powered is the same for nodes.
 	powered map[string]time.Duration
 }
@@ -94,10 +98,53 @@ func (f *flows) replaced(j *judge, s *step) {
 	}
 }
 
+// holds follows what waits for an operator: nothing is done about the Services that a hold names before that, and then it takes
+// its time.
+func (f *flows) holds(before *fsm.View, s *step) {
+	news := false
+	fsm.Changes(before, s.after, fsm.TableHolds, func(was, is *fsm.Hold) {
+		news = true
+		for _, h := range []*fsm.Hold{was, is} {
+			for _, id := range heldServices(h) {
+				f.changed[id] = s.At
+			}
+		}
+	})
+	if news {
+		f.held = heldNow(s.after)
+	}
+}
+
+// heldNow are the Services that an operator has to say a word about.
+func heldNow(v *fsm.View) map[string]bool {
+	held := map[string]bool{}
+	for _, h := range fsm.List[*fsm.Hold](v, fsm.TableHolds) {
+		for _, id := range heldServices(h) {
+			held[id] = held[id] || !h.Released
+		}
+	}
+	return held
+}
+
+// heldServices are those that a hold is about, none for nil.
+func heldServices(h *fsm.Hold) (ids []string) {
+	if h == nil || h.Of != string(world.KindService) && h.Of != string(world.KindEndpointSlice) {
+		return nil
+	}
+	for _, subject := range h.Subjects {
+		id, _, _ := strings.Cut(subject, " ") // namespace/name, and what tells lives of that name apart
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 // settle lets go of changes that the group had its time for.
 func (f *flows) settle(j *judge) {
 	now, s := j.scene.now, j.scene
 	for id, at := range f.changed {
+		if f.held[id] {
+			continue
+		}
 		asked := max(j.askedAgain(s.misled), j.askedAgain(s.freed["kubernetes"]))
 		if s.soundFor(max(at, asked), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
 			delete(f.changed, id)
