@@ -4,6 +4,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,9 +56,7 @@ func (s *Service) Drain(ctx context.Context, req *fairleadv1.DrainRequest) (*fai
 // word commits an operator's word, in the name that the certificate proves.
 func (s *Service) word(ctx context.Context, what, remedy, reason string, c fsm.Command) error {
 	caller, _ := admin.CallerFrom(ctx)
-	outcomes, err := s.o.Proposer.Propose(ctx, cluster.Urgent, fsm.Proposal{
-		Actor: caller.Actor(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c,
-	})
+	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Actor(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
 	if err != nil {
 		return remote(what, err)
 	}
@@ -65,4 +64,25 @@ func (s *Service) word(ctx context.Context, what, remedy, reason string, c fsm.C
 		return &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: remedy}
 	}
 	return nil
+}
+
+// A word waits for patience while nobody leads, which is longer than an election, and is tried again every tryAgain.
+const (
+	patience = 5 * time.Second
+	tryAgain = 100 * time.Millisecond
+)
+
+// insist proposes, again as long as nobody leads who could have taken it in.
+func (s *Service) insist(ctx context.Context, p fsm.Proposal) ([]fsm.Outcome, error) {
+	for until := time.Now().Add(patience); ; {
+		outcomes, err := s.o.Proposer.Propose(ctx, cluster.Urgent, p)
+		if !errors.Is(err, cluster.ErrNotLeader) || time.Now().After(until) {
+			return outcomes, err
+		}
+		select {
+		case <-time.After(tryAgain):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
