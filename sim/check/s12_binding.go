@@ -53,7 +53,8 @@ func (s *Set) untouched(b *fsm.Binding, owner []string, since time.Duration) str
 	touched := slices.ContainsFunc(names, func(name string) bool {
 		kind, id, _ := strings.Cut(name, " ")
 		at, ever := s.wishes.touched[name]
-		return ever && at >= since || s.wishes.objects[kind][id] == nil && kind != "BackendRecord"
+		o := s.wishes.objects[kind][id]
+		return ever && at >= since || kind != "BackendRecord" && (o == nil || o.Metadata.Deletion != nil) // maybe under another controller
 	})
 	if touched {
 		return ""
