@@ -70,6 +70,8 @@ type Input struct {
 	Servers []fsm.ServerID
 	// Adopting says that what shows outside load balancers is not all in the record yet.
 	Adopting bool
+	// Leased says that nodes may still use leases that the record lost when it began another life.
+	Leased bool
 	// Now is put on proposals for people to read. Nothing is decided by it.
 	Now time.Time
 }

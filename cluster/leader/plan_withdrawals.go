@@ -100,7 +100,7 @@ func (p *planner) planMembers() {
 
 // endQuarantine lets removals and grants begin again once the plan of complete views came to rest.
 func (p *planner) endQuarantine() {
-	if p.quarantined && p.seen.complete() && !p.in.Adopting && len(p.out.Urgent)+len(p.out.Bulk) == 0 {
+	if p.quarantined && p.seen.complete() && !p.in.Adopting && !p.in.Leased && len(p.out.Urgent)+len(p.out.Bulk) == 0 {
 		if prefix, unheard := p.unheard(); unheard {
 			p.explain(fsm.TableRoutes, prefix.String(), WaitsForRules, "taken over after a restore; the quarantine lasts until one of its nodes acknowledged it: see that its agent runs")
 			return

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -16,6 +17,7 @@ import (
 // and how long members were lost then is forgotten with it.
 type planning struct {
 	*sentry
+	began   time.Duration // of the term
 	excuses *excuses
 	refused int // plans in a row of which something was refused
 	lane    lane
@@ -27,7 +29,7 @@ type planning struct {
 }
 
 func newPlanning(l *Leader) *planning {
-	return &planning{sentry: newSentry(l, PartServices), excuses: newExcuses(l.c.Timing.SwitchHolds)}
+	return &planning{began: l.c.Clock.Now(), sentry: newSentry(l, PartServices), excuses: newExcuses(l.c.Timing.SwitchHolds)}
 }
 
 // plannedFrom are the tables that planning reads.
@@ -110,6 +112,7 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 	sooner(&f.again, next)
 	in := p.input(record, excused, servers, &p.origins)
 	in.ExcusedNodes = nodes
+	sooner(&f.again, leases.Lapse(record, now-p.began))
 	for i := range verdicts {
 		sooner(&f.again, verdicts[i].Again)
 	}
@@ -122,6 +125,7 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 func (p *planning) input(record *fsm.View, excused []fsm.ServerID, servers []Server, from *origins) Input {
 	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
 	in.Adopting = p.adopting != nil && p.adopting()
+	in.Leased = leases.Lapse(record, p.c.Clock.Now()-p.began) > 0
 	worlds, verdicts := p.judged.worlds, p.judged.verdicts
 	for i := range verdicts {
 		view := from.admit(i, verdicts[i].Admit(&worlds[i]))

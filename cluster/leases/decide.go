@@ -27,6 +27,9 @@ type Step struct {
 // Decide says what is to be committed now. Leases that shall end are marked first: their holders are not told of them any
 // more, whether or not that is committed soon.
 func (k *Keeper) Decide(now time.Duration, v *fsm.View) []Step {
+	if !k.Keeps(v) {
+		return nil
+	}
 	s := &sitting{Keeper: k, now: now, policy: newPolicy(v), load: map[fsm.NodeID]int{}, kept: map[fsm.NodeID][]string{}}
 	leases := fsm.List[*fsm.Lease](v, fsm.TableLeases)
 	held := make(map[netip.Addr]*fsm.Lease, len(leases))
@@ -35,12 +38,15 @@ func (k *Keeper) Decide(now time.Duration, v *fsm.View) []Step {
 		s.load[l.Holder]++
 	}
 	for vip, e := range k.ending {
-		if l := held[vip]; l == nil || l.Fence != e.fence {
+		if l := held[vip]; l == nil || l.Fence != e.Fence {
 			delete(k.ending, vip) // it has ended
 		}
 	}
 	wanted := s.wanted()
 	k.due = math.MaxInt64
+	if again := k.forget(now); again > now {
+		k.due = again
+	}
 	for _, l := range leases {
 		if at := k.ends(l); !l.Keep && at > now {
 			k.due = min(k.due, at)
@@ -82,7 +88,7 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 	marked := s.ending[l.VIP]
 	why := ""
 	switch {
-	case marked != nil && marked.fence == l.Fence:
+	case marked != nil && marked.Fence == l.Fence:
 		why = "taken back"
 	case !wanted:
 		why = "nobody asks for it any more"

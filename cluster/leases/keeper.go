@@ -89,9 +89,11 @@ type Grant struct {
 // nor runs back. One goroutine at a time may use it.
 type Keeper struct {
 	t        Timing
+	epoch    fsm.Epoch // the life of the record that it keeps leases in
 	began    time.Duration
 	sessions map[fsm.NodeID]*session
-	ending   map[netip.Addr]*ending
+	ending   map[netip.Addr]*told
+	past     past
 	wanting  map[netip.Addr]time.Duration // since when addresses have no holder
 	due      time.Duration                // when the next lease ends that is not renewed until then
 }
@@ -104,24 +106,30 @@ type session struct {
 	greeted  bool                     // whether one was answered in this term
 	answered time.Duration            // when one was last answered
 	covered  time.Duration            // the Sent of that
+	grants   []Grant                  // with what
 	works    map[string]time.Duration // since when each link works
 }
 
-// ending is a lease that its holder is not told of any more.
-type ending struct {
-	fence    fsm.Revision
-	answered time.Duration // when the holder can have been told of it last
+// told is a lease as its holder was told of it last.
+type told struct {
+	*fsm.Lease
+	answered time.Duration // when that was at the latest
 	boot     fsm.BootID    // to which boot of it
 	covered  time.Duration // in answer to which renewal
 }
 
-// NewKeeper returns the keeper of a term that began now, after everything that earlier leaders committed was applied.
-func NewKeeper(t Timing, began time.Duration) *Keeper {
+// NewKeeper returns the keeper of a term that began now, in a life of the record, after everything that earlier leaders
+// committed was applied. Former is who kept the leases in an earlier life of the record, if nobody else did since.
+func NewKeeper(t Timing, epoch fsm.Epoch, began time.Duration, former *Keeper) *Keeper {
 	return &Keeper{
-		t: t.withDefaults(), began: began, sessions: map[fsm.NodeID]*session{}, ending: map[netip.Addr]*ending{},
-		wanting: map[netip.Addr]time.Duration{},
+		t: t.withDefaults(), epoch: epoch, began: began, past: former.leaves(began), sessions: map[fsm.NodeID]*session{},
+		ending: map[netip.Addr]*told{}, wanting: map[netip.Addr]time.Duration{},
 	}
 }
+
+// Keeps tells whether the record is in the life that the Keeper keeps leases in. In another one it has no part: what a
+// restored record says holds once a majority has it.
+func (k *Keeper) Keeps(v *fsm.View) bool { return v.Group().Epoch == k.epoch }
 
 // Heard takes in a renewal. It tells whether it is news: one that was overtaken is not.
 func (k *Keeper) Heard(now time.Duration, r Renewal) bool {
@@ -131,7 +139,7 @@ func (k *Keeper) Heard(now time.Duration, r Renewal) bool {
 	}
 	next := &session{Renewal: r, heard: now, answered: k.began, stirs: true, works: map[string]time.Duration{}}
 	if s != nil {
-		next.answered, next.greeted = s.answered, s.greeted
+		next.answered, next.greeted, next.grants = s.answered, s.greeted, s.grants
 		next.stirs = r.Leaving || !reflect.DeepEqual(r.Links, s.Links)
 		if s.Boot == r.Boot {
 			next.covered = s.covered
@@ -152,14 +160,14 @@ func (k *Keeper) Heard(now time.Duration, r Renewal) bool {
 	return true
 }
 
-// told lists what a node is to be told of: the leases that are its own and are not ending.
-func (k *Keeper) told(v *fsm.View, node fsm.NodeID) (out []Grant) {
+// tells lists what a node is to be told of: the leases that are its own, are not ending, and that nobody else may use still.
+func (k *Keeper) tells(now time.Duration, v *fsm.View, node fsm.NodeID) (out []Grant) {
 	p := newPolicy(v)
 	if k.leaving(node) {
 		return nil
 	}
 	for _, l := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
-		if e := k.ending[l.VIP]; l.Holder == node && (e == nil || e.fence != l.Fence) {
+		if e := k.ending[l.VIP]; l.Holder == node && (e == nil || e.Fence != l.Fence) && k.sure(now, v, l) {
 			out = append(out, Grant{l, p.interfaces(l.VIP, node)})
 		}
 	}
@@ -168,7 +176,7 @@ func (k *Keeper) told(v *fsm.View, node fsm.NodeID) (out []Grant) {
 
 // Stirs tells whether a node's newest renewal may change what is to be decided.
 func (k *Keeper) Stirs(node fsm.NodeID) bool {
-	return len(k.ending) > 0 || k.sessions[node].stirs
+	return len(k.ending) > 0 || len(k.past.uses) > 0 || k.sessions[node].stirs
 }
 
 // leaving tells whether a node said that its agent ends.
@@ -179,34 +187,34 @@ func (k *Keeper) leaving(node fsm.NodeID) bool {
 
 // News tells whether an answer to a node's newest renewal would change what it holds, or is not to wait: one that was
 // not answered in this term may have little left of its leases, and one that is leaving waits for nothing.
-func (k *Keeper) News(v *fsm.View, node fsm.NodeID) bool {
+func (k *Keeper) News(now time.Duration, v *fsm.View, node fsm.NodeID) bool {
 	s := k.sessions[node]
 	if s == nil {
 		return false
 	}
-	told := k.told(v, node)
+	told := k.tells(now, v, node)
 	return !s.greeted || s.Leaving || len(told) != len(s.Held) || slices.ContainsFunc(told, func(g Grant) bool {
 		return !slices.Contains(s.Held, Held{g.VIP, g.Fence})
 	})
 }
 
-// Answer gives what a renewal is answered with; false for one that was overtaken. Since the renewal came, a majority must
+// Answer gives what a renewal is answered with; false for one that was overtaken, or if the record has begun another life. Since the renewal came, a majority must
 // have confirmed that this leader leads.
 func (k *Keeper) Answer(now time.Duration, v *fsm.View, node fsm.NodeID, boot fsm.BootID, sent time.Duration) ([]Grant, bool) {
 	s := k.sessions[node]
-	if s == nil || s.Boot != boot || s.Sent != sent {
+	if !k.Keeps(v) || s == nil || s.Boot != boot || s.Sent != sent {
 		return nil, false
 	}
-	s.answered, s.covered, s.greeted = now, sent, true
-	return k.told(v, node), true
+	s.answered, s.covered, s.greeted, s.grants = now, sent, true, k.tells(now, v, node)
+	return s.grants, true
 }
 
 // end marks a lease: its holder is not told of it any more.
-func (k *Keeper) end(l *fsm.Lease) *ending {
-	if e := k.ending[l.VIP]; e != nil && e.fence == l.Fence {
+func (k *Keeper) end(l *fsm.Lease) *told {
+	if e := k.ending[l.VIP]; e != nil && e.Fence == l.Fence {
 		return e
 	}
-	e := &ending{fence: l.Fence, answered: k.began}
+	e := &told{Lease: l, answered: k.began}
 	if s := k.sessions[l.Holder]; s != nil {
 		e.answered, e.boot, e.covered = s.answered, s.Boot, s.covered
 	}
@@ -217,7 +225,7 @@ func (k *Keeper) end(l *fsm.Lease) *ending {
 // ends is when the time of a lease has passed, whatever its holder was told.
 func (k *Keeper) ends(l *fsm.Lease) time.Duration {
 	last := k.began
-	if e := k.ending[l.VIP]; e != nil && e.fence == l.Fence {
+	if e := k.ending[l.VIP]; e != nil && e.Fence == l.Fence {
 		last = e.answered
 	} else if s := k.sessions[l.Holder]; s != nil {
 		last = s.answered
@@ -231,17 +239,20 @@ func (k *Keeper) over(now time.Duration, l *fsm.Lease) bool { return !l.Keep && 
 // Due is when to decide anew, although nothing was heard until then.
 func (k *Keeper) Due(now time.Duration) time.Duration { return min(now+k.t.Look, k.due) }
 
-// letGo tells whether the holder of a lease that is ending said that it does not use it any more, after it was told
-// of it for the last time. A machine that booted uses nothing of what it was told before.
+// letGo tells whether the holder of a lease that is ending said that it does not use it any more.
 func (k *Keeper) letGo(l *fsm.Lease) bool {
-	e, s := k.ending[l.VIP], k.sessions[l.Holder]
-	if e == nil || s == nil || e.fence != l.Fence {
+	e := k.ending[l.VIP]
+	return e != nil && e.Fence == l.Fence && k.dropped(e)
+}
+
+// dropped tells whether a node said, after it was told of a lease for the last time, that it does not use it any more. A
+// machine that booted uses nothing of what it was told before.
+func (k *Keeper) dropped(e *told) bool {
+	s := k.sessions[e.Holder]
+	if s == nil || s.Boot == e.boot && s.Sent <= e.covered {
 		return false
 	}
-	if s.Boot == e.boot && s.Sent <= e.covered {
-		return false
-	}
-	return !slices.Contains(s.Held, Held{l.VIP, l.Fence})
+	return !slices.Contains(s.Held, Held{e.VIP, e.Fence})
 }
 
 // present tells whether a node was heard of within a term.

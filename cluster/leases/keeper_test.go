@@ -37,7 +37,7 @@ func newStage(t *testing.T, kept ...fsm.PoolName) *stage {
 	for _, n := range nodes {
 		s.links[n] = []desired.Link{{Name: "eth0", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.9/24").Masked()}}, {Name: "mgmt", Up: true}}
 	}
-	s.keeper = leases.NewKeeper(longTerms, 0)
+	s.keeper = leases.NewKeeper(longTerms, 1, 0, nil)
 	return s
 }
 
@@ -242,7 +242,7 @@ func TestKeptLeasesEndByWord(t *testing.T) {
 // By default an address has another holder well within a second after the last word of its former one.
 func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
 	s := newStage(t)
-	s.keeper = leases.NewKeeper(leases.Timing{}, 0)
+	s.keeper = leases.NewKeeper(leases.Timing{}, 1, 0, nil)
 	s.run(5 * time.Second)
 	last, lost := s.now-100*time.Millisecond, s.of("n1")[0]
 	s.silent["n1"] = true
@@ -284,14 +284,14 @@ func TestWhoLeavesIsSucceededAtOnce(t *testing.T) {
 func TestNewLeadersAnswerAtOnce(t *testing.T) {
 	s := newStage(t)
 	s.run(5 * time.Second)
-	s.keeper = leases.NewKeeper(longTerms, s.now)
+	s.keeper = leases.NewKeeper(longTerms, 1, s.now, nil)
 	s.keeper.Heard(s.now, leases.Renewal{Node: "n1", Boot: "b0", Sent: s.now, Held: s.held["n1"]})
-	if !s.keeper.News(s.Read(), "n1") {
+	if !s.keeper.News(s.now, s.Read(), "n1") {
 		t.Error("it waits for something to say")
 	}
 	s.keeper.Answer(s.now, s.Read(), "n1", "b0", s.now)
 	s.keeper.Heard(s.now, leases.Renewal{Node: "n1", Boot: "b0", Sent: s.now + 1, Held: s.held["n1"]})
-	if s.keeper.News(s.Read(), "n1") {
+	if s.keeper.News(s.now, s.Read(), "n1") {
 		t.Error("there is nothing to say, and it is said at once")
 	}
 }
@@ -301,7 +301,7 @@ func TestTermsOfLeasesChangeInPlace(t *testing.T) {
 	s := newStage(t)
 	s.run(5 * time.Second)
 	before := s.holders()
-	s.keeper = leases.NewKeeper(leases.Timing{}, s.now)
+	s.keeper = leases.NewKeeper(leases.Timing{}, 1, s.now, nil)
 	s.run(time.Second)
 	for _, l := range fsm.List[*fsm.Lease](s.Read(), fsm.TableLeases) {
 		if l.Term != 600*time.Millisecond || l.Holder != before[l.VIP] {

@@ -60,11 +60,13 @@ type Leader struct {
 
 	mu   sync.Mutex
 	term *term // nil while this member does not lead
+	last *term // the newest
 }
 
 // term is one term. Keeper is guarded by the Leader's lock.
 type term struct {
 	*Keeper
+	number  uint64
 	wake    chan struct{} // holds a token when it is to be decided anew
 	changed chan struct{} // is closed when renewals are to be looked at again
 }
@@ -86,12 +88,11 @@ func tables() []fsm.Table {
 	}
 }
 
-// Run works for one term, until ctx ends.
+// Run works for one term, until ctx ends. It is run again in the same one when the record begins another life.
 func (l *Leader) Run(ctx context.Context, number uint64) {
-	t := &term{Keeper: NewKeeper(l.o.Timing, l.o.Clock.Now()), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	t := l.begin(number)
 	log := l.o.Log.With("term", number)
-	l.enter(t)
-	defer l.enter(nil)
+	defer l.end()
 	var following sync.WaitGroup
 	defer following.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -111,14 +112,26 @@ func (l *Leader) Run(ctx context.Context, number uint64) {
 	}
 }
 
-// enter begins a term, or ends it: whoever waits learns that.
-func (l *Leader) enter(t *term) {
+// begin enters a term. Who led in it before was this member: what it knows is worth something.
+func (l *Leader) begin(number uint64) *term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.term != nil {
-		l.term.tell()
+	var former *Keeper
+	if l.last != nil && l.last.number == number {
+		former = l.last.Keeper
 	}
-	l.term = t
+	k := NewKeeper(l.o.Timing, l.o.Record.Read().Group().Epoch, l.o.Clock.Now(), former)
+	l.term = &term{Keeper: k, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	l.last = l.term
+	return l.term
+}
+
+// end leaves the term: whoever waits learns that.
+func (l *Leader) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.term.tell()
+	l.term = nil
 }
 
 // tell has all renewals that wait look again. The Leader's lock is held.
@@ -273,7 +286,7 @@ func (l *Leader) park(ctx context.Context, t *term, r Renewal) error {
 	enough := l.o.Clock.After(long)
 	for {
 		l.mu.Lock()
-		over, news, changed := l.term != t, t.News(l.o.Record.Read(), r.Node), t.changed
+		over, news, changed := l.term != t, t.News(l.o.Clock.Now(), l.o.Record.Read(), r.Node), t.changed
 		l.mu.Unlock()
 		if over {
 			return ErrNotLeading
