@@ -36,6 +36,16 @@ func owned(s *story, keep bool) fsm.Revision {
 	return fence
 }
 
+// handedOverBefore has n2 answer for vip1, and restores a record by which n1 does.
+func handedOverBefore(s *story, keep bool) {
+	fence := owned(s, keep)
+	backup := snapshot(s)
+	s.commit(&fsm.EndLease{VIP: addr(vip1), Fence: fence, Word: fsm.WordHolder}, &fsm.GrantLease{VIP: addr(vip1), Holder: "n2", Term: term, Keep: keep})
+	s.told("n2")
+	s.claims("n2", vip1, false)
+	restored(s, backup)
+}
+
 // unanswered has somebody ask for vip1 for a time, in vain.
 func unanswered(s *story, d time.Duration) {
 	for end := s.now + d; s.now < end; s.wait(time.Second) {
@@ -95,6 +105,44 @@ func segmentTales() []tale {
 			s.say(event.FaultBegan{ID: 1, Fault: "clock-drift", On: []string{"n1"}})
 			s.wait(term + term/10)
 			s.claims("n1", vip1, true)
+		}),
+		fine("S10", "used-to-the-end-by-who-has-it-by-a-replaced-record", func(s *story) {
+			handedOverBefore(s, false)
+			s.claims("n2", vip1, true)
+			s.wait(term - time.Second)
+			s.claims("n2", vip1, true)
+			s.wait(2 * time.Second)
+			s.told("n1")
+			s.claims("n1", vip1, false)
+		}),
+		breaks("S10", "used-for-longer-than-a-replaced-record-allows", func(s *story) {
+			handedOverBefore(s, false)
+			s.wait(term - time.Second)
+			s.told("n2")
+			s.wait(2 * time.Second)
+			s.claims("n2", vip1, true)
+		}),
+		breaks("S10", "two-answer-after-a-restore", func(s *story) {
+			handedOverBefore(s, false)
+			s.told("n1")
+			s.claims("n1", vip1, false)
+			s.claims("n2", vip1, true)
+		}),
+		breaks("S10", "answered-for-by-neither-record", func(s *story) {
+			handedOverBefore(s, false)
+			s.told("n3")
+			s.claims("n3", vip1, true)
+		}),
+		fine("S10", "kept-until-it-hears-of-the-replaced-record", func(s *story) {
+			handedOverBefore(s, true)
+			s.wait(3 * term)
+			s.claims("n2", vip1, true)
+		}),
+		breaks("S10", "kept-though-it-heard-of-the-replaced-record", func(s *story) {
+			handedOverBefore(s, true)
+			s.wait(time.Second)
+			s.told("n2")
+			s.claims("n2", vip1, true)
 		}),
 		breaks("S9", "answered-for-unsteered", func(s *story) {
 			owned(s, false)

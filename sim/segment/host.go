@@ -10,8 +10,8 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// AskEvery is how often a host asks for each address.
-const AskEvery = time.Second
+// AskEvery is how often a host asks for each address: two who answer for as long as a part of a lease's term shall be heard.
+const AskEvery = 150 * time.Millisecond
 
 // Host is somebody in a segment who is no node, such as a client or a router.
 type Host struct {

@@ -75,7 +75,7 @@ func arp(to, from [6]byte, op byte, source netip.Addr, target [6]byte, wanted ne
 // What is asked is heard by processes, the kernel answers for the node alone, and what a node claims is seen on the wire.
 func TestClaimsAreSeen(t *testing.T) {
 	w := newWorld(t)
-	w.pass(time.Second)
+	w.pass(segment.AskEvery)
 	asked := 0
 	for _, f := range w.heard {
 		if [6]byte(f) == all && netip.AddrFrom4([4]byte(f[38:])) == vip {
