@@ -5,6 +5,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"maps"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
@@ -26,6 +27,9 @@ type Record struct {
 	order []fsm.Index
 	// restoring is set once somebody asked for a restore or recover: only then may the record become another one.
 	restoring bool
+	// took are the processes that took in something of this record, and behind those that took in something of a former one
+	// and nothing of this: what they apply yet is of that one.
+	took, behind map[string]bool
 	// broken says why an entry could not be replayed.
 	broken string
 }
@@ -54,7 +58,7 @@ type step struct {
 
 // NewRecord makes a Record of a group that has done nothing yet.
 func NewRecord() *Record {
-	return &Record{state: fsm.New(), past: map[fsm.Index]*entry{}}
+	return &Record{state: fsm.New(), past: map[fsm.Index]*entry{}, took: map[string]bool{}, behind: map[string]bool{}}
 }
 
 // View is the newest state.
@@ -74,6 +78,10 @@ func (r *Record) hear(e event.Stamped) *step {
 }
 
 func (r *Record) applied(e event.Stamped, x event.Applied) *step {
+	if r.behind[x.Process] {
+		return nil
+	}
+	r.took[x.Process] = true
 	index := fsm.Index(x.Index)
 	before, replaced := r.View(), false
 	if index <= before.Applied() {
@@ -155,10 +163,16 @@ func (r *Record) rewind(index fsm.Index) bool {
 	return true
 }
 
-// restored takes over a snapshot that came from elsewhere.
+// restored takes over a snapshot that came from elsewhere. Who took in entries of the record before it may be about to apply
+// more of those.
 func (r *Record) restored(e event.Stamped, x event.Restored) *step {
 	before := r.View()
-	if !r.restoring || len(x.Snapshot) == 0 || x.Digest == before.Digest().String() || r.at(fsm.Index(x.Index), x.Digest) {
+	if x.Digest == before.Digest().String() || r.at(fsm.Index(x.Index), x.Digest) {
+		r.took[x.Process] = true
+		delete(r.behind, x.Process)
+		return nil
+	}
+	if !r.restoring || len(x.Snapshot) == 0 {
 		return nil
 	}
 	state := fsm.New()
@@ -167,6 +181,9 @@ func (r *Record) restored(e event.Stamped, x event.Restored) *step {
 		return nil
 	}
 	r.state, r.past, r.order = state, map[fsm.Index]*entry{}, nil
+	maps.Copy(r.behind, r.took)
+	delete(r.behind, x.Process)
+	r.took = map[string]bool{x.Process: true}
 	r.remember(fsm.Index(x.Index), e.Number, nil)
 	return &step{Stamped: e, index: fsm.Index(x.Index), before: before, after: r.View(), replaced: true}
 }

@@ -25,10 +25,10 @@ import (
 type s10 struct {
 	idle
 	*judge
-	heard    map[string]time.Duration // when a node last heard of a member, in the present life of its process
-	skewed   map[string]int           // by how many faults clocks run more wrong than leases allow for
-	righted  map[string]time.Duration // when that ended
-	lost     map[netip.Addr]*lostLease
+	heard   map[string]time.Duration // when a node last heard of a member, in the present life of its process
+	skewed  map[string]int           // by how many faults clocks run more wrong than leases allow for
+	righted map[string]time.Duration // when that ended
+	lost    map[netip.Addr]*lostLease
 }
 
 // lostLease is a lease that the record had before it was replaced.

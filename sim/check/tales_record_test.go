@@ -63,6 +63,26 @@ func recordTales() []tale {
 			s.commit(&fsm.NewEpoch{Group: "g", Epoch: 2})
 			s.commit(&fsm.PutNode{ID: "n8"})
 		}),
+		fine("S1", "behind-when-restored", func(s *story) {
+			backup := snapshot(s)
+			s.commit(&fsm.PutNode{ID: "n9"})
+			late, _ := s.entry(&fsm.PutNode{ID: "n7"})
+			s.apply(late, "m1")
+			restored(s, backup, "m1")
+			s.apply(late, "m2", "m3")
+			s.say(event.Restored{Process: "m2", Life: 1, Index: uint64(s.state.Applied()), Digest: s.state.Digest().String()})
+			s.out["m3"] = true
+			s.commit(&fsm.PutNode{ID: "n8"})
+		}),
+		breaks("S1", "another-digest-after-a-restore", func(s *story) {
+			backup := snapshot(s)
+			s.commit(&fsm.PutNode{ID: "n9"})
+			restored(s, backup)
+			a, _ := s.entry(&fsm.PutNode{ID: "n8"})
+			s.apply(a, "m1")
+			a.Digest = fsm.Digest{Lo: 7}.String()
+			s.apply(a, "m2")
+		}),
 		fine("S2", "calls-overlap", func(s *story) {
 			s.put("c1", "x", "1")
 			s.say(event.CallBegan{Client: "c2", ID: 91, Do: "put", Key: "x", Value: "2", To: "m1"}) // never answered

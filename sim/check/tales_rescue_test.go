@@ -56,13 +56,16 @@ func rescueTales() []tale {
 	}
 }
 
-// restored has an operator restore a backup, and everybody take it in.
-func restored(s *story, backup []byte) {
+// restored has an operator restore a backup, and everybody take it in, or only some.
+func restored(s *story, backup []byte, only ...string) {
 	s.say(event.CallBegan{Client: "operator", ID: 80, Do: "restore"})
 	load(s, backup)
 	s.entry(&fsm.NewEpoch{Group: "g", Epoch: 2}) // is part of what is restored
 	backup = snapshot(s)
-	for _, m := range s.members() {
+	if only == nil {
+		only = s.members()
+	}
+	for _, m := range only {
 		s.say(event.Restored{Process: m, Life: 1, Index: uint64(s.state.Applied()), Digest: s.state.Digest().String(), Snapshot: backup})
 	}
 }
