@@ -33,6 +33,7 @@ import (
 //	speaks NODE...        nodes say that they announce themselves
 //	withdrew NODE...      they report that no switch holds more of them than shall be
 //	excuse-node NODE...   nodes are lost for so long that no switch holds their own paths
+//	leased, lapsed  nodes may use leases that the record lost, and may no more
 //	renew       the group begins a new epoch
 //	drain, undrain NAME...  an operator drains a node, or "service/NAME", and takes it back
 //	aside cordoned taint=KEY...  what the operator has new flows go past
@@ -57,6 +58,7 @@ type scene struct {
 	kept         map[string]bool // objects that are absent without evidence, as "Kind name"
 	unlisted     []world.Kind    // never listed yet
 	blind        bool
+	leased       bool
 	excused      []fsm.ServerID
 	excusedNodes []fsm.NodeID
 	options      Options
@@ -112,6 +114,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 				s.options.AsideTaints = append(s.options.AsideTaints, a.Vals...)
 			}
 		}
+	case "leased", "lapsed":
+		s.leased = d.Cmd == "leased"
 	case "drain", "undrain":
 		for _, a := range d.CmdArgs {
 			s.drain(a.Key, d.Cmd == "undrain")
@@ -189,7 +193,7 @@ func (s *scene) drain(what string, undo bool) {
 }
 
 func (s *scene) input() Input {
-	in := Input{Excused: s.excused, ExcusedNodes: s.excusedNodes, Options: s.options}
+	in := Input{Leased: s.leased, Excused: s.excused, ExcusedNodes: s.excusedNodes, Options: s.options}
 	if s.blind {
 		return in
 	}
