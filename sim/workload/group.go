@@ -2,7 +2,12 @@
 
 package workload
 
-import "fairlead.io/fairlead/sim/scenario/parameter"
+import (
+	"time"
+
+	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
+)
 
 // groupVerbs are what people tell the group itself.
 func groupVerbs() []Verb {
@@ -16,8 +21,15 @@ func groupVerbs() []Verb {
 			},
 		},
 		{
-			Name: "set-aside", Text: "an operator has new flows go past a node (`fairlead drain node`), for a while or for good", // not drawn: named scenarios have it
+			Name: "set-aside", Text: "an operator has new flows go past a node (`fairlead drain node`), for a while or for good", Weight: 4,
 			Parameters: []parameter.Parameter{parameter.Machines("node", "its name").Must(), parameter.Duration("for", "how long; for good without it")},
+			Drawn:      func(p Plan) bool { return p.Segments > 0 },
+			Draw: func(d dice.Dice, p Plan, s *Step) {
+				s.With.Set("node", dice.Pick(d, "node", p.Nodes))
+				if d.Chance("ends", 70) {
+					s.With.Set("for", d.Time("for", time.Second, 20*time.Second).String())
+				}
+			},
 			Do: func(c *Cluster, s Step) {
 				if c.o.Operator == nil {
 					return

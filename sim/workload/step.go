@@ -43,6 +43,9 @@ type Verb struct {
 	Parameters []parameter.Parameter
 	// Able tells whether there is anything that it can be done to; nil: always.
 	Able func(Plan) bool
+	// Drawn tells where it is drawn, of where it can be done; nil: everywhere. Seeds go on drawing what they drew, so what
+	// came later is drawn in worlds that came later.
+	Drawn func(Plan) bool
 	// Draw fills in the parameters.
 	Draw func(d dice.Dice, p Plan, s *Step)
 	// Do does it.
@@ -101,7 +104,7 @@ func (p Plan) Check(s Step) error {
 func (p Plan) Draw(d dice.Dice, steps int, from, to time.Duration) []Step {
 	var lots []Verb
 	for _, v := range All() {
-		if v.Able != nil && !v.Able(p) {
+		if v.Able != nil && !v.Able(p) || v.Drawn != nil && !v.Drawn(p) {
 			continue
 		}
 		for range v.Weight {
