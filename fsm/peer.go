@@ -143,6 +143,8 @@ type AdvertisementTerms struct {
 	// OnlyNodes says that it is about next hops that are Nodes, and no others.
 	OnlyNodes bool     `pb:"3" json:"onlyNodes"`
 	Nodes     []NodeID `pb:"4" json:"nodes"`
+	// OnlyServices says that it is about addresses of Services that it chooses, and no others.
+	OnlyServices bool `pb:"5" json:"onlyServices,omitempty"`
 }
 
 // LargeCommunity is a community of RFC 8092.
@@ -154,7 +156,7 @@ type LargeCommunity struct {
 
 // IsZero tells whether there are none.
 func (t AdvertisementTerms) IsZero() bool {
-	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0
+	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0 && !t.OnlyServices
 }
 
 // Table is TableAdvertisements.
@@ -162,6 +164,11 @@ func (*Advertisement) Table() Table { return TableAdvertisements }
 
 // Key is the advertisement's name.
 func (a *Advertisement) Key() string { return string(a.Name) }
+
+// Chooses tells whether an advertisement is about the addresses of a Service, as far as its labels say.
+func (a *Advertisement) Chooses(s *Service) bool {
+	return !a.Terms.OnlyServices || slices.Contains(s.Advertisements, a.Name)
+}
 
 // PutAdvertisement adds or replaces an advertisement.
 type PutAdvertisement struct {

@@ -45,5 +45,7 @@ type Advertisement struct {
 	LocalPref   uint32   `json:"localPref"`   // 0: not sent
 	MED         uint32   `json:"med"`
 	Nodes       []string `json:"nodes"` // that may be next hops; null means all
-	Version     uint64   `json:"version"`
+	// OnlyServices says that it is about the addresses of Services that name it, and no others.
+	OnlyServices bool   `json:"onlyServices"`
+	Version      uint64 `json:"version"`
 }

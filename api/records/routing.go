@@ -31,7 +31,8 @@ type Service struct {
 	SharingKey      string           `json:"sharingKey"`
 	ReadyEndpoints  int              `json:"readyEndpoints"`
 	Endpoints       []Endpoint       `json:"endpoints"`
-	Version         uint64           `json:"version"` // resourceVersion acted on; 0 where the source has none
+	Advertisements  []string         `json:"advertisements"` // that choose it by its labels
+	Version         uint64           `json:"version"`        // resourceVersion acted on; 0 where the source has none
 }
 
 // Pending says what is missing: a code for programs, a sentence with the remedy for people.

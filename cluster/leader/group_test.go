@@ -126,6 +126,9 @@ func spell(c fsm.Command) string {
 				}
 			}
 		}
+		if len(s.Advertisements) > 0 {
+			out += fmt.Sprintf(" by=%v", s.Advertisements)
+		}
 		if s.Deleting {
 			out += " deleting"
 		}
@@ -175,7 +178,11 @@ func spell(c fsm.Command) string {
 	case *fsm.DeletePeer:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutAdvertisement:
-		return fmt.Sprintf("%s %s communities=%x", name, c.Advertisement.Name, c.Advertisement.Communities)
+		out := fmt.Sprintf("%s %s communities=%x", name, c.Advertisement.Name, c.Advertisement.Communities)
+		if c.Advertisement.Terms.OnlyServices {
+			out += " only-services"
+		}
+		return out
 	case *fsm.DeleteAdvertisement:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutL2Advertisement:

@@ -36,6 +36,7 @@ func (p *planner) run() {
 	p.grantAddresses()
 	p.explainPolicies()
 	p.emitServices()
+	p.out.Bulk = append(p.out.Bulk, p.selecting...)
 	p.planRoutes()
 	p.planWithdrawals()
 	p.freeAddresses()
@@ -60,6 +61,7 @@ type planner struct {
 	quarantined bool
 
 	advertisements []*fsm.Advertisement // of the record; nil: not looked up yet
+	selecting      []fsm.Proposal       // advertisements that come to choose Services: once these say which of them choose them
 
 	pools    []*poolPlan // in the order in which addresses are given out of them
 	nodes    map[fsm.NodeID]*nodePlan

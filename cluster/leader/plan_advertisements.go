@@ -26,6 +26,8 @@ func (p *planner) planAdvertisements() {
 			p.explainUnknown(w.Name, h != nil, unknown)
 		case !ok && h != nil:
 			p.propose("BGPAdvertisement chooses no pool any more", &fsm.DeleteAdvertisement{Name: name})
+		case ok && next.Terms.OnlyServices && (h == nil || !h.Terms.OnlyServices):
+			p.selecting = append(p.selecting, p.proposal("BGPAdvertisement "+w.Name, &fsm.PutAdvertisement{Advertisement: next}))
 		case ok && (h == nil || !sameAdvertisement(h, &next)):
 			p.propose("BGPAdvertisement "+w.Name, &fsm.PutAdvertisement{Advertisement: next})
 		}
@@ -66,10 +68,11 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 			p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: it announces nothing; label a node")
 		}
 	}
+	next.Terms.OnlyServices = len(w.ServiceSelectors) > 0
 	if p.format < formatBGP && !next.Terms.IsZero() {
 		next.Terms = fsm.AdvertisementTerms{}
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
-			"large communities, MED and selectors of nodes need format 2 of the record: `fairlead raft finalize`; it is announced without")
+			"large communities, MED and selectors of nodes and Services need format 2 of the record: `fairlead raft finalize`; it is announced without")
 	}
 	return next, true, unknown
 }
@@ -156,6 +159,29 @@ func (p *planner) nodesOf(selectors []world.Selector, had []fsm.NodeID) (out []f
 	return out
 }
 
+// advertisementsOf names the advertisements that choose a Service by its labels, in order. One that the record has as choosing, and
+// that is gone or chooses by labels no more, stays until the record has it otherwise: meanwhile it is about no others.
+func (p *planner) advertisementsOf(w *world.Service, have *fsm.Service) (out []fsm.AdvertisementName) {
+	choosing := map[fsm.AdvertisementName]bool{}
+	for _, ad := range p.seen.advertisements {
+		name := fsm.AdvertisementName(ad.Name)
+		choosing[name] = len(ad.ServiceSelectors) > 0
+		if choosing[name] && world.AnyMatches(ad.ServiceSelectors, w.Labels) {
+			out = append(out, name)
+		}
+	}
+	if have != nil {
+		for _, name := range have.Advertisements {
+			ad, ok := fsm.Get[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements, string(name))
+			if ok && ad.Terms.OnlyServices && !choosing[name] {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // advertised tells whether a node may be a next hop of an address: it may unless all advertisements about the address choose
 // others. They count once the record has them, so that members announce by the same ones.
 func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
@@ -164,7 +190,9 @@ func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
 	}
 	about := false
 	for _, ad := range p.advertisements {
-		if len(ad.Pools) > 0 && !slices.ContainsFunc(p.claims[a], func(c *claim) bool { return slices.Contains(ad.Pools, c.pool) }) {
+		if !slices.ContainsFunc(p.claims[a], func(c *claim) bool {
+			return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, c.pool)) && ad.Chooses(c.owner.announcedBy())
+		}) {
 			continue
 		}
 		if !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) {
@@ -178,5 +206,5 @@ func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
 func sameAdvertisement(a, b *fsm.Advertisement) bool {
 	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
 		a.LocalPref == b.LocalPref && slices.Equal(a.Terms.LargeCommunities, b.Terms.LargeCommunities) && a.Terms.MED == b.Terms.MED &&
-		a.Terms.OnlyNodes == b.Terms.OnlyNodes && slices.Equal(a.Terms.Nodes, b.Terms.Nodes)
+		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && slices.Equal(a.Terms.Nodes, b.Terms.Nodes)
 }

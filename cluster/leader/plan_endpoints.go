@@ -66,6 +66,8 @@ func newNarrowPlanner(in Input) *planner {
 		}
 		seen.views = append(seen.views, a)
 	}
+	seen.advertisements = collect(seen.views, func(w *world.World) []world.Advertisement { return w.Advertisements },
+		func(a *world.Advertisement) world.ID { return a.ID })
 	seen.nodes = collect(seen.views, func(w *world.World) []world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
 	return &planner{
 		in: in, seen: seen, settings: group.Settings, format: group.Format, quarantined: !group.Quarantine.IsZero(),

@@ -256,7 +256,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
-//	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N | community c NAME:C... | configmap c KEY=VALUE
+//	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE | community c NAME:C... | configmap c KEY=VALUE
 //	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
@@ -306,6 +306,7 @@ func (s *scene) object(t failer, f []string) {
 		if names := split(keys["nodes"]); len(names) > 0 {
 			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}
+		a.ServiceSelectors = selectorsOf(split(keys["only"]))
 		w.Advertisements = append(w.Advertisements, a)
 	case "l2":
 		meta.Namespace = ""

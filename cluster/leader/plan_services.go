@@ -24,6 +24,14 @@ type wish struct {
 	awaits []netip.Addr // that its status shows, and that are being taken back from others
 }
 
+// announcedBy is the Service by whose labels members announce its addresses: as the record has it, or will first.
+func (s *wish) announcedBy() *fsm.Service {
+	if s.have != nil {
+		return s.have
+	}
+	return &s.next
+}
+
 // gatherServices joins the Services that the sources show with those of the record, in order of their names.
 func (p *planner) gatherServices() {
 	have := fsm.List[*fsm.Service](p.in.Record, fsm.TableServices)
@@ -147,6 +155,7 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	next.Endpoints = p.endpointsOf(w.ID, have)
 	if p.format >= formatTranslation {
 		next.Affinity, next.SourceRanges, next.Scheduler = w.Affinity, w.SourceRanges, string(w.Scheduler)
+		next.Advertisements = p.advertisementsOf(w, have)
 	}
 	return next
 }
@@ -280,7 +289,7 @@ func protocolOf(p world.Protocol) fsm.Protocol {
 func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
-		a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && slices.Equal(a.SourceRanges, b.SourceRanges) &&
+		a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
 }

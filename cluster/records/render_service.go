@@ -16,7 +16,7 @@ func (r *renderer) service(s *fsm.Service) any {
 		}),
 		TrafficPolicy: "Cluster", NextHopsFrom: "endpoints",
 		PublishNotReady: s.PublishNotReady, SharingKey: s.SharingKey,
-		Endpoints: each(s.Endpoints, endpoint), Version: s.Version,
+		Endpoints: each(s.Endpoints, endpoint), Advertisements: words(s.Advertisements), Version: s.Version,
 		Addresses: each(r.view.Addresses(s.ID), r.serviceAddress),
 	}
 	if s.Local {

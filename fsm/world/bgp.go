@@ -100,6 +100,8 @@ type Advertisement struct {
 	// PoolSelectors choose further pools, and NodeSelectors the next hops; without the latter it is about all.
 	PoolSelectors []Selector
 	NodeSelectors []Selector
+	// ServiceSelectors choose the Services whose addresses it is about; none means all.
+	ServiceSelectors []Selector
 	// MED is zero where nobody chose.
 	MED uint32
 }

@@ -86,6 +86,7 @@ func (a Advertisement) clone() Advertisement {
 	a.Pools = slices.Clone(a.Pools)
 	a.Peers = slices.Clone(a.Peers)
 	a.PoolSelectors, a.NodeSelectors = cloneEach(a.PoolSelectors, Selector.clone), cloneEach(a.NodeSelectors, Selector.clone)
+	a.ServiceSelectors = cloneEach(a.ServiceSelectors, Selector.clone)
 	return a
 }
 

@@ -72,6 +72,7 @@ func (w *World) Sort() {
 		sortSet(&a.Peers, strings.Compare)
 		sortSelectors(&a.PoolSelectors)
 		sortSelectors(&a.NodeSelectors)
+		sortSelectors(&a.ServiceSelectors)
 	}
 	sortBy(&w.L2Advertisements, func(a, b L2Advertisement) int { return a.compare(b.Meta) })
 	for i := range w.L2Advertisements {

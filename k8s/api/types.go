@@ -154,7 +154,7 @@ type BGPAdvertisementSpec struct {
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 	Peers                  []string               `json:"peers,omitempty"`
-	// ServiceSelectors are not supported: pools say which Services an advertisement is about.
+	// ServiceSelectors choose the Services whose addresses it is about. Without any it is about all.
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 	// MED is a field of ours; for MetalLB's it is the annotation fairlead.io/med.
 	MED *int64 `json:"med,omitempty"`

@@ -151,11 +151,8 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 	}
 	a.NodeSelectors = r.selectors("spec.nodeSelectors", spec.NodeSelectors)
 	a.PoolSelectors = r.selectors("spec.ipAddressPoolSelectors", spec.IPAddressPoolSelectors)
+	a.ServiceSelectors = r.selectors("spec.serviceSelectors", spec.ServiceSelectors)
 	a.MED = r.med(spec.MED, o.Annotations)
-	if len(spec.ServiceSelectors) > 0 {
-		r.fail("spec.serviceSelectors", "give those Services a pool of their own ("+AnnotationPool+"), and name it in spec.ipAddressPools",
-			"Services are not selected by labels: without that the advertisement would be about others, too")
-	}
 	r.aggregation(&a)
 	for i, c := range spec.Communities {
 		// Without a colon it may be a name that a Community object explains.

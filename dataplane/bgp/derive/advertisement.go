@@ -15,11 +15,19 @@ import (
 func (a attributes) about(prefix netip.Prefix) (out []*fsm.Advertisement) {
 	pool := a.pools[prefix.Addr()]
 	for _, ad := range a.advertisements {
-		if len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool) {
+		if (len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool)) && a.chooses(ad, prefix.Addr()) {
 			out = append(out, ad)
 		}
 	}
 	return out
+}
+
+// chooses tells whether an advertisement chooses a Service that has an address.
+func (a attributes) chooses(ad *fsm.Advertisement, address netip.Addr) bool {
+	return !ad.Terms.OnlyServices || slices.ContainsFunc(a.view.Owners(address.String()), func(owner *fsm.Allocation) bool {
+		s, ok := fsm.Get[*fsm.Service](a.view, fsm.TableServices, string(owner.Service))
+		return ok && ad.Chooses(s)
+	})
 }
 
 // choosing are those of some advertisements that are about a next hop. Where none is, all are: the leader takes such a hop

@@ -34,13 +34,22 @@ func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
 			LargeCommunities: subset(t, "large", fsm.LargeCommunity{Global: 1}, fsm.LargeCommunity{Global: 2}),
 			OnlyNodes:        rapid.Bool().Draw(t, "only nodes"),
 			Nodes:            subset[fsm.NodeID](t, "node", "n1", "n2"),
+			OnlyServices:     rapid.Bool().Draw(t, "only services"),
 		},
 	}}
 }
 
-// model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself.
-func model(ads []*fsm.Advertisement, pool fsm.PoolName, node fsm.NodeID, peer fsm.PeerName) string {
-	isAbout := func(ad *fsm.Advertisement) bool { return len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool) }
+// drawService draws a Service that some advertisements choose.
+func drawService(t *rapid.T, id fsm.ServiceID) *fsm.PutService {
+	return &fsm.PutService{Service: fsm.Service{ID: id, Advertisements: subset[fsm.AdvertisementName](t, "chosen by", "a", "b", "c")}}
+}
+
+// model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself. Chosen
+// are the advertisements that choose a Service which has the address.
+func model(ads []*fsm.Advertisement, chosen map[fsm.AdvertisementName]bool, pool fsm.PoolName, node fsm.NodeID, peer fsm.PeerName) string {
+	isAbout := func(ad *fsm.Advertisement) bool {
+		return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool)) && (chosen[ad.Name] || !ad.Terms.OnlyServices)
+	}
 	hasNode := func(ad *fsm.Advertisement) bool { return !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) }
 	someNode, some, sent := false, false, false
 	for _, ad := range ads {
@@ -84,9 +93,17 @@ func told(p bgp.Path, peer string) string {
 func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGroup()
-		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}}, &fsm.PutService{Service: fsm.Service{ID: "a/1"}},
-			&fsm.Allocate{Address: vip(1), Service: "a/1", Pool: "p"}, &fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n2", Eligible: true},
-			&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}, {Node: "n2", Address: host(2)}}})
+		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}},
+			&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n2", Eligible: true})
+		chosen := map[fsm.AdvertisementName]bool{}
+		for i := range rapid.IntRange(1, 2).Draw(t, "services") {
+			put := drawService(t, fsm.ServiceID(fmt.Sprint("a/", i)))
+			g.apply(put, &fsm.Allocate{Address: vip(1), Service: put.Service.ID, Pool: "p", SharingKey: "k"})
+			for _, name := range put.Service.Advertisements {
+				chosen[name] = true
+			}
+		}
+		g.apply(&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}, {Node: "n2", Address: host(2)}}})
 		for range rapid.IntRange(0, 3).Draw(t, "advertisements") {
 			g.apply(drawAdvertisement(t))
 		}
@@ -97,7 +114,7 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 		ads := fsm.List[*fsm.Advertisement](g.Read(), fsm.TableAdvertisements)
 		for i, node := range []fsm.NodeID{"n1", "n2"} {
 			for _, peer := range []fsm.PeerName{"s1", "s2", "s3"} {
-				if want, have := model(ads, "p", node, peer), told(paths[i], string(peer)); have != want {
+				if want, have := model(ads, chosen, "p", node, peer), told(paths[i], string(peer)); have != want {
 					t.Fatalf("%s is told %q of %s, want %q: %+v", peer, have, node, want, paths[i])
 				}
 			}

@@ -19,7 +19,7 @@ import (
 // Tables are the tables that announcements are derived from: nothing else can change what is announced.
 func Tables() []fsm.Table {
 	return []fsm.Table{
-		fsm.TableGroup, fsm.TableRoutes, fsm.TableNodes, fsm.TableAllocations, fsm.TableAdvertisements, fsm.TablePeers,
+		fsm.TableGroup, fsm.TableRoutes, fsm.TableNodes, fsm.TableAllocations, fsm.TableServices, fsm.TableAdvertisements, fsm.TablePeers,
 		fsm.TableDrains,
 	}
 }
@@ -96,12 +96,13 @@ func Keep(v *fsm.View, paths, before []bgp.Path) []bgp.Path {
 
 // attributes finds how an address is announced.
 type attributes struct {
+	view           *fsm.View
 	advertisements []*fsm.Advertisement
 	pools          map[netip.Addr]fsm.PoolName
 }
 
 func newAttributes(v *fsm.View) attributes {
-	a := attributes{advertisements: fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements)}
+	a := attributes{view: v, advertisements: fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements)}
 	if len(a.advertisements) > 0 {
 		a.pools = map[netip.Addr]fsm.PoolName{}
 		for _, al := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {

@@ -30,7 +30,7 @@ func (f *Follower) Follow(v *fsm.View) (paths []bgp.Path, touched []netip.Prefix
 		return f.paths, nil, true
 	}
 	dirty := f.dirty(v)
-	f.view = v
+	f.view, f.attributes.view = v, v
 	touched = slices.SortedFunc(maps.Keys(dirty), netip.Prefix.Compare)
 	if len(touched) > 0 {
 		f.splice(touched)
@@ -76,6 +76,7 @@ func (f *Follower) dirty(v *fsm.View) map[netip.Prefix]bool {
 			dirty[fsm.HostPrefix(after.Address)] = true
 		})
 	}
+	f.rechosen(v, dirty)
 	fsm.Changes(f.view, v, fsm.TableNodes, func(before, after *fsm.Node) {
 		if before != nil && after != nil && !before.Acknowledged.IsZero() &&
 			!after.Acknowledged.Before(before.Acknowledged) && slices.Equal(before.Failed, after.Failed) {
@@ -94,6 +95,21 @@ func (f *Follower) dirty(v *fsm.View) map[netip.Prefix]bool {
 		}
 	})
 	return dirty
+}
+
+// rechosen notes the addresses of Services that other advertisements choose now. A Service that comes or goes does so without any.
+func (f *Follower) rechosen(v *fsm.View, dirty map[netip.Prefix]bool) {
+	if !slices.ContainsFunc(f.attributes.advertisements, func(ad *fsm.Advertisement) bool { return ad.Terms.OnlyServices }) {
+		return
+	}
+	fsm.Changes(f.view, v, fsm.TableServices, func(before, after *fsm.Service) {
+		if before == nil || after == nil || slices.Equal(before.Advertisements, after.Advertisements) {
+			return
+		}
+		for _, own := range v.Addresses(after.ID) {
+			dirty[fsm.HostPrefix(own.Address)] = true
+		}
+	})
 }
 
 // splice derives the prefixes anew and puts their paths in place.

@@ -47,7 +47,7 @@ func drawCommand(t *rapid.T, g group) fsm.Command {
 	boot := fsm.BootID(rapid.SampledFrom([]string{"b1", "b1", "b1", "b1", "b1", "b1", "b1", "b2"}).Draw(t, "boot"))
 	switch rapid.IntRange(0, 13).Draw(t, "command") {
 	case 0:
-		return &fsm.PutService{Service: fsm.Service{ID: service}}
+		return drawService(t, service)
 	case 1, 2:
 		return &fsm.Allocate{Address: address, Service: service, Pool: fsm.PoolName(rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool")), SharingKey: "k"}
 	case 3:
