@@ -121,7 +121,8 @@ func (s *Server) begun(f *fault) {
 	case EmptyLists, PartialLists:
 		s.replaced(open)
 	case Rewind:
-		s.rewind(s.store.versionAt(s.w.Now() - f.Delay))
+		// No backup is older than what the cluster began with: kubelets do not register again, and without nodes it is none.
+		s.rewind(s.store.versionAt(max(s.w.Now()-f.Delay, 0)))
 	case OtherCluster:
 		if s.other == nil {
 			s.other = s.elsewhere()
