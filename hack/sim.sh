@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What CI asks of the simulator: equal (a run depends on its seed alone), known (seeds 1 to 50 hold) and fresh (so do seeds
+# What CI asks of the simulator: equal (a run depends on its seed alone), known (seeds 1 to 50 hold, and 1 to 10 with segments) and fresh (so do seeds
 # never seen before). Without arguments all three.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,6 +34,8 @@ equal() {
 known() {
 	say "seeds 1..50"
 	hold --seeds 1..50
+	say "seeds 1..10 with segments"
+	hold --seeds 1..10 --segments 2
 }
 
 fresh() {
