@@ -145,6 +145,8 @@ type AdvertisementTerms struct {
 	Nodes     []NodeID `pb:"4" json:"nodes"`
 	// OnlyServices says that it is about addresses of Services that it chooses, and no others.
 	OnlyServices bool `pb:"5" json:"onlyServices,omitempty"`
+	// Weighted has next hops weigh as much as they have ready endpoints.
+	Weighted bool `pb:"6" json:"weighted,omitempty"`
 }
 
 // LargeCommunity is a community of RFC 8092.
@@ -156,7 +158,7 @@ type LargeCommunity struct {
 
 // IsZero tells whether there are none.
 func (t AdvertisementTerms) IsZero() bool {
-	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0 && !t.OnlyServices
+	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0 && !t.OnlyServices && !t.Weighted
 }
 
 // Table is TableAdvertisements.

@@ -47,5 +47,6 @@ type Advertisement struct {
 	Nodes       []string `json:"nodes"` // that may be next hops; null means all
 	// OnlyServices says that it is about the addresses of Services that name it, and no others.
 	OnlyServices bool   `json:"onlyServices"`
+	Weighted     bool   `json:"weighted"` // next hops weigh as much as they have ready endpoints
 	Version      uint64 `json:"version"`
 }

@@ -68,11 +68,11 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 			p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: it announces nothing; label a node")
 		}
 	}
-	next.Terms.OnlyServices = len(w.ServiceSelectors) > 0
+	next.Terms.OnlyServices, next.Terms.Weighted = len(w.ServiceSelectors) > 0, w.Weighted
 	if p.format < formatBGP && !next.Terms.IsZero() {
 		next.Terms = fsm.AdvertisementTerms{}
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
-			"large communities, MED and selectors of nodes and Services need format 2 of the record: `fairlead raft finalize`; it is announced without")
+			"large communities, MED, weights and selectors of nodes and Services need format 2 of the record: `fairlead raft finalize`; it is announced without")
 	}
 	return next, true, unknown
 }
@@ -206,5 +206,5 @@ func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
 func sameAdvertisement(a, b *fsm.Advertisement) bool {
 	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
 		a.LocalPref == b.LocalPref && slices.Equal(a.Terms.LargeCommunities, b.Terms.LargeCommunities) && a.Terms.MED == b.Terms.MED &&
-		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && slices.Equal(a.Terms.Nodes, b.Terms.Nodes)
+		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && a.Terms.Weighted == b.Terms.Weighted && slices.Equal(a.Terms.Nodes, b.Terms.Nodes)
 }

@@ -89,6 +89,8 @@ func (p Path) fault() string {
 		return "unknown origin " + p.Origin.String()
 	case p.MED >= DemotionMED:
 		return fmt.Sprintf("MED %d: must be below %d, which demotion adds", p.MED, DemotionMED)
+	case p.Weight > MaxWeight:
+		return fmt.Sprintf("weight %d: at most %d", p.Weight, MaxWeight)
 	case p.LocalPref != 0 && p.LocalPref <= DemotedLocalPref:
 		return fmt.Sprintf("local preference %d: must be above %d, which demotion sets", p.LocalPref, DemotedLocalPref)
 	}

@@ -59,6 +59,9 @@ type Path struct {
 	LocalPref        uint32 // iBGP only; 0 stands for the default of 100, otherwise above DemotedLocalPref
 	Communities      []Community
 	LargeCommunities []LargeCommunity
+	// Weight is the path's share of traffic, beside other paths of the prefix; 0 says nothing of it. Switches are told by the link
+	// bandwidth community (draft-ietf-idr-link-bandwidth), a Mbit/s for each 1. At most MaxWeight.
+	Weight uint32
 	// Terms are those of peers to which the path is announced under other attributes, in order of their names. Withheld says
 	// that nobody else is sent it.
 	Terms    []Terms
@@ -68,6 +71,8 @@ type Path struct {
 }
 
 const (
+	// MaxWeight is such that the bandwidth in bytes per second fits into 32 bits, where FRR keeps it.
+	MaxWeight = 10_000
 	// DemotionMED is added to the MED of every path while its peer is demoted. It is far above any MED in use, so that
 	// every demoted path ranks behind every other one, while demoted paths keep their order among themselves.
 	DemotionMED uint32 = 1_000_000_000
@@ -97,7 +102,7 @@ func (p Path) Compare(q Path) int {
 func (p Path) Equal(q Path) bool {
 	p, q = p.Normal(), q.Normal()
 	return p.Prefix == q.Prefix && p.NextHop == q.NextHop && p.Origin == q.Origin && p.MED == q.MED &&
-		p.LocalPref == q.LocalPref && p.PathID == q.PathID &&
+		p.LocalPref == q.LocalPref && p.PathID == q.PathID && p.Weight == q.Weight &&
 		slices.Equal(p.Communities, q.Communities) && slices.Equal(p.LargeCommunities, q.LargeCommunities) && p.Withheld == q.Withheld &&
 		slices.EqualFunc(p.Terms, q.Terms, Terms.equal)
 }

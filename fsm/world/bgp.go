@@ -102,6 +102,8 @@ type Advertisement struct {
 	NodeSelectors []Selector
 	// ServiceSelectors choose the Services whose addresses it is about; none means all.
 	ServiceSelectors []Selector
+	// Weighted has next hops weigh as much as they have ready endpoints.
+	Weighted bool
 	// MED is zero where nobody chose.
 	MED uint32
 }

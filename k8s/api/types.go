@@ -158,6 +158,10 @@ type BGPAdvertisementSpec struct {
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 	// MED is a field of ours; for MetalLB's it is the annotation fairlead.io/med.
 	MED *int64 `json:"med,omitempty"`
+	// Weights is readyEndpoints if switches shall be told, by the link bandwidth community, how many ready endpoints are behind each
+	// next hop. A field of ours; for MetalLB's it is the annotation fairlead.io/weights.
+	// +kubebuilder:validation:Enum=readyEndpoints
+	Weights string `json:"weights,omitempty"`
 }
 
 // L2Advertisement says for which pools ARP and NDP are answered.

@@ -153,6 +153,7 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 	a.PoolSelectors = r.selectors("spec.ipAddressPoolSelectors", spec.IPAddressPoolSelectors)
 	a.ServiceSelectors = r.selectors("spec.serviceSelectors", spec.ServiceSelectors)
 	a.MED = r.med(spec.MED, o.Annotations)
+	a.Weighted = r.weighted(spec.Weights, o.Annotations)
 	r.aggregation(&a)
 	for i, c := range spec.Communities {
 		// Without a colon it may be a name that a Community object explains.
@@ -200,6 +201,20 @@ func (r *report) med(n *int64, notes map[string]string) uint32 {
 		return 0
 	}
 	return uint32(value)
+}
+
+// AnnotationWeights is spec.weights, for MetalLB's advertisements.
+const AnnotationWeights = ourPrefix + "weights"
+
+func (r *report) weighted(by string, notes map[string]string) bool {
+	field := "spec.weights"
+	if by == "" {
+		field, by = annotationField(AnnotationWeights), strings.TrimSpace(notes[AnnotationWeights])
+	}
+	if by != "" && by != "readyEndpoints" {
+		r.fail(field, "write readyEndpoints, or leave it out", "%q is unknown", by)
+	}
+	return by == "readyEndpoints"
 }
 
 // aggregation tells that addresses are announced one by one. A route for many draws traffic for addresses that no node has rules

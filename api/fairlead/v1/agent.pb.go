@@ -170,9 +170,11 @@ type AnnouncedPath struct {
 	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	NextHop []byte `protobuf:"bytes,2,opt,name=next_hop,json=nextHop,proto3" json:"next_hop,omitempty"`
 	// Towards neighbours that terms do not name; nobody else is sent the path if it is withheld.
-	Others        *PathTerms   `protobuf:"bytes,3,opt,name=others,proto3" json:"others,omitempty"`
-	Withheld      bool         `protobuf:"varint,4,opt,name=withheld,proto3" json:"withheld,omitempty"`
-	Terms         []*PathTerms `protobuf:"bytes,5,rep,name=terms,proto3" json:"terms,omitempty"`
+	Others   *PathTerms   `protobuf:"bytes,3,opt,name=others,proto3" json:"others,omitempty"`
+	Withheld bool         `protobuf:"varint,4,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	Terms    []*PathTerms `protobuf:"bytes,5,rep,name=terms,proto3" json:"terms,omitempty"`
+	// Its share of traffic beside other paths of the address; 0 says nothing of it.
+	Weight        uint32 `protobuf:"varint,6,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +242,13 @@ func (x *AnnouncedPath) GetTerms() []*PathTerms {
 		return x.Terms
 	}
 	return nil
+}
+
+func (x *AnnouncedPath) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
 }
 
 // PathTerms are the attributes of a path towards some neighbour.
@@ -2484,13 +2493,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"neighbours\x18\x03 \x03(\v2\x16.fairlead.v1.NeighbourR\n" +
 	"neighbours\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x12\n" +
-	"\x04gone\x18\x05 \x03(\fR\x04gone\"\xbe\x01\n" +
+	"\x04gone\x18\x05 \x03(\fR\x04gone\"\xd6\x01\n" +
 	"\rAnnouncedPath\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x19\n" +
 	"\bnext_hop\x18\x02 \x01(\fR\anextHop\x12.\n" +
 	"\x06others\x18\x03 \x01(\v2\x16.fairlead.v1.PathTermsR\x06others\x12\x1a\n" +
 	"\bwithheld\x18\x04 \x01(\bR\bwithheld\x12,\n" +
-	"\x05terms\x18\x05 \x03(\v2\x16.fairlead.v1.PathTermsR\x05terms\"\xc6\x01\n" +
+	"\x05terms\x18\x05 \x03(\v2\x16.fairlead.v1.PathTermsR\x05terms\x12\x16\n" +
+	"\x06weight\x18\x06 \x01(\rR\x06weight\"\xc6\x01\n" +
 	"\tPathTerms\x12\x1c\n" +
 	"\tneighbour\x18\x01 \x01(\tR\tneighbour\x12\x10\n" +
 	"\x03med\x18\x02 \x01(\rR\x03med\x12\x1d\n" +

@@ -39,6 +39,7 @@ type path struct {
 	LargeCommunities []bgp.LargeCommunity `json:"largeCommunities,omitempty"`
 	Terms            []bgp.Terms          `json:"terms,omitempty"`
 	Withheld         bool                 `json:"withheld,omitempty"`
+	Weight           uint32               `json:"weight,omitempty"`
 }
 
 type peer struct {
@@ -75,7 +76,7 @@ func encode(r bgp.Routes, group string) ([]byte, error) {
 		Paths: make([]path, len(r.Paths)), Peers: make([]peer, len(r.Peers)),
 	}
 	for i, p := range r.Paths {
-		d.Paths[i] = path{p.Prefix, p.NextHop, p.Origin, p.MED, p.LocalPref, p.Communities, p.LargeCommunities, p.Terms, p.Withheld}
+		d.Paths[i] = path{p.Prefix, p.NextHop, p.Origin, p.MED, p.LocalPref, p.Communities, p.LargeCommunities, p.Terms, p.Withheld, p.Weight}
 	}
 	for i, p := range r.Peers {
 		d.Peers[i] = peer{
@@ -109,7 +110,7 @@ func decode(text []byte, group string) (bgp.Routes, error) {
 	for _, p := range d.Paths {
 		r.Paths = append(r.Paths, bgp.Path{
 			Prefix: p.Prefix, NextHop: p.NextHop, Origin: p.Origin, MED: p.MED, LocalPref: p.LocalPref,
-			Communities: p.Communities, LargeCommunities: p.LargeCommunities, Terms: p.Terms, Withheld: p.Withheld,
+			Communities: p.Communities, LargeCommunities: p.LargeCommunities, Terms: p.Terms, Withheld: p.Withheld, Weight: p.Weight,
 		})
 	}
 	for _, p := range d.Peers {

@@ -35,13 +35,44 @@ func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
 			OnlyNodes:        rapid.Bool().Draw(t, "only nodes"),
 			Nodes:            subset[fsm.NodeID](t, "node", "n1", "n2"),
 			OnlyServices:     rapid.Bool().Draw(t, "only services"),
+			Weighted:         rapid.Bool().Draw(t, "weighted"),
 		},
 	}}
 }
 
 // drawService draws a Service that some advertisements choose.
 func drawService(t *rapid.T, id fsm.ServiceID) *fsm.PutService {
-	return &fsm.PutService{Service: fsm.Service{ID: id, Advertisements: subset[fsm.AdvertisementName](t, "chosen by", "a", "b", "c")}}
+	s := fsm.Service{ID: id, Advertisements: subset[fsm.AdvertisementName](t, "chosen by", "a", "b", "c")}
+	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
+			Address: host(100 + i), Node: fsm.NodeID(fmt.Sprint("n", rapid.IntRange(1, 3).Draw(t, "on"))), Ready: rapid.Bool().Draw(t, "ready"),
+		})
+	}
+	return &fsm.PutService{Service: s}
+}
+
+// modelWeight is how much a next hop weighs.
+func modelWeight(ads []*fsm.Advertisement, chosen map[fsm.AdvertisementName]bool, ready map[fsm.NodeID]uint32, node fsm.NodeID) uint32 {
+	by, choosing := 0, 0 // advertisements about the address that say so: of all, and of those that choose the node
+	any := false
+	for _, ad := range ads {
+		if len(ad.Pools) > 0 && !slices.Contains(ad.Pools, "p") || ad.Terms.OnlyServices && !chosen[ad.Name] {
+			continue
+		}
+		chooses := !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node)
+		any = any || chooses
+		if ad.Terms.Weighted {
+			by++
+			if chooses {
+				choosing++
+			}
+		}
+	}
+	switch {
+	case any && choosing == 0, !any && by == 0:
+		return 0
+	}
+	return max(1, ready[node])
 }
 
 // model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself. Chosen
@@ -95,12 +126,17 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 		g := newGroup()
 		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}},
 			&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n2", Eligible: true})
-		chosen := map[fsm.AdvertisementName]bool{}
+		chosen, ready := map[fsm.AdvertisementName]bool{}, map[fsm.NodeID]uint32{}
 		for i := range rapid.IntRange(1, 2).Draw(t, "services") {
 			put := drawService(t, fsm.ServiceID(fmt.Sprint("a/", i)))
 			g.apply(put, &fsm.Allocate{Address: vip(1), Service: put.Service.ID, Pool: "p", SharingKey: "k"})
 			for _, name := range put.Service.Advertisements {
 				chosen[name] = true
+			}
+			for _, e := range put.Service.Endpoints {
+				if e.Ready {
+					ready[e.Node]++
+				}
 			}
 		}
 		g.apply(&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}, {Node: "n2", Address: host(2)}}})
@@ -117,6 +153,9 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 				if want, have := model(ads, chosen, "p", node, peer), told(paths[i], string(peer)); have != want {
 					t.Fatalf("%s is told %q of %s, want %q: %+v", peer, have, node, want, paths[i])
 				}
+			}
+			if want := modelWeight(ads, chosen, ready, node); paths[i].Weight != want {
+				t.Fatalf("%s weighs %d, want %d", node, paths[i].Weight, want)
 			}
 			if err := paths[i].Validate(); err != nil {
 				t.Fatal(err)

@@ -139,7 +139,7 @@ func (a attributes) paths(r *fsm.Route, node func(fsm.NodeID) *fsm.Node, setting
 		if choosy {
 			path = announcement(r.Prefix, choosing(about, h.Node))
 		}
-		path.NextHop = h.Address
+		path.NextHop, path.Weight = h.Address, a.weight(choosing(about, h.Node), r.Prefix.Addr(), h.Node)
 		out = append(out, path)
 	}
 	slices.SortFunc(out, bgp.Path.Compare)

@@ -97,13 +97,18 @@ func (f *Follower) dirty(v *fsm.View) map[netip.Prefix]bool {
 	return dirty
 }
 
-// rechosen notes the addresses of Services that other advertisements choose now. A Service that comes or goes does so without any.
+// rechosen notes the addresses of Services that other advertisements choose now, or that have other endpoints where those weigh. A
+// Service that comes or goes does so without any.
 func (f *Follower) rechosen(v *fsm.View, dirty map[netip.Prefix]bool) {
-	if !slices.ContainsFunc(f.attributes.advertisements, func(ad *fsm.Advertisement) bool { return ad.Terms.OnlyServices }) {
+	ads := f.attributes.advertisements
+	choosy := slices.ContainsFunc(ads, func(ad *fsm.Advertisement) bool { return ad.Terms.OnlyServices })
+	weighted := slices.ContainsFunc(ads, func(ad *fsm.Advertisement) bool { return ad.Terms.Weighted })
+	if !choosy && !weighted {
 		return
 	}
 	fsm.Changes(f.view, v, fsm.TableServices, func(before, after *fsm.Service) {
-		if before == nil || after == nil || slices.Equal(before.Advertisements, after.Advertisements) {
+		if before == nil || after == nil || slices.Equal(before.Advertisements, after.Advertisements) &&
+			(!weighted || slices.EqualFunc(before.Endpoints, after.Endpoints, weighsAlike)) {
 			return
 		}
 		for _, own := range v.Addresses(after.ID) {

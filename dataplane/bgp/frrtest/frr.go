@@ -11,6 +11,7 @@ package frrtest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -108,8 +109,17 @@ func (f *FRR) ask(command string) ([]byte, error) {
 	return exec.Command(f.vtysh, "--vty_socket", f.dir, "-c", command).Output()
 }
 
-// NextHops returns where the switch sends packets for prefix, sorted; nothing if it has no route.
-func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
+// path is one that the switch knows.
+type path struct {
+	Multipath bool
+	BestPath  struct{ Overall bool }
+	NextHops  []struct {
+		IP netip.Addr
+	}
+	ExtendedCommunity struct{ String string }
+}
+
+func (f *FRR) paths(prefix netip.Prefix) []path {
 	f.t.Helper()
 	family := "ipv6"
 	if prefix.Addr().Is4() {
@@ -119,20 +129,18 @@ func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
 	if err != nil {
 		f.t.Fatalf("bgpd: routes to %s: %v", prefix, err)
 	}
-	var answer struct {
-		Paths []struct {
-			Multipath bool
-			BestPath  struct{ Overall bool }
-			NextHops  []struct {
-				IP netip.Addr
-			}
-		}
-	}
+	var answer struct{ Paths []path }
 	if err := json.Unmarshal(out, &answer); err != nil {
 		f.t.Fatalf("bgpd: routes to %s: %v in %s", prefix, err, out)
 	}
+	return answer.Paths
+}
+
+// NextHops returns where the switch sends packets for prefix, sorted; nothing if it has no route.
+func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
+	f.t.Helper()
 	var hops []netip.Addr
-	for _, p := range answer.Paths {
+	for _, p := range f.paths(prefix) {
 		if p.Multipath || p.BestPath.Overall {
 			hops = append(hops, p.NextHops[0].IP)
 		}
@@ -145,6 +153,24 @@ func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
 func (f *FRR) WaitNextHops(prefix netip.Prefix, want ...netip.Addr) {
 	f.t.Helper()
 	f.Wait(fmt.Sprintf("%s to go to %v", prefix, want), func() bool { return slices.Equal(f.NextHops(prefix), want) })
+}
+
+// WaitWeights waits until the switch knows exactly so much of the link bandwidth of next hops, in Mbit/s and 0 for nothing.
+func (f *FRR) WaitWeights(prefix netip.Prefix, want map[netip.Addr]float64) {
+	f.t.Helper()
+	f.Wait(fmt.Sprintf("%s to weigh %v", prefix, want), func() bool { return maps.Equal(f.weights(prefix), want) })
+}
+
+func (f *FRR) weights(prefix netip.Prefix) map[netip.Addr]float64 {
+	f.t.Helper()
+	out := map[netip.Addr]float64{}
+	for _, p := range f.paths(prefix) {
+		_, text, _ := strings.Cut(p.ExtendedCommunity.String, "LB:")
+		var as, bytes int
+		_, _ = fmt.Sscanf(text, "%d:%d", &as, &bytes)
+		out[p.NextHops[0].IP] = float64(bytes) / 125_000
+	}
+	return out
 }
 
 // Wait waits for a condition, and fails the test if it does not come.

@@ -3,6 +3,7 @@
 package gobgp
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -54,4 +55,26 @@ func TestFRRFollowsSpeakersThroughDemotionAndRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	frr.WaitNextHops(prefix(vip))
+}
+
+// A switch is told by the link bandwidth community what next hops weigh, and told anew when that changes.
+func TestFRRIsToldWhatNextHopsWeigh(t *testing.T) {
+	noRaceDetector(t)
+	parallel(t)
+	self := newSelf(t, 1)
+	frr := frrtest.Start(t, self.neighbor())
+	speaker := self.start(t)
+	paths := []bgp.Path{path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::11")}
+	paths[0].Weight, paths[1].Weight, paths[2].Weight = 3, 1, 10_000
+	desired := bgp.Desired{Paths: paths, Peers: []bgp.Peer{{
+		Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: self.addr,
+		HoldTime: 3 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
+	}}}
+	apply(t, speaker, desired)
+	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 3, addr(hop2): 1})
+	frr.WaitWeights(prefix(vip6), map[netip.Addr]float64{addr("2001:db8::11"): 10_000})
+
+	paths[0].Weight, paths[1].Weight = 2, 0
+	apply(t, speaker, desired)
+	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 2, addr(hop2): 0})
 }

@@ -115,7 +115,7 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 	address := loopback(t)
 	s, c := managed(t, address)
 	apply(t, s, bgp.Desired{Paths: []bgp.Path{path(vip, hop1)}})
-	p, err := encodePath(path("203.0.113.99/32", hop2))
+	p, err := encodePath(path("203.0.113.99/32", hop2), 65000)
 	if err != nil {
 		t.Fatal(err)
 	}

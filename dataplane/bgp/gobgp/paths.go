@@ -21,8 +21,24 @@ func apiFamily(f bgp.Family) *api.Family {
 	return &api.Family{Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST}
 }
 
-// encodePath makes a path of GoBGP's table. Attributes go as bytes, which is half the work of messages in messages.
-func encodePath(p bgp.Path) (*api.Path, error) {
+// bandwidthOne is the link bandwidth of a weight of 1, in bytes per second.
+const bandwidthOne = 125_000
+
+// asTrans stands for numbers that two bytes do not hold (RFC 6793).
+const asTrans = 23456
+
+// encodeWeight gives the link bandwidth community of a speaker of an AS.
+func encodeWeight(weight, asn uint32) wire.PathAttributeInterface {
+	if asn > 0xffff {
+		asn = asTrans
+	}
+	return wire.NewPathAttributeExtendedCommunities([]wire.ExtendedCommunityInterface{
+		wire.NewLinkBandwidthExtended(uint16(asn), float32(weight)*bandwidthOne),
+	})
+}
+
+// encodePath makes a path of the table of a GoBGP of an AS. Attributes go as bytes, which is half the work of messages in messages.
+func encodePath(p bgp.Path, asn uint32) (*api.Path, error) {
 	family := bgp.FamilyOf(p.Prefix.Addr())
 	nlri := encodePrefix(p.Prefix)
 	attrs := []wire.PathAttributeInterface{
@@ -43,6 +59,9 @@ func encodePath(p bgp.Path) (*api.Path, error) {
 			c[i] = uint32(v)
 		}
 		attrs = append(attrs, wire.NewPathAttributeCommunities(c))
+	}
+	if p.Weight != 0 {
+		attrs = append(attrs, encodeWeight(p.Weight, asn))
 	}
 	if large := withTag(p); len(large) > 0 {
 		c := make([]*wire.LargeCommunity, len(large))
@@ -118,6 +137,12 @@ func decodePath(prefix netip.Prefix, p *api.Path) (bgp.Path, error) {
 		case *wire.PathAttributeCommunities:
 			for _, c := range a.Value {
 				out.Communities = append(out.Communities, bgp.Community(c))
+			}
+		case *wire.PathAttributeExtendedCommunities:
+			for _, c := range a.Value {
+				if b, ok := c.(*wire.LinkBandwidthExtended); ok {
+					out.Weight = uint32(b.Bandwidth / bandwidthOne)
+				}
 			}
 		case *wire.PathAttributeLargeCommunities:
 			for _, c := range a.Values {

@@ -84,14 +84,14 @@ func TestApplyRepairsWhatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost, err := encodePath(want.Paths[0])
+	lost, err := encodePath(want.Paths[0], 65000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.server.DeletePath(t.Context(), &api.DeletePathRequest{Path: lost}); err != nil {
 		t.Fatal(err)
 	}
-	strange, err := encodePath(bgp.AssignPathIDs([]bgp.Path{path("203.0.113.99/32", hop1)})[0])
+	strange, err := encodePath(bgp.AssignPathIDs([]bgp.Path{path("203.0.113.99/32", hop1)})[0], 65000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
 	case bgp.SetDemoted:
 		return s.setDemoted(ctx, step.Demoted)
 	case bgp.AddPath:
-		p, err := encodePath(step.Path)
+		p, err := encodePath(step.Path, s.asn)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
 			return fmt.Errorf("add path %s: %w", step.Path, err)
 		}
 	case bgp.RemovePath:
-		p, err := encodePath(step.Path)
+		p, err := encodePath(step.Path, s.asn)
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func Of(m *fairleadv1.AnnouncementsResponse) (Share, error) {
 }
 
 func pathMessage(p bgp.Path) *fairleadv1.AnnouncedPath {
-	m := &fairleadv1.AnnouncedPath{Address: p.Prefix.Addr().AsSlice(), NextHop: p.NextHop.AsSlice(), Withheld: p.Withheld}
+	m := &fairleadv1.AnnouncedPath{Address: p.Prefix.Addr().AsSlice(), NextHop: p.NextHop.AsSlice(), Withheld: p.Withheld, Weight: p.Weight}
 	others := termsMessage(bgp.Terms{MED: p.MED, LocalPref: p.LocalPref, Communities: p.Communities, LargeCommunities: p.LargeCommunities})
 	if others.GetMed() != 0 || others.GetLocalPref() != 0 || len(others.GetCommunities())+len(others.GetLargeCommunities()) > 0 {
 		m.Others = others
@@ -112,7 +112,7 @@ func pathOf(m *fairleadv1.AnnouncedPath) (bgp.Path, error) {
 	}
 	others := termsOf(m.GetOthers())
 	p := bgp.Path{
-		Prefix: netip.PrefixFrom(a, a.BitLen()), NextHop: hop, Withheld: m.GetWithheld(),
+		Prefix: netip.PrefixFrom(a, a.BitLen()), NextHop: hop, Withheld: m.GetWithheld(), Weight: m.GetWeight(),
 		MED: others.MED, LocalPref: others.LocalPref, Communities: others.Communities, LargeCommunities: others.LargeCommunities,
 	}
 	for _, t := range m.GetTerms() {

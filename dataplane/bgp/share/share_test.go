@@ -57,7 +57,7 @@ func drawTerms(t *rapid.T) bgp.Terms {
 func drawPath(t *rapid.T, a netip.Addr) bgp.Path {
 	others := drawTerms(t)
 	p := bgp.Path{
-		Prefix: netip.PrefixFrom(a, a.BitLen()), NextHop: a, Withheld: rapid.Bool().Draw(t, "withheld"),
+		Prefix: netip.PrefixFrom(a, a.BitLen()), NextHop: a, Withheld: rapid.Bool().Draw(t, "withheld"), Weight: rapid.Uint32().Draw(t, "weight"),
 		MED: others.MED, LocalPref: others.LocalPref, Communities: others.Communities, LargeCommunities: others.LargeCommunities,
 	}
 	if rapid.Bool().Draw(t, "terms") {
