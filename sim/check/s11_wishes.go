@@ -45,7 +45,8 @@ func (r *s11Wishes) anew(number uint64, x event.Drive) {
 		return
 	}
 	b, known := fsm.Get[*fsm.Binding](r.record.View(), fsm.TableBindings, x.Binding)
-	if !known || b.State == fsm.BindingBound && !b.Registered || r.untouched(b, strings.SplitN(b.Owner, "/", 4), since) == "" {
+	// Of two bindings that lead to one place it may have come to register one only.
+	if !known || r.wishes.objects["BackendRecord"][string(b.ID)] == nil || b.State == fsm.BindingBound && !b.Registered || r.untouched(b, strings.SplitN(b.Owner, "/", 4), since) == "" {
 		return
 	}
 	r.checked()

@@ -98,6 +98,11 @@ func wishTales() []tale {
 		s.rival(1)
 		s.wait(10 * time.Second)
 	}
+	inherits := func(s *story) { // of LBCF's controller what that registered
+		s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "rival", Present: true})
+		s.rival(0)
+		s.wait(time.Minute)
+	}
 	return []tale{
 		fine("L1", "wish-granted", then(func(*story) {})),
 		fine("L2", "wish-granted", then(func(*story) {})),
@@ -153,6 +158,18 @@ func wishTales() []tale {
 			rival(s)
 			s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true})
 			s.shows("update", "m2", recordHeld, "2")
+		}),
+		breaks("S11", "registered-anew-after-another-controller", func(s *story) {
+			rival(s)
+			inherits(s)
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		fine("S11", "registered-where-another-controller-had-one-of-two", func(s *story) {
+			rival(s)
+			s.outsideObject("BackendRecord", wishedRecord, "delete", "lbcf-controller", "", "{}", "null")
+			s.wait(time.Second)
+			inherits(s)
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
 		}),
 		fine("S12", "wish-taken-back", func(s *story) {
 			s.grant()
