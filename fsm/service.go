@@ -72,6 +72,9 @@ type Service struct {
 	SourceRanges []netip.Prefix `pb:"16" json:"sourceRanges"`
 	// Scheduler is how nodes choose among endpoints, one of package world's; empty is by chance. From format 2 on.
 	Scheduler string `pb:"17" json:"scheduler,omitempty"`
+	// HealthCheckNodePort is where each node tells how many ready endpoints it has; 0 for nowhere, and always unless Local.
+	// From format 2 on.
+	HealthCheckNodePort uint16 `pb:"18" json:"healthCheckNodePort,omitempty"`
 	// Advertisements are those that choose it by its labels, in order. From format 2 on.
 	Advertisements []AdvertisementName `pb:"19" json:"advertisements,omitempty"`
 }

@@ -29,6 +29,8 @@ type Service struct {
 	SourceRanges []netip.Prefix `json:"sourceRanges"`
 	// Scheduler is how to choose among endpoints, by IPVS' names; empty is by chance.
 	Scheduler string `json:"scheduler,omitempty"`
+	// HealthCheckNodePort is where the node tells how many ready endpoints it has; 0 for nowhere.
+	HealthCheckNodePort uint16 `json:"healthCheckNodePort,omitempty"`
 }
 
 // Schedulers that nodes know.
@@ -77,7 +79,10 @@ func ServiceKey(name string) string { return string(kindService) + name }
 
 // ServiceValue encodes what a Service's item says. The name is the key's.
 func ServiceValue(s Service) ([]byte, error) {
-	m := &fairleadv1.Service{Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler}
+	m := &fairleadv1.Service{
+		Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler,
+		HealthCheckNodePort: uint32(s.HealthCheckNodePort),
+	}
 	for _, a := range s.Addresses {
 		m.Addresses = append(m.Addresses, a.AsSlice())
 	}
@@ -116,7 +121,13 @@ func decodeService(key string, value []byte) (*Service, error) {
 	if err := proto.Unmarshal(value, &m); err != nil {
 		return fail("%w", err)
 	}
-	s := &Service{Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second, Scheduler: m.GetScheduler()}
+	if m.GetHealthCheckNodePort() > 0xffff {
+		return fail("health-check node port %d", m.GetHealthCheckNodePort())
+	}
+	s := &Service{
+		Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second, Scheduler: m.GetScheduler(),
+		HealthCheckNodePort: uint16(m.GetHealthCheckNodePort()),
+	}
 	var err error
 	if s.Addresses, err = addressesOf(m.GetAddresses()); err != nil {
 		return fail("%w", err)

@@ -27,7 +27,8 @@ func drawService(t *rapid.T) desired.Service {
 	s := desired.Service{
 		Name:  rapid.SampledFrom([]string{"shop/cart", "shop/checkout", "a/b"}).Draw(t, "name"),
 		Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 86400).Draw(t, "affinity")) * time.Second,
-		Scheduler: rapid.SampledFrom([]string{"", desired.RoundRobin, desired.SourceHash, desired.ConsistentHash, "wlc"}).Draw(t, "scheduler"),
+		Scheduler:           rapid.SampledFrom([]string{"", desired.RoundRobin, desired.SourceHash, desired.ConsistentHash, "wlc"}).Draw(t, "scheduler"),
+		HealthCheckNodePort: rapid.SampledFrom([]uint16{0, 30100, 65535}).Draw(t, "healthCheckNodePort"),
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "addresses") {
 		s.Addresses = append(s.Addresses, address.Draw(t, "address"))

@@ -77,6 +77,7 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 		s, _ := fsm.Get[*fsm.Service](v, fsm.TableServices, string(a.Service))
 		one := out[string(s.ID)]
 		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity, nil
+		one.HealthCheckNodePort = s.HealthCheckNodePort
 		one.Addresses = append(one.Addresses, a.Address)
 		one.Frontends = nil
 		for _, f := range s.Frontends {
@@ -136,6 +137,7 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 		return &fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: fsm.Liveness(rapid.IntRange(0, 2).Draw(t, "liveness"))}
 	case 8, 9:
 		service := fsm.Service{ID: drawService(t), Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 1).Draw(t, "affinity")) * time.Hour}
+		service.HealthCheckNodePort = rapid.SampledFrom([]uint16{0, 30100, 30101}).Draw(t, "health-check node port")
 		for _, port := range rapid.SliceOfNDistinct(rapid.Uint16Range(80, 83), 0, 2, rapid.ID).Draw(t, "frontends") {
 			service.Frontends = append(service.Frontends, fsm.Frontend{Name: fmt.Sprint(port), Port: fsm.Port{Protocol: fsm.TCP, Number: port}})
 		}

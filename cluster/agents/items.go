@@ -72,7 +72,10 @@ func (b *board) drop(key string, pieces *desired.Pieces) error {
 // serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to
 // endpoints on nodes that are down, as long as others are left: Kubernetes notices only after most of a minute.
 func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
-	out := desired.Service{Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler}
+	out := desired.Service{
+		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
+		HealthCheckNodePort: s.HealthCheckNodePort,
+	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
 	}

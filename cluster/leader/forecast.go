@@ -188,6 +188,7 @@ func serviceChange(was, is *fsm.Service) string {
 	note(was.Affinity != is.Affinity || !slices.Equal(was.SourceRanges, is.SourceRanges), "other clients or another affinity")
 	note(was.Scheduler != is.Scheduler, "endpoints are chosen %s", map[string]string{"": "by chance"}[is.Scheduler]+is.Scheduler)
 	note(!slices.Equal(was.Advertisements, is.Advertisements), "is chosen by other BGPAdvertisements")
+	note(was.HealthCheckNodePort != is.HealthCheckNodePort, "health-check node port %d, before %d", is.HealthCheckNodePort, was.HealthCheckNodePort)
 	note(was.UID != is.UID, "is another object of the same name")
 	note(was.Pending.Code != "" && is.Pending.Code == "", "waits for no address any more")
 	return strings.Join(what, "; ")

@@ -129,6 +129,9 @@ func spell(c fsm.Command) string {
 		if len(s.Advertisements) > 0 {
 			out += fmt.Sprintf(" by=%v", s.Advertisements)
 		}
+		if s.HealthCheckNodePort != 0 {
+			out += fmt.Sprintf(" health=%d", s.HealthCheckNodePort)
+		}
 		if s.Deleting {
 			out += " deleting"
 		}

@@ -44,7 +44,7 @@ func drawService(t *rapid.T) string {
 		line += " shown=" + strings.Join(shown, ",")
 	}
 	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp")
-	line += one(t, "policy", "", "", " local") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
+	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
 	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " class=other", " deleting") + one(t, "uid", "", "", " uid=again")
 	line += one(t, "labels", "", "", " labels=tier:gold")
@@ -197,7 +197,7 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops, a.lastDrained, a.removals} {
+	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.checked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops, a.lastDrained, a.removals} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -362,6 +362,27 @@ func (a *account) exists(id fsm.ServiceID) (*world.Service, bool) {
 		}
 	}
 	return nil, false
+}
+
+// checked, K24: nodes tell of their endpoints where the Service says, as long as its policy is Local.
+func (a *account) checked() string {
+	if a.scene.blind || !a.after.Group().Quarantine.IsZero() {
+		return ""
+	}
+	for _, s := range fsm.List[*fsm.Service](a.after, fsm.TableServices) {
+		w := a.shown()[s.ID]
+		if w == nil || s.Deleting {
+			continue
+		}
+		want := uint16(0)
+		if w.ExternalTrafficPolicy == world.PolicyLocal {
+			want = w.HealthCheckNodePort
+		}
+		if s.HealthCheckNodePort != want {
+			return fmt.Sprintf("%s has health-check node port %d, want %d", s.ID, s.HealthCheckNodePort, want)
+		}
+	}
+	return ""
 }
 
 // asked: who names addresses owns those and no others, or is told why; who names none has one of each wanted family

@@ -156,6 +156,9 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	if p.format >= formatTranslation {
 		next.Affinity, next.SourceRanges, next.Scheduler = w.Affinity, w.SourceRanges, string(w.Scheduler)
 		next.Advertisements = p.advertisementsOf(w, have)
+		if next.Local { // it means nothing otherwise, whatever it says
+			next.HealthCheckNodePort = w.HealthCheckNodePort
+		}
 	}
 	return next
 }
@@ -289,7 +292,8 @@ func protocolOf(p world.Protocol) fsm.Protocol {
 func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
-		a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
+		a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.HealthCheckNodePort == b.HealthCheckNodePort &&
+		slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
 }

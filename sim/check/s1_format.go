@@ -39,6 +39,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Service.Affinity != 0 || len(c.Service.SourceRanges) > 0 {
 			return "session affinity and source ranges, of Service " + string(c.Service.ID)
 		}
+		if c.Service.HealthCheckNodePort != 0 {
+			return "the health-check node port of Service " + string(c.Service.ID)
+		}
 	case *fsm.PutNodeConfig:
 		if c.Config.RulePriorityIn != 0 || c.Config.RulePriorityOut != 0 || c.Config.FwMark != 0 {
 			return "priorities of rules and the packet mark"

@@ -1021,9 +1021,11 @@ type Service struct {
 	// The only clients that may use the addresses, as CIDRs; none means all.
 	SourceRanges []string `protobuf:"bytes,6,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
 	// How to choose among endpoints, by IPVS' names: rr, sh or mh. By chance if it is empty, or a name that the node does not know.
-	Scheduler     string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Scheduler string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
+	// Where the node tells over HTTP how many ready endpoints it has (spec.healthCheckNodePort); 0 for nowhere.
+	HealthCheckNodePort uint32 `protobuf:"varint,8,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Service) Reset() {
@@ -1103,6 +1105,13 @@ func (x *Service) GetScheduler() string {
 		return x.Scheduler
 	}
 	return ""
+}
+
+func (x *Service) GetHealthCheckNodePort() uint32 {
+	if x != nil {
+		return x.HealthCheckNodePort
+	}
+	return 0
 }
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -2558,7 +2567,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"2\n" +
 	"\aAddress\x12'\n" +
-	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\x95\x02\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\xca\x02\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -2566,7 +2575,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x05local\x18\x04 \x01(\bR\x05local\x12)\n" +
 	"\x10affinity_seconds\x18\x05 \x01(\rR\x0faffinitySeconds\x12#\n" +
 	"\rsource_ranges\x18\x06 \x03(\tR\fsourceRanges\x12\x1c\n" +
-	"\tscheduler\x18\a \x01(\tR\tscheduler\"y\n" +
+	"\tscheduler\x18\a \x01(\tR\tscheduler\x123\n" +
+	"\x16health_check_node_port\x18\b \x01(\rR\x13healthCheckNodePort\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
