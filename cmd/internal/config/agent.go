@@ -37,6 +37,8 @@ type Agent struct {
 	// Consistent are the Services, namespace/name or patterns of that, whose endpoints all nodes of the same list choose
 	// alike, for NAT.
 	Consistent []string `yaml:"consistent"`
+	// HealthCheckNodePorts is whether this agent answers at Services' health-check node ports, in kube-proxy's place, for NAT.
+	HealthCheckNodePorts bool `yaml:"healthCheckNodePorts"`
 	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
 	// Steer, and CAP_NET_RAW.
 	L2 bool `yaml:"l2"`
@@ -166,6 +168,9 @@ func (c *Agent) Validate() error {
 	}
 	if len(c.Consistent) > 0 && c.NAT != NATNftables {
 		bad("consistent", fmt.Sprintf("needs nat: %s; %s chooses by itself", NATNftables, c.NAT))
+	}
+	if c.HealthCheckNodePorts && c.NAT != NATNftables {
+		bad("healthCheckNodePorts", fmt.Sprintf("needs nat: %s; %s answers there itself", NATNftables, c.NAT))
 	}
 	if c.RulesMax < 0 {
 		bad("rulesMax", "is a number from 1 up, or 0 for the default")

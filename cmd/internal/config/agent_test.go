@@ -64,6 +64,7 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 		"bad-service":    {"nat: kube-proxy", "nat: nftables\nconsistent: [shop/web, web]", `consistent[1]: "web" is no Service; write namespace/name`},
 		"bad-pattern":    {"nat: kube-proxy", "nat: nftables\nconsistent: [\"shop/[\"]", `consistent[0]: "shop/[" is no Service`},
 		"not-ours":       {"nat: kube-proxy", "nat: kube-proxy\nconsistent: [shop/web]", "consistent: needs nat: nftables; kube-proxy chooses"},
+		"their-checks":   {"nat: kube-proxy", "nat: kube-proxy\nhealthCheckNodePorts: true", "healthCheckNodePorts: needs nat: nftables; kube-proxy answers there itself"},
 		"negative-delay": {"drainDelay: 5s", "drainDelay: -1s", "drainDelay: is a duration from 0 up"},
 		"bad-health":     {`health: "127.0.0.1:7480"`, "health: local", `health: "local" is no host:port`},
 		"unknown-level":  {"node: n1\n", "node: n1\nlog: loud\n", `log: "loud" is no log level`},

@@ -4,7 +4,11 @@ package machine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,6 +18,7 @@ import (
 	"fairlead.io/fairlead/dataplane/flows"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/dataplane/steer"
+	"fairlead.io/fairlead/internal/netns"
 )
 
 func openSteer(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Steering, error) {
@@ -30,6 +35,18 @@ func openNAT(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (n
 		return nil, err
 	}
 	return n, nil
+}
+
+// listenEverywhere opens a port of both families in the agent's namespace.
+func listenEverywhere(c config.Agent, port uint16) (l net.Listener, err error) {
+	err = netns.Do(c.Namespace, func() (err error) {
+		l, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
+		return err
+	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; `ss -ltnp 'sport = :%d'` tells who holds it: where that is kube-proxy, leave healthCheckNodePorts out of agent.yaml", err, port)
+	}
+	return l, err
 }
 
 func openFlows(c config.Agent) agent.Flows {

@@ -33,6 +33,9 @@ type Edges struct {
 	NAT   func(config.Agent, *slog.Logger, prometheus.Registerer) (Part, error)
 	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
+	// ListenEverywhere opens a TCP port on all addresses of the node, for health checks, where the configuration asks for them.
+	// Optional: without, that is refused.
+	ListenEverywhere func(c config.Agent, port uint16) (net.Listener, error)
 	// Flows makes what counts the connections that come in by the node. Optional: without, the agent says that it counts none.
 	Flows func(config.Agent) agent.Flows
 	// Speaker starts the node's own BGP speaker, where the configuration asks for it. Optional: without, it is refused.

@@ -27,6 +27,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent/disk"
 	"fairlead.io/fairlead/dataplane/agent/drain"
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/healthcheck"
 )
 
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
@@ -39,8 +40,10 @@ type Process struct {
 	listener net.Listener // of health, nil for none
 	kernel   *kernel
 	drain    *drain.Drain // around the kernel
-	l2       Answering    // nil: nothing is answered for
-	speaking *speaking    // nil: the node announces nothing itself
+	applier  agent.Applier
+	checks   *healthcheck.Checks // nil: none is answered
+	l2       Answering           // nil: nothing is answered for
+	speaking *speaking           // nil: the node announces nothing itself
 
 	mu   sync.Mutex
 	loop *loop // nil until the agent has a certificate
@@ -51,7 +54,7 @@ type Process struct {
 func Open(c config.Agent, e Edges, log *slog.Logger) (*Process, error) {
 	p := &Process{config: c, edges: e, log: log.With("node", c.Node), registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openL2, p.openSpeaker, p.openAgent} {
+	for _, step := range []func() error{p.takeLock, p.listen, p.openKernel, p.openChecks, p.openL2, p.openSpeaker, p.openAgent} {
 		if err := step(); err != nil {
 			p.Close()
 			return nil, err
@@ -85,6 +88,17 @@ func (p *Process) openKernel() (err error) {
 		Applier: p.kernel, Delay: p.config.DrainDelay, Clock: clock{}, Log: p.log, Found: p.kernel.found, Store: store,
 		Metrics: p.registry,
 	})
+	p.applier = p.drain
+	return err
+}
+
+func (p *Process) openChecks() (err error) {
+	if !p.config.HealthCheckNodePorts {
+		return nil
+	}
+	if p.checks, err = openChecks(p.config, p.edges, p.healthy, p.log, p.registry); err == nil {
+		p.applier = checked{p.drain, p.checks}
+	}
 	return err
 }
 
@@ -148,7 +162,7 @@ func (p *Process) openLoop() error {
 	}
 	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
-		Applier: p.drain, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
+		Applier: p.applier, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
 	}
 	if p.l2 != nil {
 		o.Leases = p.l2
@@ -254,6 +268,9 @@ func (p *Process) Run(ctx context.Context) error {
 	part("agent", p.runAgent)
 	part("drain", p.drain.Run)
 	part("kernel", p.kernel.run)
+	if p.checks != nil {
+		part("health checks", p.checks.Run)
+	}
 	if p.l2 != nil {
 		part("l2", p.l2.Run)
 	}
