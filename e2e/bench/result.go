@@ -43,6 +43,7 @@ func benchmarks() []benchmark {
 		{name: "commit_latency_ms", unit: "ms", run: commitLatency},
 		{name: "commit_throughput_per_s", unit: "commands/s", run: commitThroughput},
 		{name: "failover_commit_ms", unit: "ms", run: failover},
+		{name: "alloc_50000_s", unit: "s", run: allocate},
 		{name: "cold_5000_services_s", unit: "s", run: coldStart, kube: true},
 		{name: "endpoint_to_update_ms", unit: "ms", run: endpointToUpdate, kube: true},
 		{name: "bind_5000_0ms_per_s", unit: "pods/s", run: bindAll(0), kube: true},
