@@ -3,11 +3,8 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"fairlead.io/fairlead/e2e/outside/balancer"
@@ -136,52 +133,5 @@ func mix(address, webhook string, number int) uint64 {
 
 // writes counts what the API server was asked to write so far by LBCF's kinds and Events.
 func (b *bound) writes() map[string]float64 {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	text, err := b.api.Client().CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	b.t.must(err)
-	out := map[string]float64{}
-	lines := bufio.NewScanner(strings.NewReader(string(text)))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		labels, ok := strings.CutPrefix(lines.Text(), "apiserver_request_total{")
-		if !ok || !writing(labels) {
-			continue
-		}
-		labels, value, _ := strings.Cut(labels, "} ")
-		resource := labelOf(labels, "resource")
-		if labelOf(labels, "group") != "lbcf.tkestack.io" && resource != "events" {
-			continue
-		}
-		if sub := labelOf(labels, "subresource"); sub != "" {
-			resource += "/" + sub
-		}
-		out[resource] += number(value)
-	}
-	return out
-}
-
-func writing(labels string) bool {
-	switch labelOf(labels, "verb") {
-	case "POST", "PUT", "PATCH", "APPLY", "DELETE":
-		return true
-	}
-	return false
-}
-
-func labelOf(labels, name string) string {
-	_, rest, _ := strings.Cut(","+labels, ","+name+`="`)
-	value, _, _ := strings.Cut(rest, `"`)
-	return value
-}
-
-// written is what came between two counts.
-func written(before, after map[string]float64) map[string]float64 {
-	out := map[string]float64{}
-	for resource, n := range after {
-		if more := n - before[resource]; more != 0 {
-			out[resource] = more
-		}
-	}
-	return out
+	return writes(b.t, b.api, func(group, resource string) bool { return group == "lbcf.tkestack.io" || resource == "events" })
 }

@@ -28,11 +28,22 @@ type apiCluster struct {
 
 const apiNodes = 2
 
+// startAPI starts one that has the two nodes, and no Service yet.
 func startAPI(t *bench) *apiCluster {
+	c := startBareAPI(t, kubetest.Options{})
+	for n := 1; n <= apiNodes; n++ {
+		c.node(fmt.Sprintf("n%d", n), lab.NodeAddress(n))
+	}
+	return c
+}
+
+// startBareAPI starts one without nodes and controllers.
+func startBareAPI(t *bench, o kubetest.Options) *apiCluster {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})                         // spec.externalIPs is said to be deprecated, each time
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute) // binaries may have to be built first
 	defer cancel()
-	c, err := kubetest.New(ctx, kubetest.Options{NoControllers: true, Log: t.progress})
+	o.NoControllers, o.Log = true, t.progress
+	c, err := kubetest.New(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +52,15 @@ func startAPI(t *bench) *apiCluster {
 			t.Error(err)
 		}
 	})
-	for n := 1; n <= apiNodes; n++ {
-		if _, err := c.Node(ctx, fmt.Sprintf("n%d", n), nil, lab.NodeAddress(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return &apiCluster{c, t}
+}
+
+func (c *apiCluster) node(name string, address netip.Addr) {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if _, err := c.Node(ctx, name, nil, address); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func apiName(i int) string { return fmt.Sprintf("svc-%d", i) }
@@ -78,13 +92,18 @@ func (c *apiCluster) fill(from, to int) {
 const fillPatience = 2 * time.Minute
 
 func (c *apiCluster) make(i int) error {
+	return c.serve(i, []string{lab.VIP(i).String()}, slice(i, true))
+}
+
+// serve makes service i with external addresses, and its endpoints.
+func (c *apiCluster) serve(i int, external []string, endpoints *discoveryv1.EndpointSlice) error {
 	ctx, cancel := context.WithTimeout(context.Background(), fillPatience)
 	defer cancel()
 	noNodePorts := false // there are fewer than 3,000
 	_, err := c.Client().CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: apiName(i)},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, ExternalIPs: []string{lab.VIP(i).String()},
+			Type: corev1.ServiceTypeLoadBalancer, ExternalIPs: external,
 			AllocateLoadBalancerNodePorts: &noNodePorts,
 			Selector:                      map[string]string{"app": apiName(i)}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
 		},
@@ -92,26 +111,33 @@ func (c *apiCluster) make(i int) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(ctx, slice(i, true), metav1.CreateOptions{})
+	_, err = c.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(ctx, endpoints, metav1.CreateOptions{})
 	return err
 }
 
 // slice is the endpoints of service i; the one on the last node may be there or not.
 func slice(i int, last bool) *discoveryv1.EndpointSlice {
-	yes, name, port, protocol := true, "http", int32(8080), corev1.ProtocolTCP
-	s := &discoveryv1.EndpointSlice{
+	s := emptySlice(i)
+	for n := 1; n <= apiNodes; n++ {
+		s.Endpoints = append(s.Endpoints, endpoint(netip.AddrFrom4([4]byte{10, byte(n), byte(i >> 8), byte(i)}), fmt.Sprintf("n%d", n), n < apiNodes || last))
+	}
+	return s
+}
+
+func emptySlice(i int) *discoveryv1.EndpointSlice {
+	name, port, protocol := "http", int32(8080), corev1.ProtocolTCP
+	return &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: apiName(i), Labels: map[string]string{discoveryv1.LabelServiceName: apiName(i)}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
 	}
-	for n := 1; n <= apiNodes; n++ {
-		ready, node := yes && (n < apiNodes || last), fmt.Sprintf("n%d", n)
-		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{netip.AddrFrom4([4]byte{10, byte(n), byte(i >> 8), byte(i)}).String()}, NodeName: &node,
-			Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready},
-		})
+}
+
+func endpoint(address netip.Addr, node string, ready bool) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{
+		Addresses: []string{address.String()}, NodeName: &node,
+		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready},
 	}
-	return s
 }
 
 // change makes the endpoint of service i on the last node ready or not, and gives when the API server acknowledged that.

@@ -51,12 +51,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
-	if slices.ContainsFunc(chosen, func(b benchmark) bool { return b.kube }) {
-		// Before there is no network any more to build them with.
-		if _, err := kubetest.Binaries(context.Background(), stderr); err != nil {
-			fmt.Fprintln(stderr, "bench:", err)
-			return exitFailed
-		}
+	if err := prepare(chosen, stderr); err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return exitFailed
 	}
 	// The members and the switch live on the loopback of a network namespace of their own, as in the tests.
 	if code, ran := lab.Isolate(); ran {
@@ -67,6 +64,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// prepare builds the programs of Kubernetes that benchmarks need, before there is no network any more to do it with.
+func prepare(chosen []benchmark, progress io.Writer) (err error) {
+	if slices.ContainsFunc(chosen, func(b benchmark) bool { return b.kube }) {
+		_, err = kubetest.Binaries(context.Background(), progress)
+	}
+	if err == nil && slices.ContainsFunc(chosen, func(b benchmark) bool { return b.proxy }) {
+		_, err = kubetest.ProxyBinary(context.Background(), progress)
+	}
+	return err
 }
 
 // choose picks one benchmark by name, or all for no name.

@@ -27,10 +27,11 @@ type result struct {
 
 // benchmark measures one thing.
 type benchmark struct {
-	name string
-	unit string
-	run  func(t *bench) figures
-	kube bool // it needs an API server
+	name  string
+	unit  string
+	run   func(t *bench) figures
+	kube  bool // it needs an API server
+	proxy bool // and kube-proxy
 }
 
 // benchmarks lists all, in the order in which they run.
@@ -52,6 +53,7 @@ func benchmarks() []benchmark {
 		{name: "api_writes_per_pod", unit: "writes", run: writesPerPod, kube: true},
 		{name: "bind_300_failing_s", unit: "s", run: bindFailing, kube: true},
 		{name: "steer_pps_ratio", unit: "ratio", run: steerPackets},
+		{name: "nat_vs_kubeproxy_cps_ratio", unit: "ratio", run: natRate, kube: true, proxy: true},
 		{name: "node_down_ms", unit: "ms", run: nodeDown},
 		{name: "l2_failover_ms", unit: "ms", run: l2Failover},
 		{name: "sim_virtual_s_per_core_s", unit: "ratio", run: simulated},

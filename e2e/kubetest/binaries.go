@@ -31,6 +31,7 @@ const (
 var source = map[string]string{
 	apiServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
 	controllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
+	kubeProxy:         "k8s.io/kubernetes/cmd/kube-proxy",
 	etcd:              "go.etcd.io/etcd/server/v3",
 }
 

@@ -39,9 +39,9 @@ type Cluster struct {
 	cancel context.CancelFunc
 	beats  sync.WaitGroup
 
-	mu                           sync.Mutex // of the processes
-	etcd, apiServer, controllers *process
-	kubeconfigs                  int
+	mu                                  sync.Mutex // of the processes
+	etcd, apiServer, controllers, proxy *process
+	kubeconfigs                         int
 }
 
 // New starts a cluster and returns when it answers and holds what every cluster holds. Close must be called, also
@@ -169,7 +169,7 @@ func (c *Cluster) Processes() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pids := map[string]int{}
-	for _, p := range []*process{c.etcd, c.apiServer, c.controllers} {
+	for _, p := range []*process{c.etcd, c.apiServer, c.controllers, c.proxy} {
 		if p != nil && !p.ended() {
 			pids[p.name] = p.cmd.Process.Pid
 		}
@@ -198,7 +198,7 @@ func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Nothing of it is wanted any more, so nobody is asked to end in good order.
-	for _, p := range []*process{c.controllers, c.apiServer, c.etcd} {
+	for _, p := range []*process{c.proxy, c.controllers, c.apiServer, c.etcd} {
 		p.kill()
 	}
 	if !c.ownDir {

@@ -28,7 +28,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, p := range []*process{c.etcd, c.apiServer, c.controllers} {
+			for _, p := range []*process{c.etcd, c.apiServer, c.controllers, c.proxy} {
 				if p != nil {
 					t.Logf("log of %s:\n%s", p.name, p.lastWords())
 				}

@@ -9,13 +9,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -124,31 +121,11 @@ func (s *Segment) node(n int) *Node {
 	l := s.lab
 	name := fmt.Sprintf("n%d", n)
 	node := &Node{segment: s, n: n, In: netnstest.New(l.t, name)}
-	s.manage(node.In, n)
+	l.Link(node.In, n)
 	s.plug(node.In, name, fmt.Sprintf("203.0.113.%d/24", n), fmt.Sprintf("2001:db8:5::%d/64", n))
 	node.MAC = cardOf(l.t, node.In)
 	s.pod(node.In, n)
-	files := l.Issue(pki.Agent, name)
-	var members []string
-	for i := range l.Members {
-		members = append(members, fmt.Sprintf("%q", l.memberAddress(i)+":7443"))
-	}
-	config := filepath.Join(l.dir, "agent-"+name+".yaml")
-	text := fmt.Sprintf(`node: %s
-stateDir: %s
-members: [%s]
-tls: {ca: %s, cert: %s, key: %s}
-steer: true
-nat: nftables
-l2: true
-interfaces: [data]
-health: ""
-log: debug
-`, name, filepath.Join(l.dir, "agent-"+name), strings.Join(members, ", "), files.CA, files.Cert, files.Key)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		l.t.Fatal(err)
-	}
-	node.Process = &Process{Name: name, t: l.t, bin: l.bin, args: []string{"agent", "--config", config}, in: node.In}
+	node.Process = l.agent(node.In, n, "steer: true\nnat: nftables\nl2: true\ninterfaces: [data]\nhealth: \"\"\nlog: debug\n")
 	l.t.Cleanup(node.finish)
 	node.Start()
 	return node
@@ -167,19 +144,6 @@ func cardOf(t testing.TB, in *netnstest.Namespace) (mac string) {
 		t.Fatal(err)
 	}
 	return mac
-}
-
-// manage lays the node's way to the members.
-func (s *Segment) manage(in *netnstest.Namespace, n int) {
-	l, link := s.lab, fmt.Sprintf("seg-%d", n)
-	l.ip("link", "add", link, "type", "veth", "peer", "name", "mgmt")
-	l.ip("link", "set", "mgmt", "netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), in.FD()))
-	in.Run("ip", "address", "add", NodeAddress(n).String()+"/32", "dev", "mgmt")
-	in.Run("ip", "link", "set", "mgmt", "up")
-	in.Run("ip", "route", "add", "198.51.100.0/24", "dev", "mgmt")
-	l.ip("link", "set", link, "up")
-	l.ip("route", "add", NodeAddress(n).String(), "dev", link)
-	l.t.Cleanup(func() { l.ip("link", "delete", link) })
 }
 
 // pod runs a server that says its node's name to whoever connects.
