@@ -54,6 +54,7 @@ func benchmarks() []benchmark {
 		{name: "bind_300_failing_s", unit: "s", run: bindFailing, kube: true},
 		{name: "steer_pps_ratio", unit: "ratio", run: steerPackets},
 		{name: "nat_vs_kubeproxy_cps_ratio", unit: "ratio", run: natRate, kube: true, proxy: true},
+		{name: "nat_update_ms", unit: "ms", run: natUpdate, kube: true, proxy: true},
 		{name: "node_down_ms", unit: "ms", run: nodeDown},
 		{name: "l2_failover_ms", unit: "ms", run: l2Failover},
 		{name: "sim_virtual_s_per_core_s", unit: "ratio", run: simulated},
