@@ -58,6 +58,16 @@ func (s State) IsZero() bool { return s.Revision.IsZero() }
 // Len is the number of items, those of unknown kinds included.
 func (s State) Len() int { return len(s.items) }
 
+// AddressCount is the number of service addresses.
+func (s State) AddressCount() (n int) {
+	for _, i := range s.items {
+		if i.address != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Addresses lists the service addresses, IPv4 first, in order.
 func (s State) Addresses() []Address {
 	out := make([]Address, 0, len(s.items))

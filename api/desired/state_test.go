@@ -141,7 +141,7 @@ func TestPropertyDeltasGiveTheFullState(t *testing.T) {
 				t.Fatalf("%s is missing in %v", want, got)
 			}
 		}
-		if len(got) != len(truth.addresses()) || followed.State.Len() != len(truth) {
+		if len(got) != len(truth.addresses()) || followed.State.AddressCount() != len(got) || followed.State.Len() != len(truth) {
 			t.Fatalf("got %v, want %v", got, truth.addresses())
 		}
 	})

@@ -99,7 +99,7 @@ func (a *Agent) carryOut(ctx context.Context, want desired.State, again bool) bo
 		}
 		return false
 	}
-	a.metrics.applied(time.Since(begin), want.Len(), len(failed))
+	a.metrics.applied(time.Since(begin), want.AddressCount(), len(failed))
 	before := a.Status()
 	a.note(func(s *Status) {
 		s.Applied, s.Failed, s.Behind = want.Revision, failed, time.Time{}
