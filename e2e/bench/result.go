@@ -46,6 +46,8 @@ func benchmarks() []benchmark {
 		{name: "failover_commit_ms", unit: "ms", run: failover},
 		{name: "alloc_50000_s", unit: "s", run: allocate},
 		{name: "cold_5000_services_s", unit: "s", run: coldStart, kube: true},
+		{name: "controller_rss_mb", unit: "MB", run: controllerMemory, kube: true},
+		{name: "agent_rss_mb", unit: "MB", run: agentMemory},
 		{name: "endpoint_to_update_ms", unit: "ms", run: endpointToUpdate, kube: true},
 		{name: "bind_5000_0ms_per_s", unit: "pods/s", run: bindAll(0), kube: true},
 		{name: "bind_5000_10ms_per_s", unit: "pods/s", run: bindAll(10 * time.Millisecond), kube: true},

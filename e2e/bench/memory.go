@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/e2e/lab"
+)
+
+// memoryRest is how long processes are left alone before their memory is read, so that what they needed only meanwhile can
+// be given back.
+const memoryRest = time.Minute
+
+// controllerMemory gives the resident memory of a member that reads the large cluster from a folder, once every address is
+// allocated and announced to a switch, and nothing has changed for a minute. The member is a group of its own, so that it
+// does all that there is to do.
+func controllerMemory(t *bench) figures {
+	l := lab.New(t, lab.Options{Log: "warn", Stopped: true, Members: 1})
+	putLarge(l.Manifests, largeServices)
+	g := &group{Lab: l, t: t}
+	detail := map[string]any{"services": largeServices, "endpoints": largeServices * largeEndpoints, "routes": largeRoutes(l)}
+	t.progressf("starting a member for %d Services", largeServices)
+	detail["all_routes_in_switch_s"] = g.startAndWait("every route in the switch", func() error { return everyRoute(l) })
+	detail["processes_then"] = g.usages()
+	time.Sleep(memoryRest)
+	used := g.usages()
+	detail["processes"] = used
+	return figures{samples: []float64{used[l.Members[0].Name].RSSMB}, detail: detail}
+}
