@@ -26,6 +26,7 @@ func coldFromAPI(t *bench) map[string]any {
 		return nil
 	})
 	used := g.usages()
+	idle := api.idleWrites(coldServices)
 	t.progressf("killing all three, and starting them again")
 	fewest, before := coldServices, l.Bird.Sessions()
 	for _, m := range l.Members {
@@ -50,6 +51,7 @@ func coldFromAPI(t *bench) map[string]any {
 	return map[string]any{
 		"start_s": cold, "restart_s": warm, "networks_withdrawn_at_restart": coldServices - fewest,
 		"processes_after_start": used, "processes_after_restart": g.usages(), "api_processes": api.usages(),
+		"writes_idle_30s": idle,
 	}
 }
 

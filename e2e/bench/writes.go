@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"strings"
+	"time"
 
 	"fairlead.io/fairlead/e2e/kubetest"
 )
@@ -62,4 +63,29 @@ func written(before, after map[string]float64) map[string]float64 {
 		}
 	}
 	return out
+}
+
+// idleFor is how long writes are counted while nothing changes.
+const idleFor = 30 * time.Second
+
+// idleWrites waits until members have written the status of so many Services and then nothing for some seconds, and gives
+// what is written in half a minute afterwards, but for Events and the leases that nodes renew.
+func (c *apiCluster) idleWrites(services int) map[string]float64 {
+	ours := func() map[string]float64 {
+		return writes(c.t, c.Cluster, func(_, resource string) bool { return resource != "leases" && resource != "events" })
+	}
+	c.t.progressf("waiting until the status of %d Services is written", services)
+	var before map[string]float64
+	for deadline := time.Now().Add(10 * time.Minute); ; {
+		before = ours()
+		time.Sleep(5 * time.Second)
+		if before["services/status"] >= float64(services) && len(written(before, ours())) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("the status of %d Services: %v", services, before)
+		}
+	}
+	time.Sleep(idleFor)
+	return written(before, ours())
 }
