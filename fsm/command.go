@@ -74,6 +74,8 @@ const (
 	KindEndDrain              Kind = 59
 	KindReportSpeakers        Kind = 65
 	KindStepAside             Kind = 70
+	KindBeginMove             Kind = 71
+	KindEndMove               Kind = 72
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -99,7 +101,7 @@ func Kinds() []Command {
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
-		&ReportSpeakers{}, &StepAside{},
+		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
 	}
 }
 

@@ -81,7 +81,11 @@ func (w *world) draw(t *rapid.T) fsm.Command {
 func (w *world) drawService(t *rapid.T) fsm.Command {
 	id := among(t, "service", services)
 	uid := rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid")
-	switch rapid.IntRange(0, 7).Draw(t, "verb") {
+	switch rapid.IntRange(0, 9).Draw(t, "verb") {
+	case 8:
+		return &fsm.EndMove{Service: id}
+	case 9:
+		return &fsm.BeginMove{Service: id, Node: among(t, "to", nodes)}
 	case 0, 1:
 		return &fsm.DeleteService{ID: id, UID: uid}
 	case 2:
@@ -89,6 +93,7 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 	}
 	return &fsm.PutService{Service: fsm.Service{
 		ID: id, UID: uid, Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Deleting: rapid.Bool().Draw(t, "deleting"),
+		AllNodes: rapid.IntRange(0, 3).Draw(t, "all nodes") == 0, Local: rapid.Bool().Draw(t, "local"),
 		History: fsm.Trail{{What: "the proposer's, to be ignored"}},
 	}}
 }
@@ -205,7 +210,9 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 	id := among(t, "node", nodes)
 	n := w.model.nodes[id]
 	boot := rapid.SampledFrom([]fsm.BootID{n.boot, n.boot, n.boot, "b1", "b2", ""}).Draw(t, "boot")
-	switch rapid.IntRange(0, 9).Draw(t, "verb") {
+	switch rapid.IntRange(0, 10).Draw(t, "verb") {
+	case 10:
+		return &fsm.BeginMove{Service: among(t, "service", services), Node: id}
 	case 7:
 		return drawDrain(t, fsm.DrainNode, string(id))
 	case 8, 9:

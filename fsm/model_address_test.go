@@ -12,7 +12,8 @@ import (
 type (
 	mService struct {
 		mObject
-		deleting bool
+		deleting   bool
+		everywhere bool // it asks for all nodes
 	}
 	mOwner struct {
 		key       string
@@ -46,6 +47,7 @@ func (m *model) applyAddress(command fsm.Command) (ok, known bool) {
 		if ok {
 			delete(m.services, c.ID)
 			delete(m.drains, mDrain{"service", string(c.ID)})
+			delete(m.moves, c.ID)
 		}
 		return ok, true
 	case *fsm.Allocate:
@@ -91,7 +93,7 @@ func (m *model) putService(s *fsm.Service) bool {
 	if s.ID == "" || exists && old.uid == s.UID && s.Version < old.version {
 		return false
 	}
-	m.services[s.ID] = mService{mObject{s.UID, s.Version}, s.Deleting}
+	m.services[s.ID] = mService{mObject{s.UID, s.Version}, s.Deleting, s.AllNodes && !s.Local}
 	return true
 }
 

@@ -4,6 +4,7 @@ package fsm_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -40,6 +41,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 		}
 		delete(m.nodes, c.ID)
 		delete(m.drains, mDrain{"node", string(c.ID)})
+		maps.DeleteFunc(m.moves, func(_ fsm.ServiceID, to mMove) bool { return to.node == c.ID })
 		return true, true
 	case *fsm.RegisterBoot:
 		n, exists := m.nodes[c.Node]

@@ -39,6 +39,7 @@ type model struct {
 	enrolled  map[fsm.EnrolmentID]mEnrolment
 	drains    map[mDrain]rev  // since when
 	aside     map[string]bool // members that are drained and stepped aside
+	moves     map[fsm.ServiceID]mMove
 	views     map[string]mView
 	drivers   map[string]string // their URLs
 	balancers map[fsm.BalancerID]mBalancer
@@ -74,6 +75,10 @@ type (
 		of   fsm.DrainOf
 		name string
 	}
+	mMove struct {
+		node  fsm.NodeID
+		since rev
+	}
 	mHold struct {
 		subjects string
 		released bool
@@ -91,7 +96,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -197,6 +202,11 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 			m.aside[c.Name] = true
 		}
 		return ok
+	case *fsm.BeginMove:
+		return m.beginMove(c)
+	case *fsm.EndMove:
+		_, known := m.services[c.Service]
+		return drop(m.moves, c.Service) || known
 	case *fsm.PutPolicy:
 		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
 	case *fsm.DeletePolicy:
@@ -215,6 +225,60 @@ func (m *model) isThere(d mDrain) bool {
 	_, node := m.nodes[fsm.NodeID(d.name)]
 	_, service := m.services[fsm.ServiceID(d.name)]
 	return d.of == "node" && node || d.of == "service" && service || d.of == "member" && m.names()[d.name] > 0
+}
+
+// beginMove: a Service of its own addresses, which does not ask for all nodes, goes to a node that nothing is in the way of.
+func (m *model) beginMove(c *fsm.BeginMove) bool {
+	s, known := m.services[c.Service]
+	n, there := m.nodes[c.Node]
+	if !known || !there || m.format < 2 {
+		return false
+	}
+	if was, moved := m.moves[c.Service]; moved && was.node == c.Node {
+		return true
+	}
+	_, drained := m.drains[mDrain{"node", string(c.Node)}]
+	if s.everywhere || m.shares(c.Service) || !n.eligible || n.liveness != 0 || drained {
+		return false
+	}
+	m.moves[c.Service] = mMove{c.Node, m.now}
+	return true
+}
+
+// movedTo: all who own the address and keep it were moved to one node, and may be.
+func (m *model) movedTo(address netip.Addr) fsm.NodeID {
+	to := map[fsm.NodeID]bool{}
+	for id, o := range m.owners[address] {
+		if s, known := m.services[id]; !o.releasing {
+			move := m.moves[id]
+			if !known || s.everywhere {
+				move.node = ""
+			}
+			to[move.node] = true
+		}
+	}
+	for node := range to {
+		if len(to) == 1 {
+			return node
+		}
+	}
+	return ""
+}
+
+// shares tells whether some address has another owner besides a Service.
+func (m *model) shares(id fsm.ServiceID) bool {
+	for _, owners := range m.owners {
+		staying := 0
+		for _, o := range owners {
+			if !o.releasing {
+				staying++
+			}
+		}
+		if o, owns := owners[id]; owns && !o.releasing && staying > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // names counts the servers of each member.

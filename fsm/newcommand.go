@@ -127,6 +127,10 @@ func newCommand(k Kind) Command {
 		return &ReportSpeakers{}
 	case KindStepAside:
 		return &StepAside{}
+	case KindBeginMove:
+		return &BeginMove{}
+	case KindEndMove:
+		return &EndMove{}
 	}
 	return nil
 }

@@ -133,6 +133,7 @@ func (c *DeleteNode) apply(tx *txn) Outcome {
 		return out
 	}
 	tx.endDrain(DrainNode, string(c.ID), "the node is gone")
+	tx.endMovesTo(c.ID, "the node is gone")
 	tx.bury(n, n.History, "gone")
 	return tx.ok()
 }

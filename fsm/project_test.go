@@ -57,11 +57,11 @@ func (m *model) facts() facts {
 		f.add("config", name)
 	}
 	for id, s := range m.services {
-		f.add("service", id, s.uid, s.version, s.deleting)
+		f.add("service", id, s.uid, s.version, s.deleting, s.everywhere)
 	}
 	for address, owners := range m.owners {
 		for s, o := range owners {
-			f.add("owner", address, "of many")
+			f.add("owner", address, "of many", m.movedTo(address))
 			f.add("allocation", fmt.Sprint(address, s), o.key, o.ports, o.releasing)
 		}
 	}
@@ -93,6 +93,9 @@ func (m *model) facts() facts {
 	}
 	for d, since := range m.drains {
 		f.add("drain", fmt.Sprint(d.of, d.name), since, m.aside[d.name] && d.of == "member")
+	}
+	for id, to := range m.moves {
+		f.add("move", id, to.node, to.since)
 	}
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
@@ -143,9 +146,9 @@ func factsOf(v *fsm.View) facts {
 		f.add("config", r.Name)
 	}
 	for _, r := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-		f.add("service", r.ID, r.UID, r.Version, r.Deleting)
+		f.add("service", r.ID, r.UID, r.Version, r.Deleting, r.AllNodes && !r.Local)
 		for _, a := range v.Addresses(r.ID) {
-			f.add("owner", a.Address, "of many")
+			f.add("owner", a.Address, "of many", v.MovedTo(a.Address.String()))
 		}
 	}
 	for _, r := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
@@ -181,6 +184,9 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Drain](v, fsm.TableDrains) {
 		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since, !r.Aside.IsZero())
+	}
+	for _, r := range fsm.List[*fsm.Move](v, fsm.TableMoves) {
+		f.add("move", r.Service, r.Node, r.Since)
 	}
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
 		versions := map[string]uint64{}

@@ -173,6 +173,7 @@ func (c *DeleteService) apply(tx *txn) Outcome {
 		return out
 	}
 	tx.endDrain(DrainService, string(c.ID), "the Service is gone")
+	tx.endMove(c.ID, "the Service is gone")
 	tx.bury(s, s.History, "gone")
 	return tx.ok()
 }

@@ -31,6 +31,7 @@ const (
 	TableDrivers          Table = "drivers"
 	TableL2Advertisements Table = "l2advertisements"
 	TableDrains           Table = "drains"
+	TableMoves            Table = "moves"
 )
 
 // Tables lists every table in snapshot order.
@@ -39,7 +40,7 @@ func Tables() []Table {
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
-		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements,
+		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves,
 	}
 }
 
@@ -103,6 +104,8 @@ func newRecord(t Table) (Record, error) {
 		return &Drain{}, nil
 	case TableL2Advertisements:
 		return &L2Advertisement{}, nil
+	case TableMoves:
+		return &Move{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

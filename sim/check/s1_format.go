@@ -33,7 +33,7 @@ func (r *s1) step(s *step) {
 // afterFormer names what of a command came after format 1; empty for nothing.
 func afterFormer(c fsm.Command) string {
 	switch c := c.(type) {
-	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside:
+	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside, *fsm.BeginMove, *fsm.EndMove:
 		return fmt.Sprintf("%T", c)
 	case *fsm.PutService:
 		if c.Service.Affinity != 0 || len(c.Service.SourceRanges) > 0 {
