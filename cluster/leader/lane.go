@@ -128,7 +128,7 @@ func (l *lane) asksForPlan(record *fsm.View) bool {
 	if l.proposed && fsm.Differ(l.record, record, plannedFrom()...) {
 		return true
 	}
-	if fsm.Differ(l.record, record, fsm.TableGroup, fsm.TablePools, fsm.TablePeers, fsm.TableAdvertisements, fsm.TableNodeConfigs, fsm.TableHolds, fsm.TableDrains) {
+	if fsm.Differ(l.record, record, fsm.TableGroup, fsm.TablePools, fsm.TablePeers, fsm.TableAdvertisements, fsm.TableNodeConfigs, fsm.TableHolds, fsm.TableDrains, fsm.TableMoves) {
 		return true
 	}
 	asks := false

@@ -69,10 +69,12 @@ type planner struct {
 	nodeWith map[netip.Addr]fsm.NodeID
 	// drainedServices are those that an operator drains.
 	drainedServices map[string]bool
-	peerWith        map[netip.Addr]fsm.PeerName
-	services        []*wish // by id
-	routes          []*fsm.Route
-	routeOf         map[netip.Addr]*fsm.Route
+	// moves are where operators moved Services.
+	moves    map[fsm.ServiceID]fsm.NodeID
+	peerWith map[netip.Addr]fsm.PeerName
+	services []*wish // by id
+	routes   []*fsm.Route
+	routeOf  map[netip.Addr]*fsm.Route
 	// allocations of the record, by address, then owner; and by owner.
 	allocations []*fsm.Allocation
 	ownersOf    map[netip.Addr][]*fsm.Allocation
@@ -104,8 +106,8 @@ func newPlanner(in Input) *planner {
 		heldBy:      runs(allocations, func(a *fsm.Allocation) fsm.ServiceID { return a.Service }, cmp.Compare),
 		claims:      make(map[netip.Addr][]*claim, len(allocations)),
 		released:    map[allocationID]bool{}, freed: map[allocationID]bool{},
-		drainedServices: drainsOf(in.Record, fsm.DrainService),
-		unrouted:        map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
+		drainedServices: drainsOf(in.Record, fsm.DrainService), moves: movesOf(in.Record),
+		unrouted: map[netip.Addr]bool{}, peerWith: map[netip.Addr]fsm.PeerName{},
 	}
 	for _, r := range p.routes {
 		p.routeOf[r.Prefix.Addr()] = r
@@ -176,6 +178,7 @@ const (
 	WaitsForNextHop    = "no-next-hop" // no node can carry the address now
 	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
 	WaitsForOther      = "drain-last"  // its nodes are ones that new flows shall go past, but there are no others
+	WaitsForMove       = "move"        // the node that an operator moved it to cannot serve it
 	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
 	WaitsForPolicy     = "policy"      // an AddressPolicy does not allow what is there from before

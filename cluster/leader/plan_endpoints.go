@@ -71,8 +71,8 @@ func newNarrowPlanner(in Input) *planner {
 	seen.nodes = collect(seen.views, func(w *world.World) []world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
 	return &planner{
 		in: in, seen: seen, settings: group.Settings, format: group.Format, quarantined: !group.Quarantine.IsZero(),
-		drainedServices: drainsOf(in.Record, fsm.DrainService),
-		routeOf:         map[netip.Addr]*fsm.Route{}, claims: map[netip.Addr][]*claim{},
+		drainedServices: drainsOf(in.Record, fsm.DrainService), moves: movesOf(in.Record),
+		routeOf: map[netip.Addr]*fsm.Route{}, claims: map[netip.Addr][]*claim{},
 	}
 }
 

@@ -86,7 +86,7 @@ func drawNamespace(t *rapid.T) string {
 // drawStep changes the world, the group or the sight of it, by at most one thing.
 func drawStep(t *rapid.T, s *scene) string {
 	v := s.group.state.Read()
-	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew", "drain", "drain"); what {
+	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew", "drain", "drain", "move", "move"); what {
 	case "service", "endpoints", "node", "pool", "policy", "namespace":
 		s.blind = false
 		line := map[string]func(*rapid.T) string{"service": drawService, "endpoints": drawEndpoints, "node": drawNode, "pool": drawPool, "policy": drawPolicy, "namespace": drawNamespace}[what](t)
@@ -125,6 +125,9 @@ func drawStep(t *rapid.T, s *scene) string {
 		undo := rapid.Bool().Draw(t, "undo")
 		s.drainIfKnown(about, undo)
 		return fmt.Sprintf("drain %s undo=%t", about, undo)
+	case "move":
+		service, to := one(t, "service", drawnServices...), one(t, "to", append(slices.Clone(drawnNodes), "")...)
+		return "move " + service + " to " + to + s.moveIfMay(service, fsm.NodeID(to))
 	case "announced":
 		m := one(t, "member", drawnMembers...)
 		s.report(t, what, m, v)
@@ -145,6 +148,18 @@ func (s *scene) drainIfKnown(about string, undo bool) {
 	if node || service {
 		s.drain(about, undo)
 	}
+}
+
+// moveIfMay moves a Service to a node, or ends that; it says what the record answers otherwise.
+func (s *scene) moveIfMay(service string, to fsm.NodeID) string {
+	var c fsm.Command = &fsm.BeginMove{Service: fsm.ServiceID("default/" + service), Node: to}
+	if to == "" {
+		c = &fsm.EndMove{Service: fsm.ServiceID("default/" + service)}
+	}
+	if err := s.group.propose([]fsm.Proposal{{Actor: "test", Command: c}}, 1)[0].Err(); err != nil {
+		return ": " + err.Error()
+	}
+	return ""
 }
 
 // begin is a world in which the drawn steps meet.
@@ -197,7 +212,10 @@ type account struct {
 }
 
 func (a *account) check() string {
-	for _, check := range []func() string{a.sharing, a.handedOn, a.kept, a.asked, a.checked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops, a.lastDrained, a.removals} {
+	for _, check := range []func() string{
+		a.sharing, a.handedOn, a.kept, a.asked, a.checked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
+		a.lastDrained, a.lastMoved, a.removals,
+	} {
 		if why := check(); why != "" {
 			return why
 		}
@@ -737,6 +755,13 @@ func (a *account) nextHops() string {
 			}
 		}
 		hops := a.wantedHops(a.after, prefix)
+		to := a.movedTo(al.Address, serving)
+		if h, has := takes(hops, nodes[to], prefix, settings); has && !a.isAside(nodes[to]) {
+			if len(hops) != 1 {
+				return fmt.Sprintf("%s was moved to %s, which may be announced, and leads to %v", prefix, h.Node, hops)
+			}
+			continue
+		}
 		if ownerless && a.replaced(al.Address, a.after, nodes) {
 			continue
 		}
@@ -824,23 +849,77 @@ func (a *account) lastHops() string {
 	return ""
 }
 
+// leads tells whether an address has a next hop that may be announced and is not down.
+func (a *account) leads(v *fsm.View, prefix netip.Prefix) bool {
+	return slices.ContainsFunc(a.wantedHops(v, prefix), func(h fsm.NextHop) bool {
+		n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
+		return fsm.Announceable(prefix, h, n, v.Group().Settings) && n.Liveness != fsm.NodeDown
+	})
+}
+
 // lastDrained: to drain a node never takes the last next hop that may be announced away.
 func (a *account) lastDrained() string {
 	if !strings.HasPrefix(a.step, "drain n") {
 		return ""
 	}
-	announceable := func(v *fsm.View, prefix netip.Prefix) bool {
-		return slices.ContainsFunc(a.wantedHops(v, prefix), func(h fsm.NextHop) bool {
-			n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
-			return fsm.Announceable(prefix, h, n, v.Group().Settings) && n.Liveness != fsm.NodeDown
-		})
-	}
 	for _, r := range fsm.List[*fsm.Route](a.before, fsm.TableRoutes) {
-		if announceable(a.before, r.Prefix) && !announceable(a.after, r.Prefix) {
+		if a.leads(a.before, r.Prefix) && !a.leads(a.after, r.Prefix) {
 			return fmt.Sprintf("%s lost the last next hop that could be announced to a drain", r.Prefix)
 		}
 	}
 	return ""
+}
+
+// lastMoved: to move a Service never leaves an address without a next hop that may be announced, not for one entry.
+func (a *account) lastMoved() string {
+	if !strings.HasPrefix(a.step, "move ") {
+		return ""
+	}
+	for _, r := range fsm.List[*fsm.Route](a.before, fsm.TableRoutes) {
+		for _, v := range append(a.seen, a.after) {
+			if a.leads(a.before, r.Prefix) && !a.leads(v, r.Prefix) {
+				return fmt.Sprintf("%s lost the last next hop that could be announced to a move", r.Prefix)
+			}
+		}
+	}
+	return ""
+}
+
+// movedTo is where all who own an address were moved, if it is served there: who serves it has the node pass it on, unless a Service
+// is Local.
+func (a *account) movedTo(address netip.Addr, serving map[fsm.NodeID]bool) fsm.NodeID {
+	to, passes := map[fsm.NodeID]bool{}, len(serving) > 0
+	for _, o := range a.after.Owners(address.String()) {
+		s, ok := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(o.Service))
+		if !ok || o.Releasing {
+			continue
+		}
+		node := fsm.NodeID("")
+		for _, m := range fsm.List[*fsm.Move](a.after, fsm.TableMoves) {
+			if m.Service == s.ID && (s.Local || !s.AllNodes) {
+				node = m.Node
+			}
+		}
+		to[node] = true
+		passes = passes && (!s.Local || a.isDrained("service", string(s.ID)))
+	}
+	for node := range to {
+		if len(to) == 1 && node != "" && (passes || serving[node]) {
+			serving[node] = true
+			return node
+		}
+	}
+	return ""
+}
+
+// takes finds a node among the next hops that may be announced, unless the node is down.
+func takes(hops []fsm.NextHop, n *fsm.Node, prefix netip.Prefix, settings fsm.Settings) (fsm.NextHop, bool) {
+	for _, h := range hops {
+		if n != nil && h.Node == n.ID && n.Liveness != fsm.NodeDown && fsm.Announceable(prefix, h, n, settings) {
+			return h, true
+		}
+	}
+	return fsm.NextHop{}, false
 }
 
 func (a *account) isDrained(of, name string) bool {

@@ -89,6 +89,7 @@ func (p *planner) planRoute(a netip.Addr) {
 	if d.aside {
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForOther, "it leads to nodes that new flows shall go past still: no other one may be announced")
 	}
+	p.explainMove(prefix, &d.move)
 	if len(d.want) == 0 {
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForNextHop, p.whyNoHop(a))
 	}
@@ -118,6 +119,7 @@ type decision struct {
 	aside bool
 	// bridged are those among them that serve the address no more, and stay until one that does may be announced.
 	bridged []fsm.HopSpec
+	move    move
 }
 
 // decide finds the next hops of an address that somebody owns.
@@ -132,11 +134,15 @@ func (p *planner) decide(a netip.Addr) (d decision) {
 	return d
 }
 
-// servingAny lists the nodes where any of the owners of an address is served that are not being drained, each once, in order.
+// servingAny lists the nodes where any of the owners of an address is served that are not being drained, and the one that it was
+// moved to if that may pass it on, each once, in order.
 func (p *planner) servingAny(a netip.Addr) []fsm.NodeID {
 	var nodes []fsm.NodeID
 	for _, c := range p.led(p.claims[a]) {
 		nodes = append(nodes, p.serving(&c.owner.next, a)...)
+	}
+	if to := p.movedTo(a); to != "" && p.passes(a) {
+		nodes = append(nodes, to)
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
@@ -291,8 +297,13 @@ func (p *planner) fitOf(prefix netip.Prefix, id fsm.NodeID) fit {
 
 // hops picks from the nodes that serve an address those that may be a next hop. Those that new flows shall go past, and then
 // those that are silent, leave only once somebody else may be announced: the last ones are never removed for liveness
-// alone (DESIGN §6), nor for a drain.
+// alone (DESIGN §6), nor for a drain. Where an operator moved the address it leads to that node alone, once that is ready and as
+// long as it can.
 func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (d decision) {
+	if d.move = p.moveOf(prefix, nodes); d.move.alone {
+		d.want = []fsm.HopSpec{d.move.fit.hop}
+		return d
+	}
 	var aside, silent []fsm.HopSpec
 	var ready, asideReady bool
 	for _, id := range nodes {

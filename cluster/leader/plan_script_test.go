@@ -35,6 +35,7 @@ import (
 //	excuse-node NODE...   nodes are lost for so long that no switch holds their own paths
 //	leased, lapsed  nodes may use leases that the record lost, and may no more
 //	renew       the group begins a new epoch
+//	move SERVICE NODE, unmove SERVICE  an operator moves a Service to a node, and takes it back
 //	drain, undrain NAME...  an operator drains a node, or "service/NAME", and takes it back
 //	aside cordoned taint=KEY...  what the operator has new flows go past
 //	show        what the record holds, and what waits
@@ -120,6 +121,10 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		for _, a := range d.CmdArgs {
 			s.drain(a.Key, d.Cmd == "undrain")
 		}
+	case "move":
+		s.move(d.CmdArgs[0].Key, fsm.NodeID(d.CmdArgs[1].Key))
+	case "unmove":
+		s.group.must(&fsm.EndMove{Service: fsm.ServiceID("default/" + d.CmdArgs[0].Key)})
 	case "format":
 		s.group = newGroupOf(t, uint32(number(t, d.CmdArgs[0].Key)))
 	case "fail":
@@ -190,6 +195,11 @@ func (s *scene) drain(what string, undo bool) {
 		return
 	}
 	s.group.must(&fsm.BeginDrain{Of: of, Name: name})
+}
+
+// move has an operator move a Service to a node.
+func (s *scene) move(service string, to fsm.NodeID) {
+	s.group.must(&fsm.BeginMove{Service: fsm.ServiceID("default/" + service), Node: to})
 }
 
 func (s *scene) input() Input {

@@ -37,7 +37,7 @@ func plannedFrom() []fsm.Table {
 	return []fsm.Table{
 		fsm.TableGroup, fsm.TableMembers, fsm.TablePools, fsm.TableAllocations, fsm.TableServices, fsm.TableRoutes, fsm.TablePeers,
 		fsm.TableAdvertisements, fsm.TableNodes, fsm.TableNodeConfigs, fsm.TableHolds, fsm.TableViews,
-		fsm.TableDrains,
+		fsm.TableDrains, fsm.TableMoves,
 	}
 }
 

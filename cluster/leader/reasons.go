@@ -37,6 +37,7 @@ const (
 	Bridges   Code = "bridge"      // it serves no more, and stays until one that does may be announced
 	LastHop   Code = "silent-last" // it does not answer, and no other one may be announced
 	LastAside Code = "aside-last"  // new flows shall go past it, and no other one may be announced
+	MovedHere Code = "moved-here"  // by an operator
 )
 
 // Why a node is none.
@@ -59,8 +60,9 @@ const (
 	NodeCordoned     Code = "node-cordoned"  // and the group heeds that
 	NodeTainted      Code = "node-tainted"   // with a taint that the group heeds
 	ServiceDrained   Code = "service-drained"
-	GivenUp          Code = "given-up" // nobody owns the address any more
-	Replaced         Code = "replaced" // the same, but the address in its place may not be announced yet
+	MovedAway        Code = "moved-away" // to another node, by an operator
+	GivenUp          Code = "given-up"   // nobody owns the address any more
+	Replaced         Code = "replaced"   // the same, but the address in its place may not be announced yet
 )
 
 // Why a Service is not served by the group.
@@ -72,17 +74,20 @@ const (
 	Deleting        Code = "deleting"
 )
 
+// Moved is said of a Service that an operator moved to a node: by whom, when and why.
+const Moved Code = "moved"
+
 // Codes lists the codes of reasons, in the order of the constants, with those of Explanation and of fsm.Pending.
 func Codes() []Code {
 	return []Code{
 		FromPool, FromPoolEarlier, FromReturning, FromRequested, FromExternal, FromReleased,
-		Serves, ServesAll, Bridges, LastHop, LastAside,
+		Serves, ServesAll, Bridges, LastHop, LastAside, MovedHere,
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
-		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, GivenUp, Replaced,
-		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting,
+		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, MovedAway, GivenUp, Replaced,
+		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting, Moved,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden,
 		WaitsForEvidence, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
-		WaitsForOther, WaitsForRules, WaitsForMend,
+		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend,
 	}
 }
 
@@ -171,9 +176,12 @@ func (p *planner) nodeReason(a netip.Addr, id fsm.NodeID, serves bool, d *decisi
 		hop, _ := n.hop(a)
 		r.Hop = hop.Address
 	}
+	moved, is := p.moveReason(id, serves, d)
 	switch {
 	case len(p.claims[a]) == 0:
 		r.Reason = p.noOwner(a, id)
+	case is:
+		r.Reason = moved
 	case slices.ContainsFunc(d.bridged, func(s fsm.HopSpec) bool { return s.Node == id }):
 		r.Reason = Reason{Bridges, "it serves the address no more, and stays until a node that does acknowledged its rules"}
 	case !serves:

@@ -20,6 +20,10 @@ func (c Code) Remedy() string {
 		return "nothing while it lasts; take the taint off the Node, or out of nodes.taints of the controllers"
 	case ServiceDrained:
 		return "nothing while the drain lasts; `fairlead drain service NAME --undo` ends it"
+	case Moved, MovedHere, MovedAway:
+		return "nothing while the move lasts; `fairlead move SERVICE --undo` ends it"
+	case WaitsForMove:
+		return "bring the node back, move the Service to another one, or end the move: `fairlead move SERVICE --undo`; who shares an address moves before it is shared"
 	case LastHop, WaitsForLiveness, NodeDown:
 		return "bring the node back, or have pods of the Service on another one"
 	case NoEndpoint:

@@ -19,6 +19,8 @@ type ServiceReasons struct {
 	Seen, Recorded bool
 	// Ours is why it is not served; zero if it is.
 	Ours Reason
+	// Moved is who moved it to a node, when and why; zero if nobody did.
+	Moved Reason
 	// Pending is what it would wait for.
 	Pending fsm.Pending
 	// Addresses are those that it has or shall have, in order.
@@ -112,6 +114,7 @@ func (x *Explained) Service(id fsm.ServiceID) (ServiceReasons, bool) {
 		}
 		out.Addresses = p.addressReasons(s)
 	}
+	out.Moved = movedBy(p.in.Record, id)
 	out.Waiting = p.waitingFor(&out)
 	for _, a := range p.seen.views {
 		for _, problem := range a.World.Problems {

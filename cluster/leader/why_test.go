@@ -42,6 +42,9 @@ func (s *scene) why(d *datadriven.TestData) string {
 			continue
 		}
 		fmt.Fprintf(&b, "%s:%s%s\n", name, reasonText(r.Ours), reasonText(Reason{Code(r.Pending.Code), r.Pending.Text}))
+		if r.Moved.Code != "" {
+			fmt.Fprintf(&b, " %s\n", reasonText(r.Moved))
+		}
 		for _, a := range r.Addresses {
 			fmt.Fprintf(&b, "  %s pool=%s%s", a.Address, a.Pool, reasonText(a.From))
 			if len(a.Shared) > 0 {
@@ -101,7 +104,7 @@ func checkAddresses(t *rapid.T, s *scene, v *fsm.View, r *ServiceReasons) {
 		var nodes []fsm.NodeID
 		for _, n := range a.Nodes {
 			nodes = append(nodes, n.Node)
-			if good := slices.Contains([]Code{Serves, ServesAll, Bridges, LastHop, LastAside, Replaced}, n.Code); good != n.Wanted {
+			if good := slices.Contains([]Code{Serves, ServesAll, Bridges, LastHop, LastAside, MovedHere, Replaced}, n.Code); good != n.Wanted {
 				t.Fatalf("%s: node %s is wanted=%v for %q", a.Address, n.Node, n.Wanted, n.Code)
 			}
 			if wanted := inRecord(v, a.Address, n.Node); wanted != n.Wanted {
@@ -177,6 +180,11 @@ func checkNode(t *rapid.T, s *scene, v *fsm.View, a *AddressReasons, n *NodeReas
 		bad = "nobody heeds that"
 	case ServiceDrained:
 		bad = when(owners == 0 || led > 0, "not all Services that own it are drained")
+	case MovedHere:
+		bad = when(v.MovedTo(a.Address.String()) != n.Node, "nobody moved it there")
+	case MovedAway:
+		to := v.MovedTo(a.Address.String())
+		bad = when(to == "" || to == n.Node || !inRecord(v, a.Address, to), "it was moved nowhere else")
 	case GivenUp, Replaced:
 		bad = when(owners > 0, "somebody owns the address")
 	}

@@ -57,6 +57,9 @@ func (w *whyRenderer) service(r *leader.ServiceReasons) records.WhyService {
 	}
 	d.History = w.history(&d)
 	d.Summary = summary(&d)
+	if r.Moved.Code != "" { // which is no obstacle, as the others are
+		d.Reasons = append(d.Reasons, reasonOf(r.Moved.Code, r.Moved.Text))
+	}
 	return d
 }
 
@@ -171,7 +174,7 @@ func (w *whyRenderer) whyNode(route *fsm.Route, r *leader.NodeReason) records.Wh
 
 // elsewhere tells of reasons that are not about the node: there are as many of those as there are nodes.
 func elsewhere(c leader.Code) bool {
-	return c == leader.NoEndpoint || c == leader.EndpointNotReady || c == leader.GivenUp
+	return c == leader.NoEndpoint || c == leader.EndpointNotReady || c == leader.MovedAway || c == leader.GivenUp
 }
 
 // byWanted puts hops that are withdrawn first: what is said of a wanted one stands then.
@@ -314,6 +317,9 @@ func (w *whyRenderer) history(d *records.WhyService) []records.WhyTransition {
 	}
 	if s, ok := fsm.Get[*fsm.Service](w.view, fsm.TableServices, d.Name); ok {
 		add("service", s.History)
+	}
+	if m, ok := fsm.Get[*fsm.Move](w.view, fsm.TableMoves, d.Name); ok {
+		add("move", m.History)
 	}
 	nodes := map[string]bool{}
 	for i := range d.Addresses {
