@@ -100,6 +100,8 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 		why = string(l.Holder) + " has not renewed it for a term"
 	case len(others) > 0 && s.present(s.now, l.Holder) && s.idle(l, others):
 		why = "the links of " + string(l.Holder) + " for it do not work, or are in other networks"
+	case len(others) > 0 && s.called(l, others):
+		why = "an operator moved its Service to another node"
 	case s.policy.kept(l.VIP) != l.Keep && s.present(s.now, l.Holder):
 		why = "what its holder does when it is cut off has changed"
 	case s.t.Term != l.Term && s.present(s.now, l.Holder):
@@ -206,7 +208,7 @@ func (s *sitting) steady(vip netip.Addr, node fsm.NodeID) bool {
 	})
 }
 
-// choose picks a node: the former holder if it still can, then one whose links have worked for a while, then the one that
+// choose picks a node: the one that an operator moved the address to, then the former holder if it still can, then one whose links have worked for a while, then the one that
 // answers for the fewest addresses; among equals chance decides, the same for all leaders.
 func (s *sitting) choose(vip netip.Addr, able []fsm.NodeID, former fsm.NodeID) (fsm.NodeID, bool) {
 	if len(able) == 0 {
@@ -214,6 +216,8 @@ func (s *sitting) choose(vip netip.Addr, able []fsm.NodeID, former fsm.NodeID) (
 	}
 	rank := func(id fsm.NodeID) int {
 		switch {
+		case s.bidden(vip, id):
+			return -1
 		case id == former:
 			return 0
 		case s.steady(vip, id):

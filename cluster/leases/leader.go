@@ -85,6 +85,7 @@ func Asked(v *fsm.View) bool {
 func tables() []fsm.Table {
 	return []fsm.Table{
 		fsm.TableL2Advertisements, fsm.TableLeases, fsm.TableAllocations, fsm.TableRoutes, fsm.TableNodes, fsm.TableHolds, fsm.TableGroup,
+		fsm.TableMoves,
 	}
 }
 

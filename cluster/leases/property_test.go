@@ -413,6 +413,13 @@ func TestPropertyLeasesNeverOverlap(t *testing.T) {
 				}
 				r.route(rapid.SampledFrom(vips).Draw(t, "vip"), rapid.SliceOfNDistinct(rapid.IntRange(0, 2), 0, 3, rapid.ID).Draw(t, "via")...)
 			},
+			"move": func(*rapid.T) { // by an operator
+				if to := rapid.SampledFrom(append([]fsm.NodeID{""}, nodes...)).Draw(t, "to"); to != "" {
+					r.commit(&fsm.BeginMove{Service: "shop/a", Node: to})
+					return
+				}
+				r.commit(&fsm.EndMove{Service: "shop/a"})
+			},
 			"power": func(t *rapid.T) {
 				m := rapid.SampledFrom(machines).Draw(t, "machine")
 				if m.off = !m.off; m.off {
