@@ -46,6 +46,18 @@ type DrainLeft struct {
 	Why      string   `json:"why"`
 }
 
+// Move is an operator's word that the traffic of a Service shall come in by one node; name is the Service's.
+type Move struct {
+	Name   string      `json:"name"`
+	Node   string      `json:"node"`
+	Since  Revision    `json:"since"`
+	Time   string      `json:"time"` // of the word; RFC 3339
+	By     string      `json:"by"`   // who said it
+	Reason string      `json:"reason"`
+	Done   bool        `json:"done"` // every address leads to the node, and no switch leads elsewhere; at layer 2 the node answers for it
+	Left   []DrainLeft `json:"left"` // what keeps it from that, in order of prefix and node; its state may also be lease, of who answers at layer 2
+}
+
 // Member is what one Raft server last said of itself; name is its server id. It can also be asked for by the
 // member's name.
 type Member struct {

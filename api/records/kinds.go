@@ -66,6 +66,9 @@ func Kinds() []Kind {
 		{"drains", []string{"drain"}, []Column{
 			{"NAME", "name"}, {"SINCE", "since"}, {"DONE", "done"}, {"LEFT", "left.prefix"}, {"WHY", "left.why"}, {"FLOWS", "flows.open"}, {"BUSY", "flows.busy"},
 		}},
+		{"moves", []string{"move"}, []Column{
+			{"SERVICE", "name"}, {"NODE", "node"}, {"TIME", "time"}, {"BY", "by"}, {"REASON", "reason"}, {"DONE", "done"}, {"LEFT", "left.prefix"}, {"WHY", "left.why"},
+		}},
 		{"members", []string{"member"}, []Column{
 			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},
 		}},

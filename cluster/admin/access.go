@@ -76,6 +76,7 @@ func accessTable() map[string]access {
 		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
 		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,
 		fairleadv1connect.RecordServiceDrainProcedure:        change,
+		fairleadv1connect.RecordServiceMoveProcedure:         change,
 		fairleadv1connect.RecordServiceProposeProcedure: {
 			roles: joining, settled: true, within: changing, maxMessage: largeMessage,
 		},

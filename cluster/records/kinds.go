@@ -92,6 +92,9 @@ func byName(name string) kind {
 		return of((*renderer).hold, func(h *fsm.Hold) fsm.Trail { return h.History })
 	case "drains":
 		return of((*renderer).drain, func(d *fsm.Drain) fsm.Trail { return d.History })
+	case "moves":
+		return of((*renderer).move, func(m *fsm.Move) fsm.Trail { return m.History },
+			append(hops, fsm.TableAllocations, fsm.TableRoutes, fsm.TableLeases, fsm.TableL2Advertisements)...)
 	case "members":
 		return of((*renderer).member, nil).foundBy(serversOf)
 	case "sources":

@@ -55,15 +55,24 @@ func (s *Service) Drain(ctx context.Context, req *fairleadv1.DrainRequest) (*fai
 
 // word commits an operator's word, in the name that the certificate proves.
 func (s *Service) word(ctx context.Context, what, remedy, reason string, c fsm.Command) error {
-	caller, _ := admin.CallerFrom(ctx)
-	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Actor(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
+	outcome, err := s.commit(ctx, what, reason, c)
 	if err != nil {
-		return remote(what, err)
+		return err
 	}
-	if err := outcomes[0].Err(); err != nil {
+	if err := outcome.Err(); err != nil {
 		return &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: remedy}
 	}
 	return nil
+}
+
+// commit has the group decide on an operator's word, and gives what the record made of it.
+func (s *Service) commit(ctx context.Context, what, reason string, c fsm.Command) (fsm.Outcome, error) {
+	caller, _ := admin.CallerFrom(ctx)
+	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Actor(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
+	if err != nil {
+		return fsm.Outcome{}, remote(what, err)
+	}
+	return outcomes[0], nil
 }
 
 // A word waits for patience while nobody leads, which is longer than an election, and is tried again every tryAgain.

@@ -82,5 +82,6 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		&fsm.PutPolicy{ID: "shop/pin", UID: "u-pin", Version: 2, Spec: []byte("v1\n")},
 		&fsm.PutHold{ID: "h1", Of: "services", Subjects: []string{"a/b", "a/c"}, Why: "12 of 12 services are missing in a list"},
 		&fsm.ObserveView{Source: "cluster", Cluster: "c-uid", Versions: []fsm.KindVersion{{Kind: "Service", Version: 99}}},
+		&fsm.BeginMove{Service: "shop/late", Node: "n1"},
 	)
 }

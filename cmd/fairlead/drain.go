@@ -68,24 +68,30 @@ func (d drained) quiet(converged time.Duration) bool {
 }
 
 // left tells what a drain has not taken away yet, and why.
-func (d drained) left() string {
+func (d drained) left() string { return leftText(d.Left) }
+
+// leftText names what is left, and why, the first few of it.
+func leftText(left []records.DrainLeft) string {
 	const most = 3
 	var text []string
-	for _, l := range d.Left[:min(most, len(d.Left))] {
-		if l.Prefix == "" {
+	for _, l := range left[:min(most, len(left))] {
+		switch {
+		case l.Prefix == "":
 			text = append(text, l.State+" still: "+l.Why)
-			continue
+		case l.Node == "":
+			text = append(text, fmt.Sprintf("%s (%s: %s)", l.Prefix, l.State, l.Why))
+		default:
+			text = append(text, fmt.Sprintf("%s via %s (%s: %s)", l.Prefix, l.Node, l.State, l.Why))
 		}
-		text = append(text, fmt.Sprintf("%s via %s (%s: %s)", l.Prefix, l.Node, l.State, l.Why))
 	}
-	if more := len(d.Left) - most; more > 0 {
+	if more := len(left) - most; more > 0 {
 		text = append(text, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(text, ", ")
 }
 
-// drainPoll is how often a drain that is waited for is looked at.
-const drainPoll = 500 * time.Millisecond
+// watchPoll is how often what is waited for is looked at.
+const watchPoll = 500 * time.Millisecond
 
 // newDrain makes the commands that have new flows go elsewhere.
 func newDrain(c *cli, over wordOver) *cobra.Command {
@@ -205,14 +211,19 @@ func (c *cli) awaitQuiet(ctx context.Context, what string, within time.Duration,
 	return nil
 }
 
-// watchDrain looks until it is over, or the time is, and tells how it stands on standard error whenever that changes. It
-// returns what it told last.
+// watchDrain is watch of a drain.
 func (c *cli) watchDrain(ctx context.Context, what string, within time.Duration, d *drained, look func() (now string, over bool)) (said string, over bool) {
+	return c.watch(ctx, what, within, func(ctx context.Context) error { return c.lookAtDrain(ctx, d) }, look)
+}
+
+// watch reads and looks until it is over, or the time is, and tells how it stands on standard error whenever that changes. It
+// returns what it told last.
+func (c *cli) watch(ctx context.Context, what string, within time.Duration, read func(context.Context) error, look func() (now string, over bool)) (said string, over bool) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		var now string
-		err := c.lookAtDrain(ctx, d)
+		err := read(ctx)
 		if err == nil {
 			now, over = look()
 		} else {
@@ -226,7 +237,7 @@ func (c *cli) watchDrain(ctx context.Context, what string, within time.Duration,
 			fmt.Fprintf(c.err, "%s: %s\n", what, now)
 		}
 		select {
-		case <-time.After(drainPoll):
+		case <-time.After(watchPoll):
 		case <-ctx.Done():
 			return said, false
 		}

@@ -22,6 +22,8 @@ type word interface {
 	AcceptRewind(ctx context.Context, source, reason string) error
 	// Drain has new flows go past a node or a service, or takes that back.
 	Drain(ctx context.Context, of, name string, undo bool, reason string) error
+	// Move has the traffic of a Service come in by one node, or takes that back.
+	Move(ctx context.Context, service, node string, undo bool, reason string) error
 }
 
 // wordOver gives the group's ear behind a client.

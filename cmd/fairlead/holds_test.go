@@ -35,13 +35,18 @@ func (h *heard) Drain(_ context.Context, of, name string, undo bool, reason stri
 	return h.refuse
 }
 
+func (h *heard) Move(_ context.Context, service, node string, undo bool, reason string) error {
+	h.said = append(h.said, fmt.Sprintf("move %s to %q undo=%t: %s", service, node, undo, reason))
+	return h.refuse
+}
+
 // say runs a command line whose word goes to h; lists come from the server.
 func (w *world) say(h *heard, server string, args ...string) ran {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
 	c := &cli{out: &stdout, err: &stderr, getenv: os.Getenv}
 	over := func(*admin.Client) word { return h }
-	root := newRoot(c, newHolds(c, newHoldsRelease(c, over)), newAcceptRewind(c, over), newDrain(c, over))
+	root := newRoot(c, newHolds(c, newHoldsRelease(c, over)), newAcceptRewind(c, over), newDrain(c, over), newMove(c, over))
 	args = append([]string{"--server", server, "--ca", w.files.CA, "--cert", w.files.Cert, "--key", w.files.Key}, args...)
 	return ran{execute(w.t.Context(), root, args, &stderr), stdout.String(), stderr.String()}
 }

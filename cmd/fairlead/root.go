@@ -36,6 +36,7 @@ func commands(c *cli) []*cobra.Command {
 		newWhy(c),
 		newPlan(c),
 		newDrain(c, overAPI),
+		newMove(c, overAPI),
 		newHolds(c, newHoldsRelease(c, overAPI)),
 		newAcceptRewind(c, overAPI),
 		newRaft(c),

@@ -25,6 +25,11 @@ func (s spoken) AcceptRewind(ctx context.Context, source, reason string) error {
 	return err
 }
 
+func (s spoken) Move(ctx context.Context, service, node string, undo bool, reason string) error {
+	_, err := s.client.Record.Move(ctx, &fairleadv1.MoveRequest{Service: service, Node: node, Undo: undo, Reason: reason})
+	return err
+}
+
 func (s spoken) Drain(ctx context.Context, of, name string, undo bool, reason string) error {
 	_, err := s.client.Record.Drain(ctx, &fairleadv1.DrainRequest{Of: of, Name: name, Undo: undo, Reason: reason})
 	return err

@@ -1247,6 +1247,113 @@ func (*DrainResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
+type MoveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A Service's namespace/name.
+	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	// Empty with undo.
+	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	// Ends the move.
+	Undo          bool   `protobuf:"varint,3,opt,name=undo,proto3" json:"undo,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveRequest) Reset() {
+	*x = MoveRequest{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveRequest) ProtoMessage() {}
+
+func (x *MoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveRequest.ProtoReflect.Descriptor instead.
+func (*MoveRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *MoveRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *MoveRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *MoveRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *MoveRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type MoveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveResponse) Reset() {
+	*x = MoveResponse{}
+	mi := &file_fairlead_v1_record_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveResponse) ProtoMessage() {}
+
+func (x *MoveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_record_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveResponse.ProtoReflect.Descriptor instead.
+func (*MoveResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_record_proto_rawDescGZIP(), []int{22}
+}
+
 type PlanRequest_File struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1257,7 +1364,7 @@ type PlanRequest_File struct {
 
 func (x *PlanRequest_File) Reset() {
 	*x = PlanRequest_File{}
-	mi := &file_fairlead_v1_record_proto_msgTypes[22]
+	mi := &file_fairlead_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1376,7 @@ func (x *PlanRequest_File) String() string {
 func (*PlanRequest_File) ProtoMessage() {}
 
 func (x *PlanRequest_File) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_record_proto_msgTypes[22]
+	mi := &file_fairlead_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,11 +1488,17 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
 	"\x04undo\x18\x03 \x01(\bR\x04undo\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x0f\n" +
-	"\rDrainResponse*<\n" +
+	"\rDrainResponse\"g\n" +
+	"\vMoveRequest\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
+	"\x04undo\x18\x03 \x01(\bR\x04undo\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x0e\n" +
+	"\fMoveResponse*<\n" +
 	"\x04Lane\x12\x14\n" +
 	"\x10LANE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLANE_URGENT\x10\x01\x12\r\n" +
-	"\tLANE_BULK\x10\x022\xe8\x05\n" +
+	"\tLANE_BULK\x10\x022\xa5\x06\n" +
 	"\rRecordService\x12=\n" +
 	"\x03Get\x12\x17.fairlead.v1.GetRequest\x1a\x18.fairlead.v1.GetResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bDescribe\x12\x1c.fairlead.v1.DescribeRequest\x1a\x1d.fairlead.v1.DescribeResponse\"\x03\x90\x02\x01\x12=\n" +
@@ -1396,7 +1509,8 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\vCheckLeader\x12\x1f.fairlead.v1.CheckLeaderRequest\x1a .fairlead.v1.CheckLeaderResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\vReleaseHold\x12\x1f.fairlead.v1.ReleaseHoldRequest\x1a .fairlead.v1.ReleaseHoldResponse\x12S\n" +
 	"\fAcceptRewind\x12 .fairlead.v1.AcceptRewindRequest\x1a!.fairlead.v1.AcceptRewindResponse\x12>\n" +
-	"\x05Drain\x12\x19.fairlead.v1.DrainRequest\x1a\x1a.fairlead.v1.DrainResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\x05Drain\x12\x19.fairlead.v1.DrainRequest\x1a\x1a.fairlead.v1.DrainResponse\x12;\n" +
+	"\x04Move\x12\x18.fairlead.v1.MoveRequest\x1a\x19.fairlead.v1.MoveResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_record_proto_rawDescOnce sync.Once
@@ -1411,7 +1525,7 @@ func file_fairlead_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_fairlead_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_fairlead_v1_record_proto_goTypes = []any{
 	(Lane)(0),                    // 0: fairlead.v1.Lane
 	(*GetRequest)(nil),           // 1: fairlead.v1.GetRequest
@@ -1435,21 +1549,23 @@ var file_fairlead_v1_record_proto_goTypes = []any{
 	(*AcceptRewindResponse)(nil), // 19: fairlead.v1.AcceptRewindResponse
 	(*DrainRequest)(nil),         // 20: fairlead.v1.DrainRequest
 	(*DrainResponse)(nil),        // 21: fairlead.v1.DrainResponse
-	nil,                          // 22: fairlead.v1.GetRequest.FilterEntry
-	(*PlanRequest_File)(nil),     // 23: fairlead.v1.PlanRequest.File
-	(*Revision)(nil),             // 24: fairlead.v1.Revision
+	(*MoveRequest)(nil),          // 22: fairlead.v1.MoveRequest
+	(*MoveResponse)(nil),         // 23: fairlead.v1.MoveResponse
+	nil,                          // 24: fairlead.v1.GetRequest.FilterEntry
+	(*PlanRequest_File)(nil),     // 25: fairlead.v1.PlanRequest.File
+	(*Revision)(nil),             // 26: fairlead.v1.Revision
 }
 var file_fairlead_v1_record_proto_depIdxs = []int32{
-	22, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
-	24, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
+	24, // 0: fairlead.v1.GetRequest.filter:type_name -> fairlead.v1.GetRequest.FilterEntry
+	26, // 1: fairlead.v1.GetResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.DescribeResponse.history:type_name -> fairlead.v1.Transition
-	24, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
-	24, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
-	23, // 5: fairlead.v1.PlanRequest.files:type_name -> fairlead.v1.PlanRequest.File
-	24, // 6: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
+	26, // 3: fairlead.v1.DescribeResponse.revision:type_name -> fairlead.v1.Revision
+	26, // 4: fairlead.v1.Transition.revision:type_name -> fairlead.v1.Revision
+	25, // 5: fairlead.v1.PlanRequest.files:type_name -> fairlead.v1.PlanRequest.File
+	26, // 6: fairlead.v1.WatchResponse.revision:type_name -> fairlead.v1.Revision
 	0,  // 7: fairlead.v1.ProposeRequest.lane:type_name -> fairlead.v1.Lane
-	24, // 8: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
-	24, // 9: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
+	26, // 8: fairlead.v1.ProposeResponse.revision:type_name -> fairlead.v1.Revision
+	26, // 9: fairlead.v1.CheckLeaderResponse.commit:type_name -> fairlead.v1.Revision
 	1,  // 10: fairlead.v1.RecordService.Get:input_type -> fairlead.v1.GetRequest
 	3,  // 11: fairlead.v1.RecordService.Describe:input_type -> fairlead.v1.DescribeRequest
 	6,  // 12: fairlead.v1.RecordService.Why:input_type -> fairlead.v1.WhyRequest
@@ -1460,18 +1576,20 @@ var file_fairlead_v1_record_proto_depIdxs = []int32{
 	16, // 17: fairlead.v1.RecordService.ReleaseHold:input_type -> fairlead.v1.ReleaseHoldRequest
 	18, // 18: fairlead.v1.RecordService.AcceptRewind:input_type -> fairlead.v1.AcceptRewindRequest
 	20, // 19: fairlead.v1.RecordService.Drain:input_type -> fairlead.v1.DrainRequest
-	2,  // 20: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
-	4,  // 21: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
-	7,  // 22: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
-	9,  // 23: fairlead.v1.RecordService.Plan:output_type -> fairlead.v1.PlanResponse
-	11, // 24: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
-	13, // 25: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
-	15, // 26: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
-	17, // 27: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
-	19, // 28: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
-	21, // 29: fairlead.v1.RecordService.Drain:output_type -> fairlead.v1.DrainResponse
-	20, // [20:30] is the sub-list for method output_type
-	10, // [10:20] is the sub-list for method input_type
+	22, // 20: fairlead.v1.RecordService.Move:input_type -> fairlead.v1.MoveRequest
+	2,  // 21: fairlead.v1.RecordService.Get:output_type -> fairlead.v1.GetResponse
+	4,  // 22: fairlead.v1.RecordService.Describe:output_type -> fairlead.v1.DescribeResponse
+	7,  // 23: fairlead.v1.RecordService.Why:output_type -> fairlead.v1.WhyResponse
+	9,  // 24: fairlead.v1.RecordService.Plan:output_type -> fairlead.v1.PlanResponse
+	11, // 25: fairlead.v1.RecordService.Watch:output_type -> fairlead.v1.WatchResponse
+	13, // 26: fairlead.v1.RecordService.Propose:output_type -> fairlead.v1.ProposeResponse
+	15, // 27: fairlead.v1.RecordService.CheckLeader:output_type -> fairlead.v1.CheckLeaderResponse
+	17, // 28: fairlead.v1.RecordService.ReleaseHold:output_type -> fairlead.v1.ReleaseHoldResponse
+	19, // 29: fairlead.v1.RecordService.AcceptRewind:output_type -> fairlead.v1.AcceptRewindResponse
+	21, // 30: fairlead.v1.RecordService.Drain:output_type -> fairlead.v1.DrainResponse
+	23, // 31: fairlead.v1.RecordService.Move:output_type -> fairlead.v1.MoveResponse
+	21, // [21:32] is the sub-list for method output_type
+	10, // [10:21] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -1489,7 +1607,7 @@ func file_fairlead_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_record_proto_rawDesc), len(file_fairlead_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

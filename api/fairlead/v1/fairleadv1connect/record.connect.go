@@ -58,6 +58,8 @@ const (
 	RecordServiceAcceptRewindProcedure = "/fairlead.v1.RecordService/AcceptRewind"
 	// RecordServiceDrainProcedure is the fully-qualified name of the RecordService's Drain RPC.
 	RecordServiceDrainProcedure = "/fairlead.v1.RecordService/Drain"
+	// RecordServiceMoveProcedure is the fully-qualified name of the RecordService's Move RPC.
+	RecordServiceMoveProcedure = "/fairlead.v1.RecordService/Move"
 )
 
 // RecordServiceClient is a client for the fairlead.v1.RecordService service.
@@ -88,6 +90,9 @@ type RecordServiceClient interface {
 	// Drain has new flows go past a node or a Service, or takes that back. To say so again changes nothing. It is answered once that is
 	// committed; Get of kind drains tells how far it has come.
 	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
+	// Move has the addresses of a Service lead to one node, as far as that can serve, or takes that back. To say so again changes
+	// nothing. It is answered once that is committed; Get of kind moves tells how far it has come.
+	Move(context.Context, *v1.MoveRequest) (*v1.MoveResponse, error)
 }
 
 // NewRecordServiceClient constructs a client for the fairlead.v1.RecordService service. By default,
@@ -167,6 +172,12 @@ func NewRecordServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(recordServiceMethods.ByName("Drain")),
 			connect.WithClientOptions(opts...),
 		),
+		move: connect.NewClient[v1.MoveRequest, v1.MoveResponse](
+			httpClient,
+			baseURL+RecordServiceMoveProcedure,
+			connect.WithSchema(recordServiceMethods.ByName("Move")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -182,6 +193,7 @@ type recordServiceClient struct {
 	releaseHold  *connect.Client[v1.ReleaseHoldRequest, v1.ReleaseHoldResponse]
 	acceptRewind *connect.Client[v1.AcceptRewindRequest, v1.AcceptRewindResponse]
 	drain        *connect.Client[v1.DrainRequest, v1.DrainResponse]
+	move         *connect.Client[v1.MoveRequest, v1.MoveResponse]
 }
 
 // Get calls fairlead.v1.RecordService.Get.
@@ -270,6 +282,15 @@ func (c *recordServiceClient) Drain(ctx context.Context, req *v1.DrainRequest) (
 	return nil, err
 }
 
+// Move calls fairlead.v1.RecordService.Move.
+func (c *recordServiceClient) Move(ctx context.Context, req *v1.MoveRequest) (*v1.MoveResponse, error) {
+	response, err := c.move.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RecordServiceHandler is an implementation of the fairlead.v1.RecordService service.
 type RecordServiceHandler interface {
 	// Get lists the objects of a kind, or one of them.
@@ -298,6 +319,9 @@ type RecordServiceHandler interface {
 	// Drain has new flows go past a node or a Service, or takes that back. To say so again changes nothing. It is answered once that is
 	// committed; Get of kind drains tells how far it has come.
 	Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error)
+	// Move has the addresses of a Service lead to one node, as far as that can serve, or takes that back. To say so again changes
+	// nothing. It is answered once that is committed; Get of kind moves tells how far it has come.
+	Move(context.Context, *v1.MoveRequest) (*v1.MoveResponse, error)
 }
 
 // NewRecordServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -373,6 +397,12 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(recordServiceMethods.ByName("Drain")),
 		connect.WithHandlerOptions(opts...),
 	)
+	recordServiceMoveHandler := connect.NewUnaryHandlerSimple(
+		RecordServiceMoveProcedure,
+		svc.Move,
+		connect.WithSchema(recordServiceMethods.ByName("Move")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.RecordService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case RecordServiceGetProcedure:
@@ -395,6 +425,8 @@ func NewRecordServiceHandler(svc RecordServiceHandler, opts ...connect.HandlerOp
 			recordServiceAcceptRewindHandler.ServeHTTP(w, r)
 		case RecordServiceDrainProcedure:
 			recordServiceDrainHandler.ServeHTTP(w, r)
+		case RecordServiceMoveProcedure:
+			recordServiceMoveHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -442,4 +474,8 @@ func (UnimplementedRecordServiceHandler) AcceptRewind(context.Context, *v1.Accep
 
 func (UnimplementedRecordServiceHandler) Drain(context.Context, *v1.DrainRequest) (*v1.DrainResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Drain is not implemented"))
+}
+
+func (UnimplementedRecordServiceHandler) Move(context.Context, *v1.MoveRequest) (*v1.MoveResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.RecordService.Move is not implemented"))
 }
