@@ -21,12 +21,13 @@ func drainedBeside(v *fsm.View, node string, serving []string) bool {
 	return drained(v, node) && slices.ContainsFunc(serving, func(o string) bool { return !drained(v, o) })
 }
 
-// drains tells which next hops may go for the drain of their node: all that do not leave an address without one that works.
+// drains tells which next hops may go for the drain of their node, or for a move to another: all that do not leave an address
+// without one that works.
 //
-// The leader may have decided a while (Bounds.Late) before that counts: before a drain ended, or before the other next hop
+// The leader may have decided a while (Bounds.Late) before that counts: before a drain or a move ended, or before the other next hop
 // stopped working.
 type drains struct {
-	ended   map[string]time.Duration     // when the drain of a node did
+	ended   map[string]time.Duration     // when the drain of a node did, or the move of a Service, by its key
 	spoiled map[fsm.NodeID]time.Duration // when a node had another boot, or failed at something more, or was found silent
 }
 
@@ -37,7 +38,12 @@ func newDrains() drains {
 func (d *drains) step(s *step) {
 	fsm.Changes(s.before, s.after, fsm.TableDrains, func(was, is *fsm.Drain) {
 		if was != nil && was.Of == fsm.DrainNode && is == nil {
-			d.ended[was.Name] = s.At
+			d.ended["node/"+was.Name] = s.At
+		}
+	})
+	fsm.Changes(s.before, s.after, fsm.TableMoves, func(was, _ *fsm.Move) {
+		if was != nil {
+			d.ended["service/"+was.Key()] = s.At
 		}
 	})
 	fsm.Changes(s.before, s.after, fsm.TableNodes, func(was, is *fsm.Node) {
@@ -47,11 +53,16 @@ func (d *drains) step(s *step) {
 	})
 }
 
-// excuse tells whether a next hop may go for the drain of its node.
+// excuse tells whether a next hop may go for the drain of its node, or the move to another.
 func (d *drains) excuse(s *step, prefix netip.Prefix, h fsm.NextHop, late time.Duration) bool {
 	lately := func(at time.Duration, known bool) bool { return known && s.At-at <= late }
-	ended, known := d.ended[string(h.Node)]
-	if !drained(s.before, string(h.Node)) && !lately(ended, known) {
+	ended, known := d.ended["node/"+string(h.Node)]
+	to := movedTo(s.before, prefix.Addr())
+	movedLately := slices.ContainsFunc(s.before.Owners(prefix.Addr().String()), func(o *fsm.Allocation) bool {
+		ended, known := d.ended["service/"+string(o.Service)]
+		return lately(ended, known)
+	})
+	if !drained(s.before, string(h.Node)) && !lately(ended, known) && (to == "" || to == string(h.Node)) && !movedLately {
 		return false
 	}
 	if len(committed(s.after, prefix)) > 0 {

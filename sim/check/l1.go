@@ -34,7 +34,7 @@ const flapHold = time.Minute
 func newL1(j *judge) rule { return &l1{judge: j, outside: newL1Outside(j), wished: newL1Wishes(j)} }
 
 func (r *l1) step(s *step) {
-	if s.replaced || fsm.Differ(s.before, s.after, fsm.TableDrains) {
+	if s.replaced || fsm.Differ(s.before, s.after, fsm.TableDrains, fsm.TableMoves) {
 		r.quiet = s.At
 	}
 	r.outside.step(s)
@@ -184,6 +184,20 @@ func (r *l1) address(v *fsm.View, a netip.Addr, owners []string) {
 	}
 	serving := slices.Clone(want)
 	want = slices.DeleteFunc(want, func(n string) bool { return drainedBeside(v, n, serving) })
+	if to := movedTo(v, a); to != "" && onSegments(v, a) {
+		r.leased(v, a)
+		if !slices.Contains(serving, to) {
+			return // it may be a next hop beside those that serve, so that it can answer
+		}
+	} else if to != "" {
+		takes, told := r.takes(v, a, to, serving)
+		switch {
+		case !told:
+			return
+		case takes:
+			want = []string{to}
+		}
+	}
 	slices.Sort(want)
 	want = slices.Compact(want)
 	var have []string

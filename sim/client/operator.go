@@ -57,6 +57,16 @@ func (o *Operator) DrainNode(node string, undo bool, then func(error)) {
 		&fairleadv1.DrainRequest{Of: string(fsm.DrainNode), Name: node, Undo: undo, Reason: "simulated"}, &fairleadv1.DrainResponse{}, then)
 }
 
+// MoveService has the addresses of a Service lead to a node; where no node is named, where they would by themselves.
+func (o *Operator) MoveService(service, node string, then func(error)) {
+	what := "move " + service + " to " + node
+	if node == "" {
+		what = "end the move of " + service
+	}
+	o.ask(what, fairleadv1connect.RecordServiceMoveProcedure,
+		&fairleadv1.MoveRequest{Service: service, Node: node, Undo: node == "", Reason: "simulated"}, &fairleadv1.MoveResponse{}, then)
+}
+
 // Transfer hands leadership to a member; empty lets the leader pick one.
 func (o *Operator) Transfer(to string, then func(error)) {
 	o.ask("transfer leadership to "+to, fairleadv1connect.RaftServiceTransferProcedure,

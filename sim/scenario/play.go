@@ -95,5 +95,8 @@ func (o operator) Release() {
 	}
 }
 
+// Move implements workload.Operator.
+func (o operator) Move(service, node string) { o.Group().Operator().MoveService(service, node, nil) }
+
 // SetAside implements workload.Operator.
 func (o operator) SetAside(node string, yes bool) { o.Group().Operator().DrainNode(node, !yes, nil) }

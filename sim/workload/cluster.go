@@ -25,6 +25,8 @@ type Operator interface {
 	Release()
 	// SetAside has new flows go past a node, or ends that.
 	SetAside(node string, yes bool)
+	// Move has the addresses of a Service lead to a node; where no node is named, where they would by themselves.
+	Move(service, node string)
 }
 
 // Backends are what is bound to outside load balancers, such as a balancer.Workload.

@@ -26,6 +26,7 @@ type bench struct {
 	*workload.Cluster
 	refused  []event.Refused
 	aside    []string // who was set aside, or no more
+	moved    []string // what was moved where
 	released int
 }
 
@@ -34,6 +35,9 @@ func (b *bench) Release() { b.released++ }
 
 // SetAside implements workload.Operator.
 func (b *bench) SetAside(node string, yes bool) { b.aside = append(b.aside, fmt.Sprint(node, yes)) }
+
+// Move implements workload.Operator.
+func (b *bench) Move(service, node string) { b.moved = append(b.moved, service+" "+node) }
 
 func newBench(seed uint64) *bench {
 	w := engine.New(seed)

@@ -41,6 +41,28 @@ func groupVerbs() []Verb {
 			},
 		},
 		{
+			Name: "move", Text: "an operator has the traffic of a Service come in by a node (`fairlead move`), for a while or for good", Weight: 4,
+			Parameters: []parameter.Parameter{name(), parameter.Machines("node", "its name").Must(), parameter.Duration("for", "how long; for good without it")},
+			Drawn:      func(p Plan) bool { return p.Segments > 0 },
+			Draw: func(d dice.Dice, p Plan, s *Step) {
+				s.With.Set("name", p.anyName(d))
+				s.With.Set("node", dice.Pick(d, "node", p.Nodes))
+				if d.Chance("ends", 50) {
+					s.With.Set("for", d.Time("for", time.Second, 20*time.Second).String())
+				}
+			},
+			Do: func(c *Cluster, s Step) {
+				if c.o.Operator == nil {
+					return
+				}
+				service := "default/" + s.With["name"]
+				c.o.Operator.Move(service, s.With["node"])
+				if d := s.With.Duration("for", 0); d > 0 {
+					c.world.After(d, func() { c.o.Operator.Move(service, "") })
+				}
+			},
+		},
+		{
 			Name: "backends", Text: "somebody changes what is bound to outside load balancers", Weight: 20,
 			Able: func(p Plan) bool { return p.Balancers > 0 },
 			Do: func(c *Cluster, _ Step) {
