@@ -47,7 +47,12 @@ func (w *world) operator() error {
 
 // ask runs the command line as an operator and decodes its JSON.
 func (w *world) ask(ctx context.Context, into any, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	return w.askWithin(ctx, 10*time.Second, into, args...)
+}
+
+// askWithin is the same of what takes its time.
+func (w *world) askWithin(ctx context.Context, within time.Duration, into any, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.o.Binary, append([]string{"--context", w.context}, append(args, "-o", "json")...)...)
 	out, err := cmd.Output()

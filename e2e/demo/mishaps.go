@@ -183,10 +183,10 @@ func (w *world) drain(ctx context.Context, m *machine, yes bool) error {
 	var answer struct{ Done, Undone bool }
 	how := []string{"--undo"}
 	if m.drained = yes; yes {
-		how = []string{"--wait", "--timeout", "9s"}
+		how = []string{"--wait", "--timeout", "20s", "--quiet-within", "20s"} // a busy machine counts connections rarely
 	}
 	w.notef("drain %s %v", m.name, how)
-	if err := w.ask(ctx, &answer, append([]string{"drain", "node", m.name}, how...)...); err != nil {
+	if err := w.askWithin(ctx, time.Minute, &answer, append([]string{"drain", "node", m.name}, how...)...); err != nil {
 		return err
 	}
 	if answer.Done != yes || answer.Undone == yes {

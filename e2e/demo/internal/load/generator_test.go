@@ -103,7 +103,10 @@ func run(t *testing.T, address netip.AddrPort, every, timeout, during time.Durat
 func TestEveryConnectionIsNewAndRecordedOnce(t *testing.T) {
 	t.Parallel()
 	address, accepted := server(t, func(int) string { return ok("served by a") })
-	out := run(t, address, 5*time.Millisecond, time.Second, 300*time.Millisecond)
+	const beat = 5 * time.Millisecond
+	began := time.Now()
+	out := run(t, address, beat, time.Second, 300*time.Millisecond)
+	beats := int(time.Since(began)/beat) + 2 // of a client: who is late to see that it is over went on until then
 	seen := map[netip.AddrPort]bool{}
 	for _, r := range out.Requests {
 		if r.Failed() || r.Server != "a" {
@@ -123,8 +126,8 @@ func TestEveryConnectionIsNewAndRecordedOnce(t *testing.T) {
 		t.Errorf("the server saw %d connections, recorded are %d", got, len(out.Requests))
 	}
 	// Four clients, 60 beats each: late ones are counted as dropped, so that the sum holds on a busy machine, too.
-	if n := len(out.Requests) + out.Dropped; n < 4*50 || n > 4*62 {
-		t.Errorf("%d requests and %d dropped beats, want about 240 in all", len(out.Requests), out.Dropped)
+	if n := len(out.Requests) + out.Dropped; n < 4*50 || n > 4*beats {
+		t.Errorf("%d requests and %d dropped beats, want about 240 in all, %d at most", len(out.Requests), out.Dropped, 4*beats)
 	}
 }
 
