@@ -30,8 +30,11 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 	if len(kept) == 0 {
 		return s, nil
 	}
-	for _, theirs := range s.Services() {
-		for _, a := range theirs.Addresses {
+	for _, i := range s.items {
+		if i.service == nil {
+			continue
+		}
+		for _, a := range i.service.addresses {
 			delete(kept, a) // translated already
 		}
 	}
@@ -39,21 +42,25 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 		if i.service == nil {
 			continue
 		}
-		left := slices.DeleteFunc(slices.Clone(i.service.Addresses), func(a netip.Addr) bool { return !kept[a] })
+		left := slices.DeleteFunc(slices.Clone(i.service.addresses), func(a netip.Addr) bool { return !kept[a] })
 		if len(left) == 0 {
 			continue
 		}
-		service := *i.service
+		service := *i.Service()
 		service.Addresses = left
 		if have, found := s.find(i.key); found && have.service != nil {
-			service = *have.service
-			service.Addresses = slices.Concat(have.service.Addresses, left)
+			service = *have.Service()
+			service.Addresses = slices.Concat(have.service.addresses, left)
 		}
 		value, err := ServiceValue(service)
 		if err != nil {
 			return s, err
 		}
-		add = append(add, item{key: i.key, value: value, service: &service})
+		next, err := newItem(i.key, value)
+		if err != nil {
+			return s, err
+		}
+		add = append(add, next)
 	}
 	return s.with(add), nil
 }

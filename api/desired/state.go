@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"sync"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/fsm"
@@ -46,8 +47,16 @@ type State struct {
 type item struct {
 	key     string
 	value   []byte
-	address *Address // of items of that kind
-	service *Service // likewise
+	address *Address     // of items of that kind
+	service *lazyService // likewise
+}
+
+// lazyService is a Service that is decoded when somebody asks for it: a node that does not translate never does, and endpoints
+// are most of what it is told.
+type lazyService struct {
+	addresses []netip.Addr
+	once      sync.Once
+	decoded   *Service
 }
 
 func (i item) compare(o item) int { return cmp.Compare(i.key, o.key) }
@@ -86,7 +95,7 @@ func (s State) Services() []*Service {
 	var out []*Service
 	for _, i := range s.items {
 		if i.service != nil {
-			out = append(out, i.service)
+			out = append(out, i.Service())
 		}
 	}
 	return out
@@ -102,9 +111,18 @@ func newItem(key string, value []byte) (i item, err error) {
 	case kindAddress:
 		i.address, err = decodeAddress(key, value)
 	case kindService:
-		i.service, err = decodeService(key, value)
+		var s *Service
+		if s, err = decodeService(key, value); err == nil {
+			i.service = &lazyService{addresses: slices.Clone(s.Addresses)} // which hold on to nothing else of it
+		}
 	}
 	return i, err
+}
+
+// Service decodes an item of that kind, once for all states that it is in.
+func (i item) Service() *Service {
+	i.service.once.Do(func() { i.service.decoded, _ = decodeService(i.key, i.value) }) // newItem found that it can be
+	return i.service.decoded
 }
 
 // RevisionOf reads a revision from its message; nil is the zero one.
