@@ -46,7 +46,9 @@ func TestAnAddressMovesWithAllWhoHaveIt(t *testing.T) {
 // What would be without effect is refused, and the refusal says why.
 func TestMovesWithoutEffectAreRefused(t *testing.T) {
 	s := formed(t)
-	put := func(id fsm.NodeID, eligible bool, why string) { tell(t, s, &fsm.PutNode{ID: id, UID: "u", Eligible: eligible, Why: why}) }
+	put := func(id fsm.NodeID, eligible bool, why string) {
+		tell(t, s, &fsm.PutNode{ID: id, UID: "u", Eligible: eligible, Why: why})
+	}
 	put("n1", true, "")
 	put("out", false, "not ready")
 	put("down", true, "")
