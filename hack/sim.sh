@@ -11,10 +11,11 @@ trap 'rm -rf "$work"' EXIT
 
 say() { printf '== %s\n' "$*" >&2; }
 
-# hold runs seeds, and shows the shrunk scenarios of those that broke a rule.
+# hold runs seeds, and shows the shrunk scenarios of those that broke a rule: last what they are about, since logs lose their beginning.
 hold() {
 	"$fairlead" sim run --save "$work/failed" "$@" || {
 		cat "$work"/failed/*.yaml >&2
+		grep -hE '^(about|seed): ' "$work"/failed/*.yaml >&2
 		return 1
 	}
 }

@@ -32,10 +32,12 @@ type Options struct {
 	Record   Record
 	Proposer Proposer
 	Contact  func() cluster.Contact
-	Leases   Leases // optional: without, nodes are never asked to renew any
-	Shares   Shares // optional: without, nodes announce nothing themselves
-	Log      *slog.Logger
-	Metrics  prometheus.Registerer // optional
+	// Barrier waits until this member has applied all that was committed when it was called (records.NewBarrier).
+	Barrier func(context.Context) error
+	Leases  Leases // optional: without, nodes are never asked to renew any
+	Shares  Shares // optional: without, nodes announce nothing themselves
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // optional
 	// Now is a clock with a monotonic reading. Default time.Now.
 	Now    func() time.Time
 	Tuning Tuning // zero fields take their default

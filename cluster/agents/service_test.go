@@ -28,7 +28,7 @@ import (
 func newService(t *testing.T, g *grouptest.Group) *Service {
 	t.Helper()
 	s, err := New(Options{
-		Member: "m1", Record: g, Proposer: g, Contact: g.Contact, Log: slog.New(slog.DiscardHandler),
+		Member: "m1", Record: g, Proposer: g, Contact: g.Contact, Barrier: g.Barrier, Log: slog.New(slog.DiscardHandler),
 		Tuning: Tuning{Look: 2 * time.Millisecond, Behind: 100 * time.Millisecond, Alone: time.Second},
 	})
 	if err != nil {
@@ -179,6 +179,26 @@ func TestMemberThatIsBehindTheAgentSaysSo(t *testing.T) {
 	if stream.Receive() || !errors.Is(stream.Err(), admin.NotReady) {
 		t.Errorf("served: %v", stream.Err())
 	}
+}
+
+// An agent that lost its state cannot tell that a member is behind: it is served once the member knows that it is not.
+func TestAgentWithNothingIsServedWhatIsCommitted(t *testing.T) {
+	g, _ := furnished(t, 1)
+	s := newService(t, g)
+	runs(t, s)
+	api := client(t, s)
+	g.Change(func(k *grouptest.Knobs) { k.Behind = cluster.ErrNotLeader })
+	stream, err := api.Sync(t.Context(), &fairleadv1.SyncRequest{Node: "n1", Boot: "b1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close() }()
+	if stream.Receive() || !errors.Is(stream.Err(), admin.NotReady) {
+		t.Errorf("served: %v", stream.Err())
+	}
+	open(t, api, "b1", desired.RevisionMessage(g.Read().Revision())) // it knows what it acted on
+	g.Change(func(k *grouptest.Knobs) { k.Behind = nil })
+	open(t, api, "b1", nil)
 }
 
 // A restored group is newer, whatever its indexes are.

@@ -104,8 +104,14 @@ func (st *stream) run(ctx context.Context, digest []byte) error {
 	}
 }
 
-// catchUp waits until this member knows as much as the agent does.
+// catchUp waits until this member knows as much as the agent does. An agent that comes with nothing may have lost its
+// state, and cannot say what it acted on (S13): the member then has to know all that is committed.
 func (st *stream) catchUp(ctx context.Context) error {
+	if st.sent.IsZero() {
+		if err := st.s.awaitCommitted(ctx); err != nil {
+			return err
+		}
+	}
 	ticks := time.NewTicker(catchUpEvery)
 	defer ticks.Stop()
 	deadline := st.s.o.Now().Add(st.s.o.Tuning.Behind)
@@ -130,6 +136,37 @@ func (st *stream) catchUp(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// awaitCommitted waits until this member has applied all that is committed. The leader may change meanwhile, or be dead
+// without anybody knowing, so it is asked for a while, and anew.
+func (s *Service) awaitCommitted(ctx context.Context) error {
+	deadline := s.o.Now().Add(s.o.Tuning.Behind)
+	for {
+		if err := s.standing.err(); err != nil {
+			return err
+		}
+		err := s.barrier(ctx)
+		if err == nil {
+			return nil
+		}
+		if !s.o.Now().Before(deadline) {
+			why := fmt.Sprintf("this member cannot learn what is committed: %v", err)
+			return &admin.Refusal{Code: admin.NotReady, What: "serve this node", Why: why, Remedy: "another member is asked next"}
+		}
+		select {
+		case <-time.After(catchUpEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// barrier is one attempt at Barrier. It waits for one leader no longer than until the member would be in doubt of it.
+func (s *Service) barrier(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Tuning.Doubt)
+	defer cancel()
+	return s.o.Barrier(ctx)
 }
 
 // checkBoot makes sure that the record knows the boot that the node runs under, before the agent is told

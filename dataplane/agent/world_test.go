@@ -57,7 +57,7 @@ func newSpeaking(t testing.TB, w *grouptest.World, name string, g *grouptest.Gro
 	m := &member{group: g}
 	var err error
 	m.service, err = agents.New(agents.Options{
-		Member: name, Record: g, Proposer: g, Contact: g.Contact, Leases: grantor, Shares: shares, Log: slog.New(slog.DiscardHandler),
+		Member: name, Record: g, Proposer: g, Contact: g.Contact, Barrier: g.Barrier, Leases: grantor, Shares: shares, Log: slog.New(slog.DiscardHandler),
 		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
 	})
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// s13 keeps the newest revision that each node acted on, over all lives of its agent. Only a wiped disk forgets it.
+// s13 keeps the newest revision that each node acted on, over all lives of its agent: one without state is
+// told what is committed. Only a disk as it was once has it say less than it did.
 type s13 struct {
 	idle
 	*judge
@@ -26,7 +27,9 @@ func newS13(j *judge) rule { return &s13{judge: j, newest: map[string]acted{}} }
 func (r *s13) hear(e event.Stamped) {
 	switch x := e.Event.(type) {
 	case event.Wiped:
-		delete(r.newest, x.Machine)
+		if x.Old {
+			delete(r.newest, x.Machine)
+		}
 	case event.Acted:
 		r.checked()
 		old := r.newest[x.Process]

@@ -210,9 +210,13 @@ func recordTales() []tale {
 			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
 				event.Started{Process: "n1", Life: 2}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
 		}),
-		fine("S13", "disk-lost", func(s *story) {
+		breaks("S13", "disk-lost", func(s *story) {
 			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
 				event.Wiped{Machine: "n1"}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
+		}),
+		fine("S13", "disk-as-it-was", func(s *story) {
+			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
+				event.Wiped{Machine: "n1", Old: true}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
 		}),
 	}
 }

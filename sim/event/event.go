@@ -41,8 +41,11 @@ type (
 	// MachineDown and MachineUp frame the time in which a machine has no power.
 	MachineDown struct{ Machine string }
 	MachineUp   struct{ Machine, Boot string }
-	// Wiped says that everything on the disk of a machine is gone.
-	Wiped struct{ Machine string }
+	// Wiped says that everything on the disk of a machine is gone, or that it is as it was once.
+	Wiped struct {
+		Machine string
+		Old     bool
+	}
 	// Link says that what one machine sends to another is held back from now on, or arrives again.
 	Link struct {
 		From, To string

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"fairlead.io/fairlead/sim/disk"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/scenario/dice"
 )
@@ -20,7 +19,7 @@ func lossKinds() []Kind {
 			Weight: 4, Least: time.Second, Most: 8 * time.Second, On: processes, Loses: true, Excuses: onThem, Draw: drawOne,
 			Begin: func(b *Backstage, f Fault) func() {
 				return each(f.On, func(name string) func() {
-					start := b.replace(name, (*disk.Disk).Wipe)
+					start := b.wipe(name)
 					return func() { start(); b.begins(f, name) }
 				})
 			},
@@ -32,7 +31,10 @@ func lossKinds() []Kind {
 				return each(f.On, func(name string) func() {
 					old := b.Disk(name).Clone()
 					halfway := b.World.After(f.For/2, func() {
-						b.replace(name, func(d *disk.Disk) { _ = d.Restore(old, "/") })() // a whole disk always can be
+						release := b.Hold(name)
+						_ = b.Disk(name).Restore(old, "/") // a whole disk always can be
+						b.World.Publish(event.Wiped{Machine: name, Old: true})
+						release()
 					})
 					return func() {
 						halfway.Stop()
@@ -63,17 +65,17 @@ func drawOne(d dice.Dice, c Cast, f *Fault) {
 	}
 }
 
-// replace stops a process and changes its disk. The function that it returns starts it.
-func (b *Backstage) replace(name string, change func(*disk.Disk)) (release func()) {
+// wipe stops a process and empties its disk. The function that it returns starts it.
+func (b *Backstage) wipe(name string) (release func()) {
 	release = b.Hold(name)
-	change(b.Disk(name))
+	b.Disk(name).Wipe()
 	b.World.Publish(event.Wiped{Machine: name})
 	return release
 }
 
 // renew starts a process anew with an empty disk.
 func (b *Backstage) renew(f Fault, name string) {
-	b.replace(name, (*disk.Disk).Wipe)()
+	b.wipe(name)()
 	b.begins(f, name)
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/client"
-	"fairlead.io/fairlead/sim/disk"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
@@ -74,7 +73,7 @@ func (b *Backstage) restoreNow(operator *client.Operator, backup []byte) {
 
 func recovery(b *Backstage, f Fault) func() {
 	var releases []func()
-	lose := func(name string) { releases = append(releases, b.replace(name, (*disk.Disk).Wipe)) }
+	lose := func(name string) { releases = append(releases, b.wipe(name)) }
 	for _, name := range f.On {
 		lose(name)
 	}

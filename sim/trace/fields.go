@@ -53,7 +53,10 @@ func (c *coder) machineUp(e *event.MachineUp) {
 	c.text("boot", &e.Boot)
 }
 
-func (c *coder) wiped(e *event.Wiped) { c.text("machine", &e.Machine) }
+func (c *coder) wiped(e *event.Wiped) {
+	c.text("machine", &e.Machine)
+	c.flag("old", &e.Old)
+}
 
 func (c *coder) log(e *event.Log) {
 	c.text("process", &e.Process)

@@ -46,6 +46,7 @@ type Group struct {
 type Knobs struct {
 	Refuse error             // of every proposal through Propose and ProposeLocal
 	Verify error             // of VerifyLeader
+	Behind error             // of Barrier
 	Follow bool              // the member does not lead
 	Alone  time.Duration     // since when the member is out of touch
 	Commit fsm.Index         // that the member knows beyond what it applied
@@ -139,6 +140,13 @@ func (g *Group) VerifyLeader(context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.knobs.Verify
+}
+
+// Barrier is records.NewBarrier's of a member that applied everything.
+func (g *Group) Barrier(context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.knobs.Behind
 }
 
 // LeadingTerm is that of *cluster.Node.

@@ -42,9 +42,10 @@ func (m *Member) openServices() (err error) {
 		j := &joiner{node: m.node, state: m.state, self: m.self}
 		return fairleadv1connect.NewJoinServiceHandler(admin.NewJoinService(group, j, m.clients), o...)
 	})
+	barrier := records.NewBarrier(m.node, m.reach)
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
-			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: records.NewBarrier(m.node, m.reach), Sessions: m.sessions, Flows: m.flows,
+			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: barrier, Sessions: m.sessions, Flows: m.flows,
 			NodeSessions: func(p fsm.PeerName) map[fsm.NodeID]string { return m.agents.SpeakerSessions(p) },
 			Planner:      m.work, ToLeader: m.toLeader, Manifests: manifests.Once,
 		}), o...)
@@ -59,8 +60,8 @@ func (m *Member) openServices() (err error) {
 	m.aside = &aside{node: m.node, state: m.state, name: m.self.Name, sessions: m.sessions, reach: m.reach, log: m.log}
 	m.node.WhileLeader(m.aside.lead)
 	m.agents, err = agents.New(agents.Options{
-		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Leases: m.grantor, Shares: &shares{}, Log: m.log, Metrics: m.registry,
-		Tuning: m.edges.Tuning.Agents,
+		Member: m.config.Name, Record: m.state, Proposer: m.node, Contact: m.node.Contact, Barrier: barrier, Leases: m.grantor, Shares: &shares{}, Log: m.log,
+		Metrics: m.registry, Tuning: m.edges.Tuning.Agents,
 	})
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	certified := grouptest.NewWorld(t)
 	w := &world{ca: certified.CA(), group: grouptest.NewGroup(t)}
 	service, err := agents.New(agents.Options{
-		Member: "m1", Record: w.group, Proposer: w.group, Contact: w.group.Contact, Log: quiet,
+		Member: "m1", Record: w.group, Proposer: w.group, Contact: w.group.Contact, Barrier: w.group.Barrier, Log: quiet,
 		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
 	})
 	if err != nil {
