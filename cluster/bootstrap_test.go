@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
@@ -103,7 +104,7 @@ func TestFounderThatLostItsFolderJoinsTheGroupThatExists(t *testing.T) {
 // A founder that was killed between keeping its first term and writing its first entry founds the group after all.
 func TestInterruptedFoundingIsTakenUpAgain(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
-	if err := g.members["a"].disk.entries.SetUint64([]byte("CurrentTerm"), 1); err != nil {
+	if err := g.members["a"].disk.entries.Set([]byte("CurrentTerm"), binary.BigEndian.AppendUint64(nil, 1)); err != nil {
 		t.Fatal(err)
 	}
 	g.startAll()

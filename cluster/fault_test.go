@@ -40,13 +40,6 @@ func (f *failingStore) Set(k, v []byte) error {
 	return f.InmemStore.Set(k, v)
 }
 
-func (f *failingStore) SetUint64(k []byte, v uint64) error {
-	if f.stable.Load() {
-		return errDisk
-	}
-	return f.InmemStore.SetUint64(k, v)
-}
-
 // failing makes the store of every member fail when its switch says so.
 func failing(g *group) (log, stable map[string]*atomic.Bool) {
 	log, stable = map[string]*atomic.Bool{}, map[string]*atomic.Bool{}

@@ -306,13 +306,10 @@ func copyDisk(t *testing.T, d *memDisk) *memDisk {
 			t.Fatal(err)
 		}
 	}
-	for _, key := range []string{"CurrentTerm", "LastVoteTerm"} {
-		if v, err := d.entries.GetUint64([]byte(key)); err == nil {
-			_ = out.entries.SetUint64([]byte(key), v) // in memory
+	for _, key := range []string{"CurrentTerm", "LastVoteTerm", "LastVoteCand"} {
+		if v, err := d.entries.Get([]byte(key)); err == nil {
+			_ = out.entries.Set([]byte(key), v) // in memory
 		}
-	}
-	if v, err := d.entries.Get([]byte("LastVoteCand")); err == nil {
-		_ = out.entries.Set([]byte("LastVoteCand"), v)
 	}
 	return out
 }

@@ -4,7 +4,7 @@
 // snapshots.
 //
 // hashicorp/raft goes on after a failed write: it logs the error and stays a voter. A Guard does not let it: the first
-// operation that fails, and the first entry whose checksum does not match, end the member, and the error names the
+// operation that fails, and the first entry, term or vote whose checksum does not match, end the member, and the error names the
 // path and what to do. Check refuses to start on a folder whose newest snapshot does not restore or whose log does not
 // join it without a gap, instead of falling back to an older state in silence.
 //

@@ -3,6 +3,8 @@
 package store_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"strings"
@@ -36,9 +38,10 @@ func (f *failing) StoreLogs(logs []*raft.Log) error {
 func (f *failing) DeleteRange(a, b uint64) error {
 	return errors.Join(f.on("DeleteRange"), f.InmemStore.DeleteRange(a, b))
 }
-func (f *failing) Set(k, v []byte) error { return errors.Join(f.on("Set"), f.InmemStore.Set(k, v)) }
-func (f *failing) SetUint64(k []byte, v uint64) error {
-	return errors.Join(f.on("SetUint64"), f.InmemStore.SetUint64(k, v))
+
+// Set and Get fail for numbers, too: a Guard keeps them as values with a checksum.
+func (f *failing) Set(k, v []byte) error {
+	return errors.Join(f.on("Set"), f.on("SetUint64"), f.InmemStore.Set(k, v))
 }
 
 func (f *failing) GetLog(i uint64, l *raft.Log) error {
@@ -49,17 +52,10 @@ func (f *failing) GetLog(i uint64, l *raft.Log) error {
 }
 
 func (f *failing) Get(k []byte) ([]byte, error) {
-	if err := f.on("Get"); err != nil {
+	if err := errors.Join(f.on("Get"), f.on("GetUint64")); err != nil {
 		return nil, err
 	}
 	return f.InmemStore.Get(k)
-}
-
-func (f *failing) GetUint64(k []byte) (uint64, error) {
-	if err := f.on("GetUint64"); err != nil {
-		return 0, err
-	}
-	return f.InmemStore.GetUint64(k)
 }
 
 // failingSnapshots fails one kind of operation on snapshots.
@@ -199,6 +195,38 @@ func TestWhatIsNotThereIsNoFailure(t *testing.T) {
 	}
 	if err := g.Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Values that an older release kept have no checksum.
+func TestValuesAreKeptWithAChecksum(t *testing.T) {
+	inner := raft.NewInmemStore()
+	s := store.NewGuard("/data/a", store.Stores{Log: inner, Stable: inner, Snapshots: raft.NewInmemSnapshotStore()}).Checked().Stable
+	old, vote := binary.BigEndian.AppendUint64(nil, 7), []byte("10.0.0.1:7444")
+	if err := errors.Join(inner.Set([]byte("CurrentTerm"), old), inner.Set([]byte("LastVoteCand"), vote)); err != nil {
+		t.Fatal(err)
+	}
+	if term, err := s.GetUint64([]byte("CurrentTerm")); term != 7 || err != nil {
+		t.Errorf("of an older release: %d, %v", term, err)
+	}
+	if got, err := s.Get([]byte("LastVoteCand")); !bytes.Equal(got, vote) || err != nil {
+		t.Errorf("of an older release: %s, %v", got, err)
+	}
+	if err := errors.Join(s.SetUint64([]byte("CurrentTerm"), 8), s.Set([]byte("LastVoteCand"), []byte("b"))); err != nil {
+		t.Fatal(err)
+	}
+	if term, err := s.GetUint64([]byte("CurrentTerm")); term != 8 || err != nil {
+		t.Errorf("%d, %v", term, err)
+	}
+	kept, err := inner.Get([]byte("LastVoteCand"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Set([]byte("CurrentTerm"), kept); err != nil { // another key's
+		t.Fatal(err)
+	}
+	if _, err := s.GetUint64([]byte("CurrentTerm")); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("taken: %v", err)
 	}
 }
 

@@ -10,6 +10,6 @@
 //
 //	identity.json   name, instance, group, and whether making the folder was finished
 //	raft.db         log and stable store (bbolt)
-//	snapshots/      the newest two snapshots
+//	snapshots/      the newest two snapshots, each with a checksum of what the library says about it (meta.sum)
 //	lock            held while a process uses the folder
 package disk

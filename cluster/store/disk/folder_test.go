@@ -68,7 +68,8 @@ func fill(t *testing.T, f *Folder, from, to uint64) {
 func snapshot(t *testing.T, f *Folder, index uint64) string {
 	t.Helper()
 	_, trans := raft.NewInmemTransport("a")
-	sink, err := f.Stores().Snapshots.Create(1, index, 1, raft.Configuration{}, 1, trans)
+	members := raft.Configuration{Servers: []raft.Server{{ID: "a-1", Address: "a:7444"}, {ID: "b-2", Address: "b:7444"}}}
+	sink, err := f.Stores().Snapshots.Create(1, index, 1, members, 1, trans)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestHalfMadeFolderIsFinished(t *testing.T) {
 	if err := json.Unmarshal(raw, &id); err != nil {
 		t.Fatal(err)
 	}
-	id.Made = false
+	id.Made, id.Sum = false, ""
 	half, err := json.Marshal(id)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ const remedyForeign = "give this member an empty folder, or the one that belongs
 // Identity is who a data folder belongs to. A folder that is lost gets another instance, and with it another server
 // id: to the group it is a new server that knows nothing.
 type Identity struct {
+	Sum      string `json:"sum,omitempty"` // of the file as it was written; first, so that no value before it can look like it
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Group    string `json:"group,omitempty"` // once known
@@ -56,6 +57,9 @@ func (f *Folder) identify(name string) error {
 	}
 	var id Identity
 	err = json.Unmarshal(raw, &id)
+	if err == nil {
+		err = checkIdentity(raw, id.Sum)
+	}
 	if err == nil && id.Instance == "" {
 		err = errors.New("it names no instance")
 	}
@@ -141,11 +145,12 @@ func (f *Folder) SetRemoved(removed bool) error {
 
 // writeIdentity replaces the file as a whole, on disk when it returns.
 func (f *Folder) writeIdentity() error {
+	f.identity.Sum = noSum
 	raw, err := json.MarshalIndent(f.identity, "", "  ")
 	if err != nil {
 		return f.error("write "+identityFile, remedyOpen, err)
 	}
-	if err := replace(filepath.Join(f.path, identityFile), append(raw, '\n')); err != nil {
+	if err := replace(filepath.Join(f.path, identityFile), sealIdentity(append(raw, '\n'))); err != nil {
 		return f.error("write "+identityFile, remedyOpen, err)
 	}
 	return nil

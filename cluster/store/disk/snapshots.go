@@ -37,20 +37,31 @@ func openSnapshots(folder string) (*snapshots, error) {
 	return s, nil
 }
 
-// clean removes what was begun and never finished.
+// clean removes what was begun and never finished, and finishes what was.
 func (s *snapshots) clean() error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".tmp") {
-			if err := os.RemoveAll(filepath.Join(s.path, e.Name())); err != nil {
-				return err
-			}
+		path := filepath.Join(s.path, e.Name())
+		switch _, finished := position(e.Name()); {
+		case strings.HasSuffix(e.Name(), ".tmp"):
+			err = os.RemoveAll(path)
+		case finished && is(path, metaFile) && !is(path, sumFile):
+			err = sealMeta(path)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// is tells whether a folder has a file.
+func is(folder, file string) bool {
+	_, err := os.Stat(filepath.Join(folder, file))
+	return err == nil
 }
 
 // List fails when the newest snapshot cannot be read. An older one may be half gone: that is how it is removed.
@@ -66,11 +77,19 @@ func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 	if newest != "" && (len(list) == 0 || list[0].ID != newest) {
 		return nil, s.error("read snapshot "+newest, fmt.Errorf("%w: its meta.json is missing or damaged", store.ErrCorrupt))
 	}
+	if newest != "" {
+		if err := checkMeta(filepath.Join(s.path, newest)); err != nil {
+			return nil, s.error("read snapshot "+newest, err)
+		}
+	}
 	return list, nil
 }
 
 // Open adds the path to the library's error.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if err := checkMeta(filepath.Join(s.path, id)); err != nil {
+		return nil, nil, s.error("open snapshot "+id, err)
+	}
 	meta, r, err := s.FileSnapshotStore.Open(id)
 	if err != nil {
 		return nil, nil, s.error("open snapshot "+id, fmt.Errorf("%w: %w", store.ErrCorrupt, err))
@@ -137,5 +156,8 @@ func (s *sink) Close() error {
 	if err := s.SnapshotSink.Close(); err != nil {
 		return err
 	}
-	return syncDir(s.path)
+	if err := syncDir(s.path); err != nil {
+		return err
+	}
+	return sealMeta(s.path)
 }
