@@ -16,7 +16,7 @@ import (
 //
 // A path that is new at a switch, from an undisturbed member in contact with a quorum, must lead to a node whose kernel steers the
 // address: under the boot that the group knows of. What the kernel let go within S8 before is forgiven, since the
-// announcement was under way. And a kernel lets go of an address only once no path at any switch leads to it there,
+// announcement was under way, and so is what it never had when somebody took other things away within that time. And a kernel lets go of an address only once no path at any switch leads to it there,
 // but those of members that have been away for as long as switches keep what they announced.
 //
 // A node that says on a segment that it has an address steers it, too.
@@ -87,6 +87,9 @@ func (r *s9) ready(node string, a netip.Addr) bool {
 	is := r.scene.steered[node]
 	if at, left := is.left[a]; is.now[a] || left && r.scene.now-at <= r.bounds.S8 {
 		return true
+	}
+	if at, meddled := r.scene.meddled[node]; meddled && r.scene.now-at <= r.bounds.S8 {
+		return true // what it adds for a new address leads nowhere until it has found out what is missing below
 	}
 	n, ok := fsm.Get[*fsm.Node](r.record.View(), fsm.TableNodes, node)
 	unseen := r.scene.dark[node] || ok && string(n.Boot) != r.scene.boots[node]

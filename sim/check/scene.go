@@ -62,7 +62,8 @@ type scene struct {
 	sessions map[link]session
 	cut      map[link]bool // what a switch is sent by a member is held back
 	paths    map[route]forwarding
-	steered  map[string]steered // by node
+	steered  map[string]steered       // by node
+	meddled  map[string]time.Duration // when somebody else last took away what the kernel of a node had
 	segments segments
 }
 
@@ -109,7 +110,7 @@ func newScene(t Topology, record *Record) *scene {
 		struck:  map[string]time.Duration{},
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
-		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{},
+		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{}, meddled: map[string]time.Duration{},
 		segments: newSegments(t.Links),
 	}
 	for _, n := range t.Nodes {
@@ -245,6 +246,9 @@ func (s *scene) steers(number uint64, x event.Steered) {
 	s.boots[x.Node] = x.Boot
 	old := s.steered[x.Node]
 	next := steered{boot: x.Boot, now: map[netip.Addr]bool{}, left: map[netip.Addr]time.Duration{}, number: number}
+	if x.By == "hand" {
+		s.meddled[x.Node] = s.now
+	}
 	for _, a := range x.Addresses {
 		next.now[a] = true
 	}

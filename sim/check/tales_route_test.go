@@ -147,6 +147,19 @@ func routeTales() []tale {
 			s.publish("web", vip1, "n1", "n2")
 			s.say(event.Steered{Node: "n1", Boot: "b1", By: "hand"}, event.Steered{Node: "n2", Boot: "b2"})
 		}),
+		fine("S9", "new-address-where-somebody-meddled-a-moment-ago", func(s *story) {
+			s.steer("n1", vip1, true)
+			s.say(event.Steered{Node: "n1", Boot: "b1", By: "hand"})
+			s.wait(1500 * time.Millisecond)
+			s.forward(vip2, "n1")
+			s.forward(vip2)
+		}),
+		breaks("S9", "new-address-where-somebody-meddled-long-ago", func(s *story) {
+			s.steer("n1", vip1, true)
+			s.say(event.Steered{Node: "n1", Boot: "b1", By: "hand"})
+			s.wait(2500 * time.Millisecond)
+			s.forward(vip2, "n1")
+		}),
 		fine("S9", "power-lost", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.say(event.FaultBegan{ID: 1, Fault: "power", On: []string{"n2/power"}}, event.Steered{Node: "n1", Boot: "b1"}, event.MachineDown{Machine: "n1"})

@@ -71,6 +71,8 @@ func (k *Kernel) Meddle() string {
 	if len(all) == 0 {
 		return ""
 	}
+	k.by = "hand"
+	defer func() { k.by = "" }()
 	return all[k.random.IntN(len(all))]()
 }
 

@@ -49,6 +49,7 @@ type Kernel struct {
 	known  memory
 
 	steered []netip.Addr // as published last
+	by      string       // who else than the agent is at it
 	queue   []call
 	busy    bool
 	faults  []*Fault
@@ -161,7 +162,7 @@ func (k *Kernel) publish() {
 		return
 	}
 	k.steered = now
-	k.world.Publish(event.Steered{Node: k.o.Node, Boot: k.boot, Addresses: now})
+	k.world.Publish(event.Steered{Node: k.o.Node, Boot: k.boot, Addresses: now, By: k.by})
 }
 
 // candidates are the addresses that may be steered: those that anything of ours is about.
