@@ -33,25 +33,19 @@ func (m Meta) compare(o Meta) int {
 // Sort brings the World, which its caller must own, into its canonical form: lists in order, sets in order and
 // without repeats, nothing empty but nil. What has an order of its own (families, node addresses) keeps it.
 func (w *World) Sort() {
-	sortBy(&w.Kinds, func(a, b KindView) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
-	sortBy(&w.Services, func(a, b Service) int { return a.compare(b.Meta) })
+	w.SortLists()
 	for i := range w.Services {
 		w.Services[i].sort()
 	}
-	sortBy(&w.EndpointSlices, func(a, b EndpointSlice) int {
-		return cmp.Or(a.Service.Compare(b.Service), a.compare(b.Meta))
-	})
 	for i := range w.EndpointSlices {
 		w.EndpointSlices[i].sort()
 	}
-	sortBy(&w.Nodes, func(a, b Node) int { return a.compare(b.Meta) })
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
 		n.Addresses = orNil(n.Addresses)
 		sortSet(&n.Taints, strings.Compare)
 		sortKVs(&n.Labels)
 	}
-	sortBy(&w.Pools, func(a, b Pool) int { return a.compare(b.Meta) })
 	for i := range w.Pools {
 		p := &w.Pools[i]
 		sortSet(&p.Ranges, Range.compare)
@@ -60,11 +54,9 @@ func (w *World) Sort() {
 		sortSelectors(&p.ServiceSelectors)
 		sortKVs(&p.Labels)
 	}
-	sortBy(&w.Peers, func(a, b Peer) int { return a.compare(b.Meta) })
 	for i := range w.Peers {
 		sortSelectors(&w.Peers[i].NodeSelectors)
 	}
-	sortBy(&w.Advertisements, func(a, b Advertisement) int { return a.compare(b.Meta) })
 	for i := range w.Advertisements {
 		a := &w.Advertisements[i]
 		sortSet(&a.Communities, strings.Compare)
@@ -74,7 +66,6 @@ func (w *World) Sort() {
 		sortSelectors(&a.NodeSelectors)
 		sortSelectors(&a.ServiceSelectors)
 	}
-	sortBy(&w.L2Advertisements, func(a, b L2Advertisement) int { return a.compare(b.Meta) })
 	for i := range w.L2Advertisements {
 		a := &w.L2Advertisements[i]
 		sortSet(&a.Pools, strings.Compare)
@@ -82,27 +73,43 @@ func (w *World) Sort() {
 		sortSelectors(&a.NodeSelectors)
 		sortSet(&a.Interfaces, strings.Compare)
 	}
-	sortBy(&w.AddressPolicies, func(a, b AddressPolicy) int { return a.compare(b.Meta) })
 	for i := range w.AddressPolicies {
 		p := &w.AddressPolicies[i]
 		sortSet(&p.Namespaces, strings.Compare)
 		sortSelectors(&p.NamespaceSelectors)
 		sortSet(&p.ExternalIPs, Range.compare)
 	}
-	sortBy(&w.Namespaces, func(a, b Namespace) int { return a.compare(b.Meta) })
 	for i := range w.Namespaces {
 		sortKVs(&w.Namespaces[i].Labels)
 	}
-	sortBy(&w.BFDProfiles, func(a, b BFDProfile) int { return a.compare(b.Meta) })
-	sortBy(&w.Communities, func(a, b Community) int { return a.compare(b.Meta) })
 	for i := range w.Communities {
 		sortKVs(&w.Communities[i].Aliases)
 	}
-	sortBy(&w.ConfigMaps, func(a, b ConfigMap) int { return a.compare(b.Meta) })
 	for i := range w.ConfigMaps {
 		sortKVs(&w.ConfigMaps[i].Data)
 	}
 	w.sortOutside()
+}
+
+// SortLists is Sort for a World of objects that are in canonical form each: it puts the lists in order, which its caller must
+// own, and writes to nothing below them, which may be shared.
+func (w *World) SortLists() {
+	sortBy(&w.Kinds, func(a, b KindView) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
+	sortBy(&w.Services, func(a, b Service) int { return a.compare(b.Meta) })
+	sortBy(&w.EndpointSlices, func(a, b EndpointSlice) int {
+		return cmp.Or(a.Service.Compare(b.Service), a.compare(b.Meta))
+	})
+	sortBy(&w.Nodes, func(a, b Node) int { return a.compare(b.Meta) })
+	sortBy(&w.Pools, func(a, b Pool) int { return a.compare(b.Meta) })
+	sortBy(&w.Peers, func(a, b Peer) int { return a.compare(b.Meta) })
+	sortBy(&w.Advertisements, func(a, b Advertisement) int { return a.compare(b.Meta) })
+	sortBy(&w.L2Advertisements, func(a, b L2Advertisement) int { return a.compare(b.Meta) })
+	sortBy(&w.AddressPolicies, func(a, b AddressPolicy) int { return a.compare(b.Meta) })
+	sortBy(&w.Namespaces, func(a, b Namespace) int { return a.compare(b.Meta) })
+	sortBy(&w.BFDProfiles, func(a, b BFDProfile) int { return a.compare(b.Meta) })
+	sortBy(&w.Communities, func(a, b Community) int { return a.compare(b.Meta) })
+	sortBy(&w.ConfigMaps, func(a, b ConfigMap) int { return a.compare(b.Meta) })
+	w.sortOutsideLists()
 	sortSet(&w.Unusable, Ref.Compare)
 	sortSet(&w.Deleted, func(a, b Deletion) int {
 		return cmp.Or(a.Ref.Compare(b.Ref), a.Service.Compare(b.Service), cmp.Compare(a.Version, b.Version),

@@ -11,13 +11,11 @@ import (
 // author's: the first one labels it. Entries of a Bind and of lists that are looked up by name are in order of that; of
 // two with one name the first stays the first.
 func (w *World) sortOutside() {
-	sortBy(&w.Drivers, func(a, b Driver) int { return a.compare(b.Meta) })
 	for i := range w.Drivers {
 		sortBy(&w.Drivers[i].Timeouts, func(a, b Timeout) int {
 			return cmp.Or(strings.Compare(a.Webhook, b.Webhook), cmp.Compare(a.Budget, b.Budget))
 		})
 	}
-	sortBy(&w.LoadBalancers, func(a, b OutsideBalancer) int { return a.compare(b.Meta) })
 	for i := range w.LoadBalancers {
 		l := &w.LoadBalancers[i]
 		sortKVs(&l.Spec)
@@ -25,25 +23,30 @@ func (w *World) sortOutside() {
 		sortSet(&l.Scope, strings.Compare)
 		l.Status.sort()
 	}
-	sortBy(&w.BackendGroups, func(a, b BackendGroup) int { return a.compare(b.Meta) })
 	for i := range w.BackendGroups {
 		w.BackendGroups[i].sort()
 	}
-	sortBy(&w.Binds, func(a, b Bind) int { return a.compare(b.Meta) })
 	for i := range w.Binds {
 		w.Binds[i].sort()
 	}
-	sortBy(&w.BackendRecords, func(a, b BackendRecord) int { return a.compare(b.Meta) })
 	for i := range w.BackendRecords {
 		r := &w.BackendRecords[i]
 		for _, list := range []*[]KV{&r.Info, &r.Attributes, &r.Parameters, &r.Injected} {
 			sortKVs(list)
 		}
 	}
-	sortBy(&w.Pods, func(a, b Pod) int { return a.compare(b.Meta) })
 	for i := range w.Pods {
 		sortKVs(&w.Pods[i].Labels)
 	}
+}
+
+func (w *World) sortOutsideLists() {
+	sortBy(&w.Drivers, func(a, b Driver) int { return a.compare(b.Meta) })
+	sortBy(&w.LoadBalancers, func(a, b OutsideBalancer) int { return a.compare(b.Meta) })
+	sortBy(&w.BackendGroups, func(a, b BackendGroup) int { return a.compare(b.Meta) })
+	sortBy(&w.Binds, func(a, b Bind) int { return a.compare(b.Meta) })
+	sortBy(&w.BackendRecords, func(a, b BackendRecord) int { return a.compare(b.Meta) })
+	sortBy(&w.Pods, func(a, b Pod) int { return a.compare(b.Meta) })
 }
 
 func (s *BalancerStatus) sort() {

@@ -24,7 +24,7 @@ import (
 // object is one Kubernetes object of a file.
 type object struct {
 	ref world.Ref
-	// values are what it adds to the World, as values of the types of fsm/world; nil if it cannot be used.
+	// values are what it adds to the World, as canonical values of the types of fsm/world; nil if it cannot be used.
 	values   []any
 	line     int
 	problems []world.Problem
@@ -204,6 +204,9 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
 		any(&k).(metav1.Object).SetResourceVersion("")
 		o.values, o.problems = turn(&k)
+		for i, v := range o.values {
+			o.values[i] = canonical(v)
+		}
 		for _, s := range strict {
 			o.problems = append(o.problems, unknownField(o.ref, s))
 		}

@@ -59,7 +59,9 @@ func (f *file) look(fsys fs.FS, now time.Time, reading uint64) bool {
 	case sum != f.sum || f.since.IsZero():
 		f.newest, f.sum, f.since, f.decided = decode(f.name, data), sum, now, false
 	case f.decided:
-		f.judge() // it could not be read for a while, and is as it was
+		if f.trouble != nil {
+			f.judge() // it could not be read for a while, and is as it was
+		}
 	case f.seen != reading-1:
 		f.since = now // nobody knows what was there in between
 	}

@@ -150,7 +150,7 @@ func (m *merged) noteOverlaps() {
 			}
 		}
 	}
-	w.Sort()
+	w.SortLists()
 	for _, problem := range convert.Overlaps(w.Pools) {
 		at := m.inForce[key{problem.Object.Kind, problem.Object.ID}]
 		problem.File, problem.Line = at.file, at.line
@@ -158,7 +158,7 @@ func (m *merged) noteOverlaps() {
 	}
 }
 
-// world is everything in force, unsorted.
+// world is everything in force, unsorted. Its objects are shared with files and with earlier Worlds.
 func (m *merged) world() world.World {
 	w := world.World{Source: Name, Cluster: Cluster, Deleted: slices.Clone(m.deleted)}
 	for _, p := range m.inForce {
@@ -173,51 +173,7 @@ func (m *merged) world() world.World {
 		}
 		w.Unusable = append(w.Unusable, ref)
 	}
-	// What files share with the World must not be reordered under readers of an earlier one.
-	return w.Clone()
-}
-
-func put(w *world.World, value any) {
-	switch v := value.(type) {
-	case world.Service:
-		w.Services = append(w.Services, v)
-	case world.EndpointSlice:
-		w.EndpointSlices = append(w.EndpointSlices, v)
-	case world.Node:
-		w.Nodes = append(w.Nodes, v)
-	case world.Pool:
-		w.Pools = append(w.Pools, v)
-	case world.Peer:
-		w.Peers = append(w.Peers, v)
-	case world.Advertisement:
-		w.Advertisements = append(w.Advertisements, v)
-	case world.L2Advertisement:
-		w.L2Advertisements = append(w.L2Advertisements, v)
-	case world.AddressPolicy:
-		w.AddressPolicies = append(w.AddressPolicies, v)
-	case world.Namespace:
-		w.Namespaces = append(w.Namespaces, v)
-	case world.BFDProfile:
-		w.BFDProfiles = append(w.BFDProfiles, v)
-	case world.Community:
-		w.Communities = append(w.Communities, v)
-	case world.ConfigMap:
-		w.ConfigMaps = append(w.ConfigMaps, v)
-	case world.Driver:
-		w.Drivers = append(w.Drivers, v)
-	case world.OutsideBalancer:
-		w.LoadBalancers = append(w.LoadBalancers, v)
-	case world.BackendGroup:
-		w.BackendGroups = append(w.BackendGroups, v)
-	case world.Bind:
-		w.Binds = append(w.Binds, v)
-	case world.BackendRecord:
-		w.BackendRecords = append(w.BackendRecords, v)
-	case world.Pod:
-		w.Pods = append(w.Pods, v)
-	default:
-		panic(fmt.Sprintf("manifests: conversion made a %T", value)) // decode knows the kinds that put knows
-	}
+	return w
 }
 
 // refOf names a value of the World; How is left to the caller.

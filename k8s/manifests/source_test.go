@@ -310,11 +310,15 @@ func TestEditThatLeavesNoTraceIsFound(t *testing.T) {
 func TestChangedSaysWhenTheWorldChangedOnly(t *testing.T) {
 	b := started(t, "web")
 	<-b.source.Changed()
+	before := b.source.World()
 	b.pass(time.Minute)
 	select {
 	case <-b.source.Changed():
 		t.Fatal("a change though nothing changed")
 	default:
+	}
+	if after := b.source.World(); &after.Services[0] != &before.Services[0] {
+		t.Error("the World was made anew though nothing changed")
 	}
 	b.write("api.yaml", service("api"))
 	b.pass(3 * time.Second)
