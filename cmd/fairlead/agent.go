@@ -4,7 +4,6 @@ package main
 
 import (
 	"log/slog"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -38,17 +37,6 @@ func newAgent(c *cli) *cobra.Command {
 	cmd.PersistentFlags().StringVar(&name, "node", "", "name of this node, where one file serves many")
 	cmd.AddCommand(newAgentCleanup(c, &path, &name))
 	return cmd
-}
-
-// agentGarbage is how much garbage an agent lets gather, in percent of what it holds: it shares its node with what the node is
-// for, and seldom has much to do. Go's own is 100.
-const agentGarbage = 40
-
-// saveMemory has this process collect garbage earlier, unless whoever started it says how early (GOGC).
-func saveMemory(getenv func(string) string) {
-	if getenv("GOGC") == "" {
-		debug.SetGCPercent(agentGarbage)
-	}
 }
 
 func newAgentCleanup(c *cli, path, name *string) *cobra.Command {

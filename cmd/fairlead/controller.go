@@ -45,6 +45,7 @@ func newController(c *cli) *cobra.Command {
 			for _, flag := range unused {
 				log.Warn("flag has no effect", "flag", flag)
 			}
+			saveMemory(c.getenv)
 			m, err := member.Open(conf, thisBuild().Version, machine.Member(machine.Listeners{}), log)
 			if err != nil {
 				return err
