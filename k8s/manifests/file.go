@@ -50,14 +50,18 @@ func (f *file) look(fsys fs.FS, now time.Time, reading uint64) bool {
 		f.seen = reading
 		return true
 	}
-	data, err := readBounded(fsys, f.name)
+	sum, err := sumOf(fsys, f.name)
 	if err != nil {
 		return f.unreadable(err)
 	}
 	f.size, f.modified = info.Size(), info.ModTime()
-	switch sum := sha256.Sum256(data); {
+	switch {
 	case sum != f.sum || f.since.IsZero():
-		f.newest, f.sum, f.since, f.decided = decode(f.name, data), sum, now, false
+		data, err := readBounded(fsys, f.name)
+		if err != nil {
+			return f.unreadable(err)
+		}
+		f.newest, f.sum, f.since, f.decided = decode(f.name, data), sha256.Sum256(data), now, false
 	case f.decided:
 		if f.trouble != nil {
 			f.judge() // it could not be read for a while, and is as it was
@@ -135,6 +139,20 @@ func (f *file) drops() bool {
 		}
 	}
 	return false
+}
+
+// sumOf is the hash of a file, which costs less than to have its content: most files are as they were.
+func sumOf(fsys fs.FS, name string) (sum [sha256.Size]byte, err error) {
+	in, err := fsys.Open(name)
+	if err != nil {
+		return sum, err
+	}
+	defer in.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.LimitReader(in, maxFileBytes+1)); err != nil {
+		return sum, err
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
 func readBounded(fsys fs.FS, name string) ([]byte, error) {
