@@ -30,6 +30,9 @@ type Address struct {
 // AddressKey is the key of an address's item.
 func AddressKey(a netip.Addr) string { return string(kindAddress) + string(a.AsSlice()) }
 
+// IsAddress tells whether a key is that of an address's item.
+func IsAddress(key string) bool { return key != "" && key[0] == kindAddress }
+
 // AddressValue encodes what an address's item says. Ports are sorted and each is there once.
 func AddressValue(ports []Port) ([]byte, error) {
 	ports = slices.Clone(ports)

@@ -11,16 +11,11 @@ import (
 	"slices"
 	"sync"
 
-	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/fsm"
 )
 
-// ringLimit bounds the ring: agents that were away for longer are sent everything.
-type ringLimit struct{ steps, bytes int }
-
-func defaultRing() ringLimit { return ringLimit{steps: 4096, bytes: 4 << 20} }
-
-// board is what all nodes share: the items as of a revision of the record, and the newest steps towards it.
+// board is what all nodes share: the items as of a revision of the record, and the newest steps towards it, for those who are told
+// all of them and for those who are told addresses only.
 type board struct {
 	record Record
 
@@ -29,14 +24,10 @@ type board struct {
 	at      fsm.Revision // its revision
 	changed chan struct{}
 
-	items  map[string][]byte
-	digest desired.Digest
-
-	ring      []step
-	ringBytes int
-	limit     ringLimit
-	seq       uint64 // of the newest step
-	whole     whole
+	items map[string][]byte
+	limit ringLimit
+	all   tray
+	some  tray // of addresses only
 
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
 	// leads there: its node has to acknowledge that, whether or not anything changed for it.
@@ -44,23 +35,10 @@ type board struct {
 	own    own
 }
 
-// step is one change of the items, encoded once for all nodes.
-type step struct {
-	from, to fsm.Revision
-	before   desired.Digest
-	changes  [][]byte
-	size     int
-}
-
-// whole is everything, encoded once for all who need it: as of a step that is still on the ring.
-type whole struct {
-	seq    uint64
-	pieces [][]byte
-}
-
 func newBoard(record Record) *board {
 	return &board{
 		record: record, limit: defaultRing(), changed: make(chan struct{}), items: map[string][]byte{}, wanted: map[fsm.NodeID]fsm.Revision{},
+		some: tray{addressesOnly: true},
 	}
 }
 
@@ -151,27 +129,37 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			news = b.noteWanted(after) || news
 		}
 	})
-	next := step{from: b.at, to: v.Revision(), before: b.digest}
-	var pieces desired.Pieces
+	for _, t := range b.trays() {
+		t.begin(b.at, v.Revision())
+	}
 	for _, a := range slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare) {
-		if err := b.deriveAddress(v, a, &pieces); err != nil {
+		if err := b.deriveAddress(v, a); err != nil {
 			return false, fmt.Errorf("encode address %s for agents: %w", a, err)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(serving)) {
-		if err := b.deriveService(v, id, &pieces); err != nil {
+		if err := b.deriveService(v, id); err != nil {
 			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
-	var err error
-	if next.changes, err = pieces.Bytes(); err != nil {
-		return false, fmt.Errorf("encode changes for agents: %w", err)
+	for _, t := range b.trays() {
+		changed, err := t.push(b.limit)
+		if err != nil {
+			return false, err
+		}
+		news = news || changed
 	}
-	if len(next.changes) == 0 {
-		return news, nil
+	return news, nil
+}
+
+func (b *board) trays() [2]*tray { return [2]*tray{&b.all, &b.some} }
+
+// tray is what those nodes are told from.
+func (b *board) tray(addressesOnly bool) *tray {
+	if addressesOnly {
+		return &b.some
 	}
-	b.push(next)
-	return true, nil
+	return &b.all
 }
 
 // nodesThatFlipped are those that went down or came back.
@@ -198,21 +186,6 @@ func (b *board) noteWanted(r *fsm.Route) (news bool) {
 		}
 	}
 	return news
-}
-
-// push adds a step to the ring and drops what is too old.
-func (b *board) push(s step) {
-	for _, c := range s.changes {
-		s.size += len(c)
-	}
-	b.ring, b.ringBytes = append(b.ring, s), b.ringBytes+s.size
-	b.seq++
-	drop := 0
-	for drop < len(b.ring) && (len(b.ring)-drop > b.limit.steps || b.ringBytes > b.limit.bytes) {
-		b.ringBytes -= b.ring[drop].size
-		drop++
-	}
-	b.ring = slices.Delete(b.ring, 0, drop)
 }
 
 // either visits both sides of a change with what is the same on both.

@@ -57,6 +57,14 @@ func checkAddresses(t interface {
 	if len(want) > 0 {
 		t.Fatalf("missing: %v", want)
 	}
+}
+
+func checkAll(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, s desired.State, v *fsm.View) {
+	t.Helper()
+	checkAddresses(t, s, v)
 	if have, want := fmt.Sprint(toldServices(s)), fmt.Sprint(expectedServices(v)); have != want {
 		t.Fatalf("services\n%s\nwant\n%s", have, want)
 	}
@@ -185,10 +193,11 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 
 // agent follows boards as an agent does, without the network.
 type agent struct {
-	steps desired.Steps
-	at    place
-	on    *board
-	fulls int
+	addressesOnly bool
+	steps         desired.Steps
+	at            place
+	on            *board
+	fulls         int
 }
 
 // connect goes to a board with what the agent has.
@@ -197,7 +206,7 @@ func (a *agent) connect(b *board) {
 	if !a.steps.State.IsZero() {
 		digest = a.steps.State.Digest[:]
 	}
-	a.on, a.at = b, b.resume(a.steps.State.Revision, digest)
+	a.on, a.at = b, b.resume(a.steps.State.Revision, digest, a.addressesOnly)
 }
 
 // pull takes what there is. It starts anew where the digest says so.
@@ -221,7 +230,7 @@ func (a *agent) pull(t grouptest.T) {
 			a.steps = next
 			return
 		}
-		a.at = place{full: true}
+		a.at = place{full: true, addressesOnly: a.addressesOnly}
 	}
 	t.Fatal("everything was sent, and it did not fit")
 }
@@ -252,6 +261,7 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 				f := followers[rapid.IntRange(0, 2).Draw(t, "follower")]
 				if b := boards[rapid.IntRange(0, 1).Draw(t, "to")]; f.on == nil || rapid.Bool().Draw(t, "reconnect") {
 					refresh(t, b) // a member waits until it knows as much as the agent
+					f.addressesOnly = rapid.Bool().Draw(t, "addresses only")
 					f.connect(b)
 				}
 				before := f.steps.State.Revision
@@ -263,11 +273,19 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 		}
 		for _, b := range boards {
 			refresh(t, b)
-			fresh := &agent{}
-			fresh.connect(b)
-			fresh.pull(t)
-			checkAddresses(t, fresh.steps.State, g.Read())
-			if c := fresh.steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
+			fresh := map[bool]*agent{}
+			for _, only := range []bool{false, true} {
+				f := &agent{addressesOnly: only}
+				f.connect(b)
+				f.pull(t)
+				checkAddresses(t, f.steps.State, g.Read())
+				fresh[only] = f
+			}
+			checkAll(t, fresh[false].steps.State, g.Read())
+			if some := fresh[true].steps.State; len(some.Services()) > 0 || some.Len() != some.AddressCount() {
+				t.Fatalf("who wants addresses only is told %d Services", len(some.Services()))
+			}
+			if c := fresh[false].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
 				t.Fatalf("node configuration %v", c)
 			}
 			for _, f := range followers {
@@ -275,8 +293,8 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 					continue
 				}
 				f.pull(t)
-				if !sameState(t, f.steps.State, fresh.steps.State) {
-					t.Fatalf("followed %+v\nfresh    %+v", f.steps.State, fresh.steps.State)
+				if want := fresh[f.addressesOnly].steps.State; !sameState(t, f.steps.State, want) {
+					t.Fatalf("followed %+v\nfresh    %+v", f.steps.State, want)
 				}
 			}
 		}
@@ -345,14 +363,14 @@ func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:])); u.full || len(u.changes) != 0 {
+	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:], false)); u.full || len(u.changes) != 0 {
 		t.Errorf("nothing changed: full %v, %d changes", u.full, len(u.changes))
 	}
 	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.1.0.0"), Service: "ns/web"})
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:])); u.full || len(u.changes) != 1 {
+	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:], false)); u.full || len(u.changes) != 1 {
 		t.Errorf("one change: full %v, %d changes", u.full, len(u.changes))
 	}
 	if len(steps.State.Addresses()) != 101 {
@@ -393,10 +411,10 @@ func TestAgentBetweenTwoStepsIsSentADelta(t *testing.T) {
 	if _, err := ours.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if u := take(ours.since(ours.resume(steps.State.Revision, steps.State.Digest[:]), "n1")); u.full {
+	if u := take(ours.since(ours.resume(steps.State.Revision, steps.State.Digest[:], false), "n1")); u.full {
 		t.Error("everything was sent")
 	}
-	checkAddresses(t, steps.State, g.Read())
+	checkAll(t, steps.State, g.Read())
 }
 
 // Who needs everything shares one encoding, and a state larger than a message is cut.

@@ -12,11 +12,11 @@ import (
 
 // deriveAddress brings one address's item up to date. A node has rules for every address that has an owner or
 // a route, whatever state either is in: they go when nothing can lead there any more (S9).
-func (b *board) deriveAddress(v *fsm.View, a netip.Addr, pieces *desired.Pieces) error {
+func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 	key, owners := desired.AddressKey(a), v.Owners(a.String())
 	_, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
 	if len(owners) == 0 && !routed {
-		return b.drop(key, pieces)
+		return b.drop(key)
 	}
 	var ports []desired.Port
 	for _, o := range owners {
@@ -28,45 +28,51 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr, pieces *desired.Pieces)
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, pieces)
+	return b.put(key, value)
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
 // gives up: packets may still come.
-func (b *board) deriveService(v *fsm.View, id fsm.ServiceID, pieces *desired.Pieces) error {
+func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	key := desired.ServiceKey(string(id))
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
 	owned := v.Addresses(id)
 	if !ok || len(owned) == 0 {
-		return b.drop(key, pieces)
+		return b.drop(key)
 	}
 	value, err := desired.ServiceValue(serviceOf(v, s, owned))
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, pieces)
+	return b.put(key, value)
 }
 
-func (b *board) put(key string, value []byte, pieces *desired.Pieces) error {
+func (b *board) put(key string, value []byte) error {
 	old, had := b.items[key]
 	if had && string(value) == string(old) {
 		return nil
 	}
-	if had {
-		b.digest = b.digest.Minus(key, old)
+	b.items[key] = value
+	for _, t := range b.trays() {
+		if err := t.put(key, old, value); err != nil {
+			return err
+		}
 	}
-	b.items[key], b.digest = value, b.digest.Plus(key, value)
-	return pieces.Put(key, value)
+	return nil
 }
 
-func (b *board) drop(key string, pieces *desired.Pieces) error {
+func (b *board) drop(key string) error {
 	old, had := b.items[key]
 	if !had {
 		return nil
 	}
 	delete(b.items, key)
-	b.digest = b.digest.Minus(key, old)
-	return pieces.Remove(key)
+	for _, t := range b.trays() {
+		if err := t.drop(key, old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to

@@ -97,7 +97,7 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			st := &stream{s: s, node: "n1", boot: "b1", send: r.send}
 			done := make(chan error, 1)
-			go func() { done <- st.run(ctx, nil) }()
+			go func() { done <- st.run(ctx, &fairleadv1.SyncRequest{}) }()
 			for i := range 500 {
 				g.Apply(t, &fsm.Allocate{Address: netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}), Service: "ns/web"})
 			}
@@ -105,8 +105,8 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 				v, err := s.board.refresh()
 				return err == nil && v.Applied() == g.Read().Applied()
 			})
-			if len(s.board.ring) > ring.steps {
-				t.Errorf("%d steps on the ring", len(s.board.ring))
+			if len(s.board.all.ring) > ring.steps {
+				t.Errorf("%d steps on the ring", len(s.board.all.ring))
 			}
 			close(r.gate)
 			grouptest.Eventually(t, "the agent has everything", func() bool { state, _ := r.state(); return len(state.Addresses()) == 510 })
@@ -114,7 +114,7 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 				t.Errorf("%d messages were sent to one who did not read", count)
 			}
 			state, _ := r.state()
-			checkAddresses(t, state, g.Read())
+			checkAll(t, state, g.Read())
 			end()
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Error(err)

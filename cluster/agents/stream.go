@@ -49,7 +49,7 @@ func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *co
 	}
 	s.enter(st)
 	defer s.leave(st)
-	err := st.run(ctx, req.GetDigest())
+	err := st.run(ctx, req)
 	if cause := context.Cause(ctx); cause != nil && ctx.Err() != cause {
 		return cause
 	}
@@ -74,11 +74,11 @@ func (s *Service) leave(st *stream) {
 	}
 }
 
-func (st *stream) run(ctx context.Context, digest []byte) error {
+func (st *stream) run(ctx context.Context, req *fairleadv1.SyncRequest) error {
 	if err := st.catchUp(ctx); err != nil {
 		return err
 	}
-	st.at = st.s.board.resume(st.sent, digest)
+	st.at = st.s.board.resume(st.sent, req.GetDigest(), req.GetAddressesOnly())
 	for {
 		u, err := st.s.board.since(st.at, st.node)
 		if err == nil {

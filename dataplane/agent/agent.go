@@ -54,9 +54,11 @@ type Options struct {
 	Connect func(address string) Conn // makes a new connection
 	Store   Store
 	Applier Applier
-	Leases  Leases  // optional: without, the node answers for nothing on its segments
-	Flows   Flows   // optional: without, the node says that it counts none
-	Speaker Speaker // optional: without, the node announces nothing itself
+	// AddressesOnly says that the Applier has no use for Services. Optional.
+	AddressesOnly bool
+	Leases        Leases  // optional: without, the node answers for nothing on its segments
+	Flows         Flows   // optional: without, the node says that it counts none
+	Speaker       Speaker // optional: without, the node announces nothing itself
 	// Retirement is for a node without Speaker that had one; optional.
 	Retirement *Retirement
 	Log        *slog.Logger

@@ -4,6 +4,7 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -180,6 +181,28 @@ func TestRevisionNeverRunsBack(t *testing.T) {
 }
 
 // After a restart the state is there before any member answers, and nothing is sent twice.
+// Most of what there is to tell are Services. A node that translates nothing is not told of them, and is as soon as it does.
+func TestNodeThatUsesAddressesOnlyIsToldNothingElse(t *testing.T) {
+	t.Parallel()
+	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
+	g.Apply(t, &fsm.PutNode{ID: "n1"})
+	routed(t, g, "192.0.2.1")
+	m := newMember(t, w, "m1", g)
+	store := &memory{}
+	for i, only := range []bool{true, false, true} {
+		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, store: store, addressesOnly: only})
+		next := fmt.Sprintf("192.0.2.%d", i+2)
+		routed(t, g, next)
+		grouptest.Eventually(t, "the next address is acknowledged", acknowledged(g, next+"/32"))
+		want := i + 2
+		if only {
+			want = 0
+		}
+		grouptest.Eventually(t, fmt.Sprintf("it knows %d Services", want), func() bool { return len(n.kernel.Told().Services()) == want })
+		n.stop()
+	}
+}
+
 func TestRestartKeepsTheState(t *testing.T) {
 	t.Parallel()
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)

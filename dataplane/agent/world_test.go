@@ -172,6 +172,8 @@ type nodeOptions struct {
 	flows      agent.Flows
 	speaker    agent.Speaker
 	retire     *agent.Retirement
+	// addressesOnly says that the kernel has no use for Services.
+	addressesOnly bool
 }
 
 // startNode runs an agent until the test ends, or stop is called.
@@ -192,7 +194,7 @@ func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
 	var err error
 	n.Agent, err = agent.New(agent.Options{
 		Node: o.name, Boot: o.boot, Seeds: o.seeds, Store: o.store, Applier: o.kernel, Leases: o.leases, Flows: o.flows, Tuning: tuning,
-		Speaker: o.speaker, Retirement: o.retire,
+		Speaker: o.speaker, Retirement: o.retire, AddressesOnly: o.addressesOnly,
 		Log: slog.New(slog.DiscardHandler),
 		Connect: func(address string) agent.Conn {
 			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}

@@ -694,7 +694,10 @@ type SyncRequest struct {
 	// What the agent has; absent if nothing. No answer is older.
 	Have *Revision `protobuf:"bytes,3,opt,name=have,proto3" json:"have,omitempty"`
 	// Digest of the items that the agent has at have. Without it everything is sent.
-	Digest        []byte `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest []byte `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Whether addresses are all that the node has a use for: it is told no Services then, which are most of what there is. A member
+	// that does not know this tells them all the same.
+	AddressesOnly bool `protobuf:"varint,5,opt,name=addresses_only,json=addressesOnly,proto3" json:"addresses_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -755,6 +758,13 @@ func (x *SyncRequest) GetDigest() []byte {
 		return x.Digest
 	}
 	return nil
+}
+
+func (x *SyncRequest) GetAddressesOnly() bool {
+	if x != nil {
+		return x.AddressesOnly
+	}
+	return false
 }
 
 // SyncResponse is one step from what the agent has to a newer revision, or a part of one.
@@ -2547,12 +2557,13 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
 	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
-	"\x15ReportSpeakerResponse\"x\n" +
+	"\x15ReportSpeakerResponse\"\x9f\x01\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
 	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\fR\x06digest\"\xc7\x01\n" +
+	"\x06digest\x18\x04 \x01(\fR\x06digest\x12%\n" +
+	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +

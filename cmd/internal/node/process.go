@@ -162,7 +162,7 @@ func (p *Process) openLoop() error {
 	}
 	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
-		Applier: p.applier, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
+		Applier: p.applier, AddressesOnly: p.config.NAT != config.NATNftables && !p.config.HealthCheckNodePorts, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
 	}
 	if p.l2 != nil {
 		o.Leases = p.l2

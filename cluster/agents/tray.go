@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"fmt"
+	"slices"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/fsm"
+)
+
+// ringLimit bounds the ring: agents that were away for longer are sent everything.
+type ringLimit struct{ steps, bytes int }
+
+func defaultRing() ringLimit { return ringLimit{steps: 4096, bytes: 4 << 20} }
+
+// tray is what nodes that want the same items are told from: how those came to be what they are, encoded once for all of
+// those nodes. The board's lock guards it.
+type tray struct {
+	addressesOnly bool
+
+	digest    desired.Digest
+	ring      []step
+	ringBytes int
+	seq       uint64 // of the newest step
+	whole     whole
+
+	next   step // that is being derived
+	pieces desired.Pieces
+}
+
+// step is one change of the items, encoded once for all nodes.
+type step struct {
+	from, to fsm.Revision
+	before   desired.Digest
+	changes  [][]byte
+	size     int
+}
+
+// whole is everything, encoded once for all who need it: as of a step that is still on the ring.
+type whole struct {
+	seq    uint64
+	pieces [][]byte
+}
+
+// takes tells whether an item is told from here.
+func (t *tray) takes(key string) bool { return !t.addressesOnly || desired.IsAddress(key) }
+
+// begin begins a step from one revision to another.
+func (t *tray) begin(from, to fsm.Revision) {
+	t.next, t.pieces = step{from: from, to: to, before: t.digest}, desired.Pieces{}
+}
+
+// put changes an item in the step; before is nil if there was none.
+func (t *tray) put(key string, before, value []byte) error {
+	if !t.takes(key) {
+		return nil
+	}
+	if before != nil {
+		t.digest = t.digest.Minus(key, before)
+	}
+	t.digest = t.digest.Plus(key, value)
+	return t.pieces.Put(key, value)
+}
+
+// drop removes an item in the step.
+func (t *tray) drop(key string, before []byte) error {
+	if !t.takes(key) {
+		return nil
+	}
+	t.digest = t.digest.Minus(key, before)
+	return t.pieces.Remove(key)
+}
+
+// push adds the step to the ring, if it changes anything, and drops what is too old.
+func (t *tray) push(limit ringLimit) (changed bool, err error) {
+	s := t.next
+	if s.changes, err = t.pieces.Bytes(); err != nil {
+		return false, fmt.Errorf("encode changes for agents: %w", err)
+	}
+	t.next, t.pieces = step{}, desired.Pieces{}
+	if len(s.changes) == 0 {
+		return false, nil
+	}
+	for _, c := range s.changes {
+		s.size += len(c)
+	}
+	t.ring, t.ringBytes = append(t.ring, s), t.ringBytes+s.size
+	t.seq++
+	drop := 0
+	for drop < len(t.ring) && (len(t.ring)-drop > limit.steps || t.ringBytes > limit.bytes) {
+		t.ringBytes -= t.ring[drop].size
+		drop++
+	}
+	t.ring = slices.Delete(t.ring, 0, drop)
+	return true, nil
+}
+
+// oldest is the step before those on the ring.
+func (t *tray) oldest() uint64 { return t.seq - uint64(len(t.ring)) }
+
+// find gives the step that an agent has which comes with something. Where its items are known by their digest, that
+// is exact. Otherwise it may have followed another member, whose steps end elsewhere than ours: it is
+// sent all that changed since, which is too much but nearly always right, and the digest tells when it is not.
+// It is false for an agent that has to be sent everything. epoch is that of the record.
+func (t *tray) find(have fsm.Revision, digest []byte, epoch fsm.Epoch) (seq uint64, ok bool) {
+	if have.IsZero() || len(digest) != desired.DigestSize {
+		return 0, false
+	}
+	if desired.Digest(digest) == t.digest {
+		return t.seq, true
+	}
+	for i, s := range slices.Backward(t.ring) {
+		if s.before == desired.Digest(digest) {
+			return t.oldest() + uint64(i), true
+		}
+	}
+	if have.Epoch != epoch || len(t.ring) == 0 || have.Before(t.ring[0].from) {
+		return 0, false
+	}
+	after := slices.IndexFunc(t.ring, func(s step) bool { return have.Before(s.to) })
+	if after < 0 {
+		return 0, false // it should be where we are, and is not
+	}
+	return t.oldest() + uint64(after), true
+}
+
+// encodeWhole makes sure that whole is as of a step which the ring goes on from, and not much shorter than what
+// would have to follow it.
+func (t *tray) encodeWhole(items map[string][]byte) error {
+	behind := 0
+	if t.whole.pieces != nil && t.whole.seq >= t.oldest() {
+		for _, s := range t.ring[t.whole.seq-t.oldest():] {
+			behind += s.size
+		}
+		if behind < desired.PieceBytes {
+			return nil
+		}
+	}
+	keys := make([]string, 0, len(items))
+	for key := range items {
+		if t.takes(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	var pieces desired.Pieces
+	for _, key := range keys {
+		if err := pieces.Put(key, items[key]); err != nil {
+			return err
+		}
+	}
+	encoded, err := pieces.Bytes()
+	if err != nil {
+		return err
+	}
+	t.whole = whole{seq: t.seq, pieces: append([][]byte{}, encoded...)}
+	return nil
+}
