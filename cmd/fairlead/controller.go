@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,7 @@ func newController(c *cli) *cobra.Command {
 			for _, flag := range unused {
 				log.Warn("flag has no effect", "flag", flag)
 			}
-			saveMemory(c.getenv)
+			go saveMuchMemory(cmd.Context(), c.getenv, 5*time.Second)
 			m, err := member.Open(conf, thisBuild().Version, machine.Member(machine.Listeners{}), log)
 			if err != nil {
 				return err

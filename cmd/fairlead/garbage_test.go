@@ -3,8 +3,10 @@
 package main
 
 import (
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 )
 
 func TestGarbageIsCollectedEarlyUnlessItIsSaidWhen(t *testing.T) {
@@ -18,4 +20,20 @@ func TestGarbageIsCollectedEarlyUnlessItIsSaidWhen(t *testing.T) {
 			t.Errorf("with GOGC=%q: %d, want %d", c.gogc, got, c.want)
 		}
 	}
+}
+
+// A member is quick as long as it holds little, and small once it holds much.
+func TestMembersCollectGarbageEarlyOnceTheyHoldMuch(t *testing.T) {
+	for held, want := range map[uint64]int{0: 100, muchMemory: 100, muchMemory + 1: garbage} {
+		if got := garbageOf(held); got != want {
+			t.Errorf("holding %d bytes: %d, want %d", held, got, want)
+		}
+	}
+	much := make([]byte, muchMemory+1<<20)
+	runtime.GC()
+	if heldBytes() <= muchMemory {
+		t.Errorf("it holds %d bytes", heldBytes())
+	}
+	runtime.KeepAlive(much)
+	saveMuchMemory(t.Context(), func(string) string { return "75" }, time.Hour) // it was said: there is nothing to wait for
 }
