@@ -218,14 +218,22 @@ func TestValuesAreKeptWithAChecksum(t *testing.T) {
 	if term, err := s.GetUint64([]byte("CurrentTerm")); term != 8 || err != nil {
 		t.Errorf("%d, %v", term, err)
 	}
-	kept, err := inner.Get([]byte("LastVoteCand"))
-	if err != nil {
+	kept, err := inner.Get([]byte("CurrentTerm"))
+	if err != nil || len(kept) < 8 || binary.BigEndian.Uint64(kept) != 8 {
+		t.Errorf("an older release reads %x as the term, %v", kept, err)
+	}
+	if err := inner.Set([]byte("LastVoteTerm"), kept); err != nil { // another key's
 		t.Fatal(err)
 	}
-	if err := inner.Set([]byte("CurrentTerm"), kept); err != nil { // another key's
+	if _, err := s.GetUint64([]byte("LastVoteTerm")); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("taken: %v", err)
+	}
+	kept, _ = inner.Get([]byte("LastVoteCand"))
+	kept[0] ^= 1
+	if err := inner.Set([]byte("LastVoteCand"), kept); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.GetUint64([]byte("CurrentTerm")); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := s.Get([]byte("LastVoteCand")); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("taken: %v", err)
 	}
 }

@@ -14,16 +14,23 @@ import (
 // so must every store.
 func NotFound(err error) bool { return err != nil && err.Error() == "not found" }
 
-// sealed begins a value with a checksum behind it. No value of the library begins so: terms are less than 2^56, and candidates
-// are text.
-const sealed = 0xff
+// A value is kept with a checksum of it and its key behind it, where releases that know of none do not see it: they read the
+// first eight bytes of a number, and a candidate with something behind it is nobody whom they would vote for again.
+const numberBytes = 8
 
-// sealValue gives a value with the checksum of it and its key.
-func sealValue(key, value []byte) []byte {
-	out := make([]byte, 0, 1+sumBytes+len(value))
-	out = append(out, sealed)
-	out = binary.BigEndian.AppendUint32(out, sumOfValue(key, value))
-	return append(out, value...)
+// mark stands between a text and its checksum. No text has it.
+const mark = 0
+
+// sealNumber gives a number as it is kept.
+func sealNumber(key []byte, value uint64) []byte {
+	raw := binary.BigEndian.AppendUint64(make([]byte, 0, numberBytes+sumBytes), value)
+	return binary.BigEndian.AppendUint32(raw, sumOfValue(key, raw))
+}
+
+// sealText gives a text as it is kept.
+func sealText(key, value []byte) []byte {
+	out := append(make([]byte, 0, len(value)+1+sumBytes), value...)
+	return binary.BigEndian.AppendUint32(append(out, mark), sumOfValue(key, value))
 }
 
 func sumOfValue(key, value []byte) uint32 {
@@ -31,19 +38,34 @@ func sumOfValue(key, value []byte) uint32 {
 	return crc32.Update(crc32.Update(0, table, key), table, value)
 }
 
-// unsealValue takes the checksum off again and compares it. One that an older release kept has none.
-func unsealValue(key, kept []byte) ([]byte, error) {
-	if len(kept) == 0 || kept[0] != sealed {
+// unsealNumber takes the checksum off again and compares it. One that an older release kept has none.
+func unsealNumber(key, kept []byte) (uint64, error) {
+	switch len(kept) {
+	case numberBytes:
+	case numberBytes + sumBytes:
+		if err := compareSum(key, kept[:numberBytes], kept[numberBytes:]); err != nil {
+			return 0, err
+		}
+	default:
+		return 0, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, key, len(kept))
+	}
+	return binary.BigEndian.Uint64(kept), nil
+}
+
+// unsealText is unsealNumber for texts.
+func unsealText(key, kept []byte) ([]byte, error) {
+	n := len(kept) - sumBytes - 1
+	if n < 0 || kept[n] != mark {
 		return kept, nil
 	}
-	if len(kept) < 1+sumBytes {
-		return nil, fmt.Errorf("%w: %s is cut short", ErrCorrupt, key)
+	return kept[:n:n], compareSum(key, kept[:n], kept[n+1:])
+}
+
+func compareSum(key, value, sum []byte) error {
+	if have, want := sumOfValue(key, value), binary.BigEndian.Uint32(sum); have != want {
+		return fmt.Errorf("%w: %s has checksum %08x, written with %08x", ErrCorrupt, key, have, want)
 	}
-	want, value := binary.BigEndian.Uint32(kept[1:]), kept[1+sumBytes:]
-	if have := sumOfValue(key, value); have != want {
-		return nil, fmt.Errorf("%w: %s has checksum %08x, written with %08x", ErrCorrupt, key, have, want)
-	}
-	return value, nil
+	return nil
 }
 
 // guardedStable is a raft.StableStore with a checksum on every value, whose failures end the member: a term or a vote that
@@ -54,32 +76,25 @@ type guardedStable struct {
 }
 
 func (g *guardedStable) Set(key, value []byte) error {
-	return g.write("write "+string(key), g.inner.Set(key, sealValue(key, value)))
+	return g.write("write "+string(key), g.inner.Set(key, sealText(key, value)))
 }
 
 func (g *guardedStable) SetUint64(key []byte, value uint64) error {
-	return g.Set(key, binary.BigEndian.AppendUint64(nil, value))
+	return g.write("write "+string(key), g.inner.Set(key, sealNumber(key, value)))
 }
 
-func (g *guardedStable) Get(key []byte) ([]byte, error) {
+func (g *guardedStable) Get(key []byte) ([]byte, error) { return unsealed(g, key, unsealText) }
+
+func (g *guardedStable) GetUint64(key []byte) (uint64, error) { return unsealed(g, key, unsealNumber) }
+
+// unsealed reads a value. That there is none is no failure.
+func unsealed[T any](g *guardedStable, key []byte, unseal func(key, kept []byte) (T, error)) (value T, err error) {
 	kept, err := g.inner.Get(key)
 	if NotFound(err) {
-		return nil, err
+		return value, err
 	}
-	var value []byte
 	if err == nil {
-		value, err = unsealValue(key, kept)
+		value, err = unseal(key, kept)
 	}
 	return value, g.read("read "+string(key), err)
-}
-
-func (g *guardedStable) GetUint64(key []byte) (uint64, error) {
-	value, err := g.Get(key)
-	if err != nil {
-		return 0, err
-	}
-	if len(value) != 8 {
-		return 0, g.read("read "+string(key), fmt.Errorf("%w: %s has %d bytes, not 8", ErrCorrupt, key, len(value)))
-	}
-	return binary.BigEndian.Uint64(value), nil
 }
