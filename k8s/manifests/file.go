@@ -54,7 +54,6 @@ func (f *file) look(fsys fs.FS, now time.Time, reading uint64) bool {
 	if err != nil {
 		return f.unreadable(err)
 	}
-	f.size, f.modified = info.Size(), info.ModTime()
 	switch {
 	case sum != f.sum || f.since.IsZero():
 		data, err := readBounded(fsys, f.name)
@@ -69,7 +68,7 @@ func (f *file) look(fsys fs.FS, now time.Time, reading uint64) bool {
 	case f.seen != reading-1:
 		f.since = now // nobody knows what was there in between
 	}
-	f.seen = reading
+	f.size, f.modified, f.seen = info.Size(), info.ModTime(), reading
 	return true
 }
 

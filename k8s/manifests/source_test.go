@@ -307,6 +307,20 @@ func TestEditThatLeavesNoTraceIsFound(t *testing.T) {
 	}
 }
 
+// What cannot be read is not taken for what was read before, also when it looks the same the next time.
+func TestFileThatGrewTooLargeIsNotTakenForTheOldOne(t *testing.T) {
+	b := started(t, "web")
+	b.write("web.yaml", service("web")+strings.Repeat("#", maxFileBytes))
+	for range 3 {
+		b.pass(defaultPoll)
+		if b.source.World().Complete {
+			t.Fatal("the World is complete without a file that cannot be read")
+		}
+	}
+	wantServices(t, b, "web")
+	wantProblem(t, b, "larger than 64 MiB")
+}
+
 func TestChangedSaysWhenTheWorldChangedOnly(t *testing.T) {
 	b := started(t, "web")
 	<-b.source.Changed()
