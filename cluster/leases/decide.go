@@ -4,13 +4,10 @@ package leases
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
-	"maps"
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
@@ -110,16 +107,16 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 	if l.Keep && (len(others) > 0 || why != "") && !s.present(s.now, l.Holder) && s.now >= s.began+wait(l.Term) {
 		s.kept[l.Holder] = append(s.kept[l.Holder], l.VIP.String())
 	}
-	if why == "" && !s.vouched(l) {
+	if why == "" && !s.released(l) {
 		return
 	}
 	s.end(l)
 	end := &fsm.EndLease{VIP: l.VIP, Fence: l.Fence}
 	switch {
 	case s.letGo(l):
-		end.Word = fsm.WordHolder
+		end.Word, why = fsm.WordHolder, cmp.Or(why, string(l.Holder)+" is back after an operator vouched that it does not answer")
 	case s.over(s.now, l):
-	case s.vouched(l):
+	case s.released(l) && !s.present(s.now, l.Holder):
 		end.Word, why = fsm.WordOperator, "an operator vouches that "+string(l.Holder)+" does not answer"
 	default:
 		return // it is still to be waited for
@@ -166,7 +163,7 @@ func (s *sitting) able(vip netip.Addr, may []*fsm.Node) (out []fsm.NodeID) {
 	for _, n := range may {
 		works, near := s.reaches(vip, n.ID)
 		some = some || near
-		if !works || n.Liveness != fsm.NodeUp || !s.present(s.now, n.ID) || s.leaving(n.ID) {
+		if !works || n.Liveness != fsm.NodeUp || !s.present(s.now, n.ID) || s.leaving(n.ID) || s.word(n.ID, vip) {
 			continue
 		}
 		if out = append(out, n.ID); near {
@@ -236,39 +233,4 @@ func draw(vip netip.Addr, node fsm.NodeID) uint64 {
 	_, _ = h.Write(vip.AsSlice())
 	_, _ = h.Write([]byte(node))
 	return h.Sum64()
-}
-
-// holdPrefix begins the ids of holds of addresses that a silent node keeps.
-const holdPrefix = "l2-"
-
-func holdOf(node fsm.NodeID) fsm.HoldID { return fsm.HoldID(holdPrefix + string(node)) }
-
-// vouched tells whether an operator vouches that the holder of a lease does not answer.
-func (s *sitting) vouched(l *fsm.Lease) bool {
-	h, ok := fsm.Get[*fsm.Hold](s.v, fsm.TableHolds, string(holdOf(l.Holder)))
-	return ok && h.Released && l.Keep && !s.present(s.now, l.Holder) && slices.Contains(h.Subjects, l.VIP.String())
-}
-
-// holds puts before an operator what silent nodes keep, and takes back what is over.
-func (s *sitting) holds() {
-	for _, h := range fsm.List[*fsm.Hold](s.v, fsm.TableHolds) {
-		node, ours := strings.CutPrefix(string(h.ID), holdPrefix)
-		if ours && len(s.kept[fsm.NodeID(node)]) == 0 && s.now >= s.began+wait(Longest) {
-			s.steps = append(s.steps, Step{Commands: []fsm.Command{&fsm.DeleteHold{ID: h.ID}}, Why: "nothing waits for it any more"})
-		}
-	}
-	for _, node := range slices.Sorted(maps.Keys(s.kept)) {
-		subjects := s.kept[node]
-		slices.Sort(subjects)
-		if h, ok := fsm.Get[*fsm.Hold](s.v, fsm.TableHolds, string(holdOf(node))); ok && (h.Released || slices.Equal(h.Subjects, subjects)) {
-			continue
-		}
-		s.steps = append(s.steps, Step{
-			Commands: []fsm.Command{&fsm.PutHold{
-				ID: holdOf(node), Of: "Lease", Subjects: subjects,
-				Why: fmt.Sprintf("node %s keeps on answering for these addresses and is out of touch; release this once it surely does not answer any more", node),
-			}},
-			Why: "its node is out of touch and keeps them",
-		})
-	}
 }

@@ -167,7 +167,7 @@ func (k *Keeper) tells(now time.Duration, v *fsm.View, node fsm.NodeID) (out []G
 		return nil
 	}
 	for _, l := range fsm.List[*fsm.Lease](v, fsm.TableLeases) {
-		if e := k.ending[l.VIP]; l.Holder == node && (e == nil || e.Fence != l.Fence) && k.sure(now, v, l) {
+		if e := k.ending[l.VIP]; l.Holder == node && (e == nil || e.Fence != l.Fence) && k.sure(now, v, l) && !p.released(l) {
 			out = append(out, Grant{l, p.interfaces(l.VIP, node)})
 		}
 	}

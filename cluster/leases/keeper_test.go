@@ -239,6 +239,30 @@ func TestKeptLeasesEndByWord(t *testing.T) {
 	}
 }
 
+// An operator's word was true when it was given: it is none about what its node does once that is back, whoever leads by then.
+func TestKeptLeasesDoNotEndByAnEarlierWord(t *testing.T) {
+	s := newStage(t, "p1")
+	s.run(5 * time.Second)
+	vip := s.of("n1")[0]
+	s.silent["n1"] = true
+	s.run(time.Minute)
+	s.commit(&fsm.ReleaseHold{ID: "l2-n1"})
+	s.keeper = leases.NewKeeper(longTerms, 1, s.now, nil) // before the former one could act on it
+	s.silent["n1"] = false
+	s.step()
+	uses := slices.ContainsFunc(s.held["n1"], func(h leases.Held) bool { return h.VIP == vip })
+	s.silent["n1"] = true
+	s.run(4 * time.Second)
+	if at := s.holders()[vip]; uses && at != "n1" {
+		t.Fatalf("n1 was told that it may use %s after the word, and it is at %q", vip, at)
+	}
+	s.silent["n1"] = false
+	s.run(10 * time.Second)
+	if _, ok := fsm.Get[*fsm.Hold](s.Read(), fsm.TableHolds, "l2-n1"); ok || s.holders()[vip] == "" {
+		t.Errorf("it is at %q, and there is a hold: %v", s.holders()[vip], ok)
+	}
+}
+
 // By default an address has another holder well within a second after the last word of its former one.
 func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
 	s := newStage(t)
