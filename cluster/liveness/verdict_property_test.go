@@ -184,7 +184,7 @@ func TestPropertyVerdictsAreTrue(t *testing.T) {
 	downs, ups, agents, holds := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStage(
-			rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "members"), rapid.SampledFrom([]int{1, 2, 3, 4, 7}).Draw(t, "nodes"),
+			rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "members"), rapid.SampledFrom([]int{1, 2, 3, 4, 7, 7}).Draw(t, "nodes"),
 			func(int) time.Duration { return time.Duration(rapid.IntRange(0, 39).Draw(t, "phase")) * tick },
 		)
 		s.rtt = rapid.SampledFrom([]time.Duration{0, 10 * ms, 40 * ms}).Draw(t, "rtt")
@@ -200,11 +200,18 @@ func TestPropertyVerdictsAreTrue(t *testing.T) {
 				ups++
 			}
 		}
+		held := false
 		s.run(time.Second)
+		if rapid.Bool().Draw(t, "together") { // or too few draws hold anything
+			a.happen("all-die")
+		}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			a.happen()
+			a.happen(rapid.SampledFrom(happenings).Draw(t, "what"))
 			s.run(time.Duration(rapid.SampledFrom([]int{0, 50, 200, 500, 800, 2000, 12_000}).Draw(t, "wait")) * ms)
-			holds += len(s.holds)
+			held = held || len(s.holds) > 0
+		}
+		if held {
+			holds++
 		}
 		// Once all is well, all are up again.
 		for _, f := range s.folk {
@@ -223,20 +230,22 @@ func TestPropertyVerdictsAreTrue(t *testing.T) {
 			a.fail("held for ever: %v, hurry %v", s.holds, s.last.Hurry)
 		}
 	})
-	t.Logf("%d nodes and %d agents found down, %d up again, %d looks at holds", downs, agents, ups, holds)
+	t.Logf("%d nodes and %d agents found down, %d up again, holds in %d draws", downs, agents, ups, holds)
 	if !testing.Short() && (downs == 0 || ups == 0 || agents == 0 || holds == 0) {
 		t.Error("the stage shows too little")
 	}
 }
 
+var happenings = []string{
+	"die", "die", "revive", "boot", "agent", "agent", "line", "deaf", "away", "restart", "lead", "all-die", "all-die", "register", "release",
+}
+
 // happen is one thing that happens.
-func (a *account) happen() {
+func (a *account) happen(what string) {
 	t := a.t
 	m := rapid.SampledFrom(a.nodes).Draw(t, "node")
 	f := rapid.SampledFrom(a.folk).Draw(t, "member")
-	switch rapid.SampledFrom([]string{
-		"die", "die", "revive", "boot", "agent", "agent", "line", "deaf", "away", "restart", "lead", "all-die", "register", "release",
-	}).Draw(t, "what") {
+	switch what {
 	case "die":
 		m.alive = false
 	case "revive":
@@ -266,9 +275,10 @@ func (a *account) happen() {
 			a.adopted[n.record.ID] = n.record.Liveness == fsm.NodeDown
 		}
 	case "all-die":
-		for _, n := range a.nodes[:rapid.IntRange(1, len(a.nodes)).Draw(t, "how-many")] {
+		for _, n := range a.nodes[:rapid.OneOf(rapid.Just(len(a.nodes)), rapid.IntRange(1, len(a.nodes))).Draw(t, "how-many")] {
 			n.alive = false
 		}
+		a.run(time.Duration(rapid.SampledFrom([]int{0, 800, 800}).Draw(t, "stay-dead")) * ms) // or what follows may wake them before anybody sees it
 	case "register":
 		m.record.Boot = m.boot
 	case "release":
