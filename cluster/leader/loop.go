@@ -42,6 +42,9 @@ type Config struct {
 	// OutsideBusy tells whether somebody else looks after outside load balancers, and who; nothing of them is planned or
 	// operated then. Optional.
 	OutsideBusy func() (reason string, busy bool)
+	// OutsideUnsure tells whether that is not known at present. What the record has of outside load balancers goes on then, and
+	// nothing is added. Optional.
+	OutsideUnsure func() bool
 	// DryRun logs what would be planned of outside load balancers, proposes nothing of it, and calls drivers but to ask, with
 	// Request.DryRun, what they would do.
 	DryRun bool

@@ -4,9 +4,11 @@ package leader
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
 
@@ -41,6 +43,24 @@ func (l *Leader) whileOurs(ctx context.Context, parts []func(context.Context)) {
 		end()
 		watching.Wait()
 	}
+}
+
+// outsideUnsure tells whether somebody else may look after outside load balancers by now. To be asked before views are read: what
+// they show of another one's work is known once it is sure that there is none.
+func (l *Leader) outsideUnsure() bool { return l.c.OutsideUnsure != nil && l.c.OutsideUnsure() }
+
+// onlyKnown leaves out of a plan what the record has nothing of yet: another controller may have made it, or be about to.
+func onlyKnown(record *fsm.View, proposals []fsm.Proposal) []fsm.Proposal {
+	return slices.DeleteFunc(slices.Clone(proposals), func(p fsm.Proposal) bool {
+		known := true
+		switch c := p.Command.(type) {
+		case *fsm.PutBinding:
+			_, known = fsm.Get[*fsm.Binding](record, fsm.TableBindings, string(c.ID))
+		case *fsm.PutLoadBalancer:
+			_, known = fsm.Get[*fsm.LoadBalancer](record, fsm.TableBalancers, string(c.ID))
+		}
+		return !known
+	})
 }
 
 // runAll runs parts until ctx ends and all of them have.

@@ -29,6 +29,7 @@ type outsidePlanning struct {
 	pause   time.Duration // not before this
 	refused int           // plans in a row of which something was refused
 	ahead   bool          // the newest plan was made ahead of a verdict that is due
+	unsure  bool          // the newest plan added nothing
 	index   balancers.Index
 	merging mergingOutside
 
@@ -69,18 +70,20 @@ func (o *outsidePlanning) look(ctx context.Context) (again time.Duration) {
 	case now < o.pause:
 		return o.pause - now
 	}
+	unsure := o.outsideUnsure()
 	worlds, verdicts, ahead := o.view(now, record)
 	again = o.c.Timing.Replan
 	for i := range verdicts {
 		sooner(&again, verdicts[i].Again)
 	}
-	if now < o.due && !o.changed(worlds, verdicts, record) {
+	if now < o.due && o.unsure == unsure && !o.changed(worlds, verdicts, record) {
 		o.pause = o.c.Clock.Now() + (o.c.Clock.Now() - now) // to judge takes a while in a large cluster
 		sooner(&again, o.due-now)
-		return again
+		return o.lookAgain(again)
 	}
 	seen := o.merge(worlds, verdicts)
 	in := o.input(seen, record)
+	o.unsure = unsure
 	if o.ahead = ahead; ahead {
 		return o.planAhead(ctx, seen, in)
 	}
@@ -91,18 +94,34 @@ func (o *outsidePlanning) look(ctx context.Context) (again time.Duration) {
 	}
 	o.report(&out)
 	took := o.c.Clock.Now() - now
-	proposals := append(o.holds(record, worlds, verdicts), out.Proposals...)
+	proposals := append(o.holds(record, worlds, verdicts), o.mayPropose(record, out.Proposals)...)
 	o.pause = o.c.Clock.Now() + max(o.c.Timing.Spacing, took, o.carryOut(ctx, seen, record, proposals))
-	return min(again, o.pause-o.c.Clock.Now())
+	return o.lookAgain(min(again, o.pause-o.c.Clock.Now()))
+}
+
+// lookAgain bounds a wait by what nobody tells of: that it has become sure who looks after outside load balancers.
+func (o *outsidePlanning) lookAgain(after time.Duration) time.Duration {
+	if o.unsure {
+		return min(after, oursAgain)
+	}
+	return after
 }
 
 // planAhead proposes what needs no verdict: additions, and what is taken off because of what is there to be seen. All else is
 // planned with a verdict, at once.
 func (o *outsidePlanning) planAhead(ctx context.Context, seen *merged, in balancers.Input) (again time.Duration) {
 	in.MayRemove = func(world.Kind, world.ID) bool { return false }
-	o.carryOut(ctx, seen, in.Record, o.index.Plan(in).Proposals)
+	o.carryOut(ctx, seen, in.Record, o.mayPropose(in.Record, o.index.Plan(in).Proposals))
 	o.due, o.pause = 0, 0
 	return 0
+}
+
+// mayPropose gives what may be proposed of a plan.
+func (o *outsidePlanning) mayPropose(record *fsm.View, proposals []fsm.Proposal) []fsm.Proposal {
+	if o.unsure {
+		return onlyKnown(record, proposals)
+	}
+	return proposals
 }
 
 // judgeLate is how much longer verdicts may count while there is something new to plan.

@@ -5,6 +5,7 @@ package leader
 import (
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,41 +42,63 @@ func TestWhatWasTakenOverIsPlannedForAgain(t *testing.T) {
 	}
 }
 
-// watchedFolder is a source with a live watch: it lists once.
-type watchedFolder struct{ *folder }
+// watchedSource is a source with a live watch: it lists once, and shares what has not changed.
+type watchedSource struct {
+	w     world.World
+	reads uint64
+}
 
-func (f watchedFolder) World() world.World {
-	w := f.folder.World()
-	for i := range w.Kinds {
-		w.Kinds[i].Lists, w.Kinds[i].Version = 1, uint64(f.lists)
+func (s *watchedSource) World() world.World {
+	s.reads++
+	w := s.w
+	w.Source, w.Cluster, w.Complete, w.Kinds = "folder", "folder", true, nil
+	for _, k := range world.Kinds() {
+		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true, Lists: 1, Version: s.reads})
 	}
 	return w
+}
+
+func (s *watchedSource) Changed() <-chan struct{} { return nil }
+
+func (s *watchedSource) Relist(...world.Kind) {}
+
+// outsideWorld is a folder with a load balancer that is there and a group of one static backend, and what plans from it.
+func outsideWorld(t *testing.T, change func(*Config)) (o *outsidePlanning, g *liveGroup, set func(world.BackendGroup)) {
+	g = newLiveGroup(t)
+	f := &watchedSource{}
+	meta := func(name string) world.Meta {
+		return world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name}
+	}
+	w := &f.w
+	w.Drivers = []world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
+	w.LoadBalancers = []world.OutsideBalancer{{
+		Meta: meta("made"), DriverID: meta("clb").ID, Finalizer: true, Spec: []world.KV{{Key: "vip", Value: "198.51.100.21"}},
+		Status: world.BalancerStatus{Created: true, Synced: true, Info: []world.KV{{Key: "vip", Value: "198.51.100.21"}}},
+	}}
+	set = func(b world.BackendGroup) {
+		b.Meta, b.LoadBalancers, b.IsStatic = meta("web"), []string{"made"}, true
+		w.BackendGroups = []world.BackendGroup{b}
+	}
+	set(world.BackendGroup{Static: []string{"192.0.2.8:80"}})
+	c := Config{
+		Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Clock: newWall(), Log: slog.New(slog.DiscardHandler),
+		Drivers: func(string) (Driver, bool) { return &told{}, true }, Random: rand.New(rand.NewPCG(1, 2)), Limits: fastLimits(),
+	}
+	if change != nil {
+		change(&c)
+	}
+	l, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newOutsidePlanning(l), g, set
 }
 
 // What comes after a quiet time is registered before everything there is was judged; that is done next, and nothing that is
 // absent goes before.
 func TestWhatIsNewDoesNotWaitForAVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, f := newLiveGroup(t), watchedFolder{newFolder(t)}
-		meta := func(name string) world.Meta {
-			return world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name}
-		}
-		group := world.BackendGroup{Meta: meta("web"), LoadBalancers: []string{"made"}, IsStatic: true, Static: []string{"192.0.2.8:80"}}
-		w := &f.scene.world
-		w.Drivers = []world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
-		w.LoadBalancers = []world.OutsideBalancer{{
-			Meta: meta("made"), DriverID: meta("clb").ID, Finalizer: true, Spec: []world.KV{{Key: "vip", Value: "198.51.100.21"}},
-			Status: world.BalancerStatus{Created: true, Synced: true, Info: []world.KV{{Key: "vip", Value: "198.51.100.21"}}},
-		}}
-		w.BackendGroups = []world.BackendGroup{group}
-		l, err := New(Config{
-			Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Clock: newWall(), Log: slog.New(slog.DiscardHandler),
-			Drivers: func(string) (Driver, bool) { return &told{}, true }, Random: rand.New(rand.NewPCG(1, 2)), Limits: fastLimits(),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := newOutsidePlanning(l)
+		o, g, set := outsideWorld(t, nil)
 		look := func() (bindings int, judged bool) {
 			t.Helper()
 			before := o.judged.until
@@ -87,8 +110,7 @@ func TestWhatIsNewDoesNotWaitForAVerdict(t *testing.T) {
 			look()
 		}
 		time.Sleep(9 * time.Second)
-		group.Static = append(group.Static, "192.0.2.9:80")
-		w.BackendGroups = []world.BackendGroup{group}
+		set(world.BackendGroup{Static: []string{"192.0.2.8:80", "192.0.2.9:80"}})
 		if n, judged := look(); n != 2 || judged {
 			t.Errorf("%d bindings at first, want 2; judged before: %v", n, judged)
 		}
@@ -96,4 +118,46 @@ func TestWhatIsNewDoesNotWaitForAVerdict(t *testing.T) {
 			t.Error("nothing was judged afterwards")
 		}
 	})
+}
+
+// While nobody knows whether another controller looks after outside load balancers, what the record has goes on, and nothing
+// is added; it is as soon as that is known.
+func TestNothingIsAddedWhileItIsNotKnownWhoseItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unsure := false
+		o, g, set := outsideWorld(t, func(c *Config) { c.OutsideUnsure = func() bool { return unsure } })
+		look := func() (weights []string, again time.Duration) {
+			time.Sleep(10 * time.Millisecond)
+			again = o.look(t.Context())
+			for _, b := range fsm.List[*fsm.Binding](g.state.Read(), fsm.TableBindings) {
+				for _, p := range b.Parameters {
+					weights = append(weights, b.Address+" "+p.Value)
+				}
+			}
+			return weights, again
+		}
+		set(world.BackendGroup{Static: []string{"192.0.2.8:80"}, Balancing: weighing("1")})
+		for range 5 {
+			look()
+		}
+		unsure = true
+		for _, quiet := range []time.Duration{0, 9 * time.Second} { // planned with a verdict, and ahead of one
+			time.Sleep(quiet)
+			set(world.BackendGroup{Static: []string{"192.0.2.8:80", "192.0.2.9:80"}, Balancing: weighing(quiet.String())})
+			look()
+			time.Sleep(time.Second)
+			have, again := look()
+			if want := []string{"192.0.2.8:80 " + quiet.String()}; !slices.Equal(have, want) || again > oursAgain {
+				t.Errorf("%v while it is not known, to be looked at again after %s; want %v", have, again, want)
+			}
+		}
+		unsure = false
+		if have, _ := look(); len(have) != 2 {
+			t.Errorf("%v once it is known", have)
+		}
+	})
+}
+
+func weighing(weight string) world.Balancing {
+	return world.Balancing{Parameters: []world.KV{{Key: "weight", Value: weight}}}
 }

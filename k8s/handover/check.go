@@ -26,6 +26,9 @@ const unknown = "it is not known yet whether an LBCF controller runs"
 type Options struct {
 	// Look asks the API server once (Cluster.Look).
 	Look func(context.Context) (Sight, error)
+	// Settle is called after a look that saw nobody, before that counts: what is acted on must show all that LBCF did. Optional.
+	// Errors: it cannot be said yet.
+	Settle func(context.Context) error
 	// Force never looks: whoever set it answers for LBCF being gone.
 	Force bool
 	// Every is the pause between two looks; 0 means 5 s.
@@ -113,7 +116,7 @@ func (c *Check) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-pause.C:
 		}
-		seen, err := c.look(ctx)
+		seen, err := c.settled(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -139,6 +142,24 @@ func (c *Check) look(ctx context.Context) (Sight, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	return c.o.Look(ctx)
+}
+
+// settled looks, and once more if that is the first look that sees nobody: what it is settled upon takes a while.
+func (c *Check) settled(ctx context.Context) (Sight, error) {
+	seen, err := c.look(ctx)
+	if err != nil || c.o.Settle == nil {
+		return seen, err
+	}
+	if _, busy := Judge(seen); busy {
+		return seen, nil
+	}
+	if _, was := c.Busy(); !was {
+		return seen, nil
+	}
+	if err := c.o.Settle(ctx); err != nil {
+		return Sight{}, err
+	}
+	return c.look(ctx)
 }
 
 func (c *Check) fail() {

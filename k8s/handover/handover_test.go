@@ -220,6 +220,47 @@ func TestARunBeginsByNotKnowing(t *testing.T) {
 	})
 }
 
+// What LBCF did before it was gone is to be seen by whoever goes on: until then it counts as there, and if it is back meanwhile it does.
+func TestNobodyIsGoneBeforeWhatItDidIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{now: answer{seen: running()}}
+		settled, settling := make(chan error), 0
+		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler), Settle: func(context.Context) error {
+			settling++
+			return <-settled
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = c.Run(ctx) }()
+		is := func(when string, want bool, calls int) {
+			t.Helper()
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			if _, busy := c.Busy(); busy != want || settling != calls {
+				t.Errorf("%s: busy %v after %d calls; want %v after %d", when, busy, settling, want, calls)
+			}
+		}
+		is("it runs", true, 0)
+		w.set(answer{})
+		is("it is gone", true, 1)
+		settled <- errors.New("no route to host")
+		is("it cannot be said what it did", true, 2)
+		w.set(answer{seen: running()})
+		settled <- nil
+		is("it is back", true, 2)
+		w.set(answer{})
+		is("it is gone again", true, 3)
+		settled <- nil
+		is("what it did is seen", false, 3)
+		is("later", false, 3)
+		cancel()
+		<-ended
+	})
+}
+
 func TestForceNeverLooks(t *testing.T) {
 	w := &world{now: answer{seen: running()}}
 	c, err := handover.New(handover.Options{Look: w.look, Force: true, Logger: slog.New(slog.DiscardHandler)})

@@ -26,7 +26,9 @@ package informers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -204,6 +206,31 @@ func (s *Source) Relist(kinds ...world.Kind) {
 			}
 		}
 	}
+}
+
+// Fresh waits until the World shows a kind by a complete list that began after this call, and asks for one. Errors: that of
+// ctx.
+func (s *Source) Fresh(ctx context.Context, kind world.Kind) error {
+	began := s.clock.Now()
+	s.Relist(kind)
+	for !s.listedSince(kind, began) {
+		s.sleep(ctx, freshAgain, nil)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("list %s anew: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// freshAgain is how often Fresh looks.
+const freshAgain = 20 * time.Millisecond
+
+func (s *Source) listedSince(kind world.Kind, began time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.lines, func(l *line) bool {
+		return l.kind == kind && (!l.listed || l.lists == 0 || l.listBegan.Before(began))
+	})
 }
 
 // poke leaves a token if there is none.

@@ -5,6 +5,7 @@ package informers_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -250,6 +251,43 @@ func TestRelistListsBesideTheWatch(t *testing.T) {
 	w = r.until(t, "gone", func(w world.World) bool { return find(w, "web") == nil })
 	if len(w.Deleted) != 1 {
 		t.Errorf("the watch went on and saw %+v", w.Deleted)
+	}
+}
+
+// What lists showed that began before does not count, nor what the watch says meanwhile.
+func TestFreshWaitsForAListThatBeginsAfterwards(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	began, mayEnd := make(chan struct{}, 8), make(chan struct{})
+	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			began <- struct{}{}
+			select {
+			case <-mayEnd:
+			case <-r.Context().Done():
+			}
+		}
+		s.list(w, r)
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- r.Fresh(t.Context(), world.KindService) }()
+	<-began
+	s.put(services, "default", "other", service(80))
+	select {
+	case err := <-ended:
+		t.Fatalf("it is fresh before the list has come: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(mayEnd)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Fresh(ctx, world.KindService); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "Service") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 type leaderWork struct {
 	*leader.Leader
 	sources []source
+	cluster *informers.Source // of them; nil: no cluster is read
 }
 
 // source is a leader.Source that must be run.
@@ -54,6 +55,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 		if err != nil {
 			return nil, err
 		}
+		w.cluster = s
 		put(informers.Name, s)
 	}
 	add := func(name string, o manifests.Options) {

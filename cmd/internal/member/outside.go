@@ -9,6 +9,7 @@ import (
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cmd/internal/member/drivers"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/handover"
 	"fairlead.io/fairlead/k8s/mirror"
 	"fairlead.io/fairlead/k8s/objects"
@@ -29,7 +30,7 @@ func (m *Member) openOutside() error {
 	if err != nil {
 		return fmt.Errorf("look for an LBCF controller: %w", err)
 	}
-	m.handover, err = handover.New(handover.Options{Look: cluster.Look, Force: force, Logger: m.log, Registerer: m.registry})
+	m.handover, err = handover.New(handover.Options{Look: cluster.Look, Settle: m.settle, Force: force, Logger: m.log, Registerer: m.registry})
 	if err != nil {
 		return fmt.Errorf("look for an LBCF controller: %w", err)
 	}
@@ -41,7 +42,7 @@ func (m *Member) openOutside() error {
 func (m *Member) operates(o *leader.Config) {
 	o.Drivers, o.Random = m.edges.Drivers, m.edges.Random
 	if m.handover != nil {
-		o.OutsideBusy = m.busy
+		o.OutsideBusy, o.OutsideUnsure = m.busy, m.handover.Unanswered
 	}
 	if m.edges.Drivers != nil {
 		return
@@ -53,6 +54,12 @@ func (m *Member) operates(o *leader.Config) {
 	if retries.MaxRetryDelay > 0 {
 		o.Timing.RetryCap = retries.MaxRetryDelay
 	}
+}
+
+// settle waits until this member has read what an LBCF controller that is gone has registered: a watch that lags behind those of
+// the groups would have it registered anew.
+func (m *Member) settle(ctx context.Context) error {
+	return m.work.cluster.Fresh(ctx, world.KindBackendRecord)
 }
 
 // busy tells whether LBCF's objects are somebody else's. A group that has taken them over already goes on with what it has
