@@ -263,6 +263,41 @@ func TestKeptLeasesDoNotEndByAnEarlierWord(t *testing.T) {
 	}
 }
 
+// A lease that was ending when the record was replaced by an earlier one is used until its term is over: who is told without it may not
+// have heard that.
+func TestLeasesThatWereEndingAreWaitedForInAnotherLife(t *testing.T) {
+	s := newStage(t)
+	s.run(8 * time.Second)
+	vip := s.of("n2")[0]
+	backup := s.backup()
+	s.route(vip, 0)
+	s.run(5 * time.Second)
+	if at := s.holders()[vip]; at != "n1" {
+		t.Fatalf("it is at %q", at)
+	}
+	s.route(vip, 1)
+	s.step() // is told, and then it shall end
+	told := s.now
+	s.now += 100 * time.Millisecond
+	used := s.held["n1"]
+	s.step() // is told without it, and does not hear that
+	s.held["n1"], s.silent["n1"] = used, true
+	s.restore(backup)
+	s.keeper = leases.NewKeeper(longTerms, s.Read().Group().Epoch, s.now, s.keeper)
+	for s.now < told+2900*time.Millisecond {
+		s.now += 100 * time.Millisecond
+		s.step()
+		if slices.ContainsFunc(s.held["n2"], func(h leases.Held) bool { return h.VIP == vip }) {
+			t.Fatalf("n2 uses %s %s after n1 was told of it for three seconds", vip, s.now-told)
+		}
+	}
+	s.silent["n1"] = false
+	s.run(time.Second)
+	if !slices.ContainsFunc(s.held["n2"], func(h leases.Held) bool { return h.VIP == vip }) {
+		t.Error("n2 is not told of it for good")
+	}
+}
+
 // By default an address has another holder well within a second after the last word of its former one.
 func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
 	s := newStage(t)
