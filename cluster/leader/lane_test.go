@@ -153,3 +153,21 @@ func TestOnlyWhatAWatchShowsOfEndpointsTakesTheShortWay(t *testing.T) {
 		})
 	}
 }
+
+// What operators decide, and what else endpoints are not all of, is planned for in full with the next change, however small.
+func TestWhatTheRecordSaysAnewIsPlannedForInFull(t *testing.T) {
+	for name, c := range map[string]fsm.Command{
+		"drain": &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"},
+		"move":  &fsm.BeginMove{Service: "default/s0", Node: "n1"},
+		"hold":  &fsm.PutHold{ID: "services-1", Of: "services", Subjects: []string{"default/s0"}},
+		"boot":  &fsm.RegisterBoot{Node: "n1", Boot: "another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatchedGroup(t)
+			w.group.commit(c)
+			if w.show(watch(101, func(*world.World) {})) {
+				t.Error("it took the short way")
+			}
+		})
+	}
+}
