@@ -870,19 +870,29 @@ func (a *account) lastDrained() string {
 	return ""
 }
 
-// lastMoved: to move a Service never leaves an address without a next hop that may be announced, not for one entry.
+// lastMoved: to move a Service never leaves an address without a next hop that may be announced, not for one entry. Once another move
+// ends by that, the address leads where it would without: that may be nowhere, if no node that serves it is eligible (nextHops).
 func (a *account) lastMoved() string {
 	if !strings.HasPrefix(a.step, "move ") {
 		return ""
 	}
 	for _, r := range fsm.List[*fsm.Route](a.before, fsm.TableRoutes) {
+		ends := !a.leads(a.after, r.Prefix) && a.isMoved(a.before, r.Prefix.Addr())
 		for _, v := range append(a.seen, a.after) {
-			if a.leads(a.before, r.Prefix) && !a.leads(v, r.Prefix) {
+			if a.leads(a.before, r.Prefix) && !a.leads(v, r.Prefix) && !ends {
 				return fmt.Sprintf("%s lost the last next hop that could be announced to a move", r.Prefix)
 			}
 		}
 	}
 	return ""
+}
+
+// isMoved tells whether an operator moved a Service that owns an address.
+func (a *account) isMoved(v *fsm.View, address netip.Addr) bool {
+	return slices.ContainsFunc(v.Owners(address.String()), func(o *fsm.Allocation) bool {
+		_, moved := fsm.Get[*fsm.Move](v, fsm.TableMoves, string(o.Service))
+		return moved
+	})
 }
 
 // movedTo is where all who own an address were moved, if it is served there: who serves it has the node pass it on, unless a Service

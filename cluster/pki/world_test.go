@@ -123,7 +123,10 @@ func (s *server) echo(conn *tls.Conn) {
 	if conn.Handshake() != nil {
 		return
 	}
-	s.protocol <- conn.ConnectionState().NegotiatedProtocol
+	select {
+	case s.protocol <- conn.ConnectionState().NegotiatedProtocol:
+	default: // nobody asks
+	}
 	_, _ = io.Copy(conn, conn)
 }
 
