@@ -366,6 +366,9 @@ func (a *account) kept() string {
 		if strings.HasPrefix(a.step, "drain service/") || a.led(r.Prefix.Addr()) == 0 {
 			continue // an operator took the Service away that is served there
 		}
+		if a.endsMove(r.Prefix.Addr()) {
+			continue // or said no more that it leads where it led
+		}
 		if slices.ContainsFunc(r.NextHops, isWanted) && a.wantedHops(a.after, r.Prefix) == nil {
 			return fmt.Sprintf("%s lost its last next hop while nothing could be seen", r.Prefix)
 		}
@@ -877,7 +880,7 @@ func (a *account) lastMoved() string {
 		return ""
 	}
 	for _, r := range fsm.List[*fsm.Route](a.before, fsm.TableRoutes) {
-		ends := !a.leads(a.after, r.Prefix) && a.isMoved(a.before, r.Prefix.Addr())
+		ends := !a.leads(a.after, r.Prefix) && a.endsMove(r.Prefix.Addr())
 		for _, v := range append(a.seen, a.after) {
 			if a.leads(a.before, r.Prefix) && !a.leads(v, r.Prefix) && !ends {
 				return fmt.Sprintf("%s lost the last next hop that could be announced to a move", r.Prefix)
@@ -887,10 +890,10 @@ func (a *account) lastMoved() string {
 	return ""
 }
 
-// isMoved tells whether an operator moved a Service that owns an address.
-func (a *account) isMoved(v *fsm.View, address netip.Addr) bool {
-	return slices.ContainsFunc(v.Owners(address.String()), func(o *fsm.Allocation) bool {
-		_, moved := fsm.Get[*fsm.Move](v, fsm.TableMoves, string(o.Service))
+// endsMove tells whether a move of a Service that owns an address may have ended by the step, for another one or for none.
+func (a *account) endsMove(address netip.Addr) bool {
+	return strings.HasPrefix(a.step, "move ") && slices.ContainsFunc(a.before.Owners(address.String()), func(o *fsm.Allocation) bool {
+		_, moved := fsm.Get[*fsm.Move](a.before, fsm.TableMoves, string(o.Service))
 		return moved
 	})
 }
