@@ -218,6 +218,29 @@ const (
 	idleReset = time.Minute
 )
 
+// freshAgain is how often to look whether a list has come.
+const freshAgain = 20 * time.Millisecond
+
+// fresh waits for a list that began after a moment. It asks anew whenever an older one has come: the reflector's first takes the place of
+// what is asked for meanwhile.
+func (l *line) fresh(ctx context.Context, after time.Time) error {
+	s := l.source
+	for asked := int64(-1); ; s.sleep(ctx, freshAgain, nil) {
+		s.mu.Lock()
+		lists, done := int64(l.lists), l.lists > 0 && l.listed && !l.listBegan.Before(after)
+		s.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case lists != asked:
+			poke(l.asked)
+			asked = lists
+		}
+	}
+}
+
 // relist lists once beside the watch.
 func (l *line) relist(ctx context.Context) (news bool, err error) {
 	s := l.source

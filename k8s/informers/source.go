@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -212,25 +211,15 @@ func (s *Source) Relist(kinds ...world.Kind) {
 // ctx.
 func (s *Source) Fresh(ctx context.Context, kind world.Kind) error {
 	began := s.clock.Now()
-	s.Relist(kind)
-	for !s.listedSince(kind, began) {
-		s.sleep(ctx, freshAgain, nil)
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("list %s anew: %w", kind, err)
+	for _, l := range s.lines {
+		if l.kind != kind {
+			continue
+		}
+		if err := l.fresh(ctx, began); err != nil {
+			return fmt.Errorf("list %s anew: %w", l.resource, err)
 		}
 	}
 	return nil
-}
-
-// freshAgain is how often Fresh looks.
-const freshAgain = 20 * time.Millisecond
-
-func (s *Source) listedSince(kind world.Kind, began time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !slices.ContainsFunc(s.lines, func(l *line) bool {
-		return l.kind == kind && (!l.listed || l.lists == 0 || l.listBegan.Before(began))
-	})
 }
 
 // poke leaves a token if there is none.

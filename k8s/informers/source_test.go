@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -254,40 +255,62 @@ func TestRelistListsBesideTheWatch(t *testing.T) {
 	}
 }
 
-// What lists showed that began before does not count, nor what the watch says meanwhile.
+// What lists showed that began before does not count, be it the first of all, nor what the watch says meanwhile.
 func TestFreshWaitsForAListThatBeginsAfterwards(t *testing.T) {
-	s := newServer(t)
-	s.put(services, "default", "web", service(80))
-	r := read(t, s, fast)
-	r.until(t, "complete", complete)
-	began, mayEnd := make(chan struct{}, 8), make(chan struct{})
-	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") == "" {
-			began <- struct{}{}
-			select {
-			case <-mayEnd:
-			case <-r.Context().Done():
+	for _, first := range []bool{false, true} {
+		t.Run(fmt.Sprint("first ", first), func(t *testing.T) {
+			s := newServer(t)
+			s.put(services, "default", "web", service(80))
+			began, mayEnd := make(chan struct{}, 100), make(chan struct{}, 100)
+			hold := func() {
+				s.answer(services, func(w http.ResponseWriter, r *http.Request) {
+					switch q := r.URL.Query(); {
+					case q.Get("watch") != "":
+						<-r.Context().Done() // it says nothing
+						return
+					case q.Get("limit") == "":
+						began <- struct{}{}
+						select {
+						case <-mayEnd:
+						case <-r.Context().Done():
+						}
+					}
+					s.list(w, r)
+				})
 			}
-		}
-		s.list(w, r)
-	})
-	ended := make(chan error, 1)
-	go func() { ended <- r.Fresh(t.Context(), world.KindService) }()
-	<-began
-	s.put(services, "default", "other", service(80))
-	select {
-	case err := <-ended:
-		t.Fatalf("it is fresh before the list has come: %v", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	close(mayEnd)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.Fresh(ctx, world.KindService); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "Service") {
-		t.Errorf("%v", err)
+			if first {
+				hold()
+			}
+			r := read(t, s, fast)
+			if first {
+				<-began
+			} else {
+				r.until(t, "complete", complete)
+				hold()
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- r.Fresh(t.Context(), world.KindService) }()
+			if first {
+				time.Sleep(50 * time.Millisecond) // it is asked for, and that is forgotten
+				mayEnd <- struct{}{}
+			}
+			<-began
+			s.put(services, "default", "other", service(80))
+			select {
+			case err := <-ended:
+				t.Fatalf("it is fresh before the list has come: %v", err)
+			case <-time.After(100 * time.Millisecond):
+			}
+			close(mayEnd)
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := r.Fresh(ctx, world.KindService); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "services") {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 
