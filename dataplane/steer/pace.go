@@ -14,7 +14,14 @@ const (
 	repairPauseMax = 30 * time.Second
 	repairQuiet    = 10 * time.Second
 	repairBurst    = 20
+	// retryLeast is between repairs while the kernel refuses.
+	retryLeast = time.Second
 )
+
+// retryPause is how long to wait after a repair that was refused: to try does not take more than a tenth of the time.
+func retryPause(took time.Duration) time.Duration {
+	return min(max(retryLeast, 10*took), repairPauseMax)
+}
 
 // pace tells how long to wait before the next repair.
 type pace struct {

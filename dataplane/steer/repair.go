@@ -42,7 +42,7 @@ func (s *Steer) concerns(r Rule) bool {
 }
 
 // Run repairs what somebody else changes, within a second, until ctx ends; then it returns its error. While somebody
-// goes on changing it back, repairs become rarer.
+// goes on changing it back, repairs become rarer, and so they do while the kernel refuses them.
 //
 // Errors: the kernel's events cannot be heard.
 func (s *Steer) Run(ctx context.Context) error {
@@ -66,28 +66,33 @@ func (s *Steer) Run(ctx context.Context) error {
 	var pace pace
 	reread := time.NewTicker(s.o.Reread)
 	defer reread.Stop()
+	var retry <-chan time.Time
 	for {
 		select {
 		case <-s.damaged:
 			if !sleep(ctx, pace.next(time.Now())) {
 				return context.Cause(ctx)
 			}
+		case <-retry:
 		case <-reread.C:
 			s.hear(Event{Lost: true})
 			continue
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		s.repair(ctx)
+		began := time.Now()
+		if retry = nil; !s.repair(ctx) {
+			retry = time.After(retryPause(time.Since(began)))
+		}
 	}
 }
 
-// repair converges once more. What fails is tried again at the next event or reading.
-func (s *Steer) repair(ctx context.Context) {
+// repair converges once more, and tells whether the kernel took it.
+func (s *Steer) repair(ctx context.Context) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.want == nil {
-		return
+		return true
 	}
 	_, changes, err := s.converge(ctx)
 	s.metrics.repaired(changes)
@@ -97,4 +102,5 @@ func (s *Steer) repair(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("steering not repaired", "err", err)
 	}
+	return err == nil && !s.refused
 }

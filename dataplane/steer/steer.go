@@ -28,6 +28,7 @@ type Steer struct {
 
 	mu       sync.Mutex
 	want     *Wanted // nil before the first Apply
+	refused  bool    // the kernel refused a change of an address in the newest converging
 	view     *View   // nil: has to be read
 	facts    Facts
 	nodeOld  bool // facts have to be read
@@ -111,6 +112,7 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 	if err := s.see(); err != nil {
 		return nil, 0, err
 	}
+	s.refused = false
 	goal := Aim(s.o, *s.want, s.facts, s.view)
 	s.warn(goal.Warnings)
 	for _, c := range Plan(s.view, goal) {
@@ -145,7 +147,7 @@ func (s *Steer) forgive(c Change, err error, goal Goal) bool {
 		return false
 	}
 	if a := c.address(); a.IsValid() {
-		goal.Failed[a] = err.Error()
+		goal.Failed[a], s.refused = err.Error(), true
 		return true
 	}
 	if _, given := c.(GiveDefault); given {

@@ -226,10 +226,12 @@ func TestPacketsReachTheEndpoints(t *testing.T) {
 	})
 }
 
-// What somebody takes away is back within a second, as long as the agent runs.
+// What somebody takes away is back within a second, as long as the agent runs; and within another one after the kernel refused that.
 func TestDamageIsRepaired(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		seed, times := rapid.Uint64().Draw(r, "seed"), rapid.IntRange(1, 4).Draw(r, "times")
+		refused := rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(r, "refused")
+		errno := rapid.SampledFrom([]string{"ENOBUFS", "EBUSY"}).Draw(r, "errno")
 		wrong := ""
 		inLab(t, seed, func(l *lab) {
 			want := []desired.Service{service("a/x", false, 2, vip(false, 1), vip(true, 1)), service("a/y", false, 1, vip(false, 2))}
@@ -243,10 +245,19 @@ func TestDamageIsRepaired(t *testing.T) {
 			go func() { ended <- p.nat.Run(ctx) }()
 			time.Sleep(time.Second)
 			var what []string
-			for range times {
-				l.Do(func() { what = append(what, l.node.Meddle()) })
-			}
+			heal := func() {}
+			l.Do(func() {
+				if refused > 0 {
+					heal = l.node.Fail(kernel.Fault{Errno: errno, Share: refused})
+				}
+				for range times {
+					what = append(what, l.node.Meddle())
+				}
+			})
 			time.Sleep(time.Second)
+			if l.Do(heal); refused > 0 {
+				time.Sleep(1100 * time.Millisecond)
+			}
 			if got := l.steered(); !slices.Equal(got, addresses(want)) {
 				wrong += "steered " + text(got) + " a second after these went: " + strings.Join(what, "; ")
 			}
