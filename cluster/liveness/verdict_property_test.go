@@ -29,6 +29,14 @@ type account struct {
 	away map[string]time.Duration // when a member answered the leader last, as far as it could
 	// adopted are nodes that were down when the present leader began: a flap is counted for that.
 	adopted map[fsm.NodeID]bool
+	// forgotten are heartbeats that members had before they were restarted: the leader may have been told of them.
+	forgotten map[beatsOf][]beatAt
+}
+
+// beatsOf names the heartbeats that a member has of a node.
+type beatsOf struct {
+	member string
+	node   fsm.NodeID
 }
 
 // reachable are the members that answer the leader, or did so a moment ago.
@@ -137,7 +145,7 @@ func (a *account) sign(m *machine) time.Duration {
 func (a *account) checkUp(m *machine, v Verdict) {
 	hear := 0
 	for _, f := range a.folk {
-		if b := f.lastBeat(v.Node, a.now); a.now-b.at < 400*ms+margin && b.boot == m.record.Boot {
+		if a.heard(f, v.Node, m.record.Boot) {
 			hear++
 		}
 	}
@@ -168,10 +176,20 @@ func (a *account) checkUp(m *machine, v Verdict) {
 	}
 }
 
+// heard tells whether a member heard a boot of a node, as far as its answers may show that still: the node may have booted since.
+func (a *account) heard(f *folk, id fsm.NodeID, boot fsm.BootID) bool {
+	for at := a.now; at >= a.now-margin; at -= tick {
+		if b := f.lastBeat(id, at); at-b.at < 400*ms && b.boot == boot {
+			return true
+		}
+	}
+	return false
+}
+
 // longestGap is the longest time that a member did not hear of a node since a moment.
 func (a *account) longestGap(f *folk, id fsm.NodeID, since time.Duration) (longest time.Duration) {
 	last := since
-	for _, b := range f.beats[id] {
+	for _, b := range slices.Concat(a.forgotten[beatsOf{f.name, id}], f.beats[id]) {
 		if b.at > last {
 			longest, last = max(longest, b.at-last), b.at
 		}
@@ -188,7 +206,7 @@ func TestPropertyVerdictsAreTrue(t *testing.T) {
 			func(int) time.Duration { return time.Duration(rapid.IntRange(0, 39).Draw(t, "phase")) * tick },
 		)
 		s.rtt = rapid.SampledFrom([]time.Duration{0, 10 * ms, 40 * ms}).Draw(t, "rtt")
-		a := &account{t: t, stage: s, away: map[string]time.Duration{}}
+		a := &account{t: t, stage: s, away: map[string]time.Duration{}, forgotten: map[beatsOf][]beatAt{}}
 		s.onAny = func(m *machine, v Verdict) {
 			a.check(m, v)
 			switch v.Liveness {
@@ -267,6 +285,9 @@ func (a *account) happen(what string) {
 		}
 		f.answers = !f.answers
 	case "restart":
+		for id, beats := range f.beats {
+			a.forgotten[beatsOf{f.name, id}] = append(a.forgotten[beatsOf{f.name, id}], beats...)
+		}
 		f.beats, f.listening = map[fsm.NodeID][]beatAt{}, a.now
 	case "lead":
 		a.lead()
