@@ -14,10 +14,12 @@ type policy struct {
 	v    *fsm.View
 	ads  []*fsm.L2Advertisement
 	pool map[fsm.PoolName]bool
+	// words are addresses, by nodes that an operator vouches do not answer for them any more.
+	words map[fsm.NodeID][]string
 }
 
 func newPolicy(v *fsm.View) *policy {
-	p := &policy{v: v, ads: fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements), pool: map[fsm.PoolName]bool{}}
+	p := &policy{v: v, ads: fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements), pool: map[fsm.PoolName]bool{}, words: words(v)}
 	for _, a := range p.ads {
 		for _, name := range a.Pools {
 			p.pool[name] = true

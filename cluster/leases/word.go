@@ -20,8 +20,21 @@ func holdOf(node fsm.NodeID) fsm.HoldID { return fsm.HoldID(holdPrefix + string(
 // word tells whether an operator gave the word that a node does not answer for an address any more. It was true when it was
 // given, and stays so: until the hold is over, the node is neither told of that address nor given it anew.
 func (p *policy) word(node fsm.NodeID, vip netip.Addr) bool {
-	h, ok := fsm.Get[*fsm.Hold](p.v, fsm.TableHolds, string(holdOf(node)))
-	return ok && h.Released && slices.Contains(h.Subjects, vip.String())
+	of := p.words[node]
+	return len(of) > 0 && slices.Contains(of, vip.String())
+}
+
+// words are what operators vouch for.
+func words(v *fsm.View) (out map[fsm.NodeID][]string) {
+	for _, h := range fsm.List[*fsm.Hold](v, fsm.TableHolds) {
+		if node, ours := strings.CutPrefix(string(h.ID), holdPrefix); ours && h.Released {
+			if out == nil {
+				out = map[fsm.NodeID][]string{}
+			}
+			out[fsm.NodeID(node)] = h.Subjects
+		}
+	}
+	return out
 }
 
 // released tells whether a lease that its holder keeps is to end by an operator's word.
