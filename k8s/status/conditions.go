@@ -3,6 +3,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -123,7 +124,7 @@ func (f *facts) announcedBy(why Explanations, before *metav1.Condition) verdict 
 		a := &f.addresses[i]
 		prefix := fsm.HostPrefix(a.address).String()
 		if a.stage() < enough {
-			return is(Announced, false, a.reason(), a.address.String()+": "+a.why(why.text(fsm.TableRoutes, prefix, codeNoNextHop)))
+			return f.notAnnounced(why)
 		}
 		if text := why.text(fsm.TableRoutes, prefix, codeLastHop); text != "" && good.kind == "" {
 			good = is(Announced, true, ReasonSilentNodes, a.address.String()+": "+text)
@@ -134,6 +135,15 @@ func (f *facts) announcedBy(why Explanations, before *metav1.Condition) verdict 
 		good = is(Announced, true, ReasonAnnounced, strings.Join(names, ", "))
 	}
 	return good
+}
+
+// notAnnounced names the first address that is not announced, whatever was said before: what is said now is not to be said in another
+// way for that.
+func (f *facts) notAnnounced(why Explanations) verdict {
+	i := slices.IndexFunc(f.addresses, func(a fact) bool { return a.stage() < announced })
+	a := &f.addresses[i]
+	planned := why.text(fsm.TableRoutes, fsm.HostPrefix(a.address).String(), codeNoNextHop)
+	return is(Announced, false, a.reason(), a.address.String()+": "+a.why(planned))
 }
 
 // reason is why an address is not announced.

@@ -4,6 +4,7 @@ package status
 
 import (
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -368,5 +369,25 @@ func TestBothFamiliesAreShownIPv4First(t *testing.T) {
 	}
 	if got := s.says(Announced); got != "True Announced: 203.0.113.10, 2001:db8:1::10" {
 		t.Error(got)
+	}
+}
+
+// A Service whose addresses were all announced gets one that nobody can carry just when all members have restarted: what is said
+// of it is said in the same way when it is looked at again.
+func TestWhatWasSaidBeforeDoesNotRewordWhatIsSaid(t *testing.T) {
+	b := newBook(t)
+	b.service(t, "default/web")
+	b.serve(t, "default/web", "203.0.113.10", "n1")
+	s := &Seen{ID: "default/web", UID: "uid-default/web", LoadBalancer: true}
+	o := Options{Class: class}
+	s.Conditions = Project(b.Read(), nil, []*Seen{s}, o, noon)[0].Conditions
+	b.restart(t)
+	b.allocate(t, "default/web", "203.0.113.11")
+	first := Project(b.Read(), nil, []*Seen{s}, o, noon)[0]
+	s.Conditions = first.Conditions
+	for _, again := range Project(b.Read(), nil, []*Seen{s}, o, noon) {
+		if !reflect.DeepEqual(again.Conditions, first.Conditions) {
+			t.Errorf("said %+v, and then %+v", first.Conditions, again.Conditions)
+		}
 	}
 }
