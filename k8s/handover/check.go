@@ -78,7 +78,8 @@ func New(o Options) (*Check, error) {
 	return c, nil
 }
 
-// Unanswered tells whether the API server was asked in this Run and has not said yet whether an LBCF controller runs.
+// Unanswered tells whether the API server was asked in this Run and has not said yet whether an LBCF controller runs, or what one that
+// is gone has left.
 func (c *Check) Unanswered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,6 +157,12 @@ func (c *Check) settled(ctx context.Context) (Sight, error) {
 	if _, was := c.Busy(); !was {
 		return seen, nil
 	}
+	// What takes so long is no answer, either: what was taken over already must not wait for it.
+	late := time.AfterFunc(lookWithin, func() {
+		c.fail()
+		c.o.Logger.Warn("cannot read yet what an LBCF controller may have left", "for", lookWithin)
+	})
+	defer late.Stop()
 	if err := c.o.Settle(ctx); err != nil {
 		return Sight{}, err
 	}

@@ -261,6 +261,42 @@ func TestNobodyIsGoneBeforeWhatItDidIsSeen(t *testing.T) {
 	})
 }
 
+// An API server that says that nobody runs, and cannot be asked what was left, has not answered: who has taken over already goes on.
+func TestWhatCannotBeReadIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, settled := &world{}, make(chan error)
+		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler), Settle: func(ctx context.Context) error {
+			select {
+			case err := <-settled:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = c.Run(ctx) }()
+		is := func(after time.Duration, busy, unanswered bool) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if _, is := c.Busy(); is != busy || c.Unanswered() != unanswered {
+				t.Errorf("busy %v, unanswered %v", is, c.Unanswered())
+			}
+		}
+		is(9*time.Second, true, false)
+		is(2*time.Second, true, true)
+		settled <- nil
+		is(0, false, false)
+		is(time.Minute, false, false)
+		cancel()
+		<-ended
+	})
+}
+
 func TestForceNeverLooks(t *testing.T) {
 	w := &world{now: answer{seen: running()}}
 	c, err := handover.New(handover.Options{Look: w.look, Force: true, Logger: slog.New(slog.DiscardHandler)})
