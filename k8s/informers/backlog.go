@@ -89,3 +89,14 @@ func (b *backlog) events() (out []watch.Event) {
 	}
 	return out
 }
+
+// lastVersion is the version of the last of several events; 0 if that cannot be told.
+func lastVersion(events []watch.Event) (last uint64) {
+	for _, e := range events {
+		if o, err := meta.Accessor(e.Object); err == nil { // not of an error
+			v, _ := parseVersion(o.GetResourceVersion())
+			last = max(last, v)
+		}
+	}
+	return last
+}

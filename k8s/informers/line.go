@@ -41,6 +41,8 @@ type line struct {
 	lists    uint64
 	version  uint64 // newest known
 	floor    uint64 // version of the newest list: events up to it are known
+	// together is the version of the last of the events that the watch said at once, and 0 when all are taken in.
+	together uint64
 	// began is the start of the reflector's newest list, listBegan and listEnded are those of the newest list taken in.
 	began     start
 	listBegan time.Time
@@ -69,6 +71,7 @@ type store interface {
 	clearLocked(cluster bool)
 	forgetLocked(before time.Time)
 	countLocked() (all, unused int)
+	settleLocked()
 	lacking(listed map[world.ID]bool, version uint64) []life
 }
 

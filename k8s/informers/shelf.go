@@ -3,7 +3,6 @@
 package informers
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -37,6 +36,8 @@ type shelf[T any] struct {
 	// mirror is shown objects as they come, and nil for those that go; nil if nobody looks.
 	mirror func(key world.ID, o any)
 	keeper Keeper // nil if nothing is kept beside the values
+	// pending are the first ones of events that the watch said together (line.together).
+	pending []said[T]
 
 	evidence
 }
@@ -88,76 +89,6 @@ func newShelf[T any](l *line, turn func(runtime.Object) (converted[T], error), m
 	s := &shelf[T]{line: l, turn: turn, meta: meta, entries: map[world.ID]*entry[T]{}, dirty: map[rank]bool{}}
 	l.store = s
 	return s
-}
-
-// Add takes in an event of the watch.
-func (s *shelf[T]) Add(o any) error { return s.event("added", o) }
-
-// Update takes in an event of the watch.
-func (s *shelf[T]) Update(o any) error { return s.event("modified", o) }
-
-func (s *shelf[T]) event(name string, o any) error {
-	c, err := s.watched(o)
-	if err != nil {
-		return s.line.misunderstood(err)
-	}
-	s.line.source.mu.Lock()
-	defer s.line.source.mu.Unlock()
-	if !s.line.listed {
-		return nil // a remnant of another cluster's watch
-	}
-	s.line.event(name, c.version)
-	if e := s.entries[c.key]; c.version <= s.line.floor || e != nil && c.version <= e.version {
-		return nil // known already, from a list that overtook the watch
-	}
-	if s.put(c) {
-		s.line.source.poke()
-	}
-	s.show(&c, o)
-	s.line.source.metrics.observeLag(o, s.line.heard)
-	return nil
-}
-
-// Delete takes in an event of the watch, as evidence. The object comes as it last was, at the version of its deletion.
-func (s *shelf[T]) Delete(o any) error {
-	c, err := s.watched(o)
-	if err != nil {
-		return s.line.misunderstood(err)
-	}
-	s.line.source.mu.Lock()
-	defer s.line.source.mu.Unlock()
-	if !s.line.listed {
-		return nil
-	}
-	s.line.event("deleted", c.version)
-	if s.line.deleted != nil {
-		s.line.deleted[c.key] = c.version
-	}
-	e := s.entries[c.key]
-	if e != nil && e.version > c.version {
-		return nil // it has come back since, as a list showed
-	}
-	if e != nil {
-		s.drop(e)
-	}
-	s.saw(c.key, world.Deletion{Ref: c.ref, Service: c.service, Mirror: c.mirror, Version: c.version, How: world.ByWatch}, s.line.heard)
-	s.line.source.gone = true
-	s.line.source.poke()
-	return nil
-}
-
-// Bookmark takes in how far the watch is.
-func (s *shelf[T]) Bookmark(version string) error {
-	v, err := parseVersion(version)
-	if err != nil {
-		return s.line.misunderstood(err)
-	}
-	s.line.source.mu.Lock()
-	defer s.line.source.mu.Unlock()
-	if s.line.listed {
-		s.line.event("bookmark", v)
-	}
-	return nil
 }
 
 // Resync is never asked for.
@@ -268,15 +199,6 @@ func (s *shelf[T]) convertNew(items []any) []converted[T] {
 		}
 	}
 	return out
-}
-
-// watched converts the object of an event. Without a version there is no telling what it follows.
-func (s *shelf[T]) watched(o any) (converted[T], error) {
-	c, err := s.convert(o)
-	if err == nil && c.version == 0 {
-		err = errors.New("an event without resourceVersion")
-	}
-	return c, err
 }
 
 func (s *shelf[T]) convert(o any) (converted[T], error) {

@@ -20,17 +20,24 @@ type tap struct {
 	stop  func()
 }
 
+// newTap has a tap pass on what inner says, of which first was taken already.
 func newTap(ctx context.Context, l *line, inner watch.Interface, first *watch.Event, cancel func()) *tap {
+	t := makeTap(ctx, l, inner, cancel)
+	go t.run(first)
+	return t
+}
+
+func makeTap(ctx context.Context, l *line, inner watch.Interface, cancel func()) *tap {
 	t := &tap{ctx: ctx, line: l, inner: inner, out: make(chan watch.Event), done: make(chan struct{})}
 	t.stop = sync.OnceFunc(func() {
 		close(t.done)
 		inner.Stop()
 		cancel()
 		l.source.mu.Lock()
+		defer l.source.mu.Unlock()
 		l.watching = false
-		l.source.mu.Unlock()
+		l.store.settleLocked() // the next watch begins after the last event that was passed on
 	})
-	go t.run(first)
 	return t
 }
 
@@ -61,14 +68,30 @@ func (t *tap) run(first *watch.Event) {
 	}
 }
 
-// passAll passes events on. It tells whether to go on.
+// passAll passes events on that were said together. It tells whether to go on.
 func (t *tap) passAll(events []watch.Event) bool {
+	if len(events) > 1 && !t.announce(lastVersion(events)) {
+		return false
+	}
 	for _, e := range events {
 		if !t.pass(e) {
 			return false
 		}
 	}
 	return true
+}
+
+// announce says what the last version of events is that were said together. It tells whether to go on.
+func (t *tap) announce(last uint64) bool {
+	t.line.source.mu.Lock()
+	defer t.line.source.mu.Unlock()
+	select {
+	case <-t.done:
+		return false // who stops sees to it that nobody waits for that version
+	default:
+		t.line.together = last
+		return true
+	}
 }
 
 // pass passes an event on. It tells whether to go on.
