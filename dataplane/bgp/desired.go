@@ -26,8 +26,9 @@ type Desired struct {
 // What is invalid is left out; the error joins what is wrong with it, one line each, every line an ErrInvalid.
 func (d Desired) Normal(asn uint32) (Desired, error) {
 	var errs []error
-	out := Desired{Demoted: d.Demoted}
-	for _, p := range AssignPathIDs(d.Paths) {
+	paths := AssignPathIDs(d.Paths)
+	out := Desired{Demoted: d.Demoted, Paths: paths[:0]} // there may be too many for two lists
+	for _, p := range paths {
 		p = p.Normal()
 		switch last := len(out.Paths) - 1; {
 		case p.fault() != "":

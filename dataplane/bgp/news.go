@@ -49,12 +49,44 @@ func (n *news) prefixes() []netip.Prefix {
 func PathsOf(paths []Path, prefixes []netip.Prefix) []Path {
 	var out []Path
 	for _, prefix := range prefixes {
-		i, _ := slices.BinarySearchFunc(paths, prefix, func(p Path, prefix netip.Prefix) int {
-			return Path{Prefix: p.Prefix}.Compare(Path{Prefix: prefix})
-		})
-		for ; i < len(paths) && paths[i].Prefix == prefix; i++ {
-			out = append(out, paths[i])
-		}
+		from, to := RangeOf(paths, prefix)
+		out = append(out, paths[from:to]...)
 	}
 	return out
 }
+
+// RangeOf tells where in paths, which are in order, those of a prefix are.
+func RangeOf(paths []Path, prefix netip.Prefix) (from, to int) {
+	from, _ = slices.BinarySearchFunc(paths, Path{Prefix: prefix}, comparePrefix)
+	return from, from + lengthOf(paths[from:], prefix)
+}
+
+// Differing gives the prefixes, in order, whose paths are not the same in two lists that are in order.
+func Differing(a, b []Path) []netip.Prefix {
+	out := []netip.Prefix{}
+	for len(a) > 0 || len(b) > 0 {
+		var first netip.Prefix
+		switch {
+		case len(b) == 0 || len(a) > 0 && comparePrefix(a[0], b[0]) <= 0:
+			first = a[0].Prefix
+		default:
+			first = b[0].Prefix
+		}
+		i, j := lengthOf(a, first), lengthOf(b, first)
+		if !slices.EqualFunc(a[:i], b[:j], Path.Equal) {
+			out = append(out, first)
+		}
+		a, b = a[i:], b[j:]
+	}
+	return out
+}
+
+// lengthOf tells how many paths at the beginning are of a prefix.
+func lengthOf(paths []Path, prefix netip.Prefix) (n int) {
+	for n < len(paths) && paths[n].Prefix == prefix {
+		n++
+	}
+	return n
+}
+
+func comparePrefix(p, q Path) int { return Path{Prefix: p.Prefix}.Compare(Path{Prefix: q.Prefix}) }

@@ -122,21 +122,14 @@ func (f *Follower) splice(touched []netip.Prefix) {
 	old := f.paths
 	out := make([]bgp.Path, 0, len(old)+len(touched))
 	for _, prefix := range touched {
-		from, _ := slices.BinarySearchFunc(old, prefix, byPrefix)
+		from, to := bgp.RangeOf(old, prefix)
 		out = append(out, old[:from]...)
-		old = old[from:]
-		for len(old) > 0 && old[0].Prefix == prefix {
-			old = old[1:]
-		}
+		old = old[to:]
 		if r, ok := fsm.Get[*fsm.Route](f.view, fsm.TableRoutes, prefix.String()); ok {
 			out = append(out, f.pathsOf(r)...)
 		}
 	}
 	f.paths = append(out, old...)
-}
-
-func byPrefix(p bgp.Path, prefix netip.Prefix) int {
-	return bgp.Path{Prefix: p.Prefix}.Compare(bgp.Path{Prefix: prefix})
 }
 
 // pathsOf gives the paths of a route, in order, and notes which hops wait for their node.

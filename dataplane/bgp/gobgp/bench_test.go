@@ -5,6 +5,7 @@ package gobgp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -26,8 +27,10 @@ func BenchmarkApplyOneChange(b *testing.B) {
 		b.Fatal(err)
 	}
 	d.Touched = []netip.Prefix{d.Paths[0].Prefix}
-	for i := 0; b.Loop(); i++ {
-		d.Paths[0].MED = uint32(i % 2)
+	lists := [][]bgp.Path{d.Paths, slices.Clone(d.Paths)}
+	lists[1][0].MED = 1
+	for i := 1; b.Loop(); i++ {
+		d.Paths = lists[i%2]
 		if err := s.Apply(b.Context(), d); err != nil {
 			b.Fatal(err)
 		}

@@ -248,6 +248,7 @@ func TestDemotionMovesAllPrefixesAtOnce(t *testing.T) {
 	extra := prefix("203.0.200.1/32")
 	for i := range 2 {
 		desired[i].Paths = append(desired[i].Paths, bgp.Path{Prefix: extra, NextHop: addr(fmt.Sprintf("198.51.100.%d", 10+2*i))})
+		desired[i].Paths = slices.Clone(desired[i].Paths)
 		desired[i].Paths[0].Communities = []bgp.Community{1}
 		apply(t, sp[i], desired[i])
 	}

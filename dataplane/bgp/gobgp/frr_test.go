@@ -4,6 +4,7 @@ package gobgp
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,7 +75,8 @@ func TestFRRIsToldWhatNextHopsWeigh(t *testing.T) {
 	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 3, addr(hop2): 1})
 	frr.WaitWeights(prefix(vip6), map[netip.Addr]float64{addr("2001:db8::11"): 10_000})
 
-	paths[0].Weight, paths[1].Weight = 2, 0
+	desired.Paths = slices.Clone(paths)
+	desired.Paths[0].Weight, desired.Paths[1].Weight = 2, 0
 	apply(t, speaker, desired)
 	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 2, addr(hop2): 0})
 }

@@ -103,7 +103,7 @@ func seesNoPassword(t *testing.T, address string) {
 		t.Errorf("table is %v", table)
 	}
 	// The password is left out of what is shown, and stays in force.
-	if o, err := s.observe(t.Context(), nil); err != nil || len(o.Peers) != 1 || o.Peers[0].Password != secret {
+	if o, err := s.everything(t.Context()); err != nil || len(o.Peers) != 1 || o.Peers[0].Password != secret {
 		t.Errorf("the speaker has %+v, %v", o.Peers, err)
 	}
 }
@@ -171,7 +171,7 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 	if asked < 10 || refused < 30 {
 		t.Errorf("%d questions, %d others", asked, refused)
 	}
-	o, err := s.observe(t.Context(), nil)
+	o, err := s.everything(t.Context())
 	if err != nil || len(o.Paths) != 1 {
 		t.Errorf("the speaker has %v, %v", o.Paths, err)
 	}

@@ -15,11 +15,11 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 )
 
-// told is what the speaker was told last, by prefix. It spares reading all of GoBGP's table back for one change: what
-// is about to change is read back always, all of it now and then.
+// told is what the speaker was told last. It spares reading all of GoBGP's table back for one change: what is about to
+// change is read back always, all of it now and then.
 type told struct {
-	paths map[netip.Prefix][]bgp.Path // nil: read everything
-	full  time.Time                   // when everything was read last
+	paths []bgp.Path // in order
+	full  time.Time  // when everything was read last; zero: never, or what is there is in doubt
 }
 
 const (
@@ -27,72 +27,50 @@ const (
 	lookUpAtMost = 500              // prefixes; above, one look at the table is cheaper than many into it
 )
 
-func byPrefix(paths []bgp.Path) map[netip.Prefix][]bgp.Path {
-	out := make(map[netip.Prefix][]bgp.Path, len(paths)/2)
-	for _, p := range paths {
-		out[p.Prefix] = append(out[p.Prefix], p)
-	}
-	return out
-}
-
-// changed returns the prefixes, in order, that are told something else than before, and at least their paths; no
-// prefixes, that is nil, if all are to be looked at, and all paths.
-func (t *told) changed(d bgp.Desired) (paths map[netip.Prefix][]bgp.Path, look []netip.Prefix) {
-	current := t.paths != nil && time.Since(t.full) <= fullEvery
+// changed returns all paths of d, in order, and the prefixes, in order, that are told something else than before; nil if
+// all are to be looked at.
+func (t *told) changed(d bgp.Desired) (paths []bgp.Path, look []netip.Prefix) {
+	current := !t.full.IsZero() && time.Since(t.full) <= fullEvery
 	if current && d.Touched != nil && len(d.Touched) <= lookUpAtMost {
-		return byPrefix(bgp.PathsOf(d.Paths, d.Touched)), d.Touched
+		return d.Paths, d.Touched
 	}
-	paths = byPrefix(d.Paths)
+	paths = d.Paths
+	if !slices.IsSortedFunc(paths, bgp.Path.Compare) {
+		paths = slices.SortedFunc(slices.Values(paths), bgp.Path.Compare)
+	}
 	if !current {
 		return paths, nil
 	}
-	out := []netip.Prefix{}
-	for p, now := range paths {
-		if !slices.EqualFunc(now, t.paths[p], bgp.Path.Equal) {
-			out = append(out, p)
-		}
-	}
-	for p := range t.paths {
-		if _, ok := paths[p]; !ok {
-			out = append(out, p)
-		}
-	}
-	if len(out) > lookUpAtMost {
+	if look = bgp.Differing(paths, t.paths); len(look) > lookUpAtMost {
 		return paths, nil
 	}
-	slices.SortFunc(out, netip.Prefix.Compare)
-	return paths, out
+	return paths, look
 }
 
-// note keeps what was told. Invalid paths are told again, so that their fault is shown again.
-func (t *told) note(paths map[netip.Prefix][]bgp.Path, look []netip.Prefix, valid bool) {
+// note keeps what was told, after a look at everything or a part. Invalid paths are told again, so that their fault is
+// shown again.
+func (t *told) note(paths []bgp.Path, whole, valid bool) {
 	switch {
 	case !valid:
 		*t = told{}
-	case look == nil:
+	case whole:
 		*t = told{paths: paths, full: time.Now()}
 	default:
-		for _, p := range look {
-			if now := paths[p]; len(now) > 0 {
-				t.paths[p] = now
-			} else {
-				delete(t.paths, p)
-			}
-		}
+		t.paths = paths
 	}
 }
 
-// observe reads back what GoBGP announces, of the given prefixes or, if that is nil, of all, and to whom.
+// observe reads back what GoBGP announces of the given prefixes, and to whom.
 func (s *Speaker) observe(ctx context.Context, only []netip.Prefix) (bgp.Observed, error) {
 	var out bgp.Observed
-	for _, f := range []bgp.Family{bgp.IPv4, bgp.IPv6} {
+	for _, f := range families {
 		var look []netip.Prefix
 		for _, p := range only {
 			if p.IsValid() && bgp.FamilyOf(p.Addr()) == f {
 				look = append(look, p)
 			}
 		}
-		if only != nil && look == nil {
+		if look == nil {
 			continue
 		}
 		paths, err := s.listPaths(ctx, api.TableType_GLOBAL, "", f, look...)
@@ -101,20 +79,68 @@ func (s *Speaker) observe(ctx context.Context, only []netip.Prefix) (bgp.Observe
 		}
 		out.Paths = append(out.Paths, paths...)
 	}
+	return out, s.observePeers(ctx, &out)
+}
+
+// compare reads back all that GoBGP announces, and keeps of it only the paths of prefixes, in order, that are not
+// announced as paths, in order, say: the rest may be many times what memory is left for.
+func (s *Speaker) compare(ctx context.Context, paths []bgp.Path) (other []netip.Prefix, out bgp.Observed, err error) {
+	right := make([]bool, len(paths)) // by where the paths of a prefix begin
+	for _, f := range families {
+		err := s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, nil, func(prefix netip.Prefix, now []bgp.Path) {
+			from, to := bgp.RangeOf(paths, prefix)
+			if from < to && announcedAs(paths[from:to], now) {
+				right[from] = true
+				return
+			}
+			other = append(other, prefix)
+			out.Paths = append(out.Paths, now...)
+		})
+		if err != nil {
+			return nil, out, fmt.Errorf("list %s paths: %w", f, err)
+		}
+	}
+	for i := range paths {
+		if (i == 0 || paths[i].Prefix != paths[i-1].Prefix) && !right[i] {
+			other = append(other, paths[i].Prefix)
+		}
+	}
+	slices.SortFunc(other, netip.Prefix.Compare)
+	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	return slices.Compact(other), out, s.observePeers(ctx, &out)
+}
+
+// announcedAs tells whether all paths of one prefix that are wanted are valid and just those that are there.
+func announcedAs(wanted, now []bgp.Path) bool {
+	if len(wanted) != len(now) {
+		return false
+	}
+	for _, p := range bgp.AssignPathIDs(wanted) {
+		if !slices.ContainsFunc(now, p.Equal) || p.Validate() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+var families = []bgp.Family{bgp.IPv4, bgp.IPv6}
+
+// observePeers reads back to whom GoBGP announces.
+func (s *Speaker) observePeers(ctx context.Context, out *bgp.Observed) error {
 	peers, err := s.listPeers(ctx)
 	if err != nil {
-		return out, fmt.Errorf("list peers: %w", err)
+		return fmt.Errorf("list peers: %w", err)
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(peers), netip.Addr.Compare) {
 		peer, err := decodePeer(peers[a])
 		if err != nil {
-			return out, fmt.Errorf("list peers: %w", err)
+			return fmt.Errorf("list peers: %w", err)
 		}
 		out.Peers = append(out.Peers, peer)
 	}
 	out.Demoted, err = s.listDemoted(ctx)
 	if err != nil {
-		return out, fmt.Errorf("list demoted peers: %w", err)
+		return fmt.Errorf("list demoted peers: %w", err)
 	}
-	return out, nil
+	return nil
 }

@@ -162,10 +162,20 @@ func addrOf(ip []byte) netip.Addr {
 // listPaths reads a table of GoBGP, of the given prefixes or, without any, of all, in order.
 func (s *Speaker) listPaths(
 	ctx context.Context, table api.TableType, peer string, f bgp.Family, only ...netip.Prefix,
-) ([]bgp.Path, error) {
-	var out []bgp.Path
+) (out []bgp.Path, err error) {
+	err = s.eachPrefix(ctx, table, peer, f, only, func(_ netip.Prefix, paths []bgp.Path) { out = append(out, paths...) })
+	slices.SortFunc(out, bgp.Path.Compare)
+	return out, err
+}
+
+// eachPrefix reads a table of GoBGP, of the given prefixes or, without any, of all, and calls f with one after the
+// other, in no order, and its paths, which f must not keep.
+func (s *Speaker) eachPrefix(
+	ctx context.Context, table api.TableType, peer string, of bgp.Family, only []netip.Prefix, f func(netip.Prefix, []bgp.Path),
+) error {
+	var paths []bgp.Path
 	var failed error
-	req := &api.ListPathRequest{TableType: table, Name: peer, Family: apiFamily(f), EnableOnlyBinary: true}
+	req := &api.ListPathRequest{TableType: table, Name: peer, Family: apiFamily(of), EnableOnlyBinary: true}
 	for _, p := range only {
 		req.Prefixes = append(req.Prefixes, &api.TableLookupPrefix{Prefix: p.String()})
 	}
@@ -175,6 +185,7 @@ func (s *Speaker) listPaths(
 			failed = fmt.Errorf("prefix %q: %w", d.Prefix, err)
 			return
 		}
+		paths = paths[:0]
 		for _, p := range d.Paths {
 			path, err := decodePath(prefix, p)
 			s.untag(&path)
@@ -182,8 +193,9 @@ func (s *Speaker) listPaths(
 				failed = err
 				return
 			}
-			out = append(out, path)
+			paths = append(paths, path)
 		}
+		f(prefix, paths)
 	})
 	if err == nil {
 		err = failed
@@ -191,6 +203,5 @@ func (s *Speaker) listPaths(
 	if err == nil {
 		err = ctx.Err() // GoBGP stops listing in the middle, without an error
 	}
-	slices.SortFunc(out, bgp.Path.Compare)
-	return out, err
+	return err
 }

@@ -3,6 +3,7 @@
 package gobgp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -18,6 +19,12 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 )
+
+// everything reads back all that a speaker announces.
+func (s *Speaker) everything(ctx context.Context) (bgp.Observed, error) {
+	_, out, err := s.compare(ctx, nil)
+	return out, err
+}
 
 // What GoBGP shows of a peer is what it was given, whatever the settings, before there is a session.
 func TestPropertyPeersAreReadBackAsTheyWereAdded(t *testing.T) {
@@ -63,7 +70,7 @@ func TestPropertyPeersAreReadBackAsTheyWereAdded(t *testing.T) {
 		if err := s.Apply(t.Context(), d); err != nil {
 			rt.Fatal(err)
 		}
-		o, err := s.observe(t.Context(), nil)
+		o, err := s.everything(t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -80,7 +87,7 @@ func TestApplyRepairsWhatIsNotThere(t *testing.T) {
 	if err := s.Apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	want, err := s.observe(t.Context(), nil)
+	want, err := s.everything(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +109,7 @@ func TestApplyRepairsWhatIsNotThere(t *testing.T) {
 	if err := s.Apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.observe(t.Context(), nil); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := s.everything(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("there is %v, %v, want %v", got, err, want)
 	}
 }
@@ -116,7 +123,7 @@ func TestInvalidPathsKeepNothingElseBack(t *testing.T) {
 		if !errors.Is(err, bgp.ErrInvalid) {
 			t.Fatalf("error is %v", err)
 		}
-		if o, err := s.observe(t.Context(), nil); err != nil || len(o.Paths) != 1 || o.Paths[0].NextHop != addr(hop1) {
+		if o, err := s.everything(t.Context()); err != nil || len(o.Paths) != 1 || o.Paths[0].NextHop != addr(hop1) {
 			t.Errorf("there is %v, %v", o, err)
 		}
 	}
@@ -148,8 +155,8 @@ func TestSwitchWithFewerCapabilitiesIsServed(t *testing.T) {
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop1))
 	since := bird.Sessions()["s1"].Since
+	d.Paths = append(slices.Clone(d.Paths), path(vip, hop2))
 	d.Paths[1].MED = 5
-	d.Paths = append(d.Paths, path(vip, hop2))
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))
 	if now := bird.Sessions()["s1"].Since; now != since {
@@ -271,7 +278,7 @@ func TestWhatPeersAnnounceIsIgnored(t *testing.T) {
 	if r := quiet.Routes(); len(r) != 2 {
 		t.Errorf("the other switch has %+v", r)
 	}
-	o, err := sp.observe(t.Context(), nil)
+	o, err := sp.everything(t.Context())
 	if err != nil || len(o.Paths) != 2 {
 		t.Errorf("there is %v, %v", o.Paths, err)
 	}
@@ -298,7 +305,7 @@ func TestTTLSecurityOpensASessionThatAsksForIt(t *testing.T) {
 
 func mustObserve(t *testing.T, s *Speaker) bgp.Observed {
 	t.Helper()
-	o, err := s.observe(t.Context(), nil)
+	o, err := s.everything(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,6 +127,8 @@ func listenAddrs(given []netip.Addr) []netip.Addr {
 
 // Apply makes the speaker announce desired, adding before removing, with no session touched but those that must be.
 //
+// The speaker keeps desired.Paths: whoever changes one afterwards does so in a copy.
+//
 // It returns once GoBGP has taken every change; Written tells when they have left. It is safe to repeat. Errors:
 // bgp.ErrInvalid for what cannot be announced, after all the rest was applied; ErrStopped; ctx.Err(); others after
 // which a part of the steps was done and a repetition does the rest.
@@ -137,16 +139,18 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 		return ErrStopped
 	}
 	paths, look := s.told.changed(desired)
-	if look != nil {
-		desired.Paths = nil
-		for _, p := range look {
-			desired.Paths = append(desired.Paths, paths[p]...)
-		}
+	whole := look == nil
+	var observed bgp.Observed
+	var err error
+	if whole {
+		look, observed, err = s.compare(ctx, paths)
+	} else {
+		observed, err = s.observe(ctx, look)
 	}
-	observed, err := s.observe(ctx, look)
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
+	desired.Paths = bgp.PathsOf(paths, look)
 	for _, p := range desired.Peers {
 		s.names[p.Address.Unmap()] = p.Name
 	}
@@ -169,9 +173,9 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 			return err
 		}
 	}
-	s.told.note(paths, look, invalid == nil)
-	if look == nil { // all paths were looked at: what none of them bears is over
-		if _, err := s.setTerms(ctx, terms{}.with(desired.Paths, desired.Peers)); err != nil {
+	s.told.note(paths, whole, invalid == nil)
+	if whole { // all paths were looked at: what none of them bears is over
+		if _, err := s.setTerms(ctx, terms{}.with(paths, desired.Peers)); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ func (s *Speaker) AdjOut(ctx context.Context, peer netip.Addr) ([]bgp.Path, erro
 		return nil, ErrStopped
 	}
 	var out []bgp.Path
-	for _, f := range []bgp.Family{bgp.IPv4, bgp.IPv6} {
+	for _, f := range families {
 		paths, err := s.listPaths(ctx, api.TableType_ADJ_OUT, peer.String(), f)
 		if err != nil {
 			return nil, fmt.Errorf("list paths sent to %s: %w", peer, err)

@@ -111,7 +111,7 @@ func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {
 		}
 		waitRIB(rt, sw, merged(told[:]))
 		for i, s := range speakers {
-			if o, err := s.observe(t.Context(), nil); err != nil {
+			if o, err := s.everything(t.Context()); err != nil {
 				rt.Fatal(err)
 			} else if steps, _ := bgp.Plan(65000, told[i], o); len(steps) > 0 {
 				rt.Fatalf("told again, speaker %d would %v", i, steps)
@@ -181,6 +181,7 @@ func TestOneChangeIsOneUpdate(t *testing.T) {
 	apply(t, s, d)
 	eventually(t, "the table", func() bool { return len(sw.RIB()) == 100 })
 	before := sw.Peers()[0].Updates
+	d.Paths = slices.Clone(d.Paths)
 	d.Paths[7].NextHop = addr(hop2) // one path comes, one goes
 	apply(t, s, d)
 	apply(t, s, d)
@@ -256,4 +257,26 @@ func TestSwitchRefusesStrangers(t *testing.T) {
 	}
 	sw.AddNeighbor(testswitch.Neighbor{RouterID: routerID(5), ASN: 65000})
 	waitRIB(t, sw, []testswitch.Entry{entry(vip, hop1)})
+}
+
+// What all that is announced is compared with leaves over what is not as it should be, whoever changed it.
+func TestPropertyComparingFindsWhatIsNotAnnouncedAsWanted(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	rapid.Check(t, func(rt *rapid.T) {
+		before, now := genPaths().Draw(rt, "before"), genPaths().Draw(rt, "now")
+		if err := s.Apply(t.Context(), bgp.Desired{Paths: before}); err != nil {
+			rt.Fatal(err)
+		}
+		for _, list := range [][]bgp.Path{before, now} {
+			slices.SortFunc(list, bgp.Path.Compare)
+		}
+		other, observed, err := s.compare(t.Context(), now)
+		if want := bgp.Differing(now, before); err != nil || !slices.Equal(other, want) {
+			rt.Fatalf("not announced as wanted: %v, %v, want %v", other, err, want)
+		}
+		if there := bgp.AssignPathIDs(bgp.PathsOf(before, other)); !slices.EqualFunc(observed.Paths, there, bgp.Path.Equal) {
+			rt.Fatalf("found %v, there are %v", observed.Paths, there)
+		}
+	})
 }

@@ -43,6 +43,7 @@ func TestPeersAreAnnouncedWhatIsForThem(t *testing.T) {
 
 	watchedOne, watchedTwo := one.Watch(all.Prefix), two.Watch(all.Prefix)
 	before := []birdtest.Session{one.Sessions()["s1"], two.Sessions()["s1"]}
+	d.Paths = slices.Clone(d.Paths)
 	d.Paths[1].Terms = []bgp.Terms{{Peer: "two", MED: 6}} // moved from one to the other
 	apply(t, sp, d)
 	has(one, "203.0.113.10 0 ", "203.0.113.12 0 (65000,1)(65000, 1, 1)")
