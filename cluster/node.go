@@ -17,8 +17,9 @@ import (
 	"fairlead.io/fairlead/cluster/store"
 )
 
-// cachedEntries is how many entries are kept in memory for followers that are a little behind.
-const cachedEntries = 1024
+// cachedEntries is how many entries are kept in memory for followers that are a little behind. Each may hold many
+// commands; older ones are read from the log.
+const cachedEntries = 128
 
 // Node is one member of the controller group.
 type Node struct {

@@ -25,10 +25,29 @@ type sliceMemory struct {
 
 // served is a Service that had slices.
 type served struct {
-	// uids are those of its slices by name, of those too that are missing. None are left once the last was let go.
-	uids map[world.ID]string
+	// slices are those that it had, those too that are missing, in order. None are left once the last was let go.
+	slices []sliceLife
 	// round is when its recorded endpoints were last judged.
 	round uint64
+}
+
+// sliceLife is a slice, by its name and which one of that name. There are as many as Services, and few of one.
+type sliceLife struct {
+	id  world.ID
+	uid string
+}
+
+// know notes a slice, in place of another one of its name.
+func (s *served) know(id world.ID, uid string) {
+	i, known := s.find(id)
+	if !known {
+		s.slices = slices.Insert(s.slices, i, sliceLife{id, uid})
+	}
+	s.slices[i].uid = uid
+}
+
+func (s *served) find(id world.ID) (at int, known bool) {
+	return slices.BinarySearchFunc(s.slices, id, func(l sliceLife, id world.ID) int { return l.id.Compare(id) })
 }
 
 func newSliceMemory() sliceMemory { return sliceMemory{of: map[world.ID]*served{}} }
@@ -50,20 +69,19 @@ func (j *judgement) rememberSlices() {
 		s := &j.w.EndpointSlices[i]
 		if i == 0 || s.Service != j.w.EndpointSlices[i-1].Service {
 			if last = m.of[s.Service]; last == nil {
-				last = &served{uids: map[world.ID]string{}}
+				last = &served{}
 				m.of[s.Service] = last
 			}
 		}
-		if uid, ok := last.uids[s.ID]; !ok || uid != s.UID {
-			last.uids[s.ID] = s.UID
-		}
+		last.know(s.ID, s.UID)
 	}
 	for _, d := range j.w.Deleted {
 		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || m.of[d.Service] == nil {
 			continue
 		}
-		if uid, ok := m.of[d.Service].uids[d.ID]; ok && (uid == d.UID || uid == "" || d.UID == "") {
-			delete(m.of[d.Service].uids, d.ID)
+		of := m.of[d.Service]
+		if i, known := of.find(d.ID); known && (of.slices[i].uid == d.UID || of.slices[i].uid == "" || d.UID == "") {
+			of.slices = slices.Delete(of.slices, i, i+1)
 		}
 	}
 }
@@ -72,15 +90,11 @@ func (j *judgement) rememberSlices() {
 func (m *sliceMemory) settle(j *judgement, service world.ID) {
 	s := m.of[service]
 	if s == nil {
-		s = &served{uids: map[world.ID]string{}, round: m.round}
+		s = &served{round: m.round}
 		m.of[service] = s
 	}
 	there := j.w.SlicesOf(service)
-	for slice := range s.uids {
-		if !has(there, slice) {
-			delete(s.uids, slice)
-		}
-	}
+	s.slices = slices.DeleteFunc(s.slices, func(l sliceLife) bool { return !has(there, l.id) })
 }
 
 // prune forgets what Services without recorded endpoints lack: there is nothing to lose.
@@ -89,7 +103,7 @@ func (m *sliceMemory) prune(j *judgement) {
 		if s.round == m.round {
 			continue
 		}
-		if m.settle(j, service); len(s.uids) == 0 {
+		if m.settle(j, service); len(s.slices) == 0 {
 			delete(m.of, service)
 		}
 	}
@@ -161,17 +175,17 @@ func (j *judgement) joinBehind(service world.ID) string {
 // missingSlices names the slices of a Service that were seen and are not there, and tells whether all of them were
 // seen to go by a polled source.
 func (j *judgement) missingSlices(known *served, there []world.EndpointSlice) (names string, scanned bool) {
-	if known == nil || len(known.uids) == len(there) { // all that are there are known
+	if known == nil || len(known.slices) == len(there) { // all that are there are known
 		return "", false
 	}
 	var missing []string
 	scanned = true
-	for id, uid := range known.uids {
-		if has(there, id) {
+	for _, l := range known.slices {
+		if has(there, l.id) {
 			continue
 		}
-		missing = append(missing, id.Name)
-		scanned = scanned && j.deletionOf(subject{Kind: world.KindEndpointSlice, ID: id, UID: uid}) == world.ByScan
+		missing = append(missing, l.id.Name)
+		scanned = scanned && j.deletionOf(subject{Kind: world.KindEndpointSlice, ID: l.id, UID: l.uid}) == world.ByScan
 	}
 	slices.Sort(missing)
 	return strings.Join(missing, " "), scanned

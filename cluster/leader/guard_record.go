@@ -38,10 +38,12 @@ func knownOf(record *fsm.View, source string, part Part, objects []KnownObject) 
 
 // servicesOf are the objects that Services, their configuration and the nodes of the record come from.
 func servicesOf(record *fsm.View) (out []KnownObject) {
+	services := fsm.List[*fsm.Service](record, fsm.TableServices)
+	out = make([]KnownObject, 0, 2*len(services))
 	add := func(kind world.Kind, id world.ID, uid string) {
 		out = append(out, KnownObject{kind, id, uid})
 	}
-	for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
+	for _, s := range services {
 		if s.Deleting {
 			continue // that was decided
 		}

@@ -40,6 +40,7 @@ func (p *planner) gatherServices() {
 		known[h.ID] = h
 	}
 	shown := make(map[fsm.ServiceID]bool, len(p.seen.services))
+	p.services = make([]*wish, 0, max(len(have), len(p.seen.services)))
 	for _, w := range p.seen.services {
 		id := fsm.ServiceID(w.ID.String())
 		h := known[id]

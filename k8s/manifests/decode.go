@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ type object struct {
 	problems []world.Problem
 }
 
-func (o object) usable() bool { return o.values != nil }
+func (o *object) usable() bool { return o != nil && o.values != nil }
 
 // content is what a file was found to hold.
 type content struct {
@@ -59,6 +60,7 @@ func decode(name string, data []byte) content {
 		}
 		d.object(raw, "")
 	}
+	d.out.objects = slices.Clip(d.out.objects)
 	return d.out
 }
 

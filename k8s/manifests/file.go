@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -148,11 +149,18 @@ func sumOf(fsys fs.FS, name string) (sum [sha256.Size]byte, err error) {
 	}
 	defer in.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(in, maxFileBytes+1)); err != nil {
+	buffer := buffers.Get().(*[bufferBytes]byte)
+	defer buffers.Put(buffer)
+	if _, err := io.CopyBuffer(h, io.LimitReader(in, maxFileBytes+1), buffer[:]); err != nil {
 		return sum, err
 	}
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
+
+// buffers are what files are read through: every one of them is, again and again.
+var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+
+const bufferBytes = 32 << 10
 
 func readBounded(fsys fs.FS, name string) ([]byte, error) {
 	in, err := fsys.Open(name)

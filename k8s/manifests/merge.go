@@ -18,7 +18,7 @@ type key struct {
 
 // place is an object and the file that it stands in.
 type place struct {
-	object
+	*object
 	file    string
 	missing bool // the file is not there at the moment
 }
@@ -27,8 +27,6 @@ type place struct {
 type merged struct {
 	// inForce is the object that counts for each key: its newest usable form, or the last good one.
 	inForce map[key]place
-	// present is what the World held, with the Service of each slice.
-	present map[key]world.Deletion
 	// unusable are objects without any usable form so far.
 	unusable map[key]place
 	deleted  []world.Deletion
@@ -36,19 +34,19 @@ type merged struct {
 }
 
 func newMerged() merged {
-	return merged{inForce: map[key]place{}, present: map[key]world.Deletion{}, unusable: map[key]place{}}
+	return merged{inForce: map[key]place{}, unusable: map[key]place{}}
 }
 
 // update takes in what the files say now. If the folder was read without trouble since the last update, objects that
 // are not there any more were seen to go.
 func (m *merged) update(files map[string]*file, order []string, continuous bool) {
 	candidates, keys := gather(files, order)
-	before := m.inForce
+	before, present := m.inForce, m.present()
 	m.inForce, m.unusable, m.problems = make(map[key]place, len(keys)), map[key]place{}, nil
 	for _, k := range keys {
 		m.choose(k, candidates[k], before[k])
 	}
-	m.noteDeleted(continuous)
+	m.noteDeleted(present, continuous)
 	m.noteOverlaps()
 }
 
@@ -57,7 +55,8 @@ func gather(files map[string]*file, order []string) (map[key][]place, []key) {
 	var keys []key
 	for _, name := range order {
 		f := files[name]
-		for _, o := range f.good.objects {
+		for i := range f.good.objects {
+			o := &f.good.objects[i]
 			k := key{o.ref.Kind, o.ref.ID}
 			if candidates[k] == nil {
 				keys = append(keys, k)
@@ -108,26 +107,32 @@ func (m *merged) choose(k key, all []place, before place) {
 	}
 }
 
-// noteDeleted compares what the World holds with what it held.
-func (m *merged) noteDeleted(continuous bool) {
-	now := make(map[key]world.Deletion, len(m.inForce))
+// present is what the World holds, with the Service of each slice.
+func (m *merged) present() map[key]world.Deletion {
+	out := make(map[key]world.Deletion, len(m.inForce))
 	for _, p := range m.inForce {
 		for _, v := range p.values {
 			d := refOf(v)
-			now[key{d.Kind, d.ID}] = d
+			out[key{d.Kind, d.ID}] = d
 		}
 	}
 	for k, p := range m.unusable {
 		if k.kind != kindEndpoints && k.kind != world.KindEndpointSlice {
-			now[k] = world.Deletion{Ref: p.ref}
+			out[k] = world.Deletion{Ref: p.ref}
 		}
 	}
+	return out
+}
+
+// noteDeleted compares what the World holds with what it held.
+func (m *merged) noteDeleted(before map[key]world.Deletion, continuous bool) {
+	now := m.present()
 	m.deleted = slices.DeleteFunc(m.deleted, func(d world.Deletion) bool {
 		_, back := now[key{d.Kind, d.ID}]
 		return back
 	})
 	if continuous {
-		for k, d := range m.present {
+		for k, d := range before {
 			if _, still := now[k]; !still {
 				d.How = world.ByScan
 				m.deleted = append(m.deleted, d)
@@ -137,7 +142,6 @@ func (m *merged) noteDeleted(continuous bool) {
 	if over := len(m.deleted) - maxDeleted; over > 0 {
 		m.deleted = slices.Delete(m.deleted, 0, over)
 	}
-	m.present = now
 }
 
 // noteOverlaps says which pools have addresses in common.
@@ -152,8 +156,9 @@ func (m *merged) noteOverlaps() {
 	}
 	w.SortLists()
 	for _, problem := range convert.Overlaps(w.Pools) {
-		at := m.inForce[key{problem.Object.Kind, problem.Object.ID}]
-		problem.File, problem.Line = at.file, at.line
+		if at, there := m.inForce[key{problem.Object.Kind, problem.Object.ID}]; there {
+			problem.File, problem.Line = at.file, at.line
+		}
 		m.problems = append(m.problems, problem)
 	}
 }
