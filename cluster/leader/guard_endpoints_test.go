@@ -4,6 +4,7 @@ package leader
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -153,4 +154,44 @@ func anySeen(history []slicesSeen) bool {
 		}
 	}
 	return false
+}
+
+// Of slices that come, are made anew and are seen to go, those are missed that are there no more and were not seen to go
+// in their newest life.
+func TestPropertySlicesAreKnownByTheirNewestLife(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		memory := newSliceMemory()
+		service := world.ID{Namespace: "default", Name: "web"}
+		known := map[string]string{} // name to UID
+		for range 8 {
+			w := &world.World{}
+			for _, name := range []string{"a", "b", "c"} {
+				if rapid.Bool().Draw(t, name) {
+					uid := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")
+					w.EndpointSlices = append(w.EndpointSlices, world.EndpointSlice{
+						Meta: world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: uid}, Service: service})
+					known[name] = uid
+					continue
+				}
+				uid := rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "gone")
+				w.Deleted = append(w.Deleted, world.Deletion{How: world.ByWatch, Service: service,
+					Ref: world.Ref{Kind: world.KindEndpointSlice, ID: world.ID{Namespace: "default", Name: name}, UID: uid}})
+				if uid == "" || known[name] == uid {
+					delete(known, name)
+				}
+			}
+			j := &judgement{Guard: &Guard{slices: memory}, w: w}
+			j.rememberSlices()
+			memory = j.slices
+			got := map[string]string{}
+			if of := memory.of[service]; of != nil {
+				for _, l := range of.slices {
+					got[l.id.Name] = l.uid
+				}
+			}
+			if !maps.Equal(got, known) {
+				t.Fatalf("known are %v, want %v", got, known)
+			}
+		}
+	})
 }
