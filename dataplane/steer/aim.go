@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"sync"
 
 	"fairlead.io/fairlead/api/desired"
 )
@@ -20,10 +21,10 @@ type Wanted struct {
 
 // Goal is what the kernel shall have.
 type Goal struct {
-	Rules    map[Rule]bool
-	Routes   map[Route]bool
+	Rules    Lot[Rule]
+	Routes   Lot[Route]
 	Filter   string // empty: no nftables table
-	Elements map[Element]bool
+	Elements Lot[Element]
 	Settings map[Setting]string
 	// OldRules and OldRoutes are those of the old system for what is wanted, which ours replace.
 	OldRules  []Rule
@@ -41,7 +42,6 @@ const mainTable = 254
 func Aim(o Options, want Wanted, facts Facts, have *View) Goal {
 	o = o.withDefaults()
 	a := aimer{o: o, want: want, facts: facts, have: have, in: want.Config.InTable, out: want.Config.OutTable, goal: Goal{
-		Rules: map[Rule]bool{}, Routes: make(map[Route]bool, len(have.Routes)), Elements: make(map[Element]bool, len(have.Elements)),
 		Settings: map[Setting]string{},
 		Failed:   map[netip.Addr]string{},
 	}}
@@ -90,7 +90,7 @@ func (a *aimer) family(v6 bool) {
 	if len(addresses) == 0 {
 		return
 	}
-	f := family{aimer: a, v6: v6, addresses: addresses, way: way}
+	f := family{aimer: a, v6: v6, addresses: addresses, way: way, wanted: sync.OnceValue(func() map[netip.Addr]bool { return asSet(addresses) })}
 	if !named {
 		a.warnf("no SWITCH of family %s is named: answers from service addresses leave by the node's default route", familyName(v6))
 	}
@@ -147,12 +147,12 @@ func (a *aimer) nodeDefault(v6 bool, gateway netip.Addr, named bool, way Way) {
 		if v6 {
 			r.Metric = 1 // in front of those that routers advertise
 		}
-		a.goal.Routes[r] = true
+		a.goal.Routes.Add(r)
 	default:
 		a.warnf("DEPLOY_MODEL test: refused, the node's default route stays: SWITCH %s is on no network of this node", gateway)
-		for r := range a.have.Routes {
+		for r := range a.have.Routes.All() {
 			if r.ours() && r.Table == mainTable && r.v6() == v6 {
-				a.goal.Routes[r] = true
+				a.goal.Routes.Add(r)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func (a *aimer) nodeDefault(v6 bool, gateway netip.Addr, named bool, way Way) {
 func (a *aimer) interfaces() {
 	v4 := slices.ContainsFunc(a.want.Addresses, func(w desired.Address) bool { return w.Prefix.Addr().Is4() })
 	for _, name := range a.o.facing(a.facts) {
-		a.goal.Elements[Element{Set: SetInterfaces, Interface: name}] = true
+		a.goal.Elements.Add(Element{Set: SetInterfaces, Interface: name})
 		if v4 {
 			a.atLeast(Setting{name, arpIgnore}, 1, 1)
 			a.atLeast(Setting{name, srcValidMark}, 1, 1)

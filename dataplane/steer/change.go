@@ -34,7 +34,7 @@ type (
 	EditFilter struct {
 		Filter      string
 		Reset       bool
-		Add, Remove []Element
+		Add, Remove List[Element]
 	}
 	// Remark gives connections that bear any of the bits From the bits To instead, whether they have packets or are idle.
 	Remark struct{ From, To uint32 }
@@ -54,9 +54,9 @@ func (c TakeDefault) String() string { return "replace the node's default by " +
 func (c GiveDefault) String() string { return "restore the node's default over " + c.Route.String() }
 func (c EditFilter) String() string {
 	if c.Reset {
-		return fmt.Sprintf("make nft table inet %s with %d elements", TableName, len(c.Add))
+		return fmt.Sprintf("make nft table inet %s with %d elements", TableName, c.Add.Len())
 	}
-	return fmt.Sprintf("add %d and remove %d elements of nft table inet %s", len(c.Add), len(c.Remove), TableName)
+	return fmt.Sprintf("add %d and remove %d elements of nft table inet %s", c.Add.Len(), c.Remove.Len(), TableName)
 }
 func (c Remark) String() string {
 	return fmt.Sprintf("mark connections with %#x, no longer with %#x", c.To, c.From)
@@ -69,31 +69,31 @@ func (c RestoreSettings) String() string {
 	return fmt.Sprintf("restore %d settings of interfaces", len(c.Settings))
 }
 
-func (c AddRule) note(v *View)    { v.Rules[c.Rule] = true }
-func (c DeleteRule) note(v *View) { delete(v.Rules, c.Rule) }
+func (c AddRule) note(v *View)    { v.Rules.Add(c.Rule) }
+func (c DeleteRule) note(v *View) { v.Rules.Remove(c.Rule) }
 func (c PutRoute) note(v *View) {
-	delete(v.Routes, c.Over)
-	v.Routes[c.Route] = true
+	v.Routes.Remove(c.Over)
+	v.Routes.Add(c.Route)
 }
-func (c DeleteRoute) note(v *View) { delete(v.Routes, c.Route) }
+func (c DeleteRoute) note(v *View) { v.Routes.Remove(c.Route) }
 func (c TakeDefault) note(v *View) { PutRoute(c).note(v) }
-func (c GiveDefault) note(v *View) { delete(v.Routes, c.Route) }
+func (c GiveDefault) note(v *View) { v.Routes.Remove(c.Route) }
 func (c EditFilter) note(v *View) {
 	v.Filter = c.Filter
 	if c.Reset {
-		clear(v.Elements)
+		v.Elements = Lot[Element]{}
 	}
-	for _, e := range c.Remove {
-		delete(v.Elements, e)
+	for e := range c.Remove.All() {
+		v.Elements.Remove(e)
 	}
-	for _, e := range c.Add {
-		v.Elements[e] = true
+	for e := range c.Add.All() {
+		v.Elements.Add(e)
 	}
 }
 func (Remark) note(*View) {} // views do not hold connections
 func (DropFilter) note(v *View) {
 	v.Filter = ""
-	clear(v.Elements)
+	v.Elements = Lot[Element]{}
 }
 func (c SetSettings) note(v *View) {
 	for s, value := range c.Values {

@@ -4,6 +4,7 @@ package steer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -13,13 +14,13 @@ import (
 
 // rawDefaults lists default routes of the main table that are not ours, as the kernel tells them.
 func (k *linux) rawDefaults(r Route) (raw [][]byte, err error) {
-	all, err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, familyOf(r.v6()))
-	for _, m := range all {
+	err = k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, familyOf(r.v6()), func() { raw = nil }, func(m []byte) error {
 		o, bad := k.parseRoute(m)
 		if bad == nil && o.place() == r.place() && !o.ours() {
-			raw = append(raw, m)
+			raw = append(raw, slices.Clone(m))
 		}
-	}
+		return nil
+	})
 	return raw, err
 }
 
@@ -64,7 +65,7 @@ func (k *linux) Finish() error {
 			return err
 		}
 		free := true
-		for o := range v.Routes {
+		for o := range v.Routes.All() {
 			free = free && o.place() != r.place()
 		}
 		if free {

@@ -3,6 +3,7 @@
 package steer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -124,51 +125,59 @@ func again(list func() error) (err error) {
 	return err
 }
 
-// dump lists what the kernel has of a kind.
-func (k *linux) dump(request, answer int, family int) (all [][]byte, err error) {
-	err = netns.Do(k.o.Namespace, func() error {
+// dump takes what the kernel has of a kind, one by one: there may be tens of thousands. It begins anew, with begin, when
+// the list changed while it was told. What take could not read is its error.
+func (k *linux) dump(request, answer int, family int, begin func(), take func(message []byte) error) error {
+	return netns.Do(k.o.Namespace, func() error {
 		return again(func() (err error) {
+			begin()
 			req := nl.NewNetlinkRequest(request, unix.NLM_F_DUMP)
 			req.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: uint8(family)}})
-			all, err = req.Execute(unix.NETLINK_ROUTE, uint16(answer))
-			return err
+			var bad error
+			err = req.ExecuteIter(unix.NETLINK_ROUTE, uint16(answer), func(m []byte) bool {
+				bad = take(m)
+				return bad == nil
+			})
+			return cmp.Or(err, bad)
 		})
 	})
-	return all, err
 }
 
 func (k *linux) readRules(family int, v *View) error {
-	all, err := k.dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, family)
+	var found Lot[Rule]
+	err := k.dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, family, func() { found = Lot[Rule]{} }, func(m []byte) error {
+		r, err := parseRule(m)
+		if err == nil {
+			found.Add(r)
+		}
+		return err
+	})
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
 		return nil // a kernel without IPv6
 	}
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
-	for _, m := range all {
-		r, err := parseRule(m)
-		if err != nil {
-			return err
-		}
-		v.Rules[r] = true
-	}
+	v.Rules.put(found)
 	return nil
 }
 
 func (k *linux) readRoutes(family int, q Query, tables map[uint32]bool, v *View) error {
-	all, err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, family)
-	if err != nil {
-		return fmt.Errorf("list routes: %w", err)
-	}
-	for _, m := range all {
+	var found Lot[Route]
+	err := k.dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, family, func() { found = Lot[Route]{} }, func(m []byte) error {
 		r, err := k.parseRoute(m)
 		if err != nil {
 			return err
 		}
 		if msg := nl.DeserializeRtMsg(m); msg.Flags&unix.RTM_F_CLONED == 0 && msg.Family == uint8(family) && q.Concerns(r, tables) {
-			v.Routes[r] = true
+			found.Add(r)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list routes: %w", err)
 	}
+	v.Routes.put(found)
 	return nil
 }
 

@@ -12,8 +12,17 @@ type family struct {
 	*aimer
 	v6        bool
 	addresses []netip.Addr
+	wanted    func() map[netip.Addr]bool // the addresses; few ask
 	way       Way
 	leaves    bool // answers have a route to the switch
+}
+
+func asSet(addresses []netip.Addr) map[netip.Addr]bool {
+	out := make(map[netip.Addr]bool, len(addresses))
+	for _, a := range addresses {
+		out[a] = true
+	}
+	return out
 }
 
 // localDefault is the route of the table for packets to service addresses, while these have rules of their own.
@@ -33,7 +42,7 @@ func (f *family) localRoute(a netip.Addr) Route {
 // blocked tells why nothing can be changed for this family, if so: in a table that is ours stands a default route that
 // is not, neither of us nor of the old system.
 func (f *family) blocked(named bool) string {
-	for r := range f.have.Routes {
+	for r := range f.have.Routes.All() {
 		if r.ours() || !r.isDefault() || r.v6() != f.v6 {
 			continue
 		}
@@ -67,24 +76,23 @@ func (f *family) oldAnswers(r Route) bool {
 // keep leaves what there is for addresses that are still wanted. Rules for marked packets follow the marks: the nftables
 // table is of both families.
 func (f *family) keep(why string) {
-	wanted := map[netip.Addr]bool{}
+	wanted := f.wanted()
 	for _, a := range f.addresses {
-		wanted[a] = true
 		f.goal.Failed[a] = why
 	}
-	for r := range f.have.Rules {
+	for r := range f.have.Rules.All() {
 		if a := r.address(); r.ours() && r.V6 == f.v6 && (!a.IsValid() || wanted[a]) {
-			f.goal.Rules[f.o.marks().follow(r, f.have.Filter)] = true
+			f.goal.Rules.Add(f.o.marks().follow(r, f.have.Filter))
 		}
 	}
-	for r := range f.have.Routes {
+	for r := range f.have.Routes.All() {
 		if r.ours() && r.v6() == f.v6 && r.Table != mainTable && (r.isDefault() || wanted[r.To.Addr()]) {
-			f.goal.Routes[r] = true
+			f.goal.Routes.Add(r)
 		}
 	}
-	for e := range f.have.Elements {
+	for e := range f.have.Elements.All() {
 		if e.Address.IsValid() && wanted[e.Address] {
-			f.goal.Elements[e] = true
+			f.goal.Elements.Add(e)
 		}
 	}
 }
@@ -94,15 +102,15 @@ func (f *family) answers(gateway netip.Addr, named bool) {
 	switch {
 	case !named:
 	case f.way.OnLink:
-		f.goal.Routes[Route{
+		f.goal.Routes.Add(Route{
 			Table: f.out, To: everything(f.v6), Device: f.way.Device, Gateway: gateway, Metric: metric(f.v6), Protocol: Protocol,
-		}] = true
+		})
 		f.leaves = true
 	default:
 		why := fmt.Sprintf("SWITCH %s is on no network of this node; give the node an address there, or mend SWITCH", gateway)
-		for r := range f.have.Routes {
+		for r := range f.have.Routes.All() {
 			if r.ours() && r.isDefault() && r.Table == f.out && r.v6() == f.v6 {
-				f.goal.Routes[r] = true
+				f.goal.Routes.Add(r)
 				f.leaves = true
 				f.warnf("%s; answers go to %s as before", why, r.Gateway)
 				return
@@ -112,7 +120,7 @@ func (f *family) answers(gateway netip.Addr, named bool) {
 			f.goal.Failed[a] = why
 		}
 	}
-	for r := range f.have.Routes {
+	for r := range f.have.Routes.All() {
 		if f.leaves && !r.ours() && r.isDefault() && r.Table == f.out && r.v6() == f.v6 {
 			f.goal.OldRoutes = append(f.goal.OldRoutes, r)
 		}
@@ -122,7 +130,7 @@ func (f *family) answers(gateway netip.Addr, named bool) {
 // marked tells whether packets are steered by their mark, and not by a rule for each address.
 func (f *family) marked() bool {
 	n := len(f.addresses)
-	return n > f.o.RulesMax || n > f.o.RulesMax*3/4 && f.have.Rules[f.markedIn(f.in)]
+	return n > f.o.RulesMax || n > f.o.RulesMax*3/4 && f.have.Rules.Has(f.markedIn(f.in))
 }
 
 func (f *family) markedIn(table uint32) Rule {
@@ -133,29 +141,29 @@ func (f *family) markedIn(table uint32) Rule {
 func (f *family) rules() {
 	marked := f.marked()
 	if marked {
-		f.goal.Rules[f.markedIn(f.in)] = true
+		f.goal.Rules.Add(f.markedIn(f.in))
 	} else {
-		f.goal.Routes[f.localDefault()] = true
+		f.goal.Routes.Add(f.localDefault())
 	}
 	for _, a := range f.addresses {
 		p := netip.PrefixFrom(a, a.BitLen())
 		to := Rule{V6: f.v6, Priority: f.o.PriorityIn, To: p, Table: f.in, Protocol: Protocol}
 		from := Rule{V6: f.v6, Priority: f.o.PriorityOut, From: p, Table: f.out, Protocol: Protocol}
 		if marked {
-			f.goal.Routes[f.localRoute(a)] = true
+			f.goal.Routes.Add(f.localRoute(a))
 			continue
 		}
-		f.goal.Rules[to] = true
+		f.goal.Rules.Add(to)
 		if f.leaves {
-			f.goal.Rules[from] = true
+			f.goal.Rules.Add(from)
 		}
 	}
 	if f.leaves {
-		f.goal.Rules[Rule{
+		f.goal.Rules.Add(Rule{
 			V6: f.v6, Priority: f.o.PriorityMark, Mark: f.o.MarkOut, Mask: f.o.MarkOut, Table: f.out, Protocol: Protocol,
-		}] = true
+		})
 	}
-	for r := range f.have.Routes {
+	for r := range f.have.Routes.All() {
 		if !r.ours() && r.isDefault() && r.Table == f.in && r.v6() == f.v6 { // blocked saw that it is the old system's
 			f.goal.OldRoutes = append(f.goal.OldRoutes, r)
 		}
@@ -169,9 +177,9 @@ func (f *family) elements() {
 		if a.Is6() != f.v6 {
 			continue
 		}
-		f.goal.Elements[AddressElement(a)] = true
+		f.goal.Elements.Add(AddressElement(a))
 		for _, p := range w.Ports {
-			f.goal.Elements[PortElement(a, p)] = true
+			f.goal.Elements.Add(PortElement(a, p))
 		}
 	}
 }
@@ -179,11 +187,7 @@ func (f *family) elements() {
 // conflicts looks at rules that are not ours: those of the old system are replaced, those at our priorities stay, and
 // the addresses that they concern fail.
 func (f *family) conflicts() {
-	wanted := make(map[netip.Addr]bool, len(f.addresses))
-	for _, a := range f.addresses {
-		wanted[a] = true
-	}
-	for r := range f.have.Rules {
+	for r := range f.have.Rules.All() {
 		if r.ours() || r.V6 != f.v6 {
 			continue
 		}
@@ -191,7 +195,7 @@ func (f *family) conflicts() {
 			f.conflict(r)
 			continue
 		}
-		if f.isOld(r) && wanted[r.address()] {
+		if f.isOld(r) && f.wanted()[r.address()] {
 			f.goal.OldRules = append(f.goal.OldRules, r)
 		}
 	}
@@ -201,7 +205,7 @@ func (f *family) conflicts() {
 // It stays: what stands in its place is not replaced.
 func (f *family) taken() {
 	marked := f.marked()
-	for r := range f.have.Routes {
+	for r := range f.have.Routes.All() {
 		if r.ours() || r.isDefault() || r.Table != f.in || r.v6() != f.v6 {
 			continue
 		}
@@ -212,7 +216,7 @@ func (f *family) taken() {
 			}
 			f.goal.Failed[a] = fmt.Sprintf("a route that is not ours takes its packets: %s; delete it, or name another IN_ROUTING_TABLE", r)
 			if r.place() == own.place() {
-				delete(f.goal.Routes, own)
+				f.goal.Routes.Remove(own)
 			}
 		}
 	}
@@ -244,7 +248,7 @@ func (f *family) conflict(r Rule) {
 	// The kernel takes no second rule that differs in its protocol alone.
 	like := r
 	like.Protocol = Protocol
-	if !f.have.Rules[like] {
-		delete(f.goal.Rules, like)
+	if !f.have.Rules.Has(like) {
+		f.goal.Rules.Remove(like)
 	}
 }

@@ -3,11 +3,11 @@
 package steer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -127,21 +127,26 @@ func (f *filter) names() []Set {
 }
 
 // elements hands elements, which are sorted by set, to a call in pieces.
-func (f *filter) elements(all []Element, call func(*nftables.Set, []nftables.SetElement) error) error {
-	for _, name := range f.names() {
-		var of []nftables.SetElement
-		for _, e := range all {
-			if e.Set == name {
-				of = append(of, nftables.SetElement{Key: keyOf(e)})
-			}
+func (f *filter) elements(all List[Element], call func(*nftables.Set, []nftables.SetElement) error) error {
+	var of Set
+	piece := make([]nftables.SetElement, 0, min(all.Len(), elementsInMessage))
+	hand := func() error {
+		if len(piece) == 0 {
+			return nil
 		}
-		for piece := range slices.Chunk(of, elementsInMessage) {
-			if err := call(f.sets[name], piece); err != nil {
+		defer func() { piece = piece[:0] }() // what was called has encoded it
+		return call(f.sets[of], piece)
+	}
+	for e := range all.All() {
+		if e.Set != of || len(piece) == elementsInMessage {
+			if err := hand(); err != nil {
 				return err
 			}
+			of = e.Set
 		}
+		piece = append(piece, nftables.SetElement{Key: keyOf(e)})
 	}
-	return nil
+	return hand()
 }
 
 // addRules adds chains and rules. Each rule says in its comment of which Filter it is.
@@ -181,43 +186,98 @@ func (f *filter) read(v *View) error {
 		return err
 	}
 	v.Filter = id
-	for name, set := range f.sets {
-		elements, err := f.conn.GetSetElements(set)
+	for _, name := range f.names() {
+		found, err := f.readSet(name)
 		if err != nil {
-			f.close()
-			if err := f.open(); err != nil {
-				return err
-			}
 			v.Filter = damagedFilter
 			continue
 		}
-		for _, e := range elements {
-			if element, ok := elementOf(name, e.Key); ok {
-				v.Elements[element] = true
+		v.Elements.put(found)
+	}
+	return nil
+}
+
+// readSet reads the elements of a set of our table, one message of the kernel after the other: there may be hundreds of thousands.
+func (f *filter) readSet(name Set) (found Lot[Element], err error) {
+	err = f.dump(unix.NFT_MSG_GETSETELEM, unix.NFT_MSG_NEWSETELEM, []*nl.RtAttr{
+		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_TABLE, nl.ZeroTerminated(TableName)),
+		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_SET, nl.ZeroTerminated(string(name))),
+	}, func() { found = Lot[Element]{} }, func(m []byte) error {
+		return eachKey(m[nl.SizeofNfgenmsg:], func(key []byte) {
+			if e, ok := elementOf(name, key); ok {
+				found.Add(e)
+			}
+		})
+	})
+	if errors.Is(err, nl.ErrDumpInterrupted) {
+		// Any table's change interrupts. Those of ours are heard of, and have it read again.
+		err = nil
+	}
+	return found, err
+}
+
+// eachKey reads the keys of elements, as the kernel lists them.
+func eachKey(message []byte, take func(key []byte)) error {
+	return nested(message, unix.NFTA_SET_ELEM_LIST_ELEMENTS, func(list []byte) error {
+		return nested(list, unix.NFTA_LIST_ELEM, func(element []byte) error {
+			return nested(element, unix.NFTA_SET_ELEM_KEY, func(data []byte) error {
+				return nested(data, unix.NFTA_DATA_VALUE, func(key []byte) error {
+					take(key)
+					return nil
+				})
+			})
+		})
+	})
+}
+
+// nested reads the attributes of a type.
+func nested(attributes []byte, kind uint16, take func([]byte) error) error {
+	ad, err := netlink.NewAttributeDecoder(attributes)
+	if err != nil {
+		return err
+	}
+	for ad.Next() {
+		if ad.Type() == kind {
+			if err := take(ad.Bytes()); err != nil {
+				return err
 			}
 		}
 	}
-	return nil
+	return ad.Err()
+}
+
+// dump takes what our table has of a kind, one message after the other. It begins anew, with begin, when that changed
+// meanwhile. What take could not read is its error.
+func (f *filter) dump(request, answer int, about []*nl.RtAttr, begin func(), take func(message []byte) error) error {
+	const subsystem = unix.NFNL_SUBSYS_NFTABLES << 8
+	return netns.Do(f.netns, func() error {
+		return again(func() error {
+			begin()
+			req := nl.NewNetlinkRequest(subsystem|request, unix.NLM_F_DUMP)
+			req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_INET})
+			for _, a := range about {
+				req.AddData(a)
+			}
+			var bad error
+			err := req.ExecuteIter(unix.NETLINK_NETFILTER, uint16(subsystem|answer), func(m []byte) bool {
+				bad = take(m)
+				return bad == nil
+			})
+			return cmp.Or(err, bad)
+		})
+	})
 }
 
 // readRules tells which rules our table has: the id that all of them bear, if there are as many as there should be.
 func (f *filter) readRules() (id string, err error) {
 	have, ids := map[string]int{}, map[string]bool{}
-	err = netns.Do(f.netns, func() error {
-		req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP)
-		req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_INET})
-		req.AddData(nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(TableName)))
-		return again(func() error {
-			rules, err := req.Execute(unix.NETLINK_NETFILTER, 0)
-			clear(have)
-			clear(ids)
-			for _, r := range rules {
-				chain, comment := chainAndComment(r)
-				have[chain]++
-				ids[comment] = true
-			}
-			return err
-		})
+	err = f.dump(unix.NFT_MSG_GETRULE, unix.NFT_MSG_NEWRULE, []*nl.RtAttr{
+		nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(TableName)),
+	}, func() { clear(have); clear(ids) }, func(m []byte) error {
+		chain, comment := chainAndComment(m)
+		have[chain]++
+		ids[comment] = true
+		return nil
 	})
 	switch {
 	case errors.Is(err, unix.ENOENT) || err == nil && len(have) == 0:

@@ -33,9 +33,9 @@ func (q Query) front(r Rule) bool {
 }
 
 // Tables lists the tables that rules of others lead packets to wanted addresses to, in front of ours.
-func (q Query) Tables(rules map[Rule]bool) map[uint32]bool {
+func (q Query) Tables(rules Lot[Rule]) map[uint32]bool {
 	out := map[uint32]bool{}
-	for r := range rules {
+	for r := range rules.All() {
 		if q.front(r) {
 			out[r.Table] = true
 		}
@@ -54,7 +54,7 @@ func (f *family) forestalled() {
 	q := Query{Addresses: f.want.Addresses, Priority: f.o.PriorityIn, Mark: f.o.MarkIn}
 	var fronts []Rule
 	routes := map[uint32][]Route{}
-	for r := range f.have.Rules {
+	for r := range f.have.Rules.All() {
 		if r.V6 == f.v6 && q.front(r) && !slices.Contains(f.goal.OldRules, r) {
 			fronts = append(fronts, r)
 			routes[r.Table] = nil
@@ -63,9 +63,9 @@ func (f *family) forestalled() {
 	if len(fronts) == 0 {
 		return
 	}
-	for _, of := range []map[Route]bool{f.goal.Routes, f.have.Routes} {
-		for r := range of {
-			if _, asked := routes[r.Table]; asked && r.v6() == f.v6 && (f.goal.Routes[r] || !r.ours()) && !slices.Contains(f.goal.OldRoutes, r) {
+	for _, of := range []Lot[Route]{f.goal.Routes, f.have.Routes} {
+		for r := range of.All() {
+			if _, asked := routes[r.Table]; asked && r.v6() == f.v6 && (f.goal.Routes.Has(r) || !r.ours()) && !slices.Contains(f.goal.OldRoutes, r) {
 				routes[r.Table] = append(routes[r.Table], r)
 			}
 		}

@@ -54,6 +54,31 @@ func (r Rule) address() netip.Addr {
 	return netip.Addr{}
 }
 
+// split implements piece.
+func (r Rule) split() (shape Rule, a netip.Addr, ok bool) {
+	switch a = r.address(); {
+	case !a.IsValid():
+		return r, a, false
+	case r.To.IsValid() && r.To.IsSingleIP():
+		r.To = single(nobody(a))
+	default:
+		r.From = single(nobody(a))
+	}
+	return r, a, true
+}
+
+// of implements piece.
+func (r Rule) of(a netip.Addr) Rule {
+	if r.To.IsValid() && r.To.IsSingleIP() {
+		r.To = single(a)
+	} else {
+		r.From = single(a)
+	}
+	return r
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
 // Route is a route.
 type Route struct {
 	Table    uint32
@@ -91,6 +116,22 @@ func (r Route) ours() bool      { return r.Protocol == Protocol }
 func (r Route) v6() bool        { return r.To.Addr().Is6() }
 func (r Route) isDefault() bool { return r.To.Bits() == 0 }
 
+// split implements piece.
+func (r Route) split() (shape Route, a netip.Addr, ok bool) {
+	if !r.To.IsSingleIP() {
+		return r, a, false
+	}
+	a = r.To.Addr()
+	r.To = single(nobody(a))
+	return r, a, true
+}
+
+// of implements piece.
+func (r Route) of(a netip.Addr) Route {
+	r.To = single(a)
+	return r
+}
+
 // place is what the kernel has at most one of our routes of: a route put there replaces the one that is there.
 type place struct {
 	table  uint32
@@ -118,6 +159,22 @@ type Element struct {
 	Address   netip.Addr   // of all but interfaces
 	Port      desired.Port // of ports
 	Interface string       // of interfaces
+}
+
+// split implements piece.
+func (e Element) split() (shape Element, a netip.Addr, ok bool) {
+	if !e.Address.IsValid() || e.Address.Zone() != "" {
+		return e, a, false
+	}
+	a = e.Address
+	e.Address = nobody(a)
+	return e, a, true
+}
+
+// of implements piece.
+func (e Element) of(a netip.Addr) Element {
+	e.Address = a
+	return e
 }
 
 // AddressElement says that an address is one of a service.
@@ -154,10 +211,10 @@ const (
 
 // View is what the kernel has of what concerns us. It owns its maps.
 type View struct {
-	Rules    map[Rule]bool  // all
-	Routes   map[Route]bool // those that concern us: Query.Concerns
-	Filter   string         // which rules our nftables table has; empty for no table
-	Elements map[Element]bool
+	Rules    Lot[Rule]  // all
+	Routes   Lot[Route] // those that concern us: Query.Concerns
+	Filter   string     // which rules our nftables table has; empty for no table
+	Elements Lot[Element]
 	Settings map[Setting]string // of interfaces that face the switch, and of "all"
 	// Changed is what settings were before we changed them.
 	Changed map[Setting]string
@@ -165,7 +222,7 @@ type View struct {
 
 // has tells whether there is a rule, whoever made it: the kernel takes no second one.
 func (v *View) has(r Rule) bool {
-	for there := range v.Rules {
+	for there := range v.Rules.All() {
 		there.Protocol = r.Protocol
 		if there == r {
 			return true
@@ -176,10 +233,7 @@ func (v *View) has(r Rule) bool {
 
 // NewView is that of an untouched node.
 func NewView() *View {
-	return &View{
-		Rules: map[Rule]bool{}, Routes: map[Route]bool{}, Elements: map[Element]bool{},
-		Settings: map[Setting]string{}, Changed: map[Setting]string{},
-	}
+	return &View{Settings: map[Setting]string{}, Changed: map[Setting]string{}}
 }
 
 // Link is a network interface.

@@ -4,23 +4,24 @@ package steer
 
 import (
 	"cmp"
-	"maps"
+	"iter"
 	"net/netip"
 	"slices"
 )
 
 // Plan lists the changes that lead from what the kernel has to a goal that Aim set for it, in the order in which they
-// are to be made. Whoever carries it out may stop anywhere and plan anew.
+// are to be made. Whoever carries it out may stop anywhere and plan anew, and note in have what was done. What there is
+// to do is known when Plan returns; its changes are made as they are asked for, since there may be as many as addresses.
 //
 // At every step an address that was steered and stays wanted is steered, and what is delivered here is filtered.
 // Connections under way keep the way of their answers, also when the packet marks change: first there are ip rules for
 // the new mark, then connections get it with their next packet, then the idle ones do, then the former mark goes.
-func Plan(have *View, goal Goal) []Change {
+func Plan(have *View, goal Goal) iter.Seq[Change] {
 	p := planner{
 		have: have, goal: goal, edited: have.Filter,
-		newRules: sortedRules(missing(goal.Rules, have.Rules)), oldRules: sortedRules(missing(have.Rules, goal.Rules)),
-		newRoutes: sortedRoutes(missing(goal.Routes, have.Routes)), oldRoutes: sortedRoutes(missing(have.Routes, goal.Routes)),
-		newElements: sortedElements(missing(goal.Elements, have.Elements)), oldElements: sortedElements(missing(have.Elements, goal.Elements)),
+		newRules: sortedRules(goal.Rules.without(have.Rules)), oldRules: sortedRules(have.Rules.without(goal.Rules)),
+		newRoutes: goal.Routes.without(have.Routes).sorted(compareRoutes), oldRoutes: have.Routes.without(goal.Routes).sorted(compareRoutes),
+		newElements: goal.Elements.without(have.Elements).sorted(compareElements), oldElements: have.Elements.without(goal.Elements).sorted(compareElements),
 	}
 	p.settings()
 	p.followMarks()
@@ -33,22 +34,41 @@ func Plan(have *View, goal Goal) []Change {
 	p.removeRoutes()
 	p.removeElements()
 	p.restoreSettings()
-	return p.changes
+	return func(yield func(Change) bool) {
+		for _, part := range p.changes {
+			for c := range part {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 type planner struct {
 	have    *View
 	goal    Goal
 	edited  string // the nftables table's rules, as the changes leave them
-	changes []Change
+	changes []iter.Seq[Change]
 
 	// What is wanted and missing, and what is there and not wanted, others' included.
 	newRules, oldRules       []Rule
-	newRoutes, oldRoutes     []Route
-	newElements, oldElements []Element
+	newRoutes, oldRoutes     List[Route]
+	newElements, oldElements List[Element]
 }
 
-func (p *planner) add(c ...Change) { p.changes = append(p.changes, c...) }
+func (p *planner) add(c ...Change) { p.changes = append(p.changes, slices.Values(c)) }
+
+// each adds a change for each route of a list.
+func (p *planner) each(routes List[Route], change func(Route) Change) {
+	p.changes = append(p.changes, func(yield func(Change) bool) {
+		for r := range routes.All() {
+			if !yield(change(r)) {
+				return
+			}
+		}
+	})
+}
 
 func (p *planner) settings() {
 	values := map[Setting]string{}
@@ -69,19 +89,19 @@ func (p *planner) followMarks() {
 	if !ok {
 		return
 	}
-	follow := map[Rule]bool{}
+	var follow Lot[Rule]
 	for _, old := range p.oldRules {
 		if r := m.follow(old, p.have.Filter); old.ours() && r != old && !p.have.has(r) {
-			follow[r] = true
+			follow.Add(r)
 		}
 	}
 	for _, r := range sortedRules(follow) {
 		p.add(AddRule{r})
-		if !p.goal.Rules[r] {
+		if !p.goal.Rules.Has(r) {
 			p.oldRules = append(p.oldRules, r)
 		}
 	}
-	p.newRules = slices.DeleteFunc(p.newRules, func(r Rule) bool { return follow[r] })
+	p.newRules = slices.DeleteFunc(p.newRules, func(r Rule) bool { return follow.Has(r) })
 }
 
 // filter makes the nftables table, or adds what is missing in it. Ports of an address that stays are changed in the
@@ -98,22 +118,20 @@ func (p *planner) filter() {
 		p.reset(filter)
 		return
 	}
-	edit := EditFilter{Filter: filter, Add: p.newElements}
-	for _, e := range p.oldElements {
-		if e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)] {
-			edit.Remove = append(edit.Remove, e)
-		}
-	}
-	if len(edit.Add)+len(edit.Remove) > 0 {
+	edit := EditFilter{Filter: filter, Add: p.newElements, Remove: p.oldElements.only(func(e Element) bool {
+		return e.Port.Protocol != 0 && p.goal.Elements.Has(AddressElement(e.Address))
+	})}
+	if edit.Add.Len()+edit.Remove.Len() > 0 {
 		p.add(edit)
 	}
 }
 
 // reset makes the nftables table anew. What is not wanted any more stays in it until the rules for it have gone.
 func (p *planner) reset(filter string) {
-	all := maps.Clone(p.goal.Elements)
-	maps.Copy(all, p.have.Elements)
-	p.add(EditFilter{Filter: filter, Reset: true, Add: sortedElements(all)})
+	var all Lot[Element]
+	all.put(p.goal.Elements)
+	all.put(p.have.Elements)
+	p.add(EditFilter{Filter: filter, Reset: true, Add: all.sorted(compareElements)})
 	p.edited = filter
 }
 
@@ -128,20 +146,18 @@ func (p *planner) settleMarks() {
 // addRoutes adds routes of our tables, over what is at their places.
 func (p *planner) addRoutes() {
 	over := p.occupied()
-	for _, r := range p.newRoutes {
-		if r.Table != mainTable {
-			p.add(PutRoute{Route: r, Over: over[r.place()]})
-		}
-	}
+	p.each(p.newRoutes.only(func(r Route) bool { return r.Table != mainTable }), func(r Route) Change {
+		return PutRoute{Route: r, Over: over[r.place()]}
+	})
 }
 
 // occupied tells which routes stand where new ones go.
 func (p *planner) occupied() map[place]Route {
 	out := map[place]Route{}
-	if len(p.newRoutes) == 0 {
+	if p.newRoutes.Len() == 0 {
 		return out
 	}
-	for _, r := range p.oldRoutes { // what stays is at no new route's place
+	for r := range p.oldRoutes.All() { // what stays is at no new route's place
 		if o, there := out[r.place()]; !there || r.ours() && !o.ours() {
 			out[r.place()] = r
 		}
@@ -158,11 +174,9 @@ func (p *planner) addRules() {
 // takeDefault takes the node's default route over.
 func (p *planner) takeDefault() {
 	over := p.occupied()
-	for _, r := range p.newRoutes {
-		if r.Table == mainTable {
-			p.add(TakeDefault{Route: r, Over: over[r.place()]})
-		}
-	}
+	p.each(p.newRoutes.only(func(r Route) bool { return r.Table == mainTable }), func(r Route) Change {
+		return TakeDefault{Route: r, Over: over[r.place()]}
+	})
 }
 
 func (p *planner) removeRules() {
@@ -178,19 +192,21 @@ func (p *planner) removeRules() {
 
 // removeRoutes removes routes that were not replaced.
 func (p *planner) removeRoutes() {
+	if p.oldRoutes.Len() == 0 {
+		return
+	}
 	replaced := map[place]bool{}
-	for _, r := range p.newRoutes {
+	for r := range p.newRoutes.All() {
 		replaced[r.place()] = true
 	}
-	for _, r := range p.oldRoutes {
-		switch {
-		case replaced[r.place()]:
-		case r.ours() && r.Table == mainTable:
-			p.add(GiveDefault{r})
-		case r.ours() || slices.Contains(p.goal.OldRoutes, r):
-			p.add(DeleteRoute{r})
+	p.each(p.oldRoutes.only(func(r Route) bool {
+		return !replaced[r.place()] && (r.ours() || slices.Contains(p.goal.OldRoutes, r))
+	}), func(r Route) Change {
+		if r.ours() && r.Table == mainTable {
+			return GiveDefault{r}
 		}
-	}
+		return DeleteRoute{r}
+	})
 }
 
 // removeElements comes after the rules of the addresses have gone: until then packets to them are delivered here, and
@@ -202,14 +218,11 @@ func (p *planner) removeElements() {
 		}
 		return
 	}
-	edit := EditFilter{Filter: p.edited}
-	for _, e := range p.oldElements {
-		early := p.have.Filter == p.edited && e.Port.Protocol != 0 && p.goal.Elements[AddressElement(e.Address)]
-		if !early {
-			edit.Remove = append(edit.Remove, e)
-		}
-	}
-	if len(edit.Remove) > 0 {
+	edit := EditFilter{Filter: p.edited, Remove: p.oldElements.only(func(e Element) bool {
+		early := p.have.Filter == p.edited && e.Port.Protocol != 0 && p.goal.Elements.Has(AddressElement(e.Address))
+		return !early
+	})}
+	if edit.Remove.Len() > 0 {
 		p.add(edit)
 	}
 }
@@ -227,20 +240,7 @@ func (p *planner) restoreSettings() {
 	}
 }
 
-// missing is what is in want and not in have.
-func missing[T comparable](want, have map[T]bool) map[T]bool {
-	out := map[T]bool{}
-	for k := range want {
-		if !have[k] {
-			out[k] = true
-		}
-	}
-	return out
-}
-
-func sortedRules(rules map[Rule]bool) []Rule {
-	return slices.SortedFunc(maps.Keys(rules), compareRules)
-}
+func sortedRules(rules Lot[Rule]) []Rule { return slices.Collect(rules.sorted(compareRules).All()) }
 
 func compareRules(a, b Rule) int {
 	return cmp.Or(
@@ -248,10 +248,6 @@ func compareRules(a, b Rule) int {
 		cmp.Compare(a.Table, b.Table), cmp.Compare(a.Mark, b.Mark), cmp.Compare(a.Protocol, b.Protocol),
 		cmp.Compare(a.Other, b.Other),
 	)
-}
-
-func sortedRoutes(routes map[Route]bool) []Route {
-	return slices.SortedFunc(maps.Keys(routes), compareRoutes)
 }
 
 func compareRoutes(a, b Route) int {
@@ -266,11 +262,9 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
-func sortedElements(elements map[Element]bool) []Element {
-	return slices.SortedFunc(maps.Keys(elements), func(a, b Element) int {
-		return cmp.Or(
-			cmp.Compare(a.Set, b.Set), a.Address.Compare(b.Address), cmp.Compare(a.Port.Protocol, b.Port.Protocol),
-			cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Interface, b.Interface),
-		)
-	})
+func compareElements(a, b Element) int {
+	return cmp.Or(
+		cmp.Compare(a.Set, b.Set), a.Address.Compare(b.Address), cmp.Compare(a.Port.Protocol, b.Port.Protocol),
+		cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Interface, b.Interface),
+	)
 }

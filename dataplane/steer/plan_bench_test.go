@@ -3,6 +3,7 @@
 package steer_test
 
 import (
+	"slices"
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/steer"
@@ -13,14 +14,14 @@ func BenchmarkOneAddressOfTenThousand(b *testing.B) {
 	all := many(vip4, 10_000)
 	w := newWorld()
 	full := wanted(all...)
-	for _, c := range steer.Plan(w.View, steer.Aim(steer.Options{}, full, facts(), w.View)) {
+	for c := range steer.Plan(w.view(), steer.Aim(steer.Options{}, full, facts(), w.view())) {
 		if err := w.make(c); err != nil {
 			b.Fatal(err)
 		}
 	}
-	fewer := wanted(all[1:]...)
+	fewer, view := wanted(all[1:]...), w.view()
 	for b.Loop() {
-		if n := len(steer.Plan(w.View, steer.Aim(steer.Options{}, fewer, facts(), w.View))); n != 2 {
+		if n := len(slices.Collect(steer.Plan(view, steer.Aim(steer.Options{}, fewer, facts(), view)))); n != 2 {
 			b.Fatalf("%d changes", n)
 		}
 	}

@@ -206,8 +206,8 @@ func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
 // converge carries a plan out, or a part of it, and checks every step. In the end connections begin that live until the
 // next plan.
 func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies bool) {
-	goal := steer.Aim(o, want, facts(), w.View)
-	plan := steer.Plan(w.View, goal)
+	goal := steer.Aim(o, want, facts(), w.view())
+	plan := slices.Collect(steer.Plan(w.view(), goal))
 	stay := w.kept(want, goal)
 	foreign := w.foreign()
 	guarded := slices.DeleteFunc(append(many(vip4, 6), many(vip6, 6)...), func(a netip.Addr) bool { return !w.filtered(a) })
@@ -228,7 +228,7 @@ func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies boo
 	if got := w.foreign(); !slices.Equal(got, foreign) {
 		t.Fatalf("foreign rules and routes were %v, are %v", foreign, got)
 	}
-	if again := steer.Plan(w.View, steer.Aim(o, want, facts(), w.View)); len(again) > 0 {
+	if again := slices.Collect(steer.Plan(w.view(), steer.Aim(o, want, facts(), w.view()))); len(again) > 0 {
 		t.Fatalf("once more: %v", again)
 	}
 	w.reached(t, want, goal)

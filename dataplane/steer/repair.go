@@ -19,9 +19,9 @@ func (s *Steer) hear(e Event) {
 	switch {
 	case e.Lost, e.Filter:
 		s.view = nil
-	case e.Rule != nil && (s.view.Rules[*e.Rule] == e.Gone) && s.concerns(*e.Rule):
+	case e.Rule != nil && s.view.Rules.Has(*e.Rule) == e.Gone && s.concerns(*e.Rule):
 		s.view = nil
-	case e.Route != nil && s.view.Routes[*e.Route] == e.Gone:
+	case e.Route != nil && s.view.Routes.Has(*e.Route) == e.Gone:
 		s.view = nil
 	case e.Node:
 		s.nodeOld = true

@@ -115,7 +115,7 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 	s.refused = false
 	goal := Aim(s.o, *s.want, s.facts, s.view)
 	s.warn(goal.Warnings)
-	for _, c := range Plan(s.view, goal) {
+	for c := range Plan(s.view, goal) {
 		if err := ctx.Err(); err != nil {
 			return nil, changes, err
 		}
@@ -225,17 +225,17 @@ func (s *Steer) Found(context.Context) ([]desired.Address, error) {
 		return nil, fmt.Errorf("steer: %w", err)
 	}
 	found := map[netip.Addr][]desired.Port{}
-	for r := range v.Rules {
+	for r := range v.Rules.All() {
 		if r.ours() && r.To.IsValid() {
 			found[r.To.Addr()] = nil
 		}
 	}
-	for r := range v.Routes {
+	for r := range v.Routes.All() {
 		if r.ours() && r.Local && !r.isDefault() {
 			found[r.To.Addr()] = nil
 		}
 	}
-	for e := range v.Elements {
+	for e := range v.Elements.All() {
 		if ports, ours := found[e.Address]; ours && (e.Set == SetPorts4 || e.Set == SetPorts6) {
 			found[e.Address] = append(ports, e.Port)
 		}

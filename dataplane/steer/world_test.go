@@ -38,13 +38,41 @@ func many(first netip.Addr, n int) (out []netip.Addr) {
 // world is a model of a kernel, written without a look at the code under test: it refuses what a kernel refuses, and
 // tells where a packet goes.
 type world struct {
-	*steer.View
+	*things
 	idle  map[netip.Addr]uint32 // the marks of connections to addresses, of which no packet has come since they began
 	order *[]steer.Rule         // as they were added
 }
 
+// things are what there is.
+type things struct {
+	Rules             map[steer.Rule]bool
+	Routes            map[steer.Route]bool
+	Filter            string
+	Elements          map[steer.Element]bool
+	Settings, Changed map[steer.Setting]string
+}
+
 func newWorld() world {
-	return world{View: steer.NewView(), idle: map[netip.Addr]uint32{}, order: new([]steer.Rule)}
+	return world{idle: map[netip.Addr]uint32{}, order: new([]steer.Rule), things: &things{
+		Rules: map[steer.Rule]bool{}, Routes: map[steer.Route]bool{}, Elements: map[steer.Element]bool{},
+		Settings: map[steer.Setting]string{}, Changed: map[steer.Setting]string{},
+	}}
+}
+
+// view is what an agent finds.
+func (w world) view() *steer.View {
+	v := steer.NewView()
+	v.Filter, v.Settings, v.Changed = w.Filter, maps.Clone(w.Settings), maps.Clone(w.Changed)
+	for r := range w.Rules {
+		v.Rules.Add(r)
+	}
+	for r := range w.Routes {
+		v.Routes.Add(r)
+	}
+	for e := range w.Elements {
+		v.Elements.Add(e)
+	}
+	return v
 }
 
 const ours = 83
@@ -133,13 +161,13 @@ func (w world) edit(c steer.EditFilter) error {
 		return fmt.Errorf("%s: no such table", c)
 	}
 	w.Filter = c.Filter
-	for _, e := range c.Remove {
+	for e := range c.Remove.All() {
 		if !w.Elements[e] {
 			return fmt.Errorf("%s: no such element %v", c, e)
 		}
 		delete(w.Elements, e)
 	}
-	for _, e := range c.Add {
+	for e := range c.Add.All() {
 		w.Elements[e] = true
 	}
 	return nil
@@ -228,12 +256,12 @@ func (w world) arrives(a netip.Addr) bool {
 
 // own is the world without what is not ours.
 func (w world) own() world {
-	v := *w.View
+	v := *w.things
 	v.Rules, v.Routes = maps.Clone(w.Rules), maps.Clone(w.Routes)
 	maps.DeleteFunc(v.Rules, func(r steer.Rule, _ bool) bool { return r.Protocol != ours })
 	maps.DeleteFunc(v.Routes, func(r steer.Route, _ bool) bool { return r.Protocol != ours })
 	order := slices.Clone(w.inOrder())
-	return world{View: &v, order: &order}
+	return world{things: &v, order: &order}
 }
 
 // leaves tells where this host's packets from an address go, and those of a pod that answers for it.

@@ -30,12 +30,12 @@ func (s *steering) Read(q steer.Query) (*steer.View, steer.Facts, error) {
 	}
 	v := steer.NewView()
 	for _, r := range a.Rules {
-		v.Rules[steer.Rule(r)] = true
+		v.Rules.Add(steer.Rule(r))
 	}
 	tables := q.Tables(v.Rules)
 	for _, r := range a.Routes {
 		if q.Concerns(steer.Route(r), tables) {
-			v.Routes[steer.Route(r)] = true
+			v.Routes.Add(steer.Route(r))
 		}
 	}
 	if a.Table != nil {
@@ -46,7 +46,7 @@ func (s *steering) Read(q steer.Query) (*steer.View, steer.Facts, error) {
 				if err != nil {
 					return nil, steer.Facts{}, err
 				}
-				v.Elements[e] = true
+				v.Elements.Add(e)
 			}
 		}
 	}
@@ -137,17 +137,17 @@ func edit(c steer.EditFilter) (ops []message.Op) {
 			ops = append(ops, message.Op{Do: "add-set", Table: steer.TableName, Set: &s})
 		}
 	}
-	if len(c.Remove) > 0 {
+	if c.Remove.Len() > 0 {
 		ops = append(ops, message.Op{Do: "delete-elements", Table: steer.TableName, Elements: elements(c.Remove)})
 	}
-	if len(c.Add) > 0 {
+	if c.Add.Len() > 0 {
 		ops = append(ops, message.Op{Do: "add-elements", Table: steer.TableName, Elements: elements(c.Add)})
 	}
 	return ops
 }
 
-func elements(list []steer.Element) (out []message.Element) {
-	for _, e := range list {
+func elements(list steer.List[steer.Element]) (out []message.Element) {
+	for e := range list.All() {
 		out = append(out, message.Element{Set: string(e.Set), Key: hex.EncodeToString(keyOf(e))})
 	}
 	return out
