@@ -46,25 +46,35 @@ func AddressValue(ports []Port) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&m)
 }
 
-// decodeAddress reads an address's item.
-func decodeAddress(key string, value []byte) (*Address, error) {
-	addr, ok := netip.AddrFromSlice([]byte(key[1:]))
+// checkAddress tells whether an address's item can be read.
+func checkAddress(key string, value []byte) error {
+	addr, ok := addressOf(key)
 	if !ok {
-		return nil, fmt.Errorf("decode item: an address has 4 or 16 bytes, not %d", len(key)-1)
+		return fmt.Errorf("decode item: an address has 4 or 16 bytes, not %d", len(key)-1)
 	}
+	if _, err := decodePorts(value); err != nil {
+		return fmt.Errorf("decode item of address %s: %w", addr, err)
+	}
+	return nil
+}
+
+// addressOf is the address in the key of an address's item.
+func addressOf(key string) (a netip.Addr, ok bool) { return netip.AddrFromSlice([]byte(key[1:])) }
+
+// decodePorts reads what an address's item says.
+func decodePorts(value []byte) (ports []Port, err error) {
 	var m fairleadv1.Address
 	if err := proto.Unmarshal(value, &m); err != nil {
-		return nil, fmt.Errorf("decode item of address %s: %w", addr, err)
+		return nil, err
 	}
-	out := &Address{Prefix: netip.PrefixFrom(addr, addr.BitLen())}
 	for _, p := range m.GetPorts() {
 		port, err := portOf(p)
 		if err != nil {
-			return nil, fmt.Errorf("decode item of address %s: %w", addr, err)
+			return nil, err
 		}
-		out.Ports = append(out.Ports, port)
+		ports = append(ports, port)
 	}
-	return out, nil
+	return ports, nil
 }
 
 func portMessage(p Port) *fairleadv1.Port {

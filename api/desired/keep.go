@@ -19,11 +19,15 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 	kept := map[netip.Addr]bool{}
 	var add []item
 	for _, i := range old.items {
-		if i.address == nil || !addresses[i.address.Prefix.Addr()] {
+		if !IsAddress(i.key) {
+			continue
+		}
+		a, _ := addressOf(i.key)
+		if !addresses[a] {
 			continue
 		}
 		if _, wanted := s.find(i.key); !wanted {
-			kept[i.address.Prefix.Addr()] = true
+			kept[a] = true
 			add = append(add, i)
 		}
 	}
@@ -102,16 +106,10 @@ func (s State) find(key string) (item, bool) {
 
 // with is s with items put in, over those of the same key.
 func (s State) with(add []item) State {
-	changes := map[string]*item{}
+	edits := make([]edit, 0, len(add))
 	for _, i := range add {
-		changes[i.key] = &i
+		edits = append(edits, edit{item: i})
 	}
-	add = make([]item, 0, len(changes))
-	for _, i := range changes {
-		s.Digest = s.Digest.Plus(i.key, i.value)
-		add = append(add, *i)
-	}
-	slices.SortFunc(add, item.compare)
-	s.items = s.spliced(changes, add)
+	s.splice(edits)
 	return s
 }

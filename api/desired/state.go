@@ -47,8 +47,7 @@ type State struct {
 type item struct {
 	key     string
 	value   []byte
-	address *Address     // of items of that kind
-	service *lazyService // likewise
+	service *lazyService // of items of that kind
 }
 
 // lazyService is a Service that is decoded when somebody asks for it: a node that does not translate never does, and endpoints
@@ -70,20 +69,29 @@ func (s State) Len() int { return len(s.items) }
 // AddressCount is the number of service addresses.
 func (s State) AddressCount() (n int) {
 	for _, i := range s.items {
-		if i.address != nil {
+		if IsAddress(i.key) {
 			n++
 		}
 	}
 	return n
 }
 
-// Addresses lists the service addresses, IPv4 first, in order.
+// Addresses lists the service addresses, IPv4 first, in order. They are decoded anew: who asks holds them, and most have
+// the same few ports.
 func (s State) Addresses() []Address {
-	out := make([]Address, 0, len(s.items))
+	out, known := make([]Address, 0, s.AddressCount()), map[string][]Port{}
 	for _, i := range s.items {
-		if i.address != nil {
-			out = append(out, *i.address)
+		if !IsAddress(i.key) {
+			continue
 		}
+		ports, there := known[string(i.value)]
+		if !there {
+			ports, _ = decodePorts(i.value) // newItem found that it can be
+			ports = slices.Clip(ports)
+			known[string(i.value)] = ports
+		}
+		a, _ := addressOf(i.key)
+		out = append(out, Address{Prefix: netip.PrefixFrom(a, a.BitLen()), Ports: ports})
 	}
 	slices.SortFunc(out, func(a, b Address) int { return a.Prefix.Addr().Compare(b.Prefix.Addr()) })
 	return out
@@ -101,7 +109,7 @@ func (s State) Services() []*Service {
 	return out
 }
 
-// newItem decodes what this release understands of an item.
+// newItem checks what this release understands of an item, and decodes what has to be at hand.
 func newItem(key string, value []byte) (i item, err error) {
 	i = item{key: key, value: value}
 	if key == "" {
@@ -109,7 +117,7 @@ func newItem(key string, value []byte) (i item, err error) {
 	}
 	switch key[0] {
 	case kindAddress:
-		i.address, err = decodeAddress(key, value)
+		err = checkAddress(key, value)
 	case kindService:
 		var s *Service
 		if s, err = decodeService(key, value); err == nil {

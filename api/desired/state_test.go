@@ -135,6 +135,11 @@ func TestPropertyDeltasGiveTheFullState(t *testing.T) {
 		var got []netip.Prefix
 		for _, a := range followed.State.Addresses() {
 			got = append(got, a.Prefix)
+			value, err := desired.AddressValue(a.Ports)
+			must(t, err)
+			if want := truth[desired.AddressKey(a.Prefix.Addr())]; !bytes.Equal(value, want) {
+				t.Fatalf("%s answers on %v, want what %x says", a.Prefix, a.Ports, want)
+			}
 		}
 		for _, want := range truth.addresses() {
 			if !slices.Contains(got, want) {

@@ -111,9 +111,15 @@ func (s *State) own(m *fairleadv1.NodeState) error {
 	return nil
 }
 
+// edit puts an item in, or takes the one with its key out.
+type edit struct {
+	item
+	remove bool
+}
+
 // change carries out encoded changes, the later ones over the earlier, in one pass over the items.
 func (s *State) change(encoded [][]byte) error {
-	changes := map[string]*item{} // nil: removed
+	var edits []edit
 	for _, data := range encoded {
 		var c fairleadv1.Changes
 		if err := proto.Unmarshal(data, &c); err != nil {
@@ -124,39 +130,38 @@ func (s *State) change(encoded [][]byte) error {
 			if err != nil {
 				return err
 			}
-			changes[i.key] = &i
+			edits = append(edits, edit{item: i})
 		}
 		for _, key := range c.GetRemove() {
-			changes[string(key)] = nil
+			edits = append(edits, edit{item: item{key: string(key)}, remove: true})
 		}
 	}
-	if len(changes) == 0 {
-		return nil
+	if len(edits) > 0 {
+		s.splice(edits)
 	}
-	added := make([]item, 0, len(changes))
-	for _, i := range changes {
-		if i != nil {
-			s.Digest = s.Digest.Plus(i.key, i.value)
-			added = append(added, *i)
-		}
-	}
-	slices.SortFunc(added, item.compare)
-	s.items = s.spliced(changes, added)
 	return nil
 }
 
-// spliced merges added into the items, leaving out the old ones of all that changed.
-func (s *State) spliced(changes map[string]*item, added []item) []item {
-	out := make([]item, 0, len(s.items)+len(added))
-	for _, old := range s.items {
-		for len(added) > 0 && added[0].key <= old.key {
-			out, added = append(out, added[0]), added[1:]
-		}
-		if _, changed := changes[old.key]; changed {
-			s.Digest = s.Digest.Minus(old.key, old.value)
+// splice makes edits, the later ones over the earlier, on a copy of the items.
+func (s *State) splice(edits []edit) {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.compare(b.item) })
+	out := make([]item, 0, len(s.items)+len(edits))
+	old := s.items
+	for n, e := range edits {
+		if n+1 < len(edits) && edits[n+1].key == e.key {
 			continue
 		}
-		out = append(out, old)
+		for len(old) > 0 && old[0].key < e.key {
+			out, old = append(out, old[0]), old[1:]
+		}
+		if len(old) > 0 && old[0].key == e.key {
+			s.Digest = s.Digest.Minus(e.key, old[0].value)
+			old = old[1:]
+		}
+		if !e.remove {
+			s.Digest = s.Digest.Plus(e.key, e.value)
+			out = append(out, e.item)
+		}
 	}
-	return append(out, added...)
+	s.items = append(out, old...)
 }
