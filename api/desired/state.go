@@ -4,6 +4,7 @@ package desired
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 	"sync"
@@ -95,6 +96,26 @@ func (s State) Addresses() []Address {
 	}
 	slices.SortFunc(out, func(a, b Address) int { return a.Prefix.Addr().Compare(b.Prefix.Addr()) })
 	return out
+}
+
+// Each are the service addresses, in no order that means anything, without their ports.
+func (s State) Each() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, i := range s.items {
+			if !IsAddress(i.key) {
+				continue
+			}
+			if a, _ := addressOf(i.key); !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// Has tells whether an address is one of the service addresses.
+func (s State) Has(a netip.Addr) bool {
+	_, there := s.find(AddressKey(a))
+	return there
 }
 
 // Services lists the Services, in order of their names. One that did not change from one state to the next is the

@@ -101,7 +101,7 @@ func (d *Drain) Apply(ctx context.Context, want desired.State) ([]agent.Failure,
 	case d.changed <- struct{}{}:
 	default: // Run has not looked since the last time
 	}
-	if err != nil {
+	if err != nil || len(failed) == 0 {
 		return nil, err
 	}
 	wanted := map[netip.Prefix]bool{}
@@ -191,8 +191,8 @@ func (d *Drain) keepLocked(show desired.State) {
 
 func addressesOf(s desired.State) map[netip.Addr]bool {
 	out := map[netip.Addr]bool{}
-	for _, a := range s.Addresses() {
-		out[a.Prefix.Addr()] = true
+	for a := range s.Each() {
+		out[a] = true
 	}
 	return out
 }

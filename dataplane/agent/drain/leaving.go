@@ -19,14 +19,13 @@ type leaving struct {
 
 // next gives what the node shall have now: what is wanted, and beside it what left it less than the delay ago.
 func (l *leaving) next(want desired.State, now time.Time) (desired.State, error) {
-	wanted := map[netip.Addr]bool{}
-	for _, a := range want.Addresses() {
-		wanted[a.Prefix.Addr()] = true
-		delete(l.until, a.Prefix.Addr()) // it came back
+	for addr := range l.until {
+		if want.Has(addr) {
+			delete(l.until, addr) // it came back
+		}
 	}
-	for _, a := range l.shown.Addresses() {
-		addr := a.Prefix.Addr()
-		if _, known := l.until[addr]; !known && !wanted[addr] {
+	for addr := range l.shown.Each() {
+		if _, known := l.until[addr]; !known && !want.Has(addr) {
 			l.until[addr] = now.Add(l.delay)
 		}
 	}
