@@ -26,6 +26,7 @@ func newAgent(c *cli) *cobra.Command {
 				return err
 			}
 			saveMemory(c.getenv)
+			go shedProgram(cmd.Context(), shedEvery)
 			p, err := node.Open(conf, machine.Agent(), log)
 			if err != nil {
 				return err
