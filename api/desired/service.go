@@ -5,7 +5,9 @@ package desired
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
+	"unique"
 
 	"google.golang.org/protobuf/proto"
 
@@ -137,16 +139,20 @@ func decodeService(key string, value []byte) (*Service, error) {
 		if err != nil || f.GetNodePort() > 0xffff {
 			return fail("frontend %q: %v, node port %d", f.GetName(), err, f.GetNodePort())
 		}
-		front := Frontend{Name: f.GetName(), Port: port, NodePort: uint16(f.GetNodePort())}
+		front := Frontend{Name: unique.Make(f.GetName()).Value(), Port: port, NodePort: uint16(f.GetNodePort())}
 		if front.NotOn, err = addressesOf(f.GetNotOn()); err != nil {
 			return fail("frontend %q: %w", f.GetName(), err)
 		}
 		s.Frontends = append(s.Frontends, front)
 	}
-	for _, e := range m.GetEndpoints() {
+	s.Endpoints = slices.Grow(s.Endpoints, len(m.GetEndpoints()))
+	for i, e := range m.GetEndpoints() {
 		endpoint, err := endpointOf(e)
 		if err != nil {
 			return fail("%w", err)
+		}
+		if i > 0 && slices.Equal(endpoint.Ports, s.Endpoints[i-1].Ports) {
+			endpoint.Ports = s.Endpoints[i-1].Ports // as most do
 		}
 		s.Endpoints = append(s.Endpoints, endpoint)
 	}
@@ -177,14 +183,14 @@ func endpointOf(e *fairleadv1.Endpoint) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("an endpoint's address has 4 or 16 bytes, not %d", len(e.GetAddress()))
 	}
 	out := Endpoint{
-		Address: address, Node: e.GetNode(), Ready: e.GetReady(), Serving: e.GetServing(), Terminating: e.GetTerminating(),
+		Address: address, Node: unique.Make(e.GetNode()).Value(), Ready: e.GetReady(), Serving: e.GetServing(), Terminating: e.GetTerminating(),
 	}
 	for _, p := range e.GetPorts() {
 		port, err := portOf(p.GetPort())
 		if err != nil {
 			return Endpoint{}, fmt.Errorf("endpoint %s: %w", address, err)
 		}
-		out.Ports = append(out.Ports, EndpointPort{Name: p.GetName(), Port: port})
+		out.Ports = append(out.Ports, EndpointPort{Name: unique.Make(p.GetName()).Value(), Port: port})
 	}
 	for _, h := range e.GetHints() {
 		out.Hints = append(out.Hints, Hint{Node: h.GetNode(), Zone: h.GetZone()})
