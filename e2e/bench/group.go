@@ -75,6 +75,9 @@ type usage struct {
 	CPUSeconds float64 `json:"cpu_s"`
 	RSSMB      float64 `json:"rss_mb"`
 	PeakRSSMB  float64 `json:"peak_rss_mb"`
+	// AnonMB and FileMB are what RSSMB consists of: memory of the process, and of files, mostly its program.
+	AnonMB float64 `json:"anon_mb"`
+	FileMB float64 `json:"file_mb"`
 }
 
 func usageOf(pid int) usage {
@@ -86,6 +89,10 @@ func usageOf(pid int) usage {
 			case len(fields) < 2:
 			case fields[0] == "VmRSS:":
 				u.RSSMB = kilobytes(fields[1])
+			case fields[0] == "RssAnon:":
+				u.AnonMB = kilobytes(fields[1])
+			case fields[0] == "RssFile:":
+				u.FileMB = kilobytes(fields[1])
 			case fields[0] == "VmHWM:":
 				u.PeakRSSMB = kilobytes(fields[1])
 			}
