@@ -37,8 +37,10 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 		}}
 	case 5:
 		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
-			Name:  among(t, "name", []fsm.AdvertisementName{"a"}),
-			Terms: fsm.AdvertisementTerms{MED: rapid.SampledFrom([]uint32{0, 0, 7}).Draw(t, "med")},
+			Name: among(t, "name", []fsm.AdvertisementName{"a"}),
+			Terms: fsm.AdvertisementTerms{
+				MED: rapid.SampledFrom([]uint32{0, 0, 7}).Draw(t, "med"), AggregateV4: rapid.SampledFrom([]uint8{0, 0, 28, 32}).Draw(t, "aggregate"),
+			},
 		}}
 	case 6:
 		return &fsm.DeleteAdvertisement{Name: "a"}

@@ -19,6 +19,9 @@ type Member struct {
 	// Withdrawn is the newest revision that no switch holds a path of this member against: what its routes lack has been
 	// taken from each switch, or the switch cannot have kept it so long. From format 2 on; see WithdrawnIn.
 	Withdrawn Revision `pb:"9" json:"withdrawn"`
+	// Excused is the newest withdrawal that ended without this member's word: until Withdrawn is as new, its sessions may
+	// announce what nobody else knows of. From format 2 on.
+	Excused Revision `pb:"10" json:"excused,omitzero"`
 }
 
 // FormatWithdrawn is the first format in which members tell apart what they announced and what they withdrew. Before it
@@ -63,8 +66,11 @@ func (c *ReportMember) apply(tx *txn) Outcome {
 	next := &Member{
 		Server: c.Server, Name: c.Name, Raft: c.Raft, API: c.API, Format: c.Format, Version: c.Version, Run: c.Run,
 	}
-	if old, ok := find[*Member](tx.rows, TableMembers, string(c.Server)); ok && old.Run == c.Run {
-		next.Announced, next.Withdrawn = old.Announced, old.Withdrawn
+	if old, ok := find[*Member](tx.rows, TableMembers, string(c.Server)); ok {
+		next.Excused = old.Excused
+		if old.Run == c.Run {
+			next.Announced, next.Withdrawn = old.Announced, old.Withdrawn
+		}
 	}
 	tx.put(next)
 	return tx.ok()

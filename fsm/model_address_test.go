@@ -273,7 +273,25 @@ func (m *model) finishWithdrawal(c *fsm.FinishWithdrawal) bool {
 	if n := m.nodes[c.Node]; n.speaks && older(n.withdrawn, h.since) && !c.NodeExcused {
 		return false
 	}
+	m.excuse(c.Node, h.since)
 	delete(m.routes[c.Prefix], spec)
 	m.settleGivenUp(c.Prefix.Addr())
 	return true
+}
+
+// excuse remembers who did not say that no switch holds a path, when that counted all the same.
+func (m *model) excuse(node fsm.NodeID, since rev) {
+	if m.format < 2 {
+		return
+	}
+	for id, member := range m.members {
+		if older(member.withdrawn, since) && older(member.excused, since) {
+			member.excused = since
+			m.members[id] = member
+		}
+	}
+	if n, exists := m.nodes[node]; exists && n.speaks && older(n.withdrawn, since) && older(n.excused, since) {
+		n.excused = since
+		m.nodes[node] = n
+	}
 }

@@ -22,6 +22,7 @@ type mNode struct {
 	speaks       bool // its own speaker may have told a switch something
 	announced    rev
 	withdrawn    rev
+	excused      rev // the newest withdrawal that did not wait for it
 }
 
 // applyNode has the rules of nodes: what a boot acknowledged is void after the next one (S9).
@@ -135,7 +136,8 @@ func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
 	case *fsm.DeletePeer:
 		return drop(m.peers, c.Name), true
 	case *fsm.PutAdvertisement:
-		ok := c.Advertisement.Name != "" && (m.format >= 2 || c.Advertisement.Terms.MED == 0)
+		ok := c.Advertisement.Name != "" && (m.format >= 2 || c.Advertisement.Terms.IsZero()) &&
+			c.Advertisement.Terms.AggregateV4 < 32 && c.Advertisement.Terms.AggregateV6 < 128
 		if ok {
 			m.adverts[c.Advertisement.Name] = true
 		}

@@ -66,6 +66,7 @@ type (
 		run       string
 		announced rev
 		withdrawn rev
+		excused   rev // the newest withdrawal that did not wait for it
 	}
 	mEnrolment struct {
 		node fsm.NodeID
@@ -394,7 +395,9 @@ func (m *model) reportMember(c *fsm.ReportMember) bool {
 		return false
 	}
 	next := mMember{name: c.Name, format: c.Format, run: c.Run}
-	if old := m.members[c.Server]; old.run == c.Run {
+	old := m.members[c.Server]
+	next.excused = old.excused
+	if old.run == c.Run {
 		next.announced, next.withdrawn = old.announced, old.withdrawn
 	}
 	m.members[c.Server] = next

@@ -147,6 +147,18 @@ type AdvertisementTerms struct {
 	OnlyServices bool `pb:"5" json:"onlyServices,omitempty"`
 	// Weighted has next hops weigh as much as they have ready endpoints.
 	Weighted bool `pb:"6" json:"weighted,omitempty"`
+	// AggregateV4 and AggregateV6 are how many bits the prefixes have that may be announced in place of all their addresses; 0
+	// for none.
+	AggregateV4 uint8 `pb:"7" json:"aggregateV4,omitempty"`
+	AggregateV6 uint8 `pb:"8" json:"aggregateV6,omitempty"`
+}
+
+// Aggregate is AggregateV4 or AggregateV6, that of the family of an address.
+func (t AdvertisementTerms) Aggregate(a netip.Addr) int {
+	if a.Is4() {
+		return int(t.AggregateV4)
+	}
+	return int(t.AggregateV6)
 }
 
 // LargeCommunity is a community of RFC 8092.
@@ -158,7 +170,8 @@ type LargeCommunity struct {
 
 // IsZero tells whether there are none.
 func (t AdvertisementTerms) IsZero() bool {
-	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0 && !t.OnlyServices && !t.Weighted
+	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0 && !t.OnlyServices && !t.Weighted &&
+		t.AggregateV4 == 0 && t.AggregateV6 == 0
 }
 
 // Table is TableAdvertisements.
@@ -184,6 +197,9 @@ func (c *PutAdvertisement) apply(tx *txn) Outcome {
 	a := c.Advertisement
 	if a.Name == "" {
 		return refuse(RejectInvalid, "advertisement", "", "a name")
+	}
+	if a.Terms.AggregateV4 >= 32 || a.Terms.AggregateV6 >= 128 {
+		return refuse(RejectInvalid, "advertisement "+string(a.Name), "", "aggregates of more than one address")
 	}
 	if !a.Terms.IsZero() {
 		if out, old := tx.formatBelow(formatBGP, "advertisement "+string(a.Name)); old {

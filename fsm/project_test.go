@@ -39,7 +39,7 @@ func (m *model) facts() facts {
 	f := facts{}
 	f.add("group", m.group, m.now.Epoch, m.format, m.settings, m.quarantine, m.checkpoint)
 	for id, s := range m.members {
-		f.add("member", id, s.format, s.run, s.announced, s.withdrawn)
+		f.add("member", id, s.format, s.run, s.announced, s.withdrawn, s.excused)
 	}
 	for name, ranges := range m.pools {
 		f.add("pool", name, ranges)
@@ -80,7 +80,7 @@ func (m *model) facts() facts {
 	}
 	for id, n := range m.nodes {
 		f.add("node", id, n.uid, n.version, n.eligible, n.zone, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
-		f.add("speaker", id, n.speaks, n.announced, n.withdrawn)
+		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused)
 	}
 	for id, p := range m.policies {
 		f.add("policy", id, p.uid, p.version)
@@ -128,7 +128,7 @@ func factsOf(v *fsm.View) facts {
 	g := v.Group()
 	f.add("group", g.ID, g.Epoch, g.Format, g.Settings, g.Quarantine, g.Checkpoint)
 	for _, r := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
-		f.add("member", r.Server, r.Format, r.Run, r.Announced, r.Withdrawn)
+		f.add("member", r.Server, r.Format, r.Run, r.Announced, r.Withdrawn, r.Excused)
 	}
 	for _, r := range fsm.List[*fsm.Pool](v, fsm.TablePools) {
 		f.add("pool", r.Name, r.Ranges)
@@ -171,7 +171,7 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Zone, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
-		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn)
+		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		f.add("policy", r.ID, r.UID, r.Version)

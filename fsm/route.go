@@ -198,6 +198,7 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
+	tx.excuse(c)
 	gone := "withdrawn " + string(c.Node) + " " + c.Address.String()
 	next := *r
 	next.NextHops = slices.Delete(slices.Clone(r.NextHops), i, i+1)
@@ -209,6 +210,25 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	next.Closing = tx.lingering(&next)
 	tx.put(&next)
 	return tx.ok()
+}
+
+// excuse notes of members and of the node what a withdrawal did not wait for.
+func (tx *txn) excuse(c *FinishWithdrawal) {
+	if tx.group().Format < FormatWithdrawn {
+		return
+	}
+	for _, m := range list[*Member](tx.rows, TableMembers) {
+		if m.Withdrawn.Before(c.Since) && m.Excused.Before(c.Since) {
+			next := *m
+			next.Excused = c.Since
+			tx.put(&next)
+		}
+	}
+	if n := tx.node(c.Node); n != nil && n.Speaking.MayBeHeld(c.Since) && n.Speaking.Excused.Before(c.Since) {
+		next := *n
+		next.Speaking.Excused = c.Since
+		tx.put(&next)
+	}
 }
 
 func utoa(v uint64) string { return strconv.FormatUint(v, 10) }

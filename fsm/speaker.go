@@ -11,6 +11,8 @@ type Speaking struct {
 	// a path of this node against. They outlive a boot: what a switch dropped it has not got back.
 	Announced Revision `pb:"2" json:"announced"`
 	Withdrawn Revision `pb:"3" json:"withdrawn"`
+	// Excused is the newest withdrawal that ended without this node's word, as that of a Member.
+	Excused Revision `pb:"4" json:"excused,omitzero"`
 }
 
 // MayBeHeld tells whether a switch may hold a path of the node that was withdrawn at a revision.
@@ -68,6 +70,7 @@ func (tx *txn) speaker(m SpeakerMark) Outcome {
 	next := *n
 	next.Speaking = Speaking{
 		Speaks: m.Speaks, Announced: newer(n.Speaking.Announced, m.Announced), Withdrawn: newer(n.Speaking.Withdrawn, m.Withdrawn),
+		Excused: n.Speaking.Excused,
 	}
 	switch {
 	case m.Speaks && !n.Speaking.Speaks:
