@@ -93,7 +93,9 @@ type AnnouncementsResponse struct {
 	// The record was restored and is in quarantine: paths that were announced before are kept, but for those of gone.
 	Keep bool `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`
 	// Addresses, of 4 or 16 bytes, that are being withdrawn from this node. Only with keep.
-	Gone          [][]byte `protobuf:"bytes,5,rep,name=gone,proto3" json:"gone,omitempty"`
+	Gone [][]byte `protobuf:"bytes,5,rep,name=gone,proto3" json:"gone,omitempty"`
+	// Prefixes that are announced in the place of the paths of all their addresses, of one node and alike.
+	Aggregates    []*Aggregate `protobuf:"bytes,6,rep,name=aggregates,proto3" json:"aggregates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,6 +165,66 @@ func (x *AnnouncementsResponse) GetGone() [][]byte {
 	return nil
 }
 
+func (x *AnnouncementsResponse) GetAggregates() []*Aggregate {
+	if x != nil {
+		return x.Aggregates
+	}
+	return nil
+}
+
+// Aggregate is a prefix: an address of 4 or 16 bytes, and a length.
+type Aggregate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Address       []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Bits          uint32                 `protobuf:"varint,2,opt,name=bits,proto3" json:"bits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Aggregate) Reset() {
+	*x = Aggregate{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Aggregate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Aggregate) ProtoMessage() {}
+
+func (x *Aggregate) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Aggregate.ProtoReflect.Descriptor instead.
+func (*Aggregate) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Aggregate) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Aggregate) GetBits() uint32 {
+	if x != nil {
+		return x.Bits
+	}
+	return 0
+}
+
 // AnnouncedPath is a path to one address, with the node as its next hop.
 type AnnouncedPath struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -181,7 +243,7 @@ type AnnouncedPath struct {
 
 func (x *AnnouncedPath) Reset() {
 	*x = AnnouncedPath{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +255,7 @@ func (x *AnnouncedPath) String() string {
 func (*AnnouncedPath) ProtoMessage() {}
 
 func (x *AnnouncedPath) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +268,7 @@ func (x *AnnouncedPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnouncedPath.ProtoReflect.Descriptor instead.
 func (*AnnouncedPath) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AnnouncedPath) GetAddress() []byte {
@@ -265,7 +327,7 @@ type PathTerms struct {
 
 func (x *PathTerms) Reset() {
 	*x = PathTerms{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -277,7 +339,7 @@ func (x *PathTerms) String() string {
 func (*PathTerms) ProtoMessage() {}
 
 func (x *PathTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -290,7 +352,7 @@ func (x *PathTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathTerms.ProtoReflect.Descriptor instead.
 func (*PathTerms) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PathTerms) GetNeighbour() string {
@@ -339,7 +401,7 @@ type LargeCommunity struct {
 
 func (x *LargeCommunity) Reset() {
 	*x = LargeCommunity{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +413,7 @@ func (x *LargeCommunity) String() string {
 func (*LargeCommunity) ProtoMessage() {}
 
 func (x *LargeCommunity) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +426,7 @@ func (x *LargeCommunity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LargeCommunity.ProtoReflect.Descriptor instead.
 func (*LargeCommunity) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LargeCommunity) GetGlobal() uint32 {
@@ -417,7 +479,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +491,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +504,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Neighbour) GetName() string {
@@ -587,7 +649,7 @@ type ReportSpeakerRequest struct {
 
 func (x *ReportSpeakerRequest) Reset() {
 	*x = ReportSpeakerRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +661,7 @@ func (x *ReportSpeakerRequest) String() string {
 func (*ReportSpeakerRequest) ProtoMessage() {}
 
 func (x *ReportSpeakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +674,7 @@ func (x *ReportSpeakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSpeakerRequest.ProtoReflect.Descriptor instead.
 func (*ReportSpeakerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReportSpeakerRequest) GetNode() string {
@@ -658,7 +720,7 @@ type ReportSpeakerResponse struct {
 
 func (x *ReportSpeakerResponse) Reset() {
 	*x = ReportSpeakerResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +732,7 @@ func (x *ReportSpeakerResponse) String() string {
 func (*ReportSpeakerResponse) ProtoMessage() {}
 
 func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +745,7 @@ func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSpeakerResponse.ProtoReflect.Descriptor instead.
 func (*ReportSpeakerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 type SyncRequest struct {
@@ -704,7 +766,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +778,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +791,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SyncRequest) GetNode() string {
@@ -793,7 +855,7 @@ type SyncResponse struct {
 
 func (x *SyncResponse) Reset() {
 	*x = SyncResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +867,7 @@ func (x *SyncResponse) String() string {
 func (*SyncResponse) ProtoMessage() {}
 
 func (x *SyncResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +880,7 @@ func (x *SyncResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncResponse.ProtoReflect.Descriptor instead.
 func (*SyncResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SyncResponse) GetRevision() *Revision {
@@ -875,7 +937,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +949,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +962,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Changes) GetPut() []*Item {
@@ -930,7 +992,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1004,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1017,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Item) GetKey() []byte {
@@ -982,7 +1044,7 @@ type Address struct {
 
 func (x *Address) Reset() {
 	*x = Address{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1056,7 @@ func (x *Address) String() string {
 func (*Address) ProtoMessage() {}
 
 func (x *Address) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1069,7 @@ func (x *Address) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Address.ProtoReflect.Descriptor instead.
 func (*Address) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Address) GetPorts() []*Port {
@@ -1040,7 +1102,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1114,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1127,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -1138,7 +1200,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1212,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1225,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Frontend) GetName() string {
@@ -1213,7 +1275,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1287,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1300,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1301,7 +1363,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1375,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1388,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Hint) GetNode() string {
@@ -1353,7 +1415,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1427,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1440,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -1406,7 +1468,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1480,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1493,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -1465,7 +1527,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1539,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1552,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -1542,7 +1604,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1616,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1629,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -1630,7 +1692,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1704,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1717,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GroupMember) GetName() string {
@@ -1685,7 +1747,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1759,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1772,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -1751,7 +1813,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1825,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1838,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -1801,7 +1863,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1875,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1888,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 type HeartbeatRequest struct {
@@ -1845,7 +1907,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1919,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1932,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -1924,7 +1986,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1936,7 +1998,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,7 +2011,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -1989,7 +2051,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2063,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2076,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -2036,7 +2098,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2110,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2123,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -2096,7 +2158,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2170,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2183,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -2177,7 +2239,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2251,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2264,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -2258,7 +2320,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2332,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2345,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -2316,7 +2378,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2390,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2403,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Link) GetName() string {
@@ -2382,7 +2444,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2456,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2469,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -2433,7 +2495,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2507,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2520,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -2504,7 +2566,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x14AnnouncementsRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
-	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\xdc\x01\n" +
+	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\x94\x02\n" +
 	"\x15AnnouncementsResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x120\n" +
 	"\x05paths\x18\x02 \x03(\v2\x1a.fairlead.v1.AnnouncedPathR\x05paths\x126\n" +
@@ -2512,7 +2574,13 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"neighbours\x18\x03 \x03(\v2\x16.fairlead.v1.NeighbourR\n" +
 	"neighbours\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x12\n" +
-	"\x04gone\x18\x05 \x03(\fR\x04gone\"\xd6\x01\n" +
+	"\x04gone\x18\x05 \x03(\fR\x04gone\x126\n" +
+	"\n" +
+	"aggregates\x18\x06 \x03(\v2\x16.fairlead.v1.AggregateR\n" +
+	"aggregates\"9\n" +
+	"\tAggregate\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
+	"\x04bits\x18\x02 \x01(\rR\x04bits\"\xd6\x01\n" +
 	"\rAnnouncedPath\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x19\n" +
 	"\bnext_hop\x18\x02 \x01(\fR\anextHop\x12.\n" +
@@ -2704,96 +2772,98 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
-	(*AnnouncedPath)(nil),         // 2: fairlead.v1.AnnouncedPath
-	(*PathTerms)(nil),             // 3: fairlead.v1.PathTerms
-	(*LargeCommunity)(nil),        // 4: fairlead.v1.LargeCommunity
-	(*Neighbour)(nil),             // 5: fairlead.v1.Neighbour
-	(*ReportSpeakerRequest)(nil),  // 6: fairlead.v1.ReportSpeakerRequest
-	(*ReportSpeakerResponse)(nil), // 7: fairlead.v1.ReportSpeakerResponse
-	(*SyncRequest)(nil),           // 8: fairlead.v1.SyncRequest
-	(*SyncResponse)(nil),          // 9: fairlead.v1.SyncResponse
-	(*Changes)(nil),               // 10: fairlead.v1.Changes
-	(*Item)(nil),                  // 11: fairlead.v1.Item
-	(*Address)(nil),               // 12: fairlead.v1.Address
-	(*Service)(nil),               // 13: fairlead.v1.Service
-	(*Frontend)(nil),              // 14: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 15: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 16: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 17: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 18: fairlead.v1.Port
-	(*NodeState)(nil),             // 19: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 20: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 21: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 22: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 23: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 24: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 25: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),             // 26: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 27: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 28: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 29: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 30: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 31: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 32: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 33: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 34: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 35: fairlead.v1.Revision
+	(*Aggregate)(nil),             // 2: fairlead.v1.Aggregate
+	(*AnnouncedPath)(nil),         // 3: fairlead.v1.AnnouncedPath
+	(*PathTerms)(nil),             // 4: fairlead.v1.PathTerms
+	(*LargeCommunity)(nil),        // 5: fairlead.v1.LargeCommunity
+	(*Neighbour)(nil),             // 6: fairlead.v1.Neighbour
+	(*ReportSpeakerRequest)(nil),  // 7: fairlead.v1.ReportSpeakerRequest
+	(*ReportSpeakerResponse)(nil), // 8: fairlead.v1.ReportSpeakerResponse
+	(*SyncRequest)(nil),           // 9: fairlead.v1.SyncRequest
+	(*SyncResponse)(nil),          // 10: fairlead.v1.SyncResponse
+	(*Changes)(nil),               // 11: fairlead.v1.Changes
+	(*Item)(nil),                  // 12: fairlead.v1.Item
+	(*Address)(nil),               // 13: fairlead.v1.Address
+	(*Service)(nil),               // 14: fairlead.v1.Service
+	(*Frontend)(nil),              // 15: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 16: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 17: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 18: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 19: fairlead.v1.Port
+	(*NodeState)(nil),             // 20: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 21: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 22: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 23: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 24: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 25: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 26: fairlead.v1.HeartbeatRequest
+	(*FlowCount)(nil),             // 27: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 28: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 29: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 30: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 31: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 32: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 33: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 34: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 35: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 36: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	35, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	35, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
-	2,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
-	5,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
-	3,  // 4: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
-	3,  // 5: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
-	4,  // 6: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	35, // 7: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	35, // 8: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	35, // 9: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	35, // 10: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	19, // 11: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
-	11, // 12: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	18, // 13: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	14, // 14: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	15, // 15: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	18, // 16: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	17, // 17: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	16, // 18: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	18, // 19: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	20, // 20: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	21, // 21: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	35, // 22: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	23, // 23: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	26, // 24: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	27, // 25: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	28, // 26: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	35, // 27: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	31, // 28: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	32, // 29: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	35, // 30: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	34, // 31: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	35, // 32: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	8,  // 33: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	22, // 34: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	25, // 35: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	30, // 36: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 37: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	6,  // 38: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	9,  // 39: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	24, // 40: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	29, // 41: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	33, // 42: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 43: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	7,  // 44: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	39, // [39:45] is the sub-list for method output_type
-	33, // [33:39] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	36, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	36, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	3,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
+	6,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
+	2,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
+	4,  // 5: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
+	4,  // 6: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
+	5,  // 7: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
+	36, // 8: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	36, // 9: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	36, // 10: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	36, // 11: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	20, // 12: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	12, // 13: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
+	19, // 14: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	15, // 15: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	16, // 16: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	19, // 17: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	18, // 18: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	17, // 19: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	19, // 20: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	21, // 21: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	22, // 22: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	36, // 23: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	24, // 24: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	27, // 25: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	28, // 26: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	29, // 27: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	36, // 28: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	32, // 29: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	33, // 30: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	36, // 31: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	35, // 32: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	36, // 33: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	9,  // 34: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	23, // 35: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	26, // 36: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	31, // 37: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 38: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	7,  // 39: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	10, // 40: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	25, // 41: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	30, // 42: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	34, // 43: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 44: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	8,  // 45: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	40, // [40:46] is the sub-list for method output_type
+	34, // [34:40] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -2808,7 +2878,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,9 +32,9 @@ type routes struct {
 	mu      sync.Mutex
 	missing map[fsm.PeerName]bool // already complained about
 	from    *fsm.View
-	paths   derive.Follower
+	paths   derive.Rollup
 	derived bgp.Routes
-	// settled are the paths of the newest record outside a quarantine.
+	// settled are the paths of the newest record outside a quarantine, of single addresses.
 	settled []bgp.Path
 	kept    bool // derived holds paths that are not of the record
 }
@@ -51,7 +51,7 @@ func newRoutes(state *fsm.State, self string, c config.BGP, secrets derive.Secre
 func (r *routes) Routes() bgp.Routes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.from == nil || r.state.Changed(r.from, derive.Tables()...) {
+	if r.from == nil || r.state.Changed(r.from, derive.Tables()...) || r.paths.Stale(r.state.Read()) {
 		r.from = r.state.Read()
 		r.derive(r.from)
 	}
@@ -65,7 +65,7 @@ func (r *routes) derive(view *fsm.View) {
 		peers, missing = nil, nil
 	}
 	if view.Group().Quarantine.IsZero() {
-		r.settled = paths
+		r.settled = r.paths.Singles()
 	} else {
 		paths, whole = derive.Keep(view, paths, r.settled), true
 	}

@@ -18,7 +18,7 @@ type shares struct {
 }
 
 // Tables implements agents.Shares.
-func (*shares) Tables() []fsm.Table { return derive.Tables() }
+func (*shares) Tables() []fsm.Table { return append(derive.Tables(), fsm.TableMembers) }
 
 // Of implements agents.Shares.
 func (s *shares) Of(v *fsm.View, node fsm.NodeID, have uint64) (*fairleadv1.AnnouncementsResponse, uint64) {

@@ -15,7 +15,16 @@ const notInTable = "Network not found"
 
 // nextHops asks for one prefix only.
 func (b *Bird) nextHops(prefix netip.Prefix) ([]netip.Addr, error) {
-	answer, err := b.ask(fmt.Sprintf("show route %s all", prefix))
+	return b.asked(prefix.String(), func(found netip.Prefix) bool { return found == prefix })
+}
+
+// way asks where packets to an address go, by whichever prefix.
+func (b *Bird) way(to netip.Addr) ([]netip.Addr, error) {
+	return b.asked("for "+to.String(), func(found netip.Prefix) bool { return found.Contains(to) })
+}
+
+func (b *Bird) asked(of string, found func(netip.Prefix) bool) ([]netip.Addr, error) {
+	answer, err := b.ask(fmt.Sprintf("show route %s all", of))
 	if err != nil {
 		if strings.Contains(err.Error(), notInTable) {
 			return nil, nil
@@ -23,7 +32,7 @@ func (b *Bird) nextHops(prefix netip.Prefix) ([]netip.Addr, error) {
 		return nil, err
 	}
 	for _, e := range ecmp(parseRoutes(answer)) {
-		if e.Prefix == prefix {
+		if found(e.Prefix) {
 			return e.NextHops, nil
 		}
 	}
@@ -81,13 +90,24 @@ type Seen struct {
 // called, which tells every change that was seen. The first entry is the state at the beginning.
 func (b *Bird) Watch(prefix netip.Prefix) (stop func() []Seen) {
 	b.t.Helper()
+	return b.watch(prefix.String(), func() ([]netip.Addr, error) { return b.nextHops(prefix) })
+}
+
+// WatchAddress does the same of an address, by whichever prefix the switch sends packets to it.
+func (b *Bird) WatchAddress(to netip.Addr) (stop func() []Seen) {
+	b.t.Helper()
+	return b.watch(to.String(), func() ([]netip.Addr, error) { return b.way(to) })
+}
+
+func (b *Bird) watch(what string, look func() ([]netip.Addr, error)) (stop func() []Seen) {
+	b.t.Helper()
 	var seen []Seen
 	end, ended := make(chan struct{}), make(chan struct{})
 	first := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for started := false; ; {
-			hops, err := b.nextHops(prefix)
+			hops, err := look()
 			if err == nil && (!started || !slices.Equal(seen[len(seen)-1].NextHops, hops)) {
 				seen = append(seen, Seen{time.Now(), hops})
 				if !started {
@@ -105,7 +125,7 @@ func (b *Bird) Watch(prefix netip.Prefix) (stop func() []Seen) {
 	select {
 	case <-first:
 	case <-time.After(patience):
-		b.t.Fatalf("bird does not answer about %s", prefix)
+		b.t.Fatalf("bird does not answer about %s", what)
 	}
 	return func() []Seen {
 		close(end)

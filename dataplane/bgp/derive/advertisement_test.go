@@ -36,6 +36,7 @@ func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
 			Nodes:            subset[fsm.NodeID](t, "node", "n1", "n2"),
 			OnlyServices:     rapid.Bool().Draw(t, "only services"),
 			Weighted:         rapid.Bool().Draw(t, "weighted"),
+			AggregateV4:      rapid.SampledFrom([]uint8{0, 30, 31}).Draw(t, "aggregate"),
 		},
 	}}
 }

@@ -119,17 +119,24 @@ func (f *Follower) rechosen(v *fsm.View, dirty map[netip.Prefix]bool) {
 
 // splice derives the prefixes anew and puts their paths in place.
 func (f *Follower) splice(touched []netip.Prefix) {
-	old := f.paths
+	f.paths = spliced(f.paths, touched, func(prefix netip.Prefix) []bgp.Path {
+		if r, ok := fsm.Get[*fsm.Route](f.view, fsm.TableRoutes, prefix.String()); ok {
+			return f.pathsOf(r)
+		}
+		return nil
+	})
+}
+
+// spliced gives paths, which are in order, with others for some prefixes, which are in order, too.
+func spliced(old []bgp.Path, touched []netip.Prefix, of func(netip.Prefix) []bgp.Path) []bgp.Path {
 	out := make([]bgp.Path, 0, len(old)+len(touched))
 	for _, prefix := range touched {
 		from, to := bgp.RangeOf(old, prefix)
 		out = append(out, old[:from]...)
 		old = old[to:]
-		if r, ok := fsm.Get[*fsm.Route](f.view, fsm.TableRoutes, prefix.String()); ok {
-			out = append(out, f.pathsOf(r)...)
-		}
+		out = append(out, of(prefix)...)
 	}
-	f.paths = append(out, old...)
+	return append(out, old...)
 }
 
 // pathsOf gives the paths of a route, in order, and notes which hops wait for their node.

@@ -36,7 +36,8 @@ func (g group) apply(commands ...fsm.Command) {
 	g.ApplyEntries([]fsm.LogEntry{{Index: g.Applied() + 1, Term: 1, Data: data}})
 }
 
-func vip(i int) netip.Addr  { return netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}) }
+// vip 1 to vip 4 are all addresses of a prefix of 30 bits.
+func vip(i int) netip.Addr  { return netip.AddrFrom4([4]byte{203, 0, 113, byte(i + 3)}) }
 func host(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}) }
 
 // drawCommand favours what a few routes on a few nodes go through.

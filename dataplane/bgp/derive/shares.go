@@ -27,6 +27,7 @@ func NodePeers(v *fsm.View, node fsm.NodeID) (peers []bgp.Peer) {
 type Shares struct {
 	view   *fsm.View
 	all    Follower
+	blocks aggregates
 	nodes  map[fsm.NodeID]map[netip.Prefix]part
 	at     map[netip.Prefix][]fsm.NodeID // who has a part of a prefix
 	seq    uint64
@@ -42,13 +43,14 @@ type part struct {
 
 // Follow takes in a newer view.
 func (s *Shares) Follow(v *fsm.View) {
-	if s.view != nil && !fsm.Differ(s.view, v, Tables()...) {
+	if s.view != nil && !fsm.Differ(s.view, v, Tables()...) && s.blocks.all == mayDraw(v) {
 		return
 	}
 	s.seq++
 	before := s.view
 	paths, touched, whole := s.all.Follow(v)
 	s.view = v
+	defer s.redraw(touched, whole)
 	if whole {
 		s.nodes, s.at, s.own = map[fsm.NodeID]map[netip.Prefix]part{}, map[netip.Prefix][]fsm.NodeID{}, map[fsm.NodeID]uint64{}
 		for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
@@ -68,6 +70,17 @@ func (s *Shares) Follow(v *fsm.View) {
 		delete(s.at, prefix)
 		if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String()); ok {
 			s.place(r, bgp.PathsOf(paths, []netip.Prefix{prefix}))
+		}
+	}
+}
+
+// redraw finds the aggregates anew, which concern the nodes that have their addresses.
+func (s *Shares) redraw(touched []netip.Prefix, whole bool) {
+	for block := range s.blocks.follow(&s.all, touched, whole) {
+		for _, p := range bgp.PathsIn(s.all.paths, block) {
+			for _, id := range s.at[p.Prefix] {
+				s.own[id] = s.seq
+			}
 		}
 	}
 }
@@ -121,5 +134,10 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 		}
 	}
 	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	for _, block := range slices.SortedFunc(maps.Keys(s.blocks.drawn), netip.Prefix.Compare) {
+		if bgp.Aggregate(out.Paths, block) != nil {
+			out.Aggregates = append(out.Aggregates, block)
+		}
+	}
 	return out
 }

@@ -129,3 +129,46 @@ func TestMembersLeavePeersOfNodesToThem(t *testing.T) {
 		t.Errorf("n1 peers with %v", peers)
 	}
 }
+
+// Nodes put an aggregate in the place of their addresses all together: at a switch that all of them peer with, and at one of each,
+// packets go where the single addresses would lead them. A node whose share is another one is told so.
+func TestPropertyNodesAggregateTogether(t *testing.T) {
+	aggregates := 0
+	nodes := []fsm.NodeID{"n1", "n2", "n3"}
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStory(t)
+		s.apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: host(254), ASN: 65001, IPv4: true, Nodes: fsm.PeerNodes{Speak: true}}})
+		var shares Shares
+		seq, told := map[fsm.NodeID]uint64{}, map[fsm.NodeID][]bgp.Path{}
+		for range rapid.IntRange(1, 25).Draw(t, "views") {
+			s.move(t)
+			v := s.Read()
+			shares.Follow(v)
+			var all []bgp.Path
+			for _, id := range nodes {
+				of := shares.Of(id)
+				paths := of.Routes(bgp.Routes{}).Paths
+				eachWay(func(peer string, to netip.Addr) {
+					if have, want := lookup(peer, to, paths, nil), lookup(peer, to, of.Paths, nil); !slices.Equal(have, want) {
+						t.Fatalf("packets to %s at %s's switch go to %v, and singly to %v, by\n%v", to, id, have, want, paths)
+					}
+				})
+				if seq[id] == shares.Seq(id) && !slices.EqualFunc(paths, told[id], bgp.Path.Equal) {
+					t.Fatalf("%s is not told: %v became %v", id, told[id], paths)
+				}
+				seq[id], told[id] = shares.Seq(id), paths
+				all = append(all, paths...)
+				aggregates += len(of.Aggregates)
+			}
+			eachWay(func(peer string, to netip.Addr) {
+				have, want := slices.Compact(lookup(peer, to, all, nil)), lookup(peer, to, Paths(v), nil)
+				if !slices.Equal(have, want) {
+					t.Fatalf("packets to %s at %s go to %v, and singly to %v, by\n%v", to, peer, have, want, all)
+				}
+			})
+		}
+	})
+	if aggregates == 0 {
+		t.Error("no aggregate was drawn")
+	}
+}

@@ -9,6 +9,7 @@
 package frrtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,6 +33,7 @@ type FRR struct {
 	t     testing.TB
 	dir   string
 	vtysh string
+	at    netip.Addr
 	port  uint16
 }
 
@@ -39,8 +41,14 @@ type FRR struct {
 // ports given. Without FRR on this machine the test is skipped, or fails if birdtest.RequireTools asks for that.
 func Start(t testing.TB, neighbors ...birdtest.Neighbor) *FRR {
 	t.Helper()
+	return StartAt(t, netip.MustParseAddr("127.0.0.1"), neighbors...)
+}
+
+// StartAt is Start at an address of this machine.
+func StartAt(t testing.TB, at netip.Addr, neighbors ...birdtest.Neighbor) *FRR {
+	t.Helper()
 	bgpd := birdtest.Find(t, "bgpd")
-	f := &FRR{t: t, vtysh: birdtest.Find(t, "vtysh")}
+	f := &FRR{t: t, vtysh: birdtest.Find(t, "vtysh"), at: at}
 	dir, err := os.MkdirTemp("", "frr") // not t.TempDir: the path of a socket has room for some hundred bytes
 	if err != nil {
 		t.Fatalf("start bgpd: %v", err)
@@ -72,7 +80,7 @@ func Start(t testing.TB, neighbors ...birdtest.Neighbor) *FRR {
 }
 
 // Address is where bgpd listens.
-func (f *FRR) Address() netip.Addr { return netip.MustParseAddr("127.0.0.1") }
+func (f *FRR) Address() netip.Addr { return f.at }
 
 // Port is the port at which bgpd listens.
 func (f *FRR) Port() uint16 { return f.port }
@@ -105,8 +113,12 @@ func (f *FRR) text(neighbors []birdtest.Neighbor) string {
 	return b.String()
 }
 
-func (f *FRR) ask(command string) ([]byte, error) {
-	return exec.Command(f.vtysh, "--vty_socket", f.dir, "-c", command).Output()
+func (f *FRR) ask(commands ...string) ([]byte, error) {
+	args := []string{"--vty_socket", f.dir}
+	for _, c := range commands {
+		args = append(args, "-c", c)
+	}
+	return exec.Command(f.vtysh, args...).Output()
 }
 
 // path is one that the switch knows.
@@ -119,21 +131,70 @@ type path struct {
 	ExtendedCommunity struct{ String string }
 }
 
+// serves tells whether the switch would send packets there.
+func (p path) serves() bool { return p.Multipath || p.BestPath.Overall }
+
 func (f *FRR) paths(prefix netip.Prefix) []path {
 	f.t.Helper()
-	family := "ipv6"
-	if prefix.Addr().Is4() {
-		family = "ipv4"
-	}
-	out, err := f.ask(fmt.Sprintf("show bgp %s unicast %s json", family, prefix))
+	all, err := f.asked(prefix)
 	if err != nil {
-		f.t.Fatalf("bgpd: routes to %s: %v", prefix, err)
+		f.t.Fatalf("bgpd: %v", err)
 	}
-	var answer struct{ Paths []path }
-	if err := json.Unmarshal(out, &answer); err != nil {
-		f.t.Fatalf("bgpd: routes to %s: %v in %s", prefix, err, out)
+	return all[0]
+}
+
+// asked gives the paths of prefixes, one after the other.
+func (f *FRR) asked(prefixes ...netip.Prefix) (all [][]path, err error) {
+	var commands []string
+	for _, p := range prefixes {
+		family := "ipv6"
+		if p.Addr().Is4() {
+			family = "ipv4"
+		}
+		commands = append(commands, fmt.Sprintf("show bgp %s unicast %s json", family, p))
 	}
-	return answer.Paths
+	out, err := f.ask(commands...)
+	if err != nil {
+		return nil, fmt.Errorf("routes to %v: %w", prefixes, err)
+	}
+	answers := json.NewDecoder(bytes.NewReader(out))
+	for range prefixes {
+		var answer struct{ Paths []path }
+		if err := answers.Decode(&answer); err != nil {
+			return nil, fmt.Errorf("routes to %v: %w in %s", prefixes, err, out)
+		}
+		all = append(all, answer.Paths)
+	}
+	return all, nil
+}
+
+// WatchEither looks whether the switch has a way by one of two prefixes, until the returned function is called, which tells how
+// often it looked, and how often it found none. A path that was received counts once bgpd has chosen it.
+func (f *FRR) WatchEither(one, other netip.Prefix) (stop func() (looks, gaps int)) {
+	f.t.Helper()
+	looks, gaps := 0, 0
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			// Neither of them goes before the other one has come: one is there at the first or at the third look, whichever way.
+			if all, err := f.asked(one, other, one); err == nil {
+				if looks++; !slices.ContainsFunc(slices.Concat(all...), path.serves) {
+					gaps++
+				}
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	return func() (int, int) {
+		close(end)
+		<-ended
+		return looks, gaps
+	}
 }
 
 // NextHops returns where the switch sends packets for prefix, sorted; nothing if it has no route.
@@ -141,7 +202,7 @@ func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
 	f.t.Helper()
 	var hops []netip.Addr
 	for _, p := range f.paths(prefix) {
-		if p.Multipath || p.BestPath.Overall {
+		if p.serves() {
 			hops = append(hops, p.NextHops[0].IP)
 		}
 	}

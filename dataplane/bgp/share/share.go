@@ -19,8 +19,10 @@ import (
 // Share is everything that one node announces, and to whom.
 type Share struct {
 	Revision bgp.Revision
-	Paths    []bgp.Path // in order
+	Paths    []bgp.Path // of single addresses, in order
 	Peers    []bgp.Peer // without passwords
+	// Aggregates stand for their addresses. A node of an older release announces these.
+	Aggregates []netip.Prefix
 	// Keep says that the record knows less than was agreed on: what was announced before goes on, but for Gone.
 	Keep bool
 	Gone []netip.Prefix
@@ -28,7 +30,7 @@ type Share struct {
 
 // Routes are what the speaker shall announce, when it announced before so far.
 func (s Share) Routes(before bgp.Routes) bgp.Routes {
-	out := bgp.Routes{Revision: s.Revision, Paths: slices.Clone(s.Paths), Peers: s.Peers}
+	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(s.Paths, s.Aggregates), Peers: s.Peers}
 	if !s.Keep {
 		return out
 	}
@@ -39,7 +41,7 @@ func (s Share) Routes(before bgp.Routes) bgp.Routes {
 	for _, p := range s.Gone {
 		known[p] = true
 	}
-	for _, p := range before.Paths {
+	for _, p := range bgp.Singles(before.Paths) {
 		if !known[p.Prefix] {
 			out.Paths = append(out.Paths, p)
 		}
@@ -61,6 +63,9 @@ func (s Share) Message() *fairleadv1.AnnouncementsResponse {
 	}
 	for _, p := range s.Gone {
 		m.Gone = append(m.Gone, p.Addr().AsSlice())
+	}
+	for _, p := range s.Aggregates {
+		m.Aggregates = append(m.Aggregates, &fairleadv1.Aggregate{Address: p.Addr().AsSlice(), Bits: uint32(p.Bits())})
 	}
 	return m
 }
@@ -88,6 +93,13 @@ func Of(m *fairleadv1.AnnouncementsResponse) (Share, error) {
 			return Share{}, fmt.Errorf("decode announcements: an address has 4 or 16 bytes, not %d", len(b))
 		}
 		s.Gone = append(s.Gone, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for _, p := range m.GetAggregates() {
+		a, ok := netip.AddrFromSlice(p.GetAddress())
+		if !ok || p.GetBits() > uint32(a.BitLen()) {
+			return Share{}, fmt.Errorf("decode announcements: an aggregate of %d bytes and %d bits", len(p.GetAddress()), p.GetBits())
+		}
+		s.Aggregates = append(s.Aggregates, netip.PrefixFrom(a, int(p.GetBits())).Masked())
 	}
 	return s, nil
 }

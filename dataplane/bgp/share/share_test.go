@@ -78,6 +78,10 @@ func drawShare(t *rapid.T) share.Share {
 			s.Gone = append(s.Gone, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "aggregates") {
+		a := rapid.SampledFrom(addresses).Draw(t, "of")
+		s.Aggregates = append(s.Aggregates, netip.PrefixFrom(a, rapid.IntRange(20, a.BitLen()).Draw(t, "bits")).Masked())
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "peers") {
 		s.Peers = append(s.Peers, drawPeer(t))
 	}
@@ -130,6 +134,23 @@ func TestPropertyOnlyQuarantineKeepsWhatTheRecordLacks(t *testing.T) {
 	})
 }
 
+// Addresses that an aggregate stands for are kept one by one in quarantine: the record may say of one that it goes.
+func TestQuarantineKeepsTheAddressesOfAnAggregate(t *testing.T) {
+	var paths []bgp.Path
+	for _, text := range []string{"203.0.113.4/32", "203.0.113.5/32", "203.0.113.6/32", "203.0.113.7/32"} {
+		paths = append(paths, bgp.Path{Prefix: netip.MustParsePrefix(text), NextHop: netip.MustParseAddr("192.0.2.1")})
+	}
+	before := share.Share{Paths: paths, Aggregates: []netip.Prefix{netip.MustParsePrefix("203.0.113.4/30")}}.Routes(bgp.Routes{})
+	if len(before.Paths) != 1 || before.Paths[0].Prefix.String() != "203.0.113.4/30" {
+		t.Fatalf("announced %v", before.Paths)
+	}
+	now := share.Share{Keep: true, Paths: paths[:1], Gone: []netip.Prefix{paths[2].Prefix}}.Routes(before)
+	want := []bgp.Path{paths[0], paths[1], paths[3]}
+	if !slices.EqualFunc(now.Paths, want, bgp.Path.Equal) {
+		t.Errorf("announced %v, want %v", now.Paths, want)
+	}
+}
+
 func TestWhatIsNoAddressIsRefused(t *testing.T) {
 	for name, m := range map[string]*fairleadv1.AnnouncementsResponse{
 		"path":      {Paths: []*fairleadv1.AnnouncedPath{{Address: []byte{1}, NextHop: []byte{1, 2, 3, 4}}}},
@@ -138,6 +159,7 @@ func TestWhatIsNoAddressIsRefused(t *testing.T) {
 		"port":      {Neighbours: []*fairleadv1.Neighbour{{Address: []byte{1, 2, 3, 4}, Port: 70_000}}},
 		"ttl":       {Neighbours: []*fairleadv1.Neighbour{{Address: []byte{1, 2, 3, 4}, MultihopTtl: 256}}},
 		"gone":      {Gone: [][]byte{{1}}},
+		"aggregate": {Aggregates: []*fairleadv1.Aggregate{{Address: []byte{1, 2, 3, 4}, Bits: 33}}},
 	} {
 		if _, err := share.Of(m); err == nil {
 			t.Errorf("%s: no error", name)
