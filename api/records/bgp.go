@@ -46,7 +46,10 @@ type Advertisement struct {
 	MED         uint32   `json:"med"`
 	Nodes       []string `json:"nodes"` // that may be next hops; null means all
 	// OnlyServices says that it is about the addresses of Services that name it, and no others.
-	OnlyServices bool   `json:"onlyServices"`
-	Weighted     bool   `json:"weighted"` // next hops weigh as much as they have ready endpoints
-	Version      uint64 `json:"version"`
+	OnlyServices bool `json:"onlyServices"`
+	Weighted     bool `json:"weighted"` // next hops weigh as much as they have ready endpoints
+	// AggregateV4 and AggregateV6 are the lengths of prefixes that may be announced in the place of their addresses; 0: none.
+	AggregateV4 uint8  `json:"aggregateV4"`
+	AggregateV6 uint8  `json:"aggregateV6"`
+	Version     uint64 `json:"version"`
 }

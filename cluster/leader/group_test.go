@@ -185,6 +185,9 @@ func spell(c fsm.Command) string {
 		if c.Advertisement.Terms.OnlyServices {
 			out += " only-services"
 		}
+		if n := c.Advertisement.Terms.AggregateV4; n != 0 {
+			out += fmt.Sprintf(" aggregate=%d", n)
+		}
 		return out
 	case *fsm.DeleteAdvertisement:
 		return fmt.Sprintf("%s %s", name, c.Name)

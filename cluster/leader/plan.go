@@ -181,6 +181,7 @@ const (
 	WaitsForMove       = "move"        // the node that an operator moved it to cannot serve it
 	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
+	WaitsForAggregate  = "aggregate"   // addresses are announced one by one that an advertisement wants as one
 	WaitsForPolicy     = "policy"      // an AddressPolicy does not allow what is there from before
 	WaitsForDrain      = "drain"       // a pool that is being emptied is not empty yet
 )

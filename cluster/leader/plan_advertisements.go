@@ -39,6 +39,7 @@ func (p *planner) planAdvertisements() {
 		}
 		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})
 	}
+	p.explainAggregates()
 }
 
 // advertisementOf says what the record shall hold of an advertisement, of which it holds h; false if it is about no address.
@@ -69,10 +70,11 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 		}
 	}
 	next.Terms.OnlyServices, next.Terms.Weighted = len(w.ServiceSelectors) > 0, w.Weighted
+	next.Terms.AggregateV4, next.Terms.AggregateV6 = w.AggregationLength%32, w.AggregationLengthV6%128
 	if p.format < formatBGP && !next.Terms.IsZero() {
 		next.Terms = fsm.AdvertisementTerms{}
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
-			"large communities, MED, weights and selectors of nodes and Services need format 2 of the record: `fairlead raft finalize`; it is announced without")
+			"large communities, MED, weights, aggregates and selectors of nodes and Services need format 2 of the record: `fairlead raft finalize`; it is announced without")
 	}
 	return next, true, unknown
 }
@@ -206,5 +208,6 @@ func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
 func sameAdvertisement(a, b *fsm.Advertisement) bool {
 	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
 		a.LocalPref == b.LocalPref && slices.Equal(a.Terms.LargeCommunities, b.Terms.LargeCommunities) && a.Terms.MED == b.Terms.MED &&
-		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && a.Terms.Weighted == b.Terms.Weighted && slices.Equal(a.Terms.Nodes, b.Terms.Nodes)
+		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && a.Terms.Weighted == b.Terms.Weighted && slices.Equal(a.Terms.Nodes, b.Terms.Nodes) &&
+		a.Terms.AggregateV4 == b.Terms.AggregateV4 && a.Terms.AggregateV6 == b.Terms.AggregateV6
 }

@@ -266,7 +266,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
-//	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE | community c NAME:C... | configmap c KEY=VALUE
+//	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
 //	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
@@ -313,6 +313,9 @@ func (s *scene) object(t failer, f []string) {
 	case "advertisement":
 		meta.Namespace = ""
 		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
+		if keys["aggregate"] != "" {
+			a.AggregationLength = uint8(number(t, keys["aggregate"]))
+		}
 		if names := split(keys["nodes"]); len(names) > 0 {
 			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}

@@ -87,7 +87,7 @@ func Codes() []Code {
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting, Moved,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden,
 		WaitsForEvidence, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
-		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend,
+		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate,
 	}
 }
 

@@ -231,6 +231,11 @@ func (p *planner) waitingFor(s *ServiceReasons) []Explanation {
 			out = append(out, e)
 		}
 	}
+	for _, a := range s.Addresses {
+		if e, is := p.announcedApart(a.Address); is {
+			out = append(out, e)
+		}
+	}
 	return slices.CompactFunc(out, func(a, b Explanation) bool { return a == b })
 }
 

@@ -217,16 +217,23 @@ func (r *report) weighted(by string, notes map[string]string) bool {
 	return by == "readyEndpoints"
 }
 
-// aggregation tells that addresses are announced one by one. A route for many draws traffic for addresses that no node has rules
-// for, and to nodes that do not serve all of them: it would be lost, or go round.
+// aggregateBits is how many bits of an address a prefix leaves open at most that is announced in the place of its addresses: all of
+// them have to be announced, and all are looked at whenever one changes.
+const aggregateBits = 12
+
+// aggregation leaves out prefixes that never stand for all their addresses.
 func (r *report) aggregation(a *world.Advertisement) {
-	const remedy = "remove it; aggregate at the switches towards their neighbours, which keep the single addresses"
-	if a.AggregationLength != 32 {
-		r.degrade("spec.aggregationLength", remedy, "refused, addresses are announced one by one: traffic for an address of the /%d that no node serves, or that others do, would be lost", a.AggregationLength)
+	a.AggregationLength = r.aggregable("spec.aggregationLength", a.AggregationLength, 32)
+	a.AggregationLengthV6 = r.aggregable("spec.aggregationLengthV6", a.AggregationLengthV6, 128)
+}
+
+func (r *report) aggregable(field string, length, most uint8) uint8 {
+	if least := most - aggregateBits; length < least {
+		r.degrade(field, fmt.Sprintf("use %d to %d, or aggregate at the switches towards their neighbours, which keep the single addresses", least, most),
+			"refused, addresses are announced one by one: a /%d is announced only where all its addresses are, and is too large for that", length)
+		return most
 	}
-	if a.AggregationLengthV6 != 128 {
-		r.degrade("spec.aggregationLengthV6", remedy, "refused, addresses are announced one by one: traffic for an address of the /%d that no node serves, or that others do, would be lost", a.AggregationLengthV6)
-	}
+	return length
 }
 
 func (r *report) length(field string, n *int32, most uint8) uint8 {
