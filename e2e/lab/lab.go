@@ -339,12 +339,19 @@ func (l *Lab) UpdatesAt(b *birdtest.Bird) int {
 // Switch starts another switch, at an address that machines can reach, to which nodes speak themselves: those of a steered lab.
 func (l *Lab) Switch(c birdtest.Config, nodes ...int) *birdtest.Bird {
 	l.t.Helper()
-	c.Address = netip.MustParseAddr("198.51.100.254")
-	l.ip("addr", "replace", c.Address.String()+"/32", "dev", "lo")
+	c.Address = l.SwitchAddress()
 	for _, n := range nodes {
 		c.Neighbors = append(c.Neighbors, birdtest.Neighbor{Name: fmt.Sprintf("n%d", n), Address: NodeAddress(n), ASN: ASN})
 	}
 	return birdtest.Start(l.t, c)
+}
+
+// SwitchAddress is the address of such a switch, which this namespace has from now on.
+func (l *Lab) SwitchAddress() netip.Addr {
+	l.t.Helper()
+	a := netip.MustParseAddr("198.51.100.254")
+	l.ip("addr", "replace", a.String()+"/32", "dev", "lo")
+	return a
 }
 
 // NeverMissing watches prefixes at the switch until the returned function is called, which fails the test if one of

@@ -22,6 +22,7 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 )
 
 // Machine is a node with a kernel to be reached: a network namespace with the node's address, and an agent that lives
@@ -163,6 +164,13 @@ func (m *Machine) Speak(lines string) {
 		m.lab.t.Fatal(err)
 	}
 	m.StartAgent()
+}
+
+// Bird runs BIRD on the machine, beside its agent. Its neighbours may be elsewhere.
+func (m *Machine) Bird(c birdtest.Config) *birdtest.Bird {
+	m.lab.t.Helper()
+	c.Within = []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", m.holder.Process.Pid)}
+	return birdtest.Start(m.lab.t, c)
 }
 
 // startProcess runs the agent as a process of its own, in the machine's namespace.

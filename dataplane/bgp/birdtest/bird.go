@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,7 +108,8 @@ func (b *Bird) Run() {
 	b.t.Helper()
 	b.write(b.conf)
 	// In the foreground, so that it is ours to end by its process id.
-	b.cmd = exec.Command(b.path, "-f", "-c", b.file("conf"), "-s", b.file("ctl"), "-P", b.file("pid"))
+	args := append(slices.Clone(b.conf.Within), b.path, "-f", "-c", b.file("conf"), "-s", b.file("ctl"), "-P", b.file("pid"))
+	b.cmd = exec.Command(args[0], args[1:]...)
 	var stderr strings.Builder
 	b.cmd.Stderr = &stderr
 	EndWithTest(b.cmd)

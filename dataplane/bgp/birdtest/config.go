@@ -22,6 +22,7 @@ type Config struct {
 	NoIPv6    bool          // carry IPv4 only
 	Export    string        // what BIRD announces to neighbours, a filter expression; "none"
 	Extra     string        // appended to the configuration
+	Within    []string      // a command that runs BIRD elsewhere, such as nsenter; its Port is to be given then
 }
 
 // Neighbor is a speaker that BIRD expects.
