@@ -103,7 +103,7 @@ func (s *story) calm(t *rapid.T) {
 	for _, r := range fsm.List[*fsm.Route](s.Read(), fsm.TableRoutes) {
 		for _, h := range r.NextHops {
 			if h.Withdrawing {
-				s.apply(&fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: []fsm.ServerID{"m2-x"}})
+				s.apply(&fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: []fsm.ServerID{"m2-x"}, NodeExcused: true})
 			}
 		}
 	}
@@ -120,6 +120,18 @@ func (s *story) speak() {
 	s.apply(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m2-x", Run: "r", Upto: v.Revision(), Withdrawn: v.Revision()}}})
 }
 
+// speakAs has a node that peers itself announce its share, and report so.
+func (s *story) speakAs(id fsm.NodeID) (paths []bgp.Path) {
+	var shares Shares
+	v := s.Read()
+	shares.Follow(v)
+	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
+	if ok && n.Boot != "" {
+		s.apply(&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: id, Boot: n.Boot, Speaks: true, Announced: v.Revision(), Withdrawn: v.Revision()}}})
+	}
+	return shares.Of(id).Routes(bgp.Routes{}).Paths
+}
+
 // move is one thing that happens.
 func (s *story) move(t *rapid.T) {
 	switch rapid.IntRange(0, 5).Draw(t, "move") {
@@ -131,7 +143,7 @@ func (s *story) move(t *rapid.T) {
 		c := drawCommand(t, s.group)
 		if f, ok := c.(*fsm.FinishWithdrawal); ok {
 			s.speak()
-			f.Excused = []fsm.ServerID{"m2-x"}
+			f.Excused, f.NodeExcused = []fsm.ServerID{"m2-x"}, true
 		}
 		s.apply(c)
 	}

@@ -131,20 +131,27 @@ func TestMembersLeavePeersOfNodesToThem(t *testing.T) {
 }
 
 // Nodes put an aggregate in the place of their addresses all together: at a switch that all of them peer with, and at one of each,
-// packets go where the single addresses would lead them. A node whose share is another one is told so.
+// packets go where the single addresses would lead them, also beside what a node still announces that lost touch. A node whose share is another one is told so.
 func TestPropertyNodesAggregateTogether(t *testing.T) {
-	aggregates := 0
+	aggregates, shadows := 0, 0
 	nodes := []fsm.NodeID{"n1", "n2", "n3"}
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStory(t)
 		s.apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: host(254), ASN: 65001, IPv4: true, Nodes: fsm.PeerNodes{Speak: true}}})
 		var shares Shares
 		seq, told := map[fsm.NodeID]uint64{}, map[fsm.NodeID][]bgp.Path{}
+		touch, lost := true, []bgp.Path(nil) // whether n2 has touch, and what its sessions have
 		for range rapid.IntRange(1, 25).Draw(t, "views") {
 			s.move(t)
+			if rapid.IntRange(0, 4).Draw(t, "n2") == 0 {
+				touch = !touch
+			}
+			if touch {
+				lost = s.speakAs("n2")
+			}
 			v := s.Read()
 			shares.Follow(v)
-			var all []bgp.Path
+			var all, others []bgp.Path
 			for _, id := range nodes {
 				of := shares.Of(id)
 				paths := of.Routes(bgp.Routes{}).Paths
@@ -158,6 +165,9 @@ func TestPropertyNodesAggregateTogether(t *testing.T) {
 				}
 				seq[id], told[id] = shares.Seq(id), paths
 				all = append(all, paths...)
+				if id != "n2" || touch {
+					others = append(others, paths...)
+				}
 				aggregates += len(of.Aggregates)
 			}
 			eachWay(func(peer string, to netip.Addr) {
@@ -165,10 +175,20 @@ func TestPropertyNodesAggregateTogether(t *testing.T) {
 				if !slices.Equal(have, want) {
 					t.Fatalf("packets to %s at %s go to %v, and singly to %v, by\n%v", to, peer, have, want, all)
 				}
+				for _, hop := range hops(lookup(peer, to, others, lost)) {
+					if len(lookup(peer, to, others, nil)) > 0 && !serves(Paths(v), to, hop) {
+						t.Fatalf("packets to %s at %s go to %s, which does not serve it, by\n%v\nbeside\n%v", to, peer, hop, others, lost)
+					}
+				}
+				for _, hop := range hops(lookup(peer, to, lost, nil)) {
+					if len(want) > 0 && !serves(Paths(v), to, hop) {
+						shadows++
+					}
+				}
 			})
 		}
 	})
-	if aggregates == 0 {
-		t.Error("no aggregate was drawn")
+	if aggregates == 0 || shadows == 0 {
+		t.Errorf("%d aggregates and %d packets that a lost node would lead astray: too few to show anything", aggregates, shadows)
 	}
 }
