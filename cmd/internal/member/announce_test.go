@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/fsm"
+)
+
+// Routes hang on marks of members only by whether somebody was not waited for: a mark makes no routes to be reported by another
+// mark, but for the one by which a member that was away has caught up.
+func TestOnlyTheMarkThatEndsADoubtMakesRoutes(t *testing.T) {
+	state := fsm.New()
+	apply := func(commands ...fsm.Command) {
+		t.Helper()
+		for _, c := range commands {
+			_, epoch, _ := state.Identity()
+			data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Command: c}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, outcomes := range state.ApplyEntries([]fsm.LogEntry{{Index: state.Applied() + 1, Term: 1, Data: data}}) {
+				for _, o := range outcomes {
+					if err := o.Err(); err != nil {
+						t.Fatalf("%T: %v", c, err)
+					}
+				}
+			}
+		}
+	}
+	mark := func() {
+		t.Helper()
+		rev := state.Read().Revision()
+		apply(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m2-x", Run: "r", Upto: rev, Withdrawn: rev}}})
+	}
+	hop := func(n int) fsm.HopSpec {
+		return fsm.HopSpec{Node: fsm.NodeID(fmt.Sprint("n", n)), Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})}
+	}
+	ad := fsm.Advertisement{Name: "all"}
+	ad.Terms.AggregateV4 = 31
+	apply(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat}, &fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}},
+		&fsm.ReportMember{Server: "m2-x", Name: "m2", Format: fsm.NewestFormat, Run: "r"}, &fsm.PutAdvertisement{Advertisement: ad})
+	prefix := func(i int) netip.Prefix { return fsm.HostPrefix(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)})) }
+	for i := range 2 {
+		id := fsm.ServiceID(fmt.Sprint("shop/", i))
+		apply(&fsm.PutService{Service: fsm.Service{ID: id}}, &fsm.Allocate{Address: prefix(i).Addr(), Service: id},
+			&fsm.SetRoute{Prefix: prefix(i), Hops: []fsm.HopSpec{hop(1), hop(2)}})
+	}
+	r := newRoutes(state, "m1", config.BGP{}, nil, slog.New(slog.DiscardHandler))
+	routes := func(want int) bgp.Routes {
+		t.Helper()
+		out := r.Routes()
+		if len(out.Paths) != want {
+			t.Fatalf("%d paths, want %d: %v", len(out.Paths), want, out.Paths)
+		}
+		return out
+	}
+	before := routes(2)
+	mark()
+	if now := routes(2); now.Revision != before.Revision {
+		t.Errorf("a mark made routes of %s out of those of %s", now.Revision, before.Revision)
+	}
+	for i := range 2 { // m2 is away, and node 2 goes
+		apply(&fsm.SetRoute{Prefix: prefix(i), Hops: []fsm.HopSpec{hop(1)}})
+		apply(&fsm.FinishWithdrawal{
+			Prefix: prefix(i), Node: "n2", Address: hop(2).Address, Since: state.Read().Revision(), Excused: []fsm.ServerID{"m2-x"},
+		})
+	}
+	before = routes(2) // of single addresses
+	mark()
+	after := routes(1)
+	if after.Revision == before.Revision || after.Since != before.Revision || len(after.Touched) != 3 {
+		t.Errorf("routes of %s became those of %s, which differ from %s at %v", before.Revision, after.Revision, after.Since, after.Touched)
+	}
+	mark()
+	if now := routes(1); now.Revision != after.Revision {
+		t.Errorf("a mark made routes of %s out of those of %s", now.Revision, after.Revision)
+	}
+}
