@@ -30,6 +30,10 @@ type Endpoint struct {
 	Ports       []EndpointPort `pb:"6" json:"ports"`
 	// Hints say for whom it is (KEP-2433, KEP-4444); empty for everybody. From format 2 on.
 	Hints []Hint `pb:"7" json:"hints,omitempty"`
+	// Weight is its share of new connections beside the others'; 0 counts as 1. From format 2 on.
+	Weight uint16 `pb:"8" json:"weight,omitempty"`
+	// Quiesced is weight 0: it takes no new connections, and those that it has go on. From format 2 on.
+	Quiesced bool `pb:"9" json:"quiesced,omitempty"`
 }
 
 // Hint names a node or a zone whose clients an endpoint is for; one of both is empty.

@@ -37,9 +37,11 @@ type Service struct {
 
 // Schedulers that nodes know.
 const (
-	RoundRobin     = "rr"
-	SourceHash     = "sh"
-	ConsistentHash = "mh"
+	RoundRobin         = "rr"
+	WeightedRoundRobin = "wrr"
+	SourceHash         = "sh"
+	DestinationHash    = "dh"
+	ConsistentHash     = "mh"
 )
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -62,6 +64,10 @@ type Endpoint struct {
 	Ports []EndpointPort `json:"ports"`
 	// Hints say whose clients it is for; empty for everybody's.
 	Hints []Hint `json:"hints,omitempty"`
+	// Weight is its share of new connections beside the others'; 0 counts as 1.
+	Weight uint16 `json:"weight,omitempty"`
+	// Quiesced is weight 0: it takes no new connections, and those that it has go on.
+	Quiesced bool `json:"quiesced,omitempty"`
 }
 
 // Hint names a node or a zone; the other is empty.
@@ -98,6 +104,7 @@ func ServiceValue(s Service) ([]byte, error) {
 	for _, e := range s.Endpoints {
 		out := &fairleadv1.Endpoint{
 			Address: e.Address.AsSlice(), Node: e.Node, Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+			Weight: uint32(e.Weight), Quiesced: e.Quiesced,
 		}
 		for _, p := range e.Ports {
 			out.Ports = append(out.Ports, &fairleadv1.EndpointPort{Name: p.Name, Port: portMessage(p.Port)})
@@ -182,8 +189,12 @@ func endpointOf(e *fairleadv1.Endpoint) (Endpoint, error) {
 	if !ok {
 		return Endpoint{}, fmt.Errorf("an endpoint's address has 4 or 16 bytes, not %d", len(e.GetAddress()))
 	}
+	if e.GetWeight() > 0xffff {
+		return Endpoint{}, fmt.Errorf("endpoint %s: weight %d", address, e.GetWeight())
+	}
 	out := Endpoint{
 		Address: address, Node: unique.Make(e.GetNode()).Value(), Ready: e.GetReady(), Serving: e.GetServing(), Terminating: e.GetTerminating(),
+		Weight: uint16(e.GetWeight()), Quiesced: e.GetQuiesced(),
 	}
 	for _, p := range e.GetPorts() {
 		port, err := portOf(p.GetPort())

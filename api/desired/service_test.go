@@ -44,6 +44,7 @@ func drawService(t *rapid.T) desired.Service {
 		e := desired.Endpoint{
 			Address: address.Draw(t, "endpoint"), Node: name.Draw(t, "node"),
 			Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
+			Weight: rapid.Uint16().Draw(t, "weight"), Quiesced: rapid.Bool().Draw(t, "quiesced"),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "ports") {
 			e.Ports = append(e.Ports, desired.EndpointPort{Name: name.Draw(t, "name"), Port: drawPort(t)})

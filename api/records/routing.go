@@ -66,6 +66,8 @@ type Endpoint struct {
 	Serving     bool           `json:"serving"`
 	Terminating bool           `json:"terminating"`
 	Ports       []EndpointPort `json:"ports"`
+	// Weight is its share of new connections beside the others'; absent where nobody chose it: 1.
+	Weight *uint16 `json:"weight,omitempty"`
 }
 
 // EndpointPort is where an endpoint answers for the service port of the same name and protocol.

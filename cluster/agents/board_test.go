@@ -496,6 +496,27 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 	}
 }
 
+// K40: an agent is told what endpoints weigh. Those on nodes that are down are not given up for others of weight 0.
+func TestK40AgentsKnowWhatEndpointsWeigh(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	heavy := fsm.Endpoint{Address: netip.MustParseAddr("10.0.0.1"), Node: "n1", Ready: true, Weight: 7}
+	quiesced := fsm.Endpoint{Address: netip.MustParseAddr("10.0.0.2"), Node: "n2", Ready: true, Quiesced: true}
+	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"},
+		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{heavy, quiesced}}},
+		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"},
+		&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeDown})
+	a, b := &agent{}, newBoard(g)
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	a.connect(b)
+	a.pull(t)
+	told := a.steps.State.Services()[0].Endpoints
+	if len(told) != 2 || told[0].Weight != 7 || told[0].Quiesced || told[1].Weight != 0 || !told[1].Quiesced {
+		t.Errorf("told %+v", told)
+	}
+}
+
 // K26, K27: an agent is told the zone of its node, and whom endpoints are for.
 func TestK26K27AgentsKnowTheirZone(t *testing.T) {
 	g := grouptest.NewGroup(t)

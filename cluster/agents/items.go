@@ -99,6 +99,7 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 	for _, e := range reachable(v, s.Endpoints) {
 		endpoint := desired.Endpoint{
 			Address: e.Address, Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+			Weight: e.Weight, Quiesced: e.Quiesced,
 		}
 		for _, h := range e.Hints {
 			endpoint.Hints = append(endpoint.Hints, desired.Hint{Node: string(h.Node), Zone: h.Zone})
@@ -123,7 +124,7 @@ func reachable(v *fsm.View, endpoints []fsm.Endpoint) []fsm.Endpoint {
 	}
 	usable := map[bool]bool{} // by whether it is IPv4
 	for _, e := range endpoints {
-		if (e.Ready || e.Serving) && !down(e) {
+		if (e.Ready || e.Serving) && !e.Quiesced && !down(e) {
 			usable[e.Address.Is4()] = true
 		}
 	}

@@ -119,6 +119,9 @@ func spell(c fsm.Command) string {
 		s := &c.Service
 		out := fmt.Sprintf("%s %s endpoints=%d", name, s.ID, len(s.Endpoints))
 		for _, e := range s.Endpoints {
+			if e.Weight != 0 || e.Quiesced {
+				out += fmt.Sprintf(" %s weighs %d", e.Address, e.Weight)
+			}
 			if len(e.Hints) > 0 {
 				out += fmt.Sprintf(" %s for", e.Address)
 				for _, h := range e.Hints {

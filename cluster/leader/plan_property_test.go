@@ -47,6 +47,7 @@ func drawService(t *rapid.T) string {
 	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
 	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " class=other", " deleting") + one(t, "uid", "", "", " uid=again")
+	line += one(t, "weights", "", "", "", " weights=node:n1:0", " weights=node:n1:2,node:n*:0")
 	line += one(t, "labels", "", "", " labels=tier:gold")
 	return line
 }
@@ -213,7 +214,7 @@ type account struct {
 
 func (a *account) check() string {
 	for _, check := range []func() string{
-		a.sharing, a.handedOn, a.kept, a.asked, a.checked, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
+		a.sharing, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
 		a.lastDrained, a.lastMoved, a.removals,
 	} {
 		if why := check(); why != "" {
@@ -401,6 +402,39 @@ func (a *account) checked() string {
 		}
 		if s.HealthCheckNodePort != want {
 			return fmt.Sprintf("%s has health-check node port %d, want %d", s.ID, s.HealthCheckNodePort, want)
+		}
+	}
+	return ""
+}
+
+// weighed, K40: endpoints have the weights that the Service's rules give them; those that no slice lists any more keep what
+// they had.
+func (a *account) weighed() string {
+	if a.scene.blind || !a.after.Group().Quarantine.IsZero() {
+		return ""
+	}
+	for _, s := range fsm.List[*fsm.Service](a.after, fsm.TableServices) {
+		w := a.shown()[s.ID]
+		if w == nil || s.Deleting || a.scene.kept["endpoints "+idOf(s.ID).Name] {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			want := 1
+			switch fmt.Sprint(w.Weights) {
+			case "[{node n1 0}]":
+				if e.Node == "n1" {
+					want = 0
+				}
+			case "[{node n1 2} {node n* 0}]":
+				want = map[fsm.NodeID]int{"n1": 2, "": 1}[e.Node]
+			}
+			have := int(e.Weight)
+			if have == 0 && !e.Quiesced {
+				have = 1
+			}
+			if have != want {
+				return fmt.Sprintf("%s of %s on %q weighs %d, want %d by %v", e.Address, s.ID, e.Node, have, want, w.Weights)
+			}
 		}
 	}
 	return ""
@@ -967,7 +1001,7 @@ func servingNodes(s *fsm.Service, address netip.Addr, nodes map[fsm.NodeID]*fsm.
 	if len(same) == 0 {
 		same = s.Endpoints
 	}
-	var ready, ending []fsm.NodeID
+	var ready, ending, readyAtWork, endingAtWork []fsm.NodeID // at work: not of weight 0
 	for _, e := range same {
 		if e.Ready {
 			ready = append(ready, e.Node)
@@ -975,8 +1009,19 @@ func servingNodes(s *fsm.Service, address netip.Addr, nodes map[fsm.NodeID]*fsm.
 		if e.Serving && e.Terminating {
 			ending = append(ending, e.Node)
 		}
+		if e.Ready && !e.Quiesced {
+			readyAtWork = append(readyAtWork, e.Node)
+		}
+		if e.Serving && e.Terminating && !e.Quiesced {
+			endingAtWork = append(endingAtWork, e.Node)
+		}
 	}
-	if len(ready) == 0 {
+	switch { // K40: nodes that could do nothing for new connections are next hops only where all are such
+	case s.Local && len(readyAtWork) > 0:
+		ready = readyAtWork
+	case s.Local && len(endingAtWork) > 0:
+		ready = endingAtWork
+	case len(ready) == 0:
 		ready = ending
 	}
 	for _, id := range ready {

@@ -200,16 +200,22 @@ type selection struct {
 }
 
 // selectEndpoints chooses the ready endpoints; if none is ready anywhere, those that still serve while they end
-// (KEP-1669).
+// (KEP-1669). Under the policy Local a node could do nothing for new connections with endpoints of weight 0, so they count
+// only if there are no others: then for the connections that they have (K40).
 func selectEndpoints(s *fsm.Service, a netip.Addr) selection {
-	endpoints := ofFamily(s.Endpoints, a)
-	usable := func(e *fsm.Endpoint) bool { return e.Ready || s.PublishNotReady }
-	any := slices.ContainsFunc(endpoints, func(e fsm.Endpoint) bool { return usable(&e) })
-	if !any {
-		usable = func(e *fsm.Endpoint) bool { return e.Serving && e.Terminating }
-		any = slices.ContainsFunc(endpoints, func(e fsm.Endpoint) bool { return usable(&e) })
+	out := selection{endpoints: ofFamily(s.Endpoints, a)}
+	ready := func(e *fsm.Endpoint) bool { return e.Ready || s.PublishNotReady }
+	ending := func(e *fsm.Endpoint) bool { return e.Serving && e.Terminating }
+	for _, alsoQuiesced := range []bool{!s.Local, true} {
+		for _, condition := range []func(*fsm.Endpoint) bool{ready, ending} {
+			out.usable = func(e *fsm.Endpoint) bool { return condition(e) && (alsoQuiesced || !e.Quiesced) }
+			if slices.ContainsFunc(out.endpoints, func(e fsm.Endpoint) bool { return out.usable(&e) }) {
+				out.everywhere = s.AllNodes && !s.Local
+				return out
+			}
+		}
 	}
-	return selection{endpoints: endpoints, usable: usable, everywhere: any && s.AllNodes && !s.Local}
+	return out
 }
 
 // ofFamily lists the endpoints of an address's family, and all of them when the Service has none of it: what runs on

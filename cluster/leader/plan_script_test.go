@@ -355,6 +355,10 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	if keys["health"] != "" {
 		o.HealthCheckNodePort = uint16(number(t, keys["health"]))
 	}
+	for _, text := range split(keys["weights"]) { // by:pattern:weight
+		words := strings.SplitN(text, ":", 3)
+		o.Weights = append(o.Weights, world.WeightRule{By: world.WeightBy(words[0]), Pattern: words[1], Weight: uint16(number(t, words[2]))})
+	}
 	if has("local") {
 		o.ExternalTrafficPolicy = world.PolicyLocal
 	}

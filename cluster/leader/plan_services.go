@@ -153,7 +153,7 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 			Name: port.Name, NodePort: port.NodePort, Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
 		})
 	}
-	next.Endpoints = p.endpointsOf(w.ID, have)
+	next.Endpoints = p.endpointsOf(w, have)
 	if p.format >= formatTranslation {
 		next.Affinity, next.SourceRanges, next.Scheduler = w.Affinity, w.SourceRanges, string(w.Scheduler)
 		next.Advertisements = p.advertisementsOf(w, have)
@@ -170,26 +170,26 @@ const formatTranslation = 2
 
 // endpointsOf merges the slices of a Service. Recorded endpoints that no slice lists stay while their absence is no
 // evidence: the slices may only be late.
-func (p *planner) endpointsOf(id world.ID, have *fsm.Service) []fsm.Endpoint {
-	slicesOf := p.seen.slicesOf(id)
+func (p *planner) endpointsOf(w *world.Service, have *fsm.Service) []fsm.Endpoint {
+	slicesOf := p.seen.slicesOf(w.ID)
 	n := 0
 	for i := range slicesOf {
 		n += len(slicesOf[i].Endpoints)
 	}
 	out := make([]fsm.Endpoint, 0, n)
 	for i := range slicesOf {
-		out = p.appendEndpoints(out, &slicesOf[i])
+		out = p.appendEndpoints(out, w, &slicesOf[i])
 	}
 	slices.SortStableFunc(out, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
 	out = mergeEndpoints(out)
-	if have == nil || len(have.Endpoints) == 0 || p.seen.mayRemove(world.KindEndpointSlice, id) {
+	if have == nil || len(have.Endpoints) == 0 || p.seen.mayRemove(world.KindEndpointSlice, w.ID) {
 		return out
 	}
 	kept := keepEndpoints(restReady(out), have.Endpoints)
 	if len(kept) == len(out) {
 		return out
 	}
-	p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, id)
+	p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, w.ID)
 	return kept
 }
 
@@ -199,7 +199,9 @@ func (p *planner) endpointsOf(id world.ID, have *fsm.Service) []fsm.Endpoint {
 func restReady(listed []fsm.Endpoint) []fsm.Endpoint {
 	out := slices.Clone(listed)
 	for i := range out {
-		ready := func(e fsm.Endpoint) bool { return e.Ready && e.Address.BitLen() == out[i].Address.BitLen() }
+		ready := func(e fsm.Endpoint) bool {
+			return e.Ready && !e.Quiesced && e.Address.BitLen() == out[i].Address.BitLen()
+		}
 		if out[i].Terminating && out[i].Serving && !slices.ContainsFunc(listed, ready) {
 			out[i].Ready = true
 		}
@@ -207,18 +209,22 @@ func restReady(listed []fsm.Endpoint) []fsm.Endpoint {
 	return out
 }
 
-func (p *planner) appendEndpoints(out []fsm.Endpoint, slice *world.EndpointSlice) []fsm.Endpoint {
+func (p *planner) appendEndpoints(out []fsm.Endpoint, w *world.Service, slice *world.EndpointSlice) []fsm.Endpoint {
 	var ports []fsm.EndpointPort // shared by all of the slice: nobody writes to a record
 	for _, port := range slice.Ports {
 		ports = append(ports, fsm.EndpointPort{
 			Name: port.Name, Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
 		})
 	}
-	for _, e := range slice.Endpoints {
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
 		next := fsm.Endpoint{
 			Address: e.Address, Node: fsm.NodeID(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating, Ports: ports,
 		}
 		if p.format >= formatTranslation {
+			if weight := w.WeightOf(e); weight != world.DefaultWeight {
+				next.Weight, next.Quiesced = weight, weight == 0
+			}
 			for _, h := range e.Hints {
 				next.Hints = append(next.Hints, fsm.Hint{Node: fsm.NodeID(h.Node), Zone: h.Zone})
 			}
@@ -250,6 +256,9 @@ func joinEndpoint(a, b fsm.Endpoint) fsm.Endpoint {
 	ports := slices.Concat(a.Ports, b.Ports)
 	slices.SortFunc(ports, compareEndpointPorts)
 	a.Ports = slices.Compact(ports)
+	if a.Quiesced || !b.Quiesced && max(b.Weight, 1) > max(a.Weight, 1) {
+		a.Weight, a.Quiesced = b.Weight, b.Quiesced
+	}
 	if len(a.Hints) == 0 || len(b.Hints) == 0 {
 		a.Hints = nil // one of them says: for everybody
 		return a
@@ -301,7 +310,7 @@ func sameService(a, b *fsm.Service) bool {
 
 func sameEndpoint(a, b fsm.Endpoint) bool {
 	return a.Address == b.Address && a.Node == b.Node && a.Ready == b.Ready && a.Serving == b.Serving &&
-		a.Terminating == b.Terminating && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.Hints, b.Hints)
+		a.Terminating == b.Terminating && a.Weight == b.Weight && a.Quiesced == b.Quiesced && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.Hints, b.Hints)
 }
 
 // portsOf lists what a Service answers on, in one order.

@@ -232,6 +232,8 @@ func endpointState(e *fsm.Endpoint) string {
 		return "ends while others are ready"
 	case e.Terminating:
 		return "ends"
+	case e.Ready && e.Quiesced:
+		return "has weight 0"
 	}
 	return "is not ready"
 }

@@ -40,12 +40,16 @@ func (r *renderer) service(s *fsm.Service) any {
 }
 
 func endpoint(e fsm.Endpoint) records.Endpoint {
-	return records.Endpoint{
+	out := records.Endpoint{
 		Address: e.Address.String(), Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 		Ports: each(e.Ports, func(p fsm.EndpointPort) records.EndpointPort {
 			return records.EndpointPort{Name: p.Name, Protocol: p.Port.Protocol.String(), Port: p.Port.Number}
 		}),
 	}
+	if e.Weight != 0 || e.Quiesced {
+		out.Weight = &e.Weight
+	}
+	return out
 }
 
 func (r *renderer) serviceAddress(a *fsm.Allocation) records.ServiceAddress {

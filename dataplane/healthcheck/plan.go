@@ -50,7 +50,7 @@ func count(s *desired.Service, node string) Check {
 	counted := map[netip.Addr]bool{}
 	for _, e := range s.Endpoints {
 		address := e.Address.Unmap()
-		if e.Node != node || !e.Ready || len(e.Ports) == 0 || counted[address] {
+		if e.Node != node || !e.Ready || e.Quiesced || len(e.Ports) == 0 || counted[address] {
 			continue
 		}
 		counted[address] = true

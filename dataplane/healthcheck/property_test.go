@@ -46,7 +46,7 @@ func ready(s *desired.Service, ipv4 bool) int {
 	seen := []string{}
 	for _, e := range s.Endpoints {
 		text := strings.TrimPrefix(e.Address.String(), "::ffff:")
-		if e.Node == "n1" && e.Ready && strings.Contains(text, ".") == ipv4 && !slices.Contains(seen, text) {
+		if e.Node == "n1" && e.Ready && !e.Quiesced && strings.Contains(text, ".") == ipv4 && !slices.Contains(seen, text) {
 			seen = append(seen, text)
 		}
 	}
@@ -62,6 +62,7 @@ func drawService(t *rapid.T) *desired.Service {
 		s.Endpoints = append(s.Endpoints, endpoint(
 			rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "::ffff:10.0.0.1", "fd00::1", "fd00::2"}).Draw(t, "address"),
 			rapid.SampledFrom([]string{"n1", "n1", "n2", ""}).Draw(t, "node"), rapid.Bool().Draw(t, "ready")))
+		s.Endpoints[len(s.Endpoints)-1].Quiesced = rapid.IntRange(0, 3).Draw(t, "weight") == 0 // K40
 	}
 	return s
 }

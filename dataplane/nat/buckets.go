@@ -11,8 +11,8 @@ import (
 
 // A Service whose choice is consistent has its flows hashed into buckets, and each bucket leads to one endpoint. The
 // buckets are dealt out as in Maglev (Eisenbud et al., NSDI 2016, section 3.4): nothing but the list of endpoints
-// decides, so that all nodes agree without a word; shares differ by one bucket at most; and with an endpoint that comes
-// or goes, few flows change theirs beside its own.
+// and their weights decides, so that all nodes agree without a word; shares of one weight differ by one bucket at most; and
+// with an endpoint that comes or goes, few flows change theirs beside its own.
 
 // bucketsPerEndpoint is how many buckets an endpoint has at least: shares differ by one in that many.
 const bucketsPerEndpoint = 16
@@ -33,19 +33,19 @@ func bucketsFor(endpoints int) int {
 	return n
 }
 
-// dealBuckets gives each bucket the index of its endpoint, of at least one. Endpoints are in order and each once.
+// dealBuckets gives each bucket the index of its endpoint, of at least one.
 //
-// Every endpoint has an order of its own in which it likes the buckets, and they take turns in taking the one that
-// each likes most of those that are left.
-func dealBuckets(endpoints []netip.AddrPort) []int {
+// Every endpoint has an order of its own in which it likes the buckets, and they take turns, by their weights, in taking
+// the one that each likes most of those that are left.
+func dealBuckets(t targets) []int {
+	endpoints := t.at
 	buckets := bucketsFor(len(endpoints))
 	likes := make([]liking, len(endpoints))
 	for i, e := range endpoints {
 		likes[i] = likingOf(e, buckets)
 	}
 	owner := make([]int, buckets) // 1 + index, 0 for none yet
-	for taken := 0; taken < buckets; taken++ {
-		i := taken % len(endpoints)
+	for _, i := range t.turns(buckets) {
 		for owner[likes[i].next] > 0 {
 			likes[i].advance(buckets)
 		}

@@ -16,7 +16,7 @@ import (
 func noDraw(int, uint32) uint32 { panic("drawn, though all nodes shall choose alike") }
 
 // hashedEvenly walks a packet with each hash that it could have: it meets every endpoint that may serve it, and each as
-// often as the others, but for one.
+// often as it weighs: no bucket could change hands for the shares to be more alike. Of one weight they differ by one at most.
 func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.Service, p packet) {
 	want := kubernetes(config, services, p)
 	met := map[netip.AddrPort]int{}
@@ -25,7 +25,7 @@ func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.
 		m := newMachine(rules)
 		m.draw = noDraw
 		m.hash = func(data string, of uint32) uint32 {
-			if wanted := hashed(p, want.bySource); data != wanted {
+			if wanted := hashed(p, want.by); data != wanted {
 				t.Fatalf("%+v: hashed %x, want %x", p, data, wanted)
 			}
 			buckets = int(of)
@@ -37,11 +37,15 @@ func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.
 		}
 		met[f.endpoint]++
 	}
-	least := buckets / len(want.endpoints)
 	for _, e := range want.endpoints {
-		if n := met[e]; least == 0 || n != least && n != least+1 {
-			t.Fatalf("%+v: %s has %d of %d buckets, which %d endpoints share", p, e, n, buckets, len(want.endpoints))
+		for _, other := range want.endpoints {
+			if met[e] == 0 || met[e] > 1 && (2*met[e]-1)*want.weights[other] > (2*met[other]+1)*want.weights[e] {
+				t.Fatalf("%+v: %s has %d of %d buckets and weighs %d, %s has %d and weighs %d", p, e, met[e], buckets, want.weights[e],
+					other, met[other], want.weights[other])
+			}
 		}
+	}
+	for _, e := range want.endpoints {
 		delete(met, e)
 	}
 	if len(met) > 0 {
@@ -49,11 +53,14 @@ func hashedEvenly(t *rapid.T, rules Ruleset, config Config, services []*desired.
 	}
 }
 
-// hashed is what makes two flows the same one, or two clients.
-func hashed(p packet, client bool) string {
+// hashed is what makes two flows the same one, or two clients, or two that dial the same address.
+func hashed(p packet, by string) string {
 	source := string(p.source.AsSlice())
-	if client {
+	switch by {
+	case "source":
 		return source
+	case "destination":
+		return string(p.destination.AsSlice())
 	}
 	return string(p.destination.AsSlice()) + string([]byte{p.protocol, 0, 0, 0, byte(p.port >> 8), byte(p.port), 0, 0}) +
 		source + string([]byte{byte(p.sourcePort >> 8), byte(p.sourcePort), 0, 0})
@@ -99,14 +106,10 @@ func firstOf(_ int, of uint32) uint32 {
 func TestPropertyEndpointThatLeavesMovesFewFlows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 140).Draw(t, "endpoints")
-		var endpoints []netip.AddrPort
-		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 4000), n, n, rapid.ID[int]).Draw(t, "numbers") {
-			endpoints = append(endpoints, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 8080))
-		}
-		slices.SortFunc(endpoints, netip.AddrPort.Compare)
+		endpoints := someEndpoints(t, n)
 		gone := rapid.IntRange(0, n-1).Draw(t, "leaves")
 		rest := slices.Delete(slices.Clone(endpoints), gone, gone+1)
-		before, after := dealBuckets(endpoints), dealBuckets(rest)
+		before, after := dealBuckets(targets{at: endpoints}), dealBuckets(targets{at: rest})
 		if len(before) != len(after) {
 			return // a step: docs/nat.md has how many endpoints those are
 		}
@@ -118,6 +121,35 @@ func TestPropertyEndpointThatLeavesMovesFewFlows(t *testing.T) {
 		}
 		if share := float64(moved) / float64(len(before)); share > 0.15 {
 			t.Fatalf("of %d endpoints %s left, and %.2f of the flows to others moved", n, endpoints[gone], share)
+		}
+	})
+}
+
+// someEndpoints are so many in order.
+func someEndpoints(t *rapid.T, n int) (out []netip.AddrPort) {
+	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 4000), n, n, rapid.ID[int]).Draw(t, "numbers") {
+		out = append(out, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 8080))
+	}
+	slices.SortFunc(out, netip.AddrPort.Compare)
+	return out
+}
+
+// K39, K40: what a scheduler hashes is what its name says, and shares are by weight.
+func TestPropertyK39HashesAreByName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
+		scheduler := rapid.SampledFrom([]string{desired.SourceHash, desired.DestinationHash, desired.ConsistentHash}).Draw(t, "by")
+		for _, s := range services {
+			s.Local, s.Scheduler, s.SourceRanges = false, scheduler, nil
+			for i := range s.Endpoints {
+				s.Endpoints[i].Ready = true
+			}
+		}
+		rules := planOf(config, services).Ruleset()
+		for _, p := range rapid.SliceOfN(genPacket(services), 1, 4).Draw(t, "packets") {
+			if want := kubernetes(config, services, p); len(want.endpoints) > 1 {
+				hashedEvenly(t, rules, config, services, p)
+			}
 		}
 	})
 }

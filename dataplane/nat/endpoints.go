@@ -3,6 +3,7 @@
 package nat
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -10,12 +11,13 @@ import (
 )
 
 // candidates are the endpoints that answer for a frontend: the ready ones, or if there are none those that still serve
-// while they terminate (K13-K19, K35), and then ready is false. With a node only those on it count.
+// while they terminate (K13-K19, K35), and then ready is false. With a node only those on it count. For new connections
+// those of weight 0 are not there (K40).
 func candidates(s *desired.Service, front desired.Frontend, f family, node string) (out []*desired.Endpoint, ready bool) {
 	var serving []*desired.Endpoint
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		if familyOf(e.Address) != f || node != "" && e.Node != node || len(appendPorts(nil, e, front)) == 0 {
+		if e.Quiesced || familyOf(e.Address) != f || node != "" && e.Node != node || len(appendPorts(nil, e, front)) == 0 {
 			continue
 		}
 		if e.Ready {
@@ -31,7 +33,7 @@ func candidates(s *desired.Service, front desired.Frontend, f family, node strin
 }
 
 // here are the endpoints on this node that new connections to a frontend go to.
-func (c Config) here(s *desired.Service, front desired.Frontend, f family) []netip.AddrPort {
+func (c Config) here(s *desired.Service, front desired.Frontend, f family) targets {
 	list, _ := candidates(s, front, f, c.Node)
 	return answering(list, front)
 }
@@ -39,9 +41,9 @@ func (c Config) here(s *desired.Service, front desired.Frontend, f family) []net
 // closest are the endpoints that new connections to a frontend go to, wherever they are: those that are meant for this
 // node, or else for its zone, or else all. Hints count only if all ready endpoints have such, and one of them names what
 // is ours (K26, K27; KEP-2433). Nodes that shall choose alike do not heed them.
-func (c Config) closest(s *desired.Service, front desired.Frontend, f family) []netip.AddrPort {
+func (c Config) closest(s *desired.Service, front desired.Frontend, f family) targets {
 	list, ready := candidates(s, front, f, "")
-	if how := c.scheduler(s); ready && how != desired.ConsistentHash && how != desired.SourceHash {
+	if ready && !alike(c.scheduler(s)) {
 		for _, near := range []func(desired.Hint) (says, ours bool){
 			func(h desired.Hint) (bool, bool) { return h.Node != "", h.Node == c.Node },
 			func(h desired.Hint) (bool, bool) { return h.Zone != "", h.Zone == c.Zone },
@@ -72,13 +74,26 @@ func meantFor(list []*desired.Endpoint, near func(desired.Hint) (says, ours bool
 	return out
 }
 
-// answering is where endpoints answer for a frontend, in order of address and port and each once.
-func answering(list []*desired.Endpoint, front desired.Frontend) (out []netip.AddrPort) {
+// targets are where new connections to a frontend go, in order of address and port and each once.
+type targets struct {
+	at      []netip.AddrPort
+	weights []uint32 // reduced, in the same order; nil if all weigh the same
+}
+
+// answering is where endpoints answer for a frontend. What two of them name has the greater weight.
+func answering(list []*desired.Endpoint, front desired.Frontend) targets {
+	weights := map[netip.AddrPort]uint32{}
 	for _, e := range list {
-		out = appendPorts(out, e, front)
+		for _, at := range appendPorts(nil, e, front) {
+			weights[at] = max(weights[at], weightOf(e))
+		}
 	}
-	slices.SortFunc(out, netip.AddrPort.Compare)
-	return slices.Compact(out)
+	out := targets{at: slices.SortedFunc(maps.Keys(weights), netip.AddrPort.Compare)}
+	for _, at := range out.at {
+		out.weights = append(out.weights, weights[at])
+	}
+	out.weights = reduced(out.weights)
+	return out
 }
 
 // appendPorts adds where an endpoint answers for a frontend: what the slice says, by name and protocol (K8, K9).

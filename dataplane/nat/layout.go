@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"fairlead.io/fairlead/api/desired"
 )
 
 // family is what differs between IPv4 and IPv6. Names of sets and chains end in its number.
@@ -52,11 +54,12 @@ const (
 
 // Sets and chains of one service port; an id ends their names.
 const (
-	mapBuckets = "buckets" // number of a bucket: endpoint
-	setFirst   = "first"   // of each endpoint, buckets of clients that it has first
-	chainHash  = "hash"    // hashes a flow
-	chainTurn  = "turn"    // has endpoints take turns
-	chainKeep  = "keep"    // of affinity, whatever the choice; of each endpoint a set of that name, too
+	mapBuckets  = "buckets"  // number of a bucket: endpoint
+	setFirst    = "first"    // of each endpoint, buckets of clients that it has first
+	mapWeighted = "weighted" // of affinity, slot: verdict on which endpoint has a new client
+	chainHash   = "hash"     // hashes a flow
+	chainTurn   = "turn"     // has endpoints take turns
+	chainKeep   = "keep"     // of affinity, whatever the choice; of each endpoint a set of that name, too
 )
 
 // affinityClients bounds how many clients are remembered of each endpoint of a service port with affinity. Further
@@ -232,25 +235,32 @@ func (f family) turn(id, slots string, endpoints int) Chain {
 }
 
 // hash is what serves a port whose choice is consistent: a map from buckets to endpoints, and a chain that hashes a
-// flow, which is protocol, addresses and ports, or only the client's address, into one. A packet may be on its way while a transaction gives its bucket
-// to another endpoint, so it looks twice.
-func (f family) hash(id string, endpoints []netip.AddrPort, bySource bool) (Chain, Set, []Element) {
-	set := Set{Name: f.name(mapBuckets) + "-" + id, Key: []Type{Word}, Data: []Type{f.addressType, PortNumber}}
-	dealt := dealBuckets(endpoints)
+// flow, which is protocol, addresses and ports, or only the client's address, or the one that it dialled, into one. A
+// packet may be on its way while a transaction gives its bucket to another endpoint, so it looks twice.
+func (f family) hash(l lane) (Chain, Set, []Element) {
+	set := Set{Name: f.name(mapBuckets) + "-" + l.id, Key: []Type{Word}, Data: []Type{f.addressType, PortNumber}}
+	dealt := dealBuckets(l.targets)
 	elements := make([]Element, len(dealt))
 	for bucket, i := range dealt {
-		elements[bucket] = Element{set.Name, word(uint32(bucket)), endpointBytes(endpoints[i])}
+		elements[bucket] = Element{set.Name, word(uint32(bucket)), endpointBytes(l.at[i])}
 	}
+	look, from, to := f.hashed(l.scheduler)
+	look = append(look, Hash{from, uint32(to-from) * registerBytes, uint32(len(dealt)), to},
+		Get{set.Name, to, 0}, Translate{f.netfilter, 0, f.words})
+	return newChain(f.name(chainHash)+"-"+l.id, look, look, refuse()), set, elements
+}
+
+// hashed loads what a scheduler hashes, from a register up to another one.
+func (f family) hashed(scheduler string) (ops []Op, from, to Register) {
 	ops, source := f.front()
-	look := append(ops, Load{f.source, source})
-	from, bucket := source, source+f.words
-	if !bySource {
-		look = append(look, Load{SourcePort, bucket})
-		from, bucket = 0, bucket+1
+	switch scheduler {
+	case desired.DestinationHash:
+		return ops, 0, f.words
+	case desired.SourceHash:
+		return append(ops, Load{f.source, source}), source, source + f.words
 	}
-	look = append(look, Hash{from, uint32(bucket-from) * registerBytes, uint32(len(dealt)), bucket},
-		Get{set.Name, bucket, 0}, Translate{f.netfilter, 0, f.words})
-	return newChain(f.name(chainHash)+"-"+id, look, look, refuse()), set, elements
+	to = source + f.words
+	return append(ops, Load{f.source, source}, Load{SourcePort, to}), 0, to + 1
 }
 
 // keep is what serves a port with affinity: a chain that looks which endpoint remembers the client, and else draws
@@ -280,22 +290,36 @@ func (f family) keeper(id string, e netip.AddrPort) string {
 }
 
 // first are the rules by which a port with affinity chooses for clients that no endpoint remembers where the choice is
-// consistent: by the client's address alone, so that every node sends a client to the same endpoint. A packet whose
-// bucket changes hands while it looks for it is left to the draw.
-func (f family) first(id string, endpoints []netip.AddrPort) (rules []Rule, sets []Set, elements []Element) {
-	dealt := dealBuckets(endpoints)
-	for _, e := range endpoints {
-		set := Set{Name: f.name(setFirst) + "-" + id + "-" + shortHash(e.String()), Key: []Type{Word}}
+// consistent: by the client's address alone, or the one that it dialled, so that every node sends a client to the same
+// endpoint. A packet whose bucket changes hands while it looks for it is left to the draw.
+func (f family) first(l lane) (rules []Rule, sets []Set, elements []Element) {
+	by := f.source
+	if l.scheduler == desired.DestinationHash {
+		by = f.destination
+	}
+	dealt := dealBuckets(l.targets)
+	for _, e := range l.at {
+		set := Set{Name: f.name(setFirst) + "-" + l.id + "-" + shortHash(e.String()), Key: []Type{Word}}
 		sets = append(sets, set)
 		rules = append(rules, Rule{
-			Load{f.source, 0}, Hash{0, uint32(f.words) * registerBytes, uint32(len(dealt)), f.words},
-			Member{set.Name, f.words}, Verdict{goTo(f.keeper(id, e))},
+			Load{by, 0}, Hash{0, uint32(f.words) * registerBytes, uint32(len(dealt)), f.words},
+			Member{set.Name, f.words}, Verdict{goTo(f.keeper(l.id, e))},
 		})
 	}
 	for bucket, i := range dealt {
 		elements = append(elements, Element{sets[i].Name, word(uint32(bucket)), ""})
 	}
 	return rules, sets, elements
+}
+
+// weighted is first where chance decides, and endpoints have weights: one draw among all slots.
+func (f family) weighted(l lane) (rules []Rule, sets []Set, elements []Element) {
+	set := Set{Name: f.name(mapWeighted) + "-" + l.id, Key: []Type{Word}, Verdict: true}
+	dealt := l.dealt()
+	for slot, e := range dealt {
+		elements = append(elements, Element{set.Name, word(uint32(slot)), goTo(f.keeper(l.id, e))})
+	}
+	return []Rule{{Draw{uint32(len(dealt)), 0}, Branch{set.Name, 0}}}, []Set{set}, elements
 }
 
 // word is a number as registers have it.

@@ -15,13 +15,44 @@ import (
 )
 
 // expected is what Kubernetes says becomes of a packet: a verdict and, if it is translated, the endpoints that may get
-// it, each with the same probability.
+// it, each as probable as it weighs.
 type expected struct {
 	verdict   string
 	endpoints []netip.AddrPort
+	weights   map[netip.AddrPort]int
 	affinity  time.Duration
-	agreed    bool // all nodes choose the same one
-	bySource  bool // by the client's address alone
+	agreed    bool   // all nodes choose the same one
+	by        string // what decides then: the flow, the source or the destination
+}
+
+func (e expected) total() (sum int) {
+	for _, w := range e.weights {
+		sum += w
+	}
+	return sum
+}
+
+// draws is how many outcomes of the first draw there are, or of one draw for each endpoint if all weigh the same.
+func (e expected) draws() int {
+	for _, w := range e.weights {
+		if w*len(e.endpoints) != e.total() {
+			return e.total() / common(e.weights)
+		}
+	}
+	return max(len(e.endpoints), 1)
+}
+
+// common is the greatest number that divides all.
+func common(weights map[netip.AddrPort]int) int {
+	for d := 8; ; d-- {
+		divides := true
+		for _, w := range weights {
+			divides = divides && w%d == 0
+		}
+		if divides {
+			return d
+		}
+	}
 }
 
 // kubernetes is a direct account of the semantics: it asks one question after the other and knows no maps.
@@ -61,15 +92,22 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 			return expected{verdict: "dropped"}
 		}
 	}
-	all := usable(s, front, p.destination.Is4(), meant(c, s, front, p.destination.Is4()))
+	all, weights := usable(s, front, p.destination.Is4(), meant(c, s, front, p.destination.Is4()))
 	inside := p.local || allowedBy(c.ClusterCIDRs, p.source)
 	chosen := all
 	if s.Local && !inside { // K22, K23
-		chosen = usable(s, front, p.destination.Is4(), func(e desired.Endpoint) bool { return e.Node == c.Node })
+		chosen, weights = usable(s, front, p.destination.Is4(), func(e desired.Endpoint) bool { return e.Node == c.Node })
 	}
 	switch {
 	case len(chosen) > 0:
-		return expected{"translated", chosen, s.Affinity, agreed(c, s), s.Affinity > 0 || s.Scheduler == "sh"}
+		by := "flow"
+		switch {
+		case s.Scheduler == "dh":
+			by = "destination"
+		case s.Scheduler == "sh" || s.Affinity > 0:
+			by = "source"
+		}
+		return expected{"translated", chosen, weights, s.Affinity, agreed(c, s), by}
 	case len(all) > 0:
 		return expected{verdict: "dropped"} // K19
 	}
@@ -83,7 +121,7 @@ func meant(c Config, s *desired.Service, front desired.Frontend, is4 bool) func(
 		for _, port := range e.Ports {
 			has = has || port.Name == front.Name && port.Port.Protocol == front.Port.Protocol
 		}
-		return has && e.Ready && e.Address.Is4() == is4
+		return has && e.Ready && !e.Quiesced && e.Address.Is4() == is4
 	}
 	all := func(desired.Endpoint) bool { return true }
 	if agreed(c, s) {
@@ -124,7 +162,7 @@ func agreed(c Config, s *desired.Service) bool {
 	if s.Local {
 		return false
 	}
-	return s.Scheduler == "mh" || s.Scheduler == "sh" || s.Scheduler == "" && listed(c.Consistent, s.Name)
+	return s.Scheduler == "mh" || s.Scheduler == "sh" || s.Scheduler == "dh" || s.Scheduler == "" && listed(c.Consistent, s.Name)
 }
 
 // listed knows the only patterns that genConfig has.
@@ -146,27 +184,34 @@ func allowedBy(ranges []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// usable are the endpoints of K13 to K17 and K35.
-func usable(s *desired.Service, front desired.Frontend, is4 bool, where func(desired.Endpoint) bool) []netip.AddrPort {
+// usable are the endpoints of K13 to K17, K35 and K40, and what they weigh.
+func usable(s *desired.Service, front desired.Frontend, is4 bool, where func(desired.Endpoint) bool) ([]netip.AddrPort, map[netip.AddrPort]int) {
+	weights := map[netip.AddrPort]int{}
 	pick := func(condition func(desired.Endpoint) bool) []netip.AddrPort {
-		seen := map[netip.AddrPort]bool{}
 		var out []netip.AddrPort
 		for _, e := range s.Endpoints {
 			for _, port := range e.Ports {
 				at := netip.AddrPortFrom(e.Address, port.Port.Number)
-				if e.Address.Is4() == is4 && where(e) && condition(e) && !seen[at] &&
-					port.Name == front.Name && port.Port.Protocol == front.Port.Protocol {
-					seen[at] = true
+				if e.Address.Is4() != is4 || !where(e) || !condition(e) || e.Quiesced ||
+					port.Name != front.Name || port.Port.Protocol != front.Port.Protocol {
+					continue
+				}
+				if weights[at] == 0 {
 					out = append(out, at)
 				}
+				weight := int(e.Weight)
+				if weight == 0 || s.Scheduler == "rr" {
+					weight = 1
+				}
+				weights[at] = max(weights[at], weight)
 			}
 		}
 		return out
 	}
 	if ready := pick(func(e desired.Endpoint) bool { return e.Ready }); len(ready) > 0 {
-		return ready
+		return ready, weights
 	}
-	return pick(func(e desired.Endpoint) bool { return e.Serving && e.Terminating })
+	return pick(func(e desired.Endpoint) bool { return e.Serving && e.Terminating }), weights
 }
 
 // masqueraded says whether the answer would not come back by this node otherwise (K11, K42).
@@ -240,7 +285,7 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 		s := &desired.Service{
 			Name: name, Addresses: some(vips, 1, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
 			Affinity:  rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
-			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "sh", "mh", "wlc"}).Draw(t, "scheduler"),
+			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "wrr", "sh", "dh", "mh", "wlc"}).Draw(t, "scheduler"),
 		}
 		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
 			front := fronts[i]
@@ -256,6 +301,12 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 		if kinds := rapid.SampledFrom([]int{0, 0, 1, 2, 3, 4}).Draw(t, "hints"); kinds > 0 {
 			for i := range s.Endpoints {
 				s.Endpoints[i].Hints = some(hintsOf[:kinds], 0, 2).Draw(t, "for")
+			}
+		}
+		if rapid.IntRange(0, 2).Draw(t, "weighted") == 2 {
+			for i := range s.Endpoints {
+				s.Endpoints[i].Weight = rapid.SampledFrom([]uint16{0, 1, 2, 3, 4, 8}).Draw(t, "weight")
+				s.Endpoints[i].Quiesced = rapid.IntRange(0, 3).Draw(t, "quiesced") == 3
 			}
 		}
 		return s
@@ -296,9 +347,11 @@ func drawSuccessors(t *rapid.T, of []*desired.Service) []*desired.Service {
 		s := *was
 		s.Endpoints = nil
 		for _, e := range was.Endpoints {
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 6).Draw(t, "what") {
 			case 3:
 				e.Ready = !e.Ready
+			case 6:
+				e.Weight, e.Quiesced = e.Weight+1, !e.Quiesced
 			case 4:
 				continue
 			case 5:

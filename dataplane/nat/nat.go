@@ -100,14 +100,15 @@ func (n *NAT) apply(ctx context.Context, zone string, want []*desired.Service) (
 	for _, s := range change.AddSets {
 		n.sets[s.Name] = s
 	}
-	for _, name := range change.DropSets {
-		delete(n.sets, name)
-	}
 	if len(n.flows) > 0 { // from an earlier failure: what may go on may be more by now
 		maps.Copy(n.flows, n.planner.Flows())
 	}
 	maps.Copy(n.flows, flows)
-	if err := n.carryOut(ctx, change); err != nil {
+	err := n.carryOut(ctx, change)
+	for _, name := range change.DropSets {
+		delete(n.sets, name)
+	}
+	if err != nil {
 		n.metrics.failures.Inc()
 		return nil, err
 	}
@@ -155,7 +156,9 @@ func (n *NAT) compare(ctx context.Context) (Change, error) {
 	case !exists || !Compatible(have, want):
 		err = n.edge.Replace(ctx, want, exists)
 	case !change.Empty():
-		err = n.edge.Commit(ctx, change, want.Sets)
+		sets := maps.Clone(have.Sets)
+		maps.Copy(sets, want.Sets)
+		err = n.edge.Commit(ctx, change, sets)
 	}
 	if err != nil {
 		return Change{}, err

@@ -183,13 +183,13 @@ func Diff(from, to Ruleset) Change {
 	return c
 }
 
-// elements compares those of sets that stay, and adds those of new ones. A set that goes takes its own along, but a
-// chain cannot go while a verdict names it.
+// elements compares those of sets that stay, and adds those of new ones. A set that goes takes its own along, but before
+// it chains go, and a chain cannot while a verdict names it.
 func (c *Change) elements(from, to Ruleset) {
 	for set, have := range from.Elements {
 		want := to.Elements[set]
-		_, known := from.Sets[set]
-		if _, stays := to.Sets[set]; known && !stays {
+		was, known := from.Sets[set]
+		if _, stays := to.Sets[set]; known && !stays && !was.Verdict {
 			continue
 		}
 		for key, data := range have {

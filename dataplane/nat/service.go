@@ -141,7 +141,7 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 		verdict := p.addChoice(s, l, f)
 		for _, d := range at {
 			p.elements = append(p.elements, Element{f.name(l.base), d.key(), verdict})
-			p.addSlots(f.name(l.slots), d, l.endpoints)
+			p.addSlots(f.name(l.slots), d, l.dealt())
 		}
 	}
 }
@@ -149,32 +149,36 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 // addChoice adds how a lane's endpoint is chosen, and gives the verdict that leads there.
 func (p *part) addChoice(s *desired.Service, l lane, f family) string {
 	switch {
-	case len(l.endpoints) == 0:
+	case len(l.at) == 0:
 		return l.empty
 	case s.Affinity > 0:
 		var first []Rule
+		var sets []Set
+		var elements []Element
 		if l.hashes() {
-			rules, sets, elements := f.first(l.id, l.endpoints)
-			first, p.sets, p.elements = rules, append(p.sets, sets...), append(p.elements, elements...)
+			first, sets, elements = f.first(l)
+		} else if l.weights != nil {
+			first, sets, elements = f.weighted(l)
 		}
-		chain, chains, sets := f.keep(l.id, l.endpoints, affinityOf(s), first)
+		p.sets, p.elements = append(p.sets, sets...), append(p.elements, elements...)
+		chain, chains, sets := f.keep(l.id, l.at, affinityOf(s), first)
 		p.chains, p.sets = append(p.chains, chains...), append(p.sets, sets...)
 		return goTo(chain)
 	case l.hashes():
-		chain, set, elements := f.hash(l.id, l.endpoints, l.scheduler == desired.SourceHash)
+		chain, set, elements := f.hash(l)
 		p.chains, p.sets, p.elements = append(p.chains, chain), append(p.sets, set), append(p.elements, elements...)
 		return goTo(chain.Name)
-	case l.scheduler == desired.RoundRobin && len(l.endpoints) > 1:
-		chain := f.turn(l.id, l.slots, len(l.endpoints))
+	case inTurn(l.scheduler) && len(l.at) > 1:
+		chain := f.turn(l.id, l.slots, len(l.dealt()))
 		p.chains = append(p.chains, chain)
 		return goTo(chain.Name)
 	}
-	chain := f.pick(l.slots, len(l.endpoints))
+	chain := f.pick(l.slots, len(l.dealt()))
 	p.pieces = append(p.pieces, piece{name: chain.Name, chains: []Chain{chain}})
 	return goTo(chain.Name)
 }
 
-// addSlots adds the endpoints of what is dialled, also of ports with affinity or a consistent choice: a packet may be on
+// addSlots adds the endpoints of what is dialled by their slots, also of ports with affinity or a consistent choice: a packet may be on
 // its way in the chain that they had without.
 func (p *part) addSlots(set string, d dialled, endpoints []netip.AddrPort) {
 	for slot, e := range endpoints {
@@ -201,18 +205,33 @@ func (c Config) addLocal(p *part, s *desired.Service, f family) {
 type lane struct {
 	id          string
 	base, slots string // maps
-	endpoints   []netip.AddrPort
-	empty       string // verdict without endpoints (K19)
-	scheduler   string // how to choose; desired's
+	targets
+	empty     string // verdict without endpoints (K19)
+	scheduler string // how to choose; desired's
 }
 
 // hashes tells whether every node chooses alike.
-func (l lane) hashes() bool {
-	return len(l.endpoints) > 1 && (l.scheduler == desired.ConsistentHash || l.scheduler == desired.SourceHash)
+func (l lane) hashes() bool { return len(l.at) > 1 && alike(l.scheduler) }
+
+// alike tells whether a scheduler makes the same choice on all nodes.
+func alike(scheduler string) bool {
+	switch scheduler {
+	case desired.ConsistentHash, desired.SourceHash, desired.DestinationHash:
+		return true
+	}
+	return false
+}
+
+// inTurn tells whether a scheduler has endpoints take turns, on each node by itself.
+func inTurn(scheduler string) bool {
+	return scheduler == desired.RoundRobin || scheduler == desired.WeightedRoundRobin
 }
 
 func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
 	all := c.closest(s, front, f)
+	if c.scheduler(s) == desired.RoundRobin {
+		all.weights = nil // as with IPVS: who wants weights says wrr
+	}
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
 	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse), c.scheduler(s)}
 	if !s.Local {
@@ -220,8 +239,11 @@ func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []la
 	}
 	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse), c.scheduler(s)}
 	outside := everybody
-	outside.endpoints = c.here(s, front, f)
-	if len(all) > 0 {
+	outside.targets = c.here(s, front, f)
+	if c.scheduler(s) == desired.RoundRobin {
+		outside.weights = nil
+	}
+	if len(all.at) > 0 {
 		outside.empty = VerdictDrop
 	}
 	return []lane{outside, inside}
@@ -237,7 +259,7 @@ func (c Config) in(zone string) Config {
 // the policy Local there is nothing to choose alike: each node has endpoints of its own.
 func (c Config) scheduler(s *desired.Service) string {
 	switch {
-	case s.Local && s.Scheduler != desired.RoundRobin:
+	case s.Local && !inTurn(s.Scheduler):
 		return ""
 	case s.Scheduler != "":
 		return s.Scheduler

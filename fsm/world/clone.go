@@ -44,6 +44,7 @@ func (s Service) clone() Service {
 	s.Shown = slices.Clone(s.Shown)
 	s.Families = slices.Clone(s.Families)
 	s.SourceRanges = slices.Clone(s.SourceRanges)
+	s.Weights = slices.Clone(s.Weights)
 	s.Annotations = slices.Clone(s.Annotations)
 	s.Labels = slices.Clone(s.Labels)
 	return s

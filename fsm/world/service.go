@@ -70,9 +70,11 @@ type Scheduler string
 
 // The schedulers that there are.
 const (
-	RoundRobin     Scheduler = "rr" // each node in turn
-	SourceHash     Scheduler = "sh" // by the client's address, alike on all nodes
-	ConsistentHash Scheduler = "mh" // by protocol, addresses and ports, alike on all nodes
+	RoundRobin         Scheduler = "rr"  // each node in turn
+	WeightedRoundRobin Scheduler = "wrr" // likewise, by weights
+	SourceHash         Scheduler = "sh"  // by the client's address, alike on all nodes
+	DestinationHash    Scheduler = "dh"  // by the address that is dialled, alike on all nodes
+	ConsistentHash     Scheduler = "mh"  // by protocol, addresses and ports, alike on all nodes
 )
 
 // Service is a Service of any type, with defaults filled in.
@@ -98,6 +100,8 @@ type Service struct {
 	NextHops NextHops
 	// Scheduler is the one asked for by annotation.
 	Scheduler Scheduler
+	// Weights are the rules by which endpoints have theirs; see WeightOf.
+	Weights []WeightRule
 
 	ExternalTrafficPolicy TrafficPolicy
 	InternalTrafficPolicy TrafficPolicy
@@ -161,6 +165,8 @@ type Endpoint struct {
 	// Node is the name of the node that carries it, empty if unknown.
 	Node string
 	Zone string
+	// Pod is the name of the pod that it is, empty if it is none.
+	Pod string
 	// Ready, Serving and Terminating have the defaults of Kubernetes filled in.
 	Ready       bool
 	Serving     bool

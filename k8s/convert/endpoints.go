@@ -61,7 +61,9 @@ func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.En
 		r.fail(field+".addresses[0]", "make one EndpointSlice for each family", "%s is not of addressType %s", a, s.Family)
 		return
 	}
-	out := world.Endpoint{Address: a, Node: value(e.NodeName), Zone: value(e.Zone), Terminating: value(e.Conditions.Terminating)}
+	out := world.Endpoint{
+		Address: a, Node: value(e.NodeName), Zone: value(e.Zone), Pod: podOf(e.TargetRef), Terminating: value(e.Conditions.Terminating),
+	}
 	out.Ready = e.Conditions.Ready == nil || *e.Conditions.Ready
 	out.Serving = out.Ready
 	if e.Conditions.Serving != nil {
@@ -120,7 +122,15 @@ func (r *report) subset(field string, list []corev1.EndpointAddress, ready bool)
 		if a, ok = r.dialled(fmt.Sprintf("%s[%d].ip", field, i), e.IP); !ok {
 			continue
 		}
-		out = append(out, world.Endpoint{Address: a, Node: value(e.NodeName), Ready: ready, Serving: ready})
+		out = append(out, world.Endpoint{Address: a, Node: value(e.NodeName), Pod: podOf(e.TargetRef), Ready: ready, Serving: ready})
 	}
 	return out
+}
+
+// podOf is the name of the pod that an endpoint is, empty if it is none.
+func podOf(target *corev1.ObjectReference) string {
+	if target == nil || target.Kind != "Pod" {
+		return ""
+	}
+	return target.Name
 }

@@ -28,8 +28,11 @@ const (
 	AnnotationAcross = "fairlead.io/sharing-cross-namespace"
 	// AnnotationNextHops is "endpoints" (the default) or "all".
 	AnnotationNextHops = "fairlead.io/nextHops"
-	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "sh" or "mh"; else by chance.
+	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "wrr", "sh", "dh" or "mh"; else by chance.
 	AnnotationScheduler = "fairlead.io/scheduler"
+	// AnnotationEndpointWeights gives endpoints weights, by rules separated by commas: an address, pod/NAME, node/NAME or zone/NAME, =, and
+	// a number. Names are patterns, and the first rule that names an endpoint counts.
+	AnnotationEndpointWeights = "fairlead.io/endpoint-weights"
 	// AnnotationSourceRanges is the old spelling of spec.loadBalancerSourceRanges.
 	AnnotationSourceRanges = corev1.AnnotationLoadBalancerSourceRangesKey
 )
@@ -220,6 +223,7 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	}
 
 	s.Scheduler = r.scheduler(o.Annotations[AnnotationScheduler])
+	s.Weights = r.weights(o.Annotations[AnnotationEndpointWeights])
 	ranges, field := o.Spec.LoadBalancerSourceRanges, "spec.loadBalancerSourceRanges"
 	if text := strings.TrimSpace(o.Annotations[AnnotationSourceRanges]); len(ranges) == 0 && text != "" {
 		ranges, field = strings.Split(text, ","), annotationField(AnnotationSourceRanges)
@@ -245,19 +249,20 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	}
 }
 
-// scheduler reads the name of one. Those of IPVS that count connections or know weights have nothing here to go by.
+// scheduler reads the name of one. Those of IPVS that count connections have nothing here to go by.
 func (r *report) scheduler(name string) world.Scheduler {
-	known := []string{string(world.RoundRobin), string(world.SourceHash), string(world.ConsistentHash)}
+	known := []world.Scheduler{world.RoundRobin, world.WeightedRoundRobin, world.SourceHash, world.DestinationHash, world.ConsistentHash}
+	const remedy = "use rr, wrr, sh, dh or mh, or remove the annotation"
 	switch {
 	case name == "":
 		return ""
-	case slices.Contains(known, name):
+	case slices.Contains(known, world.Scheduler(name)):
 		return world.Scheduler(name)
-	case slices.Contains([]string{"wrr", "lc", "wlc", "dh", "sed", "nq", "lblc", "lblcr"}, name):
-		r.degrade(annotationField(AnnotationScheduler), "use rr, sh or mh, or remove the annotation",
-			"%q goes by weights, by connections in being or by the destination, which nodes do not count; endpoints are chosen by chance", name)
+	case slices.Contains([]string{"lc", "wlc", "sed", "nq", "lblc", "lblcr"}, name):
+		r.degrade(annotationField(AnnotationScheduler), remedy,
+			"%q goes by connections in being, which nodes do not count; endpoints are chosen by chance, and by their weights", name)
 	default:
-		r.degrade(annotationField(AnnotationScheduler), "use rr, sh or mh, or remove the annotation", "%q is unknown; endpoints are chosen by chance", name)
+		r.degrade(annotationField(AnnotationScheduler), remedy, "%q is unknown; endpoints are chosen by chance, and by their weights", name)
 	}
 	return ""
 }

@@ -82,8 +82,8 @@ func TestK39SchedulersAreReadByName(t *testing.T) {
 		scheduler world.Scheduler
 		said      string
 	}{
-		"": {}, "rr": {world.RoundRobin, ""}, "sh": {world.SourceHash, ""}, "mh": {world.ConsistentHash, ""},
-		"wlc": {"", "use rr, sh or mh"}, "lblcr": {"", "use rr, sh or mh"}, "best": {"", `"best" is unknown`},
+		"": {}, "rr": {world.RoundRobin, ""}, "wrr": {world.WeightedRoundRobin, ""}, "dh": {world.DestinationHash, ""}, "sh": {world.SourceHash, ""}, "mh": {world.ConsistentHash, ""},
+		"wlc": {"", "use rr, wrr, sh, dh or mh"}, "lblcr": {"", "use rr, wrr, sh, dh or mh"}, "best": {"", `"best" is unknown`},
 	} {
 		s, problems := Service(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{AnnotationScheduler: name}},

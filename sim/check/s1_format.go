@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -41,6 +42,9 @@ func afterFormer(c fsm.Command) string {
 		}
 		if c.Service.HealthCheckNodePort != 0 {
 			return "the health-check node port of Service " + string(c.Service.ID)
+		}
+		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {
+			return "weights of endpoints, of Service " + string(c.Service.ID)
 		}
 	case *fsm.PutNodeConfig:
 		if c.Config.RulePriorityIn != 0 || c.Config.RulePriorityOut != 0 || c.Config.FwMark != 0 {

@@ -1092,7 +1092,7 @@ type Service struct {
 	AffinitySeconds uint32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// The only clients that may use the addresses, as CIDRs; none means all.
 	SourceRanges []string `protobuf:"bytes,6,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
-	// How to choose among endpoints, by IPVS' names: rr, sh or mh. By chance if it is empty, or a name that the node does not know.
+	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh or mh. By chance if it is empty, or a name that the node does not know.
 	Scheduler string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
 	// Where the node tells over HTTP how many ready endpoints it has (spec.healthCheckNodePort); 0 for nowhere.
 	HealthCheckNodePort uint32 `protobuf:"varint,8,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
@@ -1268,7 +1268,11 @@ type Endpoint struct {
 	// Where it answers, by name of the frontend.
 	Ports []*EndpointPort `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
 	// For whom it is; none for everybody.
-	Hints         []*Hint `protobuf:"bytes,7,rep,name=hints,proto3" json:"hints,omitempty"`
+	Hints []*Hint `protobuf:"bytes,7,rep,name=hints,proto3" json:"hints,omitempty"`
+	// Its share of new connections beside the others', up to 65535; 0 counts as 1.
+	Weight uint32 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Weight 0: it takes no new connections, and those that it has go on.
+	Quiesced      bool `protobuf:"varint,9,opt,name=quiesced,proto3" json:"quiesced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1350,6 +1354,20 @@ func (x *Endpoint) GetHints() []*Hint {
 		return x.Hints
 	}
 	return nil
+}
+
+func (x *Endpoint) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Endpoint) GetQuiesced() bool {
+	if x != nil {
+		return x.Quiesced
+	}
+	return false
 }
 
 // Hint names a node or a zone whose clients an endpoint is for.
@@ -2660,7 +2678,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
 	"\tnode_port\x18\x03 \x01(\rR\bnodePort\x12\x15\n" +
-	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\xe4\x01\n" +
+	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\x98\x02\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -2668,7 +2686,9 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\aserving\x18\x04 \x01(\bR\aserving\x12 \n" +
 	"\vterminating\x18\x05 \x01(\bR\vterminating\x12/\n" +
 	"\x05ports\x18\x06 \x03(\v2\x19.fairlead.v1.EndpointPortR\x05ports\x12'\n" +
-	"\x05hints\x18\a \x03(\v2\x11.fairlead.v1.HintR\x05hints\".\n" +
+	"\x05hints\x18\a \x03(\v2\x11.fairlead.v1.HintR\x05hints\x12\x16\n" +
+	"\x06weight\x18\b \x01(\rR\x06weight\x12\x1a\n" +
+	"\bquiesced\x18\t \x01(\bR\bquiesced\".\n" +
 	"\x04Hint\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04zone\x18\x02 \x01(\tR\x04zone\"I\n" +

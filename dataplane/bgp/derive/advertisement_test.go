@@ -47,6 +47,7 @@ func drawService(t *rapid.T, id fsm.ServiceID) *fsm.PutService {
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: host(100 + i), Node: fsm.NodeID(fmt.Sprint("n", rapid.IntRange(1, 3).Draw(t, "on"))), Ready: rapid.Bool().Draw(t, "ready"),
+			Weight: rapid.Uint16Range(0, 3).Draw(t, "weight"), Quiesced: rapid.IntRange(0, 3).Draw(t, "quiesced") == 0,
 		})
 	}
 	return &fsm.PutService{Service: s}
@@ -136,7 +137,13 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 			}
 			for _, e := range put.Service.Endpoints {
 				if e.Ready {
-					ready[e.Node]++
+					switch { // K40
+					case e.Quiesced:
+					case e.Weight == 0:
+						ready[e.Node]++
+					default:
+						ready[e.Node] += uint32(e.Weight)
+					}
 				}
 			}
 		}

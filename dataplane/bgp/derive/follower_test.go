@@ -46,7 +46,7 @@ func drawCommand(t *rapid.T, g group) fsm.Command {
 	service, node := fsm.ServiceID(fmt.Sprint("a/", i)), fsm.NodeID(fmt.Sprint("n", n))
 	address := vip(rapid.IntRange(1, 4).Draw(t, "address"))
 	boot := fsm.BootID(rapid.SampledFrom([]string{"b1", "b1", "b1", "b1", "b1", "b1", "b1", "b2"}).Draw(t, "boot"))
-	switch rapid.IntRange(0, 13).Draw(t, "command") {
+	switch rapid.IntRange(0, 14).Draw(t, "command") {
 	case 0:
 		return drawService(t, service)
 	case 1, 2:
@@ -82,6 +82,15 @@ func drawCommand(t *rapid.T, g group) fsm.Command {
 		return &fsm.Acknowledge{Marks: []fsm.AppliedMark{m}}
 	case 12:
 		return drawAdvertisement(t)
+	case 13: // K40: nothing but weights changes
+		if old, ok := fsm.Get[*fsm.Service](g.Read(), fsm.TableServices, string(service)); ok {
+			s := *old
+			s.Endpoints = slices.Clone(old.Endpoints)
+			for i := range s.Endpoints {
+				s.Endpoints[i].Weight, s.Endpoints[i].Quiesced = rapid.Uint16Range(0, 3).Draw(t, "weight"), rapid.IntRange(0, 3).Draw(t, "quiesced") == 0
+			}
+			return &fsm.PutService{Service: s}
+		}
 	}
 	return rapid.SampledFrom([]fsm.Command{
 		&fsm.DeleteAdvertisement{Name: "a"}, &fsm.DeleteNode{ID: node}, &fsm.PutNode{ID: node},
@@ -113,7 +122,10 @@ func TestPropertyFollowerHasThePathsOfTheRecord(t *testing.T) {
 		}
 		g.apply(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b1", Upto: g.Read().Revision()}}})
 		if rapid.Bool().Draw(t, "advertised") {
-			g.apply(&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "a", Pools: []fsm.PoolName{"p"}, Communities: []uint32{1}}})
+			weighted := rapid.Bool().Draw(t, "weighted")
+			g.apply(&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
+				Name: "a", Pools: []fsm.PoolName{"p"}, Communities: []uint32{1}, Terms: fsm.AdvertisementTerms{Weighted: weighted},
+			}})
 		}
 		var f Follower
 		before := map[netip.Prefix][]bgp.Path{}

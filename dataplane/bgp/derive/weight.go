@@ -10,8 +10,8 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// weight is how many ready endpoints an address has on a node, if one of some advertisements says that these weigh: 1 at least, as
-// a node without any forwards to others. 0 is no weight.
+// weight is what the ready endpoints of an address on a node weigh together, 1 each unless a Service says otherwise, if one of some
+// advertisements says that these weigh: 1 at least, as a node without any forwards to others. 0 is no weight.
 func (a attributes) weight(about []*fsm.Advertisement, address netip.Addr, node fsm.NodeID) uint32 {
 	if !slices.ContainsFunc(about, func(ad *fsm.Advertisement) bool { return ad.Terms.Weighted }) {
 		return 0
@@ -23,8 +23,8 @@ func (a attributes) weight(about []*fsm.Advertisement, address netip.Addr, node 
 			continue
 		}
 		for _, e := range s.Endpoints {
-			if e.Ready && e.Node == node && e.Address.Is4() == address.Is4() {
-				n++
+			if e.Ready && !e.Quiesced && e.Node == node && e.Address.Is4() == address.Is4() {
+				n += uint32(max(e.Weight, 1))
 			}
 		}
 	}
@@ -33,5 +33,5 @@ func (a attributes) weight(about []*fsm.Advertisement, address netip.Addr, node 
 
 // weighsAlike tells whether two endpoints weigh the same on the same node.
 func weighsAlike(a, b fsm.Endpoint) bool {
-	return a.Ready == b.Ready && a.Node == b.Node && a.Address.Is4() == b.Address.Is4()
+	return a.Ready == b.Ready && a.Weight == b.Weight && a.Quiesced == b.Quiesced && a.Node == b.Node && a.Address.Is4() == b.Address.Is4()
 }
