@@ -224,7 +224,7 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 		return &fsm.PutNode{
 			ID: id, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
 			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Eligible: rapid.Bool().Draw(t, "eligible"),
-			Zone: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"),
+			Zone: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"), Leaving: rapid.IntRange(0, 3).Draw(t, "leaving") == 3,
 		}
 	case 2:
 		return &fsm.DeleteNode{ID: id}

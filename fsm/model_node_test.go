@@ -15,6 +15,7 @@ type mNode struct {
 	mObject
 	eligible     bool
 	zone         string
+	leaving      bool
 	liveness     fsm.Liveness
 	boot         fsm.BootID
 	acknowledged rev
@@ -33,7 +34,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 		if c.ID == "" || exists && n.uid == c.UID && c.Version < n.version {
 			return false, true
 		}
-		n.mObject, n.eligible, n.zone = mObject{c.UID, c.Version}, c.Eligible, c.Zone
+		n.mObject, n.eligible, n.zone, n.leaving = mObject{c.UID, c.Version}, c.Eligible, c.Zone, c.Leaving
 		m.nodes[c.ID] = n
 		return true, true
 	case *fsm.DeleteNode:

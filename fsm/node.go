@@ -48,6 +48,8 @@ type Node struct {
 	History        Trail          `pb:"12" json:"history"`
 	// Zone is where it stands, empty if unknown. From format 2 on.
 	Zone string `pb:"13" json:"zone,omitempty"`
+	// Leaving says that the cluster's autoscaler is about to delete it. From format 2 on.
+	Leaving bool `pb:"14" json:"leaving,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }
@@ -77,6 +79,7 @@ type PutNode struct {
 	Eligible  bool         `pb:"5"`
 	Why       string       `pb:"6"`
 	Zone      string       `pb:"7"`
+	Leaving   bool         `pb:"8"`
 }
 
 // Kind is KindPutNode.
@@ -95,7 +98,7 @@ func (c *PutNode) apply(tx *txn) Outcome {
 		*next = *old
 	}
 	next.ID, next.UID, next.Version = c.ID, c.UID, c.Version
-	next.Addresses, next.Eligible, next.Why, next.Zone = c.Addresses, c.Eligible, c.Why, c.Zone
+	next.Addresses, next.Eligible, next.Why, next.Zone, next.Leaving = c.Addresses, c.Eligible, c.Why, c.Zone, c.Leaving
 	switch {
 	case !known:
 		next.History = tx.step(nil, "joined")

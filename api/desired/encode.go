@@ -106,11 +106,11 @@ func Unmarshal(data []byte) (State, error) {
 
 func (s State) node() *fairleadv1.NodeState {
 	m := NodeMessage(s.Group, s.Config, s.Members)
-	m.Zone = s.Zone
+	m.Zone, m.Leaving = s.Zone, s.Leaving
 	return m
 }
 
-// NodeMessage encodes what is a node's own, but for its zone; config may be nil.
+// NodeMessage encodes what is a node's own, but for its zone and whether it leaves; config may be nil.
 func NodeMessage(group string, config *Config, members []Member) *fairleadv1.NodeState {
 	m := &fairleadv1.NodeState{Group: group}
 	for _, member := range members {

@@ -40,6 +40,7 @@ type State struct {
 	Config   *Config
 	Members  []Member
 	Zone     string // that the node is in, empty if unknown
+	Leaving  bool   // the cluster's autoscaler is about to delete the node
 	Digest   Digest
 
 	items []item // in order of their keys

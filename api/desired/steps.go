@@ -89,7 +89,7 @@ func (s *State) own(m *fairleadv1.NodeState) error {
 		return fmt.Errorf("%w: %s, ours is %s; name members of one group, or clear the agent's folder to change groups",
 			ErrOtherGroup, m.GetGroup(), s.Group)
 	}
-	s.Group, s.Config, s.Members, s.Zone = m.GetGroup(), nil, nil, m.GetZone()
+	s.Group, s.Config, s.Members, s.Zone, s.Leaving = m.GetGroup(), nil, nil, m.GetZone(), m.GetLeaving()
 	for _, member := range m.GetMembers() {
 		s.Members = append(s.Members, Member{Name: member.GetName(), Address: member.GetAddress()})
 	}

@@ -28,6 +28,7 @@ type own struct {
 	configs []*fsm.NodeConfig
 	boots   map[fsm.NodeID]fsm.BootID // of the nodes that the record knows
 	zones   map[fsm.NodeID]string     // of those whose zone is known
+	leaving map[fsm.NodeID]bool       // of those that are about to be deleted
 }
 
 // derive reads it anew and tells whether anything changed. Of members and nodes most changes are marks, which
@@ -46,8 +47,9 @@ func (o *own) derive(v *fsm.View) (news bool) {
 		o.seq++
 	}
 	nodes := fsm.List[*fsm.Node](v, fsm.TableNodes)
-	if zones := zonesOf(nodes); !maps.Equal(zones, o.zones) {
-		o.zones, news = zones, true
+	zones, leaving := factsOf(nodes)
+	if !maps.Equal(zones, o.zones) || !maps.Equal(leaving, o.leaving) {
+		o.zones, o.leaving, news = zones, leaving, true
 		o.seq++
 	}
 	news = news || len(nodes) != len(o.boots)
@@ -65,14 +67,18 @@ func (o *own) derive(v *fsm.View) (news bool) {
 	return news
 }
 
-func zonesOf(nodes []*fsm.Node) map[fsm.NodeID]string {
-	out := map[fsm.NodeID]string{}
+// factsOf is what nodes are told of themselves, of those of which there is something to tell.
+func factsOf(nodes []*fsm.Node) (zones map[fsm.NodeID]string, leaving map[fsm.NodeID]bool) {
+	zones, leaving = map[fsm.NodeID]string{}, map[fsm.NodeID]bool{}
 	for _, n := range nodes {
 		if n.Zone != "" {
-			out[n.ID] = n.Zone
+			zones[n.ID] = n.Zone
+		}
+		if n.Leaving {
+			leaving[n.ID] = true
 		}
 	}
-	return out
+	return zones, leaving
 }
 
 // of gives what is one node's own.
@@ -106,6 +112,6 @@ func (o *own) of(node fsm.NodeID) *fairleadv1.NodeState {
 
 func (o *own) message(node fsm.NodeID, config *desired.Config) *fairleadv1.NodeState {
 	m := desired.NodeMessage(o.group, config, o.members)
-	m.Zone = o.zones[node]
+	m.Zone, m.Leaving = o.zones[node], o.leaving[node]
 	return m
 }

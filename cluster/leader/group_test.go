@@ -172,7 +172,8 @@ func spell(c fsm.Command) string {
 		}
 		return out
 	case *fsm.PutNode:
-		return strings.Join(strings.Fields(fmt.Sprintf("%s %s eligible=%t %s %s", name, c.ID, c.Eligible, c.Zone, c.Why)), " ")
+		leaving := map[bool]string{true: "leaving"}[c.Leaving]
+		return strings.Join(strings.Fields(fmt.Sprintf("%s %s eligible=%t %s %s %s", name, c.ID, c.Eligible, c.Zone, leaving, c.Why)), " ")
 	case *fsm.DeleteNode:
 		return fmt.Sprintf("%s %s", name, c.ID)
 	case *fsm.PutPool:

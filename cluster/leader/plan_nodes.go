@@ -32,7 +32,7 @@ func (p *planner) planNodes() {
 	for _, h := range fsm.List[*fsm.Node](p.in.Record, fsm.TableNodes) {
 		p.nodes[h.ID] = &nodePlan{
 			id: h.ID, have: h, liveness: h.Liveness,
-			next: fsm.PutNode{ID: h.ID, UID: h.UID, Version: h.Version, Addresses: h.Addresses, Eligible: h.Eligible, Why: h.Why, Zone: h.Zone},
+			next: fsm.PutNode{ID: h.ID, UID: h.UID, Version: h.Version, Addresses: h.Addresses, Eligible: h.Eligible, Why: h.Why, Zone: h.Zone, Leaving: h.Leaving},
 		}
 	}
 	for _, w := range p.seen.nodes {
@@ -88,7 +88,7 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 		}
 	}
 	if p.format >= formatTranslation {
-		next.Zone = zoneOf(w)
+		next.Zone, next.Leaving = zoneOf(w), slices.Contains(w.Taints, taintAutoscaler)
 	}
 	var why []string
 	note := func(is bool, what string) {
@@ -110,6 +110,9 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 
 // labelZone names the zone that a node is in.
 const labelZone = "topology.kubernetes.io/zone"
+
+// taintAutoscaler is on nodes that the cluster's autoscaler is about to delete.
+const taintAutoscaler = "ToBeDeletedByClusterAutoscaler"
 
 func zoneOf(w *world.Node) string {
 	for _, kv := range w.Labels {
@@ -164,5 +167,6 @@ func (n *nodePlan) mayAcknowledge(prefix netip.Prefix) bool {
 
 // sameNode compares all but the version: nodes are written by their heartbeats all the time.
 func sameNode(have *fsm.Node, next *fsm.PutNode) bool {
-	return have.UID == next.UID && slices.Equal(have.Addresses, next.Addresses) && have.Eligible == next.Eligible && have.Why == next.Why && have.Zone == next.Zone
+	return have.UID == next.UID && slices.Equal(have.Addresses, next.Addresses) && have.Eligible == next.Eligible && have.Why == next.Why && have.Zone == next.Zone &&
+		have.Leaving == next.Leaving
 }

@@ -137,6 +137,10 @@ type Status struct {
 	// Behind is since when something that was told is not carried out; zero when nothing is. It begins anew with each
 	// state that is carried out.
 	Behind time.Time
+	// Synced is when something was carried out last in this run, zero if nothing was.
+	Synced time.Time
+	// Leaving says that the cluster's autoscaler is about to delete the node, as Told has it.
+	Leaving bool
 	// Telling says that a member tells the speaker what to announce. Untold is when one last did; zero while one does, or
 	// before any did.
 	Telling bool
@@ -171,7 +175,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	if !last.IsZero() {
-		a.note(func(s *Status) { s.Told, s.Group, s.Behind = last.Revision, last.Group, time.Now() })
+		a.note(func(s *Status) {
+			s.Told, s.Group, s.Behind, s.Leaving = last.Revision, last.Group, time.Now(), last.Leaving
+		})
 		a.told.put(last)
 	}
 	var running sync.WaitGroup

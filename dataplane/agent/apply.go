@@ -102,9 +102,9 @@ func (a *Agent) carryOut(ctx context.Context, want desired.State, again bool) bo
 	a.metrics.applied(time.Since(begin), want.AddressCount(), len(failed))
 	before := a.Status()
 	a.note(func(s *Status) {
-		s.Applied, s.Failed, s.Behind = want.Revision, failed, time.Time{}
+		s.Applied, s.Failed, s.Behind, s.Synced = want.Revision, failed, time.Time{}, time.Now()
 		if s.Told != s.Applied {
-			s.Behind = time.Now()
+			s.Behind = s.Synced
 		}
 	})
 	if !again || before.Applied != want.Revision || !slices.Equal(before.Failed, failed) {

@@ -126,7 +126,7 @@ func because(ctx context.Context, err error) error {
 // take hands a state on to be carried out.
 func (a *Agent) take(s desired.State) {
 	a.note(func(st *Status) {
-		st.Told, st.Group = s.Revision, s.Group
+		st.Told, st.Group, st.Leaving = s.Revision, s.Group, s.Leaving
 		if st.Behind.IsZero() && st.Applied != st.Told {
 			st.Behind = time.Now()
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	folderOrTest = regexp.MustCompile("`([a-z0-9_./-]+)`|\\b(Test[A-Z][A-Za-z0-9_]*)(/[a-z0-9_-]+)?(…?)")
+	folderOrTest = regexp.MustCompile("`([a-z0-9_./-]+)`|\\b(Test[A-Z][A-Za-z0-9_]*)(/[a-z0-9_-]+(?:[.]txt)?)?(…?)")
 	declared     = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	shortName    = regexp.MustCompile("`(\\w+)` is\\s`([a-z0-9/]+)`")
 )

@@ -46,6 +46,10 @@ func afterFormer(c fsm.Command) string {
 		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {
 			return "weights of endpoints, of Service " + string(c.Service.ID)
 		}
+	case *fsm.PutNode:
+		if c.Leaving {
+			return "that node " + string(c.ID) + " is leaving"
+		}
 	case *fsm.PutNodeConfig:
 		if c.Config.RulePriorityIn != 0 || c.Config.RulePriorityOut != 0 || c.Config.FwMark != 0 {
 			return "priorities of rules and the packet mark"

@@ -1538,7 +1538,9 @@ type NodeState struct {
 	// The members of the group, to heartbeat and to ask.
 	Members []*GroupMember `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
 	// The zone that the node is in, empty if unknown.
-	Zone          string `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
+	Zone string `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
+	// The cluster's autoscaler is about to delete the node.
+	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1599,6 +1601,13 @@ func (x *NodeState) GetZone() string {
 		return x.Zone
 	}
 	return ""
+}
+
+func (x *NodeState) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
 }
 
 // NodeConfig is how a node steers; defaults are filled in.
@@ -2697,12 +2706,13 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\":\n" +
 	"\x04Port\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\x9a\x01\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xb4\x01\n" +
 	"\tNodeState\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x17.fairlead.v1.NodeConfigR\x06config\x122\n" +
 	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\x12\x12\n" +
-	"\x04zone\x18\x04 \x01(\tR\x04zone\"\xf8\x01\n" +
+	"\x04zone\x18\x04 \x01(\tR\x04zone\x12\x18\n" +
+	"\aleaving\x18\x05 \x01(\bR\aleaving\"\xf8\x01\n" +
 	"\n" +
 	"NodeConfig\x12\x1a\n" +
 	"\bswitches\x18\x01 \x03(\tR\bswitches\x12\x19\n" +

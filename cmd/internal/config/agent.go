@@ -60,8 +60,10 @@ type Agent struct {
 
 	// Namespace is a file descriptor of the network namespace to work in; 0 is the process's own. Tests set it.
 	Namespace int `yaml:"-"`
-	// Health listens in plain HTTP: /healthz, /readyz and /metrics only; empty: none.
+	// Health listens in plain HTTP: /livez, /healthz, /readyz and /metrics only; empty: none.
 	Health string `yaml:"health"`
+	// UnhealthyAfter is how long nothing may have been carried out while there is something to do; 0 means a minute.
+	UnhealthyAfter time.Duration `yaml:"unhealthyAfter"`
 	// Log is debug, info, warn or error.
 	Log string `yaml:"log"`
 }
@@ -108,7 +110,11 @@ const (
 	NATKubeProxy = "kube-proxy"
 )
 
-const defaultDrainDelay = 30 * time.Second
+const (
+	defaultDrainDelay = 30 * time.Second
+	// leastUnhealthyAfter is the longest pause before the agent tries again what failed.
+	leastUnhealthyAfter = 10 * time.Second
+)
 
 // LoadAgent reads an agent.yaml, fills in defaults and judges it as a whole. A node that is not empty goes before the
 // file's.
@@ -177,6 +183,9 @@ func (c *Agent) Validate() error {
 	}
 	if c.DrainDelay < 0 {
 		bad("drainDelay", "is a duration from 0 up")
+	}
+	if c.UnhealthyAfter != 0 && c.UnhealthyAfter < leastUnhealthyAfter {
+		bad("unhealthyAfter", fmt.Sprintf("is a duration from %v up, or 0 for the default: what failed is tried again that often", leastUnhealthyAfter))
 	}
 	if c.Health != "" {
 		if why := faultOfAddress(c.Health, false); why != "" {

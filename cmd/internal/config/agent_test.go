@@ -66,6 +66,7 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 		"not-ours":       {"nat: kube-proxy", "nat: kube-proxy\nconsistent: [shop/web]", "consistent: needs nat: nftables; kube-proxy chooses"},
 		"their-checks":   {"nat: kube-proxy", "nat: kube-proxy\nhealthCheckNodePorts: true", "healthCheckNodePorts: needs nat: nftables; kube-proxy answers there itself"},
 		"negative-delay": {"drainDelay: 5s", "drainDelay: -1s", "drainDelay: is a duration from 0 up"},
+		"K46-impatient":  {"drainDelay: 5s", "unhealthyAfter: 9s", "unhealthyAfter: is a duration from 10s up, or 0 for the default"},
 		"bad-health":     {`health: "127.0.0.1:7480"`, "health: local", `health: "local" is no host:port`},
 		"unknown-level":  {"node: n1\n", "node: n1\nlog: loud\n", `log: "loud" is no log level`},
 	} {

@@ -59,7 +59,7 @@ type Controller struct {
 type Listen struct {
 	API    string `yaml:"api"`
 	Raft   string `yaml:"raft"`
-	Health string `yaml:"health"` // plain HTTP: /healthz, /readyz and /metrics only; empty: none
+	Health string `yaml:"health"` // plain HTTP: /livez, /healthz, /readyz and /metrics only; empty: none
 	// Admission is where the API server asks about objects of LBCF's kinds, by TLS; empty: nowhere.
 	Admission string `yaml:"admission"`
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health is the plain HTTP side of every process: /healthz, /readyz and /metrics, and nothing else.
+// Package health is the plain HTTP side of every process: /livez, /healthz, /readyz and /metrics, and nothing else.
 //
 // It knows no process: each hands in what makes it alive and ready. Start reading at Handler.
 package health
@@ -23,16 +23,35 @@ type Check func() error
 // Alive is the Check of a process that is alive as long as it answers.
 func Alive() error { return nil }
 
-// Handler serves /healthz by alive, /readyz by ready, and /metrics.
-func Handler(registry *prometheus.Registry, alive, ready Check) http.Handler {
+// Checks are those of one process.
+type Checks struct {
+	Alive   Check // /livez: a failure says that a restart may help
+	Healthy Check // /healthz: Alive, and nobody is to come here less
+	Ready   Check // /readyz
+	// About is a line that /livez and /healthz add, whatever they say; nil for none.
+	About func() string
+}
+
+// Handler serves the Checks and /metrics.
+func Handler(registry *prometheus.Registry, c Checks) http.Handler {
 	mux := http.NewServeMux()
-	for path, check := range map[string]Check{"GET /healthz": alive, "GET /readyz": ready} {
+	for path, check := range map[string]Check{"GET /livez": c.Alive, "GET /healthz": c.Healthy, "GET /readyz": c.Ready} {
+		about := c.About
+		if path == "GET /readyz" {
+			about = nil
+		}
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			text, code := "ok", http.StatusOK
 			if err := check(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
+				text, code = err.Error(), http.StatusServiceUnavailable
 			}
-			fmt.Fprintln(w, "ok")
+			if about != nil {
+				text += "\n" + about()
+			}
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			w.WriteHeader(code)
+			_, _ = fmt.Fprintln(w, text) // who asked is gone
 		})
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -52,7 +52,7 @@ func (m *Member) Run(ctx context.Context) error {
 	}
 	if m.network.ServeHealth != nil {
 		part("health", func(ctx context.Context) error {
-			return m.network.ServeHealth(ctx, health.Handler(m.registry, health.Alive, m.ready))
+			return m.network.ServeHealth(ctx, health.Handler(m.registry, health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready}))
 		})
 	}
 	if m.judges != nil {

@@ -33,14 +33,14 @@ func (c checked) Apply(ctx context.Context, want desired.State) ([]agent.Failure
 }
 
 // openChecks makes the health checks that a configuration asks for, with no port open.
-func openChecks(c config.Agent, e Edges, healthy func() error, log *slog.Logger, metrics prometheus.Registerer) (*healthcheck.Checks, error) {
+func openChecks(c config.Agent, e Edges, alive func() error, log *slog.Logger, metrics prometheus.Registerer) (*healthcheck.Checks, error) {
 	if e.ListenEverywhere == nil {
 		return nil, errors.New("healthCheckNodePorts: this build of the agent opens no ports")
 	}
 	return healthcheck.New(healthcheck.Options{
 		Node:    c.Node,
 		Listen:  func(port uint16) (net.Listener, error) { return e.ListenEverywhere(c, port) },
-		Healthy: func() bool { return healthy() == nil },
+		Healthy: func() bool { return alive() == nil },
 		Log:     log, Metrics: metrics,
 	})
 }

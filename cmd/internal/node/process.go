@@ -96,7 +96,7 @@ func (p *Process) openChecks() (err error) {
 	if !p.config.HealthCheckNodePorts {
 		return nil
 	}
-	if p.checks, err = openChecks(p.config, p.edges, p.healthy, p.log, p.registry); err == nil {
+	if p.checks, err = openChecks(p.config, p.edges, p.alive, p.log, p.registry); err == nil {
 		p.applier = checked{p.drain, p.checks}
 	}
 	return err
@@ -279,7 +279,7 @@ func (p *Process) Run(ctx context.Context) error {
 	}
 	if p.listener != nil {
 		part("health", func(ctx context.Context) error {
-			return health.Serve(ctx, p.listener, health.Handler(p.registry, p.healthy, p.ready))
+			return health.Serve(ctx, p.listener, health.Handler(p.registry, health.Checks{Alive: p.alive, Healthy: p.healthy, Ready: p.ready, About: p.synced}))
 		})
 	}
 	return group.Wait()

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent/disk"
+	"fairlead.io/fairlead/fsm"
 )
 
 func TestAgentIsReadyOnceItFollowsAMemberAndDidAsItWasTold(t *testing.T) {
@@ -39,6 +41,32 @@ func TestAgentIsReadyOnceItFollowsAMemberAndDidAsItWasTold(t *testing.T) {
 	if code, body := ask(t, c, "/healthz"); code != http.StatusOK {
 		t.Errorf("without a member a restart does not help, but /healthz says %d: %s", code, body)
 	}
+}
+
+// K46: a node that the autoscaler is about to delete is not healthy, but alive, until the mark is taken back; both pages tell
+// when something was carried out last.
+func TestK46NodeThatIsAboutToBeDeletedIsAliveAndNotHealthy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config(t)
+	start(t, c)
+	pages := func() (alive, healthy int, about string) {
+		alive, a := ask(t, c, "/livez")
+		healthy, b := ask(t, c, "/healthz")
+		return alive, healthy, a + b
+	}
+	grouptest.Eventually(t, "it is healthy", func() bool {
+		alive, healthy, about := pages()
+		return alive == http.StatusOK && healthy == http.StatusOK && strings.Count(about, "\nlast sync: "+time.Now().UTC().Format("2006-01-")) == 2
+	})
+	w.group.Apply(t, &fsm.PutNode{ID: "n1", Leaving: true})
+	grouptest.Eventually(t, "it is alive and not healthy", func() bool {
+		alive, healthy, about := pages()
+		return alive == http.StatusOK && healthy == http.StatusServiceUnavailable && strings.Contains(about, "taint ToBeDeletedByClusterAutoscaler") &&
+			strings.Count(about, "last sync: ") == 2
+	})
+	w.group.Apply(t, &fsm.PutNode{ID: "n1"})
+	grouptest.Eventually(t, "it is healthy again", func() bool { _, healthy, _ := pages(); return healthy == http.StatusOK })
 }
 
 // SIGTERM ends the context of Run; what the node was told stays for the next agent.

@@ -14,12 +14,25 @@ import (
 const (
 	// readyWithin is how long a ready agent may be at work on something new.
 	readyWithin = 5 * time.Second
-	// healthyWithin is how long nothing may have been carried out while there is something to do. Retries happen every
-	// ten seconds at most, so that several have failed by then.
-	healthyWithin = time.Minute
+	// defaultUnhealthyAfter is how long nothing may have been carried out while there is something to do. Retries happen
+	// every ten seconds at most, so that several have failed by then.
+	defaultUnhealthyAfter = time.Minute
 )
 
-func (p *Process) healthy() error { return notHealthy(p.Status(), time.Now()) }
+func (p *Process) alive() error {
+	return notAlive(p.Status(), cmp.Or(p.config.UnhealthyAfter, defaultUnhealthyAfter), time.Now())
+}
+
+func (p *Process) healthy() error { return cmp.Or(p.alive(), leaving(p.Status())) }
+
+// synced is a line about the last time that something was carried out.
+func (p *Process) synced() string {
+	s := p.Status()
+	if s.Synced.IsZero() {
+		return "last sync: none yet"
+	}
+	return fmt.Sprintf("last sync: %s, of %s", s.Synced.UTC().Format(time.RFC3339), s.Applied)
+}
 
 func (p *Process) ready() error {
 	p.mu.Lock()
@@ -46,10 +59,18 @@ func notReady(s agent.Status, now time.Time) error {
 	return nil
 }
 
-// notHealthy tells why a restart may help. That no member answers is no such reason: the node keeps its state.
-func notHealthy(s agent.Status, now time.Time) error {
-	if !s.Behind.IsZero() && now.Sub(s.Behind) > healthyWithin {
+// notAlive tells why a restart may help. That no member answers is no such reason: the node keeps its state.
+func notAlive(s agent.Status, after time.Duration, now time.Time) error {
+	if !s.Behind.IsZero() && now.Sub(s.Behind) > after {
 		return behind(s, now)
+	}
+	return nil
+}
+
+// leaving tells why load balancers should send nothing new here, though a restart would not help.
+func leaving(s agent.Status) error {
+	if s.Leaving {
+		return errors.New("the cluster's autoscaler is about to delete this node (taint ToBeDeletedByClusterAutoscaler)")
 	}
 	return nil
 }

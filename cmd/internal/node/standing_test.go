@@ -31,8 +31,20 @@ func TestHealthFailsOnlyWhenNothingIsCarriedOutForLong(t *testing.T) {
 		if err := notReady(c.status, now); (err == nil) != c.ready {
 			t.Errorf("%s: ready: %v", name, err)
 		}
-		if err := notHealthy(c.status, now); (err == nil) != c.healthy {
+		if err := notAlive(c.status, defaultUnhealthyAfter, now); (err == nil) != c.healthy {
 			t.Errorf("%s: healthy: %v", name, err)
 		}
+	}
+}
+
+// K46: how long that is can be chosen.
+func TestK46PatienceIsConfigured(t *testing.T) {
+	now := time.Now()
+	stuck := agent.Status{Told: fsm.Revision{Epoch: 1, Index: 2}, Behind: now.Add(-30 * time.Second)}
+	if err := notAlive(stuck, 10*time.Second, now); err == nil {
+		t.Error("half a minute is no more than ten seconds")
+	}
+	if err := notAlive(stuck, 40*time.Second, now); err != nil {
+		t.Error(err)
 	}
 }
