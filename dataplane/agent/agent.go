@@ -75,6 +75,9 @@ type Tuning struct {
 	FirstStep time.Duration
 	// RetryMin and RetryMax bound the pauses after something failed. Defaults 100 ms and 10 s.
 	RetryMin, RetryMax time.Duration
+	// Between is from the beginning of one state's carrying out to that of the next, at least, so that bursts of changes are
+	// one. Default none: what is told while a state is carried out is one already.
+	Between time.Duration
 }
 
 func (t Tuning) withDefaults() Tuning {

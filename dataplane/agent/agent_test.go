@@ -320,3 +320,34 @@ func TestAgentOfAnotherNodeIsRefused(t *testing.T) {
 		t.Errorf("heard of %v", list)
 	}
 }
+
+// K44: a burst of changes is carried out as few states, no two of them nearer to each other than asked for, and the last
+// one is among them; also while an address fails.
+func TestK44BurstsAreCarriedOutNoMoreOftenThanAskedFor(t *testing.T) {
+	t.Parallel()
+	const between = 100 * time.Millisecond
+	w := grouptest.NewWorld(t)
+	g := grouptest.NewGroup(t)
+	m := newMember(t, w, "m1", g)
+	g.Apply(t, &fsm.PutNode{ID: "n1"})
+	for _, failing := range [][]netip.Prefix{nil, {netip.MustParsePrefix("192.0.2.1/32")}} {
+		n := startNode(t, w, nodeOptions{
+			name: "n1", boot: "b1", seeds: []string{m.api.Address}, kernel: &kernel{t: t, failing: failing},
+			tuning: func(t *agent.Tuning) { t.Between = between },
+		})
+		grouptest.Eventually(t, "something is carried out", func() bool { return !n.Status().Applied.IsZero() })
+		for i := range 30 {
+			g.Apply(t, &fsm.PutNode{ID: "n1", Zone: fmt.Sprint("z", i)})
+			time.Sleep(10 * time.Millisecond)
+		}
+		grouptest.Eventually(t, "the last is carried out", func() bool { s := n.Status(); return s.Applied == s.Told && n.kernel.Told().Zone == "z29" })
+		n.stop()
+		n.kernel.set(func(k *kernel) {
+			for i := range k.began[1:] {
+				if pause := k.began[i+1].Sub(k.began[i]); pause < between-10*time.Millisecond {
+					t.Errorf("state %d came %v after the one before, want %v", i+1, pause, between)
+				}
+			}
+		})
+	}
+}

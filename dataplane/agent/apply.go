@@ -29,7 +29,19 @@ func (a *Agent) apply(ctx context.Context, kept desired.State) {
 	retry := a.o.Tuning.backoff()
 	want, ok := wait(ctx, a.told, nil)
 	again := false
+	var began time.Time
 	for ok {
+		if left := a.o.Tuning.Between - time.Since(began); left > 0 {
+			if !sleep(ctx, left) {
+				return
+			}
+			select {
+			case want = <-a.told.c:
+				again = false
+			default:
+			}
+		}
+		began = time.Now()
 		if a.keep(want, &kept) && a.carryOut(ctx, want, again) {
 			retry.reset()
 			again = false
@@ -99,8 +111,11 @@ func (a *Agent) carryOut(ctx context.Context, want desired.State, again bool) bo
 		}
 		return false
 	}
-	a.metrics.applied(time.Since(begin), want.AddressCount(), len(failed))
 	before := a.Status()
+	a.metrics.applied(time.Since(begin), want.AddressCount(), len(failed))
+	if !before.Behind.IsZero() {
+		a.metrics.lag.Observe(time.Since(before.Behind).Seconds())
+	}
 	a.note(func(s *Status) {
 		s.Applied, s.Failed, s.Behind, s.Synced = want.Revision, failed, time.Time{}, time.Now()
 		if s.Told != s.Applied {

@@ -12,6 +12,7 @@ import (
 // metrics count what the loop does.
 type metrics struct {
 	seconds   prometheus.Histogram
+	lag       prometheus.Histogram
 	addresses prometheus.Gauge
 	refused   prometheus.Gauge
 	connected prometheus.Gauge
@@ -24,6 +25,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_agent_apply_seconds", Help: "How long it took to carry a state out.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}),
+		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "fairlead_agent_lag_seconds", Help: "From when a member told something new to when that was carried out.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}),
 		addresses: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_agent_addresses", Help: "Service addresses that this node carries out.",
@@ -45,7 +50,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.addresses, m.refused, m.connected, m.failures, m.beats} {
+	for _, c := range []prometheus.Collector{m.seconds, m.lag, m.addresses, m.refused, m.connected, m.failures, m.beats} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the agent: %w", err)
 		}

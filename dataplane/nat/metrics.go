@@ -15,6 +15,7 @@ type metrics struct {
 	repairs  prometheus.Counter
 	failures prometheus.Counter
 	flows    prometheus.Counter
+	shape    *shape
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -35,11 +36,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		flows: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "fairlead_nat_flows_ended_total", Help: "UDP flows that were ended because their endpoint left.",
 		}),
+		shape: newShape(),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.elements, m.repairs, m.failures, m.flows} {
+	for _, c := range []prometheus.Collector{m.seconds, m.elements, m.repairs, m.failures, m.flows, m.shape} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of nat: %w", err)
 		}

@@ -117,6 +117,7 @@ func (n *NAT) apply(ctx context.Context, zone string, want []*desired.Service) (
 		return nil, err
 	}
 	n.metrics.seconds.Observe(time.Since(start).Seconds())
+	n.metrics.shape.is(want)
 	var failed []agent.Failure
 	for _, p := range n.planner.Problems() {
 		failed = append(failed, agent.Failure{Prefix: netip.PrefixFrom(p.Address, p.Address.BitLen()), Why: p.Why})

@@ -58,6 +58,12 @@ type Agent struct {
 	// DrainDelay is how long the rules of an address stay after it left the state that the group wants.
 	DrainDelay time.Duration `yaml:"drainDelay"`
 
+	// MinSyncPeriod is from one change of what the kernel holds to the next, at least; 0: as soon as the one before is done.
+	MinSyncPeriod time.Duration `yaml:"minSyncPeriod"`
+	// SyncPeriod is how often what the kernel holds is compared as a whole, whatever was heard of changes. 0 means a minute
+	// for rules and routes, and five for translations.
+	SyncPeriod time.Duration `yaml:"syncPeriod"`
+
 	// Namespace is a file descriptor of the network namespace to work in; 0 is the process's own. Tests set it.
 	Namespace int `yaml:"-"`
 	// Health listens in plain HTTP: /livez, /healthz, /readyz and /metrics only; empty: none.
@@ -114,6 +120,10 @@ const (
 	defaultDrainDelay = 30 * time.Second
 	// leastUnhealthyAfter is the longest pause before the agent tries again what failed.
 	leastUnhealthyAfter = 10 * time.Second
+	// mostMinSyncPeriod is as long as the group may well wait for a node.
+	mostMinSyncPeriod = 5 * time.Second
+	// leastSyncPeriod leaves time to read what 10,000 Services make.
+	leastSyncPeriod = 5 * time.Second
 )
 
 // LoadAgent reads an agent.yaml, fills in defaults and judges it as a whole. A node that is not empty goes before the
@@ -183,6 +193,12 @@ func (c *Agent) Validate() error {
 	}
 	if c.DrainDelay < 0 {
 		bad("drainDelay", "is a duration from 0 up")
+	}
+	if c.MinSyncPeriod < 0 || c.MinSyncPeriod > mostMinSyncPeriod {
+		bad("minSyncPeriod", fmt.Sprintf("is a duration from 0 to %v: nodes are waited for", mostMinSyncPeriod))
+	}
+	if c.SyncPeriod != 0 && c.SyncPeriod < leastSyncPeriod {
+		bad("syncPeriod", fmt.Sprintf("is a duration from %v up, or 0 for the defaults: everything is read then", leastSyncPeriod))
 	}
 	if c.UnhealthyAfter != 0 && c.UnhealthyAfter < leastUnhealthyAfter {
 		bad("unhealthyAfter", fmt.Sprintf("is a duration from %v up, or 0 for the default: what failed is tried again that often", leastUnhealthyAfter))

@@ -17,6 +17,7 @@ func SteerOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registere
 	return steer.Options{
 		Folder:     c.StateDir,
 		PriorityIn: c.Priorities.In, PriorityOut: c.Priorities.Out, PriorityMark: c.Priorities.Mark,
+		Reread: c.SyncPeriod,
 		MarkIn: c.Marks.In, MarkOut: c.Marks.Out, RulesMax: c.RulesMax, Interfaces: c.Interfaces, SysNet: c.SysNet, Namespace: c.Namespace,
 		Log: log, Metrics: metrics,
 	}
@@ -26,6 +27,6 @@ func SteerOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registere
 func NATOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) nat.Options {
 	return nat.Options{
 		Node: c.Node, ClusterCIDRs: c.ClusterRanges(), MasqueradeAll: c.MasqueradeAll, Consistent: c.Consistent,
-		Mark: c.Marks.NAT, NetNS: c.Namespace, Log: log, Metrics: metrics,
+		Audit: c.SyncPeriod, Mark: c.Marks.NAT, NetNS: c.Namespace, Log: log, Metrics: metrics,
 	}
 }

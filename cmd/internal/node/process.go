@@ -160,9 +160,11 @@ func (p *Process) openLoop() error {
 	if err != nil {
 		return err
 	}
+	tuning := p.edges.Tuning
+	tuning.Between = p.config.MinSyncPeriod
 	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
-		Applier: p.applier, AddressesOnly: p.config.NAT != config.NATNftables && !p.config.HealthCheckNodePorts, Log: p.log, Metrics: p.registry, Tuning: p.edges.Tuning,
+		Applier: p.applier, AddressesOnly: p.config.NAT != config.NATNftables && !p.config.HealthCheckNodePorts, Log: p.log, Metrics: p.registry, Tuning: tuning,
 	}
 	if p.l2 != nil {
 		o.Leases = p.l2

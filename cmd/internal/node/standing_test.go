@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
 )
@@ -34,6 +35,17 @@ func TestHealthFailsOnlyWhenNothingIsCarriedOutForLong(t *testing.T) {
 		if err := notAlive(c.status, defaultUnhealthyAfter, now); (err == nil) != c.healthy {
 			t.Errorf("%s: healthy: %v", name, err)
 		}
+	}
+}
+
+// K44: how often what the kernel holds is looked at as a whole can be chosen.
+func TestK44ComparisonsAreAsOftenAsConfigured(t *testing.T) {
+	c := config.Agent{Node: "n1", SyncPeriod: 7 * time.Second}
+	if every := SteerOptions(c, nil, nil).Reread; every != 7*time.Second {
+		t.Errorf("rules and routes are read every %v", every)
+	}
+	if every := NATOptions(c, nil, nil).Audit; every != 7*time.Second {
+		t.Errorf("translations are read every %v", every)
 	}
 }
 
