@@ -4,6 +4,7 @@ package leader
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -185,6 +186,7 @@ func serviceChange(was, is *fsm.Service) string {
 	note(was.Local != is.Local, "externalTrafficPolicy is %s", map[bool]string{true: "Local", false: "Cluster"}[is.Local])
 	note(was.AllNodes != is.AllNodes, "next hops are %s", map[bool]string{true: "all nodes", false: "the nodes of its endpoints"}[is.AllNodes])
 	note(!slices.EqualFunc(was.Endpoints, is.Endpoints, sameEndpoint), "has %d endpoints, before %d", len(is.Endpoints), len(was.Endpoints))
+	note(reweighed(was.Endpoints, is.Endpoints), "endpoints weigh otherwise")
 	note(was.Affinity != is.Affinity || !slices.Equal(was.SourceRanges, is.SourceRanges), "other clients or another affinity")
 	note(was.Scheduler != is.Scheduler, "endpoints are chosen %s", map[string]string{"": "by chance"}[is.Scheduler]+is.Scheduler)
 	note(!slices.Equal(was.Advertisements, is.Advertisements), "is chosen by other BGPAdvertisements")
@@ -192,6 +194,14 @@ func serviceChange(was, is *fsm.Service) string {
 	note(was.UID != is.UID, "is another object of the same name")
 	note(was.Pending.Code != "" && is.Pending.Code == "", "waits for no address any more")
 	return strings.Join(what, "; ")
+}
+
+// reweighed tells whether an endpoint that stays has another weight. Both are in order of address.
+func reweighed(was, is []fsm.Endpoint) bool {
+	return slices.ContainsFunc(is, func(e fsm.Endpoint) bool {
+		i, stays := slices.BinarySearchFunc(was, e.Address, func(o fsm.Endpoint, a netip.Addr) int { return o.Address.Compare(a) })
+		return stays && (was[i].Weight != e.Weight || was[i].Quiesced != e.Quiesced)
+	})
 }
 
 func portsText(s *fsm.Service) string {
