@@ -75,7 +75,7 @@ func (p *planner) apart(block netip.Prefix) string {
 		if hop, settled := p.in.Record.Settled(r); !settled && hop.Node != "" {
 			return ""
 		}
-		if !slices.EqualFunc(first.NextHops, r.NextHops, func(a, b fsm.NextHop) bool { return a.Address == b.Address }) {
+		if !slices.EqualFunc(first.NextHops, r.NextHops, func(a, b fsm.NextHop) bool { return a.Node == b.Node && a.Address == b.Address }) {
 			return fmt.Sprintf("%s has other next hops than %s", r.Prefix.Addr(), first.Prefix.Addr())
 		}
 		if p.aggregateOf(address) != block {

@@ -109,25 +109,34 @@ func (g *aggregates) draw(f *Follower, block netip.Prefix) []bgp.Path {
 		return nil
 	}
 	paths := bgp.Aggregate(f.paths, block)
+	var first *fsm.Route
 	for address := block.Addr(); paths != nil && block.Contains(address); address = address.Next() {
-		if !f.joins(address, block) {
+		r, joins := f.joins(address, block)
+		if !joins {
+			return nil
+		}
+		if first == nil {
+			first = r
+		}
+		// By the same nodes, too: one that goes by another name now has its old address, and each name announces its own part.
+		if !slices.EqualFunc(first.NextHops, r.NextHops, func(g, h fsm.NextHop) bool { return g.Node == h.Node && g.Address == h.Address }) {
 			return nil
 		}
 	}
 	return paths
 }
 
-// joins tells whether an address may be a part of a prefix, as far as it alone tells.
-func (f *Follower) joins(address netip.Addr, block netip.Prefix) bool {
+// joins tells whether an address may be a part of a prefix, as far as it alone tells, and gives its route.
+func (f *Follower) joins(address netip.Addr, block netip.Prefix) (r *fsm.Route, joins bool) {
 	r, ok := fsm.Get[*fsm.Route](f.view, fsm.TableRoutes, fsm.HostPrefix(address).String())
 	if !ok {
-		return false
+		return nil, false
 	}
 	if _, settled := f.view.Settled(r); !settled {
-		return false
+		return nil, false
 	}
 	want, ok := f.attributes.aggregateOf(address)
-	return ok && want == block
+	return r, ok && want == block
 }
 
 // cover tells whether an aggregate stands for an address. No two aggregates overlap: each address is to be part of one.
