@@ -119,6 +119,10 @@ func TestDrainOfAMemberTellsWhatItDoes(t *testing.T) {
 	if got := w.say(&heard{}, server, "drain", "member", "m1").mustPrint(t); !strings.Contains(got, "left:      announcing still: nobody else does") {
 		t.Errorf("printed %q", got)
 	}
-	w.say(&heard{}, server, "drain", "member", "m1", "--wait", "--timeout", "1ms").mustFail(t, exitFailed, "not done within 1ms")
+	ran := w.say(&heard{}, server, "drain", "member", "m1", "--wait", "--timeout", "700ms")
+	if ran.code != exitFailed || ran.stdout != "" || !strings.Contains(ran.stderr, "drain member m1: left: announcing still") ||
+		!strings.Contains(ran.stderr, "not done within 700ms") {
+		t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
+	}
 	w.say(&heard{}, server, "drain", "member", "m1", "--quiet-within", "1s").mustFail(t, exitUsage, "")
 }
