@@ -140,6 +140,7 @@ func compare(before, after *fsm.View) []Change {
 	listed, _ := fsm.Diff(before, after, maxPlainChanges)
 	targets := map[fsm.Table]string{
 		fsm.TablePools: "pool", fsm.TablePeers: "peer", fsm.TableAdvertisements: "advertisement", fsm.TableNodeConfigs: "nodeconfig",
+		fsm.TableL2Advertisements: "l2advertisement",
 	}
 	for _, c := range listed {
 		if target := targets[c.Table]; target != "" {

@@ -61,6 +61,9 @@ func servicesOf(record *fsm.View) (out []KnownObject) {
 	for _, a := range fsm.List[*fsm.Advertisement](record, fsm.TableAdvertisements) {
 		add(world.KindAdvertisement, world.ID{Name: string(a.Name)}, "")
 	}
+	for _, a := range fsm.List[*fsm.L2Advertisement](record, fsm.TableL2Advertisements) {
+		add(world.KindL2Advert, world.ID{Name: string(a.Name)}, "")
+	}
 	configMaps := map[world.ID]bool{}
 	for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
 		if of, legacy := legacyPeerOf(string(p.Name)); legacy {

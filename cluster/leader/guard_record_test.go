@@ -25,6 +25,7 @@ func TestKnownOfNamesWhatSourcesMustAnswerFor(t *testing.T) {
 		&fsm.PutService{Service: fsm.Service{ID: "shop/going", UID: "u3", Deleting: true}},
 		&fsm.PutPool{Pool: fsm.Pool{Name: "public", Ranges: []fsm.Range{{From: address, To: address}}}},
 		&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "all"}},
+		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan"}},
 		peer("switch", 179), peer(legacyPeerName(world.ID{Namespace: "kube-system", Name: configMapGoBGP}, "a"), 1790),
 		&fsm.ObserveView{Source: "kubernetes", Cluster: "c1", Versions: []fsm.KindVersion{{Kind: "Service", Version: 7}}},
 		&fsm.PutHold{ID: "service-1", Of: "Service", Subjects: []string{"shop/web uid=u1"}, Why: "many"},
@@ -37,7 +38,7 @@ func TestKnownOfNamesWhatSourcesMustAnswerFor(t *testing.T) {
 		got = append(got, strings.TrimSpace(fmt.Sprint(o.Kind, " ", o.ID, " ", o.UID)))
 	}
 	want := []string{"Service shop/empty u2", "Service shop/web u1", "EndpointSlice shop/web", "IPAddressPool public", "BGPAdvertisement all",
-		"BGPPeer switch", "ConfigMap kube-system/kube-gobgp-cfg"}
+		"L2Advertisement lan", "BGPPeer switch", "ConfigMap kube-system/kube-gobgp-cfg"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

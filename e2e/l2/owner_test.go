@@ -120,3 +120,31 @@ func TestOwnersOutliveTheirLeader(t *testing.T) {
 		l.Agreed()
 	}
 }
+
+// Without an L2Advertisement nobody answers any more, and with one somebody does again.
+func TestNobodyAnswersForWhatIsNotAdvertised(t *testing.T) {
+	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
+	s := l.Segment(2)
+	defer s.KeepAsking(10 * time.Millisecond)()
+	owned := func() {
+		for _, a := range lab.SegmentVIPs {
+			s.Owner(a)
+		}
+	}
+	owned()
+	s.Hush()
+	for _, a := range lab.SegmentVIPs {
+		for deadline, since := time.Now().Add(soon), time.Now(); ; since = time.Now() {
+			time.Sleep(settled)
+			claims := s.Wire.Claims(a, since)
+			if len(claims) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s is claimed still: %v", a, claims[len(claims)-1])
+			}
+		}
+	}
+	s.Advertise()
+	owned()
+}

@@ -56,6 +56,7 @@ func (l *Lab) Segment(nodes int, annotations ...string) *Segment {
 	s.plug(s.Client, "client", "203.0.113.254/24", "2001:db8:5::fe/64")
 	s.Wire = tap(l.t, s.bridge, SegmentVIPs)
 	l.Manifests.Put("segment.yaml", segmentManifest(nodes, annotations))
+	s.Advertise()
 	for n := 1; n <= nodes; n++ {
 		l.Manifests.Put(fmt.Sprintf("node-%d.yaml", n), fmt.Sprintf(segmentNode, n, NodeAddress(n), n))
 		s.Nodes = append(s.Nodes, s.node(n))
@@ -71,6 +72,22 @@ status:
   addresses: [{type: InternalIP, address: %s}, {type: InternalIP, address: "2001:db8:5::%d"}]
   conditions: [{type: Ready, status: "True"}]
 `
+
+// segmentAdvertisement has the pool's addresses answered for.
+const segmentAdvertisement = `apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: lan, namespace: metallb-system}
+spec: {ipAddressPools: [lan]}
+`
+
+// Advertise has the addresses answered for, as from the beginning, and Hush no more.
+func (s *Segment) Advertise() { s.lab.Manifests.Put(segmentAdvertised, segmentAdvertisement) }
+
+// Hush takes the L2Advertisement away.
+func (s *Segment) Hush() { s.lab.Manifests.Remove(segmentAdvertised) }
+
+// segmentAdvertised is the file of the L2Advertisement.
+const segmentAdvertised = "l2.yaml"
 
 // plug lays a cable from a namespace's data to the bridge.
 func (s *Segment) plug(in *netnstest.Namespace, port string, addresses ...string) {
@@ -96,11 +113,6 @@ endpoints:
 kind: IPAddressPool
 metadata: {name: lan, namespace: metallb-system, annotations: {%s}}
 spec: {addresses: [%s/32, "%s/128"]}
----
-apiVersion: metallb.io/v1beta1
-kind: L2Advertisement
-metadata: {name: lan, namespace: metallb-system}
-spec: {ipAddressPools: [lan]}
 ---
 apiVersion: v1
 kind: Service
