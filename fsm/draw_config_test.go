@@ -24,7 +24,7 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 			ranges[i].From = rapid.SampledFrom(ends).Draw(t, "from")
 			ranges[i].To = rapid.SampledFrom(append(ends, ranges[i].From, ranges[i].From)).Draw(t, "to")
 		}
-		return &fsm.PutPool{Pool: fsm.Pool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"}), Ranges: ranges}}
+		return &fsm.PutPool{Pool: fsm.Pool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"}), Ranges: ranges, Object: drawObjectRef(t)}}
 	case 3:
 		return &fsm.DeletePeer{Name: among(t, "peer", []fsm.PeerName{"s1", "s2"})}
 	case 4:
@@ -34,6 +34,7 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 			Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
 			Nodes:   fsm.PeerNodes{Speak: rapid.IntRange(0, 3).Draw(t, "speak") == 0},
 			Options: fsm.PeerOptions{TTLSecurity: rapid.SampledFrom([]uint8{0, 0, 1}).Draw(t, "hops")},
+			Object:  drawObjectRef(t),
 		}}
 	case 5:
 		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
@@ -41,6 +42,7 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 			Terms: fsm.AdvertisementTerms{
 				MED: rapid.SampledFrom([]uint32{0, 0, 7}).Draw(t, "med"), AggregateV4: rapid.SampledFrom([]uint8{0, 0, 28, 32}).Draw(t, "aggregate"),
 			},
+			Object: drawObjectRef(t),
 		}}
 	case 6:
 		return &fsm.DeleteAdvertisement{Name: "a"}
@@ -59,6 +61,10 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{
 		Name: name, InTable: rapid.SampledFrom([]uint32{0, 102, 7}).Draw(t, "in"), OutTable: rapid.SampledFrom([]uint32{0, 101, 7}).Draw(t, "out"),
 	}}
+}
+
+func drawObjectRef(t *rapid.T) fsm.ObjectRef {
+	return fsm.ObjectRef{UID: rapid.SampledFrom([]string{"", "", "", "u1"}).Draw(t, "uid")}
 }
 
 func (w *world) drawPlanner(t *rapid.T) fsm.Command {

@@ -16,10 +16,11 @@ type L2Advertisement struct {
 	// Kept are those of them whose holders keep on answering when they cannot reach the group.
 	Kept []PoolName `pb:"3" json:"kept"`
 	// Nodes are who may answer, unless EveryNode may.
-	Nodes      []NodeID `pb:"4" json:"nodes"`
-	EveryNode  bool     `pb:"5" json:"everyNode"`
-	Interfaces []string `pb:"6" json:"interfaces"` // where they answer; none means all
-	Version    uint64   `pb:"7" json:"version"`    // of the object it came from
+	Nodes      []NodeID  `pb:"4" json:"nodes"`
+	EveryNode  bool      `pb:"5" json:"everyNode"`
+	Interfaces []string  `pb:"6" json:"interfaces"` // where they answer; none means all
+	Version    uint64    `pb:"7" json:"version"`    // of the object it came from
+	Object     ObjectRef `pb:"8" json:"object"`
 }
 
 // Table is TableL2Advertisements.

@@ -137,7 +137,7 @@ func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
 	case *fsm.DeletePeer:
 		return drop(m.peers, c.Name), true
 	case *fsm.PutAdvertisement:
-		ok := c.Advertisement.Name != "" && (m.format >= 2 || c.Advertisement.Terms.IsZero()) &&
+		ok := c.Advertisement.Name != "" && (m.format >= 2 || c.Advertisement.Terms.IsZero() && c.Advertisement.Object == (fsm.ObjectRef{})) &&
 			c.Advertisement.Terms.AggregateV4 < 32 && c.Advertisement.Terms.AggregateV6 < 128
 		if ok {
 			m.adverts[c.Advertisement.Name] = true
@@ -177,7 +177,7 @@ func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
 
 // putPool: no address lies in two pools.
 func (m *model) putPool(p *fsm.Pool) bool {
-	if p.Name == "" || len(p.Ranges) == 0 {
+	if p.Name == "" || len(p.Ranges) == 0 || m.format < 2 && p.Object != (fsm.ObjectRef{}) {
 		return false
 	}
 	for _, r := range p.Ranges {
@@ -202,7 +202,7 @@ func (m *model) putPeer(p *fsm.Peer) bool {
 	if p.Port == 0 {
 		at = netip.AddrPortFrom(p.Address, 179)
 	}
-	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 || m.format < 2 && (p.Options != (fsm.PeerOptions{}) || p.Nodes.Speak) {
+	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 || m.format < 2 && (p.Options != (fsm.PeerOptions{}) || p.Nodes.Speak || p.Object != (fsm.ObjectRef{})) {
 		return false
 	}
 	for name, other := range m.peers {

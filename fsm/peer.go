@@ -37,6 +37,7 @@ type Peer struct {
 	Nodes PeerNodes `pb:"65" json:"nodes"`
 	// Options are from format 2 on.
 	Options PeerOptions `pb:"70" json:"options"`
+	Object  ObjectRef   `pb:"71" json:"object"`
 }
 
 // PeerNodes are the nodes that peer themselves, in the place of members. Each announces the addresses that it is a next hop of,
@@ -96,6 +97,9 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 			return out
 		}
 	}
+	if out, old := tx.refersBelow(p.Object, subject); old {
+		return out
+	}
 	for _, o := range list[*Peer](tx.rows, TablePeers) {
 		if o.Name != p.Name && o.Address == p.Address && orDefault(uint32(o.Port), 179) == orDefault(uint32(p.Port), 179) {
 			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Address.String())
@@ -133,7 +137,8 @@ type Advertisement struct {
 	LocalPref   uint32   `pb:"5" json:"localPref"` // 0: not sent
 	Version     uint64   `pb:"6" json:"version"`
 	// Terms are from format 2 on.
-	Terms AdvertisementTerms `pb:"70" json:"terms"`
+	Terms  AdvertisementTerms `pb:"70" json:"terms"`
+	Object ObjectRef          `pb:"71" json:"object"`
 }
 
 // AdvertisementTerms are what an advertisement can say beyond what format 1 knows.
@@ -205,6 +210,9 @@ func (c *PutAdvertisement) apply(tx *txn) Outcome {
 		if out, old := tx.formatBelow(formatBGP, "advertisement "+string(a.Name)); old {
 			return out
 		}
+	}
+	if out, old := tx.refersBelow(a.Object, "advertisement "+string(a.Name)); old {
+		return out
 	}
 	tx.put(&a)
 	return tx.ok()

@@ -26,10 +26,11 @@ func (r Range) valid() bool {
 // Pool is where addresses for Services come from.
 type Pool struct {
 	seal
-	Name       PoolName `pb:"1" json:"name"`
-	Ranges     []Range  `pb:"2" json:"ranges"`
-	AutoAssign bool     `pb:"3" json:"autoAssign"` // given to Services that ask for no particular address
-	Version    uint64   `pb:"4" json:"version"`    // of the object it came from
+	Name       PoolName  `pb:"1" json:"name"`
+	Ranges     []Range   `pb:"2" json:"ranges"`
+	AutoAssign bool      `pb:"3" json:"autoAssign"` // given to Services that ask for no particular address
+	Version    uint64    `pb:"4" json:"version"`    // of the object it came from
+	Object     ObjectRef `pb:"70" json:"object"`
 }
 
 // Table is TablePools.
@@ -61,6 +62,9 @@ func (c *PutPool) apply(tx *txn) Outcome {
 	subject := "pool " + string(p.Name)
 	if p.Name == "" || len(p.Ranges) == 0 {
 		return refuse(RejectInvalid, subject, "", "a name and at least one range")
+	}
+	if out, old := tx.refersBelow(p.Object, subject); old {
+		return out
 	}
 	for _, r := range p.Ranges {
 		if !r.valid() {

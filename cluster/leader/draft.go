@@ -148,7 +148,7 @@ func inherit(w *world.World, from *merged) {
 		if old == nil {
 			continue
 		}
-		s.UID, s.Version, s.Created = old.UID, old.Version, old.Created
+		s.Meta = metaOf(&s.Meta, &old.Meta)
 		if len(s.Families) == 0 {
 			s.Families = old.Families
 		}
@@ -169,9 +169,31 @@ func inherit(w *world.World, from *merged) {
 			continue
 		}
 		old := from.nodes[at]
-		n.UID, n.Version = old.UID, old.Version
+		n.Meta = metaOf(&n.Meta, &old.Meta)
 		if len(n.Addresses) == 0 {
 			n.Addresses, n.Ready, n.NetworkUnavailable = old.Addresses, old.Ready, old.NetworkUnavailable
 		}
 	}
+	inheritMeta(w.Pools, from.pools, func(p *world.Pool) *world.Meta { return &p.Meta })
+	inheritMeta(w.Peers, from.peers, func(p *world.Peer) *world.Meta { return &p.Meta })
+	inheritMeta(w.Advertisements, from.advertisements, func(a *world.Advertisement) *world.Meta { return &a.Meta })
+	inheritMeta(w.L2Advertisements, from.l2Advertisements, func(a *world.L2Advertisement) *world.Meta { return &a.Meta })
+}
+
+// inheritMeta has objects be those of their names that are there already.
+func inheritMeta[T any](objects []T, from []*T, meta func(*T) *world.Meta) {
+	for i := range objects {
+		m := meta(&objects[i])
+		at, ok := slices.BinarySearchFunc(from, m.ID, func(o *T, id world.ID) int { return meta(o).ID.Compare(id) })
+		if ok {
+			*m = metaOf(m, meta(from[at]))
+		}
+	}
+}
+
+// metaOf is what the API server says of an object that is there, whatever a file says of it, but whether it is going.
+func metaOf(m, old *world.Meta) world.Meta {
+	is := *old
+	is.Deleting = m.Deleting
+	return is
 }

@@ -177,15 +177,15 @@ func spell(c fsm.Command) string {
 	case *fsm.DeleteNode:
 		return fmt.Sprintf("%s %s", name, c.ID)
 	case *fsm.PutPool:
-		return fmt.Sprintf("%s %s", name, c.Pool.Name)
+		return fmt.Sprintf("%s %s", name, c.Pool.Name) + objectOf(c.Pool.Object)
 	case *fsm.DeletePool:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutPeer:
-		return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", name, c.Peer.Name, c.Peer.Address, peering(c.Peer.Nodes)))
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", name, c.Peer.Name, c.Peer.Address, peering(c.Peer.Nodes))) + objectOf(c.Peer.Object)
 	case *fsm.DeletePeer:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutAdvertisement:
-		out := fmt.Sprintf("%s %s communities=%x", name, c.Advertisement.Name, c.Advertisement.Communities)
+		out := fmt.Sprintf("%s %s communities=%x", name, c.Advertisement.Name, c.Advertisement.Communities) + objectOf(c.Advertisement.Object)
 		if c.Advertisement.Terms.OnlyServices {
 			out += " only-services"
 		}
@@ -197,7 +197,7 @@ func spell(c fsm.Command) string {
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutL2Advertisement:
 		a := &c.Advertisement
-		return fmt.Sprintf("%s %s pools=%v kept=%v nodes=%v every-node=%t interfaces=%v", name, a.Name, a.Pools, a.Kept, a.Nodes, a.EveryNode, a.Interfaces)
+		return fmt.Sprintf("%s %s pools=%v kept=%v nodes=%v every-node=%t interfaces=%v", name, a.Name, a.Pools, a.Kept, a.Nodes, a.EveryNode, a.Interfaces) + objectOf(a.Object)
 	case *fsm.DeleteL2Advertisement:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutNodeConfig:
@@ -214,4 +214,12 @@ func portNumbers(ports []fsm.Port) []string {
 		out = append(out, fmt.Sprintf("%d/%s", p.Number, p.Protocol))
 	}
 	return out
+}
+
+// objectOf tells which object something came from, where it has a namespace.
+func objectOf(o fsm.ObjectRef) string {
+	if o.Namespace == "" {
+		return ""
+	}
+	return " of " + o.Namespace + " uid=" + o.UID
 }

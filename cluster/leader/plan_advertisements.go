@@ -45,7 +45,7 @@ func (p *planner) planAdvertisements() {
 // advertisementOf says what the record shall hold of an advertisement, of which it holds h; false if it is about no address.
 // The error is that of a community that nobody knows.
 func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool, unknown error) {
-	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version}
+	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version, Object: p.referable(objectRef(&w.Meta))}
 	if next.Pools, ok = p.poolsOf(w, h); !ok {
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
 			"no pool has labels that spec.ipAddressPoolSelectors choose: it is about no address; label a pool, or name pools in spec.ipAddressPools")
@@ -209,5 +209,5 @@ func sameAdvertisement(a, b *fsm.Advertisement) bool {
 	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
 		a.LocalPref == b.LocalPref && slices.Equal(a.Terms.LargeCommunities, b.Terms.LargeCommunities) && a.Terms.MED == b.Terms.MED &&
 		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && a.Terms.Weighted == b.Terms.Weighted && slices.Equal(a.Terms.Nodes, b.Terms.Nodes) &&
-		a.Terms.AggregateV4 == b.Terms.AggregateV4 && a.Terms.AggregateV6 == b.Terms.AggregateV6
+		a.Terms.AggregateV4 == b.Terms.AggregateV4 && a.Terms.AggregateV6 == b.Terms.AggregateV6 && a.Object == b.Object
 }

@@ -58,6 +58,7 @@ func (p *planner) planPeers() {
 			p.explain(fsm.TablePeers, string(name), WaitsForMend, "nodes that peer need format 2 of the record: `fairlead raft finalize`; nobody peers so far")
 			continue
 		}
+		w.Object = p.referable(w.Object)
 		if p.format < formatBGP && w.Options != (fsm.PeerOptions{}) {
 			w.Options = fsm.PeerOptions{}
 			p.explain(fsm.TablePeers, string(name), WaitsForMend,
@@ -118,6 +119,20 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 	}
 }
 
+// objectRef says which object a part of the configuration came from.
+func objectRef(m *world.Meta) fsm.ObjectRef { return fsm.ObjectRef{Namespace: m.Home, UID: m.UID} }
+
+// formatObjectRef is the first format that knows fsm.ObjectRef.
+const formatObjectRef = 2
+
+// referable is a reference as far as the record can hold one.
+func (p *planner) referable(r fsm.ObjectRef) fsm.ObjectRef {
+	if p.format < formatObjectRef {
+		return fsm.ObjectRef{}
+	}
+	return r
+}
+
 // legacyPeerName marks a peer as one of a config map, so that its removal hangs on the config map's.
 func legacyPeerName(of world.ID, name string) string { return of.String() + "#" + name }
 
@@ -136,7 +151,7 @@ func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
 	peer = fsm.Peer{
 		Name: fsm.PeerName(w.Name), Address: w.Address, Port: w.Port, ASN: w.ASN, LocalASN: w.OwnASN,
 		HoldTime: w.HoldTime, KeepaliveTime: w.KeepaliveTime, ConnectTime: w.ConnectTime,
-		IPv4: !w.OneFamily || w.Address.Is4(), IPv6: !w.OneFamily || w.Address.Is6(), PasswordFrom: w.PasswordFrom, Version: w.Version,
+		IPv4: !w.OneFamily || w.Address.Is4(), IPv6: !w.OneFamily || w.Address.Is6(), PasswordFrom: w.PasswordFrom, Version: w.Version, Object: objectRef(&w.Meta),
 		Passive: w.Passive, SendMax: w.SendMax,
 		Options: fsm.PeerOptions{TTLSecurity: w.TTLSecurity, KeepOnNotification: w.Restart.KeepOnNotification},
 	}
@@ -198,5 +213,6 @@ func samePeer(a, b *fsm.Peer) bool {
 	return a.Name == b.Name && a.Address == b.Address && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
 		a.Passive == b.Passive && a.MultihopTTL == b.MultihopTTL && a.SendMax == b.SendMax && a.HoldTime == b.HoldTime &&
 		a.KeepaliveTime == b.KeepaliveTime && a.ConnectTime == b.ConnectTime && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
-		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options && a.Nodes.Equal(b.Nodes)
+		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options && a.Nodes.Equal(b.Nodes) &&
+		a.Object == b.Object
 }

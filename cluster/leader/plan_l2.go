@@ -43,6 +43,7 @@ func (p *planner) planL2() {
 func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L2Advertisement {
 	next := fsm.L2Advertisement{
 		Name: fsm.AdvertisementName(w.Name), EveryNode: len(w.NodeSelectors) == 0, Interfaces: w.Interfaces, Version: w.Version,
+		Object: objectRef(&w.Meta),
 	}
 	shown := map[fsm.PoolName]*world.Pool{}
 	for _, pool := range p.seen.pools {
@@ -73,5 +74,5 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 // sameL2 compares all but the version.
 func sameL2(a, b *fsm.L2Advertisement) bool {
 	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Kept, b.Kept) && slices.Equal(a.Nodes, b.Nodes) && a.EveryNode == b.EveryNode &&
-		slices.Equal(a.Interfaces, b.Interfaces)
+		slices.Equal(a.Interfaces, b.Interfaces) && a.Object == b.Object
 }

@@ -99,7 +99,7 @@ func (p *planner) planPools() {
 			continue
 		}
 		p.pools = append(p.pools, next)
-		if rec := next.record(shown[name].Version); have[name] == nil || !samePool(have[name], &rec) {
+		if rec := next.record(p.referable(objectRef(&shown[name].Meta)), shown[name].Version); have[name] == nil || !samePool(have[name], &rec) {
 			changed = append(changed, rec)
 		}
 	}
@@ -199,8 +199,8 @@ func newPool(w *world.Pool) *poolPlan {
 	return pool
 }
 
-func (pool *poolPlan) record(version uint64) fsm.Pool {
-	return fsm.Pool{Name: pool.name, Ranges: pool.ranges, AutoAssign: pool.autoAssign, Version: version}
+func (pool *poolPlan) record(from fsm.ObjectRef, version uint64) fsm.Pool {
+	return fsm.Pool{Name: pool.name, Ranges: pool.ranges, AutoAssign: pool.autoAssign, Object: from, Version: version}
 }
 
 // lowestFree gives the lowest address of a family that is not taken. What is taken stays so within a plan, so that
@@ -236,7 +236,7 @@ func endsBadly(a netip.Addr) bool {
 }
 
 func samePool(a, b *fsm.Pool) bool {
-	return slices.Equal(a.Ranges, b.Ranges) && a.AutoAssign == b.AutoAssign
+	return slices.Equal(a.Ranges, b.Ranges) && a.AutoAssign == b.AutoAssign && a.Object == b.Object
 }
 
 func rangesOverlap(a, b []fsm.Range) bool {

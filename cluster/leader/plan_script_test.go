@@ -268,6 +268,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
 //	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
+//	home=NAMESPACE, uid=U  of any of pool, peer, advertisement and l2: which object it is
 func (s *scene) object(t failer, f []string) {
 	kind, name := f[0], f[1]
 	s.remove(kind, name)
@@ -283,6 +284,7 @@ func (s *scene) object(t failer, f []string) {
 	if uid := keys["uid"]; uid != "" {
 		meta.UID = uid
 	}
+	meta.Home = keys["home"]
 	w := &s.world
 	switch kind {
 	case "policy":

@@ -156,7 +156,9 @@ func (r Ref) String() string { return string(r.Kind) + " " + r.ID.String() }
 // Meta is what all objects have.
 type Meta struct {
 	ID
-	UID string
+	// Home is the namespace of an object whose ID is its name alone.
+	Home string
+	UID  string
 	// Version is the object's resourceVersion, zero where the source has none.
 	Version uint64
 	// Created is in seconds since 1970, zero if unknown. It orders the old before the young, for people and for

@@ -53,6 +53,8 @@ func open(kind world.Kind, o *metav1.ObjectMeta, namespaced bool) (world.Meta, *
 	m := world.Meta{ID: world.ID{Name: o.Name}, UID: string(o.UID), Deleting: o.DeletionTimestamp != nil}
 	if namespaced {
 		m.Namespace = cmpDefault(o.Namespace, metav1.NamespaceDefault)
+	} else {
+		m.Home = o.Namespace
 	}
 	if !o.CreationTimestamp.IsZero() {
 		m.Created = o.CreationTimestamp.Unix()

@@ -50,6 +50,18 @@ func afterFormer(c fsm.Command) string {
 		if c.Leaving {
 			return "that node " + string(c.ID) + " is leaving"
 		}
+	case *fsm.PutPool:
+		if c.Pool.Object != (fsm.ObjectRef{}) {
+			return "which object pool " + string(c.Pool.Name) + " came from"
+		}
+	case *fsm.PutPeer:
+		if c.Peer.Object != (fsm.ObjectRef{}) {
+			return "which object peer " + string(c.Peer.Name) + " came from"
+		}
+	case *fsm.PutAdvertisement:
+		if c.Advertisement.Object != (fsm.ObjectRef{}) {
+			return "which object advertisement " + string(c.Advertisement.Name) + " came from"
+		}
 	case *fsm.PutNodeConfig:
 		if c.Config.RulePriorityIn != 0 || c.Config.RulePriorityOut != 0 || c.Config.FwMark != 0 {
 			return "priorities of rules and the packet mark"

@@ -17,23 +17,7 @@ import (
 // mark, but for the one by which a member that was away has caught up.
 func TestOnlyTheMarkThatEndsADoubtMakesRoutes(t *testing.T) {
 	state := fsm.New()
-	apply := func(commands ...fsm.Command) {
-		t.Helper()
-		for _, c := range commands {
-			_, epoch, _ := state.Identity()
-			data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Command: c}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, outcomes := range state.ApplyEntries([]fsm.LogEntry{{Index: state.Applied() + 1, Term: 1, Data: data}}) {
-				for _, o := range outcomes {
-					if err := o.Err(); err != nil {
-						t.Fatalf("%T: %v", c, err)
-					}
-				}
-			}
-		}
-	}
+	apply := applyTo(t, state)
 	mark := func() {
 		t.Helper()
 		rev := state.Read().Revision()

@@ -5,7 +5,6 @@ package member
 import (
 	"context"
 	"os"
-	"strings"
 	"time"
 
 	"fairlead.io/fairlead/cluster"
@@ -50,7 +49,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	if m.kube != nil {
 		s, err := informers.New(informers.Options{
 			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps,
-			Known: m.known, Logger: m.log, Metrics: m.registry,
+			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {
 			return nil, err
@@ -75,28 +74,6 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	var err error
 	w.Leader, err = leader.New(options)
 	return w, err
-}
-
-// known are the objects that the record has by the names and versions that they have in Kubernetes.
-func (m *Member) known(kind world.Kind) (out []informers.Known) {
-	add := func(namespace, name, uid string, version uint64) {
-		if version != 0 {
-			out = append(out, informers.Known{ID: world.ID{Namespace: namespace, Name: name}, UID: uid, Version: version})
-		}
-	}
-	switch kind {
-	case world.KindService:
-		for _, s := range fsm.List[*fsm.Service](m.state.Read(), fsm.TableServices) {
-			if namespace, name, _ := strings.Cut(string(s.ID), "/"); !s.Deleting {
-				add(namespace, name, s.UID, s.Version)
-			}
-		}
-	case world.KindNode:
-		for _, n := range fsm.List[*fsm.Node](m.state.Read(), fsm.TableNodes) {
-			add("", string(n.ID), n.UID, n.Version)
-		}
-	}
-	return out
 }
 
 // manifestPoll is how often folders are read through.

@@ -30,20 +30,8 @@ const fromSecret = "Secret/metallb-system/tor"
 func withPeer(t *testing.T) *fsm.State {
 	t.Helper()
 	s := fsm.New()
-	for i, c := range []fsm.Command{
-		&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat},
-		&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: netip.MustParseAddr("192.0.2.1"), ASN: 65001, PasswordFrom: fromSecret}},
-	} {
-		data, err := fsm.EncodeEntry(fsm.Epoch(i), []fsm.Proposal{{Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range s.ApplyEntries([]fsm.LogEntry{{Index: fsm.Index(i + 1), Term: 1, Data: data}})[0] {
-			if o.Err() != nil {
-				t.Fatal(o.Err())
-			}
-		}
-	}
+	applyTo(t, s)(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat},
+		&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: netip.MustParseAddr("192.0.2.1"), ASN: 65001, PasswordFrom: fromSecret}})
 	return s
 }
 

@@ -14,17 +14,7 @@ func TestWithdrawalsAreReportedWhenAwaited(t *testing.T) {
 	prefix := netip.MustParsePrefix("203.0.113.1/32")
 	for _, format := range []uint32{1, 2} {
 		s := fsm.New()
-		tell := func(c fsm.Command) {
-			t.Helper()
-			_, epoch, _ := s.Identity()
-			data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if o := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0]; o.Err() != nil {
-				t.Fatalf("%T: %v", c, o.Err())
-			}
-		}
+		tell := applyTo(t, s)
 		tell(&fsm.InitGroup{Group: "g1", Format: format})
 		tell(&fsm.PutNode{ID: "n1", UID: "u1"})
 		tell(&fsm.PutService{Service: fsm.Service{ID: "shop/a", UID: "u1"}})

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/informers"
+)
+
+// known are the objects of a kind that a record has from Kubernetes, by the names and versions that they have there. Others it
+// cannot be asked for.
+func known(record *fsm.View, kind world.Kind) (out []informers.Known) {
+	add := func(name string, o fsm.ObjectRef, version uint64) {
+		if version != 0 && o.UID != "" {
+			out = append(out, informers.Known{ID: world.ID{Namespace: o.Namespace, Name: name}, UID: o.UID, Version: version})
+		}
+	}
+	switch kind {
+	case world.KindService:
+		for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
+			if namespace, name, _ := strings.Cut(string(s.ID), "/"); !s.Deleting {
+				add(name, fsm.ObjectRef{Namespace: namespace, UID: s.UID}, s.Version)
+			}
+		}
+	case world.KindNode:
+		for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
+			add(string(n.ID), fsm.ObjectRef{UID: n.UID}, n.Version)
+		}
+	case world.KindPool:
+		for _, p := range fsm.List[*fsm.Pool](record, fsm.TablePools) {
+			add(string(p.Name), p.Object, p.Version)
+		}
+	case world.KindPeer:
+		for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
+			add(string(p.Name), p.Object, p.Version)
+		}
+	case world.KindAdvertisement:
+		for _, a := range fsm.List[*fsm.Advertisement](record, fsm.TableAdvertisements) {
+			add(string(a.Name), a.Object, a.Version)
+		}
+	case world.KindL2Advert:
+		for _, a := range fsm.List[*fsm.L2Advertisement](record, fsm.TableL2Advertisements) {
+			add(string(a.Name), a.Object, a.Version)
+		}
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Sources ask by name and namespace for what the record has from Kubernetes, and for nothing that they would ask for in vain.
+func TestKnownIsWhatCanBeAskedFor(t *testing.T) {
+	state := fsm.New()
+	apply := applyTo(t, state)
+	address := netip.MustParseAddr("192.0.2.1")
+	from := fsm.ObjectRef{Namespace: "metallb-system", UID: "u"}
+	apply(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat},
+		&fsm.PutService{Service: fsm.Service{ID: "shop/web", UID: "u", Version: 3}}, &fsm.PutService{Service: fsm.Service{ID: "shop/going", UID: "u", Version: 3, Deleting: true}},
+		&fsm.PutNode{ID: "n1", UID: "u", Version: 4}, &fsm.PutNode{ID: "of-a-file"},
+		&fsm.PutPool{Pool: fsm.Pool{Name: "public", Ranges: []fsm.Range{{From: address, To: address}}, Version: 5, Object: from}},
+		&fsm.PutPeer{Peer: fsm.Peer{Name: "switch", Address: address, ASN: 65001, Version: 6, Object: from}},
+		&fsm.PutPeer{Peer: fsm.Peer{Name: "of-an-older-release", Address: address, Port: 1790, ASN: 65001, Version: 6}},
+		&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "all", Version: 7, Object: from}},
+		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Version: 8, Object: from}},
+		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "of-a-folder", Object: fsm.ObjectRef{Namespace: "metallb-system"}}})
+	for kind, want := range map[world.Kind]string{
+		world.KindService: "[{shop/web u 3}]", world.KindNode: "[{n1 u 4}]", world.KindPool: "[{metallb-system/public u 5}]",
+		world.KindPeer: "[{metallb-system/switch u 6}]", world.KindAdvertisement: "[{metallb-system/all u 7}]",
+		world.KindL2Advert: "[{metallb-system/lan u 8}]", world.KindEndpointSlice: "[]",
+	} {
+		if got := fmt.Sprint(known(state.Read(), kind)); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+	}
+}
