@@ -60,6 +60,7 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 	}
 	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{
 		Name: name, InTable: rapid.SampledFrom([]uint32{0, 102, 7}).Draw(t, "in"), OutTable: rapid.SampledFrom([]uint32{0, 101, 7}).Draw(t, "out"),
+		Object: drawObjectRef(t),
 	}}
 }
 

@@ -165,10 +165,11 @@ func (m *model) applyConfig(command fsm.Command) (ok, known bool) {
 		if out == 0 {
 			out = 102
 		}
-		if in != out {
+		ok := in != out && (m.format >= 2 || c.Config.Object == (fsm.ObjectRef{}))
+		if ok {
 			m.configs[c.Config.Name] = true
 		}
-		return in != out, true
+		return ok, true
 	case *fsm.DeleteNodeConfig:
 		return drop(m.configs, c.Name), true
 	}

@@ -18,6 +18,9 @@ type NodeConfig struct {
 	RulePriorityIn  uint32 `pb:"6" json:"rulePriorityIn"`
 	RulePriorityOut uint32 `pb:"7" json:"rulePriorityOut"`
 	FwMark          uint32 `pb:"8" json:"fwMark"`
+	// Version and Object are those of the config map. From format 2 on.
+	Version uint64    `pb:"9" json:"version"`
+	Object  ObjectRef `pb:"10" json:"object"`
 }
 
 // Table is TableNodeConfigs.
@@ -43,6 +46,9 @@ func (c *PutNodeConfig) apply(tx *txn) Outcome {
 	n := c.Config
 	if in, out := orDefault(n.InTable, 101), orDefault(n.OutTable, 102); in == out {
 		return refuse(RejectInvalid, "node config "+n.Key(), utoa(uint64(in)), "two different tables")
+	}
+	if out, old := tx.refersBelow(n.Object, "node config "+n.Key()); old {
+		return out
 	}
 	tx.put(&n)
 	return tx.ok()

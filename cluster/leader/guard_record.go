@@ -66,14 +66,14 @@ func servicesOf(record *fsm.View) (out []KnownObject) {
 	}
 	configMaps := map[world.ID]bool{}
 	for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
-		if of, legacy := legacyPeerOf(string(p.Name)); legacy {
+		if of, legacy := ConfigMapOf(p.Name); legacy {
 			configMaps[of] = true
 		} else {
 			add(world.KindPeer, world.ID{Name: string(p.Name)}, "")
 		}
 	}
-	if len(fsm.List[*fsm.NodeConfig](record, fsm.TableNodeConfigs)) > 0 {
-		configMaps[world.ID{Namespace: "kube-system", Name: configMapIPRule}] = true
+	for _, n := range fsm.List[*fsm.NodeConfig](record, fsm.TableNodeConfigs) {
+		configMaps[configMapOf(n)] = true
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(configMaps), world.ID.Compare) {
 		add(world.KindConfigMap, id, "")

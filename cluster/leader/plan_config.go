@@ -103,12 +103,12 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 		legacy[c.ID.String()] = true
 		for _, peer := range peers {
 			peer.Name = fsm.PeerName(legacyPeerName(c.ID, string(peer.Name)))
-			peer.Version = c.Version
+			peer.Version, peer.Object = c.Version, fsm.ObjectRef{Namespace: c.Namespace, UID: c.UID}
 			wanted[peer.Name] = peer
 		}
 	}
 	return wanted, func(name fsm.PeerName) bool {
-		of, isLegacy := legacyPeerOf(string(name))
+		of, isLegacy := ConfigMapOf(name)
 		switch {
 		case !isLegacy:
 			return !p.seen.mayRemove(world.KindPeer, world.ID{Name: string(name)})
@@ -136,8 +136,9 @@ func (p *planner) referable(r fsm.ObjectRef) fsm.ObjectRef {
 // legacyPeerName marks a peer as one of a config map, so that its removal hangs on the config map's.
 func legacyPeerName(of world.ID, name string) string { return of.String() + "#" + name }
 
-func legacyPeerOf(peer string) (world.ID, bool) {
-	of, _, ok := strings.Cut(peer, "#")
+// ConfigMapOf is the config map that a peer of the record came from; false for one of another origin.
+func ConfigMapOf(peer fsm.PeerName) (world.ID, bool) {
+	of, _, ok := strings.Cut(string(peer), "#")
 	if !ok {
 		return world.ID{}, false
 	}

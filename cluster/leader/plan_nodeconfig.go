@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
@@ -38,6 +39,9 @@ func (p *planner) planNodeConfigs() {
 	if p.format < formatTranslation {
 		next.RulePriorityIn, next.RulePriorityOut, next.FwMark = 0, 0, 0
 	}
+	if p.format >= formatObjectRef {
+		next.Version, next.Object = of.Version, fsm.ObjectRef{Namespace: of.Namespace, UID: of.UID}
+	}
 	if err != nil {
 		p.explain(fsm.TableNodeConfigs, of.ID.String(), WaitsForMend, err.Error()+"; the nodes steer as before")
 		return
@@ -47,18 +51,23 @@ func (p *planner) planNodeConfigs() {
 	}
 }
 
-// removeNodeConfig gives the nodes back their defaults once no source can hold the config map any more. The record
-// does not keep the namespace it was in; kube-system is where the old installation puts it.
+// removeNodeConfig gives the nodes back their defaults once no source can hold the config map any more.
 func (p *planner) removeNodeConfig(have *fsm.NodeConfig) {
 	if have == nil {
 		return
 	}
-	id := world.ID{Namespace: "kube-system", Name: configMapIPRule}
+	id := configMapOf(have)
 	if !p.seen.mayRemove(world.KindConfigMap, id) {
 		p.explainAbsent(fsm.TableNodeConfigs, world.KindConfigMap, id)
 		return
 	}
 	p.propose("ConfigMap "+configMapIPRule+" is gone", &fsm.DeleteNodeConfig{})
+}
+
+// configMapOf is the config map that a configuration came from. A record of the first format does not keep its namespace;
+// kube-system is where the old installation puts it.
+func configMapOf(n *fsm.NodeConfig) world.ID {
+	return world.ID{Namespace: cmp.Or(n.Object.Namespace, "kube-system"), Name: configMapIPRule}
 }
 
 // nodeConfigOf reads kube-iprule-cfg as the old system did, with its spelling of DEPLOY_MODEL.
@@ -158,5 +167,5 @@ func routingTable(c *world.ConfigMap, key string) (uint32, error) {
 func sameNodeConfig(a, b *fsm.NodeConfig) bool {
 	return slices.Equal(a.Switches, b.Switches) && a.InTable == b.InTable && a.OutTable == b.OutTable &&
 		a.ReplaceDefault == b.ReplaceDefault && a.RulePriorityIn == b.RulePriorityIn &&
-		a.RulePriorityOut == b.RulePriorityOut && a.FwMark == b.FwMark
+		a.RulePriorityOut == b.RulePriorityOut && a.FwMark == b.FwMark && a.Object == b.Object
 }

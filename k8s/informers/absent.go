@@ -93,7 +93,7 @@ func (l *line) withOthersLocked(missing []life, others []Known, listed map[world
 	}
 	for _, o := range others {
 		switch m := (life{o.ID, o.UID}); {
-		case listed[o.ID] || seen[m] || o.Version > version:
+		case l.only != (world.ID{}) && o.ID != l.only || listed[o.ID] || seen[m] || o.Version > version:
 		case l.buried[m]:
 			buried[m] = true
 		default:

@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/k8s/informers"
 )
 
@@ -163,6 +164,34 @@ func TestListsWithoutWhatTheRecordKnowsAreRefused(t *testing.T) {
 		}
 	}
 	if asked["gone"] != 1 || asked["web-1"] == 0 || len(asked) != 2 {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+// A config map is asked for where lists are of it alone, and only in the namespace that they are of.
+func TestConfigMapsAreAskedForWhereTheyAreListed(t *testing.T) {
+	s := furnished(t, 1)
+	s.put(configMaps, "kube-system", convert.ConfigMapIPRule, object{"data": object{"SWITCH": "192.0.2.254"}})
+	uid := s.resources[configMaps].objects["kube-system/"+convert.ConfigMapIPRule]["metadata"].(object)["uid"].(string)
+	known := func(namespace, name, uid string) informers.Known {
+		return informers.Known{ID: world.ID{Namespace: namespace, Name: name}, UID: uid, Version: 5}
+	}
+	r := readWith(t, s, informers.Options{Timing: fast, Known: func(kind world.Kind) []informers.Known {
+		if kind != world.KindConfigMap {
+			return nil
+		}
+		return []informers.Known{known("elsewhere", convert.ConfigMapIPRule, "u"), known("kube-system", convert.ConfigMapGoBGP, "u"), known("kube-system", convert.ConfigMapIPRule, uid)}
+	}})
+	r.until(t, "listed", complete)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var asked []string
+	for _, q := range s.queries {
+		if _, name, ok := strings.Cut(q, "/configmaps/"); ok {
+			asked = append(asked, strings.TrimSuffix(name, "?"))
+		}
+	}
+	if !slices.Equal(asked, []string{convert.ConfigMapGoBGP}) {
 		t.Errorf("asked for %v", asked)
 	}
 }

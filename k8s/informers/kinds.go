@@ -63,15 +63,18 @@ func (s *Source) makeRacks(o *Options) []publisher {
 	namespaces := always(corev1.SchemeGroupVersion, "namespaces", namespace.name, ofKind(core.Namespaces()))
 	namespaces.wanted = selectsNamespaces
 	maps := ofKind(core.ConfigMaps(o.ConfigMaps))
+	only := func(name string) *shelf[world.ConfigMap] {
+		l := always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(name))
+		l.only = world.ID{Namespace: o.ConfigMaps, Name: name}
+		return configMap.shelf(l, typed(configMap, convert.ConfigMap))
+	}
 	v1beta1 := []string{api.MetalLBV1Beta1}
 	return append([]publisher{
 		service.rack(services),
 		slice.rack(slice.shelf(always(discoveryv1.SchemeGroupVersion, "endpointslices", slice.name, ofKind(discovery.EndpointSlices(""))),
 			slicesOnly(typed(slice, convert.EndpointSlice)))),
 		node.rack(nodes),
-		configMap.rack(
-			configMap.shelf(always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(convert.ConfigMapGoBGP)), typed(configMap, convert.ConfigMap)),
-			configMap.shelf(always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(convert.ConfigMapIPRule)), typed(configMap, convert.ConfigMap))),
+		configMap.rack(only(convert.ConfigMapGoBGP), only(convert.ConfigMapIPRule)),
 		custom(s, pool, "ipaddresspools", v1beta1, convert.Pool),
 		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
 		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),

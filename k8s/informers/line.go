@@ -29,6 +29,8 @@ type line struct {
 	wantedBy []schema.GroupVersionResource
 	// wanted tells by what is there otherwise whether anybody wants the resource; nil for one that is always wanted.
 	wanted func(*world.World) bool
+	// only is the one object that it lists; the zero ID for all.
+	only   world.ID
 	keeper Keeper // who is told whether everything is listed; nil for nobody
 	store  store
 	asked  chan struct{} // holds a token while a list is asked for

@@ -66,6 +66,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Config.RulePriorityIn != 0 || c.Config.RulePriorityOut != 0 || c.Config.FwMark != 0 {
 			return "priorities of rules and the packet mark"
 		}
+		if c.Config.Object != (fsm.ObjectRef{}) || c.Config.Version != 0 {
+			return "which config map the configuration of nodes came from"
+		}
 	}
 	return ""
 }

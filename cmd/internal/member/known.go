@@ -5,8 +5,10 @@ package member
 import (
 	"strings"
 
+	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/k8s/informers"
 )
 
@@ -35,7 +37,18 @@ func known(record *fsm.View, kind world.Kind) (out []informers.Known) {
 		}
 	case world.KindPeer:
 		for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
-			add(string(p.Name), p.Object, p.Version)
+			if _, legacy := leader.ConfigMapOf(p.Name); !legacy {
+				add(string(p.Name), p.Object, p.Version)
+			}
+		}
+	case world.KindConfigMap:
+		for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
+			if of, legacy := leader.ConfigMapOf(p.Name); legacy {
+				add(of.Name, p.Object, p.Version)
+			}
+		}
+		for _, n := range fsm.List[*fsm.NodeConfig](record, fsm.TableNodeConfigs) {
+			add(convert.ConfigMapIPRule, n.Object, n.Version)
 		}
 	case world.KindAdvertisement:
 		for _, a := range fsm.List[*fsm.Advertisement](record, fsm.TableAdvertisements) {

@@ -23,6 +23,8 @@ func TestKnownIsWhatCanBeAskedFor(t *testing.T) {
 		&fsm.PutPool{Pool: fsm.Pool{Name: "public", Ranges: []fsm.Range{{From: address, To: address}}, Version: 5, Object: from}},
 		&fsm.PutPeer{Peer: fsm.Peer{Name: "switch", Address: address, ASN: 65001, Version: 6, Object: from}},
 		&fsm.PutPeer{Peer: fsm.Peer{Name: "of-an-older-release", Address: address, Port: 1790, ASN: 65001, Version: 6}},
+		&fsm.PutPeer{Peer: fsm.Peer{Name: "kube-system/kube-gobgp-cfg#a", Address: address, Port: 1791, ASN: 65001, Version: 9, Object: fsm.ObjectRef{Namespace: "kube-system", UID: "u"}}},
+		&fsm.PutNodeConfig{Config: fsm.NodeConfig{Version: 10, Object: fsm.ObjectRef{Namespace: "kube-system", UID: "u"}}},
 		&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "all", Version: 7, Object: from}},
 		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Version: 8, Object: from}},
 		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "of-a-folder", Object: fsm.ObjectRef{Namespace: "metallb-system"}}})
@@ -30,6 +32,7 @@ func TestKnownIsWhatCanBeAskedFor(t *testing.T) {
 		world.KindService: "[{shop/web u 3}]", world.KindNode: "[{n1 u 4}]", world.KindPool: "[{metallb-system/public u 5}]",
 		world.KindPeer: "[{metallb-system/switch u 6}]", world.KindAdvertisement: "[{metallb-system/all u 7}]",
 		world.KindL2Advert: "[{metallb-system/lan u 8}]", world.KindEndpointSlice: "[]",
+		world.KindConfigMap: "[{kube-system/kube-gobgp-cfg u 9} {kube-system/kube-iprule-cfg u 10}]",
 	} {
 		if got := fmt.Sprint(known(state.Read(), kind)); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
