@@ -72,19 +72,24 @@ spec: {myASN: %d, peerASN: %d, peerAddress: 127.0.0.1, peerPort: %d}
 `, spec, lab.ASN, lab.ASN, port))
 }
 
-// The agent dials BIRD on the node's loopback, by iBGP: the switch has one session with the node.
-func TestNodeSpeaksBesideBirdOverLoopback(t *testing.T) {
-	l, birds, b := besideBird(t, 2, birdtest.Neighbor{Name: "agent", Address: netip.MustParseAddr("127.0.0.2"), ASN: lab.ASN}, "localAddress: 127.0.0.2")
-	loopbackPeer(l, 179, "")
-	passedOn(t, l, birds, b)
-}
-
-// BIRD dials the agent, which has another port.
-func TestNodeSpeaksBesideBirdAtAnotherPort(t *testing.T) {
-	agent := birdtest.Neighbor{Name: "agent", Address: netip.MustParseAddr("127.0.0.2"), Port: 1179, ASN: lab.ASN}
-	l, birds, b := besideBird(t, 2, agent, "localAddress: 127.0.0.2, listen: [127.0.0.2], port: 1179")
-	loopbackPeer(l, 179, `, fairlead.io/passive: "true"`)
-	passedOn(t, l, birds, b)
+// The agent and BIRD peer on the node's loopback, by iBGP, whoever dials: the switch has one session with the node.
+func TestNodeSpeaksBesideBird(t *testing.T) {
+	agent := birdtest.Neighbor{Name: "agent", Address: netip.MustParseAddr("127.0.0.2"), ASN: lab.ASN}
+	listens := agent
+	listens.Port = 1179
+	for name, c := range map[string]struct {
+		agent       birdtest.Neighbor
+		lines, spec string
+	}{
+		"agent-dials": {agent, "localAddress: 127.0.0.2", ""},
+		"bird-dials":  {listens, "localAddress: 127.0.0.2, listen: [127.0.0.2], port: 1179", `, fairlead.io/passive: "true"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, birds, b := besideBird(t, 2, c.agent, c.lines)
+			loopbackPeer(l, 179, c.spec)
+			passedOn(t, l, birds, b)
+		})
+	}
 }
 
 // FRR is the switch of nodes that peer themselves: it has a path of each, loses what is withdrawn, and keeps those of an agent that
