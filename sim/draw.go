@@ -16,6 +16,11 @@ import (
 // of four users ask for them by objects of LBCF's kinds, in the others they are brought into the record directly.
 const drivers, clients, objectsOf = 1, 2, 4
 
+// In one world of so many, addresses are announced by prefixes of one of these lengths.
+const aggregatesOf = 5
+
+var aggregates = []int{30, 29}
+
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
 	MostMembers, MostNodes, MostServices = 9, 50, 200
@@ -28,6 +33,9 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 	o.Balancers, o.Outside, o.Clients = drivers, 0, clients
 	if seed%objectsOf == 0 {
 		o.Balancers, o.Outside = 0, drivers
+	}
+	if o.Aggregate = 0; o.Segments == 0 && seed%aggregatesOf == 2 {
+		o.Aggregate = aggregates[seed/aggregatesOf%uint64(len(aggregates))]
 	}
 	return scenario.Draw(seed, o)
 }

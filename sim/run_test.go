@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/check"
+	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/scenario"
 )
 
@@ -115,6 +116,28 @@ func TestRepeatNamesWhatDrawsTheSame(t *testing.T) {
 	}
 	if got := repeat(plain, "here/it.yaml"); got != "fairlead sim replay --scenario here/it.yaml" {
 		t.Error(got)
+	}
+}
+
+// One world of five has prefixes in the place of addresses. What goes wrong in it is what would without them.
+func TestSomeWorldsAnnouncePrefixes(t *testing.T) {
+	with := 0
+	for seed := range uint64(100) {
+		s := Draw(seed, scenario.Options{})
+		if s.Aggregate == 0 {
+			continue
+		}
+		with++
+		plain := scenario.Draw(seed, scenario.Options{Balancers: s.Balancers, Outside: s.Outside, Clients: s.Clients})
+		if !slices.EqualFunc(s.Faults, plain.Faults, func(f, g fault.Fault) bool { return f.String() == g.String() }) {
+			t.Errorf("seed %d: other faults", seed)
+		}
+		if Draw(seed, scenario.Options{Segments: 1}).Aggregate != 0 {
+			t.Errorf("seed %d: with segments, too", seed)
+		}
+	}
+	if with != 20 {
+		t.Errorf("%d worlds of 100", with)
 	}
 }
 

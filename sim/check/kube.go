@@ -19,6 +19,8 @@ type kube struct {
 	names    []string            // of services, in order
 	slices   map[string]*slice
 	nodes    map[string]*node
+	// advertisements are what BGPAdvertisements say, by "namespace/name".
+	advertisements map[string]advertisementJSON
 	// configured is when pools and the like were written last, reconfigured when not for the first time, nodesAt when
 	// nodes were, by whatever counts for routes.
 	configured, reconfigured, nodesAt time.Duration
@@ -64,7 +66,7 @@ type node struct {
 
 func newKube() *kube {
 	return &kube{
-		services: map[string]*service{}, slices: map[string]*slice{}, nodes: map[string]*node{},
+		services: map[string]*service{}, slices: map[string]*slice{}, nodes: map[string]*node{}, advertisements: map[string]advertisementJSON{},
 		configured: never, reconfigured: never, nodesAt: never, spans: map[hop][]span{},
 	}
 }
@@ -88,7 +90,31 @@ func (k *kube) hear(e event.Stamped) {
 		if x.Verb != "create" {
 			k.reconfigured = e.At
 		}
+		if x.Kind == "BGPAdvertisement" {
+			k.hearAdvertisement(x, gone)
+		}
 	}
+}
+
+func (k *kube) hearAdvertisement(x event.Object, gone bool) {
+	var in advertisementJSON
+	id := x.Namespace + "/" + x.Name
+	delete(k.advertisements, id)
+	if !gone && json.Unmarshal(x.JSON, &in) == nil {
+		k.advertisements[id] = in
+	}
+}
+
+// aggregationLength is that of IPv4 which the one BGPAdvertisement asks for; 0: none. It is false if there are several, or if the
+// one is not about everything and everybody.
+func (k *kube) aggregationLength() (bits int, plain bool) {
+	for _, a := range k.advertisements {
+		if bits = a.Spec.AggregationLength; bits < 20 || bits == 32 {
+			bits = 0 // fewer bits are not done, and more there are not
+		}
+		plain = len(a.Spec.Pools)+len(a.Spec.PoolLabels)+len(a.Spec.Peers)+len(a.Spec.Nodes)+len(a.Spec.Services) == 0
+	}
+	return bits, plain && len(k.advertisements) == 1
 }
 
 func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {

@@ -93,3 +93,14 @@ func (k *kube) share(a, b string) bool {
 func sharing() []string {
 	return []string{"fairlead.io/allow-shared-ip", "metallb.io/allow-shared-ip", "metallb.universe.tf/allow-shared-ip"}
 }
+
+type advertisementJSON struct {
+	Spec struct {
+		AggregationLength int               `json:"aggregationLength"`
+		Pools             []string          `json:"ipAddressPools"`
+		PoolLabels        []json.RawMessage `json:"ipAddressPoolSelectors"`
+		Peers             []string          `json:"peers"`
+		Nodes             []json.RawMessage `json:"nodeSelectors"`
+		Services          []json.RawMessage `json:"serviceSelectors"`
+	} `json:"spec"`
+}

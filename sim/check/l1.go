@@ -93,11 +93,17 @@ func (r *l1) tick() {
 		r.kernel(v, n.Name)
 	}
 	for _, key := range r.scene.routes() {
-		f := r.scene.paths[key]
-		if _, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, key.prefix.String()); !ok && len(f.NextHops) > 0 && r.complete() {
-			r.broken(key.prefix.String()+" at "+key.at, "it forwards an address that the record has no route for", f.number)
+		f := r.scene.ways.all[key]
+		if len(f.NextHops) == 0 || !r.complete() {
+			continue
+		}
+		for _, a := range addresses(key.prefix) {
+			if _, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String()); !ok {
+				r.broken(key.prefix.String()+" at "+key.at, "it forwards an address that the record has no route for: "+a.String(), f.number)
+			}
 		}
 	}
+	r.aggregates(v)
 	r.outside.compare(v)
 	r.wished.compare(v)
 }
@@ -248,11 +254,11 @@ func (r *l1) forwarded(v *fsm.View, prefix netip.Prefix) {
 		if !r.scene.exchanges(sw, prefix.Addr()) {
 			continue
 		}
-		f := r.scene.paths[route{sw, prefix}]
+		f := r.scene.ways.to(sw, prefix.Addr())
 		want := sortedAddresses(ready)
 		have := slices.SortedFunc(slices.Values(f.NextHops), netip.Addr.Compare)
 		if !slices.Equal(want, slices.Compact(have)) {
-			r.broken(prefix.String()+" at "+sw, fmt.Sprintf("the record has next hops %v, it forwards to %v", want, have), f.number)
+			r.broken(prefix.String()+" at "+sw, fmt.Sprintf("the record has next hops %v, it forwards to %v by %s", want, have, f.Prefix), f.number)
 		}
 	}
 }

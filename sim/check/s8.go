@@ -16,7 +16,7 @@ import (
 )
 
 // s8 compares what switches forward with what is committed, and with what clients see (traffic.go). For each switch and
-// prefix, while the switch is undisturbed, these must not last:
+// address, by the longest prefix that has it, while the switch is undisturbed, these must not last:
 //
 //   - unforwarded, S8: a committed hop is on a node with power, an undisturbed member that knows it holds a session,
 //     and nothing is forwarded;
@@ -120,7 +120,9 @@ func (r *s8) hear(e event.Stamped) {
 	r.owners.hear(e)
 	switch x := e.Event.(type) {
 	case event.Forwarding:
-		r.look(x.Switch, x.Prefix)
+		if x.Prefix.IsSingleIP() { // tick looks at all addresses of others, once what comes along with them was heard
+			r.look(x.Switch, x.Prefix)
+		}
 	case event.Flow:
 		r.flow(e, x)
 	default:
@@ -153,14 +155,16 @@ func (r *s8) tick() {
 	}
 }
 
-// prefixes are all that switches or the record know, at each switch.
+// prefixes are those of all single addresses that switches or the record know, at each switch.
 func (r *s8) prefixes() (out []route) {
 	known := map[netip.Prefix]bool{}
 	for p := range r.touched {
 		known[p] = true
 	}
-	for p := range r.scene.paths {
-		known[p.prefix] = true
+	for p := range r.scene.ways.all {
+		for _, a := range addresses(p.prefix) {
+			known[fsm.HostPrefix(a)] = true
+		}
 	}
 	for _, sw := range r.topology.Switches {
 		for p := range known {
@@ -171,9 +175,9 @@ func (r *s8) prefixes() (out []route) {
 	return out
 }
 
-// look judges one prefix at one switch as it is now.
+// look judges the prefix of one address at one switch as it is now: where the longest prefix leads that has the address.
 func (r *s8) look(sw string, prefix netip.Prefix) {
-	f := r.scene.paths[route{sw, prefix}]
+	f := r.scene.ways.to(sw, prefix.Addr())
 	key := sw + " " + prefix.String()
 	hops := committed(r.record.View(), prefix)
 	if len(hops) > 0 || len(f.NextHops) > 0 {
@@ -202,9 +206,11 @@ func (r *s8) forget(prefix string, now []netip.Addr) {
 func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops map[netip.Addr]fsm.Index, f forwarding, up bool) {
 	_, good := hops[hop]
 	var well, away, gone, lost, others bool
+	for _, p := range r.scene.ways.paths(sw, prefix.Addr()) {
+		others = others || r.knows(sw, p.Member, prefix)
+	}
 	for _, p := range f.Paths {
 		is := r.knows(sw, p.Member, prefix)
-		others = others || is
 		if p.NextHop != hop || !p.Best {
 			continue
 		}
@@ -243,7 +249,7 @@ func (r *s8) knows(sw, member string, prefix netip.Prefix) bool {
 // so: the kinds say how long that may be so.
 func (r *s8) left(sw string, prefix netip.Prefix, hop netip.Addr) bool {
 	_, good := committed(r.record.View(), prefix)[hop]
-	return !good && !slices.ContainsFunc(r.scene.paths[route{sw, prefix}].Paths, func(p event.Path) bool {
+	return !good && !slices.ContainsFunc(r.scene.ways.to(sw, prefix.Addr()).Paths, func(p event.Path) bool {
 		return p.Best && p.NextHop == hop && r.knows(sw, p.Member, prefix) && r.caughtUp(sw, p.Member)
 	})
 }

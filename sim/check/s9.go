@@ -15,8 +15,8 @@ import (
 // s9 holds what switches are told against what kernels really steer.
 //
 // A path that is new at a switch, from an undisturbed member in contact with a quorum, must lead to a node whose kernel steers the
-// address: under the boot that the group knows of. What the kernel let go within S8 before is forgiven, since the
-// announcement was under way, and so is what it never had when somebody took other things away within that time. And a kernel lets go of an address only once no path at any switch leads to it there,
+// address, all of them if it is of a prefix of many: under the boot that the group knows of. What the kernel let go within S8 before is forgiven, since the
+// announcement was under way, and so is what it never had when somebody took other things away within that time. And a kernel lets go of an address only once no path at any switch leads to it there, of whatever prefix,
 // but those of members that have been away for as long as switches keep what they announced.
 //
 // A node that says on a segment that it has an address steers it, too.
@@ -61,11 +61,14 @@ func (r *s9) announced(number uint64, x event.Forwarding) {
 			continue
 		}
 		r.checked()
-		if r.ready(node, x.Prefix.Addr()) {
-			continue
+		for _, a := range addresses(x.Prefix) {
+			if r.ready(node, a) {
+				continue
+			}
+			r.broken(fmt.Sprintf("%s via %s", x.Prefix, node), fmt.Sprintf("%s announced it to %s, and the kernel does not steer %s", p.Member, x.Switch, a),
+				r.scene.steered[node].number, number)
+			break
 		}
-		r.broken(fmt.Sprintf("%s via %s", x.Prefix, node), fmt.Sprintf("%s announced it to %s, and the kernel does not steer it", p.Member, x.Switch),
-			r.scene.steered[node].number, number)
 	}
 }
 
@@ -112,20 +115,28 @@ func (r *s9) steered(number uint64, x event.Steered) {
 		}
 		r.checked()
 		for _, sw := range r.topology.Switches {
-			f := r.scene.paths[route{sw, fsm.HostPrefix(a)}]
-			for _, p := range f.Paths {
-				if r.scene.nodeAt[p.NextHop] == x.Node && !r.away(sw, p.Member) {
-					doubt.tell = append(doubt.tell, func() {
-						r.broken(fmt.Sprintf("%s via %s", fsm.HostPrefix(a), x.Node),
-							fmt.Sprintf("its rules went, and %s still has a path of %s", sw, p.Member), f.number, number)
-					})
-				}
-			}
+			doubt.tell = append(doubt.tell, r.contradict(sw, a, x.Node, number)...)
 		}
 	}
 	if len(now) < len(before) {
 		r.doubts = append(r.doubts, doubt)
 	}
+}
+
+// contradict gives what is to be said of paths at a switch that lead to an address at a node whose kernel let go of it.
+func (r *s9) contradict(sw string, a netip.Addr, node string, number uint64) (tell []func()) {
+	for _, f := range r.scene.ways.covering(sw, a) {
+		for _, p := range f.Paths {
+			if r.scene.nodeAt[p.NextHop] != node || r.away(sw, p.Member) {
+				continue
+			}
+			tell = append(tell, func() {
+				r.broken(fmt.Sprintf("%s via %s", fsm.HostPrefix(a), node),
+					fmt.Sprintf("its rules went, and %s still has a path of %s to %s", sw, p.Member, f.Prefix), f.number, number)
+			})
+		}
+	}
+	return tell
 }
 
 // doubt is a kernel that let go of addresses at a moment; it may turn out to have lost its power.

@@ -61,7 +61,7 @@ type scene struct {
 
 	sessions map[link]session
 	cut      map[link]bool // what a switch is sent by a member is held back
-	paths    map[route]forwarding
+	ways     ways
 	steered  map[string]steered       // by node
 	meddled  map[string]time.Duration // when somebody else last took away what the kernel of a node had
 	segments segments
@@ -110,7 +110,7 @@ func newScene(t Topology, record *Record) *scene {
 		struck:  map[string]time.Duration{},
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
-		sessions: map[link]session{}, cut: map[link]bool{}, paths: map[route]forwarding{}, steered: map[string]steered{}, meddled: map[string]time.Duration{},
+		sessions: map[link]session{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
 		segments: newSegments(t.Links),
 	}
 	for _, n := range t.Nodes {
@@ -165,7 +165,7 @@ func (s *scene) hear(e event.Stamped) {
 	case event.Session:
 		s.sessions[link{x.Switch, x.Member}] = session{x.Up, s.now}
 	case event.Forwarding:
-		s.paths[route{x.Switch, x.Prefix}] = forwarding{x, e.Number}
+		s.ways.hear(e.Number, x)
 	case event.Steered:
 		s.steers(e.Number, x)
 	case event.Carrier:
@@ -308,7 +308,7 @@ func (s *scene) steersNow(node string, a netip.Addr) bool { return s.steered[nod
 
 // routes lists what switches said anything of, in order.
 func (s *scene) routes() []route {
-	return slices.SortedFunc(maps.Keys(s.paths), func(a, b route) int {
+	return slices.SortedFunc(maps.Keys(s.ways.all), func(a, b route) int {
 		return cmp.Or(strings.Compare(a.at, b.at), a.prefix.Compare(b.prefix))
 	})
 }

@@ -171,7 +171,7 @@ func (r *s8) flow(e event.Stamped, x event.Flow) {
 	}
 	r.broken(fmt.Sprintf("%s port %d at %s", x.Address, x.Port, x.Switch),
 		fmt.Sprintf("a request was wanted to be served and was not, via %s: %s", where, x.Why), e.Number,
-		r.scene.paths[route{x.Switch, fsm.HostPrefix(x.Address)}].number)
+		r.scene.ways.to(x.Switch, x.Address).number)
 }
 
 func (r *s8) excused(x event.Flow) bool {

@@ -23,11 +23,12 @@ type Options struct {
 	Nodes    int           // default 5
 	Switches int           // default 2
 	Services int           // default: drawn, up to 20
-	// Balancers, Clients, Outside and Segments are as in a Scenario; by default there are none.
+	// Balancers, Clients, Outside, Segments and Aggregate are as in a Scenario; by default there are none.
 	Balancers int
 	Clients   int
 	Outside   int
 	Segments  int
+	Aggregate int
 	Kinds     []string // of faults; default all that are drawn. Those with a share are there in any case then
 	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
@@ -80,7 +81,7 @@ func compose(o Options, from from) Scenario {
 	s := Scenario{
 		Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services,
 		Balancers: o.Balancers, Clients: o.Clients, Outside: o.Outside,
-		Segments: o.Segments,
+		Segments: o.Segments, Aggregate: o.Aggregate,
 	}
 	sh := shape{begin: min(5*time.Second, o.Duration/4), end: o.Duration * 3 / 4}
 	from("shape", func(d dice.Dice) {

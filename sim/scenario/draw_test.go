@@ -46,6 +46,8 @@ func options(t *rapid.T) scenario.Options {
 		Nodes:    rapid.IntRange(1, 10).Draw(t, "nodes"),
 		Switches: rapid.IntRange(1, 3).Draw(t, "switches"),
 		Services: rapid.IntRange(0, 30).Draw(t, "services"),
+
+		Aggregate: rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "prefixes"),
 	}
 }
 

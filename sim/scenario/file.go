@@ -32,6 +32,7 @@ type file struct {
 	Clients   int         `json:"clients,omitempty"`
 	Outside   int         `json:"outside,omitempty"`
 	Segments  int         `json:"segments,omitempty"`
+	Aggregate int         `json:"aggregate,omitempty"`
 	Drift     int         `json:"drift,omitempty"`
 	Faults    []faultFile `json:"faults,omitempty"`
 	Work      []stepFile  `json:"work,omitempty"`
@@ -128,7 +129,7 @@ func plain(err error) error {
 	switch {
 	case strings.HasPrefix(text, "unknown field"):
 		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, balancers, clients, outside," +
-			" segments, drift, faults (kind, at, for, who, with) and work (at, do, with)"
+			" segments, aggregate, drift, faults (kind, at, for, who, with) and work (at, do, with)"
 	case strings.HasPrefix(text, "cannot unmarshal"):
 		remedy = "; write a value of that type"
 	}
@@ -139,7 +140,7 @@ func (f file) scenario() Scenario {
 	s := Scenario{
 		Name: f.Name, About: f.About, Seed: f.Seed, Duration: time.Duration(f.Duration), Members: f.Members, Nodes: f.Nodes,
 		Switches: f.Switches, Services: f.Services, Balancers: f.Balancers, Clients: f.Clients, Outside: f.Outside, Segments: f.Segments,
-		Drift: f.Drift,
+		Aggregate: f.Aggregate, Drift: f.Drift,
 	}
 	for _, x := range f.Faults {
 		s.Faults = append(s.Faults, fault.Fault{

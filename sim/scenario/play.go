@@ -21,7 +21,7 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	w := on.World
 	cluster := workload.New(workload.Options{
 		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s), Outside: s.drivers(), Inherit: inherit(on),
-		Segments: s.Segments,
+		Segments: s.Segments, Block: s.Aggregate > 0,
 	})
 	for i := range s.Clients {
 		w.At(Raised, func() { on.Group().Register(fmt.Sprint("register-", i+1), registers, registerEvery) })

@@ -35,6 +35,9 @@ type Scenario struct {
 	Outside int
 	// Segments are those that nodes are in and answer for addresses on.
 	Segments int
+	// Aggregate is how many bits prefixes have that are announced in the place of their addresses, where there is a block of Services
+	// whose addresses may be; 0: there is none.
+	Aggregate int
 	// Drift is by how much clocks run wrong at most, in parts per million.
 	Drift  int
 	Faults []fault.Fault
@@ -66,7 +69,7 @@ func named(n int, name func(int) string) (out []string) {
 // Plan is what steps may be about.
 func (s Scenario) Plan() workload.Plan {
 	c := s.Cast()
-	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Outside: s.drivers(), Nodes: c.Nodes, Switches: c.Switches, Segments: s.Segments}
+	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Outside: s.drivers(), Nodes: c.Nodes, Switches: c.Switches, Segments: s.Segments, Aggregate: s.Aggregate}
 }
 
 // drivers are the names of drivers that users know by objects.
@@ -74,7 +77,7 @@ func (s Scenario) drivers() []string { return s.Cast().Drivers[s.Balancers:] }
 
 // Stage is the stage that it needs, without programs and record.
 func (s Scenario) Stage() stage.Options {
-	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments}
+	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments, Aggregate: s.Aggregate}
 	if s.upgrades() {
 		// Short logs have members take in snapshots that the other release wrote.
 		o.Release, o.Raft = start.Older, start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}
@@ -129,6 +132,8 @@ const (
 	mostOthers   = 8
 	mostDrift    = 100_000
 	longest      = time.Hour
+
+	leastAggregate, mostAggregate = 20, 31
 )
 
 // Validate tells what is wrong with it: which field, why, and what to do.
@@ -145,6 +150,9 @@ func (s Scenario) Validate() error {
 		if n.have < n.least || n.have > n.most {
 			return fmt.Errorf("%s: %d is not possible; write a number from %d to %d", n.field, n.have, n.least, n.most)
 		}
+	}
+	if s.Aggregate != 0 && (s.Aggregate < leastAggregate || s.Aggregate > mostAggregate) {
+		return fmt.Errorf("aggregate: %d is not possible; write a number of bits from %d to %d, or 0", s.Aggregate, leastAggregate, mostAggregate)
 	}
 	if s.Duration <= 0 || s.Duration > longest {
 		return fmt.Errorf("duration: %s is not possible; write more than 0s, up to %s", s.Duration, longest)

@@ -41,6 +41,7 @@ func (k *shrinker) all() {
 	k.number(func(s *Scenario) *int { return &s.Balancers }, 0)
 	k.number(func(s *Scenario) *int { return &s.Clients }, 0)
 	k.number(func(s *Scenario) *int { return &s.Outside }, 0)
+	k.number(func(s *Scenario) *int { return &s.Aggregate }, 0)
 	k.number(func(s *Scenario) *int { return &s.Drift }, 0)
 	k.number(func(s *Scenario) *int { return &s.Nodes }, 1)
 	k.number(func(s *Scenario) *int { return &s.Members }, 1)

@@ -34,6 +34,7 @@ func (s Scenario) Text() []byte {
 	line("clients", fmt.Sprint(s.Clients), s.Clients != 0)
 	line("outside", fmt.Sprint(s.Outside), s.Outside != 0)
 	line("segments", fmt.Sprint(s.Segments), s.Segments != 0)
+	line("aggregate", fmt.Sprint(s.Aggregate), s.Aggregate != 0)
 	line("drift", fmt.Sprint(s.Drift), s.Drift != 0)
 	if len(s.Faults) > 0 {
 		b.WriteString("faults:\n")

@@ -78,7 +78,9 @@ func (s *Stage) furnish() {
 	s.create("user", Custom(&api.BGPAdvertisement{
 		TypeMeta:   metav1.TypeMeta{APIVersion: api.MetalLBV1Beta1, Kind: "BGPAdvertisement"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: System, Name: "all"},
+		Spec:       s.advertisement(),
 	}))
+	s.furnishBlock()
 	for i := range s.options.Switches {
 		s.addSwitch(i)
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	// the i-th asks for, in order; nil: none.
 	Segments int
 	Asked    func(i int) []netip.Addr
+	// Aggregate is how many bits prefixes have that are announced in the place of their addresses, where there is a Block that may
+	// be; 0: there is none, and no such prefixes. Not in a Cluster.
+	Aggregate int
 	// Record is what the group agreed on, for those who call its API; without it nobody can.
 	Record   func() *fsm.View
 	Program  *vm.Module // of members and agents

@@ -41,13 +41,13 @@ func applicationVerbs() []Verb {
 			Parameters: []parameter.Parameter{name(), replicas()},
 			Do:         func(c *Cluster, s Step) { c.scale(s.With["name"], s.With.Number("replicas", 2)) },
 			Draw: func(d dice.Dice, p Plan, s *Step) {
-				s.With.Set("name", p.anyName(d))
+				s.With.Set("name", p.anyApplication(d))
 				s.With.Set("replicas", d.From("replicas", 0, 6))
 			},
 		},
 		{
 			Name: "roll", Text: "roll an application out anew, a pod at a time", Weight: 8,
-			Parameters: []parameter.Parameter{name()}, Draw: drawName,
+			Parameters: []parameter.Parameter{name()}, Draw: drawApplication,
 			Do: func(c *Cluster, s Step) {
 				if a := c.apps[s.With["name"]]; a != nil {
 					a.revision++
@@ -57,7 +57,7 @@ func applicationVerbs() []Verb {
 		},
 		{
 			Name: "evict", Text: "end a pod of an application; another one takes its place", Weight: 8,
-			Parameters: []parameter.Parameter{name()}, Draw: drawName,
+			Parameters: []parameter.Parameter{name()}, Draw: drawApplication,
 			Do: func(c *Cluster, s Step) {
 				if all := c.podsOf(s.With["name"]); len(all) > 0 {
 					c.end(all[0])
@@ -73,7 +73,7 @@ func applicationVerbs() []Verb {
 				}
 			},
 			Draw: func(d dice.Dice, p Plan, s *Step) {
-				s.With.Set("name", p.anyName(d))
+				s.With.Set("name", p.anyApplication(d))
 				s.With.Set("for", d.Time("for", 500*time.Millisecond, 5*time.Second))
 			},
 		},

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/network"
 	"fairlead.io/fairlead/sim/scenario/parameter"
+	"fairlead.io/fairlead/sim/stage"
 )
 
 // Operator tells a group what only people can. What comes of it is not waited for.
@@ -47,6 +48,8 @@ type Options struct {
 	Outside []string
 	// Segments is how many there are that nodes are in.
 	Segments int
+	// Block tells whether there is one, all of whose addresses users ask for.
+	Block bool
 	// Inherit has another controller have put a backend on one of their balancers; nil: there is no other.
 	Inherit func(balancer, address string)
 }
@@ -124,6 +127,11 @@ func (c *Cluster) Begin(services int) {
 			s.With["address"] = inSegment(i/3%n, i).String()
 		}
 		c.Do(s)
+	}
+	if c.o.Block {
+		for i := range stage.BlockSize {
+			c.createInBlock(i)
+		}
 	}
 	c.beginOutside()
 }

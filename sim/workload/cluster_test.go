@@ -39,15 +39,18 @@ func (b *bench) SetAside(node string, yes bool) { b.aside = append(b.aside, fmt.
 // Move implements workload.Operator.
 func (b *bench) Move(service, node string) { b.moved = append(b.moved, service+" "+node) }
 
-func newBench(seed uint64) *bench {
+func newBench(seed uint64) *bench { return newBenchOf(seed, 0) }
+
+// newBenchOf is newBench with a block, unless its prefixes are of 0 bits.
+func newBenchOf(seed uint64, aggregate int) *bench {
 	w := engine.New(seed)
-	b := &bench{Stage: stage.New(w, stage.Options{Members: 1, Nodes: 3, Switches: 1})}
+	b := &bench{Stage: stage.New(w, stage.Options{Members: 1, Nodes: 3, Switches: 1, Aggregate: aggregate})}
 	w.Hear(func(e event.Stamped) {
 		if x, ok := e.Event.(event.Refused); ok {
 			b.refused = append(b.refused, x)
 		}
 	})
-	b.Cluster = workload.New(workload.Options{World: w, Kube: b.Kube, Network: b.Network, Nodes: b.Nodes(), Operator: b})
+	b.Cluster = workload.New(workload.Options{World: w, Kube: b.Kube, Network: b.Network, Nodes: b.Nodes(), Operator: b, Block: aggregate > 0})
 	return b
 }
 
@@ -289,8 +292,9 @@ func TestServicesAreWhatUsersWish(t *testing.T) {
 // if it was restored from a backup meanwhile.
 func TestPodsSettleToTheTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBench(rapid.Uint64().Draw(t, "seed"))
-		plan := workload.Plan{Services: 3, Nodes: b.Nodes(), Switches: []string{"s1"}}
+		aggregate := rapid.SampledFrom([]int{0, 30}).Draw(t, "aggregate")
+		b := newBenchOf(rapid.Uint64().Draw(t, "seed"), aggregate)
+		plan := workload.Plan{Services: 3, Nodes: b.Nodes(), Switches: []string{"s1"}, Aggregate: aggregate}
 		steps := plan.Draw(dice.Of(t), rapid.IntRange(0, 40).Draw(t, "steps"), 5*time.Second, 40*time.Second)
 		b.World.After(3*time.Second, func() { b.Begin(plan.Services) })
 		for _, s := range steps {

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/sim/kube"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
+	"fairlead.io/fairlead/sim/stage"
 )
 
 // Namespace is where users work.
@@ -50,6 +51,7 @@ func wishes() []parameter.Parameter {
 			}
 			return nil
 		}),
+		parameter.OneOf("hops", "next hops: the nodes with endpoints without it, or all", "endpoints", "all"),
 		parameter.Text("sharing", "Services with the same word here may share an address", func(string) error { return nil }),
 	}
 }
@@ -76,9 +78,10 @@ func serviceVerbs() []Verb {
 			Name: "delete", Text: "delete a Service; its application ends too, but for pods: keep", Weight: 6,
 			Parameters: []parameter.Parameter{name(), parameter.OneOf("pods", "end without it", "end", "keep")},
 			Do: func(c *Cluster, s Step) {
-				c.may(c.kube.Delete("user", "Service", Namespace, s.With["name"]))
-				if s.With["pods"] != "keep" {
-					c.scale(s.With["name"], 0)
+				if s.With["pods"] == "keep" {
+					c.may(c.kube.Delete("user", "Service", Namespace, s.With["name"]))
+				} else {
+					c.deleteService(s.With["name"])
 				}
 			},
 			Draw: func(d dice.Dice, p Plan, s *Step) {
@@ -134,6 +137,16 @@ func (p Plan) anyName(d dice.Dice) string {
 		return fmt.Sprint("shop", i-p.Services+1)
 	}
 }
+
+// anyApplication is anyName, or that of a Service with an address of the block.
+func (p Plan) anyApplication(d dice.Dice) string {
+	if p.Aggregate > 0 && d.Chance("in block", 50) {
+		return inBlock(d.Below("place", stage.BlockSize))
+	}
+	return p.anyName(d)
+}
+
+func drawApplication(d dice.Dice, p Plan, s *Step) { s.With.Set("name", p.anyApplication(d)) }
 
 func drawName(d dice.Dice, p Plan, s *Step) { s.With.Set("name", p.anyName(d)) }
 
@@ -191,6 +204,12 @@ func (c *Cluster) createService(s Step) {
 	c.scale(s.With["name"], s.With.Number("replicas", 2))
 }
 
+// deleteService deletes a Service, and ends its application.
+func (c *Cluster) deleteService(name string) {
+	c.may(c.kube.Delete("user", "Service", Namespace, name))
+	c.scale(name, 0)
+}
+
 func (c *Cluster) editService(s Step) {
 	_, err := c.kube.Change("user", "Service", Namespace, s.With["name"], func(o kube.Object) { wish(o.(*corev1.Service), s.With) })
 	c.may(err)
@@ -219,7 +238,10 @@ func wish(o *corev1.Service, v parameter.Values) {
 	if v["external"] != "" {
 		o.Spec.ExternalIPs = []string{v["external"]}
 	}
-	o.Annotations = without(o.Annotations, convert.AnnotationSharing)
+	o.Annotations = without(without(o.Annotations, convert.AnnotationSharing), convert.AnnotationNextHops)
+	if v["hops"] != "" {
+		o.Annotations = with(o.Annotations, convert.AnnotationNextHops, v["hops"])
+	}
 	if v["sharing"] != "" {
 		o.Annotations = with(o.Annotations, convert.AnnotationSharing, v["sharing"])
 	}
