@@ -30,7 +30,8 @@ const DefaultWeight = 1
 // WeightOf is the weight of an endpoint of the Service: that of the first rule which names it.
 func (s *Service) WeightOf(e *Endpoint) uint16 {
 	for _, r := range s.Weights {
-		if named, err := path.Match(r.Pattern, r.of(e)); named && err == nil {
+		name := r.of(e)
+		if named, err := path.Match(r.Pattern, name); name != "" && named && err == nil { // * does not mean what has no name
 			return r.Weight
 		}
 	}

@@ -45,6 +45,10 @@ func TestK40WeightsAreReadByAddressPodNodeAndZone(t *testing.T) {
 			t.Errorf("%+v weighs %d, want %d", c.of, have, c.want)
 		}
 	}
+	all, _ := weighted("pod/*=0, zone/*=0, node/*=3")
+	if have := all.WeightOf(&world.Endpoint{Node: "big-1"}); have != 3 {
+		t.Errorf("what is no pod weighs %d, as all pods do", have)
+	}
 	if plain, _ := weighted(""); plain.Weights != nil {
 		t.Errorf("rules %v of nothing", plain.Weights)
 	}
