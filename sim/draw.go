@@ -21,6 +21,9 @@ const aggregatesOf = 5
 
 var aggregates = []int{30, 29}
 
+// In one world of so many, users give endpoints weights.
+const weightsOf = 7
+
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
 	MostMembers, MostNodes, MostServices = 9, 50, 200
@@ -37,6 +40,7 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 	if o.Aggregate = 0; o.Segments == 0 && seed%aggregatesOf == 2 {
 		o.Aggregate = aggregates[seed/aggregatesOf%uint64(len(aggregates))]
 	}
+	o.Weights = o.Segments == 0 && seed%weightsOf == 3
 	return scenario.Draw(seed, o)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/weight"
 )
 
 // kube is what the Kubernetes API really holds: what users want.
@@ -40,6 +41,7 @@ type service struct {
 	Class        string
 	Ports        []portSpec
 	Wishes       []byte // everything that decides about addresses, as it stands there
+	weights      string // what it says that its endpoints weigh
 	// changed is when a user wrote something of that last, edited when it was not for the first time; ended is never
 	// while it exists.
 	changed, edited, ended time.Duration
@@ -151,6 +153,9 @@ func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {
 	}
 	s.object, s.Wishes, s.number = in.object, wishes, e.Number
 	s.LoadBalancer, s.Class, s.Ports = spec.Type == "LoadBalancer", spec.Class, spec.Ports
+	var annotations map[string]string
+	_ = json.Unmarshal(in.Metadata.Annotations, &annotations) // of the same document, if there are any
+	s.weights = annotations[weight.Annotation]
 	s.status = nil
 	for _, i := range in.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(i.IP); err == nil {

@@ -34,7 +34,8 @@ type serviceJSON struct {
 }
 
 type endpoint struct {
-	NodeName   string `json:"nodeName"`
+	Addresses  []string `json:"addresses"`
+	NodeName   string   `json:"nodeName"`
 	Conditions struct {
 		Ready       *bool `json:"ready"`
 		Serving     *bool `json:"serving"`

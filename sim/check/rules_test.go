@@ -23,7 +23,7 @@ func fine(rule, name string, tell func(*story)) tale   { return tale{rule, name,
 func breaks(rule, name string, tell func(*story)) tale { return tale{rule, name, true, tell} }
 
 func tales() []tale {
-	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), aggregateTales(), trafficTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales())
+	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales())
 }
 
 // judged tells a tale and gives the rules that it broke.

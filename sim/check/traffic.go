@@ -30,7 +30,7 @@ import (
 //     once that they are held: DESIGN §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
 //   - where no switch takes it, during faults of all of them;
-//   - where there is no pool, or no undisturbed node, that could serve it.
+//   - where there is no pool, or no undisturbed node with a pod that weighs anything, that could serve it.
 //
 // Faults of members alone excuse nothing else: losing the leader, a minority or all of them costs no request.
 type flows struct {
@@ -158,6 +158,7 @@ func (f *flows) settle(j *judge) {
 }
 
 func (r *s8) flow(e event.Stamped, x event.Flow) {
+	r.weighed(e, x)
 	if !x.Wanted {
 		return
 	}
@@ -201,7 +202,7 @@ func (r *s8) excused(x event.Flow) bool {
 			return true
 		}
 		for _, n := range r.kube.serving(id) {
-			able = able || r.scene.worksFor(n, r.bounds.L3)
+			able = able || r.scene.worksFor(n, r.bounds.L3) && r.kube.weighs(id, n)
 			if !x.NextHop.IsValid() {
 				nodes = append(nodes, n)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/workload"
 )
 
 // Options say what is not to be drawn, and which faults may be. Zero fields have a default.
@@ -29,6 +30,7 @@ type Options struct {
 	Outside   int
 	Segments  int
 	Aggregate int
+	Weights   bool     // give endpoints weights, where no older release is about, which knows none
 	Kinds     []string // of faults; default all that are drawn. Those with a share are there in any case then
 	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
@@ -102,6 +104,14 @@ func compose(o Options, from from) Scenario {
 			steps := d.Below("steps", int(min(40, (sh.end-sh.begin)/time.Second))+1)
 			s.Work = s.Plan().Draw(d, steps, sh.begin, sh.end)
 		})
+	}
+	if o.Weights && !o.NoWork && !s.older() {
+		from("weights", func(d dice.Dice) {
+			for range d.From("steps", 2, 8) {
+				s.Work = append(s.Work, s.Plan().DrawOne(d, "weigh", sh.begin, sh.end))
+			}
+		})
+		slices.SortStableFunc(s.Work, func(a, b workload.Step) int { return cmp.Compare(a.At, b.At) })
 	}
 	return s
 }

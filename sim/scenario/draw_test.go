@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/scenario"
+	"fairlead.io/fairlead/sim/workload"
 )
 
 // A member that comes back with less than it had is the only one that may lack something: what two of three had is with the third.
@@ -95,6 +96,18 @@ func TestStreamsAreIndependent(t *testing.T) {
 		}
 		if idle := scenario.Draw(seed, scenario.Options{Rough: true, NoWork: true}); !reflect.DeepEqual(idle.Faults, whole.Faults) {
 			t.Fatal("without work, other things go wrong")
+		}
+		weighed := scenario.Draw(seed, scenario.Options{Rough: true, Weights: true})
+		weighs := func(w workload.Step) bool { return w.Do == "weigh" }
+		older := func(f fault.Fault) bool {
+			k, _ := fault.Find(f.Kind)
+			return k.Older || f.Kind == fault.RollingUpgrade
+		}
+		if slices.ContainsFunc(weighed.Work, weighs) == slices.ContainsFunc(weighed.Faults, older) {
+			t.Fatal("weights are given beside an older release, or in no world")
+		}
+		if weighed.Work = slices.DeleteFunc(weighed.Work, weighs); !slices.EqualFunc(weighed.Work, whole.Work, func(v, w workload.Step) bool { return v.String() == w.String() && v.At == w.At }) {
+			t.Fatal("with weights, users do something else as well")
 		}
 		for _, f := range whole.Faults {
 			only := scenario.Draw(seed, scenario.Options{Rough: true, Kinds: []string{f.Kind}})

@@ -90,6 +90,14 @@ func (s Scenario) upgrades() bool {
 	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Kind == fault.RollingUpgrade })
 }
 
+// older tells whether any process is started as the older release.
+func (s Scenario) older() bool {
+	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool {
+		k, ok := fault.Find(f.Kind)
+		return ok && k.Older || f.Kind == fault.RollingUpgrade
+	})
+}
+
 // Format is that of the record in the end.
 func (s Scenario) Format() uint32 {
 	if s.upgrades() && !slices.ContainsFunc(s.Faults, fault.Fault.Finalizes) {

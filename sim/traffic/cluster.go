@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/weight"
 )
 
 // Cluster is the Truth of the objects in the API server: Services, EndpointSlices, and Nodes.
@@ -47,7 +48,8 @@ func NewCluster(w *engine.World, memory time.Duration) *Cluster {
 type (
 	service struct {
 		Metadata struct {
-			Deletion *string `json:"deletionTimestamp"`
+			Deletion    *string           `json:"deletionTimestamp"`
+			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 		Spec struct {
 			Type   string `json:"type"`
@@ -171,8 +173,9 @@ func (c *Cluster) endpoints(t Target, node string) []netip.AddrPort {
 	return c.places(t, node, endpoint.ending)
 }
 
-// places lists where pods answer that are so, in order.
+// places lists where pods answer that are so and weigh anything, in order.
 func (c *Cluster) places(t Target, node string, is func(endpoint) bool) (out []netip.AddrPort) {
+	rules := c.services[t.Service].Metadata.Annotations[weight.Annotation]
 	for _, id := range slices.Sorted(maps.Keys(c.slices)) {
 		s := c.slices[id]
 		port, ok := c.port(s, t)
@@ -184,7 +187,7 @@ func (c *Cluster) places(t Target, node string, is func(endpoint) bool) (out []n
 				continue
 			}
 			for _, text := range e.Addresses {
-				if a, err := netip.ParseAddr(text); err == nil && a.Is4() == t.Address.Is4() {
+				if a, err := netip.ParseAddr(text); err == nil && a.Is4() == t.Address.Is4() && weighs(rules, e, a) {
 					out = append(out, netip.AddrPortFrom(a, port))
 				}
 			}
@@ -192,6 +195,11 @@ func (c *Cluster) places(t Target, node string, is func(endpoint) bool) (out []n
 	}
 	slices.SortFunc(out, netip.AddrPort.Compare)
 	return slices.Compact(out)
+}
+
+// weighs tells whether an endpoint takes new connections, by what its Service says of weights.
+func weighs(rules string, e endpoint, a netip.Addr) bool {
+	return rules == "" || weight.Of(rules, weight.Endpoint{Pod: e.TargetRef.Name, Node: e.NodeName, Address: a}) > 0
 }
 
 // podName is the name of who answers, the address for what is no pod.

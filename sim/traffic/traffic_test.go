@@ -214,3 +214,35 @@ func TestClientsRememberAddressesForAWhile(t *testing.T) {
 		t.Error("wanted, and no pod could answer")
 	}
 }
+
+// Nobody is to be served by pods that weigh nothing; those that end serve where all that are ready weigh nothing.
+func TestPodsThatWeighNothingServeNobody(t *testing.T) {
+	w := newWorld(1)
+	to := traffic.Target{Service: "a/x", Address: vip, Protocol: 6, Port: 80}
+	for _, step := range []struct {
+		rules, chosen string // empty: nobody
+		pods          string
+	}{
+		{"node/n1=0", "10.0.0.2:8080", ""},
+		{"pod/x-n2=0, pod/*=3", "10.0.0.1:8080", ""},
+		{"pod/*=0", "", ""},
+		{"node/n1=0", "10.0.0.2:8080", `{"addresses":["10.0.0.1"],"nodeName":"n1","conditions":{"ready":true}},
+			{"addresses":["10.0.0.2"],"nodeName":"n2","conditions":{"ready":false,"serving":true,"terminating":true}}`},
+	} {
+		w.Publish(event.Object{Kind: "Service", Namespace: "a", Name: "x", Verb: "update", JSON: fmt.Appendf(nil,
+			`{"metadata":{"annotations":{"fairlead.io/endpoint-weights":%q}},"spec":{"type":"LoadBalancer","ports":[{"name":"web","port":80}]},
+			"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, step.rules, vip)})
+		if step.pods != "" {
+			w.Publish(event.Object{Kind: "EndpointSlice", Namespace: "a", Name: "x-1", Verb: "update", JSON: fmt.Appendf(nil,
+				`{"metadata":{"labels":{"kubernetes.io/service-name":"x"}},"ports":[{"name":"web","port":8080}],"endpoints":[%s]}`, step.pods)})
+		}
+		if w.cluster.Wanted(to) != (step.chosen != "") {
+			t.Errorf("%s: wanted %v", step.rules, w.cluster.Wanted(to))
+		}
+		for hash := range uint64(8) {
+			if at, ok := w.cluster.Choose(to, "n1", hash<<32); ok != (step.chosen != "") || ok && at.String() != step.chosen {
+				t.Errorf("%s: %v, %v", step.rules, at, ok)
+			}
+		}
+	}
+}

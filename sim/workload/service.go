@@ -110,6 +110,29 @@ func serviceVerbs() []Verb {
 			},
 		},
 		{
+			Name: "weigh", Text: "give endpoints of a Service weights, unless it has the policy Local",
+			Parameters: []parameter.Parameter{
+				name(), parameter.Text("weights", `such as "node/n1=0, pod/web1-*=3"; all are alike without it`, func(string) error { return nil }),
+			},
+			Draw: func(d dice.Dice, p Plan, s *Step) {
+				s.With.Set("name", p.anyApplication(d))
+				if text := drawWeights(d, p); text != "" {
+					s.With.Set("weights", text)
+				}
+			},
+			Do: func(c *Cluster, s Step) {
+				c.changeService(s.With["name"], func(o *corev1.Service) {
+					if o.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+						return // which of its nodes are next hops depends on weights, which nobody here has an account of
+					}
+					o.Annotations = without(o.Annotations, convert.AnnotationEndpointWeights)
+					if s.With["weights"] != "" {
+						o.Annotations = with(o.Annotations, convert.AnnotationEndpointWeights, s.With["weights"])
+					}
+				})
+			},
+		},
+		{
 			Name: "clear", Text: "delete all Services of one sort at once: more than half of them", Weight: 1,
 			Parameters: []parameter.Parameter{parameter.Number("keep", "how many stay, 0 without it", 0, 1000)},
 			Do: func(c *Cluster, s Step) {
@@ -172,6 +195,15 @@ func drawWishes(d dice.Dice, s *Step) {
 		delete(s.With, "policy")
 		delete(s.With, "address")
 	}
+}
+
+// drawWeights draws what some nodes and pods weigh: often nothing, now and then what makes no sense.
+func drawWeights(d dice.Dice, p Plan) string {
+	node := dice.Pick(d, "node", p.Nodes)
+	return dice.Pick(d, "weights", []string{
+		"", "node/" + node + "=0", "node/" + node + "=0, pod/*=3", "pod/*[13579]=0", "pod/*[13579]=7, pod/*=2", "node/n[12]=0, node/*=5",
+		"pod/*=0", "zone/none=0, pod/*1=many, pod/*2=0, bogus=1",
+	})
 }
 
 // ports reads a list of ports. Pods listen 8000 above.
@@ -238,7 +270,7 @@ func wish(o *corev1.Service, v parameter.Values) {
 	if v["external"] != "" {
 		o.Spec.ExternalIPs = []string{v["external"]}
 	}
-	o.Annotations = without(without(o.Annotations, convert.AnnotationSharing), convert.AnnotationNextHops)
+	o.Annotations = without(without(without(o.Annotations, convert.AnnotationSharing), convert.AnnotationNextHops), convert.AnnotationEndpointWeights)
 	if v["hops"] != "" {
 		o.Annotations = with(o.Annotations, convert.AnnotationNextHops, v["hops"])
 	}

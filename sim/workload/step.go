@@ -114,13 +114,22 @@ func (p Plan) Draw(d dice.Dice, steps int, from, to time.Duration) []Step {
 	}
 	var out []Step
 	for range steps {
-		v := dice.Pick(d, "verb", lots)
-		s := Step{At: d.Time("at", from, to), Do: v.Name}
-		if v.Draw != nil {
-			v.Draw(d, p, &s)
-		}
-		out = append(out, s)
+		out = append(out, p.draw(d, dice.Pick(d, "verb", lots), from, to))
 	}
 	slices.SortStableFunc(out, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return out
+}
+
+// DrawOne draws a step of a verb, which there is, between two times.
+func (p Plan) DrawOne(d dice.Dice, verb string, from, to time.Duration) Step {
+	v, _ := Find(verb)
+	return p.draw(d, v, from, to)
+}
+
+func (p Plan) draw(d dice.Dice, v Verb, from, to time.Duration) Step {
+	s := Step{At: d.Time("at", from, to), Do: v.Name}
+	if v.Draw != nil {
+		v.Draw(d, p, &s)
+	}
+	return s
 }
