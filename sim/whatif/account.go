@@ -27,6 +27,8 @@ type account struct {
 	owners map[netip.AddrPort]string // Services, by what they offer
 	seen   map[place]*seen
 	routes map[route]forwarding
+	turns  []turn        // of the moment turned
+	turned time.Duration // when a switch last did something differently
 	began  time.Duration // when the mishap did; never before
 	ended  time.Duration
 	led    []moment // who began to lead since
@@ -222,7 +224,10 @@ func (a *account) flow(at time.Duration, f event.Flow) {
 }
 
 // finish notes when the run ended.
-func (a *account) finish(at time.Duration) { a.until = at }
+func (a *account) finish(at time.Duration) {
+	a.tellTurns()
+	a.until = at
+}
 
 // places lists what was asked, in order.
 func (a *account) places() []place { return slices.SortedFunc(maps.Keys(a.seen), place.compare) }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,5 +226,37 @@ func TestAddressesThatWereNeverServedSufferNothing(t *testing.T) {
 	}
 	if a.Brief() != "no request lost" || a.Addresses[0].Early != 100 || !a.Addresses[0].Unserved {
 		t.Errorf("%q, %+v", a.Brief(), a.Addresses[0])
+	}
+}
+
+// An address goes from a prefix that stands for it to one of its own, and back, without being without a way for a moment.
+func TestWaysAreThoseOfTheLongestPrefix(t *testing.T) {
+	x := newTale()
+	block := func(nodes ...string) {
+		f := event.Forwarding{Switch: "s1", Prefix: netip.PrefixFrom(webAddress, 30).Masked()}
+		for _, n := range nodes {
+			f.NextHops = append(f.NextHops, hops[n])
+			f.Paths = append(f.Paths, event.Path{Member: "m1", NextHop: hops[n]})
+		}
+		x.tell(f)
+	}
+	alone := map[string]event.Path{"m1": {}}
+	block("n1", "n2")
+	x.requests(time.Second, webAddress, []string{"n1"}, "")
+	x.tell(event.FaultBegan{ID: 1, Fault: "node-death"})
+	block()
+	x.forward("s1", alone, "n1")
+	x.requests(time.Second, webAddress, []string{"n1"}, "")
+	block("n1", "n2")
+	x.requests(time.Second, webAddress, []string{"n1"}, "")
+	x.forward("s1", nil)
+	x.tell(event.FaultEnded{ID: 1})
+	x.requests(time.Second, webAddress, []string{"n1"}, "")
+	var got []string
+	for _, s := range x.answer(question{id: "node-n2-dies", what: "node n2 dies"}, "").Addresses[0].Route {
+		got = append(got, fmt.Sprint(s))
+	}
+	if want := []string{"{0 s1 forwards to n2 no more}", "{2 s1 forwards to n2 as well}"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

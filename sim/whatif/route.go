@@ -35,20 +35,46 @@ const (
 	stale     standing = "stale"
 )
 
-// forward notes what a switch does differently from now on.
+// turn is what a switch did with a place before the moment that is told of.
+type turn struct {
+	at  string
+	to  place
+	was forwarding
+}
+
+// forward notes what a switch does differently from now on. It is told once all of the same moment is known: where one prefix takes
+// the place of many, packets go from one to the other.
 func (a *account) forward(at time.Duration, x event.Forwarding) {
-	key := route{x.Switch, x.Prefix}
-	was := a.routes[key]
-	now := forwarding{hops: slices.Clone(x.NextHops), members: standings(x.Paths)}
-	a.routes[key] = now
-	if at < a.began {
-		return
+	if at > a.turned {
+		a.tellTurns()
 	}
+	a.turned = at
 	for _, p := range a.places() {
-		if x.Prefix.Contains(p.address) {
-			a.seen[p].compare(at-a.began, x.Switch, was, now, a.o.Nodes)
+		noted := slices.ContainsFunc(a.turns, func(t turn) bool { return t.at == x.Switch && t.to == p })
+		if at >= a.began && x.Prefix.Contains(p.address) && !noted {
+			a.turns = append(a.turns, turn{x.Switch, p, a.way(x.Switch, p.address)})
 		}
 	}
+	a.routes[route{x.Switch, x.Prefix}] = forwarding{hops: slices.Clone(x.NextHops), members: standings(x.Paths)}
+}
+
+// tellTurns says what is different since the moment before the last one.
+func (a *account) tellTurns() {
+	for _, t := range a.turns {
+		a.seen[t.to].compare(a.turned-a.began, t.at, t.was, a.way(t.at, t.to.address), a.o.Nodes)
+	}
+	a.turns = nil
+}
+
+// way is what a switch does with an address, by the longest prefix that leads anywhere.
+func (a *account) way(at string, to netip.Addr) forwarding {
+	for bits := to.BitLen(); bits >= 0; bits-- {
+		prefix, err := to.Prefix(bits)
+		if f := a.routes[route{at, prefix}]; err == nil && len(f.hops) > 0 {
+			return f
+		}
+	}
+	return forwarding{}
 }
 
 // standings tells how each member's paths stand: as well as the best of them does.
