@@ -184,6 +184,11 @@ func (k *kernel) write(c Change, sets map[string]Set) error {
 	if err := k.elements(c.Add, sets, true); err != nil {
 		return err
 	}
+	for _, name := range c.DropSets {
+		if sets[name].Size == foreign { // its elements were not read, and may be verdicts that name chains which go
+			k.conn.FlushSet(&nftables.Set{Table: k.table, Name: name})
+		}
+	}
 	for _, name := range c.DropChains {
 		k.conn.FlushChain(&nftables.Chain{Table: k.table, Name: name})
 	}

@@ -211,6 +211,17 @@ func TestK48NewAgentAdoptsWithoutAGap(t *testing.T) {
 	}
 }
 
+// An agent that starts finds a map that nobody wants any more, whose verdicts name chains that go, too.
+func TestNewAgentDropsWhatNobodyWantsAnyMore(t *testing.T) {
+	l := newLab(t)
+	s := web(1, 2)
+	s.Affinity, s.Endpoints[0].Weight, s.Endpoints[1].Weight = time.Hour, 2, 2
+	l.apply(s)
+	l.nat = l.newNAT()
+	l.apply(web(1, 2))
+	l.want("after the change", l.client, "tcp", at(vip4, 80), "served")
+}
+
 // A table of another layout, such as another release's, is replaced in one transaction. The kernel changes from one
 // generation of rules to the next between two packets for whoever begins to walk them, but not for a packet that is on
 // its way through them just then: that one finds the old rules and none of their elements.
