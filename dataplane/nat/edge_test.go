@@ -53,7 +53,8 @@ func TestPropertyK43ChangesNeedNoSecondLook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := &strict{t: t, rules: newRuleset()}
 		consistent := some([]string{"a/*", "b/x"}, 0, 2).Draw(t, "consistent")
-		n, err := Over(Options{Node: "n1", Consistent: consistent}, edge)
+		nodePorts := some(nodesOf, 0, 2).Draw(t, "node ports")
+		n, err := Over(Options{Node: "n1", Consistent: consistent, NodePortAddresses: nodePorts}, edge)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestPropertyK43ChangesNeedNoSecondLook(t *testing.T) {
 			if _, err := n.apply(t.Context(), "", services); err != nil {
 				t.Fatal(err)
 			}
-			sameRuleset(t, edge.rules, planOf(Config{Node: "n1", Consistent: consistent}, services).Ruleset())
+			sameRuleset(t, edge.rules, planOf(Config{Node: "n1", Consistent: consistent, NodePortAddresses: nodePorts}, services).Ruleset())
 		}
 		if edge.reads != 1 {
 			t.Fatalf("the table was read %d times", edge.reads)

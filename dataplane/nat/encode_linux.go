@@ -125,6 +125,9 @@ func encodeLoad(l Load) expr.Any {
 	if key, ok := metas[l.Field]; ok {
 		return &expr.Meta{Key: key, Register: nftRegister(l.Into)}
 	}
+	if l.Field == DestinationType {
+		return &expr.Fib{FlagDADDR: true, ResultADDRTYPE: true, Register: nftRegister(l.Into)}
+	}
 	return &expr.Ct{Key: expr.CtKeySTATUS, Register: nftRegister(l.Into)}
 }
 

@@ -13,23 +13,42 @@ import (
 // next packet finds an endpoint (K12, K18).
 type Flows map[Frontend]map[netip.AddrPort]bool
 
-// Frontend is an address and port, of UDP.
+// Frontend is an address and port, of UDP. Of node ports the address is the unspecified one of its family.
 type Frontend netip.AddrPort
 
 // add lists the frontends of one Service, with the endpoints that still serve on whatever node.
-func (f Flows) add(one planned) {
+func (f Flows) add(c Config, one planned) {
 	s := one.service
-	for _, a := range s.Addresses {
-		for _, front := range s.Frontends {
-			d := dialled{a.Unmap(), front.Port}
-			if front.Port.Protocol != protocolUDP || one.skip[d] {
-				continue
+	for _, front := range s.Frontends {
+		if front.Port.Protocol != protocolUDP {
+			continue
+		}
+		for _, is := range []family{ipv4, ipv6} {
+			for _, d := range append(free(ofFamily(s, is), front.Port, one.skip), c.nodePort(s, front, is, one.skip)...) {
+				serving := map[netip.AddrPort]bool{}
+				addServing(serving, s, front, is)
+				f[Frontend(netip.AddrPortFrom(d.address, d.port.Number))] = serving
 			}
-			serving := map[netip.AddrPort]bool{}
-			addServing(serving, s, front, familyOf(a))
-			f[Frontend(netip.AddrPortFrom(d.address, front.Port.Number))] = serving
 		}
 	}
+}
+
+// at gives the flows with those of node ports at these addresses of the node, instead of at whatever one.
+func (f Flows) at(addresses []netip.Addr) Flows {
+	out := Flows{}
+	for front, serving := range f {
+		at := netip.AddrPort(front)
+		if !at.Addr().IsUnspecified() {
+			out[front] = serving
+			continue
+		}
+		for _, a := range addresses {
+			if familyOf(a) == familyOf(at.Addr()) {
+				out[Frontend(netip.AddrPortFrom(a.Unmap(), at.Port()))] = serving
+			}
+		}
+	}
+	return out
 }
 
 // leftBehind are the flows of frontends that may have some which have to be ended: looking for them means to read all

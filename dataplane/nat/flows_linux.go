@@ -5,6 +5,7 @@ package nat
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -14,6 +15,9 @@ import (
 
 // EndFlows implements Edge: it removes the flows from the connection tracking of the network namespace.
 func (k *kernel) EndFlows(f Flows) (ended uint, err error) {
+	if f, err = k.atNode(f); err != nil {
+		return 0, err
+	}
 	for _, one := range []struct {
 		family netlink.InetFamily
 		is     family
@@ -31,6 +35,22 @@ func (k *kernel) EndFlows(f Flows) (ended uint, err error) {
 		}
 	}
 	return ended, nil
+}
+
+// atNode gives the flows with those of node ports at the addresses that this node has now: at one that it had, nobody waits
+// for an answer.
+func (k *kernel) atNode(f Flows) (Flows, error) {
+	if len(k.nodePorts) == 0 {
+		return f, nil
+	}
+	var own []netip.Addr
+	if err := netns.Do(k.netns, func() (err error) {
+		own, err = interfaceAddresses()
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("end UDP flows to endpoints that left: list this node's addresses: %w", err)
+	}
+	return f.at(slices.DeleteFunc(own, func(a netip.Addr) bool { return !servesNodePortsAt(a, k.nodePorts) })), nil
 }
 
 func (f Flows) has(is family) bool {

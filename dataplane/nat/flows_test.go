@@ -17,6 +17,12 @@ func servingOf(services []*desired.Service, at netip.AddrPort) map[netip.AddrPor
 	var owner *desired.Service
 	var front desired.Frontend
 	for _, s := range services {
+		for _, f := range s.Frontends {
+			byNode := at.Addr().IsUnspecified() && inFamily(s, at.Addr().Is4()) && f.Port.Protocol == 17 && f.NodePort == at.Port()
+			if byNode && (owner == nil || s.Name < owner.Name) {
+				owner, front = s, f
+			}
+		}
 		for _, a := range s.Addresses {
 			for _, f := range s.Frontends {
 				if a == at.Addr() && !slices.Contains(f.NotOn, a) && f.Port == (desired.Port{Protocol: 17, Number: at.Port()}) && (owner == nil || s.Name < owner.Name) {
@@ -42,7 +48,7 @@ func servingOf(services []*desired.Service, at netip.AddrPort) map[netip.AddrPor
 // K12, K18: every flow to an endpoint that left is named by the step, no flow that may go on is.
 func TestPropertyK18StepNamesFlowsToEndpointsThatLeft(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		planner := NewPlanner(Config{Node: "n1"})
+		planner := NewPlanner(Config{Node: "n1", NodePortAddresses: prefixes("0.0.0.0/0", "::/0")})
 		var before []*desired.Service
 		for range rapid.IntRange(1, 4).Draw(t, "steps") {
 			next := genServices().Draw(t, "next")
@@ -50,8 +56,13 @@ func TestPropertyK18StepNamesFlowsToEndpointsThatLeft(t *testing.T) {
 				next = drawSuccessors(t, before)
 			}
 			_, flows := planner.Step(next)
-			for _, vip := range vips {
-				at := netip.AddrPortFrom(vip, 53)
+			fronts := []netip.AddrPort{}
+			for _, a := range append(addrs("0.0.0.0", "::"), vips...) {
+				for _, port := range []uint16{53, 30053, 30054} {
+					fronts = append(fronts, netip.AddrPortFrom(a, port))
+				}
+			}
+			for _, at := range fronts {
 				was, now := servingOf(before, at), servingOf(next, at)
 				may, looked := flows[Frontend(at)]
 				for endpoint := range was {

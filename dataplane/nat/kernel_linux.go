@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,8 @@ type kernel struct {
 	socket *netlink.Conn
 	table  *nftables.Table
 	netns  int // file descriptor, 0 for our own
+	// nodePorts are ranges of this node's addresses where node ports are served.
+	nodePorts []netip.Prefix
 
 	mu    sync.Mutex
 	ports map[uint32]bool // netlink ports that we write from, or did

@@ -30,6 +30,7 @@ type lab struct {
 	client, node *netnstest.Namespace
 	pods         []*netnstest.Namespace
 	nat          *NAT
+	nodePorts    []netip.Prefix // where the next agent serves node ports
 	closers      []io.Closer
 	mu           sync.Mutex
 }
@@ -102,7 +103,7 @@ func newNamespace(t *testing.T, name string) *netnstest.Namespace {
 // newNAT is the node's agent, started anew.
 func (l *lab) newNAT() *NAT {
 	l.t.Helper()
-	n, err := New(Options{Node: "n1", ClusterCIDRs: prefixes("10.0.0.0/16", "fd00::/16"), NetNS: l.node.FD()})
+	n, err := New(Options{Node: "n1", ClusterCIDRs: prefixes("10.0.0.0/16", "fd00::/16"), NodePortAddresses: l.nodePorts, NetNS: l.node.FD()})
 	if err != nil {
 		l.t.Fatal(err)
 	}

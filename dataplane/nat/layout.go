@@ -23,11 +23,12 @@ type family struct {
 	destination  Field
 	addressType  Type
 	addressBytes int
+	unspecified  netip.Addr
 }
 
 var (
-	ipv4 = family{4, 2, 1, Source4, Destination4, Address4, 4}
-	ipv6 = family{6, 10, 4, Source6, Destination6, Address6, 16}
+	ipv4 = family{4, 2, 1, Source4, Destination4, Address4, 4, netip.IPv4Unspecified()}
+	ipv6 = family{6, 10, 4, Source6, Destination6, Address6, 16, netip.IPv6Unspecified()}
 )
 
 func familyOf(a netip.Addr) family {
@@ -100,19 +101,22 @@ func (c Config) layout() Ruleset {
 		chain.Hook, chain.Priority = hook, priority
 		r.Chains[base] = chain
 	}
-	entry(chainPrerouting, Prerouting, priorityDestination, c.enter(ipv4, chainArrive), c.enter(ipv6, chainArrive))
-	entry(chainOutput, Output, priorityDestination, c.enter(ipv4, chainInside), c.enter(ipv6, chainInside))
-	entry(chainPostrouting, Postrouting, prioritySource, c.unmarked(), c.exit(ipv4), c.exit(ipv6))
+	entry(chainPrerouting, Prerouting, priorityDestination, c.entrance(chainArrive, chainPorts)...)
+	entry(chainOutput, Output, priorityDestination, c.entrance(chainInside, chainPortsInside)...)
+	entry(chainPostrouting, Postrouting, prioritySource, c.exits()...)
 	r.add(refuseChain())
 	for _, f := range []family{ipv4, ipv6} {
 		for _, s := range f.sets() {
 			r.Sets[s.Name] = s
 		}
-		r.add(newChain(f.name(chainArrive), f.fromCluster(), Rule{Verdict{goTo(f.name(chainOutside))}}))
-		r.add(newChain(f.name(chainOutside), f.screen(), f.choose(mapServices), refuse()))
-		r.add(newChain(f.name(chainInside), f.screen(), f.choose(mapInside), f.choose(mapServices), refuse()))
-		r.add(newChain(f.name(chainLeave), c.leave(f)...))
+		r.add(newChain(f.name(chainArrive), f.fromCluster(chainInside), Rule{Verdict{goTo(f.name(chainOutside))}}))
+		r.add(newChain(f.name(chainOutside), f.screen(), f.choose(mapServices, byAddress), refuse()))
+		r.add(newChain(f.name(chainInside), f.screen(), f.choose(mapInside, byAddress), f.choose(mapServices, byAddress), refuse()))
+		r.add(newChain(f.name(chainLeave), c.leave(f, true)...))
 		r.put(intervals(f.name(setCluster), f, c.ClusterCIDRs))
+		if c.servesNodePorts(f) {
+			c.addNodePorts(r, f)
+		}
 	}
 	return r
 }
@@ -136,29 +140,53 @@ func (f family) sets() []Set {
 	}
 }
 
+// entrance sends packets on: those to service addresses, and after them those to node ports, where they are served.
+func (c Config) entrance(addresses, ports string) []Rule {
+	rules := []Rule{c.enter(ipv4, addresses), c.enter(ipv6, addresses)}
+	for _, f := range []family{ipv4, ipv6} {
+		if c.servesNodePorts(f) {
+			rules = append(rules, f.enterNode(ports))
+		}
+	}
+	return rules
+}
+
 // enter sends packets to service addresses to a chain, marked. Only the first packet of a connection comes here.
 func (c Config) enter(f family, chain string) Rule {
+	bits := c.mark()
+	if c.servesNodePorts(f) {
+		bits |= c.nodePortMark()
+	}
 	return Rule{
 		Load{Family, 0}, Match{Register: 0, Value: string([]byte{f.netfilter})},
 		Load{f.destination, 0}, Member{f.name(setAddresses), 0},
-		SetMark{c.mark(), c.mark(), 0},
+		SetMark{bits, c.mark(), 0},
 		Verdict{goTo(f.name(chain))},
 	}
 }
 
-// unmarked lets go what is none of ours.
-func (c Config) unmarked() Rule {
-	return Rule{Load{PacketMark, 0}, Mask{word(c.mark()), 0}, Match{Register: 0, Value: word(0)}, Verdict{VerdictReturn}}
+// exits lets go what is none of ours, and sends on what is: first what has a mark more.
+func (c Config) exits() []Rule {
+	marked := func(mark uint32, is bool) Rule {
+		return Rule{Load{PacketMark, 0}, Mask{word(mark), 0}, Match{Register: 0, Value: word(0), Not: is}}
+	}
+	rules := []Rule{append(marked(c.mark(), false), Verdict{VerdictReturn})}
+	for _, f := range []family{ipv4, ipv6} {
+		if c.servesNodePorts(f) {
+			rules = append(rules, append(marked(c.nodePortMark(), true), c.exit(f, c.mark()|c.nodePortMark(), chainPortsLeave)...))
+		}
+	}
+	return append(rules, c.exit(ipv4, c.mark(), chainLeave), c.exit(ipv6, c.mark(), chainLeave))
 }
 
-// exit sends translated packets to the chain that decides about their source, without the mark: a tunnel would hand it
+// exit sends translated packets to a chain that decides about their source, without their marks: a tunnel would hand those
 // on to the packets around them.
-func (c Config) exit(f family) Rule {
+func (c Config) exit(f family, marks uint32, chain string) Rule {
 	return Rule{
 		Load{Family, 0}, Match{Register: 0, Value: string([]byte{f.netfilter})},
-		SetMark{c.mark(), 0, 0},
+		SetMark{marks, 0, 0},
 		Load{ConnectionStatus, 0}, Mask{word(translated), 0}, Match{Register: 0, Value: word(0), Not: true},
-		Verdict{goTo(f.name(chainLeave))},
+		Verdict{goTo(f.name(chain))},
 	}
 }
 
@@ -170,39 +198,45 @@ func (c Config) mark() uint32 {
 	return c.Mark
 }
 
-func (f family) fromCluster() Rule {
-	return Rule{Load{f.source, 0}, Member{f.name(setCluster), 0}, Verdict{goTo(f.name(chainInside))}}
+func (f family) fromCluster(chain string) Rule {
+	return Rule{Load{f.source, 0}, Member{f.name(setCluster), 0}, Verdict{goTo(f.name(chain))}}
 }
 
 // leave decides whose source is rewritten: where the answer would not come back by this node otherwise (K42). A packet
-// that this node sent itself may have a service address as its source, to which no endpoint can answer.
-func (c Config) leave(f family) []Rule {
+// that this node sent itself may have a service address as its source, to which no endpoint can answer. Clients inside the
+// cluster are on this node, if they dialled an address that their own node translates.
+func (c Config) leave(f family, inside bool) []Rule {
 	if c.MasqueradeAll {
 		return []Rule{{Masquerade{}}}
 	}
 	w := f.words
-	return []Rule{
+	rules := []Rule{
 		{Load{Inbound, 0}, Match{Register: 0, Value: word(0)}, Masquerade{}},
 		{Load{f.source, 0}, Load{f.destination, w}, Member{f.name(setHairpin), 0}, Masquerade{}},
 		{Load{f.destination, 0}, Member{f.name(setLocal), 0}, Verdict{VerdictReturn}},
-		{Load{f.source, 0}, Member{f.name(setCluster), 0}, Verdict{VerdictReturn}},
-		{Masquerade{}},
 	}
+	if inside {
+		rules = append(rules, Rule{Load{f.source, 0}, Member{f.name(setCluster), 0}, Verdict{VerdictReturn}})
+	}
+	return append(rules, Rule{Masquerade{}})
 }
 
 // front loads the key of the maps by service port, and tells where the next register is.
-func (f family) front() (ops []Op, next Register) {
+func (f family) front(by dialling) (ops []Op, next Register) {
+	if by == byNodePort {
+		return []Op{Load{Protocol, 0}, Load{DestinationPort, 1}}, 2
+	}
 	w := f.words
 	return []Op{Load{f.destination, 0}, Load{Protocol, w}, Load{DestinationPort, w + 1}}, w + 2
 }
 
 // screen asks whether the client may come at all (K29).
-func (f family) screen() Rule { return f.choose(mapRanged) }
+func (f family) screen() Rule { return f.choose(mapRanged, byAddress) }
 
 // choose does what a map says of the service port.
-func (f family) choose(base string) Rule {
-	ops, _ := f.front()
-	return append(ops, Branch{f.name(base), 0})
+func (f family) choose(base string, by dialling) Rule {
+	ops, _ := f.front(by)
+	return append(ops, Branch{f.name(by.name(base)), 0})
 }
 
 func refuse() Rule { return Rule{Verdict{goTo(chainRefuse)}} }
@@ -217,21 +251,21 @@ func refuseChain() Chain {
 // pick is the chain of all service ports with a number of endpoints, whose slots are in a map. A packet may be on its
 // way while a transaction replaces what it is looking up, so that its slot is gone by now: there is always a first
 // one, or none.
-func (f family) pick(slots string, endpoints int) Chain {
+func (f family) pick(by dialling, slots string, endpoints int) Chain {
 	among := func(endpoints int) Rule {
-		ops, slot := f.front()
-		return append(ops, Draw{uint32(endpoints), slot}, Get{f.name(slots), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
+		ops, slot := f.front(by)
+		return append(ops, Draw{uint32(endpoints), slot}, Get{f.name(by.name(slots)), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
 	}
-	return newChain(fmt.Sprintf("%s-%d", f.name("pick-"+slots), endpoints), among(endpoints), among(1), refuse())
+	return newChain(fmt.Sprintf("%s-%d", f.name(by.name("pick-"+slots)), endpoints), among(endpoints), among(1), refuse())
 }
 
 // turn is the chain of one service port whose endpoints take turns, which are counted there.
-func (f family) turn(id, slots string, endpoints int) Chain {
-	ops, slot := f.front()
+func (f family) turn(by dialling, id, slots string, endpoints int) Chain {
+	ops, slot := f.front(by)
 	among := func(number Op) Rule {
-		return append(slices.Clone(ops), number, Get{f.name(slots), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
+		return append(slices.Clone(ops), number, Get{f.name(by.name(slots)), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
 	}
-	return newChain(f.name(chainTurn)+"-"+id, among(Count{uint32(endpoints), slot}), among(Draw{1, slot}), refuse())
+	return newChain(f.name(by.name(chainTurn))+"-"+id, among(Count{uint32(endpoints), slot}), among(Draw{1, slot}), refuse())
 }
 
 // hash is what serves a port whose choice is consistent: a map from buckets to endpoints, and a chain that hashes a
@@ -252,7 +286,7 @@ func (f family) hash(l lane) (Chain, Set, []Element) {
 
 // hashed loads what a scheduler hashes, from a register up to another one.
 func (f family) hashed(scheduler string) (ops []Op, from, to Register) {
-	ops, source := f.front()
+	ops, source := f.front(byAddress)
 	switch scheduler {
 	case desired.DestinationHash:
 		return ops, 0, f.words

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/netip"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -15,12 +16,14 @@ import (
 type machine struct {
 	rules  Ruleset
 	memory map[string]map[string]bool // elements of dynamic sets
+	own    []netip.Addr               // addresses of the node
+	looked int                        // how often something was looked up
 	draw   func(call int, of uint32) uint32
 	hash   func(data string, of uint32) uint32
 }
 
 func newMachine(r Ruleset) *machine {
-	return &machine{rules: r, memory: map[string]map[string]bool{}, hash: fnvHash}
+	return &machine{rules: r, memory: map[string]map[string]bool{}, own: nodes, hash: fnvHash}
 }
 
 // fnvHash is as good as the kernel's, and another one.
@@ -61,10 +64,13 @@ func (m *machine) walk(p packet) fate {
 		w.packet.destination, w.packet.port = w.fate.endpoint.Addr(), w.fate.endpoint.Port()
 		w.status = translated
 	}
+	if w.mark != 0 && w.fate.verdict == "passed" && slices.Contains(m.own, p.destination) {
+		panic("a packet for a program of this node is marked")
+	}
 	before := w.fate
 	w.enter(Postrouting)
 	before.masqueraded = w.fate.masqueraded
-	if w.mark != 0 && before.verdict == "translated" {
+	if w.mark != 0 {
 		panic("the mark leaves the node")
 	}
 	return before
@@ -135,6 +141,10 @@ func (w *walker) rule(r Rule) string {
 }
 
 func (w *walker) step(op Op) (holds bool, verdict string) {
+	switch op.(type) {
+	case Member, Get, Branch:
+		w.looked++
+	}
 	switch o := op.(type) {
 	case Load:
 		w.write(o.Into, w.field(o.Field))
@@ -218,6 +228,11 @@ func (w *walker) field(f Field) string {
 		return string(w.packet.source.AsSlice())
 	case Destination4, Destination6:
 		return string(w.packet.destination.AsSlice())
+	case DestinationType:
+		if slices.Contains(w.own, w.packet.destination) {
+			return native(2)
+		}
+		return native(1)
 	case PacketMark:
 		return native(w.mark)
 	case ConnectionStatus:

@@ -79,7 +79,27 @@ func kubernetes(c Config, services []*desired.Service, p packet) expected {
 	if ours && (p.protocol == 6 || p.protocol == 17 || p.protocol == 132) {
 		return expected{verdict: "refused"} // K10
 	}
-	return expected{verdict: "passed"}
+	if !answersNodePorts(c, p.destination) {
+		return expected{verdict: "passed"}
+	}
+	for _, s := range services {
+		for _, front := range s.Frontends {
+			if front.NodePort == p.port && front.Port.Protocol == p.protocol && inFamily(s, p.destination.Is4()) && !(p.protocol == 132 && c.WithoutSCTP) {
+				return choose(c, s, front, p) // whatever the source ranges (K29)
+			}
+		}
+	}
+	return expected{verdict: "passed"} // a program of the node's may have the port
+}
+
+// answersNodePorts tells whether an address is one of the node's at which it serves node ports (K2).
+func answersNodePorts(c Config, a netip.Addr) bool {
+	return slices.Contains(nodes, a) && allowedBy(c.NodePortAddresses, a) && !a.IsLoopback() && !a.IsLinkLocalUnicast()
+}
+
+// inFamily tells whether a Service has an address of a family.
+func inFamily(s *desired.Service, is4 bool) bool {
+	return slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.Is4() == is4 })
 }
 
 func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expected {
@@ -92,6 +112,10 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 			return expected{verdict: "dropped"}
 		}
 	}
+	return choose(c, s, front, p)
+}
+
+func choose(c Config, s *desired.Service, front desired.Frontend, p packet) expected {
 	all, weights := usable(s, front, p.destination.Is4(), meant(c, s, front, p.destination.Is4()))
 	inside := p.local || allowedBy(c.ClusterCIDRs, p.source)
 	chosen := all
@@ -219,6 +243,9 @@ func masqueraded(c Config, services []*desired.Service, p packet, to netip.AddrP
 	if c.MasqueradeAll || p.local || p.source == to.Addr() && onNode(c, services, to.Addr()) {
 		return true
 	}
+	if answersNodePorts(c, p.destination) {
+		return !onNode(c, services, to.Addr()) // the client may be a pod of another node
+	}
 	return !onNode(c, services, to.Addr()) && !allowedBy(c.ClusterCIDRs, p.source)
 }
 
@@ -244,6 +271,9 @@ var (
 	clients    = addrs("203.0.113.1", "203.0.113.200", "10.0.0.1", "10.0.1.3", "198.51.100.7", "2001:db8:c::1", "fd00::1", "fd00::9")
 	fronts     = []desired.Frontend{{Name: "web", Port: desired.Port{Protocol: 6, Number: 80}}, {Name: "dns", Port: desired.Port{Protocol: 17, Number: 53}}, {Name: "dns-tcp", Port: desired.Port{Protocol: 6, Number: 53}}, {Name: "sig", Port: desired.Port{Protocol: 132, Number: 80}}}
 	rangesOf   = prefixes("203.0.113.0/25", "203.0.113.128/25", "10.0.0.0/8", "0.0.0.0/0", "198.51.100.7/32", "fd00::/64", "::/0", "255.0.0.0/8")
+	nodes      = addrs("198.51.100.7", "198.51.100.8", "127.0.0.1", "fd00::9", "fe80::9", "::1")
+	nodesOf    = prefixes("198.51.100.7/32", "198.51.100.0/24", "0.0.0.0/0", "0.0.0.0/1", "fd00::/64", "fe00::/7", "::/0")
+	nodePorts  = [][]uint16{{0, 30080, 30081}, {0, 30053, 30054}, {0, 30053}, {0, 30080}} // by frontend
 	clusterOf  = prefixes("10.0.0.0/24", "10.0.0.0/8", "fd00::/64")
 	nodeOfPods = []string{"n1", "n2", ""}
 	hintsOf    = []desired.Hint{{Zone: "z1"}, {Zone: "z2"}, {Node: "n1"}, {Node: "n2"}}
@@ -276,6 +306,9 @@ func genConfig() *rapid.Generator[Config] {
 			Zone:       rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"),
 			Mark:       rapid.SampledFrom([]uint32{0, 0x8000}).Draw(t, "mark"),
 			Consistent: some([]string{"a/x", "a/*", "b/x", "x"}, 0, 2).Draw(t, "consistent"),
+
+			NodePortAddresses: some(nodesOf, 0, 3).Draw(t, "node-port addresses"),
+			NodePortMark:      rapid.SampledFrom([]uint32{0, 0x10000}).Draw(t, "node-port mark"),
 		}
 	})
 }
@@ -289,6 +322,7 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 		}
 		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
 			front := fronts[i]
+			front.NodePort = rapid.SampledFrom(nodePorts[i]).Draw(t, "node port")
 			if rapid.IntRange(0, 3).Draw(t, "somewhere only") == 3 {
 				front.NotOn = some(vips, 1, 2).Draw(t, "not on")
 			}
@@ -378,6 +412,10 @@ func genPacket(services []*desired.Service) *rapid.Generator[packet] {
 			front := rapid.SampledFrom(s.Frontends).Draw(t, "frontend")
 			p.destination = rapid.SampledFrom(s.Addresses).Draw(t, "address")
 			p.protocol, p.port = front.Port.Protocol, front.Port.Number
+			if front.NodePort != 0 && rapid.Bool().Draw(t, "by the node") {
+				p.destination = rapid.SampledFrom(append(nodes, netip.MustParseAddr("198.51.100.9"))).Draw(t, "node")
+				p.port = front.NodePort
+			}
 		}
 		var sources []netip.Addr
 		for _, a := range append(append([]netip.Addr(nil), clients...), p.destination) { // the node may use the address itself

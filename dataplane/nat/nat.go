@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +31,15 @@ type Options struct {
 	// Consistent are the Services whose policy is Cluster that choose the endpoint by a hash of the flow, or with affinity
 	// of the client, so that every node of the same list chooses alike: namespace/name, with patterns as path.Match has.
 	Consistent []string
-	Audit      time.Duration // between two full comparisons with the kernel. Default 5 minutes
+	// NodePortAddresses are ranges of this node's own addresses where the node ports of the Services are served, as
+	// kube-proxy does otherwise: whatever addresses of them the node has when a packet comes, but for loopback and
+	// link-local ones. None: nowhere.
+	NodePortAddresses []netip.Prefix
+	Audit             time.Duration // between two full comparisons with the kernel. Default 5 minutes
 	// Mark is a bit of packets' marks that nobody else uses. Default DefaultMark
 	Mark uint32
+	// NodePortMark is another such bit, for node ports where they are served. Default DefaultNodePortMark
+	NodePortMark uint32
 	// NetNS is a file descriptor of the network namespace to work in, open as long as the NAT is used; 0 is the
 	// process's own.
 	NetNS   int
@@ -57,7 +64,7 @@ type NAT struct {
 
 // Over makes a NAT over another kernel than this host's, as simulations have. It does not touch it.
 //
-// Errors: no node, metrics that are registered already.
+// Errors: no node, marks that share bits, metrics that are registered already.
 func Over(o Options, e Edge) (*NAT, error) {
 	if o.Node == "" {
 		return nil, fmt.Errorf("nat: no node name")
@@ -69,12 +76,20 @@ func Over(o Options, e Edge) (*NAT, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	at := func(a netip.Addr) bool { return servesNodePortsAt(a.Unmap(), o.NodePortAddresses) }
+	if len(o.NodePortAddresses) > 0 && !slices.ContainsFunc(o.NodeAddresses, at) {
+		o.Log.Warn("node ports are served at none of the addresses that this node has now", "ranges", o.NodePortAddresses)
+	}
 	if o.Audit <= 0 {
 		o.Audit = 5 * time.Minute
 	}
 	config := Config{
 		Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, NodeAddresses: o.NodeAddresses, MasqueradeAll: o.MasqueradeAll,
-		WithoutSCTP: o.WithoutSCTP, Consistent: o.Consistent, Mark: o.Mark,
+		WithoutSCTP: o.WithoutSCTP, Consistent: o.Consistent, NodePortAddresses: o.NodePortAddresses, Mark: o.Mark,
+		NodePortMark: o.NodePortMark,
+	}
+	if len(o.NodePortAddresses) > 0 && config.mark()&config.nodePortMark() != 0 {
+		return nil, fmt.Errorf("nat: the marks %#x, and %#x of node ports, share bits; give each its own", config.mark(), config.nodePortMark())
 	}
 	return &NAT{
 		log: o.Log, metrics: m, audit: o.Audit, edge: e, planner: NewPlanner(config), sets: config.layout().Sets, flows: Flows{},

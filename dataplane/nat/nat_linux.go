@@ -14,7 +14,7 @@ import (
 
 // New makes a NAT. It does not touch the kernel.
 //
-// Errors: no node, metrics that are registered already, interfaces that cannot be listed.
+// Errors: no node, marks that share bits, metrics that are registered already, interfaces that cannot be listed.
 func New(o Options) (*NAT, error) {
 	if o.NodeAddresses == nil {
 		var own []netip.Addr
@@ -28,7 +28,9 @@ func New(o Options) (*NAT, error) {
 		o.NodeAddresses = own
 	}
 	o.WithoutSCTP = o.WithoutSCTP || !tracksSCTP()
-	return Over(o, newKernel(o.NetNS))
+	k := newKernel(o.NetNS)
+	k.nodePorts = o.NodePortAddresses
+	return Over(o, k)
 }
 
 func interfaceAddresses() ([]netip.Addr, error) {

@@ -32,6 +32,7 @@ const (
 	ConnectionStatus                  // flags of the connection
 	Inbound                           // index of the interface it came in by, 0 if this node sent it
 	SourcePort                        // in network order
+	DestinationType                   // what the destination is to this node: localAddress, or another RTN_* of the kernel's
 )
 
 // Op is one step of a rule. A step that does not hold ends the rule, and the next one is tried.

@@ -54,13 +54,13 @@ func (p *Planner) Step(services []*desired.Service) (Change, Flows) {
 	for name, was := range p.services {
 		if now, ok := next[name]; !ok || !was.same(now) {
 			p.add(&d, p.part(was), -1)
-			had.add(was)
+			had.add(p.config, was)
 		}
 	}
 	for name, now := range next {
 		if was, ok := p.services[name]; !ok || !was.same(now) {
 			p.add(&d, p.part(now), +1)
-			have.add(now)
+			have.add(p.config, now)
 		}
 	}
 	p.services = next
@@ -71,7 +71,7 @@ func (p *Planner) Step(services []*desired.Service) (Change, Flows) {
 func (p *Planner) Flows() Flows {
 	all := Flows{}
 	for _, one := range p.services {
-		all.add(one)
+		all.add(p.config, one)
 	}
 	return all
 }
@@ -105,22 +105,33 @@ func (p *Planner) next(services []*desired.Service) map[string]planned {
 		one := planned{service: s, zone: p.zoneFor(s)}
 		for _, a := range s.Addresses {
 			for _, front := range s.Frontends {
-				d := dialled{a.Unmap(), front.Port}
-				owner, taken := p.owners[d]
-				switch {
-				case slices.Contains(front.NotOn, a), taken && owner != s.Name:
-					if one.skip == nil {
-						one.skip = map[dialled]bool{}
-					}
-					one.skip[d] = true
-				case !taken:
-					p.owners[d] = s.Name
+				p.claim(&one, dialled{a.Unmap(), front.Port}, slices.Contains(front.NotOn, a))
+			}
+		}
+		for _, front := range s.Frontends {
+			for _, f := range []family{ipv4, ipv6} {
+				for _, d := range p.config.nodePort(s, front, f, nil) {
+					p.claim(&one, d, false)
 				}
 			}
 		}
 		next[s.Name] = one
 	}
 	return next
+}
+
+// claim gives a Service what clients dial, unless it gave that up or another one has it.
+func (p *Planner) claim(one *planned, d dialled, givenUp bool) {
+	owner, taken := p.owners[d]
+	switch {
+	case givenUp, taken && owner != one.service.Name:
+		if one.skip == nil {
+			one.skip = map[dialled]bool{}
+		}
+		one.skip[d] = true
+	case !taken:
+		p.owners[d] = one.service.Name
+	}
 }
 
 // delta collects what the changed Services had and have.

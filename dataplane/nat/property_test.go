@@ -49,7 +49,7 @@ func (s *script) probability() float64 {
 	return p / float64(s.of[len(s.of)-1])
 }
 
-// Whatever the Services, a packet's fate in the planned table is what Kubernetes says: K3, K8-K11, K13-K17, K19, K22,
+// Whatever the Services, a packet's fate in the planned table is what Kubernetes says: K2, K3, K8-K11, K13-K17, K19, K22,
 // K23, K26, K27, K29, K35, K42. Every eligible endpoint is as probable as its weight says: as the others, unless it has one (K38, K40).
 func TestPropertyPlannedTableDoesWhatKubernetesSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -36,6 +36,24 @@ func spans(f family, prefixes []netip.Prefix) []span {
 	return out
 }
 
+// without are spans less a range of their family, which does not end with the last address.
+func without(all []span, hole netip.Prefix) (out []span) {
+	first, after := hole.Addr(), lastOf(hole).Next()
+	for _, s := range all {
+		if s.after.IsValid() && s.after.Compare(first) <= 0 || after.Compare(s.first) <= 0 {
+			out = append(out, s)
+			continue
+		}
+		if s.first.Less(first) {
+			out = append(out, span{s.first, first})
+		}
+		if !s.after.IsValid() || after.Less(s.after) {
+			out = append(out, span{after, s.after})
+		}
+	}
+	return out
+}
+
 // later is the later of two ends.
 func later(a, b netip.Addr) netip.Addr {
 	if !a.IsValid() || !b.IsValid() {
@@ -58,8 +76,13 @@ func lastOf(p netip.Prefix) netip.Addr {
 
 // intervals are the elements by which a set covers prefixes.
 func intervals(set string, f family, prefixes []netip.Prefix) []Element {
+	return ends(set, spans(f, prefixes))
+}
+
+// ends are the elements by which a set covers spans.
+func ends(set string, of []span) []Element {
 	var out []Element
-	for _, s := range spans(f, prefixes) {
+	for _, s := range of {
 		out = append(out, Element{set, string(s.first.AsSlice()), ""})
 		if s.after.IsValid() {
 			out = append(out, Element{set, string(s.after.AsSlice()), intervalEnd})

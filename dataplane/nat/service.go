@@ -21,15 +21,22 @@ type Config struct {
 	MasqueradeAll bool           // rewrite the source of all translated connections
 	WithoutSCTP   bool           // this kernel cannot translate SCTP
 	Consistent    []string       // Services whose endpoints all nodes choose alike; see Options
+	// NodePortAddresses are ranges of this node's own addresses where Services' node ports are served; see Options.
+	NodePortAddresses []netip.Prefix
 	// Mark is a bit of packets' marks that nobody else uses; 0 means DefaultMark. The first packet of a connection
 	// has it from where it comes in to where it goes out.
 	Mark uint32
+	// NodePortMark is another one, for packets to node ports where they are served; 0 means DefaultNodePortMark.
+	NodePortMark uint32
 }
 
-// DefaultMark is the bit in packets' marks that is ours.
-const DefaultMark = 0x0400
+// The bits in packets' marks that are ours.
+const (
+	DefaultMark         = 0x0400
+	DefaultNodePortMark = 0x0800
+)
 
-// dialled is what a client dials.
+// dialled is what a client dials. Of a node port the address is the unspecified one of its family.
 type dialled struct {
 	address netip.Addr
 	port    desired.Port
@@ -51,8 +58,13 @@ func protocolName(p uint8) string {
 	return fmt.Sprintf("protocol %d", p)
 }
 
+// key is what the maps have it by.
 func (d dialled) key() string {
-	return string(d.address.AsSlice()) + string([]byte{d.port.Protocol, 0, 0, 0}) + portBytes(d.port.Number)
+	port := string([]byte{d.port.Protocol, 0, 0, 0}) + portBytes(d.port.Number)
+	if d.address.IsUnspecified() {
+		return port
+	}
+	return string(d.address.AsSlice()) + port
 }
 
 // piece is something that several Services may need. Equal names mean equal pieces.
@@ -89,7 +101,7 @@ func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
 		}
 		for _, front := range s.Frontends {
 			if c.translates(front.Port.Protocol) {
-				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip))
+				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip), c.nodePort(s, front, f, skip))
 			}
 		}
 		c.addLocal(&p, s, f)
@@ -128,8 +140,8 @@ func free(addresses []netip.Addr, port desired.Port, skip map[dialled]bool) []di
 	return out
 }
 
-// addFrontend adds who may use a service port, and where it leads.
-func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at []dialled) {
+// addFrontend adds who may use a service port, and where it leads: at service addresses and, if there are any, as node ports.
+func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at, nodePorts []dialled) {
 	if len(s.SourceRanges) > 0 {
 		allowed := c.allowance(f, s.SourceRanges)
 		p.pieces = append(p.pieces, allowed)
@@ -138,19 +150,25 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 		}
 	}
 	for _, l := range c.lanes(s, front, f) {
-		verdict := p.addChoice(s, l, f)
-		for _, d := range at {
-			p.elements = append(p.elements, Element{f.name(l.base), d.key(), verdict})
-			p.addSlots(f.name(l.slots), d, l.dealt())
+		verdict, bySlot := p.addChoice(s, l, f)
+		for i, at := range [][]dialled{byAddress: at, byNodePort: nodePorts} {
+			by := dialling(i)
+			if bySlot && (by == byAddress || len(at) > 0) {
+				verdict = p.addDraw(l, f, by)
+			}
+			for _, d := range at {
+				p.elements = append(p.elements, Element{f.name(by.name(l.base)), d.key(), verdict})
+				p.addSlots(f.name(by.name(l.slots)), d, l.dealt())
+			}
 		}
 	}
 }
 
-// addChoice adds how a lane's endpoint is chosen, and gives the verdict that leads there.
-func (p *part) addChoice(s *desired.Service, l lane, f family) string {
+// addChoice adds how a lane's endpoint is chosen, and gives the verdict that leads there, unless it is chosen by slot.
+func (p *part) addChoice(s *desired.Service, l lane, f family) (verdict string, bySlot bool) {
 	switch {
 	case len(l.at) == 0:
-		return l.empty
+		return l.empty, false
 	case s.Affinity > 0:
 		var first []Rule
 		var sets []Set
@@ -163,17 +181,23 @@ func (p *part) addChoice(s *desired.Service, l lane, f family) string {
 		p.sets, p.elements = append(p.sets, sets...), append(p.elements, elements...)
 		chain, chains, sets := f.keep(l.id, l.at, affinityOf(s), first)
 		p.chains, p.sets = append(p.chains, chains...), append(p.sets, sets...)
-		return goTo(chain)
+		return goTo(chain), false
 	case l.hashes():
 		chain, set, elements := f.hash(l)
 		p.chains, p.sets, p.elements = append(p.chains, chain), append(p.sets, set), append(p.elements, elements...)
-		return goTo(chain.Name)
-	case inTurn(l.scheduler) && len(l.at) > 1:
-		chain := f.turn(l.id, l.slots, len(l.dealt()))
+		return goTo(chain.Name), false
+	}
+	return "", true
+}
+
+// addDraw adds how a lane's endpoint is chosen by slot, of what was dialled in a way.
+func (p *part) addDraw(l lane, f family, by dialling) (verdict string) {
+	if inTurn(l.scheduler) && len(l.at) > 1 {
+		chain := f.turn(by, l.id, l.slots, len(l.dealt()))
 		p.chains = append(p.chains, chain)
 		return goTo(chain.Name)
 	}
-	chain := f.pick(l.slots, len(l.dealt()))
+	chain := f.pick(by, l.slots, len(l.dealt()))
 	p.pieces = append(p.pieces, piece{name: chain.Name, chains: []Chain{chain}})
 	return goTo(chain.Name)
 }

@@ -120,7 +120,8 @@ func (k *Kernel) Deliver(p Packet) (endpoint netip.AddrPort, ok bool, why string
 		return endpoint, false, "the node has no power"
 	}
 	in, _ := k.marks(p.Destination)
-	if why := k.arrives(p.Destination, in); why != "" {
+	atNode := k.o.NAT && k.own(p.Destination) // delivered here without steering, as by Linux' table local
+	if why := k.arrives(p.Destination, in); why != "" && !atNode {
 		return endpoint, false, "not steered: " + why
 	}
 	if why := k.whole(p.Destination); why != "" && in != 0 && strings.HasPrefix(why, "answers") {
@@ -142,6 +143,11 @@ func (k *Kernel) Deliver(p Packet) (endpoint netip.AddrPort, ok bool, why string
 		return endpoint, false, "not translated: " + verdict
 	}
 	return endpoint, true, ""
+}
+
+// own tells whether an address is one of the node's interfaces.
+func (k *Kernel) own(a netip.Addr) bool {
+	return slices.ContainsFunc(k.o.Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 func (k *Kernel) openPorts(a netip.Addr) []Packet {

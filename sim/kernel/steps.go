@@ -22,6 +22,7 @@ const (
 	fieldStatus
 	fieldInbound
 	fieldSourcePort
+	fieldDestinationType
 )
 
 // width is how many registers a field takes, 0 for none that there is.
@@ -30,7 +31,7 @@ func width(field int) int {
 	case fieldSource6, fieldDestination6:
 		return 4
 	case fieldFamily, fieldProtocol, fieldPort, fieldSource4, fieldDestination4, fieldMark, fieldStatus, fieldInbound,
-		fieldSourcePort:
+		fieldSourcePort, fieldDestinationType:
 		return 1
 	}
 	return 0

@@ -31,6 +31,7 @@ type memory map[string]map[string]time.Duration
 type walker struct {
 	t        *message.Table
 	packet   Packet
+	own      bool // it is for an address of the node's interfaces
 	now      time.Duration
 	known    memory
 	mark     uint32
@@ -42,7 +43,7 @@ type walker struct {
 
 // translate tells what a table makes of a packet that comes in. known is what dynamic sets hold, and will.
 func (k *Kernel) translate(t *message.Table, p Packet, known memory) (verdict string, endpoint netip.AddrPort) {
-	w := &walker{t: t, packet: p, now: k.world.Now(), known: known, verdict: "passed"}
+	w := &walker{t: t, packet: p, own: k.own(p.Destination), now: k.world.Now(), known: known, verdict: "passed"}
 	var entries []message.Chain
 	for _, name := range slices.Sorted(maps.Keys(t.Chains)) {
 		if t.Chains[name].Hook == 1 {
@@ -181,6 +182,11 @@ func (w *walker) field(field int) []byte {
 		return binary.NativeEndian.AppendUint32(nil, w.mark)
 	case fieldSourcePort:
 		return binary.BigEndian.AppendUint16(nil, uint16(w.packet.Hash))
+	case fieldDestinationType:
+		if w.own {
+			return binary.NativeEndian.AppendUint32(nil, 2) // RTN_LOCAL
+		}
+		return binary.NativeEndian.AppendUint32(nil, 1) // RTN_UNICAST
 	case fieldInbound:
 		return binary.NativeEndian.AppendUint32(nil, 2) // the card
 	}

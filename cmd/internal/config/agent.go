@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairlead.io/fairlead/dataplane/nat"
 )
 
 // Agent is the configuration of the agent of one node: agent.yaml.
@@ -39,6 +41,9 @@ type Agent struct {
 	Consistent []string `yaml:"consistent"`
 	// HealthCheckNodePorts is whether this agent answers at Services' health-check node ports, in kube-proxy's place, for NAT.
 	HealthCheckNodePorts bool `yaml:"healthCheckNodePorts"`
+	// NodePortAddresses are the ranges of nodes' addresses where this agent answers at Services' node ports, in kube-proxy's
+	// place, for NAT. None: nowhere.
+	NodePortAddresses []string `yaml:"nodePortAddresses"`
 	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
 	// Steer, and CAP_NET_RAW.
 	L2 bool `yaml:"l2"`
@@ -102,12 +107,13 @@ type Priorities struct {
 	Mark uint32 `yaml:"mark"`
 }
 
-// Marks are bits of packet marks that nobody else uses: of packets to a service address, of answers, and of
-// connections that NAT makes come from this node.
+// Marks are bits of packet marks that nobody else uses: of packets to a service address, of answers, of connections that
+// NAT makes come from this node, and of those among them that came by a node port.
 type Marks struct {
-	In  uint32 `yaml:"in"`
-	Out uint32 `yaml:"out"`
-	NAT uint32 `yaml:"nat"`
+	In       uint32 `yaml:"in"`
+	Out      uint32 `yaml:"out"`
+	NAT      uint32 `yaml:"nat"`
+	NodePort uint32 `yaml:"nodePort"`
 }
 
 // Who may translate.
@@ -169,7 +175,7 @@ func (c *Agent) Validate() error {
 	if c.BGP != nil && len(c.BGP.Listen) > 0 && c.BGP.Port == 0 {
 		bad("bgp.listen", "needs bgp.port: without one the node does not listen")
 	}
-	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 {
+	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 || (c.Marks.In|c.Marks.Out|c.Marks.NAT)&c.Marks.NodePort != 0 {
 		bad("marks", "share bits; give each its own")
 	}
 	for i, text := range c.ClusterCIDRs {
@@ -188,6 +194,7 @@ func (c *Agent) Validate() error {
 	if c.HealthCheckNodePorts && c.NAT != NATNftables {
 		bad("healthCheckNodePorts", fmt.Sprintf("needs nat: %s; %s answers there itself", NATNftables, c.NAT))
 	}
+	c.validateNodePorts(bad)
 	if c.RulesMax < 0 {
 		bad("rulesMax", "is a number from 1 up, or 0 for the default")
 	}
@@ -214,10 +221,36 @@ func (c *Agent) Validate() error {
 	return joinSorted(errs)
 }
 
+// kubeProxyPrimary is what kube-proxy may have in the place of ranges: the first address of the Node object.
+const kubeProxyPrimary = "primary"
+
+func (c *Agent) validateNodePorts(bad func(field, why string)) {
+	if len(c.NodePortAddresses) > 0 && c.NAT != NATNftables {
+		bad("nodePortAddresses", fmt.Sprintf("needs nat: %s; %s answers at node ports itself", NATNftables, c.NAT))
+	}
+	for i, text := range c.NodePortAddresses {
+		field := fmt.Sprintf("nodePortAddresses[%d]", i)
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case text == kubeProxyPrimary:
+			bad(field, fmt.Sprintf("%q is known to kube-proxy only; write the range that the nodes' addresses are in", text))
+		case err != nil || p != p.Masked() || p.Addr().Is4In6():
+			bad(field, fmt.Sprintf("%q is no range; write it as 192.0.2.0/24", text))
+		case nat.WithoutNodePorts(p):
+			bad(field, fmt.Sprintf("%s is loopback or link-local, where no node port is served; write the range that the nodes' addresses are in", text))
+		}
+	}
+}
+
 // ClusterRanges are the ClusterCIDRs of a configuration that Validate found in order.
-func (c *Agent) ClusterRanges() []netip.Prefix {
-	out := make([]netip.Prefix, len(c.ClusterCIDRs))
-	for i, text := range c.ClusterCIDRs {
+func (c *Agent) ClusterRanges() []netip.Prefix { return rangesOf(c.ClusterCIDRs) }
+
+// NodePortRanges are the NodePortAddresses, likewise.
+func (c *Agent) NodePortRanges() []netip.Prefix { return rangesOf(c.NodePortAddresses) }
+
+func rangesOf(list []string) []netip.Prefix {
+	out := make([]netip.Prefix, len(list))
+	for i, text := range list {
 		out[i] = netip.MustParsePrefix(text)
 	}
 	return out

@@ -46,7 +46,7 @@ func newCheckLab(t *testing.T) *checkLab {
 		netnstest.Link{In: l.balancer, Name: "eth0", Addresses: []string{"198.51.100.254/24", "2001:db8:f::fe/64"}})
 	l.balancer.Run("ip", "route", "add", "192.0.2.0/24", "via", "198.51.100.1")
 	l.config = l.steering(t, labNode{l.node})
-	l.config.HealthCheckNodePorts, l.config.DrainDelay = true, time.Hour
+	l.config.HealthCheckNodePorts, l.config.NodePortAddresses, l.config.DrainDelay = true, []string{"198.51.100.1/32"}, time.Hour
 	start(t, l.config)
 	return l
 }

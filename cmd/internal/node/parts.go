@@ -27,6 +27,7 @@ func SteerOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registere
 func NATOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) nat.Options {
 	return nat.Options{
 		Node: c.Node, ClusterCIDRs: c.ClusterRanges(), MasqueradeAll: c.MasqueradeAll, Consistent: c.Consistent,
+		NodePortAddresses: c.NodePortRanges(), NodePortMark: c.Marks.NodePort,
 		Audit: c.SyncPeriod, Mark: c.Marks.NAT, NetNS: c.Namespace, Log: log, Metrics: metrics,
 	}
 }

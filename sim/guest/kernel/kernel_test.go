@@ -226,6 +226,48 @@ func TestPacketsReachTheEndpoints(t *testing.T) {
 	})
 }
 
+// K2: packets to a node port reach the endpoints that may get them at the node's own addresses of the ranges, as long as
+// the Service is there; ports of the node's programs are not ours.
+func TestK2PacketsToNodePortsReachTheEndpoints(t *testing.T) {
+	inLab(t, 1, func(l *lab) {
+		p := l.start(256)
+		x, y := service("a/x", false, 3, vip(false, 1), vip(true, 1)), service("a/y", true, 2, vip(false, 2))
+		x.Frontends[0].NodePort, y.Frontends[0].NodePort = 30080, 30081
+		if _, err := p.apply(state(l.t, x, y)); err != nil {
+			l.t.Fatal(err)
+		}
+		node4, node6 := netip.MustParseAddr("192.0.2.21"), netip.MustParseAddr("2001:db8:a::21")
+		seen := map[string]int{}
+		for hash := range uint64(300) {
+			for _, port := range []uint16{30080, 30081} {
+				e, ok, why := l.deliver(kernel.Packet{Source: client4, Destination: node4, Protocol: 6, Port: port, Hash: hash})
+				if !ok {
+					l.t.Fatalf("%d: %s", port, why)
+				}
+				seen[e.String()]++
+			}
+		}
+		if len(seen) != 3 || seen["10.244.1.2:8080"] < 60 || seen["10.244.1.3:8080"] < 60 || seen["10.244.1.1:8080"] < 360 {
+			l.t.Errorf("packets went to %v", seen)
+		}
+		for _, c := range []kernel.Packet{
+			{Source: client4, Destination: node4, Protocol: 17, Port: 30080}, {Source: client4, Destination: node4, Protocol: 6, Port: 22},
+			{Source: client6, Destination: node6, Protocol: 6, Port: 30080}, // no range of this family
+		} {
+			if _, ok, why := l.deliver(c); ok || why != "not translated: passed" {
+				l.t.Errorf("%+v: ok %t, %q", c, ok, why)
+			}
+		}
+		if _, err := p.apply(state(l.t, y)); err != nil {
+			l.t.Fatal(err)
+		}
+		if _, ok, why := l.deliver(kernel.Packet{Source: client4, Destination: node4, Protocol: 6, Port: 30080}); ok || why != "not translated: passed" {
+			l.t.Errorf("after the Service went: ok %t, %q", ok, why)
+		}
+		p.end()
+	})
+}
+
 // What somebody takes away is back within a second, as long as the agent runs; and within another one after the kernel refused that.
 func TestDamageIsRepaired(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -65,7 +65,10 @@ func (l *lab) start(rulesMax int) *process {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	n, err := k.NAT(nat.Options{Node: "n1", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Consistent: []string{"alike/*"}})
+	n, err := k.NAT(nat.Options{
+		Node: "n1", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Consistent: []string{"alike/*"},
+		NodePortAddresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+	})
 	if err != nil {
 		l.t.Fatal(err)
 	}
