@@ -4,6 +4,7 @@ package main
 
 import (
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ func newAgent(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			heedMemoryLimit(c.getenv, os.DirFS("/"))
 			saveMemory(c.getenv)
 			go shedProgram(cmd.Context(), shedEvery)
 			p, err := node.Open(conf, machine.Agent(), log)

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,7 @@ func newController(c *cli) *cobra.Command {
 			for _, flag := range unused {
 				log.Warn("flag has no effect", "flag", flag)
 			}
+			heedMemoryLimit(c.getenv, os.DirFS("/"))
 			go saveMuchMemory(cmd.Context(), c.getenv, 5*time.Second)
 			m, err := member.Open(conf, thisBuild().Version, machine.Member(machine.Listeners{}), log)
 			if err != nil {
