@@ -25,13 +25,22 @@ import (
 // object is one Kubernetes object of a file.
 type object struct {
 	ref world.Ref
-	// values are what it adds to the World, as canonical values of the types of fsm/world; nil if it cannot be used.
+	// values are what it adds to the World, as pointers to canonical values of the types of fsm/world; nil if it cannot be used.
+	// While the object is in force they point into the lists of the newest World, so that everything is there once. Nobody
+	// writes to them.
 	values   []any
 	line     int
 	problems []world.Problem
 }
 
 func (o *object) usable() bool { return o != nil && o.values != nil }
+
+// own gives an object that is no longer in force values of its own: by the former ones it would hold a whole World.
+func (o *object) own() {
+	for i, v := range o.values {
+		o.values[i] = canonical(v)
+	}
+}
 
 // content is what a file was found to hold.
 type content struct {
@@ -175,15 +184,15 @@ const (
 func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) ([]any, []world.Problem) {
 	return func(o *K) ([]any, []world.Problem) {
 		v, problems := turn(o)
-		return []any{v}, problems
+		return []any{&v}, problems
 	}
 }
 
 func endpoints(o *corev1.Endpoints) ([]any, []world.Problem) {
 	list, problems := convert.Endpoints(o)
 	values := make([]any, 0, len(list))
-	for _, s := range list {
-		values = append(values, s)
+	for i := range list {
+		values = append(values, &list[i])
 	}
 	return values, problems
 }

@@ -30,7 +30,7 @@ func TestDecodeScripts(t *testing.T) {
 					fmt.Fprintf(&b, "unusable: %s\n", o.ref)
 				}
 				for _, v := range o.values {
-					fmt.Fprintf(&b, "%s %s\n", reflect.TypeOf(v).Name(), plainValue(t, v))
+					fmt.Fprintf(&b, "%s %s\n", reflect.TypeOf(v).Elem().Name(), plainValue(t, v))
 				}
 				for _, p := range o.problems {
 					fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)

@@ -4,6 +4,7 @@ package manifests
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -105,6 +106,11 @@ func (m *merged) choose(k key, all []place, before place) {
 	default:
 		m.unusable[k] = best
 	}
+	for _, p := range all {
+		if p.object == before.object && p.object != m.inForce[k].object {
+			p.own()
+		}
+	}
 }
 
 // present is what the World holds, with the Service of each slice.
@@ -149,8 +155,8 @@ func (m *merged) noteOverlaps() {
 	var w world.World
 	for _, p := range m.inForce {
 		for _, v := range p.values {
-			if pool, ok := v.(world.Pool); ok {
-				w.Pools = append(w.Pools, pool)
+			if pool, ok := v.(*world.Pool); ok {
+				w.Pools = append(w.Pools, *pool)
 			}
 		}
 	}
@@ -163,9 +169,16 @@ func (m *merged) noteOverlaps() {
 	}
 }
 
-// world is everything in force, unsorted. Its objects are shared with files and with earlier Worlds.
+// world is everything in force, unsorted. What is below its lists is shared with earlier Worlds.
 func (m *merged) world() world.World {
 	w := world.World{Source: Name, Cluster: Cluster, Deleted: slices.Clone(m.deleted)}
+	counts := map[reflect.Type]int{}
+	for _, p := range m.inForce {
+		for _, v := range p.values {
+			counts[reflect.TypeOf(v).Elem()]++
+		}
+	}
+	grow(&w, counts)
 	for _, p := range m.inForce {
 		for _, v := range p.values {
 			put(&w, v)
@@ -181,44 +194,59 @@ func (m *merged) world() world.World {
 	return w
 }
 
+// share lets the values in force be those that w lists, which world made.
+func (m *merged) share(w *world.World) {
+	values := make(map[key]*any, len(m.inForce))
+	for _, p := range m.inForce {
+		for i, v := range p.values {
+			d := refOf(v)
+			values[key{d.Kind, d.ID}] = &p.values[i]
+		}
+	}
+	each(w, func(v any) {
+		d := refOf(v)
+		*values[key{d.Kind, d.ID}] = v
+	})
+}
+
 // refOf names a value of the World; How is left to the caller.
 func refOf(value any) world.Deletion {
 	switch v := value.(type) {
-	case world.Service:
+	case *world.Service:
 		return world.Deletion{Ref: v.Ref(world.KindService)}
-	case world.EndpointSlice:
+	case *world.EndpointSlice:
 		return world.Deletion{Ref: v.Ref(world.KindEndpointSlice), Service: v.Service}
-	case world.Node:
+	case *world.Node:
 		return world.Deletion{Ref: v.Ref(world.KindNode)}
-	case world.Pool:
+	case *world.Pool:
 		return world.Deletion{Ref: v.Ref(world.KindPool)}
-	case world.Peer:
+	case *world.Peer:
 		return world.Deletion{Ref: v.Ref(world.KindPeer)}
-	case world.Advertisement:
+	case *world.Advertisement:
 		return world.Deletion{Ref: v.Ref(world.KindAdvertisement)}
-	case world.L2Advertisement:
+	case *world.L2Advertisement:
 		return world.Deletion{Ref: v.Ref(world.KindL2Advert)}
-	case world.AddressPolicy:
+	case *world.AddressPolicy:
 		return world.Deletion{Ref: v.Ref(world.KindPolicy)}
-	case world.Namespace:
+	case *world.Namespace:
 		return world.Deletion{Ref: v.Ref(world.KindNamespace)}
-	case world.BFDProfile:
+	case *world.BFDProfile:
 		return world.Deletion{Ref: v.Ref(world.KindBFDProfile)}
-	case world.Community:
+	case *world.Community:
 		return world.Deletion{Ref: v.Ref(world.KindCommunity)}
-	case world.ConfigMap:
+	case *world.ConfigMap:
 		return world.Deletion{Ref: v.Ref(world.KindConfigMap)}
-	case world.Driver:
+	case *world.Driver:
 		return world.Deletion{Ref: v.Ref(world.KindDriver)}
-	case world.OutsideBalancer:
+	case *world.OutsideBalancer:
 		return world.Deletion{Ref: v.Ref(world.KindLoadBalancer)}
-	case world.BackendGroup:
+	case *world.BackendGroup:
 		return world.Deletion{Ref: v.Ref(world.KindBackendGroup)}
-	case world.Bind:
+	case *world.Bind:
 		return world.Deletion{Ref: v.Ref(world.KindBind)}
-	case world.BackendRecord:
+	case *world.BackendRecord:
 		return world.Deletion{Ref: v.Ref(world.KindBackendRecord)}
-	case world.Pod:
+	case *world.Pod:
 		return world.Deletion{Ref: v.Ref(world.KindPod)}
 	}
 	panic(fmt.Sprintf("manifests: conversion made a %T", value))

@@ -5,6 +5,7 @@ package manifests
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -354,6 +355,40 @@ func TestWorldDoesNotChangeUnderItsReader(t *testing.T) {
 	if !w.Equal(&before) {
 		t.Fatal("a World that was handed out changed")
 	}
+}
+
+// Everything is there once: in the newest World. An object that is no longer in force holds on to no former World.
+func TestObjectsInForceAreThoseOfTheNewestWorld(t *testing.T) {
+	b := started(t, "db", "web")
+	in := func(w world.World, file string) bool {
+		value := b.source.folder.files[file].good.objects[0].values[0].(*world.Service)
+		return value == find(w, value.ID)
+	}
+	b.write("web2.yaml", service("web"))
+	b.pass(3 * time.Second)
+	before := b.source.World()
+	if !in(before, "db.yaml") || !in(before, "web.yaml") {
+		t.Fatal("objects of files are others than those of the World")
+	}
+
+	// The definition of another file is in force while this one is away, and stays so.
+	text := b.disk.files["web.yaml"]
+	delete(b.disk.files, "web.yaml")
+	b.source.scan()
+	b.disk.files["web.yaml"] = text
+	b.pass(3 * time.Second)
+	now := b.source.World()
+	if !in(now, "db.yaml") || !in(now, "web2.yaml") {
+		t.Error("objects in force are others than those of the newest World")
+	}
+	if in(before, "db.yaml") || in(before, "web.yaml") || in(now, "web.yaml") {
+		t.Error("a former World is held")
+	}
+}
+
+func find(w world.World, id world.ID) *world.Service {
+	i := slices.IndexFunc(w.Services, func(s world.Service) bool { return s.ID == id })
+	return &w.Services[i]
 }
 
 func TestEveryProblemIsLoggedOnce(t *testing.T) {
