@@ -87,6 +87,8 @@ type planner struct {
 	released map[allocationID]bool // given up, by the record or by this plan
 	freed    map[allocationID]bool // taken off the record by this plan
 	unrouted map[netip.Addr]bool   // addresses whose last next hop this plan takes off the record
+
+	listed []fsm.Endpoint // where listEndpoints lists
 }
 
 type allocationID struct {

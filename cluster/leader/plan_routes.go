@@ -310,6 +310,7 @@ func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (d decision) {
 		d.want = []fsm.HopSpec{d.move.fit.hop}
 		return d
 	}
+	d.want = make([]fsm.HopSpec, 0, len(nodes))
 	var aside, silent []fsm.HopSpec
 	var ready, asideReady bool
 	for _, id := range nodes {

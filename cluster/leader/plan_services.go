@@ -169,19 +169,14 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 const formatTranslation = 2
 
 // endpointsOf merges the slices of a Service. Recorded endpoints that no slice lists stay while their absence is no
-// evidence: the slices may only be late.
+// evidence: the slices may only be late. What is as the record has it is the record's own list, so that a plan of many Services, of
+// which few changed, needs little memory.
 func (p *planner) endpointsOf(w *world.Service, have *fsm.Service) []fsm.Endpoint {
-	slicesOf := p.seen.slicesOf(w.ID)
-	n := 0
-	for i := range slicesOf {
-		n += len(slicesOf[i].Endpoints)
+	listed := p.listEndpoints(w)
+	if have != nil && len(listed) > 0 && slices.EqualFunc(listed, have.Endpoints, sameEndpoint) {
+		return have.Endpoints
 	}
-	out := make([]fsm.Endpoint, 0, n)
-	for i := range slicesOf {
-		out = p.appendEndpoints(out, w, &slicesOf[i])
-	}
-	slices.SortStableFunc(out, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
-	out = mergeEndpoints(out)
+	out := slices.Clone(listed)
 	if have == nil || len(have.Endpoints) == 0 || p.seen.mayRemove(world.KindEndpointSlice, w.ID) {
 		return out
 	}
@@ -191,6 +186,16 @@ func (p *planner) endpointsOf(w *world.Service, have *fsm.Service) []fsm.Endpoin
 	}
 	p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, w.ID)
 	return kept
+}
+
+// listEndpoints gives the endpoints that the slices of a Service list, in order of address, until it is called again.
+func (p *planner) listEndpoints(w *world.Service) []fsm.Endpoint {
+	p.listed = p.listed[:0]
+	for _, slice := range p.seen.slicesOf(w.ID) {
+		p.listed = p.appendEndpoints(p.listed, w, &slice)
+	}
+	slices.SortStableFunc(p.listed, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
+	return mergeEndpoints(p.listed)
 }
 
 // restReady counts the listed endpoints of a family that end and still serve as ready, as long as none that is listed is.
