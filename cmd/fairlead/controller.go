@@ -48,7 +48,7 @@ func newController(c *cli) *cobra.Command {
 				log.Warn("flag has no effect", "flag", flag)
 			}
 			heedMemoryLimit(c.getenv, os.DirFS("/"))
-			go saveMuchMemory(cmd.Context(), c.getenv, 5*time.Second)
+			go saveMuchMemory(cmd.Context(), c.getenv, 2*time.Second)
 			m, err := member.Open(conf, thisBuild().Version, machine.Member(machine.Listeners{}), log)
 			if err != nil {
 				return err

@@ -10,14 +10,23 @@ import (
 )
 
 // garbage is how much of it may gather, in percent of what a process holds, where memory counts for more than processor time:
-// agents share their nodes with what those are for, and seldom have much to do. Go's own is 100.
+// agents share their nodes with what those are for, and seldom have much to do. Go's own is 100. A member that holds much has
+// enough with littleGarbage while that costs little, as it does at rest.
 const (
-	garbage   = 40
-	goGarbage = 100
+	littleGarbage = 20
+	garbage       = 40
+	goGarbage     = 100
 )
 
 // muchMemory is what a member holds that is better kept small than quick, in bytes: many times of what usual clusters take.
 const muchMemory = 256 << 20
+
+// Shares of one processor that collecting takes. A member that holds much leaves more garbage above muchCollecting, and less below
+// littleCollecting. Half the garbage is twice the work: what is little before must not be much afterwards.
+const (
+	muchCollecting   = 1.0
+	littleCollecting = 0.4
+)
 
 // saveMemory has this process collect garbage earlier, unless whoever started it says how early (GOGC).
 func saveMemory(getenv func(string) string) {
@@ -31,6 +40,7 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 	if getenv("GOGC") != "" {
 		return
 	}
+	percent, before := goGarbage, collectingSeconds()
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -38,22 +48,38 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			debug.SetGCPercent(garbageOf(heldBytes()))
+			now := collectingSeconds()
+			percent = garbageOf(heldBytes(), percent, (now-before)/every.Seconds())
+			debug.SetGCPercent(percent)
+			before = now
 		}
 	}
 }
 
-// garbageOf is how much garbage a process leaves that holds so many bytes.
-func garbageOf(held uint64) int {
-	if held > muchMemory {
+// garbageOf is how much garbage a process leaves from now on that holds so many bytes, and whose collections took such a share of a
+// processor while it left so much before.
+func garbageOf(held uint64, before int, collecting float64) int {
+	switch {
+	case held <= muchMemory:
+		return goGarbage
+	case collecting > muchCollecting:
 		return garbage
+	case before == goGarbage || collecting < littleCollecting:
+		return littleGarbage
 	}
-	return goGarbage
+	return before
 }
 
 // heldBytes is what the newest collection found in use.
-func heldBytes() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+func heldBytes() uint64 { return read("/gc/heap/live:bytes").Uint64() }
+
+// collectingSeconds is the processor time that collections took so far, without what nobody else wanted.
+func collectingSeconds() float64 {
+	return read("/cpu/classes/gc/total:cpu-seconds").Float64() - read("/cpu/classes/gc/mark/idle:cpu-seconds").Float64()
+}
+
+func read(metric string) metrics.Value {
+	sample := []metrics.Sample{{Name: metric}}
 	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	return sample[0].Value
 }

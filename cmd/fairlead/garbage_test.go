@@ -22,17 +22,35 @@ func TestGarbageIsCollectedEarlyUnlessItIsSaidWhen(t *testing.T) {
 	}
 }
 
-// A member is quick as long as it holds little, and small once it holds much.
+// A member is quick as long as it holds little, and small once it holds much: smallest while that costs little.
 func TestMembersCollectGarbageEarlyOnceTheyHoldMuch(t *testing.T) {
-	for held, want := range map[uint64]int{0: 100, muchMemory: 100, muchMemory + 1: garbage} {
-		if got := garbageOf(held); got != want {
-			t.Errorf("holding %d bytes: %d, want %d", held, got, want)
+	for _, c := range []struct {
+		held       uint64
+		before     int
+		collecting float64
+		want       int
+	}{
+		{0, 100, 0, 100},
+		{muchMemory, 20, 2, 100},
+		{muchMemory + 1, 100, 0.6, 20},
+		{muchMemory + 1, 100, 1.1, 40},
+		{muchMemory + 1, 20, 0.9, 20},
+		{muchMemory + 1, 20, 1.1, 40},
+		{muchMemory + 1, 40, 0.55, 40}, // what it was at 20, or nearly
+		{muchMemory + 1, 40, 0.3, 20},
+		{muchMemory + 1, 40, 1.5, 40},
+	} {
+		if got := garbageOf(c.held, c.before, c.collecting); got != c.want {
+			t.Errorf("holding %d bytes, collecting %.2f at %d%%: %d, want %d", c.held, c.collecting, c.before, got, c.want)
 		}
 	}
 	much := make([]byte, muchMemory+1<<20)
 	runtime.GC()
 	if heldBytes() <= muchMemory {
 		t.Errorf("it holds %d bytes", heldBytes())
+	}
+	if collectingSeconds() <= 0 {
+		t.Error("collecting took no time")
 	}
 	runtime.KeepAlive(much)
 	saveMuchMemory(t.Context(), func(string) string { return "75" }, time.Hour) // it was said: there is nothing to wait for
