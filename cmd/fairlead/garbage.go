@@ -49,8 +49,10 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 			return
 		case <-ticks.C:
 			now := collectingSeconds()
-			percent = garbageOf(heldBytes(), percent, (now-before)/every.Seconds())
-			debug.SetGCPercent(percent)
+			if next := garbageOf(heldBytes(), percent, (now-before)/every.Seconds()); next != percent {
+				debug.SetGCPercent(next) // it stops everything for a moment
+				percent = next
+			}
 			before = now
 		}
 	}
