@@ -176,7 +176,9 @@ func nothingUnderDeletion(t *rapid.T, v *fsm.View) {
 		if !op.Open || op.Binding != "" {
 			continue
 		}
-		calls[op.Balancer] = op.Action
+		if l, known := fsm.Get[*fsm.LoadBalancer](v, fsm.TableBalancers, string(op.Balancer)); known && op.Subject == l.Subject() {
+			calls[op.Balancer] = op.Action // else it is of a life before, which an operator had forgotten
+		}
 		for _, l := range v.BalancersOn(op.Subject) {
 			if op.Action == fsm.ActionDeleteBalancer && (l.State != fsm.BalancerDeleting || len(v.BindingsOf(l.ID)) > 0) {
 				t.Fatalf("%s is being deleted, and %s uses it", op.Subject, l.ID)
