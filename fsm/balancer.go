@@ -107,6 +107,14 @@ func (l *LoadBalancer) Subject() Subject {
 	return Subject(balancerSubject + string(l.Identity))
 }
 
+// stepCreated is in the history of a load balancer that its driver created.
+const stepCreated = "created"
+
+// Created tells whether the driver created it for this object, as far as its history goes back; false for one that was taken over.
+func (l *LoadBalancer) Created() bool {
+	return slices.ContainsFunc(l.History, func(t Transition) bool { return t.What == stepCreated })
+}
+
 // Failing tells whether the last call about it failed.
 func (l *LoadBalancer) Failing() bool { return l.Attempts > 0 }
 

@@ -76,7 +76,7 @@ func (c *FinishOperation) created(tx *txn, op *Operation) {
 		}
 	}
 	next.Generation = max(next.Generation, tx.generationOn(next.Subject())+1)
-	tx.put(tx.turned(&next, state, "created"))
+	tx.put(tx.turned(&next, state, stepCreated))
 	tx.endLine(op.Subject)
 }
 

@@ -138,7 +138,7 @@ func balancerEvents(of balancer, before, after *fsm.LoadBalancer) (out []Telling
 		}
 	}()
 	switch {
-	case before.State == fsm.BalancerCreating && after.State == fsm.BalancerReady && after.Generation > 0 && before.ID != "":
+	case before.State == fsm.BalancerCreating && after.State == fsm.BalancerReady && (before.ID != "" || after.Created()):
 		return []Telling{{About: of.Key, Reason: "Succ" + createLoadBalancer, Note: after.Message}}
 	case after.State == fsm.BalancerReady && before.ID != "" && !before.Ensured && after.Ensured:
 		return []Telling{{About: of.Key, Reason: "Succ" + ensureLoadBalancer, Note: after.Message}}

@@ -138,6 +138,30 @@ func TestEventsOfLoadBalancersAreThoseOfLBCF(t *testing.T) {
 	}
 }
 
+// A load balancer that came and was created between two looks is told of, and one that was taken over is not.
+func TestCreationBetweenTwoLooksIsTold(t *testing.T) {
+	of, _ := balancerOf(edge)
+	wanted := &fsm.PutLoadBalancer{ID: edge, Driver: "shop/clb", Spec: kv("vip", "192.0.2.1")}
+	for want, do := range map[string]func(*book){
+		"N SuccCreateLoadBalancer: made": func(b *book) {
+			b.do(t, wanted)
+			b.must(t, fsm.BeginOperation{Action: fsm.ActionCreateBalancer, Balancer: edge}, succeeded("made", kv("id", "lb1")...))
+		},
+		"": func(b *book) {
+			known := *wanted
+			known.Info = kv("id", "lb1")
+			b.do(t, &known)
+		},
+	} {
+		b := newBook(t)
+		do(b)
+		after, _ := fsm.Get[*fsm.LoadBalancer](b.Read(), fsm.TableBalancers, string(edge))
+		if got := tellings(balancerEvents(of, nil, after)); got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+}
+
 // §7, rows of BackendGroup and Bind that the plan knows of.
 func TestEventsOfWhatThePlanWaitsFor(t *testing.T) {
 	for _, c := range []struct {
