@@ -17,7 +17,8 @@ import (
 // in the API server itself, since the group can first have known of it. What members were shown makes no difference.
 //
 // A Service and its addresses may go once a user wrote to it after it was created, or to pools; a next hop once the node
-// stopped serving the Service, or the group found the node silent, unless it is the last one (DESIGN §6); a node once it was
+// stopped serving the Service, or the group found the node silent, a moment (Bounds.L3) before at the latest, since a leader may have
+// decided by then, unless it is the last one (DESIGN §6); a node once it was
 // deleted. What may have been on its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word
 // excuses what it names: a released hold its subjects, an accepted rewind everything from then on.
 //
@@ -30,6 +31,7 @@ type s12 struct {
 	idle
 	*judge
 	since    map[string]time.Duration // when a row, or a hop of one, came to be wanted
+	up       map[string]time.Duration // when the group found a node up that had been down
 	released map[string]bool
 	rewound  bool
 	deceived deceived
@@ -37,7 +39,7 @@ type s12 struct {
 }
 
 func newS12(j *judge) rule {
-	return &s12{judge: j, since: map[string]time.Duration{}, released: map[string]bool{}, deceived: newDeceived(), drains: newDrains()}
+	return &s12{judge: j, since: map[string]time.Duration{}, up: map[string]time.Duration{}, released: map[string]bool{}, deceived: newDeceived(), drains: newDrains()}
 }
 
 func (r *s12) hear(e event.Stamped) { r.deceived.hear(e) }
@@ -164,6 +166,9 @@ func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.D
 			return true
 		}
 	}
+	if at, was := r.up[string(h.Node)]; was && !last && r.scene.now-at <= r.bounds.L3 {
+		return true // the leader decided before that
+	}
 	if r.drains.excuse(s, prefix, h, r.bounds.Late) {
 		return true
 	}
@@ -180,6 +185,8 @@ func (r *s12) node(number uint64, was, is *fsm.Node) {
 	switch {
 	case was == nil:
 		r.begin("node " + string(is.ID))
+	case is != nil && is.Liveness == fsm.NodeUp && was.Liveness == fsm.NodeDown:
+		r.up[string(is.ID)] = r.scene.now
 	case is == nil:
 		r.end("Node", "node "+string(was.ID), number, func(since time.Duration) bool {
 			n := r.kube.nodes[string(was.ID)]

@@ -201,6 +201,27 @@ func kubernetesTales() []tale {
 			s.commit(s.hops(vip1, "n2"))
 			s.forward(vip1, "n2")
 		}),
+		fine("S12", "decided-before-the-node-was-back", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeUp})
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "long-after-the-node-was-back", func(s *story) {
+			s.publish("web", vip1, "n1", "n2")
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeUp})
+			s.wait(4 * time.Second)
+			s.commit(s.hops(vip1, "n2"))
+			s.forward(vip1, "n2")
+		}),
+		breaks("S12", "last-one-though-the-node-was-just-back", func(s *story) {
+			s.publish("web", vip1, "n1")
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+			s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeUp})
+			s.commit(s.hops(vip1))
+		}),
 		fine("S12", "drained-beside-another", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			s.commit(&fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
