@@ -192,6 +192,13 @@ func (s *Source) World() world.World {
 	return w
 }
 
+// Cluster is the UID of the cluster that the view is of; empty before that is known.
+func (s *Source) Cluster() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.identity.uid
+}
+
 // Changed holds a token after the World has changed, other than by growing older or by being confirmed unasked.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 

@@ -48,8 +48,9 @@ func (r *run) look(ctx context.Context, k Key, w *work, now time.Time) {
 	if w.writing {
 		return // it is looked at again when that has ended
 	}
-	if !r.c.Objects.Complete(k.Kind) {
-		delete(r.work, k) // all are looked at once it is
+	if !r.shows(k.Kind) {
+		delete(r.work, k)
+		r.complete[k.Kind] = false // all are looked at once it is, also if that was so when it was last asked
 		return
 	}
 	write := r.plan(k, now)

@@ -69,7 +69,7 @@ func (r *run) loop(ctx context.Context) {
 		}
 		r.ask(now)
 		r.dispatch(ctx, now)
-		if !r.yielding {
+		if !r.yielding && r.ours() {
 			r.tellAll(now)
 		}
 		r.countPending()
@@ -94,7 +94,7 @@ func (r *run) wait(now time.Time, fresh bool) time.Duration {
 	}
 	if r.yielding {
 		out = min(out, yieldAgain)
-	} else if d, any := r.tales.due.Wait(now); any {
+	} else if d, any := r.tales.due.Wait(now); any && r.ours() {
 		out = min(out, d)
 	}
 	if r.inFlight >= r.brake.Concurrent(r.c.Timing.Concurrent) {
@@ -179,7 +179,7 @@ func (r *run) ask(now time.Time) {
 	r.asked = now
 	for _, k := range Kinds() {
 		before := r.complete[k]
-		if r.complete[k] = r.c.Objects.Complete(k); r.complete[k] && !before {
+		if r.complete[k] = r.shows(k); r.complete[k] && !before {
 			r.noticeAll(now)
 		}
 	}
@@ -190,6 +190,11 @@ func (r *run) ask(now time.Time) {
 	r.askReach(now)
 	r.askWaiting(now)
 }
+
+// shows tells whether all objects of a kind are shown, of the cluster that the record is of.
+func (r *run) shows(k Kind) bool { return r.ours() && r.c.Objects.Complete(k) }
+
+func (r *run) ours() bool { return r.c.Ours == nil || r.c.Ours() }
 
 // askNumbers asks how many backends BackendGroups should have.
 func (r *run) askNumbers(now time.Time) {

@@ -64,6 +64,66 @@ func TestWhatHappenedWhileTheAPIServerWasAwayIsCaughtUp(t *testing.T) {
 	})
 }
 
+// The address of the API server may come to lead to another cluster. Nothing is written there, and what somebody deleted here meanwhile is
+// found as soon as it leads here again.
+func TestNothingIsWrittenToAnotherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, s := newBook(t), newServer()
+		b.edgeReady(t)
+		c := config(b, s)
+		c.Ours = s.ours
+		defer lead(t, c)()
+		for i := 1; i <= 3; i++ {
+			b.do(t, pod(i))
+			b.addressed(t, i)
+			b.ensured(t, i, "")
+		}
+		pass(time.Minute)
+		s.elsewhere(true)
+		writes, told := len(s.writes), len(s.events)+s.counts
+		b.do(t, pod(4))
+		b.addressed(t, 4)
+		b.ensured(t, 4, "welcome")
+		pass(time.Minute)
+		if now := len(s.writes); now != writes {
+			t.Errorf("%d writes to another cluster, the first is %s %s", now-writes, s.writes[writes].Verb, s.writes[writes].Key.ID())
+		}
+		if now := len(s.events) + s.counts; now != told {
+			t.Errorf("%d events told to another cluster", now-told)
+		}
+		s.mu.Lock()
+		delete(s.objects, recordKey(name(2)))
+		s.mu.Unlock()
+		s.elsewhere(false)
+		pass(5 * time.Second)
+		for i := 1; i <= 4; i++ {
+			if s.record(i) == nil {
+				t.Errorf("record %d is not there again", i)
+			}
+		}
+	})
+}
+
+// A kind may be unknown and listed anew between two questions whether it is: what went meanwhile is found all the same.
+func TestWhatWentBetweenTwoListsIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, s := newBook(t), newServer()
+		b.edgeReady(t)
+		defer lead(t, config(b, s))()
+		b.do(t, pod(1))
+		b.addressed(t, 1)
+		pass(time.Minute)
+		s.mu.Lock()
+		delete(s.objects, recordKey(name(1)))
+		s.mu.Unlock()
+		s.elsewhere(false)
+		pass(5 * time.Second)
+		if s.record(1) == nil {
+			t.Error("the record of a binding is not there again")
+		}
+	})
+}
+
 // A former leader made an object at the last moment, of a binding that ended since.
 func TestWhatAFormerLeaderMadeAtTheLastMomentGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,6 +37,8 @@ type Config struct {
 	API     API
 	Clock   Clock
 	Log     *slog.Logger
+	// Ours tells whether Objects shows the cluster that the record is of: nothing is written to another one. Optional.
+	Ours func() bool
 	// Expected is how many BackendRecords there should be for a BackendGroup, which is named as in Binding.Owner:
 	// "BackendGroup/namespace/name/uid". It is false if nobody knows. Optional.
 	Expected func(owner string) (int32, bool)

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +31,10 @@ type server struct {
 	lag     []Key          // changes that the watch has yet to show
 	lagging bool
 	notify  func(Key)
-	fail    func(*Write) error // before it is carried out
-	lose    func(*Write) bool  // whether the answer gets lost
+	// unlisted says that not everything is shown, other that it is of another cluster.
+	unlisted, other bool
+	fail            func(*Write) error // before it is carried out
+	lose            func(*Write) bool  // whether the answer gets lost
 
 	writes []*Write // that were carried out
 	events []*corev1.Event
@@ -252,7 +256,50 @@ func (s *server) Count(_ context.Context, e *corev1.Event) error {
 
 // What follows is the Objects of the watch.
 
-func (s *server) Complete(Kind) bool { return true }
+func (s *server) Complete(Kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.unlisted
+}
+
+// elsewhere has the watch show another cluster, or this one again: everything goes, what is there comes, and then it is complete, all of it
+// between two looks of the mirror's clock.
+func (s *server) elsewhere(other bool) {
+	show := func(k Key, o Object) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.watched[k] = o; o == nil {
+			delete(s.watched, k)
+		}
+		s.notify(k)
+	}
+	list := func(unlisted bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unlisted = unlisted
+	}
+	list(true)
+	s.mu.Lock()
+	s.other = other
+	watched, objects := slices.Collect(maps.Keys(s.watched)), maps.Clone(s.objects)
+	s.mu.Unlock()
+	for _, k := range watched {
+		show(k, nil)
+	}
+	pass(100 * time.Millisecond)
+	if !other {
+		for k, o := range objects {
+			show(k, o.DeepCopyObject().(Object))
+		}
+	}
+	list(false)
+}
+
+func (s *server) ours() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.other
+}
 
 func shownAs[P Object](s *server, k Key) (none P) {
 	s.mu.Lock()

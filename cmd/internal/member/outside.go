@@ -11,6 +11,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/handover"
+	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/mirror"
 	"fairlead.io/fairlead/k8s/objects"
 )
@@ -83,7 +84,7 @@ func (m *Member) openMirror() error {
 	}
 	shown, err := mirror.New(mirror.Config{
 		Record: m.state, Objects: m.stored, API: api, Clock: wallClock{}, Log: m.log, Metrics: m.registry,
-		Expected: m.expected, Waiting: m.waitingOutside, Yield: m.binding, Rate: m.config.LBCF.ClientQPS, Burst: m.config.LBCF.ClientBurst,
+		Ours: m.ours, Expected: m.expected, Waiting: m.waitingOutside, Yield: m.binding, Rate: m.config.LBCF.ClientQPS, Burst: m.config.LBCF.ClientBurst,
 	})
 	if err != nil {
 		return err
@@ -114,6 +115,13 @@ func (m *Member) whileOurs(ctx context.Context, run func(context.Context)) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// ours tells whether the API server belongs to the cluster that the record is of, as far as either is known: the address may have come
+// to lead elsewhere.
+func (m *Member) ours() bool {
+	seen, known := fsm.Get[*fsm.SourceView](m.state.Read(), fsm.TableViews, informers.Name)
+	return !known || seen.Cluster == "" || seen.Cluster == m.work.cluster.Cluster()
 }
 
 // expected is how many backends the newest plan expects for a group.
