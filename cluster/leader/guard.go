@@ -177,7 +177,9 @@ type Guard struct {
 	slices    sliceMemory
 	rewind    rewindWatch
 	accepted  bool // the record said last that a rewind is accepted
-	complete  bool // a complete view passed
+	// acted is what the record said last that was acted on.
+	acted    map[world.Kind]uint64
+	complete bool // a complete view passed
 }
 
 // NewGuard returns a guard that has seen nothing.

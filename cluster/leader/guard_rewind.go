@@ -4,6 +4,8 @@ package leader
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -57,14 +59,16 @@ func (g *Guard) judgeOlder(now time.Duration, w *world.World, known *Known, olde
 }
 
 // relistAccepted asks, once, for everything anew when an operator says that the cluster was set back: what it overtook
-// before it was watched again looks as if nothing had happened.
+// before it was watched again looks as if nothing had happened. Where another part's plan was first to act on that word, the
+// record only shows that it knows less than it did.
 func (g *Guard) relistAccepted(w *world.World, known *Known, v *Verdict) {
-	if known.RewindAccepted && !g.accepted {
+	less := func(k world.KindView) bool { return known.Versions[k.Kind] < g.acted[k.Kind] }
+	if known.RewindAccepted && !g.accepted || slices.ContainsFunc(w.Kinds, less) {
 		for _, k := range w.Kinds {
 			v.Relist = append(v.Relist, k.Kind)
 		}
 	}
-	g.accepted = known.RewindAccepted
+	g.accepted, g.acted = known.RewindAccepted, maps.Clone(known.Versions)
 }
 
 // oldestList tells when the oldest of the newest lists began, and whether all are complete.

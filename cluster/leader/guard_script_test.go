@@ -113,6 +113,9 @@ func (s *story) record(t *testing.T, d *datadriven.TestData) string {
 			s.known.Versions[k] = acted
 		}
 	}
+	for _, kind := range names(d, "forgotten") {
+		delete(s.known.Versions, world.Kind(kind))
+	}
 	d.MaybeScanArgs(t, "cluster", &s.known.Cluster)
 	return fmt.Sprintf("%d objects", len(s.objects))
 }

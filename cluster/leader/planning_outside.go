@@ -132,7 +132,7 @@ const judgeLate = 500 * time.Millisecond
 // of the next: what is added needs no verdict, and shall not wait for one.
 func (o *outsidePlanning) view(now time.Duration, record *fsm.View) (worlds []world.World, verdicts []Verdict, ahead bool) {
 	late := now >= o.judged.until+judgeLate
-	if o.seen == nil || late && (o.ahead || o.c.DryRun) { // a dry run hurries nowhere
+	if o.seen == nil || o.rewound(record) || late && (o.ahead || o.c.DryRun) { // a dry run hurries nowhere
 		worlds, verdicts = o.judge(now, record)
 		return worlds, verdicts, false
 	}

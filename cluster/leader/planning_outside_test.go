@@ -44,8 +44,9 @@ func TestWhatWasTakenOverIsPlannedForAgain(t *testing.T) {
 
 // watchedSource is a source with a live watch: it lists once, and shares what has not changed.
 type watchedSource struct {
-	w     world.World
-	reads uint64
+	w        world.World
+	reads    uint64
+	relisted int
 }
 
 func (s *watchedSource) World() world.World {
@@ -60,7 +61,7 @@ func (s *watchedSource) World() world.World {
 
 func (s *watchedSource) Changed() <-chan struct{} { return nil }
 
-func (s *watchedSource) Relist(...world.Kind) {}
+func (s *watchedSource) Relist(...world.Kind) { s.relisted++ }
 
 // outsideWorld is a folder with a load balancer that is there and a group of one static backend, and what plans from it.
 func outsideWorld(t *testing.T, change func(*Config)) (o *outsidePlanning, g *liveGroup, set func(world.BackendGroup)) {
@@ -116,6 +117,53 @@ func TestWhatIsNewDoesNotWaitForAVerdict(t *testing.T) {
 		}
 		if _, judged := look(); !judged {
 			t.Error("nothing was judged afterwards")
+		}
+	})
+}
+
+// An operator's word that the cluster was set back has everything listed anew before the next plan, however new the last verdict is, and also
+// where the plan of Services acts on that word first.
+func TestEverythingIsListedAnewOnceARewindIsAccepted(t *testing.T) {
+	for what, byOthers := range map[string]bool{"here": false, "by the other plan": true} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var source *watchedSource
+				o, g, set := outsideWorld(t, func(c *Config) { source = c.Sources[0].Source.(*watchedSource) })
+				look := func() {
+					time.Sleep(10 * time.Millisecond)
+					o.look(t.Context())
+				}
+				for range 100 {
+					look()
+				}
+				if source.relisted > 0 {
+					t.Fatalf("listed anew %d times, and nobody accepted anything", source.relisted)
+				}
+				g.commit(&fsm.AcceptRewind{Source: "folder"})
+				if byOthers {
+					g.commit(&fsm.ObserveView{Source: "folder", Cluster: "folder", Versions: []fsm.KindVersion{{Kind: string(world.KindPeer), Version: 1}}})
+				}
+				set(world.BackendGroup{Static: []string{"192.0.2.8:80"}, Balancing: weighing("2")}) // there is something to plan
+				for range 200 {
+					look()
+				}
+				if source.relisted != 1 {
+					t.Errorf("listed anew %d times, want once", source.relisted)
+				}
+			})
+		})
+	}
+	t.Run("of Services", func(t *testing.T) {
+		var source *watchedSource
+		o, g, _ := outsideWorld(t, func(c *Config) { source = c.Sources[0].Source.(*watchedSource) })
+		g.commit(&fsm.ObserveView{Source: "folder", Cluster: "folder"})
+		s := newSentry(o.Leader, PartServices)
+		for range 2 {
+			s.judge(time.Second, g.state.Read())
+			g.commit(&fsm.AcceptRewind{Source: "folder"})
+		}
+		if source.relisted != 1 {
+			t.Errorf("listed anew %d times by the next verdict, want once", source.relisted)
 		}
 	})
 }

@@ -5,6 +5,7 @@ package leader
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,8 @@ type judged struct {
 	verdicts []Verdict
 	news     uint64
 	until    time.Duration
+	// acted is what the record said of each source, nil for nothing.
+	acted []*fsm.SourceView
 }
 
 // judgeAgain is how long a verdict holds while the sources are silent and only the record changes. What a guard lets
@@ -74,7 +77,7 @@ const judgeAgain = 250 * time.Millisecond
 // judge asks each source's guard what its view is worth.
 func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Verdict) {
 	news := s.news.Load()
-	if s.judged.verdicts != nil && news == s.judged.news && now < s.judged.until {
+	if s.judged.verdicts != nil && news == s.judged.news && now < s.judged.until && !s.rewound(record) {
 		return s.judged.worlds, s.judged.verdicts
 	}
 	until := judgeAgain
@@ -90,8 +93,33 @@ func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Ve
 		}
 		sooner(&until, verdicts[i].Again)
 	}
-	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until}
+	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until, acted: s.acted(record)}
 	return worlds, verdicts
+}
+
+// acted is what the record says of each source.
+func (s *sentry) acted(record *fsm.View) []*fsm.SourceView {
+	out := make([]*fsm.SourceView, len(s.sources))
+	for i, source := range s.sources {
+		out[i], _ = fsm.Get[*fsm.SourceView](record, fsm.TableViews, source.Name)
+	}
+	return out
+}
+
+// rewound tells whether an operator has accepted since the last verdicts that a source was set back, and perhaps another part acted on that:
+// these verdicts are of before, however new.
+func (s *sentry) rewound(record *fsm.View) bool {
+	for i, now := range s.acted(record) {
+		was := s.judged.acted[i]
+		if now == was || was == nil || now == nil { // nothing was acted on before
+			continue
+		}
+		less := func(k fsm.KindVersion) bool { return now.Version(k.Kind) < k.Version }
+		if now.Rewind && !was.Rewind || slices.ContainsFunc(was.Versions, less) {
+			return true
+		}
+	}
+	return false
 }
 
 // objects are those that the record holds.

@@ -117,10 +117,13 @@ func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack
 	made := s.convertNew(items)
 	source.mu.Lock()
 	defer source.mu.Unlock()
-	ranBack = version < began.known || s.contradicts(made, version)
-	switch {
-	case began.cluster != source.identity.number:
+	if began.cluster != source.identity.number {
 		return false, false
+	}
+	if ranBack = version < began.known || s.contradicts(made, version); ranBack {
+		source.doubtLocked(s.line)
+	}
+	switch {
 	case ranBack && s.line.watching:
 		return false, true
 	case ranBack:

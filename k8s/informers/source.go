@@ -214,6 +214,16 @@ func (s *Source) Relist(kinds ...world.Kind) {
 	}
 }
 
+// doubtLocked has all resources but one listed anew, since that one ran back: a server that was set back and has overtaken a version
+// since goes on with a watch of it as if nothing had happened.
+func (s *Source) doubtLocked(known *line) {
+	for _, l := range s.lines {
+		if l != known {
+			poke(l.asked)
+		}
+	}
+}
+
 // Fresh waits until the World shows a kind by a complete list that began after this call, and asks for one. Errors: that of
 // ctx.
 func (s *Source) Fresh(ctx context.Context, kind world.Kind) error {

@@ -194,6 +194,25 @@ func TestAServerThatWasSetBackAndOvertookIsFoundByAList(t *testing.T) {
 	})
 }
 
+// What one resource shows is so of all: the watches of the others go on as if nothing had happened.
+func TestAServerThatWasSetBackIsAskedForEverything(t *testing.T) {
+	s := newServer(t)
+	s.put(services, "default", "web", service(80))
+	web := s.resources[services].objects["default/web"]
+	s.put(services, "default", "web", service(81))
+	old := s.put(nodes, "", "n1", node("192.0.2.1"))
+	n1 := s.resources[nodes].objects["/n1"]
+	s.put(nodes, "", "n1", node("192.0.2.2"))
+	r := read(t, s, fast)
+	r.until(t, "complete", complete)
+	s.set(func() {
+		s.resources[services].objects["default/web"], s.resources[nodes].objects["/n1"] = web, n1
+		s.revision++
+	})
+	r.Relist(world.KindService)
+	r.until(t, "set back", func(w world.World) bool { return w.Complete && len(w.Nodes) == 1 && w.Nodes[0].Version == old })
+}
+
 // A server set back is listed anew at its true version, though the watch would have been resumed in silence.
 func TestAServerThatRanBackIsShownAsItIs(t *testing.T) {
 	s := newServer(t)
