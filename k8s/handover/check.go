@@ -17,6 +17,9 @@ const (
 	// againAfter is the pause after a look that failed, at most: LBCF and we can act again as soon as the API server answers.
 	againAfter = time.Second
 	lookWithin = 10 * time.Second
+	// holds is for how many pauses it holds without an answer that nobody is there: whoever starts, finds that it leads, registers
+	// something and ends takes longer.
+	holds = 2
 )
 
 // unknown is the reason before the first answer.
@@ -101,7 +104,8 @@ func (c *Check) Changed() <-chan struct{} {
 }
 
 // Run looks again and again until ctx ends, and returns ctx's error. It begins and ends by not knowing: what an earlier Run saw
-// may be long ago. While the API server does not answer, the last answer holds: without it LBCF can do nothing, either.
+// may be long ago. While the API server does not answer, the last answer holds, but that nobody is there for two pauses only: it may
+// answer others, and an LBCF controller may have come, and gone. What that left is read then as at the beginning.
 func (c *Check) Run(ctx context.Context) error {
 	if c.o.Force {
 		<-ctx.Done()
@@ -111,6 +115,8 @@ func (c *Check) Run(ctx context.Context) error {
 	failing := false
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	expiry := time.AfterFunc(holds*c.o.Every, c.expire)
+	defer expiry.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -129,6 +135,7 @@ func (c *Check) Run(ctx context.Context) error {
 			}
 		default:
 			c.set(Judge(seen))
+			expiry.Reset(holds * c.o.Every)
 		}
 		failing = err != nil
 		next := c.o.Every
@@ -173,6 +180,15 @@ func (c *Check) fail() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = true
+}
+
+// expire has it not be known any more that nobody is there.
+func (c *Check) expire() {
+	if _, busy := c.Busy(); busy {
+		return
+	}
+	c.fail()
+	c.set(unknown, true)
 }
 
 func (c *Check) forget() {

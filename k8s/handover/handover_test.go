@@ -209,7 +209,7 @@ func TestARunBeginsByNotKnowing(t *testing.T) {
 			during(func() {
 				time.Sleep(time.Second)
 				w.set(answer{seen: w.now.seen, err: errors.New("no route to host")})
-				time.Sleep(10 * time.Second)
+				time.Sleep(8 * time.Second) // TestNobodyIsThereForAWhileOnly: it holds for ten in all
 				synctest.Wait()
 				if _, busy := c.Busy(); busy || c.Unanswered() {
 					t.Error("what was answered does not hold")
@@ -292,6 +292,50 @@ func TestWhatCannotBeReadIsNoAnswer(t *testing.T) {
 		settled <- nil
 		is(0, false, false)
 		is(time.Minute, false, false)
+		cancel()
+		<-ended
+	})
+}
+
+// An API server that does not answer us may answer an LBCF controller that comes and goes: what that left is read before anything is
+// acted on anew, if there was time for one.
+func TestNobodyIsThereForAWhileOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		settled := 0
+		c, err := handover.New(handover.Options{
+			Look: w.look, Logger: slog.New(slog.DiscardHandler),
+			Settle: func(context.Context) error { settled++; return nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		away := answer{err: errors.New("connection refused")}
+		for _, step := range []struct {
+			name             string
+			next             answer
+			wait             time.Duration
+			busy, unanswered bool
+			settled          int
+		}{
+			{"nobody is there", answer{}, 6 * time.Second, false, false, 1},
+			{"no answer for a moment", away, 7 * time.Second, false, false, 1},
+			{"an answer", answer{}, 2 * time.Second, false, false, 1},
+			{"no answer for long", away, 11 * time.Second, true, true, 1},
+			{"an answer after long", answer{}, 2 * time.Second, false, false, 2},
+			{"LBCF runs", answer{seen: running()}, 6 * time.Second, true, false, 2},
+			{"no answer for long while it runs", away, 30 * time.Second, true, false, 2},
+		} {
+			w.set(step.next)
+			time.Sleep(step.wait)
+			synctest.Wait()
+			if _, busy := c.Busy(); busy != step.busy || c.Unanswered() != step.unanswered || settled != step.settled {
+				t.Errorf("%s: busy %v, unanswered %v, settled %d times", step.name, busy, c.Unanswered(), settled)
+			}
+		}
 		cancel()
 		<-ended
 	})
