@@ -153,8 +153,8 @@ func (p Peer) fault() string {
 		return "local address equals the peer's"
 	case slices.ContainsFunc(p.Families, func(f Family) bool { return f != IPv4 && f != IPv6 }):
 		return "unknown address family: use ipv4-unicast or ipv6-unicast"
-	case len(p.Password) > maxPasswordBytes:
-		return fmt.Sprintf("password of %d bytes: TCP MD5 takes up to %d", len(p.Password), maxPasswordBytes)
+	case len(p.Password) > MaxPasswordBytes:
+		return fmt.Sprintf("password of %d bytes: TCP MD5 takes up to %d", len(p.Password), MaxPasswordBytes)
 	case p.IBGP() && p.EBGPMultihop != 0:
 		return "eBGP multihop set for a peer of our own AS"
 	case p.TTLSecurity != 0 && p.EBGPMultihop != 0:
@@ -168,8 +168,8 @@ func (p Peer) fault() string {
 	)
 }
 
-// maxPasswordBytes is Linux's TCP_MD5SIG_MAXKEYLEN.
-const maxPasswordBytes = 80
+// MaxPasswordBytes is the longest password of a session: Linux's TCP_MD5SIG_MAXKEYLEN.
+const MaxPasswordBytes = 80
 
 func (g GracefulRestart) fault() string {
 	if g.Mode > RestartNone {

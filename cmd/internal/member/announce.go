@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -99,10 +98,14 @@ func (r *routes) sayMissing(missing []fsm.PeerName) {
 }
 
 // without lists the peers that are left out.
-func (r *routes) without() []fsm.PeerName {
+func (r *routes) without() (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.missing))
+	for name := range r.missing {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	return names
 }
 
 // again has everything derived anew, although the record is what it was: a password is another one.

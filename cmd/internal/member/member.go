@@ -22,6 +22,7 @@ import (
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/passwords"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/fsm"
@@ -67,7 +68,7 @@ type Member struct {
 	speaker   Speaker // nil: this member does not speak BGP
 	announcer *bgp.Announcer
 	routes    *routes
-	passwords *passwords // of peers; nil without an API server to read Secrets from
+	passwords *passwords.Keeper // of peers
 	reporter  *reporter
 }
 

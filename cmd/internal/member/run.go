@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fairlead.io/fairlead/cmd/internal/health"
+	"fairlead.io/fairlead/cmd/internal/passwords"
 	"fairlead.io/fairlead/dataplane/bgp"
-	"fairlead.io/fairlead/dataplane/bgp/derive"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/secrets"
 )
@@ -61,9 +61,7 @@ func (m *Member) Run(ctx context.Context) error {
 	if m.speaker != nil {
 		part("routes", m.routes.follow)
 		part("announcer", m.announcer.Run)
-		if m.passwords != nil {
-			part("passwords", m.passwords.run)
-		}
+		part("passwords", m.passwords.Run)
 	}
 	err := m.belonging.learn(group.Wait())
 	m.leave(context.WithoutCancel(ctx), err)
@@ -96,25 +94,31 @@ func (m *Member) openBGP() (err error) {
 		return err
 	}
 	store := keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }}
-	inSecret := derive.Secrets(func(string) (bgp.Secret, bool) { return "", false })
-	if m.kube != nil {
-		core := m.kube.Client.CoreV1()
-		m.passwords = newPasswords(m.state, store.Load, m.log)
-		m.passwords.read = secrets.New(func(namespace string) secrets.Getter { return core.Secrets(namespace) }, time.Now).Read
-		inSecret = m.passwords.of
-	}
-	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, inSecret), m.log)
-	if m.passwords != nil {
-		m.passwords.news = m.routes.again
-	}
+	m.passwords = m.openPasswords(store)
+	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, m.passwords.Of), m.log)
+	m.passwords.News = m.routes.again
 	m.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{
 		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
 		Store:  store,
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
 		Logger: m.log, Announced: m.reporter.announced, Withdrawn: m.reporter.withdrawn,
 	})
-	if err := errors.Join(m.announcer.Register(m.registry), m.registry.Register(m.speaker)); err != nil {
+	missing := passwords.Missing(m.routes.without)
+	if err := errors.Join(m.announcer.Register(m.registry), m.registry.Register(m.speaker), m.registry.Register(missing)); err != nil {
 		return fmt.Errorf("register metrics of bgp: %w", err)
 	}
 	return nil
+}
+
+// openPasswords finds passwords of peers in Secrets, where there is an API server, and in files.
+func (m *Member) openPasswords(store bgp.Store) *passwords.Keeper {
+	o := passwords.Options{
+		Named:  func() []string { return namedElsewhere(m.state, m.work.worlds) },
+		Folder: m.config.BGP.PasswordDir, Stored: store.Load, Log: m.log,
+	}
+	if m.kube != nil {
+		core := m.kube.Client.CoreV1()
+		o.Secrets = secrets.New(func(namespace string) secrets.Getter { return core.Secrets(namespace) }, time.Now).Read
+	}
+	return passwords.New(o)
 }

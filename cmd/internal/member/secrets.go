@@ -4,7 +4,6 @@ package member
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 
 	"fairlead.io/fairlead/cluster/leader"
@@ -12,34 +11,45 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/derive"
 	"fairlead.io/fairlead/dataplane/bgp/legacy"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
 
 // secretsOf finds the passwords of peers where their PasswordFrom says: in config_bgp.toml, in a BGPPeer as this
-// member's own sources show it, in a Secret, or in a file of the password folder, which a name never leads out of.
-func secretsOf(c config.BGP, worlds func() []world.World, inSecret derive.Secrets) derive.Secrets {
-	return func(from string) (bgp.Secret, bool) {
+// member's own sources show it, or elsewhere, in a Secret or a file.
+func secretsOf(c config.BGP, worlds func() []world.World, elsewhere derive.Secrets) derive.Secrets {
+	return func(peer bgp.Peer, from string) (bgp.Secret, bool) {
 		if address, ok := strings.CutPrefix(from, passwordFromTOML); ok {
 			return passwordInTOML(c.ConfigFile, address)
 		}
-		for _, w := range worlds() {
-			for _, p := range w.Peers {
-				if p.Password != "" && from == leader.PasswordName(p.Name) {
-					return bgp.Secret(p.Password.Reveal()), true
-				}
-			}
+		if password, ok := passwordInObject(worlds(), from); ok {
+			return password, true
 		}
-		if _, _, ok := world.ParsePasswordSecret(from); ok {
-			if password, ok := inSecret(from); ok {
-				return password, true
-			}
-		}
-		if c.PasswordDir == "" || !filepath.IsLocal(from) {
-			return "", false
-		}
-		b, err := os.ReadFile(filepath.Join(c.PasswordDir, from))
-		return bgp.Secret(strings.TrimSpace(string(b))), err == nil
+		return elsewhere(peer, from)
 	}
+}
+
+// namedElsewhere lists the passwords of members' peers that are in Secrets or files.
+func namedElsewhere(state *fsm.State, worlds func() []world.World) (names []string) {
+	shown := worlds()
+	for _, p := range fsm.List[*fsm.Peer](state.Read(), fsm.TablePeers) {
+		_, inObject := passwordInObject(shown, p.PasswordFrom)
+		if p.PasswordFrom != "" && !p.Nodes.Speak && !inObject && !strings.HasPrefix(p.PasswordFrom, passwordFromTOML) {
+			names = append(names, p.PasswordFrom)
+		}
+	}
+	return names
+}
+
+func passwordInObject(worlds []world.World, from string) (bgp.Secret, bool) {
+	for _, w := range worlds {
+		for _, p := range w.Peers {
+			if p.Password != "" && from == leader.PasswordName(p.Name) {
+				return bgp.Secret(p.Password.Reveal()), true
+			}
+		}
+	}
+	return "", false
 }
 
 func passwordInTOML(path, address string) (bgp.Secret, bool) {

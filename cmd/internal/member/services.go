@@ -125,7 +125,7 @@ func (m *Member) sessions() map[fsm.PeerName]string {
 		return out
 	}
 	for _, name := range m.routes.without() {
-		out[name] = "left out: its password is not on this member; the log says why"
+		out[fsm.PeerName(name)] = "left out: its password is not on this member; the log says why"
 	}
 	for name, state := range states {
 		out[fsm.PeerName(name)] = state

@@ -24,9 +24,9 @@ func Tables() []fsm.Table {
 	}
 }
 
-// Secrets finds the TCP-MD5 password that a peer's PasswordFrom names. It is a member's own: passwords are
+// Secrets finds the TCP-MD5 password of a peer, by what its PasswordFrom names. It is a member's own: passwords are
 // never in the record.
-type Secrets func(from string) (bgp.Secret, bool)
+type Secrets func(peer bgp.Peer, from string) (bgp.Secret, bool)
 
 // Peers gives the peers of members that v asks for, in order. One whose password this member does not have is left out and named
 // in missing: without it the session could not open, and with an empty one it would be open to anybody.
@@ -37,7 +37,7 @@ func Peers(v *fsm.View, secrets Secrets) (peers []bgp.Peer, missing []fsm.PeerNa
 		}
 		peer := peerOf(p)
 		if p.PasswordFrom != "" {
-			password, ok := secrets(p.PasswordFrom)
+			password, ok := secrets(peer, p.PasswordFrom)
 			if !ok {
 				missing = append(missing, p.Name)
 				continue
