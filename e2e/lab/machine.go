@@ -166,6 +166,34 @@ func (m *Machine) Speak(lines string) {
 	m.StartAgent()
 }
 
+// Password puts one into the folder that bgp.passwordDir of the machine's agent names, or takes it away if it is empty.
+func (m *Machine) Password(from, password string) {
+	m.lab.t.Helper()
+	path := filepath.Join(m.PasswordDir(), from)
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if password == "" {
+		err = os.Remove(path)
+	} else if err == nil {
+		err = os.WriteFile(path, []byte(password), 0o600)
+	}
+	if err != nil {
+		m.lab.t.Fatal(err)
+	}
+}
+
+// PasswordDir is the folder of passwords on the machine.
+func (m *Machine) PasswordDir() string { return filepath.Join(m.lab.dir, "passwords-"+m.Name) }
+
+// Log is what the agent that Speak runs has logged.
+func (m *Machine) Log() string {
+	m.lab.t.Helper()
+	text, err := os.ReadFile(m.log)
+	if err != nil {
+		m.lab.t.Fatal(err)
+	}
+	return string(text)
+}
+
 // Bird runs BIRD on the machine, beside its agent. Its neighbours may be elsewhere.
 func (m *Machine) Bird(c birdtest.Config) *birdtest.Bird {
 	m.lab.t.Helper()

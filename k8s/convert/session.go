@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -63,8 +64,9 @@ func (r *report) mode(p *world.Peer, o *api.BGPPeer) {
 		return
 	}
 	p.NodeSelectors = r.selectors("spec.nodeSelectors", spec.NodeSelectors)
-	if spec.Password != "" || spec.PasswordSecret.Name != "" {
-		r.fail(field, "remove the password, and use ttlSecurity, or mode group", "nodes are not given passwords: only members read them")
+	if spec.Password != "" {
+		r.degrade("spec.password", fmt.Sprintf("name it by spec.passwordSecret, or put it into the file %s/%s under bgp.passwordDir of each node", world.KindPeer, o.Name),
+			"nodes are not given what is written here: each peers once it has the password in a file of its own")
 	}
 }
 

@@ -4,6 +4,7 @@ package convert_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,13 +68,24 @@ func TestNodesPeerWhereSomebodyAsksForThat(t *testing.T) {
 		"a field":           {func(p *api.BGPPeer) { p.Spec.Mode, p.Spec.NodeSelectors = "node", rack }, world.PeerNode, 1, 0},
 		"an annotation":     {func(p *api.BGPPeer) { p.Annotations[convert.AnnotationMode] = "node" }, world.PeerNode, 0, 0},
 		"members, by name":  {func(p *api.BGPPeer) { p.Spec.Mode = "group" }, world.PeerGroup, 0, 0},
-		"with a password":   {func(p *api.BGPPeer) { p.Spec.Mode, p.Spec.Password = "node", "x" }, world.PeerNode, 0, 1},
+		"a Secret":          {func(p *api.BGPPeer) { p.Spec.Mode, p.Spec.PasswordSecret.Name = "node", "x" }, world.PeerNode, 0, 0},
 		"what nobody knows": {func(p *api.BGPPeer) { p.Spec.Mode = "rack" }, world.PeerGroup, 0, 1},
 	} {
 		have, problems := convert.Peer(neighbour(c.change))
 		if have.Mode != c.mode || len(have.NodeSelectors) != c.chosen || len(problems) != c.problems {
 			t.Errorf("%s: mode %q, %d selectors, problems %v", name, have.Mode, len(have.NodeSelectors), problems)
 		}
+	}
+}
+
+// A password that is written into the object itself stays with members. Nodes peer, once each has a file with it, which is said.
+func TestNodesArePointedToAFileForAWrittenPassword(t *testing.T) {
+	p, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.Mode, p.Spec.Password = "node", "tell-nobody" }))
+	if p.Mode != world.PeerNode || !convert.Usable(problems) || len(problems) != 1 || problems[0].Field != "spec.password" {
+		t.Fatalf("mode %q, problems %v", p.Mode, problems)
+	}
+	if text := problems[0].Why + problems[0].Remedy; !strings.Contains(text, "BGPPeer/tor") || strings.Contains(text, "tell-nobody") {
+		t.Errorf("it is told %s", text)
 	}
 }
 

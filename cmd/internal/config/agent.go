@@ -89,6 +89,8 @@ type NodeBGP struct {
 	// Listen are the addresses to be dialled at, none: all. Port 0 does not listen: the node dials.
 	Listen []netip.Addr `yaml:"listen"`
 	Port   uint16       `yaml:"port"`
+	// PasswordDir holds a file per TCP-MD5 password, named as peers name them. Members send none.
+	PasswordDir string `yaml:"passwordDir"`
 }
 
 // Enrol is how an agent proves which node it runs on before it has a certificate.

@@ -20,6 +20,7 @@ import (
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/passwords"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
@@ -31,7 +32,7 @@ const (
 	// sessionsEvery is how often the states of BGP sessions are looked at, for people.
 	sessionsEvery = time.Second
 	// maxState bounds what is said of one session: heartbeats are small.
-	maxState = 160
+	maxState = 256
 	// detachWithin bounds how long an agent takes to leave its BGP sessions for a while.
 	detachWithin = 3 * time.Second
 )
@@ -41,6 +42,7 @@ const (
 type speaking struct {
 	speaker   Announcing
 	announcer *bgp.Announcer
+	passwords *passwords.Keeper
 	silence   func() time.Duration
 	local     netip.Addr // what sessions are dialled from; unset: the kernel's choice
 	log       *slog.Logger
@@ -48,9 +50,11 @@ type speaking struct {
 	news      chan struct{} // of capacity 1, for the agent's loop
 
 	mu       sync.Mutex
-	before   bgp.Routes // that were announced before anything was told
-	told     bool       // in this run
+	before   bgp.Routes  // that were announced before anything was told
+	told     bool        // in this run
+	peers    share.Share // the peers of what was told
 	routes   bgp.Routes
+	missing  []share.SignedPeer // that are left out
 	marks    agent.SpeakerMarks
 	sessions map[string]string
 	number   uint64
@@ -73,6 +77,9 @@ func openSpeaking(c config.Agent, e Edges, silence func() time.Duration, log *sl
 	if stored != nil {
 		s.before = *stored
 	}
+	s.passwords = passwords.New(passwords.Options{
+		Named: s.named, Folder: c.BGP.PasswordDir, Stored: keptRoutes(c).Load, News: s.signAgain, Log: log,
+	})
 	if s.speaker, err = e.Speaker(c, log); err != nil {
 		return nil, fmt.Errorf("bgp: %w", err)
 	}
@@ -81,7 +88,7 @@ func openSpeaking(c config.Agent, e Edges, silence func() time.Duration, log *sl
 		Announced: func(r bgp.Revision) { s.mark(func(m *agent.SpeakerMarks) { m.Announced = revision(r) }) },
 		Withdrawn: func(r bgp.Revision) { s.mark(func(m *agent.SpeakerMarks) { m.Withdrawn = revision(r) }) },
 	})
-	if err := errors.Join(s.announcer.Register(metrics), metrics.Register(s.speaker)); err != nil {
+	if err := errors.Join(s.announcer.Register(metrics), metrics.Register(s.speaker), metrics.Register(passwords.Missing(s.leftOut))); err != nil {
 		return nil, errors.Join(fmt.Errorf("register metrics of bgp: %w", err), s.close())
 	}
 	return s, nil
@@ -96,6 +103,7 @@ func (s *speaking) run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.announcer.Run(running) })
 	group.Go(func() error { return s.watch(running) })
+	group.Go(func() error { return s.passwords.Run(running) })
 	err := group.Wait()
 	return errors.Join(err, s.close())
 }
@@ -134,9 +142,10 @@ func (s *speaking) Tell(m *fairleadv1.AnnouncementsResponse) error {
 		return err
 	}
 	for i := range told.Peers {
-		if s.local.IsValid() && s.local.BitLen() == told.Peers[i].Address.BitLen() {
-			told.Peers[i].LocalAddress = s.local
-		}
+		s.dial(&told.Peers[i])
+	}
+	for i := range told.Signed {
+		s.dial(&told.Signed[i].Peer)
 	}
 	s.mu.Lock()
 	before := s.routes
@@ -144,9 +153,18 @@ func (s *speaking) Tell(m *fairleadv1.AnnouncementsResponse) error {
 		before = s.before
 	}
 	s.routes, s.told = told.Routes(before), true
+	s.peers = share.Share{Peers: told.Peers, Signed: told.Signed}
+	s.sign()
 	s.mu.Unlock()
 	signal(s.changed)
 	return nil
+}
+
+// dial has a peer dialled from where the configuration says.
+func (s *speaking) dial(p *bgp.Peer) {
+	if s.local.IsValid() && s.local.BitLen() == p.Address.BitLen() {
+		p.LocalAddress = s.local
+	}
 }
 
 // Marks implements agent.Speaker.
@@ -222,6 +240,7 @@ func (s *speaking) look(ctx context.Context) {
 		s.log.Debug("BGP sessions not read", "err", err)
 		return
 	}
+	s.withoutSession(states)
 	for name, state := range states {
 		states[name] = state[:min(len(state), maxState)]
 	}

@@ -12,14 +12,19 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// NodePeers gives the peers that a node has itself, in order.
-func NodePeers(v *fsm.View, node fsm.NodeID) (peers []bgp.Peer) {
+// NodePeers gives the peers that a node has itself, in order: those without a password, and those with one, which the node has to
+// have from elsewhere.
+func NodePeers(v *fsm.View, node fsm.NodeID) (peers []bgp.Peer, signed []share.SignedPeer) {
 	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
-		if p.Nodes.Admits(node) {
+		switch {
+		case !p.Nodes.Admits(node):
+		case p.PasswordFrom != "":
+			signed = append(signed, share.SignedPeer{Peer: peerOf(p), PasswordFrom: p.PasswordFrom})
+		default:
 			peers = append(peers, peerOf(p))
 		}
 	}
-	return peers
+	return peers, signed
 }
 
 // Shares keeps what each node announces itself of a record that changes: the paths that members announce, each by the node that
@@ -117,11 +122,9 @@ func (s *Shares) Seq(node fsm.NodeID) uint64 { return max(s.common, s.own[node])
 // Of gives what a node announces. A node that has no peers announces nothing.
 func (s *Shares) Of(node fsm.NodeID) share.Share {
 	rev := s.view.Revision()
-	out := share.Share{
-		Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Peers: NodePeers(s.view, node),
-		Keep: !s.view.Group().Quarantine.IsZero(),
-	}
-	if len(out.Peers) == 0 && !out.Keep {
+	out := share.Share{Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Keep: !s.view.Group().Quarantine.IsZero()}
+	out.Peers, out.Signed = NodePeers(s.view, node)
+	if len(out.Peers)+len(out.Signed) == 0 && !out.Keep {
 		return out
 	}
 	for _, prefix := range slices.SortedFunc(maps.Keys(s.nodes[node]), netip.Prefix.Compare) {

@@ -125,8 +125,12 @@ func TestMembersLeavePeersOfNodesToThem(t *testing.T) {
 	if len(peers) != 1 || peers[0].Name != "spine" {
 		t.Errorf("members peer with %v", peers)
 	}
-	if peers := NodePeers(g.Read(), "n1"); len(peers) != 1 || peers[0].Name != "tor" {
-		t.Errorf("n1 peers with %v", peers)
+	g.apply(&fsm.PutPeer{Peer: fsm.Peer{
+		Name: "signed", Address: host(252), ASN: 65001, IPv4: true, Nodes: fsm.PeerNodes{Speak: true}, PasswordFrom: "Secret/a/b",
+	}})
+	peers, signed := NodePeers(g.Read(), "n1")
+	if len(peers) != 1 || peers[0].Name != "tor" || len(signed) != 1 || signed[0].Name != "signed" || signed[0].PasswordFrom != "Secret/a/b" {
+		t.Errorf("n1 peers with %v, signed with %v", peers, signed)
 	}
 }
 

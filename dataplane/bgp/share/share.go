@@ -20,7 +20,9 @@ import (
 type Share struct {
 	Revision bgp.Revision
 	Paths    []bgp.Path // of single addresses, in order
-	Peers    []bgp.Peer // without passwords
+	Peers    []bgp.Peer // of sessions without a password
+	// Signed are peers of which the node has to have the password.
+	Signed []SignedPeer
 	// Aggregates stand for their addresses. A node of an older release announces these.
 	Aggregates []netip.Prefix
 	// Keep says that the record knows less than was agreed on: what was announced before goes on, but for Gone.
@@ -28,9 +30,31 @@ type Share struct {
 	Gone []netip.Prefix
 }
 
-// Routes are what the speaker shall announce, when it announced before so far.
+// SignedPeer is a peer without its password, and what that is called.
+type SignedPeer struct {
+	bgp.Peer
+	PasswordFrom string
+}
+
+// Sign gives all peers, signed ones with their passwords. Those that lack theirs are missing: with none, a session would be open to
+// anybody.
+func (s Share) Sign(password func(peer bgp.Peer, from string) (bgp.Secret, bool)) (peers []bgp.Peer, missing []SignedPeer) {
+	peers = slices.Clone(s.Peers)
+	for _, p := range s.Signed {
+		found, ok := password(p.Peer, p.PasswordFrom)
+		if !ok || found == "" {
+			missing = append(missing, p)
+			continue
+		}
+		p.Password = found
+		peers = append(peers, p.Peer)
+	}
+	return peers, missing
+}
+
+// Routes are what the speaker shall announce, when it announced before so far; to whom, Sign tells.
 func (s Share) Routes(before bgp.Routes) bgp.Routes {
-	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(s.Paths, s.Aggregates), Peers: s.Peers}
+	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(s.Paths, s.Aggregates)}
 	if !s.Keep {
 		return out
 	}
@@ -61,6 +85,9 @@ func (s Share) Message() *fairleadv1.AnnouncementsResponse {
 	for _, p := range s.Peers {
 		m.Neighbours = append(m.Neighbours, neighbour(p))
 	}
+	for _, p := range s.Signed {
+		m.SignedNeighbours = append(m.SignedNeighbours, &fairleadv1.SignedNeighbour{Neighbour: neighbour(p.Peer), PasswordFrom: p.PasswordFrom})
+	}
 	for _, p := range s.Gone {
 		m.Gone = append(m.Gone, p.Addr().AsSlice())
 	}
@@ -86,6 +113,16 @@ func Of(m *fairleadv1.AnnouncementsResponse) (Share, error) {
 			return Share{}, fmt.Errorf("decode announcements: %w", err)
 		}
 		s.Peers = append(s.Peers, peer)
+	}
+	for _, n := range m.GetSignedNeighbours() {
+		peer, err := peerOf(n.GetNeighbour())
+		if err == nil && n.GetPasswordFrom() == "" {
+			err = fmt.Errorf("neighbour %s: nobody says what its password is called", peer.Name)
+		}
+		if err != nil {
+			return Share{}, fmt.Errorf("decode announcements: %w", err)
+		}
+		s.Signed = append(s.Signed, SignedPeer{peer, n.GetPasswordFrom()})
 	}
 	for _, b := range m.GetGone() {
 		a, ok := netip.AddrFromSlice(b)

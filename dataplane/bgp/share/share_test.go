@@ -85,6 +85,9 @@ func drawShare(t *rapid.T) share.Share {
 	for range rapid.IntRange(0, 2).Draw(t, "peers") {
 		s.Peers = append(s.Peers, drawPeer(t))
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "signed") {
+		s.Signed = append(s.Signed, share.SignedPeer{Peer: drawPeer(t), PasswordFrom: rapid.SampledFrom([]string{"Secret/a/b", "BGPPeer/c"}).Draw(t, "from")})
+	}
 	return s
 }
 
@@ -102,6 +105,41 @@ func TestPropertySharesComeOutAsTheyWentIn(t *testing.T) {
 		have, err := share.Of(&m)
 		if err != nil || !reflect.DeepEqual(have, want) {
 			t.Fatalf("%v: have %+v\nwant %+v", err, have, want)
+		}
+	})
+}
+
+// Who cannot sign, such as an agent that knows nothing of that, is not told of signed peers among the others; and whoever lacks a
+// password, or has an empty one, has no such peer.
+func TestPropertySignedPeersAreOnlyThereWithTheirPasswords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShare(t)
+		if n := len(s.Message().GetNeighbours()); n != len(s.Peers) {
+			t.Fatalf("%d neighbours for %d peers without a password", n, len(s.Peers))
+		}
+		passwords := map[string]bgp.Secret{}
+		for _, from := range []string{"Secret/a/b", "BGPPeer/c"} {
+			if rapid.Bool().Draw(t, "there is "+from) {
+				passwords[from] = bgp.Secret(rapid.SampledFrom([]string{"", "s3cret"}).Draw(t, from))
+			}
+		}
+		peers, missing := s.Sign(func(_ bgp.Peer, from string) (bgp.Secret, bool) {
+			found, ok := passwords[from]
+			return found, ok
+		})
+		var want []bgp.Peer
+		var without []share.SignedPeer
+		want = append(want, s.Peers...)
+		for _, p := range s.Signed {
+			if passwords[p.PasswordFrom] == "" {
+				without = append(without, p)
+				continue
+			}
+			p.Password = passwords[p.PasswordFrom]
+			want = append(want, p.Peer)
+		}
+		if !slices.EqualFunc(peers, want, bgp.Peer.Equal) || !reflect.DeepEqual(missing, without) {
+			t.Fatalf("peers %v without %v, want %v without %v", peers, missing, want, without)
 		}
 	})
 }
@@ -156,6 +194,7 @@ func TestWhatIsNoAddressIsRefused(t *testing.T) {
 		"path":      {Paths: []*fairleadv1.AnnouncedPath{{Address: []byte{1}, NextHop: []byte{1, 2, 3, 4}}}},
 		"next hop":  {Paths: []*fairleadv1.AnnouncedPath{{Address: []byte{1, 2, 3, 4}}}},
 		"neighbour": {Neighbours: []*fairleadv1.Neighbour{{Name: "tor"}}},
+		"signed":    {SignedNeighbours: []*fairleadv1.SignedNeighbour{{Neighbour: &fairleadv1.Neighbour{Address: []byte{1, 2, 3, 4}}}}},
 		"port":      {Neighbours: []*fairleadv1.Neighbour{{Address: []byte{1, 2, 3, 4}, Port: 70_000}}},
 		"ttl":       {Neighbours: []*fairleadv1.Neighbour{{Address: []byte{1, 2, 3, 4}, MultihopTtl: 256}}},
 		"gone":      {Gone: [][]byte{{1}}},
