@@ -234,3 +234,64 @@ func walk(t *rapid.T, from, upto, before, after []bgp.Path) {
 		})
 	}
 }
+
+// A pool that is used in part has the prefixes of just those of its blocks that are used whole: of each other one some address would
+// draw traffic that nobody serves. What is no part of such a block is announced address by address.
+func TestPropertyPoolThatIsUsedInPartHasPrefixesOfItsFullBlocks(t *testing.T) {
+	full, holes := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGroup()
+		g.apply(&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.RegisterBoot{Node: "n1", Boot: "b"})
+		base := netip.MustParseAddr("198.51.100.16")
+		bits := rapid.IntRange(28, 31).Draw(t, "bits")
+		ad := fsm.Advertisement{Name: "a", Pools: []fsm.PoolName{"p"}}
+		ad.Terms.AggregateV4 = uint8(bits)
+		g.apply(&fsm.PutAdvertisement{Advertisement: ad})
+		used := [16]bool{}
+		for i, a := 0, base; i < 16; i, a = i+1, a.Next() {
+			if used[i] = rapid.IntRange(0, 7).Draw(t, "used") > 0; !used[i] {
+				continue
+			}
+			id := fsm.ServiceID(fmt.Sprint("a/", i))
+			g.apply(&fsm.PutService{Service: fsm.Service{ID: id}}, &fsm.Allocate{Address: a, Service: id, Pool: "p"},
+				&fsm.SetRoute{Prefix: fsm.HostPrefix(a), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}}})
+		}
+		g.apply(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b", Upto: g.Read().Revision()}}})
+
+		var want []string
+		size := 1 << (32 - bits)
+		for from := 0; from < 16; from += size {
+			n := 0
+			for i := from; i < from+size; i++ {
+				if used[i] {
+					n++
+				}
+			}
+			if n == size {
+				full++
+				want = append(want, fmt.Sprintf("198.51.100.%d/%d", 16+from, bits))
+				continue
+			}
+			for i := from; i < from+size; i++ {
+				if used[i] {
+					holes++
+					want = append(want, fmt.Sprintf("198.51.100.%d/32", 16+i))
+				}
+			}
+		}
+		var r Rollup
+		paths, _, _ := r.Follow(g.Read())
+		var have []string
+		for _, p := range paths {
+			have = append(have, p.Prefix.String())
+		}
+		slices.Sort(have)
+		slices.Sort(want)
+		if !slices.Equal(have, want) {
+			t.Fatalf("announced are %v, want %v", have, want)
+		}
+	})
+	if full == 0 || holes == 0 {
+		t.Errorf("%d full blocks and %d addresses in others: too few to show anything", full, holes)
+	}
+}
