@@ -4,8 +4,12 @@ package node
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
+	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
+	"fairlead.io/fairlead/fsm"
 )
 
 // sign gives peers the passwords that are on this node, and leaves out those that lack theirs; s.mu is held. It says once of a peer
@@ -17,9 +21,46 @@ func (s *speaking) sign() {
 	}
 	s.routes.Peers, s.missing = s.peers.Sign(s.passwords.Of)
 	for _, p := range s.missing {
+		s.holdFor(p)
 		if !before[p.Name] {
 			s.log.Error("peer left out: its password is not on this node", "peer", p.Name, "from", p.PasswordFrom, "remedy", s.remedy(p))
 		}
+	}
+	for _, p := range s.routes.Peers {
+		s.met[p.Address] = true
+	}
+}
+
+// holdFor takes note of a peer that is left out, and that an earlier run announced to: the password is new, or was lost. The speaker
+// does not know it, and would have withdrawals end while the switch keeps paths.
+func (s *speaking) holdFor(p share.SignedPeer) {
+	i := slices.IndexFunc(s.before.Peers, func(q bgp.Peer) bool { return q.Address == p.Address })
+	if i < 0 || s.met[p.Address] {
+		return
+	}
+	if until := s.opened.Add(max(p.Normal(0).Keeps(), s.before.Peers[i].Normal(0).Keeps())); until.After(s.holds) {
+		s.holds = until
+	}
+}
+
+// markWithdrawn takes in up to where no peer that the speaker knows holds anything that was withdrawn.
+func (s *speaking) markWithdrawn(upto fsm.Revision) {
+	s.mu.Lock()
+	s.through = upto
+	s.mu.Unlock()
+	s.release()
+}
+
+// release says how far withdrawals came, unless a peer that is left out may hold something.
+func (s *speaking) release() {
+	s.mu.Lock()
+	news := s.marks.Withdrawn != s.through && !time.Now().Before(s.holds)
+	if news {
+		s.marks.Withdrawn = s.through
+	}
+	s.mu.Unlock()
+	if news {
+		signal(s.news)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -114,5 +115,30 @@ func TestNodeWithoutPasswordFolderSaysSo(t *testing.T) {
 	s.look(t.Context())
 	if states, _ := s.Sessions(); !strings.Contains(states["tor"], "bgp.passwordDir in agent.yaml") {
 		t.Errorf("sessions are %q", states)
+	}
+}
+
+// A switch that the agent's earlier run announced to, without a password or by one that is lost, may hold what that announced: no
+// withdrawal ends before it cannot. One that nobody announced to is not waited for.
+func TestWithdrawalsWaitForPeersThatAreLeftOut(t *testing.T) {
+	rev := fsm.Revision{Epoch: 1, Index: 7}
+	for name, c := range map[string]struct {
+		before string
+		held   bool
+	}{"announced-before": {"192.0.2.2", true}, "new": {"192.0.2.9", false}} {
+		t.Run(name, func(t *testing.T) {
+			s := speakingWith(t, t.TempDir())
+			s.before = bgp.Routes{Peers: []bgp.Peer{{Name: "tor", Address: netip.MustParseAddr(c.before), RemoteASN: 65001}}}
+			told(t, s)
+			s.markWithdrawn(rev)
+			if held := s.Marks().Withdrawn != rev; held != c.held {
+				t.Errorf("held back: %t", held)
+			}
+			s.holds = s.holds.Add(-s.before.Peers[0].Normal(0).Keeps())
+			s.release()
+			if have := s.Marks().Withdrawn; have != rev {
+				t.Errorf("in the end it is %s", have)
+			}
+		})
 	}
 }

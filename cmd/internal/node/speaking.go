@@ -46,6 +46,7 @@ type speaking struct {
 	silence   func() time.Duration
 	local     netip.Addr // what sessions are dialled from; unset: the kernel's choice
 	log       *slog.Logger
+	opened    time.Time
 	changed   chan struct{} // of capacity 1, for the announcer
 	news      chan struct{} // of capacity 1, for the agent's loop
 
@@ -54,7 +55,10 @@ type speaking struct {
 	told     bool        // in this run
 	peers    share.Share // the peers of what was told
 	routes   bgp.Routes
-	missing  []share.SignedPeer // that are left out
+	missing  []share.SignedPeer  // that are left out
+	met      map[netip.Addr]bool // peers that were not left out once: the speaker knows what they may hold
+	holds    time.Time           // until when peers that are left out may hold what an earlier run announced
+	through  fsm.Revision        // up to where no other peer holds anything that was withdrawn
 	marks    agent.SpeakerMarks
 	sessions map[string]string
 	number   uint64
@@ -69,7 +73,10 @@ func openSpeaking(c config.Agent, e Edges, silence func() time.Duration, log *sl
 	if e.Speaker == nil {
 		return nil, errors.New("bgp: this node cannot speak it")
 	}
-	s := &speaking{silence: silence, local: c.BGP.LocalAddress, log: log, changed: make(chan struct{}, 1), news: make(chan struct{}, 1), number: 1}
+	s := &speaking{
+		silence: silence, local: c.BGP.LocalAddress, log: log, number: 1,
+		opened: time.Now(), met: map[netip.Addr]bool{}, changed: make(chan struct{}, 1), news: make(chan struct{}, 1),
+	}
 	stored, err := keptRoutes(c).Load()
 	if err != nil {
 		log.Error("announced state not usable, asking for everything", "err", err)
@@ -86,7 +93,7 @@ func openSpeaking(c config.Agent, e Edges, silence func() time.Duration, log *sl
 	s.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{
 		Source: s, Group: s, Speaker: s.speaker, Store: keptRoutes(c), Logger: log,
 		Announced: func(r bgp.Revision) { s.mark(func(m *agent.SpeakerMarks) { m.Announced = revision(r) }) },
-		Withdrawn: func(r bgp.Revision) { s.mark(func(m *agent.SpeakerMarks) { m.Withdrawn = revision(r) }) },
+		Withdrawn: func(r bgp.Revision) { s.markWithdrawn(revision(r)) },
 	})
 	if err := errors.Join(s.announcer.Register(metrics), metrics.Register(s.speaker), metrics.Register(passwords.Missing(s.leftOut))); err != nil {
 		return nil, errors.Join(fmt.Errorf("register metrics of bgp: %w", err), s.close())
@@ -224,6 +231,7 @@ func (s *speaking) watch(ctx context.Context) error {
 	defer ticks.Stop()
 	for {
 		s.look(ctx)
+		s.release()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
