@@ -49,7 +49,8 @@ type Pending struct {
 	Text string `pb:"2" json:"text,omitempty"`
 }
 
-// Service is a Kubernetes Service of type LoadBalancer as the group last agreed to see it.
+// Service is a Kubernetes Service as the group last agreed to see it: one of type LoadBalancer that is the group's, or another one
+// for its spec.externalIPs and, where the group serves those, its node ports.
 type Service struct {
 	seal
 	ID        ServiceID    `pb:"1" json:"id"`
@@ -81,7 +82,17 @@ type Service struct {
 	HealthCheckNodePort uint16 `pb:"18" json:"healthCheckNodePort,omitempty"`
 	// Advertisements are those that choose it by its labels, in order. From format 2 on.
 	Advertisements []AdvertisementName `pb:"19" json:"advertisements,omitempty"`
+	// NodePortsIPv4 and NodePortsIPv6 say that nodes serve its node ports in that family, whatever addresses it has. From format 2
+	// on; otherwise, and before, it is in the families of its addresses.
+	NodePortsIPv4 bool `pb:"20" json:"nodePortsIPv4,omitempty"`
+	NodePortsIPv6 bool `pb:"21" json:"nodePortsIPv6,omitempty"`
 }
+
+// formatNodePorts is the first format that knows Services by their node ports alone.
+const formatNodePorts uint32 = 2
+
+// HasNodePorts tells whether nodes serve its node ports whatever addresses it has.
+func (s *Service) HasNodePorts() bool { return s.NodePortsIPv4 || s.NodePortsIPv6 }
 
 // Table is TableServices.
 func (*Service) Table() Table { return TableServices }
@@ -112,6 +123,11 @@ func (c *PutService) apply(tx *txn) Outcome {
 	subject := "service " + string(next.ID)
 	if next.ID == "" {
 		return refuse(RejectInvalid, subject, "", "namespace/name")
+	}
+	if next.HasNodePorts() {
+		if out, old := tx.formatBelow(formatNodePorts, subject); old {
+			return out
+		}
 	}
 	next.History = nil
 	what := "seen"

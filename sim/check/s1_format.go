@@ -43,6 +43,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Service.HealthCheckNodePort != 0 {
 			return "the health-check node port of Service " + string(c.Service.ID)
 		}
+		if c.Service.HasNodePorts() {
+			return "that nodes serve the node ports of Service " + string(c.Service.ID)
+		}
 		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {
 			return "weights of endpoints, of Service " + string(c.Service.ID)
 		}
