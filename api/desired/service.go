@@ -33,6 +33,10 @@ type Service struct {
 	Scheduler string `json:"scheduler,omitempty"`
 	// HealthCheckNodePort is where the node tells how many ready endpoints it has; 0 for nowhere.
 	HealthCheckNodePort uint16 `json:"healthCheckNodePort,omitempty"`
+	// NodePortsIPv4 and NodePortsIPv6 say that its node ports are served in that family, whatever addresses it has. Otherwise that is so
+	// in the families of its addresses.
+	NodePortsIPv4 bool `json:"nodePortsIPv4,omitempty"`
+	NodePortsIPv6 bool `json:"nodePortsIPv6,omitempty"`
 }
 
 // Schedulers that nodes know.
@@ -89,7 +93,7 @@ func ServiceKey(name string) string { return string(kindService) + name }
 func ServiceValue(s Service) ([]byte, error) {
 	m := &fairleadv1.Service{
 		Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler,
-		HealthCheckNodePort: uint32(s.HealthCheckNodePort),
+		HealthCheckNodePort: uint32(s.HealthCheckNodePort), NodePortsIpv4: s.NodePortsIPv4, NodePortsIpv6: s.NodePortsIPv6,
 	}
 	for _, a := range s.Addresses {
 		m.Addresses = append(m.Addresses, a.AsSlice())
@@ -135,7 +139,7 @@ func decodeService(key string, value []byte) (*Service, error) {
 	}
 	s := &Service{
 		Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second, Scheduler: m.GetScheduler(),
-		HealthCheckNodePort: uint16(m.GetHealthCheckNodePort()),
+		HealthCheckNodePort: uint16(m.GetHealthCheckNodePort()), NodePortsIPv4: m.GetNodePortsIpv4(), NodePortsIPv6: m.GetNodePortsIpv6(),
 	}
 	var err error
 	if s.Addresses, err = addressesOf(m.GetAddresses()); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // board is what all nodes share: the items as of a revision of the record, and the newest steps towards it, for those who are told
-// all of them and for those who are told addresses only.
+// all of them and for those who are told less.
 type board struct {
 	record Record
 
@@ -24,10 +24,9 @@ type board struct {
 	at      fsm.Revision // its revision
 	changed chan struct{}
 
-	items map[string][]byte
+	items map[string]item
 	limit ringLimit
-	all   tray
-	some  tray // of addresses only
+	trays [tellsAll + 1]tray // by what they tell
 
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
 	// leads there: its node has to acknowledge that, whether or not anything changed for it.
@@ -36,10 +35,13 @@ type board struct {
 }
 
 func newBoard(record Record) *board {
-	return &board{
-		record: record, limit: defaultRing(), changed: make(chan struct{}), items: map[string][]byte{}, wanted: map[fsm.NodeID]fsm.Revision{},
-		some: tray{addressesOnly: true},
+	b := &board{
+		record: record, limit: defaultRing(), changed: make(chan struct{}), items: map[string]item{}, wanted: map[fsm.NodeID]fsm.Revision{},
 	}
+	for i := range b.trays {
+		b.trays[i].tells = tells(i)
+	}
+	return b
 }
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
@@ -129,8 +131,8 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			news = b.noteWanted(after) || news
 		}
 	})
-	for _, t := range b.trays() {
-		t.begin(b.at, v.Revision())
+	for i := range b.trays {
+		b.trays[i].begin(b.at, v.Revision())
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare) {
 		if err := b.deriveAddress(v, a); err != nil {
@@ -142,24 +144,14 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
-	for _, t := range b.trays() {
-		changed, err := t.push(b.limit)
+	for i := range b.trays {
+		changed, err := b.trays[i].push(b.limit)
 		if err != nil {
 			return false, err
 		}
 		news = news || changed
 	}
 	return news, nil
-}
-
-func (b *board) trays() [2]*tray { return [2]*tray{&b.all, &b.some} }
-
-// tray is what those nodes are told from.
-func (b *board) tray(addressesOnly bool) *tray {
-	if addressesOnly {
-		return &b.some
-	}
-	return &b.all
 }
 
 // nodesThatFlipped are those that went down or came back.

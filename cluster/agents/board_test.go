@@ -4,6 +4,7 @@ package agents
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -78,18 +79,26 @@ func toldServices(s desired.State) map[string]desired.Service {
 	return out
 }
 
-// expectedServices derives the Services the slow way: all that own an address.
+// expectedServices derives the Services the slow way: all that own an address, and all that have node ports to be served without.
 func expectedServices(v *fsm.View) map[string]desired.Service {
 	out := map[string]desired.Service{}
-	for _, a := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
-		s, _ := fsm.Get[*fsm.Service](v, fsm.TableServices, string(a.Service))
-		one := out[string(s.ID)]
+	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		var addresses []netip.Addr
+		for _, a := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+			if a.Service == s.ID {
+				addresses = append(addresses, a.Address)
+			}
+		}
+		if len(addresses) == 0 && !s.NodePortsIPv4 && !s.NodePortsIPv6 {
+			continue
+		}
+		var one desired.Service
 		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity, nil
-		one.HealthCheckNodePort = s.HealthCheckNodePort
-		one.Addresses = append(one.Addresses, a.Address)
-		one.Frontends = nil
+		one.HealthCheckNodePort, one.NodePortsIPv4, one.NodePortsIPv6 = s.HealthCheckNodePort, s.NodePortsIPv4, s.NodePortsIPv6
+		one.Addresses = addresses
 		for _, f := range s.Frontends {
-			front, somewhere := desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}}, false
+			front := desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}, NodePort: f.NodePort}
+			somewhere := f.NodePort != 0 && (s.NodePortsIPv4 || s.NodePortsIPv6)
 			for _, o := range v.Addresses(s.ID) {
 				if slices.Contains(o.Ports, f.Port) {
 					somewhere = true
@@ -146,8 +155,10 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 	case 8, 9:
 		service := fsm.Service{ID: drawService(t), Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 1).Draw(t, "affinity")) * time.Hour}
 		service.HealthCheckNodePort = rapid.SampledFrom([]uint16{0, 30100, 30101}).Draw(t, "health-check node port")
+		service.NodePortsIPv4, service.NodePortsIPv6 = rapid.Bool().Draw(t, "node ports of IPv4"), rapid.Bool().Draw(t, "node ports of IPv6")
 		for _, port := range rapid.SliceOfNDistinct(rapid.Uint16Range(80, 83), 0, 2, rapid.ID).Draw(t, "frontends") {
 			service.Frontends = append(service.Frontends, fsm.Frontend{Name: fmt.Sprint(port), Port: fsm.Port{Protocol: fsm.TCP, Number: port}})
+			service.Frontends[len(service.Frontends)-1].NodePort = rapid.SampledFrom([]uint16{0, 30000 + port}).Draw(t, "node port")
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 			address := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
@@ -191,13 +202,17 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 	return &fsm.PutNodeConfig{Config: fsm.NodeConfig{Name: "n1", InTable: rapid.Uint32Range(10, 12).Draw(t, "table")}}
 }
 
+func drawTells(t *rapid.T) tells {
+	return rapid.SampledFrom([]tells{tellsAddresses, tellsAddressed, tellsAll}).Draw(t, "wants")
+}
+
 // agent follows boards as an agent does, without the network.
 type agent struct {
-	addressesOnly bool
-	steps         desired.Steps
-	at            place
-	on            *board
-	fulls         int
+	wants tells
+	steps desired.Steps
+	at    place
+	on    *board
+	fulls int
 }
 
 // connect goes to a board with what the agent has.
@@ -206,7 +221,7 @@ func (a *agent) connect(b *board) {
 	if !a.steps.State.IsZero() {
 		digest = a.steps.State.Digest[:]
 	}
-	a.on, a.at = b, b.resume(a.steps.State.Revision, digest, a.addressesOnly)
+	a.on, a.at = b, b.resume(a.steps.State.Revision, digest, a.wants)
 }
 
 // pull takes what there is. It starts anew where the digest says so.
@@ -230,7 +245,7 @@ func (a *agent) pull(t grouptest.T) {
 			a.steps = next
 			return
 		}
-		a.at = place{full: true, addressesOnly: a.addressesOnly}
+		a.at = place{full: true, wants: a.wants}
 	}
 	t.Fatal("everything was sent, and it did not fit")
 }
@@ -245,7 +260,7 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 			b.limit = ringLimit{steps: rapid.IntRange(0, 6).Draw(t, "ring"), bytes: 1 << 20}
 			refresh(t, b)
 		}
-		followers := []*agent{{}, {}, {}}
+		followers := []*agent{{wants: drawTells(t)}, {wants: drawTells(t)}, {wants: drawTells(t)}}
 		for _, id := range []fsm.ServiceID{"ns/s0", "ns/s1", "ns/s2"} {
 			g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: id}})
 		}
@@ -261,7 +276,7 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 				f := followers[rapid.IntRange(0, 2).Draw(t, "follower")]
 				if b := boards[rapid.IntRange(0, 1).Draw(t, "to")]; f.on == nil || rapid.Bool().Draw(t, "reconnect") {
 					refresh(t, b) // a member waits until it knows as much as the agent
-					f.addressesOnly = rapid.Bool().Draw(t, "addresses only")
+					f.wants = drawTells(t)
 					f.connect(b)
 				}
 				before := f.steps.State.Revision
@@ -273,19 +288,24 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 		}
 		for _, b := range boards {
 			refresh(t, b)
-			fresh := map[bool]*agent{}
-			for _, only := range []bool{false, true} {
-				f := &agent{addressesOnly: only}
+			fresh := map[tells]*agent{}
+			for _, wants := range []tells{tellsAddresses, tellsAddressed, tellsAll} {
+				f := &agent{wants: wants}
 				f.connect(b)
 				f.pull(t)
 				checkAddresses(t, f.steps.State, g.Read())
-				fresh[only] = f
+				fresh[wants] = f
 			}
-			checkAll(t, fresh[false].steps.State, g.Read())
-			if some := fresh[true].steps.State; len(some.Services()) > 0 || some.Len() != some.AddressCount() {
+			checkAll(t, fresh[tellsAll].steps.State, g.Read())
+			if some := fresh[tellsAddresses].steps.State; len(some.Services()) > 0 || some.Len() != some.AddressCount() {
 				t.Fatalf("who wants addresses only is told %d Services", len(some.Services()))
 			}
-			if c := fresh[false].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
+			addressed := expectedServices(g.Read())
+			maps.DeleteFunc(addressed, func(_ string, s desired.Service) bool { return len(s.Addresses) == 0 })
+			if have, want := fmt.Sprint(toldServices(fresh[tellsAddressed].steps.State)), fmt.Sprint(addressed); have != want {
+				t.Fatalf("who serves no node ports is told\n%s\nwant\n%s", have, want)
+			}
+			if c := fresh[tellsAll].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
 				t.Fatalf("node configuration %v", c)
 			}
 			for _, f := range followers {
@@ -293,7 +313,7 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 					continue
 				}
 				f.pull(t)
-				if want := fresh[f.addressesOnly].steps.State; !sameState(t, f.steps.State, want) {
+				if want := fresh[f.wants].steps.State; !sameState(t, f.steps.State, want) {
 					t.Fatalf("followed %+v\nfresh    %+v", f.steps.State, want)
 				}
 			}
@@ -354,7 +374,7 @@ func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
 		}
 		return u
 	}
-	u := pull(place{full: true})
+	u := pull(place{full: true, wants: tellsAll})
 	if !u.full || len(steps.State.Addresses()) != 100 {
 		t.Fatalf("first: full %v, %d items", u.full, len(steps.State.Addresses()))
 	}
@@ -363,14 +383,14 @@ func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:], false)); u.full || len(u.changes) != 0 {
+	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:], tellsAll)); u.full || len(u.changes) != 0 {
 		t.Errorf("nothing changed: full %v, %d changes", u.full, len(u.changes))
 	}
 	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.1.0.0"), Service: "ns/web"})
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:], false)); u.full || len(u.changes) != 1 {
+	if u = pull(b.resume(steps.State.Revision, steps.State.Digest[:], tellsAll)); u.full || len(u.changes) != 1 {
 		t.Errorf("one change: full %v, %d changes", u.full, len(u.changes))
 	}
 	if len(steps.State.Addresses()) != 101 {
@@ -406,12 +426,12 @@ func TestAgentBetweenTwoStepsIsSentADelta(t *testing.T) {
 		}
 		return u
 	}
-	take(theirs.since(place{full: true}, "n1"))
+	take(theirs.since(place{full: true, wants: tellsAll}, "n1"))
 	allocate("10.1.0.2")
 	if _, err := ours.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if u := take(ours.since(ours.resume(steps.State.Revision, steps.State.Digest[:], false), "n1")); u.full {
+	if u := take(ours.since(ours.resume(steps.State.Revision, steps.State.Digest[:], tellsAll), "n1")); u.full {
 		t.Error("everything was sent")
 	}
 	checkAll(t, steps.State, g.Read())
@@ -420,7 +440,7 @@ func TestAgentBetweenTwoStepsIsSentADelta(t *testing.T) {
 // Who needs everything shares one encoding, and a state larger than a message is cut.
 func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 	g, b := furnished(t, 6000)
-	first, err := b.since(place{full: true}, "n1")
+	first, err := b.since(place{full: true, wants: tellsAll}, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +448,7 @@ func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := b.since(place{full: true}, "n2")
+	second, err := b.since(place{full: true, wants: tellsAll}, "n2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +483,7 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"},
 		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{on(1, "n1"), on(2, "n2")}}},
 		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
-	a, b := &agent{}, newBoard(g)
+	a, b := &agent{wants: tellsAll}, newBoard(g)
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
@@ -505,7 +525,7 @@ func TestK40AgentsKnowWhatEndpointsWeigh(t *testing.T) {
 		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{heavy, quiesced}}},
 		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"},
 		&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeDown})
-	a, b := &agent{}, newBoard(g)
+	a, b := &agent{wants: tellsAll}, newBoard(g)
 	if _, err := b.refresh(); err != nil {
 		t.Fatal(err)
 	}
@@ -525,7 +545,7 @@ func TestK26K27AgentsKnowTheirZone(t *testing.T) {
 			{Address: netip.MustParseAddr("10.0.0.1"), Ready: true, Hints: []fsm.Hint{{Node: "n1"}, {Zone: "east"}}},
 		}}},
 		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
-	a, b := &agent{}, newBoard(g)
+	a, b := &agent{wants: tellsAll}, newBoard(g)
 	for _, zone := range []string{"", "east", "west", ""} {
 		g.Apply(t, &fsm.PutNode{ID: "n1", Zone: zone})
 		if _, err := b.refresh(); err != nil {

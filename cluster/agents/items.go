@@ -28,33 +28,40 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	return b.put(key, value)
+	return b.put(key, value, tellsAddresses)
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
-// gives up: packets may still come.
+// gives up: packets may still come. Without, it is told to those who serve node ports, if it has any to be served.
 func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	key := desired.ServiceKey(string(id))
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
 	owned := v.Addresses(id)
-	if !ok || len(owned) == 0 {
+	if !ok || len(owned) == 0 && !s.HasNodePorts() {
 		return b.drop(key)
 	}
 	value, err := desired.ServiceValue(serviceOf(v, s, owned))
 	if err != nil {
 		return err
 	}
-	return b.put(key, value)
+	if len(owned) == 0 {
+		return b.put(key, value, tellsAll)
+	}
+	return b.put(key, value, tellsAddressed)
 }
 
-func (b *board) put(key string, value []byte) error {
-	old, had := b.items[key]
-	if had && string(value) == string(old) {
+func (b *board) put(key string, value []byte, needs tells) error {
+	var before *item
+	if old, had := b.items[key]; had {
+		before = &old
+	}
+	now := item{value, needs}
+	if before != nil && before.needs == needs && string(before.value) == string(value) {
 		return nil
 	}
-	b.items[key] = value
-	for _, t := range b.trays() {
-		if err := t.put(key, old, value); err != nil {
+	b.items[key] = now
+	for i := range b.trays {
+		if err := b.trays[i].put(key, before, now); err != nil {
 			return err
 		}
 	}
@@ -62,13 +69,13 @@ func (b *board) put(key string, value []byte) error {
 }
 
 func (b *board) drop(key string) error {
-	old, had := b.items[key]
+	before, had := b.items[key]
 	if !had {
 		return nil
 	}
 	delete(b.items, key)
-	for _, t := range b.trays() {
-		if err := t.drop(key, old); err != nil {
+	for i := range b.trays {
+		if err := b.trays[i].drop(key, &before); err != nil {
 			return err
 		}
 	}
@@ -80,7 +87,7 @@ func (b *board) drop(key string) error {
 func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{
 		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
-		HealthCheckNodePort: s.HealthCheckNodePort,
+		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
 	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
@@ -92,7 +99,7 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 				front.NotOn = append(front.NotOn, a.Address)
 			}
 		}
-		if len(front.NotOn) < len(owned) {
+		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 {
 			out.Frontends = append(out.Frontends, front)
 		}
 	}

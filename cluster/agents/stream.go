@@ -78,7 +78,7 @@ func (st *stream) run(ctx context.Context, req *fairleadv1.SyncRequest) error {
 	if err := st.catchUp(ctx); err != nil {
 		return err
 	}
-	st.at = st.s.board.resume(st.sent, req.GetDigest(), req.GetAddressesOnly())
+	st.at = st.s.board.resume(st.sent, req.GetDigest(), wantsOf(req))
 	for {
 		u, err := st.s.board.since(st.at, st.node)
 		if err == nil {
@@ -102,6 +102,17 @@ func (st *stream) run(ctx context.Context, req *fairleadv1.SyncRequest) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// wantsOf is what an agent has a use for.
+func wantsOf(req *fairleadv1.SyncRequest) tells {
+	switch {
+	case req.GetAddressesOnly():
+		return tellsAddresses
+	case req.GetNodePorts():
+		return tellsAll
+	}
+	return tellsAddressed
 }
 
 // catchUp waits until this member knows as much as the agent does. An agent that comes with nothing may have lost its

@@ -18,7 +18,7 @@ func defaultRing() ringLimit { return ringLimit{steps: 4096, bytes: 4 << 20} }
 // tray is what nodes that want the same items are told from: how those came to be what they are, encoded once for all of
 // those nodes. The board's lock guards it.
 type tray struct {
-	addressesOnly bool
+	tells tells
 
 	digest    desired.Digest
 	ring      []step
@@ -28,6 +28,21 @@ type tray struct {
 
 	next   step // that is being derived
 	pieces desired.Pieces
+}
+
+// tells is what a tray has: each kind has what those before it have, too.
+type tells uint8
+
+const (
+	tellsAddresses tells = iota // nothing but addresses
+	tellsAddressed              // also the Services that have any
+	tellsAll                    // also those that nodes serve by their node ports alone
+)
+
+// item is what stands under a key.
+type item struct {
+	value []byte
+	needs tells // who is told of it
 }
 
 // step is one change of the items, encoded once for all nodes.
@@ -44,32 +59,29 @@ type whole struct {
 	pieces [][]byte
 }
 
-// takes tells whether an item is told from here.
-func (t *tray) takes(key string) bool { return !t.addressesOnly || desired.IsAddress(key) }
-
 // begin begins a step from one revision to another.
 func (t *tray) begin(from, to fsm.Revision) {
 	t.next, t.pieces = step{from: from, to: to, before: t.digest}, desired.Pieces{}
 }
 
-// put changes an item in the step; before is nil if there was none.
-func (t *tray) put(key string, before, value []byte) error {
-	if !t.takes(key) {
-		return nil
+// put changes an item in the step; before is nil if there was none. One that is not to be told from here any more goes.
+func (t *tray) put(key string, before *item, now item) error {
+	if now.needs > t.tells {
+		return t.drop(key, before)
 	}
-	if before != nil {
-		t.digest = t.digest.Minus(key, before)
+	if before != nil && before.needs <= t.tells {
+		t.digest = t.digest.Minus(key, before.value)
 	}
-	t.digest = t.digest.Plus(key, value)
-	return t.pieces.Put(key, value)
+	t.digest = t.digest.Plus(key, now.value)
+	return t.pieces.Put(key, now.value)
 }
 
-// drop removes an item in the step.
-func (t *tray) drop(key string, before []byte) error {
-	if !t.takes(key) {
+// drop removes an item in the step, if it was told from here.
+func (t *tray) drop(key string, before *item) error {
+	if before == nil || before.needs > t.tells {
 		return nil
 	}
-	t.digest = t.digest.Minus(key, before)
+	t.digest = t.digest.Minus(key, before.value)
 	return t.pieces.Remove(key)
 }
 
@@ -128,7 +140,7 @@ func (t *tray) find(have fsm.Revision, digest []byte, epoch fsm.Epoch) (seq uint
 
 // encodeWhole makes sure that whole is as of a step which the ring goes on from, and not much shorter than what
 // would have to follow it.
-func (t *tray) encodeWhole(items map[string][]byte) error {
+func (t *tray) encodeWhole(items map[string]item) error {
 	behind := 0
 	if t.whole.pieces != nil && t.whole.seq >= t.oldest() {
 		for _, s := range t.ring[t.whole.seq-t.oldest():] {
@@ -139,15 +151,15 @@ func (t *tray) encodeWhole(items map[string][]byte) error {
 		}
 	}
 	keys := make([]string, 0, len(items))
-	for key := range items {
-		if t.takes(key) {
+	for key, i := range items {
+		if i.needs <= t.tells {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
 	var pieces desired.Pieces
 	for _, key := range keys {
-		if err := pieces.Put(key, items[key]); err != nil {
+		if err := pieces.Put(key, items[key].value); err != nil {
 			return err
 		}
 	}

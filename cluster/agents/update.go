@@ -12,10 +12,10 @@ import (
 
 // place is how far a stream is.
 type place struct {
-	addressesOnly bool   // what the agent wants
-	seq           uint64 // of the newest step that it has
-	full          bool   // it has nothing: everything has to be sent
-	ownSeq        uint64
+	wants  tells  // what the agent wants
+	seq    uint64 // of the newest step that it has
+	full   bool   // it has nothing: everything has to be sent
+	ownSeq uint64
 }
 
 // update is what a stream has to look at: the difference between its place and the board.
@@ -33,21 +33,21 @@ type update struct {
 }
 
 // resume finds the place of an agent that comes with something.
-func (b *board) resume(have fsm.Revision, digest []byte, addressesOnly bool) place {
+func (b *board) resume(have fsm.Revision, digest []byte, wants tells) place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seq, ok := b.tray(addressesOnly).find(have, digest, b.at.Epoch)
-	return place{addressesOnly: addressesOnly, seq: seq, full: !ok}
+	seq, ok := b.trays[wants].find(have, digest, b.at.Epoch)
+	return place{wants: wants, seq: seq, full: !ok}
 }
 
 // since gives what a stream at a place lacks.
 func (b *board) since(p place, node fsm.NodeID) (update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.tray(p.addressesOnly)
+	t := &b.trays[p.wants]
 	boot, known := b.own.boots[node]
 	u := update{
-		to:       place{addressesOnly: p.addressesOnly, seq: t.seq, ownSeq: b.own.seq},
+		to:       place{wants: p.wants, seq: t.seq, ownSeq: b.own.seq},
 		revision: b.at, digest: t.digest, wanted: b.wanted[node], boot: boot, known: known, changed: b.changed,
 	}
 	if p.ownSeq != b.own.seq {

@@ -97,9 +97,9 @@ func answersNodePorts(c Config, a netip.Addr) bool {
 	return slices.Contains(nodes, a) && allowedBy(c.NodePortAddresses, a) && !a.IsLoopback() && !a.IsLinkLocalUnicast()
 }
 
-// inFamily tells whether a Service has an address of a family.
+// inFamily tells whether a Service's node ports are served in a family: it has an address of it, or they are without.
 func inFamily(s *desired.Service, is4 bool) bool {
-	return slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.Is4() == is4 })
+	return is4 && s.NodePortsIPv4 || !is4 && s.NodePortsIPv6 || slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.Is4() == is4 })
 }
 
 func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expected {
@@ -255,6 +255,9 @@ func onNode(c Config, services []*desired.Service, a netip.Addr) bool {
 		for _, vip := range s.Addresses {
 			family = family || vip.Is4() == a.Is4()
 		}
+		for _, r := range c.NodePortAddresses {
+			family = family || r.Addr().Is4() == a.Is4() && inFamily(s, a.Is4())
+		}
 		for _, e := range s.Endpoints {
 			if family && e.Address == a && e.Node == c.Node {
 				return true
@@ -316,10 +319,11 @@ func genConfig() *rapid.Generator[Config] {
 func genService(name string) *rapid.Generator[*desired.Service] {
 	return rapid.Custom(func(t *rapid.T) *desired.Service {
 		s := &desired.Service{
-			Name: name, Addresses: some(vips, 1, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
+			Name: name, Addresses: some(vips, 0, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
 			Affinity:  rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
 			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "wrr", "sh", "dh", "mh", "wlc"}).Draw(t, "scheduler"),
 		}
+		s.NodePortsIPv4, s.NodePortsIPv6 = rapid.Bool().Draw(t, "node ports of IPv4"), rapid.Bool().Draw(t, "node ports of IPv6")
 		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
 			front := fronts[i]
 			front.NodePort = rapid.SampledFrom(nodePorts[i]).Draw(t, "node port")
@@ -410,7 +414,9 @@ func genPacket(services []*desired.Service) *rapid.Generator[packet] {
 		if len(services) > 0 && rapid.IntRange(0, 4).Draw(t, "known") < 4 {
 			s := rapid.SampledFrom(services).Draw(t, "service")
 			front := rapid.SampledFrom(s.Frontends).Draw(t, "frontend")
-			p.destination = rapid.SampledFrom(s.Addresses).Draw(t, "address")
+			if len(s.Addresses) > 0 {
+				p.destination = rapid.SampledFrom(s.Addresses).Draw(t, "address")
+			}
 			p.protocol, p.port = front.Port.Protocol, front.Port.Number
 			if front.NodePort != 0 && rapid.Bool().Draw(t, "by the node") {
 				p.destination = rapid.SampledFrom(append(nodes, netip.MustParseAddr("198.51.100.9"))).Draw(t, "node")

@@ -73,14 +73,20 @@ func servesNodePortsAt(a netip.Addr, ranges []netip.Prefix) bool {
 }
 
 // nodePort is what clients dial at this node's addresses for a frontend, without those that skip names; nothing if this
-// node does not serve it. Families are those of the Service's addresses.
+// node does not serve it.
 func (c Config) nodePort(s *desired.Service, front desired.Frontend, f family, skip map[dialled]bool) []dialled {
 	d := dialled{f.unspecified, desired.Port{Protocol: front.Port.Protocol, Number: front.NodePort}}
-	has := slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return familyOf(a) == f })
-	if front.NodePort == 0 || !has || !c.servesNodePorts(f) || skip[d] {
+	if front.NodePort == 0 || !c.servesNodePortsOf(s, f) || skip[d] {
 		return nil
 	}
 	return []dialled{d}
+}
+
+// servesNodePortsOf tells whether this node answers at a Service's node ports in a family: in those of its addresses, and where it
+// is said without regard to them.
+func (c Config) servesNodePortsOf(s *desired.Service, f family) bool {
+	said := f == ipv4 && s.NodePortsIPv4 || f == ipv6 && s.NodePortsIPv6
+	return c.servesNodePorts(f) && (said || len(ofFamily(s, f)) > 0)
 }
 
 // addNodePorts adds what of the layout serves node ports. A port that is no Service's is somebody else's: the packet goes on

@@ -78,6 +78,31 @@ func TestK2NodePortsLeadToEveryEndpoint(t *testing.T) {
 	}
 }
 
+// K2: a Service that has no address of ours is served by its node ports all the same, in the families that it says, and leaves
+// nothing behind.
+func TestK2NodePortsOfServicesWithoutAnAddress(t *testing.T) {
+	l := newNodePortLab(t)
+	s := published(1, 3)
+	s.Addresses, s.NodePortsIPv4 = nil, true
+	l.apply(s)
+	for _, c := range []struct {
+		from    string
+		network string
+		want    map[string]string
+	}{
+		{"client", "tcp", map[string]string{"pod1": "203.0.113.2", "pod3": "10.0.3.1"}},
+		{"node", "tcp", map[string]string{"pod1": "10.0.1.1", "pod3": "10.0.3.1"}},
+		{"pod1", "tcp", map[string]string{"pod1": "10.0.1.1", "pod3": "10.0.3.1"}},
+		{"client", "udp", map[string]string{"pod1": "203.0.113.2", "pod3": "10.0.3.1"}},
+	} {
+		port := map[string]uint16{"tcp": 30080, "udp": 30053}[c.network]
+		wantSources(t, c.from+", "+c.network, l.sources(c.from, c.network, at(node4, port), "pod1", "pod3"), c.want)
+	}
+	l.want("a family that the Service is not of", l.client, "tcp", at(node6, 30080), "refused")
+	l.apply()
+	l.want("a Service that is gone", l.client, "tcp", at(node4, 30080), "refused")
+}
+
 // K2, K19, K22, K23, K29, K37: a node port does what the Service's policy says; its source ranges are for service addresses.
 func TestK2NodePortsHeedThePolicy(t *testing.T) {
 	l := newNodePortLab(t)

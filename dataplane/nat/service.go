@@ -96,7 +96,7 @@ func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
 	}
 	for _, f := range []family{ipv4, ipv6} {
 		addresses := ofFamily(s, f)
-		if len(addresses) == 0 {
+		if len(addresses) == 0 && !c.servesNodePortsOf(s, f) {
 			continue
 		}
 		for _, front := range s.Frontends {
@@ -153,7 +153,7 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 		verdict, bySlot := p.addChoice(s, l, f)
 		for i, at := range [][]dialled{byAddress: at, byNodePort: nodePorts} {
 			by := dialling(i)
-			if bySlot && (by == byAddress || len(at) > 0) {
+			if bySlot && (len(at) > 0 || by == byAddress && len(ofFamily(s, f)) > 0) {
 				verdict = p.addDraw(l, f, by)
 			}
 			for _, d := range at {

@@ -823,6 +823,9 @@ type SyncRequest struct {
 	// Whether addresses are all that the node has a use for: it is told no Services then, which are most of what there is. A member
 	// that does not know this tells them all the same.
 	AddressesOnly bool `protobuf:"varint,5,opt,name=addresses_only,json=addressesOnly,proto3" json:"addresses_only,omitempty"`
+	// Whether the node serves node ports: it is told Services without an address, too, then. A member that does not know this has
+	// none of those.
+	NodePorts     bool `protobuf:"varint,6,opt,name=node_ports,json=nodePorts,proto3" json:"node_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -888,6 +891,13 @@ func (x *SyncRequest) GetDigest() []byte {
 func (x *SyncRequest) GetAddressesOnly() bool {
 	if x != nil {
 		return x.AddressesOnly
+	}
+	return false
+}
+
+func (x *SyncRequest) GetNodePorts() bool {
+	if x != nil {
+		return x.NodePorts
 	}
 	return false
 }
@@ -1159,8 +1169,11 @@ type Service struct {
 	Scheduler string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
 	// Where the node tells over HTTP how many ready endpoints it has (spec.healthCheckNodePort); 0 for nowhere.
 	HealthCheckNodePort uint32 `protobuf:"varint,8,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Its node ports are served in that family, whatever addresses it has.
+	NodePortsIpv4 bool `protobuf:"varint,9,opt,name=node_ports_ipv4,json=nodePortsIpv4,proto3" json:"node_ports_ipv4,omitempty"`
+	NodePortsIpv6 bool `protobuf:"varint,10,opt,name=node_ports_ipv6,json=nodePortsIpv6,proto3" json:"node_ports_ipv6,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Service) Reset() {
@@ -1247,6 +1260,20 @@ func (x *Service) GetHealthCheckNodePort() uint32 {
 		return x.HealthCheckNodePort
 	}
 	return 0
+}
+
+func (x *Service) GetNodePortsIpv4() bool {
+	if x != nil {
+		return x.NodePortsIpv4
+	}
+	return false
+}
+
+func (x *Service) GetNodePortsIpv6() bool {
+	if x != nil {
+		return x.NodePortsIpv6
+	}
+	return false
 }
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -2719,13 +2746,15 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
 	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
-	"\x15ReportSpeakerResponse\"\x9f\x01\n" +
+	"\x15ReportSpeakerResponse\"\xbe\x01\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
 	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\fR\x06digest\x12%\n" +
-	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\"\xc7\x01\n" +
+	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\x12\x1d\n" +
+	"\n" +
+	"node_ports\x18\x06 \x01(\bR\tnodePorts\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +
@@ -2740,7 +2769,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"2\n" +
 	"\aAddress\x12'\n" +
-	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\xca\x02\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\x9a\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -2749,7 +2778,10 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x10affinity_seconds\x18\x05 \x01(\rR\x0faffinitySeconds\x12#\n" +
 	"\rsource_ranges\x18\x06 \x03(\tR\fsourceRanges\x12\x1c\n" +
 	"\tscheduler\x18\a \x01(\tR\tscheduler\x123\n" +
-	"\x16health_check_node_port\x18\b \x01(\rR\x13healthCheckNodePort\"y\n" +
+	"\x16health_check_node_port\x18\b \x01(\rR\x13healthCheckNodePort\x12&\n" +
+	"\x0fnode_ports_ipv4\x18\t \x01(\bR\rnodePortsIpv4\x12&\n" +
+	"\x0fnode_ports_ipv6\x18\n" +
+	" \x01(\bR\rnodePortsIpv6\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +

@@ -60,6 +60,33 @@ func TestK2NodePortsOfTheRecordAreServed(t *testing.T) {
 	})
 }
 
+// K2: a Service of type NodePort, which has no address of ours, is in the record for its node ports. Nodes that serve those are told.
+func TestK2NodePortsOfServicesWithoutAnAddressAreServed(t *testing.T) {
+	l := newCheckLab(t)
+	l.node.SetSysctl("ipv4/ip_forward", "1")
+	listener := l.endpoint(8080)
+	defer func() { _ = listener.Close() }()
+	s := fsm.Service{
+		ID: "shop/ported", NodePortsIPv4: true,
+		Frontends: []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, NodePort: 30090}},
+		Endpoints: []fsm.Endpoint{{
+			Address: netip.MustParseAddr("198.51.100.254"), Node: "n2", Ready: true, Serving: true,
+			Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
+		}},
+	}
+	sees := func(what, want string) {
+		t.Helper()
+		netnstest.Eventually(t, 20*time.Second, what, func() bool { return seen(l.balancer, "198.51.100.1:30090") == want })
+	}
+	l.group.Apply(t, &fsm.PutService{Service: s})
+	sees("the node port is served", "198.51.100.1")
+	if got := seen(l.balancer, "[2001:db8:f::1]:30090"); got != "refused" {
+		t.Errorf("in a family that the Service is not of: %s", got)
+	}
+	l.group.Apply(t, &fsm.DeleteService{ID: "shop/ported"})
+	sees("it goes with the Service", "refused")
+}
+
 // endpoint answers in the balancer's namespace, with the address that it sees a client come from.
 func (l *checkLab) endpoint(port int) net.Listener {
 	l.t.Helper()

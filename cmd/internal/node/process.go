@@ -164,7 +164,8 @@ func (p *Process) openLoop() error {
 	tuning.Between = p.config.MinSyncPeriod
 	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
-		Applier: p.applier, AddressesOnly: p.config.NAT != config.NATNftables && !p.config.HealthCheckNodePorts, Log: p.log, Metrics: p.registry, Tuning: tuning,
+		Applier: p.applier, AddressesOnly: p.config.NAT != config.NATNftables && !p.config.HealthCheckNodePorts,
+		NodePorts: len(p.config.NodePortAddresses) > 0, Log: p.log, Metrics: p.registry, Tuning: tuning,
 	}
 	if p.l2 != nil {
 		o.Leases = p.l2
