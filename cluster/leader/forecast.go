@@ -192,9 +192,23 @@ func serviceChange(was, is *fsm.Service) string {
 	note(was.Scheduler != is.Scheduler, "endpoints are chosen %s", map[string]string{"": "by chance"}[is.Scheduler]+is.Scheduler)
 	note(!slices.Equal(was.Advertisements, is.Advertisements), "is chosen by other BGPAdvertisements")
 	note(was.HealthCheckNodePort != is.HealthCheckNodePort, "health-check node port %d, before %d", is.HealthCheckNodePort, was.HealthCheckNodePort)
+	note(was.NodePortsIPv4 != is.NodePortsIPv4 || was.NodePortsIPv6 != is.NodePortsIPv6, "node ports are served %s", nodePortsText(is))
 	note(was.UID != is.UID, "is another object of the same name")
 	note(was.Pending.Code != "" && is.Pending.Code == "", "waits for no address any more")
 	return strings.Join(what, "; ")
+}
+
+// nodePortsText says where the node ports of a Service are served.
+func nodePortsText(s *fsm.Service) string {
+	switch {
+	case s.NodePortsIPv4 && s.NodePortsIPv6:
+		return "in both families"
+	case s.NodePortsIPv4:
+		return "in IPv4"
+	case s.NodePortsIPv6:
+		return "in IPv6"
+	}
+	return "in the families of its addresses"
 }
 
 // reweighed tells whether an endpoint that stays has another weight. Both are in order of address.

@@ -135,6 +135,14 @@ func spell(c fsm.Command) string {
 		if s.HealthCheckNodePort != 0 {
 			out += fmt.Sprintf(" health=%d", s.HealthCheckNodePort)
 		}
+		for _, f := range s.Frontends {
+			if f.NodePort != 0 {
+				out += fmt.Sprintf(" %d=%d/%s", f.Port.Number, f.NodePort, f.Port.Protocol)
+			}
+		}
+		if s.NodePortsIPv4 || s.NodePortsIPv6 {
+			out += " node-ports=" + strings.TrimPrefix(map[bool]string{true: ",4"}[s.NodePortsIPv4]+map[bool]string{true: ",6"}[s.NodePortsIPv6], ",")
+		}
 		if s.Deleting {
 			out += " deleting"
 		}

@@ -31,6 +31,8 @@ type Options struct {
 	Class string
 	// IgnoreUnclassed leaves Services without a class to somebody else.
 	IgnoreUnclassed bool
+	// NodePorts has the record hold every Service that has node ports, so that nodes can serve those.
+	NodePorts bool
 	// NodeAddress is the type of address that a next hop is; empty means InternalIP.
 	NodeAddress world.AddressType
 	// AsideCordoned has new flows go past nodes that are cordoned, where another node may be announced.

@@ -34,6 +34,7 @@ func (p *planner) run() {
 	p.planNodes()
 	p.gatherServices()
 	p.grantAddresses()
+	p.settleNodePorts()
 	p.explainPolicies()
 	p.emitServices()
 	p.out.Bulk = append(p.out.Bulk, p.selecting...)

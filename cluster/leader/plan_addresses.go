@@ -3,11 +3,9 @@
 package leader
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
@@ -88,10 +86,7 @@ func sharingKey(s *fsm.Service, a netip.Addr) string {
 // grantAddresses decides who shall own which address. What is owned stays; among newcomers the older Service goes
 // first, and addresses that somebody typed go before those that any pool may fill.
 func (p *planner) grantAddresses() {
-	order := slices.Clone(p.services)
-	slices.SortFunc(order, func(a, b *wish) int {
-		return cmp.Or(firstIf(a.created() != 0, b.created() != 0), cmp.Compare(a.created(), b.created()), strings.Compare(string(a.id), string(b.id)))
-	})
+	order := p.byAge()
 	for _, s := range order {
 		if s.seen == nil && !s.going || p.quarantined {
 			p.keepAllocations(s)
@@ -111,12 +106,12 @@ func (p *planner) grantAddresses() {
 	}
 	p.holdPorts()
 	for _, s := range order {
-		if s.seen != nil && len(s.typed()) == 0 {
+		if s.isPooled() {
 			p.grantShown(s)
 		}
 	}
 	for _, s := range order {
-		if s.seen != nil && len(s.typed()) == 0 {
+		if s.isPooled() {
 			p.grantFromPools(s)
 		}
 		if s.seen != nil && s.have != nil && p.quarantined {
@@ -139,6 +134,9 @@ func (s *wish) typed() []netip.Addr {
 	}
 	return slices.Concat(s.next.External, s.next.Requested)
 }
+
+// isPooled tells whether a Service is to have addresses that it does not name.
+func (s *wish) isPooled() bool { return s.seen != nil && !s.part && len(s.typed()) == 0 }
 
 // claimed finds what a Service has of an address in this plan.
 func (s *wish) claimed(a netip.Addr) bool {
@@ -190,7 +188,7 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 		return
 	}
 	var needs []need
-	auto := len(s.typed()) == 0
+	auto := s.isPooled()
 	if auto {
 		needs = needsOf(s.seen)
 		for _, c := range s.claims {

@@ -43,10 +43,10 @@ func drawService(t *rapid.T) string {
 	if shown := some(t, drawnAddresses, 2, "status"); len(shown) > 0 && rapid.Bool().Draw(t, "shown") {
 		line += " shown=" + strings.Join(shown, ",")
 	}
-	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp")
+	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp", " port=80:30080", " port=443:30080,80:30081", " port=80/udp:30080")
 	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
-	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " class=other", " deleting") + one(t, "uid", "", "", " uid=again")
+	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " type=NodePort", " type=NodePort", " class=other", " deleting", " type=NodePort headless") + one(t, "uid", "", "", " uid=again")
 	line += one(t, "weights", "", "", "", " weights=node:n1:0", " weights=node:n1:2,node:n*:0")
 	line += one(t, "labels", "", "", " labels=tier:gold")
 	return line
@@ -183,6 +183,7 @@ func TestPropertyPlanKeepsTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newScene(t)
 		s.options.AsideCordoned = rapid.Bool().Draw(t, "cordons are heeded")
+		s.options.NodePorts = rapid.Bool().Draw(t, "node ports are served")
 		if rapid.Bool().Draw(t, "taints are heeded") {
 			s.options.AsideTaints = []string{"leaving"}
 		}
@@ -214,7 +215,7 @@ type account struct {
 
 func (a *account) check() string {
 	for _, check := range []func() string{
-		a.sharing, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
+		a.sharing, a.ported, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
 		a.lastDrained, a.lastMoved, a.removals,
 	} {
 		if why := check(); why != "" {
@@ -233,17 +234,103 @@ func owned(v *fsm.View, s fsm.ServiceID) (out []netip.Addr) {
 	return out
 }
 
-// shown are the Services that a view shows as ours to serve.
+// shown are the Services that a view shows as ours to serve: load balancers, and others as far as they are served.
 func (a *account) shown() map[fsm.ServiceID]*world.Service {
 	out := map[fsm.ServiceID]*world.Service{}
 	for i := range a.scene.world.Services {
-		s := &a.scene.world.Services[i]
-		if s.Type == world.LoadBalancer && s.Class == "" && !s.Deleting {
-			out[fsm.ServiceID(s.ID.String())] = s
+		s := a.scene.world.Services[i]
+		whole := s.Type == world.LoadBalancer && s.Class == ""
+		if !whole { // K2, K4
+			s.Requested, s.Shown, s.HealthCheckNodePort = nil, nil, 0
+			if s.Type == world.LoadBalancer || s.Headless {
+				s.ExternalIPs = nil
+			}
+		}
+		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(&s)) > 0) {
+			out[fsm.ServiceID(s.ID.String())] = &s
 		}
 	}
 	return out
 }
+
+// nodePortsOf are the node ports that a Service asks for, of its ports.
+func nodePortsOf(w *world.Service) map[fsm.Port]uint16 {
+	out := map[fsm.Port]uint16{}
+	for _, p := range w.Ports {
+		if p.NodePort != 0 && w.Type != world.ClusterIP && !w.Headless {
+			out[fsm.Port{Protocol: protocolOf(p.Protocol), Number: p.Port}] = p.NodePort
+		}
+	}
+	return out
+}
+
+// ported, K2: nodes are told of every node port that a Service asks for, in its families, and each is one Service's: whose it was,
+// else the older one's. The others are told so.
+func (a *account) ported() string {
+	if !a.scene.options.NodePorts {
+		return ""
+	}
+	had, have := portOwners(a.before), portOwners(a.after)
+	for port, owners := range have {
+		if len(owners) > 1 {
+			return fmt.Sprintf("node port %d belongs to %v", port.Number, owners)
+		}
+	}
+	if a.scene.blind {
+		return ""
+	}
+	shown := a.shown()
+	for id, w := range shown {
+		s, _ := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(id))
+		asked := nodePortsOf(w)
+		v4, v6 := len(w.Families) == 0, len(w.Families) == 0
+		for _, f := range w.Families {
+			v4, v6 = v4 || f == world.IPv4, v6 || f == world.IPv6
+		}
+		if any := len(asked) > 0; s.NodePortsIPv4 != (any && v4) || s.NodePortsIPv6 != (any && v6) {
+			return fmt.Sprintf("%s asks for node ports %v in %v, and is served IPv4=%t IPv6=%t", id, asked, w.Families, s.NodePortsIPv4, s.NodePortsIPv6)
+		}
+		for _, f := range s.Frontends {
+			want := fsm.Port{Protocol: f.Port.Protocol, Number: asked[f.Port]}
+			switch owners := have[want]; {
+			case f.NodePort == want.Number:
+				continue
+			case f.NodePort != 0 || len(owners) == 0:
+				return fmt.Sprintf("%s has node port %d, asks for %d, and that belongs to %v", id, f.NodePort, want.Number, owners)
+			case s.Pending.Code == "" && a.after.Group().Quarantine.IsZero():
+				return fmt.Sprintf("%s lacks node port %d and is not told why", id, want.Number)
+			default:
+				was, _ := fsm.Get[*fsm.Service](a.before, fsm.TableServices, string(id))
+				mine := was != nil && was.UID == w.UID && slices.Contains(had[want], id)
+				other := shown[owners[0]]
+				if other == nil || slices.Contains(had[want], owners[0]) {
+					continue // nobody says that it is gone, or it was there first
+				}
+				if older := w.Created != 0 && (other.Created == 0 || w.Created < other.Created); mine || older {
+					return fmt.Sprintf("%s lost node port %d to %s, which came later", id, want.Number, owners[0])
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// portOwners are the Services that have a node port by the record and are not on their way out.
+func portOwners(v *fsm.View) map[fsm.Port][]fsm.ServiceID {
+	out := map[fsm.Port][]fsm.ServiceID{}
+	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		for _, f := range s.Frontends {
+			if f.NodePort != 0 && !s.Deleting {
+				port := fsm.Port{Protocol: f.Port.Protocol, Number: f.NodePort}
+				out[port] = append(out[port], s.ID)
+			}
+		}
+	}
+	return out
+}
+
+// partly tells whether a Service is no load balancer of ours: no pool gives it anything.
+func partly(w *world.Service) bool { return w.Type != world.LoadBalancer || w.Class != "" }
 
 // S3: nobody has an address beside another one but by agreement, with other ports and policy Cluster.
 func (a *account) sharing() string {
@@ -453,6 +540,12 @@ func (a *account) asked() string {
 		}
 		have := owned(a.after, id)
 		typed := slices.Concat(w.ExternalIPs, w.Requested)
+		if len(typed) == 0 && partly(w) {
+			if len(have) > 0 || s.Pending.Code != "" && s.Pending.Code != PendingNodePort {
+				return fmt.Sprintf("%s asks for no address, has %v and is pending: %s", id, have, s.Pending.Text)
+			}
+			continue
+		}
 		if len(typed) == 0 {
 			if why := a.automatic(w, s, have); why != "" {
 				return why
@@ -478,7 +571,7 @@ func (a *account) asked() string {
 		if lacks := a.lacksPorts(s); len(have) == len(typed) && (s.Pending.Code == PendingPort) != lacks {
 			return fmt.Sprintf("%s owns all that it names, lacks ports of it: %t, and is pending: %s", id, lacks, s.Pending.Text)
 		}
-		if len(have) == len(typed) && s.Pending.Code != "" && s.Pending.Code != PendingPort {
+		if len(have) == len(typed) && s.Pending.Code != "" && s.Pending.Code != PendingPort && s.Pending.Code != PendingNodePort {
 			return fmt.Sprintf("%s owns all that it names and is pending: %s", id, s.Pending.Text)
 		}
 	}
@@ -693,7 +786,7 @@ func (a *account) sticky() string {
 				}
 			}
 			wished := len(w.Families) == 0 || slices.Contains(w.Families, world.FamilyOf(address))
-			pooled := of.Pool != "" && len(typed) == 0 && w.Pool == "" && wished && alike == 1
+			pooled := of.Pool != "" && len(typed) == 0 && !partly(w) && w.Pool == "" && wished && alike == 1
 			asks := slices.Contains(typed, address) || pooled
 			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {
 				return fmt.Sprintf("%s asks for %s, had it alone, and lost it", id, address)

@@ -115,6 +115,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 				s.options.AsideTaints = append(s.options.AsideTaints, a.Vals...)
 			}
 		}
+	case "node-ports", "no-node-ports":
+		s.options.NodePorts = d.Cmd == "node-ports"
 	case "leased", "lapsed":
 		s.leased = d.Cmd == "leased"
 	case "drain", "undrain":
@@ -261,7 +263,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 
 // object reads one line: kind, name, then key=value and words.
 //
-//	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp created=N class=C type=T families=4,6 policy=P health=PORT local all not-ready foreign deleting uid=U
+//	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 policy=P health=PORT local all not-ready foreign deleting headless uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
@@ -351,6 +353,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Requested: addresses(keys["request"]), Shown: addresses(keys["shown"]),
 		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
+		Headless: has("headless"),
 	}
 	o.Labels = labels(split(keys["labels"]))
 	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
@@ -378,10 +381,14 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		ports = []string{"80"}
 	}
 	for _, text := range ports {
+		text, nodePort, _ := strings.Cut(text, ":")
 		text, protocol, _ := strings.Cut(text, "/")
 		p := world.ServicePort{Name: "p" + text, Protocol: world.TCP, Port: uint16(number(t, text))}
 		if protocol == "udp" {
 			p.Protocol = world.UDP
+		}
+		if nodePort != "" {
+			p.NodePort = uint16(number(t, nodePort))
 		}
 		o.Ports = append(o.Ports, p)
 	}

@@ -19,7 +19,9 @@ type wish struct {
 	have *fsm.Service   // nil when new
 	next fsm.Service    // what the record shall hold; without history
 	// going says that its routes and addresses are taken back. Otherwise a Service that no source shows is kept.
-	going  bool
+	going bool
+	// part says that it is served for what it names alone: it gets no address from pools.
+	part   bool
 	claims []*claim
 	awaits []netip.Addr // that its status shows, and that are being taken back from others
 }
@@ -54,7 +56,7 @@ func (p *planner) gatherServices() {
 		shown[id] = true
 		s := &wish{id: id, have: h}
 		if handled {
-			s.seen = w
+			s.seen, s.part = w, p.refuses(w) != ""
 			s.next = p.serviceOf(w, h)
 		} else {
 			s.next, s.going = going(h), true
@@ -92,10 +94,10 @@ func (p *planner) postponeRemovals() {
 
 const quarantineText = "the group was recovered or restored: nothing is removed or given out until a complete view was read"
 
-// handles tells whether a Service is ours to serve.
-func (p *planner) handles(w *world.Service) bool { return p.refuses(w) == "" }
+// handles tells whether a Service is ours to serve, as a load balancer or in part.
+func (p *planner) handles(w *world.Service) bool { return p.refuses(w) == "" || p.inPart(w) }
 
-// refuses tells why a Service is not ours to serve; empty if it is.
+// refuses tells why a Service is not ours to serve as a load balancer; empty if it is.
 func (p *planner) refuses(w *world.Service) Code {
 	switch {
 	case w.Type != world.LoadBalancer:
@@ -110,8 +112,11 @@ func (p *planner) refuses(w *world.Service) Code {
 	return ""
 }
 
-// notOurs is refuses in words.
+// notOurs is why a Service is not served, in words; zero if it is.
 func (p *planner) notOurs(w *world.Service) Reason {
+	if p.inPart(w) {
+		return Reason{}
+	}
 	r := Reason{Code: p.refuses(w)}
 	switch r.Code {
 	case NotLoadBalancer:
@@ -150,7 +155,7 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 			continue // a port that could not be read
 		}
 		next.Frontends = append(next.Frontends, fsm.Frontend{
-			Name: port.Name, NodePort: port.NodePort, Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
+			Name: port.Name, NodePort: nodePortOf(w, port), Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
 		})
 	}
 	next.Endpoints = p.endpointsOf(w, have)
@@ -160,6 +165,12 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 		if next.Local { // it means nothing otherwise, whatever it says
 			next.HealthCheckNodePort = w.HealthCheckNodePort
 		}
+	}
+	if p.servesNodePorts(w) {
+		next.NodePortsIPv4, next.NodePortsIPv6 = nodePortFamilies(w)
+	}
+	if p.refuses(w) != "" {
+		servedInPart(w, &next)
 	}
 	return next
 }
@@ -307,7 +318,7 @@ func protocolOf(p world.Protocol) fsm.Protocol {
 func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
-		a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.HealthCheckNodePort == b.HealthCheckNodePort &&
+		a.NodePortsIPv4 == b.NodePortsIPv4 && a.NodePortsIPv6 == b.NodePortsIPv6 && a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.HealthCheckNodePort == b.HealthCheckNodePort &&
 		slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)

@@ -127,7 +127,7 @@ type Service struct {
 	Foreign bool
 	// Annotations are those with a prefix of ours or of a system that we replace.
 	Annotations []KV
-	// Labels are what pools select Services of type LoadBalancer by; those of other types are left out.
+	// Labels are what pools and advertisements select Services by; those of Services that can have no address are left out.
 	Labels []KV
 }
 

@@ -104,7 +104,7 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 		Foreign:               o.Labels[labelServiceProxy] != "",
 		Annotations:           kvs(o.Annotations, annotationMatters),
 	}
-	if s.Type == world.LoadBalancer {
+	if s.Type == world.LoadBalancer || len(o.Spec.ExternalIPs) > 0 {
 		s.Labels = kvs(o.Labels, all)
 	}
 	s.InternalTrafficPolicy = oneOf(r, "spec.internalTrafficPolicy", value(o.Spec.InternalTrafficPolicy), world.PolicyCluster, world.PolicyLocal)

@@ -13,7 +13,7 @@ import (
 )
 
 // Reasons of our conditions. Those of addresses that cannot be had are the codes of fsm.Pending in CamelCase: NoPool,
-// PoolExhausted, OutsidePools, AddressTaken, InvalidAddress, QuotaExceeded, NotAllowed, PortClosing.
+// PoolExhausted, OutsidePools, AddressTaken, InvalidAddress, QuotaExceeded, NotAllowed, PortClosing, NodePortTaken.
 const (
 	ReasonAllocated   = "Allocated"
 	ReasonUndecided   = "Undecided"   // the leader has not planned it yet

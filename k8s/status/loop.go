@@ -146,16 +146,19 @@ func (r *run) notice(id fsm.ServiceID, now time.Time) {
 	}
 	if f, seen := r.facts(id); w.told == nil && f != nil {
 		s := storyOf(f, r.why, &story{uid: seen.UID})
-		w.told = recall(&s, seen)
+		if w.told = recall(&s, seen); !r.c.Options.ours(seen) {
+			w.told.owned, w.told.routes = s.owned, s.routes // no condition says what was told: what is well is not told again
+		}
 	}
 	r.writes.Add(id, now)
 	r.tales.Add(id, now.Add(r.c.Timing.Settle))
 }
 
-// facts gives what the record holds of a Service that is there and ours; nil for others.
+// facts gives what the record holds of a Service that is there; nil for others. Events tell of all that it holds: also of those that
+// are served for their spec.externalIPs and node ports alone, whose status is not ours to write.
 func (r *run) facts(id fsm.ServiceID) (*facts, *Seen) {
 	seen := r.c.Store.get(id)
-	if r.view == nil || seen == nil || !r.c.Options.ours(seen) {
+	if r.view == nil || seen == nil {
 		return nil, seen
 	}
 	return factsOf(r.view, id, seen.UID), seen

@@ -244,6 +244,45 @@ func TestStatusFollowsTheRecordSoonAndInOneWrite(t *testing.T) {
 	})
 }
 
+// K2, K4: a Service that is served for its node ports and spec.externalIPs alone is told of conflicts by Events. Its status is not ours,
+// and what is well is not told anew by every leader.
+func TestServicesThatAreNoLoadBalancersAreToldOfConflictsOnly(t *testing.T) {
+	for _, kind := range []struct {
+		of       corev1.ServiceType
+		class    string
+		nodePort int32
+		external []string
+	}{
+		{corev1.ServiceTypeNodePort, "", 30080, nil}, {corev1.ServiceTypeClusterIP, "", 0, []string{"203.0.113.10"}},
+		{corev1.ServiceTypeLoadBalancer, "example.com/other", 30080, nil},
+	} {
+		inPart := func() *cluster {
+			c := newCluster("web")
+			o := c.services["default/web"]
+			o.turn(kind.of, kind.class)
+			o.nodePort, o.external = kind.nodePort, kind.external
+			c.store.Set(o.object())
+			return c
+		}
+		during(t, inPart, func(s *stageOf) {
+			s.b.service(t, "default/web", external("203.0.113.10"))
+			s.b.serve(t, "default/web", "203.0.113.10", "n1")
+			pass(5 * time.Second)
+			s.stop()
+			s.lead()
+			pass(5 * time.Second)
+			if s.c.calls != 0 || s.c.told(EventAllocated)+s.c.told(EventPending)+s.c.told(EventRefused) != 0 {
+				t.Errorf("%v: %d writes, events %v", kind, s.c.calls, s.c.events)
+			}
+			s.b.service(t, "default/web", external("203.0.113.10"), pending("node-port-taken", "node port 30080/tcp belongs to Service default/other"))
+			pass(5 * time.Second)
+			if s.c.calls != 0 || s.c.told(EventRefused) != 1 {
+				t.Errorf("%v: %d writes, events %v", kind, s.c.calls, s.c.events)
+			}
+		})
+	}
+}
+
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	during(t, web, func(s *stageOf) {
 		s.b.service(t, "default/web")

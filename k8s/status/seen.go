@@ -36,6 +36,8 @@ type Seen struct {
 	Generation int64
 	// LoadBalancer says that spec.type is.
 	LoadBalancer bool
+	// InPart says that it is of another type and has node ports or spec.externalIPs, which the record may hold it for.
+	InPart bool
 	// Class is spec.loadBalancerClass, empty if unset.
 	Class string
 	// Foreign says that the Service is left to another service proxy by label.
@@ -59,6 +61,8 @@ func SeenOf(o *corev1.Service) *Seen {
 		LoadBalancer: o.Spec.Type == corev1.ServiceTypeLoadBalancer, Foreign: o.Labels[labelServiceProxy] != "",
 		Going: o.DeletionTimestamp != nil,
 	}
+	ported := slices.ContainsFunc(o.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
+	s.InPart = !s.LoadBalancer && (ported || len(o.Spec.ExternalIPs) > 0)
 	s.Owned, s.OwnsIngress = owned(o.ManagedFields)
 	if c := o.Spec.LoadBalancerClass; c != nil {
 		s.Class = *c

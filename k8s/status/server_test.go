@@ -25,6 +25,8 @@ type served struct {
 
 	ingress []corev1.LoadBalancerIngress
 	// owners are managers by field: "ingress" and the types of conditions. Ours applies, all others update.
+	nodePort   int32    // of its port, if it has one
+	external   []string // spec.externalIPs
 	owners     map[string]map[string]bool
 	conditions map[string]metav1.Condition
 }
@@ -43,7 +45,8 @@ func (s *served) object() *corev1.Service {
 	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.namespace, Name: s.name, UID: types.UID(s.uid), ResourceVersion: strconv.Itoa(s.version),
 	}}
-	o.Spec.Type = s.kind
+	o.Spec.Type, o.Spec.ExternalIPs = s.kind, s.external
+	o.Spec.Ports = []corev1.ServicePort{{Port: 80, NodePort: s.nodePort}}
 	if s.class != "" {
 		o.Spec.LoadBalancerClass = &s.class
 	}

@@ -88,7 +88,7 @@ func storyOf(f *facts, why Explanations, before *story) story {
 // refused tells whether only a change of the Service can help, rather than one of the pools.
 func (f *facts) refused() bool {
 	switch f.service.Pending.Code {
-	case "address-taken", "outside-pools", "invalid-address", "not-allowed":
+	case "address-taken", "outside-pools", "invalid-address", "not-allowed", "node-port-taken":
 		return true
 	}
 	return false

@@ -38,6 +38,7 @@ type span struct{ from, to time.Duration } // to is never while it lasts
 type service struct {
 	object
 	LoadBalancer bool
+	Typed        bool // is none, and names addresses in spec.externalIPs
 	Class        string
 	Ports        []portSpec
 	Wishes       []byte // everything that decides about addresses, as it stands there
@@ -138,9 +139,11 @@ func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {
 		k.add(id, s)
 	}
 	var spec struct {
-		Type  string     `json:"type"`
-		Class string     `json:"loadBalancerClass"`
-		Ports []portSpec `json:"ports"`
+		Type     string     `json:"type"`
+		Class    string     `json:"loadBalancerClass"`
+		Ports    []portSpec `json:"ports"`
+		Cluster  string     `json:"clusterIP"`
+		External []string   `json:"externalIPs"`
 	}
 	_ = json.Unmarshal(in.Spec, &spec) // of one document with the above
 	wishes := slices.Concat(in.Spec, in.Metadata.Annotations)
@@ -153,6 +156,7 @@ func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {
 	}
 	s.object, s.Wishes, s.number = in.object, wishes, e.Number
 	s.LoadBalancer, s.Class, s.Ports = spec.Type == "LoadBalancer", spec.Class, spec.Ports
+	s.Typed = (spec.Type == "ClusterIP" || spec.Type == "NodePort") && spec.Cluster != "None" && len(spec.External) > 0
 	var annotations map[string]string
 	_ = json.Unmarshal(in.Metadata.Annotations, &annotations) // of the same document, if there are any
 	s.weights = annotations[weight.Annotation]
@@ -251,14 +255,15 @@ func (k *kube) recount(at time.Duration, id string) {
 	}
 }
 
-// wanted tells whether a user wants a service to be reached from outside, and by us.
+// wanted tells whether a user wants a service to be reached from outside, and by us. Before format 2 of the record only load balancers
+// are: see judge.known.
 func (k *kube) wanted(id string) bool {
 	s := k.services[id]
-	if s == nil || s.ended != never || !s.LoadBalancer || s.Metadata.Deletion != nil {
+	if s == nil || s.ended != never || !s.LoadBalancer && !s.Typed || s.Metadata.Deletion != nil {
 		return false
 	}
 	_, foreign := s.Metadata.Labels["service.kubernetes.io/service-proxy-name"]
-	return !foreign && (s.Class == "" || strings.Contains(s.Class, "fairlead"))
+	return !foreign && (s.Typed || s.Class == "" || strings.Contains(s.Class, "fairlead"))
 }
 
 // serving lists the nodes that serve a service. Nobody writes to it.

@@ -72,7 +72,7 @@ func (r *l1) tick() {
 	}
 	wanted := map[netip.Addr][]string{} // by address, who wants it
 	for _, id := range r.kube.names {
-		if r.kube.wanted(id) {
+		if r.kube.wanted(id) && r.known(v, id) {
 			r.service(v, id, wanted)
 		}
 	}
@@ -106,6 +106,11 @@ func (r *l1) tick() {
 	r.aggregates(v)
 	r.outside.compare(v)
 	r.wished.compare(v)
+}
+
+// known tells whether the record may hold a Service: before format 2 it has load balancers only.
+func (j *judge) known(v *fsm.View, id string) bool {
+	return j.kube.services[id].LoadBalancer || v.Group().Format > formerFormat
 }
 
 func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {

@@ -153,7 +153,7 @@ func (j *judge) askedAgain(trouble time.Duration) time.Duration {
 // servable tells whether a Service has what it needs from users and nodes.
 func (r *l3) servable(id string) bool {
 	v := r.record.View()
-	if row, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, id); ok && row.Pending.Code != "" {
+	if row, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, id); ok && row.Pending.Code != "" || !r.known(v, id) {
 		return false
 	}
 	return slices.ContainsFunc(r.kube.serving(id), func(name string) bool {

@@ -41,6 +41,19 @@ func livenessTales() []tale {
 			s.say(event.Calm{})
 			s.wait(35 * time.Second)
 		}),
+		breaks("L1", "addresses-of-another-type-than-load-balancer", func(s *story) {
+			s.object("Service", "web", "create", "user",
+				`{"metadata":{"namespace":"a","name":"web","uid":"u-web"},"spec":{"type":"ClusterIP","clusterIP":"10.96.0.10","externalIPs":["`+vip1+`"],"ports":[{"port":80}]}}`)
+			s.say(event.Calm{})
+			s.wait(35 * time.Second)
+		}),
+		fine("L1", "nothing-is-asked-for-without-a-cluster-address", func(s *story) {
+			s.object("Service", "web", "create", "user",
+				`{"metadata":{"namespace":"a","name":"web","uid":"u-web"},"spec":{"type":"ClusterIP","clusterIP":"None","externalIPs":["`+vip1+`"],"ports":[{"port":80}]}}`)
+			s.publish("other", vip2, "n1")
+			s.say(event.Calm{})
+			s.wait(65 * time.Second)
+		}),
 		breaks("L1", "next-hop-missing", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.serve("web", "n1", "n2")
