@@ -15,7 +15,7 @@ const (
 	ServiceDeleting = "deleting" // its routes and addresses are being taken back
 )
 
-// Service is a Service of type LoadBalancer as the group last agreed to see it; name is namespace/name.
+// Service is a Service as the group last agreed to see it; name is namespace/name.
 type Service struct {
 	Name            string           `json:"name"`
 	UID             string           `json:"uid"`
@@ -32,7 +32,9 @@ type Service struct {
 	ReadyEndpoints  int              `json:"readyEndpoints"`
 	Endpoints       []Endpoint       `json:"endpoints"`
 	Advertisements  []string         `json:"advertisements"` // that choose it by its labels
-	Version         uint64           `json:"version"`        // resourceVersion acted on; 0 where the source has none
+	// NodePortFamilies are those in which nodes serve its node ports whatever addresses it has: IPv4, IPv6.
+	NodePortFamilies []string `json:"nodePortFamilies"`
+	Version          uint64   `json:"version"` // resourceVersion acted on; 0 where the source has none
 }
 
 // Pending says what is missing: a code for programs, a sentence with the remedy for people.

@@ -19,6 +19,13 @@ func (r *renderer) service(s *fsm.Service) any {
 		Endpoints: each(s.Endpoints, endpoint), Advertisements: words(s.Advertisements), Version: s.Version,
 		Addresses: each(r.view.Addresses(s.ID), r.serviceAddress),
 	}
+	d.NodePortFamilies = []string{}
+	if s.NodePortsIPv4 {
+		d.NodePortFamilies = append(d.NodePortFamilies, "IPv4")
+	}
+	if s.NodePortsIPv6 {
+		d.NodePortFamilies = append(d.NodePortFamilies, "IPv6")
+	}
 	if s.Local {
 		d.TrafficPolicy = "Local"
 	}
