@@ -44,6 +44,9 @@ type Controller struct {
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
 	OnlyClass         bool   `yaml:"onlyClass"`
+	// NodePorts has the record hold every Service with node ports, so that agents with nodePortAddresses can serve those; it must be
+	// equal on all members.
+	NodePorts bool `yaml:"nodePorts"`
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 

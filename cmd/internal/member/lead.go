@@ -35,8 +35,11 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	w, c := &leaderWork{}, m.config
 	options := leader.Config{
 		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
-		Options: leader.Options{IgnoreUnclassed: c.OnlyClass, LegacyPeers: legacyPeers, AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints},
-		Timing:  m.edges.Tuning.Leader,
+		Options: leader.Options{
+			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, LegacyPeers: legacyPeers,
+			AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints,
+		},
+		Timing: m.edges.Tuning.Leader,
 	}
 	m.operates(&options)
 	if c.LoadBalancerClass != "" {
