@@ -175,7 +175,7 @@ func TestSimRefusesWhatCannotBeMeant(t *testing.T) {
 		"manifests-empty":        {[]string{"run", "--manifests", at("empty")}, []string{"no manifests (*.yaml"}},
 		"manifests-broken":       {[]string{"run", "--manifests", at("broken")}, []string{"a.yaml, document 1", "mend the YAML"}},
 		"manifests-template":     {[]string{"run", "--manifests", at("template")}, []string{"a.yaml", "render it first"}},
-		"manifests-no-service":   {[]string{"run", "--manifests", at("none")}, []string{"no Service of type LoadBalancer found among 1"}},
+		"manifests-no-service":   {[]string{"run", "--manifests", at("none")}, []string{"no Service of type LoadBalancer, or with externalIPs, found among 1"}},
 		"manifests-unknown-kind": {[]string{"run", "--manifests", at("unknown")}, []string{"no Service of type LoadBalancer"}},
 		"manifests-twice":        {[]string{"run", "--manifests", at("twice")}, []string{"Service default/a is in a.yaml, document 1 already"}},
 		"manifests-clash":        {[]string{"run", "--manifests", at("clash")}, []string{"Node m1", "rename the Node"}},

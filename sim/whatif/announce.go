@@ -161,7 +161,7 @@ func withoutPassword(o *corev1.ConfigMap) *corev1.ConfigMap {
 func (c *Cluster) planServices(p *plan) error {
 	others, pooled, families := 0, 0, map[corev1.IPFamily]bool{}
 	for _, o := range c.services {
-		if o.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		if !isAnnounced(o) {
 			others++
 			continue
 		}
@@ -176,7 +176,7 @@ func (c *Cluster) planServices(p *plan) error {
 		}
 	}
 	if others > 0 {
-		p.unused = append(p.unused, fmt.Sprintf("%d Service of another type than LoadBalancer", others))
+		p.unused = append(p.unused, fmt.Sprintf("%d Service of another type than LoadBalancer, without externalIPs", others))
 	}
 	slices.SortFunc(p.services, func(a, b *corev1.Service) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

@@ -5,6 +5,8 @@ package whatif_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -60,5 +62,56 @@ func TestTheExampleSurvivesTheDeathOfANode(t *testing.T) {
 	}
 	if a, b := first.Answers[0].Digest, second.Answers[0].Digest; a != b || a == "" {
 		t.Errorf("digests %s and %s", a, b)
+	}
+}
+
+// K4: an address of spec.externalIPs is announced and served whatever the type of its Service, also while the leader is killed. A
+// Service without a cluster address has none.
+func TestK4ExternalIPsOfAllTypesAreServed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs worlds")
+	}
+	ctx, dir := context.Background(), t.TempDir()
+	const manifests = `
+apiVersion: v1
+kind: Service
+metadata: {name: inner}
+spec: {type: ClusterIP, externalIPs: [198.51.100.20], selector: {app: inner}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ported}
+spec: {type: NodePort, externalIPs: [198.51.100.21], selector: {app: ported}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: bare}
+spec: {type: ClusterIP, clusterIP: None, externalIPs: [198.51.100.22], selector: {app: bare}, ports: [{port: 80}]}
+`
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := whatif.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sim.Load(ctx, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(ctx) }()
+	r, err := c.Ask(ctx, whatif.Options{Program: m, Members: 3, Nodes: 3, Seed: 1, Duration: 20 * time.Second, Only: []string{"leader-killed"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed() != nil {
+		t.Fatal(r.Failed().Summary)
+	}
+	served := map[string]bool{}
+	for _, a := range r.Answers[0].Addresses {
+		served[a.Service] = a.Sent > 0 && a.Failed == 0 && len(a.Before.Nodes) > 0
+	}
+	if len(served) != 2 || !served["default/inner"] || !served["default/ported"] || len(r.Unserved) > 0 {
+		t.Errorf("served %v, unserved %+v, answers %+v", served, r.Unserved, r.Answers[0].Addresses)
 	}
 }

@@ -60,19 +60,30 @@ func (c *Cluster) wantsIPv6() bool {
 	})
 }
 
+// isAnnounced tells whether a Service is to be reached by addresses of ours, of its own class or not.
+func isAnnounced(s *corev1.Service) bool {
+	switch s.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer:
+		return true
+	case corev1.ServiceTypeExternalName:
+		return false
+	}
+	return s.Spec.ClusterIP != corev1.ClusterIPNone && len(s.Spec.ExternalIPs) > 0
+}
+
 // check refuses what nothing can be told of.
 func (c *Cluster) check() error {
 	announced := 0
 	for _, s := range c.services {
-		if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		if isAnnounced(s) {
 			announced++
 		}
 	}
 	switch {
 	case announced == 0:
-		return fmt.Errorf("%s: no Service of type LoadBalancer found among %d Services; name the folder that has those whose addresses you want to know about", c.dir, len(c.services))
+		return fmt.Errorf("%s: no Service of type LoadBalancer, or with externalIPs, found among %d Services; name the folder that has those whose addresses you want to know about", c.dir, len(c.services))
 	case announced > MaxServices:
-		return fmt.Errorf("%s: %d Services of type LoadBalancer, of which a world takes %d; keep those you want to know about", c.dir, announced, MaxServices)
+		return fmt.Errorf("%s: %d Services of type LoadBalancer, or with externalIPs, of which a world takes %d; keep those you want to know about", c.dir, announced, MaxServices)
 	case len(c.nodes) > MaxNodes:
 		return fmt.Errorf("%s: %d Nodes, of which a world takes %d; keep some of each kind", c.dir, len(c.nodes), MaxNodes)
 	}

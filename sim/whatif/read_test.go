@@ -32,7 +32,7 @@ func TestReadSaysWhatIsWrongInOneLine(t *testing.T) {
 		want  string
 	}{
 		"nothing there":     {map[string]string{"README.md": "x"}, "DIR: no manifests (*.yaml, *.yml, *.json) are there; name a folder that has some"},
-		"no such service":   {map[string]string{"a.yaml": node1}, "DIR: no Service of type LoadBalancer found among 0 Services; name the folder that has those whose addresses you want to know about"},
+		"no such service":   {map[string]string{"a.yaml": node1}, "DIR: no Service of type LoadBalancer, or with externalIPs, found among 0 Services; name the folder that has those whose addresses you want to know about"},
 		"no YAML":           {map[string]string{"a.yaml": lb + "---\na: [1\n"}, "a.yaml, document 2: line 2: did not find expected ',' or ']'; mend the YAML"},
 		"no object":         {map[string]string{"a.yaml": "kind: Service\n"}, "a.yaml, document 1: no Kubernetes object: apiVersion or kind is missing; a manifest has apiVersion, kind and metadata"},
 		"template":          {map[string]string{"t.yaml": "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Values.name }}\n"}, "t.yaml, document 1: a template, no manifest; render it first"},
@@ -188,7 +188,7 @@ pod shop/mail-0 on n1 ready true
 made: no Node is in the manifests: 3 were made, n1 to n3; --nodes changes how many
 unused: 1 Ingress (networking.k8s.io/v1)
 unused: 2 Secret (v1)
-unused: 1 Service of another type than LoadBalancer
+unused: 1 Service of another type than LoadBalancer, without externalIPs
 `)
 	var ids []string
 	for _, q := range p.questions() {

@@ -68,6 +68,9 @@ func (p *plan) play(ctx context.Context, q question, o Options) (played, error) 
 	w.life = newLife(w.World, w.stage.Kube, p)
 	probe := w.probe()
 	w.account = newAccount(accountOptions{Every: probe.every, Nodes: p.addresses()})
+	for _, x := range (truth{world: w}).typed() { // members write nothing to Services that are no load balancers
+		w.account.owners[netip.AddrPortFrom(x.Address, x.Port)] = x.Service
+	}
 	w.Hear(w.account.hear)
 	w.Hear(w.notice)
 	w.stage.Raise()
