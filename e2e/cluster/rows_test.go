@@ -122,7 +122,8 @@ func TestReplacedAddressIsAnnouncedBeforeTheOldOneGoes(t *testing.T) {
 	}
 }
 
-// §11, "Service deleted / type changed": a Service that is no LoadBalancer any more leaves the switch.
+// §11, "Service deleted / type changed": a Service that is no LoadBalancer any more leaves the switch, but for an address of
+// spec.externalIPs, which it has whatever its type (K4).
 func TestServiceOfAnotherTypeLeavesTheSwitch(t *testing.T) {
 	s := newStage(t, lab.Options{})
 	s.service(0)
@@ -133,8 +134,11 @@ func TestServiceOfAnotherTypeLeavesTheSwitch(t *testing.T) {
 		for i := range svc.Spec.Ports {
 			svc.Spec.Ports[i].NodePort = 0
 		}
+		svc.Spec.ExternalIPs = nil
 	})
 	s.leads(0)
+	s.update(0, func(svc *corev1.Service) { svc.Spec.ExternalIPs = []string{lab.VIP(0).String()} })
+	s.leads(0, 1)
 	s.update(0, func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	s.leads(0, 1)
 }
