@@ -5,7 +5,7 @@ package nat
 import "context"
 
 // Edge is the kernel, as far as the table is concerned, and its connections. One goroutine at a time uses it, but for
-// Watch.
+// Watch, Tally and Clients.
 type Edge interface {
 	// Read gives what is in the table, and whether there is one. Sets that are as wanted are given as such.
 	Read(ctx context.Context, want Ruleset) (have Ruleset, exists bool, err error)
@@ -16,6 +16,11 @@ type Edge interface {
 	Replace(ctx context.Context, want Ruleset, exists bool) error
 	// EndFlows ends the UDP flows that may not go on, and returns how many those were.
 	EndFlows(Flows) (ended uint, err error)
+	// Tally gives how many packets the rules of each chain of reasons counted since they were made; chains may lack.
+	Tally() (packets map[string]uint64, err error)
+	// Clients counts the elements of dynamic sets: of all of these, or, where that means to list them, of the first ones
+	// until there were most.
+	Clients(ctx context.Context, sets []string, most int) (map[string]int, error)
 	// Watch calls changed whenever somebody else changed the table, or may have, until ctx ends or it fails.
 	Watch(ctx context.Context, changed func()) error
 }

@@ -46,6 +46,10 @@ func (s *strict) Replace(_ context.Context, r Ruleset, _ bool) error {
 
 func (s *strict) EndFlows(Flows) (uint, error) { return 0, nil }
 
+func (s *strict) Tally() (map[string]uint64, error) { return nil, nil }
+
+func (s *strict) Clients(context.Context, []string, int) (map[string]int, error) { return nil, nil }
+
 func (s *strict) Watch(context.Context, func()) error { return nil }
 
 // K43: the table is read once, and from then on changed where Services changed, whatever their choice is.

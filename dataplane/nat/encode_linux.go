@@ -111,6 +111,8 @@ func encodeEnd(op Op) expr.Any {
 			return &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}
 		}
 		return &expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}
+	case Tally:
+		return &expr.Counter{}
 	case Verdict:
 		return encodeVerdict(o.Is)
 	}

@@ -76,7 +76,6 @@ const (
 	chainOutside     = "from-outside" // of a client outside the cluster
 	chainInside      = "from-inside"  // of a client inside the cluster
 	chainLeave       = "leave"        // packets of translated connections on their way out
-	chainRefuse      = "refuse"
 )
 
 // Translation comes just before kube-proxy's (-100 and 100): what was translated once is left alone by others.
@@ -104,14 +103,16 @@ func (c Config) layout() Ruleset {
 	entry(chainPrerouting, Prerouting, priorityDestination, c.entrance(chainArrive, chainPorts)...)
 	entry(chainOutput, Output, priorityDestination, c.entrance(chainInside, chainPortsInside)...)
 	entry(chainPostrouting, Postrouting, prioritySource, c.exits()...)
-	r.add(refuseChain())
+	for _, chain := range away() {
+		r.add(chain)
+	}
 	for _, f := range []family{ipv4, ipv6} {
 		for _, s := range f.sets() {
 			r.Sets[s.Name] = s
 		}
 		r.add(newChain(f.name(chainArrive), f.fromCluster(chainInside), Rule{Verdict{goTo(f.name(chainOutside))}}))
-		r.add(newChain(f.name(chainOutside), f.screen(), f.choose(mapServices, byAddress), refuse()))
-		r.add(newChain(f.name(chainInside), f.screen(), f.choose(mapInside, byAddress), f.choose(mapServices, byAddress), refuse()))
+		r.add(newChain(f.name(chainOutside), f.screen(), f.choose(mapServices, byAddress), refuse(chainNoPort)))
+		r.add(newChain(f.name(chainInside), f.screen(), f.choose(mapInside, byAddress), f.choose(mapServices, byAddress), refuse(chainNoPort)))
 		r.add(newChain(f.name(chainLeave), c.leave(f, true)...))
 		r.put(intervals(f.name(setCluster), f, c.ClusterCIDRs))
 		if c.servesNodePorts(f) {
@@ -239,14 +240,7 @@ func (f family) choose(base string, by dialling) Rule {
 	return append(ops, Branch{f.name(by.name(base)), 0})
 }
 
-func refuse() Rule { return Rule{Verdict{goTo(chainRefuse)}} }
-
-func refuseChain() Chain {
-	is := func(protocol byte, then Op) Rule {
-		return Rule{Load{Protocol, 0}, Match{Register: 0, Value: string([]byte{protocol})}, then}
-	}
-	return newChain(chainRefuse, is(protocolTCP, Refuse{Reset: true}), is(protocolUDP, Refuse{}), is(protocolSCTP, Refuse{}))
-}
+func refuse(chain string) Rule { return Rule{Verdict{goTo(chain)}} }
 
 // pick is the chain of all service ports with a number of endpoints, whose slots are in a map. A packet may be on its
 // way while a transaction replaces what it is looking up, so that its slot is gone by now: there is always a first
@@ -256,7 +250,7 @@ func (f family) pick(by dialling, slots string, endpoints int) Chain {
 		ops, slot := f.front(by)
 		return append(ops, Draw{uint32(endpoints), slot}, Get{f.name(by.name(slots)), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
 	}
-	return newChain(fmt.Sprintf("%s-%d", f.name(by.name("pick-"+slots)), endpoints), among(endpoints), among(1), refuse())
+	return newChain(fmt.Sprintf("%s-%d", f.name(by.name("pick-"+slots)), endpoints), among(endpoints), among(1), refuse(chainLost))
 }
 
 // turn is the chain of one service port whose endpoints take turns, which are counted there.
@@ -265,7 +259,7 @@ func (f family) turn(by dialling, id, slots string, endpoints int) Chain {
 	among := func(number Op) Rule {
 		return append(slices.Clone(ops), number, Get{f.name(by.name(slots)), 0, slot + 1}, Translate{f.netfilter, slot + 1, slot + 1 + f.words})
 	}
-	return newChain(f.name(by.name(chainTurn))+"-"+id, among(Count{uint32(endpoints), slot}), among(Draw{1, slot}), refuse())
+	return newChain(f.name(by.name(chainTurn))+"-"+id, among(Count{uint32(endpoints), slot}), among(Draw{1, slot}), refuse(chainLost))
 }
 
 // hash is what serves a port whose choice is consistent: a map from buckets to endpoints, and a chain that hashes a
@@ -281,7 +275,7 @@ func (f family) hash(l lane) (Chain, Set, []Element) {
 	look, from, to := f.hashed(l.scheduler)
 	look = append(look, Hash{from, uint32(to-from) * registerBytes, uint32(len(dealt)), to},
 		Get{set.Name, to, 0}, Translate{f.netfilter, 0, f.words})
-	return newChain(f.name(chainHash)+"-"+l.id, look, look, refuse()), set, elements
+	return newChain(f.name(chainHash)+"-"+l.id, look, look, refuse(chainLost)), set, elements
 }
 
 // hashed loads what a scheduler hashes, from a register up to another one.

@@ -47,11 +47,13 @@ type fate struct {
 	verdict     string // passed, dropped, refused, translated
 	endpoint    netip.AddrPort
 	masqueraded bool
+	tallied     []string // chains that counted it
 }
 
 // walk sends a packet through the hooks that it meets.
-func (m *machine) walk(p packet) fate {
+func (m *machine) walk(p packet) (is fate) {
 	w := &walker{machine: m, packet: p}
+	defer func() { is.tallied = w.tallied }()
 	hook := Prerouting
 	if p.local {
 		hook = Output
@@ -84,6 +86,8 @@ type walker struct {
 	registers [64]byte
 	written   [16]bool // by this rule
 	calls     int
+	at        string // the chain
+	tallied   []string
 	fate      fate
 }
 
@@ -103,7 +107,7 @@ func (w *walker) chain(name string) (over bool) {
 		panic("no chain " + name)
 	}
 	for _, r := range c.Rules {
-		w.written = [16]bool{}
+		w.written, w.at = [16]bool{}, name
 		verdict := w.rule(r)
 		target, jump := strings.CutPrefix(verdict, "jump ")
 		switch {
@@ -197,6 +201,8 @@ func (w *walker) step(op Op) (holds bool, verdict string) {
 			w.fate.verdict = "refused in another protocol's way"
 		}
 		return true, "over"
+	case Tally:
+		w.tallied = append(w.tallied, w.at)
 	case Verdict:
 		return true, o.Is
 	default:

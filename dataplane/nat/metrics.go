@@ -4,8 +4,11 @@ package nat
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/internal/nftally"
 )
 
 // metrics count what is done to the table.
@@ -16,9 +19,11 @@ type metrics struct {
 	failures prometheus.Counter
 	flows    prometheus.Counter
 	shape    *shape
+	away     *nftally.Away
+	clients  *remembered
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, edge Edge, log *slog.Logger) (*metrics, error) {
 	m := &metrics{
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_nat_apply_seconds", Help: "How long it took to bring the table to a state.",
@@ -37,11 +42,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "fairlead_nat_flows_ended_total", Help: "UDP flows that were ended because their endpoint left.",
 		}),
 		shape: newShape(),
+		away: nftally.NewAway("fairlead_nat_turned_away_total",
+			"Packets to service addresses and node ports that were refused or dropped, by reason.", reasons, edge, log),
+		clients: newRemembered(log),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.elements, m.repairs, m.failures, m.flows, m.shape} {
+	for _, c := range []prometheus.Collector{m.seconds, m.elements, m.repairs, m.failures, m.flows, m.shape, m.away, m.clients.all, m.clients.most} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of nat: %w", err)
 		}

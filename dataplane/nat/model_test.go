@@ -23,6 +23,7 @@ type expected struct {
 	affinity  time.Duration
 	agreed    bool   // all nodes choose the same one
 	by        string // what decides then: the flow, the source or the destination
+	reason    string // why it is not served, as metrics say it
 }
 
 func (e expected) total() (sum int) {
@@ -77,7 +78,7 @@ func kubernetes(c Config, services []*desired.Service, p packet) expected {
 		}
 	}
 	if ours && (p.protocol == 6 || p.protocol == 17 || p.protocol == 132) {
-		return expected{verdict: "refused"} // K10
+		return expected{verdict: "refused", reason: "no-port"} // K10
 	}
 	if !answersNodePorts(c, p.destination) {
 		return expected{verdict: "passed"}
@@ -109,7 +110,7 @@ func serve(c Config, s *desired.Service, front desired.Frontend, p packet) expec
 			own = own || a.Is4() == p.destination.Is4() && allowedBy(s.SourceRanges, a)
 		}
 		if !p.local || !own {
-			return expected{verdict: "dropped"}
+			return expected{verdict: "dropped", reason: "source-range"}
 		}
 	}
 	return choose(c, s, front, p)
@@ -131,11 +132,11 @@ func choose(c Config, s *desired.Service, front desired.Frontend, p packet) expe
 		case s.Scheduler == "sh" || s.Affinity > 0:
 			by = "source"
 		}
-		return expected{"translated", chosen, weights, s.Affinity, agreed(c, s), by}
+		return expected{"translated", chosen, weights, s.Affinity, agreed(c, s), by, ""}
 	case len(all) > 0:
-		return expected{verdict: "dropped"} // K19
+		return expected{verdict: "dropped", reason: "no-local-endpoint"} // K19
 	}
-	return expected{verdict: "refused"} // K19
+	return expected{verdict: "refused", reason: "no-endpoint"} // K19
 }
 
 // meant tells which endpoints are for this node (K26, K27).

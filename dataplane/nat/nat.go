@@ -69,12 +69,12 @@ func Over(o Options, e Edge) (*NAT, error) {
 	if o.Node == "" {
 		return nil, fmt.Errorf("nat: no node name")
 	}
-	m, err := newMetrics(o.Metrics)
-	if err != nil {
-		return nil, err
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	m, err := newMetrics(o.Metrics, e, o.Log)
+	if err != nil {
+		return nil, err
 	}
 	at := func(a netip.Addr) bool { return servesNodePortsAt(a.Unmap(), o.NodePortAddresses) }
 	if len(o.NodePortAddresses) > 0 && !slices.ContainsFunc(o.NodeAddresses, at) {
@@ -168,6 +168,7 @@ func (n *NAT) compare(ctx context.Context) (Change, error) {
 		return Change{}, err
 	}
 	change := Diff(have, want)
+	n.metrics.away.Look() // chains that are made anew begin at nought
 	switch {
 	case !exists || !Compatible(have, want):
 		err = n.edge.Replace(ctx, want, exists)

@@ -115,6 +115,8 @@ type (
 	Masquerade struct{}
 	// Refuse drops the packet and tells its sender: with Reset by a TCP reset, else as an unreachable port.
 	Refuse struct{ Reset bool }
+	// Tally counts the packet.
+	Tally struct{}
 	// Verdict ends the rule: VerdictReturn, VerdictDrop, or what goTo and call give.
 	Verdict struct{ Is string }
 )
@@ -134,6 +136,7 @@ func (Remember) isOp()   {}
 func (Translate) isOp()  {}
 func (Masquerade) isOp() {}
 func (Refuse) isOp()     {}
+func (Tally) isOp()      {}
 func (Verdict) isOp()    {}
 
 // Verdicts that name no chain.

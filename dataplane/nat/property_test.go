@@ -50,7 +50,7 @@ func (s *script) probability() float64 {
 }
 
 // Whatever the Services, a packet's fate in the planned table is what Kubernetes says: K2, K3, K8-K11, K13-K17, K19, K22,
-// K23, K26, K27, K29, K35, K42. Every eligible endpoint is as probable as its weight says: as the others, unless it has one (K38, K40).
+// K23, K26, K27, K29, K35, K42, and why it is turned away (K52). Every eligible endpoint is as probable as its weight says: as the others, unless it has one (K38, K40).
 func TestPropertyPlannedTableDoesWhatKubernetesSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
@@ -69,6 +69,9 @@ func TestPropertyPlannedTableDoesWhatKubernetesSays(t *testing.T) {
 				f := m.walk(p)
 				if f.verdict != want.verdict {
 					t.Fatalf("%+v: %s, want %s", p, f.verdict, want.verdict)
+				}
+				if why := reasonOf(t, f); why != want.reason {
+					t.Fatalf("%+v: counted as %q, want %q", p, why, want.reason)
 				}
 				if f.verdict != "translated" {
 					if f.masqueraded {
@@ -91,6 +94,20 @@ func TestPropertyPlannedTableDoesWhatKubernetesSays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// reasonOf is what a packet was counted as, once at most.
+func reasonOf(t *rapid.T, f fate) string {
+	if len(f.tallied) > 1 {
+		t.Fatalf("a packet was counted by %v", f.tallied)
+	}
+	for _, chain := range f.tallied {
+		if reasons[chain] == "" {
+			t.Fatalf("chain %s counts, and no metric tells of it", chain)
+		}
+		return reasons[chain]
+	}
+	return ""
 }
 
 // K36: a client meets the same endpoint again while it is eligible, whatever else changes, and another one at once

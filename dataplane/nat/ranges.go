@@ -117,7 +117,7 @@ func (c Config) allowance(f family, ranges []netip.Prefix) piece {
 	return piece{
 		name:     name,
 		sets:     []Set{{Name: name, Key: []Type{f.addressType}, Interval: true}},
-		chains:   []Chain{newChain(name, append(rules, Rule{Verdict{VerdictDrop}})...)},
+		chains:   []Chain{newChain(name, append(rules, Rule{Verdict{goTo(chainSource)}})...)},
 		elements: elements,
 	}
 }

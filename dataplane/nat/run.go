@@ -29,11 +29,16 @@ func (n *NAT) Run(ctx context.Context) error {
 	defer func() { <-watched }()
 	audit := time.NewTicker(n.audit)
 	defer audit.Stop()
+	count := time.NewTicker(clientsEvery)
+	defer count.Stop()
 	for {
 		wait := settleTime
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-count.C:
+			n.countClients(ctx)
+			continue
 		case <-touched:
 		case <-audit.C:
 			wait = 0

@@ -257,18 +257,18 @@ func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []la
 		all.weights = nil // as with IPVS: who wants weights says wrr
 	}
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
-	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainRefuse), c.scheduler(s)}
+	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	if !s.Local {
 		return []lane{everybody}
 	}
-	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainRefuse), c.scheduler(s)}
+	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	outside := everybody
 	outside.targets = c.here(s, front, f)
 	if c.scheduler(s) == desired.RoundRobin {
 		outside.weights = nil
 	}
 	if len(all.at) > 0 {
-		outside.empty = VerdictDrop
+		outside.empty = goTo(chainNoLocal)
 	}
 	return []lane{outside, inside}
 }

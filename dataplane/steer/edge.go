@@ -28,7 +28,7 @@ type Event struct {
 	Lost   bool // something was, and nobody knows what
 }
 
-// Edge is the kernel, and the folder where settings are kept. One goroutine at a time uses it, but for Watch.
+// Edge is the kernel, and the folder where settings are kept. One goroutine at a time uses it, but for Watch and Tally.
 type Edge interface {
 	// Read reads everything.
 	Read(Query) (*View, Facts, error)
@@ -38,6 +38,8 @@ type Edge interface {
 	Do(Change) error
 	// Hopeless tells whether an error of Do is not one address's alone.
 	Hopeless(error) bool
+	// Tally gives how many packets the rules of each chain of reasons counted since they were made; chains may lack.
+	Tally() (packets map[string]uint64, err error)
 	// Watch calls hear for each event until ctx ends. What happens after ready was closed is heard.
 	Watch(ctx context.Context, ready chan<- struct{}, hear func(Event)) error
 	// Finish puts back what is still kept and was not given back by a change: somebody took ours away.

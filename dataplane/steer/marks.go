@@ -5,7 +5,7 @@ package steer
 import "fmt"
 
 // filterVersion is raised whenever the rules of the nftables table change, so that a newer agent makes it anew.
-const filterVersion = 1
+const filterVersion = 2
 
 // marks are the bits that the rules of our nftables table set and look for. They are part of the name of these rules, a
 // Filter, so that whoever finds the table knows them.

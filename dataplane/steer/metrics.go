@@ -4,18 +4,35 @@ package steer
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/internal/nftally"
 )
+
+// Chains where packets that nobody translated are turned away and counted.
+const (
+	chainICMP       = "drop-icmp"         // about a service address, and no echo
+	chainUnanswered = "refuse-unanswered" // the Service has the port, but nobody here answers
+	chainNoPort     = "refuse-port"       // no Service has it
+	chainQuiet      = "quiet"             // this host's own neighbour advertisements
+)
+
+// reasons are the names that metrics have for these chains.
+var reasons = map[string]string{
+	chainICMP: "icmp", chainUnanswered: "unanswered", chainNoPort: "no-port", chainQuiet: "advertisement",
+}
 
 // metrics counts what was done.
 type metrics struct {
 	repairs   prometheus.Counter
 	addresses *prometheus.GaugeVec
 	failed    prometheus.Gauge
+	away      *nftally.Away
 }
 
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, edge Edge, log *slog.Logger) (*metrics, error) {
 	m := &metrics{
 		repairs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "fairlead_steer_repairs_total",
@@ -27,11 +44,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		failed: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_steer_failed_addresses", Help: "Service addresses that this node cannot steer.",
 		}),
+		away: nftally.NewAway("fairlead_steer_turned_away_total",
+			"Packets about service addresses that nobody translated and that went no further, by reason.", reasons, edge, log),
 	}
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.repairs, m.addresses, m.failed} {
+	for _, c := range []prometheus.Collector{m.repairs, m.addresses, m.failed, m.away} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("steer: metrics: %w", err)
 		}

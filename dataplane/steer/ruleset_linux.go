@@ -26,6 +26,7 @@ type chain struct {
 //   - service: whatever was not translated may only use the Service's ports, and only if somebody here can answer. It
 //     is a prerouting chain because of the same refusal: rejections made later would not leave. Here packets get MarkIn,
 //     too, which an ip rule may deliver here: translated ones never bear it.
+//     What goes no further is counted where that is decided, a chain for each reason: drop-icmp, refuse-unanswered, refuse-port.
 //   - answers: what this host sends from a service address, or about a packet to one; former marks as in arriving.
 //   - own: what this host sends to a service address, unless it was translated.
 //   - quiet: no neighbour advertisements for service addresses.
@@ -43,6 +44,9 @@ func chains(m marks) []chain {
 		renew = [][]expr.Any{rule(connectionHas(m.former), renewConnection(m.former, m.out))}
 	}
 	return []chain{
+		{&nftables.Chain{Name: chainICMP}, [][]expr.Any{{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}}},
+		refusing(chainUnanswered),
+		refusing(chainNoPort),
 		{&nftables.Chain{Name: "service4"}, service(SetPorts4, m.in)},
 		{&nftables.Chain{Name: "service6"}, service(SetPorts6, m.in)},
 		{base("arriving", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), append(renew,
@@ -73,8 +77,8 @@ func chains(m marks) []chain {
 			rule(to(SetAddresses4), mark(m.in)),
 			rule(to(SetAddresses6), mark(m.in)),
 		}},
-		{base("quiet", nftables.ChainTypeFilter, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
-			rule(about(unix.IPPROTO_ICMPV6, icmp6Advertisement, icmpTarget, 16, SetAddresses6), verdict(expr.VerdictDrop)),
+		{base(chainQuiet, nftables.ChainTypeFilter, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
+			rule(about(unix.IPPROTO_ICMPV6, icmp6Advertisement, icmpTarget, 16, SetAddresses6), []expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop)),
 		}},
 		{base("clamp", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityMangle), [][]expr.Any{
 			rule(connectionHas(m.out), protocol(unix.IPPROTO_TCP), isSYN(), clampMSS()),
@@ -93,12 +97,21 @@ func service(ports Set, markIn uint32) [][]expr.Any {
 		mark(markIn),
 		rule(protocol(icmp), icmpType(echo), verdict(expr.VerdictAccept)),
 		rule(protocol(icmp), tooBig, verdict(expr.VerdictAccept)),
-		rule(protocol(icmp), verdict(expr.VerdictDrop)),
+		rule(protocol(icmp), jump(expr.VerdictGoto, chainICMP)),
 		rule(toPort(ports), addressIsLocal(), verdict(expr.VerdictAccept)),
 		rule(toPort(ports), socketIsTransparent(), verdict(expr.VerdictAccept)),
+		rule(toPort(ports), jump(expr.VerdictGoto, chainUnanswered)),
+		jump(expr.VerdictGoto, chainNoPort),
+	}
+}
+
+// refusing is a chain that counts packets and refuses them.
+func refusing(name string) chain {
+	return chain{&nftables.Chain{Name: name}, [][]expr.Any{
+		{&expr.Counter{}},
 		rule(protocol(unix.IPPROTO_TCP), reject(unix.NFT_REJECT_TCP_RST, 0)),
 		reject(unix.NFT_REJECT_ICMPX_UNREACH, unix.NFT_REJECT_ICMPX_PORT_UNREACH),
-	}
+	}}
 }
 
 // ICMP types, where the destination of the packet stands that an ICMP error is about, and the target of an

@@ -63,7 +63,7 @@ func Over(o Options, e Edge) (*Steer, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(o.Metrics)
+	m, err := newMetrics(o.Metrics, e, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +119,9 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 		if err := ctx.Err(); err != nil {
 			return nil, changes, err
 		}
+		if makesAnew(c) {
+			s.metrics.away.Look() // counters begin at nought
+		}
 		if err := s.edge.Do(c); err != nil {
 			s.view = nil
 			if !s.forgive(c, err, goal) {
@@ -134,6 +137,15 @@ func (s *Steer) converge(ctx context.Context) (failed map[netip.Addr]string, cha
 	}
 	s.metrics.steered(*s.want, goal)
 	return goal.Failed, changes, nil
+}
+
+// makesAnew tells whether our nftables table goes by a change, or is made anew.
+func makesAnew(c Change) bool {
+	if edit, ok := c.(EditFilter); ok {
+		return edit.Reset
+	}
+	_, drops := c.(DropFilter)
+	return drops
 }
 
 // forgive tells whether the changes after one that failed can be made all the same.

@@ -94,7 +94,7 @@ func ruleFault(t *message.Table, rule []message.Step) string {
 			ok = read(s.From, size(set.Key)) && len(set.Data) > 0 && write(s.To, size(set.Data)/4)
 		case "translate":
 			ok = read(s.To, map[byte]int{2: 4, 10: 16}[s.Family]) && read(s.From, 2)
-		case "masquerade", "refuse", "verdict":
+		case "masquerade", "refuse", "tally", "verdict":
 		default:
 			return "unknown step " + s.Do
 		}

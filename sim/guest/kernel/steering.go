@@ -188,6 +188,9 @@ func elementOf(set steer.Set, text string) (steer.Element, error) {
 // Hopeless implements steer.Edge.
 func (*steering) Hopeless(err error) bool { return hopeless(err) }
 
+// Tally implements steer.Edge. The model counts nothing, and nobody asks.
+func (s *steering) Tally() (map[string]uint64, error) { return nil, nil }
+
 // Watch implements steer.Edge.
 func (s *steering) Watch(ctx context.Context, ready chan<- struct{}, hear func(steer.Event)) error {
 	return s.kernel.watch(ctx, func() { close(ready) }, func(e message.Event) {

@@ -106,6 +106,14 @@ func (t *translation) EndFlows(nat.Flows) (uint, error) {
 	return 0, explain("end UDP flows", t.kernel.do(context.Background(), message.Request{Flows: true}))
 }
 
+// Tally implements nat.Edge. The model counts nothing, and nobody asks.
+func (t *translation) Tally() (map[string]uint64, error) { return nil, nil }
+
+// Clients implements nat.Edge, likewise.
+func (t *translation) Clients(context.Context, []string, int) (map[string]int, error) {
+	return nil, nil
+}
+
 // Watch implements nat.Edge.
 func (t *translation) Watch(ctx context.Context, changed func()) error {
 	return t.kernel.watch(ctx, changed, func(e message.Event) {
@@ -210,6 +218,8 @@ func step(o nat.Op) message.Step {
 		return message.Step{Do: "masquerade"}
 	case nat.Refuse:
 		return message.Step{Do: "refuse", Reset: o.Reset}
+	case nat.Tally:
+		return message.Step{Do: "tally"}
 	case nat.Verdict:
 		return message.Step{Do: "verdict", Is: o.Is}
 	}
