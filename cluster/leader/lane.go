@@ -108,6 +108,7 @@ func (p *planning) shortcut(ctx context.Context, now time.Duration, record *fsm.
 		}
 		delete(p.running.overtook, "")
 	}
+	p.metrics.programming.expect(p.causesOf(worlds, record, out.Bulk))
 	refused, err := p.propose(ctx, Urgent, out.Bulk)
 	l.putOff(p.c.Clock.Now())
 	return refused == 0 && err == nil

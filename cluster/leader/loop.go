@@ -166,7 +166,10 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 
 // Acknowledged takes in that a node carried out the record up to a mark. It is proposed within a short while together
 // with others; one that gets lost is repeated by its node.
-func (l *Leader) Acknowledged(mark fsm.AppliedMark) { l.reports.acknowledged(mark) }
+func (l *Leader) Acknowledged(mark fsm.AppliedMark) {
+	l.metrics.programming.acknowledged(mark, l.c.Clock.Wall())
+	l.reports.acknowledged(mark)
+}
 
 // Announced takes in that a member shows the record up to a mark on all its sessions.
 func (l *Leader) Announced(mark fsm.AnnouncedMark) { l.reports.announced(mark) }
@@ -186,7 +189,9 @@ func (l *Leader) propose(ctx context.Context, u Urgency, proposals []fsm.Proposa
 			if err := o.Err(); err != nil {
 				refused++
 				l.c.Log.Debug("proposal refused", "command", kindOf(proposals[i].Command), "err", err)
+				continue
 			}
+			l.metrics.programming.committed(proposals[i].Command, o.Revision, l.c.Clock.Wall())
 		}
 		proposals = proposals[n:]
 	}

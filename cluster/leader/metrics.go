@@ -25,6 +25,8 @@ type metrics struct {
 	flying     *prometheus.GaugeVec // by driver
 	lines      *prometheus.GaugeVec // by driver
 
+	programming *programming
+
 	counted map[kindAndCode]int // by the newest plan; owned by the planning goroutine
 }
 
@@ -63,6 +65,7 @@ func newMetrics() *metrics {
 		lines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fairlead_operations_waiting", Help: "Calls to drivers that are due and wait for a place.",
 		}, []string{"driver"}),
+		programming: newProgramming(),
 	}
 }
 
@@ -70,7 +73,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.plans, m.shorts, m.proposals, m.waiting, m.usable, m.absent, m.operations, m.calls, m.flying, m.lines} {
+	for _, c := range []prometheus.Collector{m.plans, m.shorts, m.proposals, m.waiting, m.usable, m.absent, m.operations, m.calls, m.flying, m.lines, m.programming.commits, m.programming.nodes} {
 		if err := r.Register(c); err != nil {
 			return err
 		}

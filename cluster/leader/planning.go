@@ -29,6 +29,7 @@ type planning struct {
 }
 
 func newPlanning(l *Leader) *planning {
+	l.metrics.programming.begin()
 	return &planning{began: l.c.Clock.Now(), sentry: newSentry(l, PartServices), excuses: newExcuses(l.c.Timing.SwitchHolds)}
 }
 
@@ -148,6 +149,7 @@ func (p *planning) finish(ctx context.Context, out Result) {
 	planned := out
 	out.Urgent, out.Bulk = f.notOvertaken(out.Urgent), f.notOvertaken(out.Bulk)
 	out.Bulk = append(p.holds(f.record, f.judged.worlds, f.judged.verdicts), out.Bulk...)
+	p.metrics.programming.expect(p.causesOf(f.judged.worlds, f.record, slices.Concat(out.Urgent, out.Bulk)))
 	again := f.again
 	if wait := p.carryOut(ctx, f.record, &out); wait > 0 {
 		sooner(&again, wait)

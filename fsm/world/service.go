@@ -150,6 +150,9 @@ type EndpointSlice struct {
 	Family    Family
 	Ports     []EndpointPort
 	Endpoints []Endpoint
+	// ChangedUnixMilli is when the cause of its newest change was, by the clock of whoever wrote it; zero if it does not
+	// say. It is for measuring, nothing is decided by it.
+	ChangedUnixMilli int64
 }
 
 // EndpointPort is where every endpoint of a slice answers for the Service port of that name.

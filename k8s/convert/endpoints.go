@@ -5,6 +5,7 @@ package convert
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,6 +17,9 @@ import (
 func EndpointSlice(o *discoveryv1.EndpointSlice) (world.EndpointSlice, []world.Problem) {
 	meta, r := open(world.KindEndpointSlice, &o.ObjectMeta, true)
 	s := world.EndpointSlice{Meta: meta, Service: world.ID{Namespace: meta.Namespace, Name: o.Labels[discoveryv1.LabelServiceName]}}
+	if at, err := time.Parse(time.RFC3339Nano, o.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
+		s.ChangedUnixMilli = at.UnixMilli() // what is no time tells nothing
+	}
 	if s.Service.Name == "" {
 		r.fail("metadata.labels", "label it "+discoveryv1.LabelServiceName+": NAME-OF-THE-SERVICE", "no label says which Service it belongs to")
 	}
