@@ -16,8 +16,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/k8s/status"
 )
 
 const partOf = "app.kubernetes.io/part-of=fairlead"
@@ -41,6 +43,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	nodes := runPods(t, c)
 	kubetest.Eventually(t, "agents that run", func(context.Context) error { return nodes.ran("agent", 4) })
 
+	service := finalizedService(t, c, a)
 	for _, attempt := range []string{"first", "again"} {
 		cmd := exec.CommandContext(t.Context(), "uninstall/uninstall.sh", "cluster")
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TIMEOUT=20s", "HOME="+t.TempDir())
@@ -59,6 +62,10 @@ func TestUninstallLeavesNothing(t *testing.T) {
 			t.Errorf("%s %s is left", o.GetKind(), o.GetName())
 		}
 	}
+	left, err := c.Client().CoreV1().Services("default").Get(t.Context(), service, metav1.GetOptions{})
+	if err != nil || !slices.Equal(left.Finalizers, []string{"example.com/other"}) || len(left.Spec.Ports) != 1 {
+		t.Errorf("a Service has finalizers %v, ports %v, %v", left.Finalizers, left.Spec.Ports, err)
+	}
 	pods, err := c.Client().CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: partOf})
 	if err != nil || len(pods.Items) > 0 {
 		t.Errorf("%d pods are left, %v", len(pods.Items), err)
@@ -68,6 +75,24 @@ func TestUninstallLeavesNothing(t *testing.T) {
 			t.Errorf("%s of the old system: %v", o.GetName(), err)
 		}
 	}
+}
+
+// finalizedService makes a Service with a finalizer that a member set, and with one of somebody else's.
+func finalizedService(t *testing.T, c *kubetest.Cluster, a *applier) string {
+	t.Helper()
+	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "guarded", Finalizers: []string{"example.com/other"}}}
+	o.Spec.Type, o.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
+	if _, err := c.Client().CoreV1().Services("default").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mine := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{
+		"namespace": "default", "name": o.Name, "finalizers": []any{status.Finalizer},
+	}}}
+	got, err := a.resource(t, mine).Apply(t.Context(), o.Name, mine, metav1.ApplyOptions{FieldManager: status.Manager})
+	if err != nil || !slices.Contains(got.GetFinalizers(), status.Finalizer) {
+		t.Fatalf("finalizers %v, %v", got.GetFinalizers(), err)
+	}
+	return o.Name
 }
 
 // kubelets do for all nodes what the test needs of scheduler and kubelets: pods are bound, become ready, and end.

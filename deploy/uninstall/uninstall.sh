@@ -14,7 +14,7 @@ cluster  1. members go; the switch drops their paths at the end of the stale tim
          3. everything else labelled app.kubernetes.io/part-of=fairlead goes
          What stays: kube-gobgp-cfg and kube-iprule-cfg, Secret fairlead-tls, config map fairlead-ca, the addresses in
          the status of Services, LBCF's kinds and their objects, the members' data (/var/lib/fairlead on their nodes). Nothing of it holds up a
-         deletion: Fairlead sets no finalizer.
+         deletion: finalizers that the option status.finalizer set on Services are taken away in step 3.
 node     stops and disables fairlead-agent and fairlead-controller, and cleans up this node. What stays: /etc/fairlead,
          the member's data in /var/lib/fairlead.
 EOF
@@ -51,11 +51,25 @@ cluster() {
 		fi
 		kube delete daemonset fairlead-cleanup --wait
 	fi
+	say "finalizers of Services"
+	finalizers
 	say "everything else"
 	kube delete poddisruptionbudgets,services,configmaps,rolebindings,roles,serviceaccounts -l "$ours"
 	kubectl delete clusterrolebindings,clusterroles -l "$ours"
 	kubectl delete priorityclasses -l "$ours"
 	say "done; the members' data is in /var/lib/fairlead on their nodes"
+}
+
+# finalizers gives up what members own of Services beside their status, by applying nothing in their name: that of others stays.
+finalizers() {
+	local namespace name all
+	kubectl get services --all-namespaces --no-headers \
+		-o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,FINALIZERS:.metadata.finalizers |
+		while read -r namespace name all; do
+			case $all in *service.kubernetes.io/load-balancer-cleanup*) ;; *) continue ;; esac
+			printf '{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"%s","name":"%s"}}' "$namespace" "$name" |
+				kubectl apply --server-side --field-manager fairlead --validate=false -f -
+		done
 }
 
 node() {

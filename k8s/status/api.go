@@ -24,7 +24,8 @@ type API interface {
 }
 
 // Kubernetes is an API server. Its account needs "patch" on services/status and "create" on events of the group
-// events.k8s.io, and nothing else of this package's.
+// events.k8s.io, and nothing else of this package's; with Options.Finalizer, and until what it set is taken away, also
+// "patch" on services.
 type Kubernetes struct {
 	Services client.CoreV1
 	Events   client.EventsV1
@@ -35,7 +36,11 @@ type Kubernetes struct {
 // is forced, since pace.go decides how often to insist.
 func (k Kubernetes) Write(ctx context.Context, w Write) (*Seen, error) {
 	namespace, name, _ := strings.Cut(string(w.ID), "/")
-	got, err := k.Services.Services(namespace).Apply(ctx, name, appliedFields(w), metav1.ApplyOptions{FieldManager: Manager, Force: true}, "status")
+	part := []string{"status"}
+	if w.Finalizer != KeepFinalizer {
+		part = nil // of the Service itself, of which we apply nothing else
+	}
+	got, err := k.Services.Services(namespace).Apply(ctx, name, appliedFields(w), metav1.ApplyOptions{FieldManager: Manager, Force: true}, part...)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type fieldsMeta struct {
 	// What these two name must be what the server has. Empty, they leave that open.
 	UID             types.UID `json:"uid"`
 	ResourceVersion string    `json:"resourceVersion"`
+	Finalizers      []string  `json:"finalizers,omitempty"`
 }
 
 type fieldsStatus struct {
@@ -40,6 +41,9 @@ func appliedFields(w Write) fields {
 	f := fields{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		Metadata: fieldsMeta{Name: name, Namespace: namespace, UID: types.UID(w.UID), ResourceVersion: w.ResourceVersion},
+	}
+	if w.Finalizer == SetFinalizer {
+		f.Metadata.Finalizers = []string{Finalizer}
 	}
 	if len(w.Ingress) == 0 && len(w.Conditions) == 0 {
 		return f

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/informers"
 )
@@ -244,6 +245,7 @@ func TestRealAPIServer(t *testing.T) {
 		{"EventsAreOnTheService", eventsAreThere},
 		{"NewLeaderWritesNothing", newLeaderWritesNothing},
 		{"ServerOwnsAsTheModelDoes", serverOwnsAsModel},
+		{"K33FinalizerComesAndGoes", finalizerComesAndGoes},
 		{"LeastAccountIsEnough", leastAccount},
 		{"ServerAwayIsWaitedFor", serverAway},
 	} {
@@ -468,6 +470,40 @@ func serverOwnsAsModel(t *testing.T, r *real) {
 			t.Fatalf("after step %d the server has %+v, the model %+v", i, have, want)
 		}
 	}
+}
+
+// finalizerComesAndGoes shows that a deleted Service stays until the record is done with it, that the option's end takes
+// finalizers away, and that neither touches those of others.
+func finalizerComesAndGoes(t *testing.T, r *real) {
+	r.stop()
+	r.lead(r.Config(), Options{Class: class, Finalizer: true})
+	finalized := func(o *corev1.Service) bool { return slices.Contains(o.Finalizers, Finalizer) }
+	other := "example.com/other"
+	deleted := r.service(func(o *corev1.Service) { o.Finalizers = []string{other} })
+	kept := r.service()
+	shownAt := r.announce(kept)
+	r.eventually("the address and the finalizer", kept, func(o *corev1.Service) bool { return shown(shownAt)(o) && finalized(o) })
+	o := r.eventually("the finalizer", deleted, finalized)
+	if !slices.Contains(o.Finalizers, other) {
+		t.Fatalf("finalizers %v", o.Finalizers)
+	}
+	if err := r.Client().CoreV1().Services("default").Delete(t.Context(), deleted, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.steadily(deleted)
+	if o := r.get(deleted); !finalized(o) {
+		t.Fatal("the finalizer went while the record holds the Service")
+	}
+	b := r.b
+	b.service(t, "default/"+deleted, func(s *fsm.Service) { s.Deleting = true }, uid(o.UID))
+	b.do(t, &fsm.DeleteService{ID: fsm.ServiceID("default/" + deleted), UID: string(o.UID)})
+	o = r.eventually("the end of the finalizer", deleted, func(o *corev1.Service) bool { return !finalized(o) })
+	if !slices.Equal(o.Finalizers, []string{other}) || !finalized(r.get(kept)) {
+		t.Fatalf("finalizers %v, of a Service that stays %v", o.Finalizers, r.get(kept).Finalizers)
+	}
+	r.stop()
+	r.lead(r.Config(), ours)
+	r.eventually("the end of the option", kept, func(o *corev1.Service) bool { return shown(shownAt)(o) && !finalized(o) })
 }
 
 // leastAccount shows that patching services/status and creating events is all that is asked for, and that less is told.

@@ -56,6 +56,7 @@ func (p *pace) wrote(digest uint64, now time.Time) (slowed bool) {
 // digest is of what people see of a write: not of when.
 func (w *Write) digest() uint64 {
 	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d", w.Finalizer)
 	for _, in := range w.Ingress {
 		_, _ = fmt.Fprintf(h, "%q", in.IP)
 	}

@@ -20,9 +20,21 @@ type Write struct {
 	ResourceVersion string // of the Service that it was decided on
 	Ingress         []corev1.LoadBalancerIngress
 	Conditions      []metav1.Condition
+	// Finalizer is set or taken away, and nothing else changes, if this is not KeepFinalizer.
+	Finalizer FinalizerWrite
 	// Urgent says that it tells an address or an end, not only how far something is on its way.
 	Urgent bool
 }
+
+// FinalizerWrite is what a Write does to Finalizer.
+type FinalizerWrite uint8
+
+// What can be done to Finalizer.
+const (
+	KeepFinalizer FinalizerWrite = iota
+	SetFinalizer
+	LiftFinalizer // others who set it, too, keep it
+)
 
 // Project says what to write so that each Service shows what the record holds of it. Once that is done it says
 // nothing more. It never removes what is not ours, and nothing at all while the record is in quarantine.
@@ -36,8 +48,37 @@ func Project(v *fsm.View, why Explanations, current []*Seen, o Options, now time
 	return out
 }
 
-// project decides on one Service.
+// project decides on one Service: on its finalizer first where an address is to be shown for the first time or nothing
+// holds it any more, else on its status.
 func project(v *fsm.View, why Explanations, s *Seen, o Options, now time.Time) (Write, bool) {
+	w, changed := projectStatus(v, why, s, o, now)
+	of := finalizerOf(v, s, o)
+	if of == KeepFinalizer || changed && (of == LiftFinalizer || s.OwnsIngress || len(w.Ingress) == 0) {
+		return w, changed
+	}
+	return Write{ID: s.ID, UID: s.UID, ResourceVersion: s.ResourceVersion, Finalizer: of, Urgent: true}, true
+}
+
+// finalizerOf decides on Finalizer. It is for Services that the record holds, and is not set on one that is going already;
+// it stays until the record holds it no more, which is when no address of it is left to withdraw (fsm.DeleteService).
+func finalizerOf(v *fsm.View, s *Seen, o Options) FinalizerWrite {
+	have, held := fsm.Get[*fsm.Service](v, fsm.TableServices, string(s.ID))
+	if o.Finalizer && held && have.UID != s.UID {
+		return KeepFinalizer // an earlier life of it: its addresses are withdrawn first
+	}
+	switch {
+	case s.Finalized && !o.Finalizer:
+		return LiftFinalizer
+	case s.Finalized && !held && (s.Going || !o.ours(s)) && v.Group().Quarantine == fsm.Revision{}:
+		return LiftFinalizer // in quarantine, what the record lacks may have been announced since it was saved
+	case o.Finalizer && !s.Finalized && held && !s.Going && o.ours(s):
+		return SetFinalizer
+	}
+	return KeepFinalizer
+}
+
+// projectStatus decides on the status of one Service.
+func projectStatus(v *fsm.View, why Explanations, s *Seen, o Options, now time.Time) (Write, bool) {
 	w := Write{ID: s.ID, UID: s.UID, ResourceVersion: s.ResourceVersion}
 	if !o.ours(s) {
 		w.Urgent = true

@@ -47,7 +47,7 @@ func (x *scene) record(t *rapid.T) {
 	node := rapid.SampledFrom(drawnNodes).Draw(t, "node")
 	ports := []fsm.Port{{Protocol: fsm.TCP, Number: 80}}
 	switch rapid.SampledFrom([]string{"put", "put", "allocate", "allocate", "route", "route", "acknowledge", "acknowledge",
-		"announce", "announce", "release", "fail", "boot", "restart", "epoch", "calm", "unpeer", "finish"}).Draw(t, "command") {
+		"announce", "announce", "release", "fail", "boot", "restart", "epoch", "calm", "unpeer", "finish", "delete"}).Draw(t, "command") {
 	case "put":
 		s := fsm.Service{ID: fsm.ServiceID(id), UID: "uid-" + id, Deleting: rapid.IntRange(0, 5).Draw(t, "deleting") == 0}
 		if rapid.Bool().Draw(t, "external") {
@@ -90,6 +90,8 @@ func (x *scene) record(t *rapid.T) {
 		_ = x.b.try(t, &fsm.NewEpoch{Group: "g", Epoch: x.epoch, Cause: "restore"})
 	case "calm":
 		_ = x.b.try(t, &fsm.EndQuarantine{Since: x.b.Read().Group().Quarantine})
+	case "delete":
+		_ = x.b.try(t, &fsm.DeleteService{ID: fsm.ServiceID(id), UID: "uid-" + id})
 	case "unpeer":
 		_ = x.b.try(t, &fsm.DeletePeer{Name: "switch"})
 	case "finish":
@@ -103,13 +105,17 @@ func (x *scene) record(t *rapid.T) {
 // meddle is what others do to a Service.
 func (x *scene) meddle(t *rapid.T) {
 	s := x.services[rapid.SampledFrom(drawnServices).Draw(t, "meddled service")]
-	switch rapid.SampledFrom([]string{"ingress", "turn", "clear", "condition"}).Draw(t, "meddling") {
+	switch rapid.SampledFrom([]string{"ingress", "turn", "clear", "condition", "going", "finalizer"}).Draw(t, "meddling") {
 	case "ingress":
 		s.update("other", rapid.SliceOfN(rapid.SampledFrom(append(drawnAddresses, "198.51.100.1")), 0, 2).Draw(t, "others' ingress")...)
 	case "turn":
 		s.turn(rapid.SampledFrom(drawnTypes).Draw(t, "type"), rapid.SampledFrom(drawnClasses).Draw(t, "class"))
 	case "clear":
 		s.ingress, s.owners, s.conditions = nil, map[string]map[string]bool{}, map[string]metav1.Condition{}
+	case "going":
+		s.going = true
+	case "finalizer":
+		s.finalizer["other"] = true
 	case "condition":
 		s.conditions["example.com/Other"] = metav1.Condition{Type: "example.com/Other", Message: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "message")}
 		s.owners["example.com/Other"] = map[string]bool{"other": true}
@@ -129,9 +135,10 @@ func (x *scene) carryOut(t *rapid.T, writes []Write, o Options) {
 	for _, w := range writes {
 		s := x.services[string(w.ID)]
 		before := *s
-		before.conditions = maps.Clone(s.conditions)
+		before.conditions, before.finalizer = maps.Clone(s.conditions), maps.Clone(s.finalizer)
 		mine, had := s.owners["ingress"][Manager], s.shows()
 		s.apply(w)
+		x.finalizers(t, before.finalizer, mine, s, w, o)
 		if !reflect.DeepEqual(before.conditions["example.com/Other"], s.conditions["example.com/Other"]) {
 			t.Fatalf("%s: somebody else's condition changed", w.ID)
 		}
@@ -145,8 +152,59 @@ func (x *scene) carryOut(t *rapid.T, writes []Write, o Options) {
 	}
 }
 
+// finalizers holds a write to when a finalizer may come and go (K33).
+func (x *scene) finalizers(t *rapid.T, before map[string]bool, shown bool, after *served, w Write, o Options) {
+	v := x.b.Read()
+	_, held := fsm.Get[*fsm.Service](v, fsm.TableServices, string(w.ID))
+	lifted := before[Manager] && !after.finalizer[Manager]
+	switch {
+	case before["other"] != after.finalizer["other"]:
+		t.Fatalf("%s: somebody else's finalizer changed", w.ID)
+	case !o.Finalizer && after.finalizer[Manager] && !before[Manager]:
+		t.Fatalf("%s: a finalizer that nobody asked for", w.ID)
+	case lifted && o.Finalizer && (held || len(v.Addresses(w.ID)) > 0 || v.Group().Quarantine != fsm.Revision{}):
+		t.Fatalf("%s: the finalizer goes, and the record holds it still: %v", w.ID, v.Addresses(w.ID))
+	case o.Finalizer && !after.going && len(w.Ingress) > 0 && !shown && !after.finalizer[Manager]:
+		t.Fatalf("%s: shows %q before it has the finalizer", w.ID, after.shows())
+	}
+}
+
+// settled carries out writes until there are none, few for each Service.
+func (x *scene) settled(t *rapid.T, o Options) {
+	for range 3 {
+		x.carryOut(t, Project(x.b.Read(), nil, x.current(), o, noon), o)
+	}
+}
+
+// K33: once the record is done with a Service that is going, or that is no longer ours, nothing of ours keeps it, nor does
+// anything once the option is off, whatever the record holds.
+func TestPropertyK33NoServiceIsKeptForGood(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, o := newScene(t), drawOptions(t)
+		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
+			o.Finalizer = rapid.IntRange(0, 3).Draw(t, "finalizer") > 0
+			for range rapid.IntRange(0, 12).Draw(t, "commands") {
+				x.record(t)
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "meddlings") {
+				x.meddle(t)
+			}
+			x.settled(t, o)
+			v := x.b.Read()
+			for id, s := range x.services {
+				_, held := fsm.Get[*fsm.Service](v, fsm.TableServices, id)
+				over := !held && v.Group().Quarantine == fsm.Revision{} && (s.going || !o.ours(s.seen()))
+				if s.finalizer[Manager] && (!o.Finalizer || over) {
+					t.Fatalf("%s is kept: option %t, held %t, going %t", id, o.Finalizer, held, s.going)
+				}
+			}
+		}
+	})
+}
+
 func drawOptions(t *rapid.T) Options {
-	return Options{Class: class, IgnoreUnclassed: rapid.Bool().Draw(t, "ignore unclassed"), ExternalIPs: rapid.Bool().Draw(t, "externalIPs")}
+	return Options{Class: class, IgnoreUnclassed: rapid.Bool().Draw(t, "ignore unclassed"), ExternalIPs: rapid.Bool().Draw(t, "externalIPs"),
+		Finalizer: rapid.Bool().Draw(t, "finalizer")}
 }
 
 // Whatever the record and other writers do: once its writes are done, the projection has nothing more to say, and what
@@ -161,7 +219,7 @@ func TestPropertyProjectionIsIdempotentAndTouchesOnlyOurs(t *testing.T) {
 			for range rapid.IntRange(0, 2).Draw(t, "meddlings") {
 				x.meddle(t)
 			}
-			x.carryOut(t, Project(x.b.Read(), nil, x.current(), o, noon), o)
+			x.settled(t, o)
 			if again := Project(x.b.Read(), nil, x.current(), o, noon.Add(time.Hour)); len(again) > 0 {
 				t.Fatalf("written again: %+v", again)
 			}
@@ -185,7 +243,7 @@ func TestPropertyShownAddressesAreOwned(t *testing.T) {
 					}
 				}
 			}
-			x.carryOut(t, Project(v, nil, x.current(), o, noon), o)
+			x.settled(t, o)
 			if v.Group().Quarantine != (fsm.Revision{}) {
 				continue // nothing is taken away meanwhile
 			}
@@ -217,7 +275,7 @@ func TestPropertyScanNamesAllThatAreConcerned(t *testing.T) {
 		x, o := newScene(t), drawOptions(t)
 		told := map[string]story{}
 		before := x.b.Read()
-		x.carryOut(t, Project(before, nil, x.current(), o, noon), o)
+		x.settled(t, o)
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			for range rapid.IntRange(1, 3).Draw(t, "commands") {
 				x.record(t)
@@ -240,7 +298,7 @@ func TestPropertyScanNamesAllThatAreConcerned(t *testing.T) {
 					t.Fatalf("%s is not named, yet to be told: %+v", id, said)
 				}
 			}
-			x.carryOut(t, Project(now, nil, x.current(), o, noon), o)
+			x.settled(t, o)
 			before = now
 		}
 	})

@@ -16,6 +16,9 @@ import (
 // Manager is the name under which the API server keeps which fields are ours.
 const Manager = "fairlead"
 
+// Finalizer keeps a deleted Service visible until its addresses are withdrawn, under the name that Kubernetes has for it.
+const Finalizer = "service.kubernetes.io/load-balancer-cleanup"
+
 // prefix begins the types of our conditions.
 const prefix = "fairlead.io/"
 
@@ -48,6 +51,8 @@ type Seen struct {
 	Ingress []corev1.LoadBalancerIngress
 	// Owned says that field manager "fairlead" owns something of the status, and OwnsIngress that it owns Ingress.
 	Owned, OwnsIngress bool
+	// Finalized says that it has Finalizer by our hand, whether or not others set it as well.
+	Finalized bool
 	// Conditions are ours, by type.
 	Conditions []metav1.Condition
 }
@@ -64,6 +69,7 @@ func SeenOf(o *corev1.Service) *Seen {
 	ported := slices.ContainsFunc(o.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
 	s.InPart = !s.LoadBalancer && (ported || len(o.Spec.ExternalIPs) > 0)
 	s.Owned, s.OwnsIngress = owned(o.ManagedFields)
+	s.Finalized = slices.Contains(o.Finalizers, Finalizer) && finalized(o.ManagedFields)
 	if c := o.Spec.LoadBalancerClass; c != nil {
 		s.Class = *c
 	}
@@ -91,6 +97,14 @@ func owned(managed []metav1.ManagedFieldsEntry) (any, ingress bool) {
 	return any, ingress
 }
 
+// finalized tells whether a finalizer is ours: we apply no other field outside of the status.
+func finalized(managed []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managed, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil &&
+			bytes.Contains(m.FieldsV1.Raw, []byte(`"f:finalizers":`))
+	})
+}
+
 // condition finds one of our conditions.
 func (s *Seen) condition(kind string) *metav1.Condition {
 	for i := range s.Conditions {
@@ -109,6 +123,9 @@ type Options struct {
 	IgnoreUnclassed bool
 	// ExternalIPs also shows the addresses of spec.externalIPs in status.loadBalancer. Listings then show them twice.
 	ExternalIPs bool
+	// Finalizer sets Finalizer on Services before an address of theirs is shown, and takes it away once they have none.
+	// Without it, what was set is taken away.
+	Finalizer bool
 }
 
 // ours tells whether a Service is ours to serve, by the same rule as the leader's plan.

@@ -29,12 +29,15 @@ type served struct {
 	external   []string // spec.externalIPs
 	owners     map[string]map[string]bool
 	conditions map[string]metav1.Condition
+	finalizer  map[string]bool // who set Finalizer
+	going      bool
 }
 
 func newServed(id string, kind corev1.ServiceType, class string) *served {
 	return &served{
 		namespace: "default", name: id, uid: "uid-default/" + id, version: 1, kind: kind, class: class,
 		owners: map[string]map[string]bool{}, conditions: map[string]metav1.Condition{},
+		finalizer: map[string]bool{},
 	}
 }
 
@@ -47,6 +50,21 @@ func (s *served) object() *corev1.Service {
 	}}
 	o.Spec.Type, o.Spec.ExternalIPs = s.kind, s.external
 	o.Spec.Ports = []corev1.ServicePort{{Port: 80, NodePort: s.nodePort}}
+	if s.going {
+		o.DeletionTimestamp = &metav1.Time{Time: noon}
+	}
+	if len(s.finalizer) > 0 {
+		o.Finalizers = []string{Finalizer, "example.com/other"}
+	}
+	for m := range s.finalizer {
+		how := metav1.ManagedFieldsOperationUpdate
+		if m == Manager {
+			how = metav1.ManagedFieldsOperationApply
+		}
+		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{Manager: m, Operation: how, FieldsV1: &metav1.FieldsV1{
+			Raw: []byte(`{"f:metadata":{"f:finalizers":{".":{},"v:\"service.kubernetes.io/load-balancer-cleanup\"":{}}}}`),
+		}})
+	}
 	if s.class != "" {
 		o.Spec.LoadBalancerClass = &s.class
 	}
@@ -86,6 +104,17 @@ func (s *served) seen() *Seen { return SeenOf(s.object()) }
 // apply carries out a Write as server-side apply does, by force.
 func (s *served) apply(w Write) {
 	s.version++
+	switch w.Finalizer {
+	case SetFinalizer:
+		if s.going {
+			panic("an API server lets nobody add a finalizer to what is being deleted")
+		}
+		s.finalizer[Manager] = true
+		return
+	case LiftFinalizer:
+		delete(s.finalizer, Manager)
+		return
+	}
 	own := func(field string) {
 		s.owners[field] = map[string]bool{Manager: true}
 	}

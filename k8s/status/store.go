@@ -11,8 +11,9 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Store keeps what the API server last showed of the Services that concern us: those of type LoadBalancer, those
-// with something of ours in their status, and those that may be served for what they name. Whoever watches Services fills it, all the time and in the order of the
+// Store keeps what the API server last showed of the Services that concern us: those of type LoadBalancer, those with
+// something of ours in their status or our finalizer, and those that may be served for what they name. Whoever watches
+// Services fills it, all the time and in the order of the
 // watch, so that a member that comes to lead knows at once what people see. It must be given objects with their
 // managedFields. Its methods may be called from any goroutine.
 type Store struct {
@@ -78,7 +79,7 @@ func (s *Store) Delete(namespace, name string) {
 }
 
 // concerns tells whether a Service is worth keeping.
-func concerns(s *Seen) bool { return s.LoadBalancer || s.Owned || s.InPart }
+func concerns(s *Seen) bool { return s.LoadBalancer || s.Owned || s.InPart || s.Finalized }
 
 // older tells whether one resourceVersion comes before another. Where they are no numbers nobody can tell.
 func older(a, b string) bool {

@@ -94,7 +94,7 @@ func (r *run) finished(done result, now time.Time) {
 			return // what changed is on its way here
 		}
 		if r.brake.Pull(kind, done.err, now) {
-			r.c.Log.Warn("status not written, trying again", "service", string(id), "err", done.err, "remedy", remedyOf(kind))
+			r.c.Log.Warn("status not written, trying again", "service", string(id), "err", done.err, "remedy", remedyOf(kind, done.write))
 		}
 	}
 }
@@ -124,9 +124,12 @@ func (r *run) written(done result, w *work, now time.Time) {
 	r.c.Store.answer(done.seen)
 }
 
-func remedyOf(kind string) string {
+func remedyOf(kind string, w Write) string {
 	switch kind {
 	case writes.Forbidden:
+		if w.Finalizer != KeepFinalizer {
+			return "let the account patch services, as deploy/components/finalizer does"
+		}
 		return "let the account patch services/status"
 	case writes.Invalid:
 		return "the API server does not take what it was sent; report it with the server's version"

@@ -156,6 +156,9 @@ type Status struct {
 	// ExternalIPs also writes the addresses of spec.externalIPs into status.loadBalancer, where listings then show them
 	// twice.
 	ExternalIPs bool `yaml:"externalIPs"`
+	// Finalizer keeps a deleted Service visible until its addresses are withdrawn, by Kubernetes' finalizer for that. It takes
+	// the right to patch services.
+	Finalizer bool `yaml:"finalizer"`
 }
 
 // Nodes is what of the cluster's word on nodes has new flows go past them; it must be equal on all members. Zero heeds none.

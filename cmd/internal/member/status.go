@@ -22,7 +22,7 @@ func (m *Member) openStatus() error {
 		API: status.Kubernetes{Services: m.kube.Client.CoreV1(), Events: m.kube.Client.EventsV1()},
 		Options: status.Options{
 			Class: cmp.Or(m.config.LoadBalancerClass, leader.OurClass), IgnoreUnclassed: m.config.OnlyClass,
-			ExternalIPs: m.config.Status.ExternalIPs,
+			ExternalIPs: m.config.Status.ExternalIPs, Finalizer: m.config.Status.Finalizer,
 		},
 	})
 	if err != nil {
