@@ -29,6 +29,8 @@ type fact struct {
 	external bool // of spec.externalIPs
 	since    fsm.Revision
 	hops     []hop // but those being withdrawn
+	// lacking are the ports of the Service that are not its own on this address: not yet, or no more.
+	lacking []fsm.Port
 }
 
 func (f *fact) String() string {
@@ -102,9 +104,15 @@ func factsOf(v *fsm.View, id fsm.ServiceID, uid string) *facts {
 		if a.Releasing {
 			continue
 		}
-		f.addresses = append(f.addresses, fact{
+		one := fact{
 			address: a.Address, pool: a.Pool, since: a.Since, external: slices.Contains(s.External, a.Address), hops: hopsOf(v, a.Address, silent),
-		})
+		}
+		for _, front := range s.Frontends {
+			if !slices.Contains(a.Ports, front.Port) {
+				one.lacking = append(one.lacking, front.Port)
+			}
+		}
+		f.addresses = append(f.addresses, one)
 	}
 	slices.SortFunc(f.addresses, func(a, b fact) int { return a.address.Compare(b.address) })
 	return f

@@ -245,6 +245,7 @@ func TestRealAPIServer(t *testing.T) {
 		{"EventsAreOnTheService", eventsAreThere},
 		{"NewLeaderWritesNothing", newLeaderWritesNothing},
 		{"ServerOwnsAsTheModelDoes", serverOwnsAsModel},
+		{"K31PortsThatAreNotToBeHadAreShown", portsAreShown},
 		{"K33FinalizerComesAndGoes", finalizerComesAndGoes},
 		{"LeastAccountIsEnough", leastAccount},
 		{"ServerAwayIsWaitedFor", serverAway},
@@ -470,6 +471,35 @@ func serverOwnsAsModel(t *testing.T, r *real) {
 			t.Fatalf("after step %d the server has %+v, the model %+v", i, have, want)
 		}
 	}
+}
+
+// portsAreShown shows that the API server takes ports with errors, and that they go again.
+func portsAreShown(t *testing.T, r *real) {
+	name := r.service(func(o *corev1.Service) {
+		o.Spec.Ports = []corev1.ServicePort{{Name: "web", Port: 80}, {Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}}
+	})
+	address := r.announce(name)
+	both := func(s *fsm.Service) {
+		s.UID, s.Pending = string(r.get(name).UID), fsm.Pending{Code: "port-closing", Text: "port 53/udp is being taken back"}
+		s.Frontends = append(s.Frontends, fsm.Frontend{Port: fsm.Port{Protocol: fsm.UDP, Number: 53}})
+	}
+	r.b.service(t, "default/"+name, both)
+	ports := func(o *corev1.Service) (out string) {
+		for _, p := range o.Status.LoadBalancer.Ingress[0].Ports {
+			out += fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+			if p.Error != nil {
+				out += " " + *p.Error
+			}
+			out += ";"
+		}
+		return out
+	}
+	r.eventually("the error of a port", name, func(o *corev1.Service) bool {
+		return shown(address)(o) && ports(o) == "80/TCP;53/UDP fairlead.io/PortClosing;"
+	})
+	r.steadily(name)
+	r.b.service(t, "default/"+name, uid(r.get(name).UID))
+	r.eventually("the end of the error", name, func(o *corev1.Service) bool { return shown(address)(o) && ports(o) == "" })
 }
 
 // finalizerComesAndGoes shows that a deleted Service stays until the record is done with it, that the option's end takes

@@ -59,6 +59,12 @@ func (w *Write) digest() uint64 {
 	_, _ = fmt.Fprintf(h, "%d", w.Finalizer)
 	for _, in := range w.Ingress {
 		_, _ = fmt.Fprintf(h, "%q", in.IP)
+		for _, p := range in.Ports {
+			_, _ = fmt.Fprintf(h, "%d%s", p.Port, p.Protocol)
+			if p.Error != nil {
+				_, _ = fmt.Fprintf(h, "%q", *p.Error)
+			}
+		}
 	}
 	for _, c := range w.Conditions {
 		_, _ = fmt.Fprintf(h, "%q%q%q%q", c.Type, c.Status, c.Reason, c.Message)

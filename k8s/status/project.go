@@ -5,6 +5,7 @@ package status
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,10 +92,10 @@ func projectStatus(v *fsm.View, why Explanations, s *Seen, o Options, now time.T
 	w.Ingress = f.ingress(s, o)
 	if len(w.Ingress) == 0 && !s.OwnsIngress {
 		w.Ingress = nil // what somebody else wrote may stay while there is nothing of ours to show
-	} else if !slices.EqualFunc(w.Ingress, s.Ingress, sameIngress) {
+	} else if !slices.EqualFunc(w.Ingress, s.Ingress, sameAddress) {
 		w.Urgent = true
 	}
-	changed := w.Urgent || s.OwnsIngress && len(w.Ingress) == 0
+	changed := w.Urgent || len(w.Ingress) > 0 && !slices.EqualFunc(w.Ingress, s.Ingress, sameIngress) || s.OwnsIngress && len(w.Ingress) == 0
 	for _, said := range f.verdicts(why, s) {
 		before := s.condition(said.kind)
 		c := said.dated(before, s.Generation, now)
@@ -129,10 +130,40 @@ func (f *facts) ingress(s *Seen, o Options) []corev1.LoadBalancerIngress {
 			continue
 		}
 		mode := corev1.LoadBalancerIPModeVIP
-		out = append(out, corev1.LoadBalancerIngress{IP: a.address.String(), IPMode: &mode})
+		out = append(out, corev1.LoadBalancerIngress{IP: a.address.String(), IPMode: &mode, Ports: f.ports(a)})
 	}
 	return out
 }
+
+// Errors of ports, as Kubernetes has them: a name of ours and words in camel case.
+const (
+	PortClosing      = prefix + "PortClosing"      // nodes may still pass it on to a Service that gave it up
+	PortNotAllocated = prefix + "PortNotAllocated" // the record has not given it to the Service, and conditions say why
+)
+
+// ports lists the ports of an address where one of them does not serve: all of them, as Kubernetes has it, with an error
+// for those that do not. Where all serve there is nothing to say.
+func (f *facts) ports(a *fact) []corev1.PortStatus {
+	if len(a.lacking) == 0 {
+		return nil
+	}
+	why := PortNotAllocated
+	if f.service.Pending.Code == pendingPort {
+		why = PortClosing
+	}
+	out := make([]corev1.PortStatus, 0, len(f.service.Frontends))
+	for _, front := range f.service.Frontends {
+		one := corev1.PortStatus{Port: int32(front.Port.Number), Protocol: corev1.Protocol(strings.ToUpper(front.Port.Protocol.String()))}
+		if slices.Contains(a.lacking, front.Port) {
+			one.Error = &why
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// pendingPort is the leader's code for ports that are being taken back from others (leader.PendingPort).
+const pendingPort = "port-closing"
 
 // shows tells whether a list has an address.
 func shows(list []corev1.LoadBalancerIngress, a netip.Addr) bool {
@@ -143,11 +174,17 @@ func shows(list []corev1.LoadBalancerIngress, a netip.Addr) bool {
 }
 
 func sameIngress(a, b corev1.LoadBalancerIngress) bool {
+	return sameAddress(a, b) && slices.EqualFunc(a.Ports, b.Ports, func(a, b corev1.PortStatus) bool {
+		return a.Port == b.Port && a.Protocol == b.Protocol && (a.Error == nil) == (b.Error == nil) && (a.Error == nil || *a.Error == *b.Error)
+	})
+}
+
+func sameAddress(a, b corev1.LoadBalancerIngress) bool {
 	mode := func(in corev1.LoadBalancerIngress) corev1.LoadBalancerIPMode {
 		if in.IPMode == nil {
 			return ""
 		}
 		return *in.IPMode
 	}
-	return a.IP == b.IP && a.Hostname == b.Hostname && mode(a) == mode(b) && len(a.Ports) == len(b.Ports)
+	return a.IP == b.IP && a.Hostname == b.Hostname && mode(a) == mode(b)
 }

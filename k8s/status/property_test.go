@@ -21,6 +21,7 @@ var (
 	drawnServices  = []string{"default/a", "default/b", "default/c"}
 	drawnAddresses = []string{"203.0.113.1", "203.0.113.2", "203.0.113.3"}
 	drawnNodes     = []string{"n1", "n2", "n3"}
+	drawnPorts     = []fsm.Port{{Protocol: fsm.TCP, Number: 80}, {Protocol: fsm.UDP, Number: 53}, {Protocol: fsm.SCTP, Number: 80}}
 	drawnTypes     = []corev1.ServiceType{corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeClusterIP}
 	drawnClasses   = []string{"", class, "example.com/other"}
 )
@@ -45,16 +46,19 @@ func (x *scene) record(t *rapid.T) {
 	id := rapid.SampledFrom(drawnServices).Draw(t, "service")
 	a := netip.MustParseAddr(rapid.SampledFrom(drawnAddresses).Draw(t, "address"))
 	node := rapid.SampledFrom(drawnNodes).Draw(t, "node")
-	ports := []fsm.Port{{Protocol: fsm.TCP, Number: 80}}
+	ports := rapid.SliceOfNDistinct(rapid.SampledFrom(drawnPorts), 1, 3, rapid.ID).Draw(t, "ports")
 	switch rapid.SampledFrom([]string{"put", "put", "allocate", "allocate", "route", "route", "acknowledge", "acknowledge",
 		"announce", "announce", "release", "fail", "boot", "restart", "epoch", "calm", "unpeer", "finish", "delete"}).Draw(t, "command") {
 	case "put":
 		s := fsm.Service{ID: fsm.ServiceID(id), UID: "uid-" + id, Deleting: rapid.IntRange(0, 5).Draw(t, "deleting") == 0}
+		for _, p := range ports {
+			s.Frontends = append(s.Frontends, fsm.Frontend{Port: p})
+		}
 		if rapid.Bool().Draw(t, "external") {
 			s.External = []netip.Addr{a}
 		}
 		if rapid.Bool().Draw(t, "pending") {
-			s.Pending = fsm.Pending{Code: "address-taken", Text: a.String() + " is taken"}
+			s.Pending = fsm.Pending{Code: rapid.SampledFrom([]string{"address-taken", "port-closing"}).Draw(t, "code"), Text: a.String() + " is taken"}
 		}
 		if rapid.IntRange(0, 9).Draw(t, "earlier life") == 0 {
 			s.UID = "uid-before"
@@ -262,6 +266,58 @@ func TestPropertyShownAddressesAreOwned(t *testing.T) {
 						t.Fatalf("%s shows %s of externalIPs", id, a)
 					case in.IPMode == nil || *in.IPMode != corev1.LoadBalancerIPModeVIP:
 						t.Fatalf("%s shows %s without ipMode VIP", id, a)
+					}
+				}
+			}
+		}
+	})
+}
+
+// K31: an entry says which ports do not serve, and lists all of them then, and none if all serve.
+func TestPropertyK31PortsThatAreNotToBeHadAreNamed(t *testing.T) {
+	names := map[fsm.Protocol]corev1.Protocol{fsm.TCP: "TCP", fsm.UDP: "UDP", fsm.SCTP: "SCTP"}
+	rapid.Check(t, func(t *rapid.T) {
+		x, o := newScene(t), drawOptions(t)
+		for i, id := range drawnServices {
+			x.b.service(t, id)
+			x.b.serve(t, id, drawnAddresses[i], "n1")
+		}
+		x.settled(t, o)
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			x.record(t)
+			x.settled(t, o)
+			v := x.b.Read()
+			for id, s := range x.services {
+				svc, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, id)
+				if !ok || svc.UID != s.uid || !o.ours(s.seen()) || v.Group().Quarantine != (fsm.Revision{}) {
+					continue
+				}
+				for _, in := range s.ingress {
+					var has []fsm.Port
+					for _, a := range v.Owners(in.IP) {
+						if string(a.Service) == id {
+							has = a.Ports
+						}
+					}
+					lacks := false
+					for _, front := range svc.Frontends {
+						lacks = lacks || !slices.Contains(has, front.Port)
+					}
+					if lacks != (len(in.Ports) > 0) || lacks && len(in.Ports) != len(svc.Frontends) {
+						t.Fatalf("%s at %s has the ports %v of %v, and shows %+v", id, in.IP, has, svc.Frontends, in.Ports)
+					}
+					for i, p := range in.Ports {
+						front := svc.Frontends[i].Port
+						want := "fairlead.io/PortNotAllocated"
+						if svc.Pending.Code == "port-closing" {
+							want = "fairlead.io/PortClosing"
+						}
+						if p.Port != int32(front.Number) || p.Protocol != names[front.Protocol] {
+							t.Fatalf("%s: %+v in the place of %s", id, p, front)
+						}
+						if slices.Contains(has, front) != (p.Error == nil) || p.Error != nil && *p.Error != want {
+							t.Fatalf("%s: port %s is its own: %t, and has the error %v, want %s", id, front, slices.Contains(has, front), p.Error, want)
+						}
 					}
 				}
 			}
