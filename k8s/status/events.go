@@ -36,6 +36,8 @@ func action(reason string) string {
 		return "Allocate"
 	case EventWithdrawn:
 		return "Withdraw"
+	case EventNotAsWritten:
+		return "Read"
 	case EventOverwritten:
 		return "WriteStatus"
 	}

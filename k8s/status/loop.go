@@ -4,6 +4,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type run struct {
 	view    *fsm.View
 	looked  time.Time // at the record
 	why     Explanations
+	misread map[fsm.ServiceID][]string // what cannot be used as it is
 	asked   time.Time
 	checked time.Time // every Service
 
@@ -116,12 +118,29 @@ func (r *run) ask(now time.Time) {
 	concerned := map[fsm.ServiceID]bool{}
 	reworded(r.view, r.why, next, concerned)
 	r.why, r.asked = next, now
+	r.askProblems(concerned)
 	for id := range concerned {
 		r.notice(id, now)
 	}
 	if now.Sub(r.checked) >= r.c.Timing.Recheck {
 		r.noticeAll(now)
 	}
+}
+
+// askProblems asks what of Services cannot be used as it is written, and names those of which that changed.
+func (r *run) askProblems(concerned map[fsm.ServiceID]bool) {
+	if r.c.Problems == nil {
+		return
+	}
+	next := r.c.Problems()
+	for _, list := range []map[fsm.ServiceID][]string{r.misread, next} {
+		for id := range list {
+			if !slices.Equal(r.misread[id], next[id]) {
+				concerned[id] = true
+			}
+		}
+	}
+	r.misread = next
 }
 
 func (r *run) noticeAll(now time.Time) {
@@ -185,6 +204,9 @@ func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 		w.told = &story{uid: seen.UID}
 	}
 	next := storyOf(f, r.why, w.told)
+	if f != nil {
+		next.problems = r.misread[id]
+	}
 	if next.waiting == (verdict{}) {
 		w.waiting = time.Time{}
 	} else if w.waiting.IsZero() {

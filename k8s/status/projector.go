@@ -38,9 +38,12 @@ type Config struct {
 	API   API
 	// Waiting is the leader's word on what is not as it shall be, as of its newest plan. What it returns is not changed.
 	Waiting func() []Explanation
-	Clock   Clock
-	Log     *slog.Logger
-	Options Options
+	// Problems is optional: what of each Service the sources cannot use as it is written, a sentence with the remedy each.
+	// What it returns is not changed.
+	Problems func() map[fsm.ServiceID][]string
+	Clock    Clock
+	Log      *slog.Logger
+	Options  Options
 	// Instance names this member in Events.
 	Instance string
 	// Timing is optional.

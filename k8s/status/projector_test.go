@@ -150,9 +150,10 @@ func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(
 
 // stageOf is a projector at work in a bubble of fake time.
 type stageOf struct {
-	t *testing.T
-	b *book
-	c *cluster
+	problems map[fsm.ServiceID][]string
+	t        *testing.T
+	b        *book
+	c        *cluster
 
 	mu   sync.Mutex
 	logs bytes.Buffer
@@ -181,7 +182,11 @@ func (s *stageOf) lead() {
 	p, err := New(Config{
 		Record: s.b, Store: s.c.store, API: s.c, Clock: machineClock{}, Log: slog.New(slog.NewTextHandler(s, nil)), Options: ours,
 		Instance: "m1", Metrics: s.metrics,
-		Waiting: func() []Explanation {
+		Problems: func() map[fsm.ServiceID][]string {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.problems
+		}, Waiting: func() []Explanation {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.why
@@ -524,4 +529,43 @@ func counted(t *testing.T, r *prometheus.Registry, name string) float64 {
 	}
 	t.Fatalf("no metric %s", name)
 	return 0
+}
+
+// misread changes what the sources cannot use.
+func (s *stageOf) misread(problems map[fsm.ServiceID][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problems = problems
+}
+
+// K39: what cannot be used as it is written is told on the Service, once for each word of it, and by one leader alone.
+func TestK39WhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		pass(5 * time.Second)
+		if n := s.c.told(EventNotAsWritten); n != 0 {
+			t.Fatalf("%d Events about nothing", n)
+		}
+		wlc := `metadata.annotations[fairlead.io/scheduler]: "wlc" goes by connections in being; use rr`
+		s.misread(map[fsm.ServiceID][]string{"default/web": {wlc}, "default/other": {"it is not there"}})
+		pass(5 * time.Second)
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		pass(5 * time.Second)
+		s.stop()
+		s.lead()
+		pass(5 * time.Second)
+		if n := s.c.told(EventNotAsWritten); n != 1 {
+			t.Fatalf("%d Events, want one: %v", n, s.c.events)
+		}
+		for _, e := range s.c.events {
+			if e.Reason == EventNotAsWritten && (e.Note != wlc || e.Type != "Warning" || e.Regarding.Name != "web") {
+				t.Errorf("told %s on %s: %q", e.Type, e.Regarding.Name, e.Note)
+			}
+		}
+		s.misread(map[fsm.ServiceID][]string{"default/web": {"another one"}})
+		pass(5 * time.Second)
+		if n := s.c.told(EventNotAsWritten); n != 2 {
+			t.Errorf("%d Events, want two", n)
+		}
+	})
 }

@@ -23,6 +23,7 @@ const (
 	EventNotAnnounced    = "NotAnnounced"
 	EventNextHopsChanged = "NextHopsChanged"
 	EventWithdrawn       = "Withdrawn"
+	EventNotAsWritten    = "NotAsWritten"      // something of its spec or annotations cannot be used as it is written
 	EventOverwritten     = "StatusOverwritten" // somebody else keeps writing status.loadBalancer or our conditions
 )
 
@@ -49,6 +50,8 @@ type story struct {
 	refused          bool
 	// unrouted is why an address that is owned is not announced.
 	unrouted map[netip.Addr]string
+	// problems are what cannot be used as it is written.
+	problems []string
 	at       fsm.Revision
 }
 
@@ -164,6 +167,11 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 			reason = EventRefused
 		}
 		say(true, reason, "%s", v.message)
+	}
+	for _, p := range now.problems {
+		if !slices.Contains(before.problems, p) { // it is of no change of the record, so that a next leader makes the same Event
+			out = append(out, telling{id: id, uid: now.uid, warning: true, reason: EventNotAsWritten, note: p})
+		}
 	}
 	if v := now.waiting; v != (verdict{}) && v.reason != before.waiting.reason && len(before.routes) == 0 {
 		say(v.reason == ReasonNoNextHop || v.reason == ReasonNodesFailed, EventNotAnnounced, "%s", v.message)

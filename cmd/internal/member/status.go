@@ -8,6 +8,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/status"
 )
 
@@ -18,7 +19,7 @@ func (m *Member) openStatus() error {
 	}
 	m.shown = status.NewStore()
 	p, err := status.New(status.Config{
-		Record: m.state, Store: m.shown, Waiting: m.waiting, Clock: wallClock{}, Log: m.log, Metrics: m.registry, Instance: m.config.Name,
+		Record: m.state, Store: m.shown, Waiting: m.waiting, Problems: m.problemsOfServices, Clock: wallClock{}, Log: m.log, Metrics: m.registry, Instance: m.config.Name,
 		API: status.Kubernetes{Services: m.kube.Client.CoreV1(), Events: m.kube.Client.EventsV1()},
 		Options: status.Options{
 			Class: cmp.Or(m.config.LoadBalancerClass, leader.OurClass), IgnoreUnclassed: m.config.OnlyClass,
@@ -30,6 +31,20 @@ func (m *Member) openStatus() error {
 	}
 	m.node.WhileLeader(func(ctx context.Context, _ uint64) { p.Run(ctx) })
 	return nil
+}
+
+// problemsOfServices are what of each Service the sources cannot use as it is written.
+func (m *Member) problemsOfServices() map[fsm.ServiceID][]string {
+	out := map[fsm.ServiceID][]string{}
+	for _, w := range m.work.worlds() {
+		for _, p := range w.Problems {
+			if p.Object.Kind == world.KindService && p.Severity != world.Ignored {
+				id := fsm.ServiceID(p.Object.ID.String())
+				out[id] = append(out[id], p.Field+": "+p.Why+"; "+p.Remedy)
+			}
+		}
+	}
+	return out
 }
 
 // waiting is the leader's word on Services and their routes that are not as they shall be.
