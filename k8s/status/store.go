@@ -13,9 +13,8 @@ import (
 
 // Store keeps what the API server last showed of the Services that concern us: those of type LoadBalancer, those with
 // something of ours in their status or our finalizer, and those that may be served for what they name. Whoever watches
-// Services fills it, all the time and in the order of the
-// watch, so that a member that comes to lead knows at once what people see. It must be given objects with their
-// managedFields. Its methods may be called from any goroutine.
+// Services fills it, all the time and in the order of the watch, so that a member that comes to lead knows at once what
+// people see. It must be given objects with their managedFields. Its methods may be called from any goroutine.
 type Store struct {
 	mu    sync.Mutex
 	seen  map[fsm.ServiceID]*entry
