@@ -21,6 +21,8 @@ type Source interface {
 // Relister is a Source that can be asked for a new list. One that lists all the time need not be one.
 type Relister interface {
 	Relist(kinds ...world.Kind)
+	// Begin says that a new term asks, for which a list that tells nothing new tells something.
+	Begin()
 }
 
 // Record is this member's copy of the record.

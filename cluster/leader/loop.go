@@ -143,6 +143,11 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 	l.setStatus(func(s *Status) { *s = Status{Term: term} })
 	defer l.setStatus(func(s *Status) { *s = Status{} })
 	defer l.setOutside(OutsideStatus{})
+	for _, s := range l.c.Sources {
+		if r, ok := s.Source.(Relister); ok {
+			r.Begin() // what is absent has to be confirmed anew
+		}
+	}
 	plan := newPlanning(l)
 	watchers := []*sentry{plan.sentry}
 	parts := []func(context.Context){plan.run, l.runReports, l.runCheckpoints}

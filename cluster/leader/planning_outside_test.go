@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -47,6 +48,7 @@ type watchedSource struct {
 	w        world.World
 	reads    uint64
 	relisted int
+	begun    int
 }
 
 func (s *watchedSource) World() world.World {
@@ -62,6 +64,21 @@ func (s *watchedSource) World() world.World {
 func (s *watchedSource) Changed() <-chan struct{} { return nil }
 
 func (s *watchedSource) Relist(...world.Kind) { s.relisted++ }
+
+func (s *watchedSource) Begin() { s.begun++ }
+
+// A term asks for lists as if nobody had before: what was absent to a former leader has to be confirmed anew.
+func TestATermBeginsToAsk(t *testing.T) {
+	var source *watchedSource
+	o, _, _ := outsideWorld(t, func(c *Config) { source = c.Sources[0].Source.(*watchedSource) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for term := range 3 {
+		if err := o.Leader.Run(ctx, uint64(term)); err != nil || source.begun != term+1 {
+			t.Errorf("term %d: begun %d times, %v", term, source.begun, err)
+		}
+	}
+}
 
 // outsideWorld is a folder with a load balancer that is there and a group of one static backend, and what plans from it.
 func outsideWorld(t *testing.T, change func(*Config)) (o *outsidePlanning, g *liveGroup, set func(world.BackendGroup)) {

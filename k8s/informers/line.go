@@ -34,6 +34,7 @@ type line struct {
 	keeper Keeper // who is told whether everything is listed; nil for nobody
 	store  store
 	asked  chan struct{} // holds a token while a list is asked for
+	begun  chan struct{} // holds a token after somebody began to ask
 
 	// Guarded by the source's mutex.
 
@@ -78,7 +79,7 @@ type store interface {
 }
 
 func (s *Source) newLine(kind world.Kind, resource string) *line {
-	l := &line{source: s, kind: kind, resource: resource, asked: make(chan struct{}, 1), troubles: map[stage]trouble{}}
+	l := &line{source: s, kind: kind, resource: resource, asked: make(chan struct{}, 1), begun: make(chan struct{}, 1), troubles: map[stage]trouble{}}
 	s.lines = append(s.lines, l)
 	return l
 }
@@ -106,15 +107,18 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// sleep waits for d, for a token or for the end of ctx.
-func (s *Source) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+// sleep waits for d, for a token or for the end of ctx. It tells whether it was the token.
+func (s *Source) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) (woken bool) {
 	if d <= 0 {
-		return
+		return false
 	}
 	select {
 	case <-ctx.Done():
+		return false
 	case <-wake:
+		return true
 	case <-s.clock.After(d):
+		return false
 	}
 }
 
@@ -195,11 +199,12 @@ func (l *line) relistOnDemand(ctx context.Context) {
 		if !listed {
 			continue // the reflector is about to list anyway
 		}
-		now := s.clock.Now()
-		if now.Sub(last) > idleReset {
+		if s.clock.Now().Sub(last) > idleReset {
 			idle = 0
 		}
-		s.sleep(ctx, s.timing.Spacing<<min(idle, maxIdle)-now.Sub(began), nil)
+		for s.sleep(ctx, s.timing.Spacing<<min(idle, maxIdle)-s.clock.Now().Sub(began), l.begun) {
+			idle = 0 // what was told to others is nothing to who asks now
+		}
 		last = s.clock.Now()
 		switch news, err := l.relist(ctx); {
 		case err != nil:
@@ -217,7 +222,7 @@ func (l *line) relistOnDemand(ctx context.Context) {
 }
 
 // Lists that are asked for again and again and tell nothing new are made rarer, up to 2^maxIdle times the usual
-// spacing, until none was asked for during idleReset.
+// spacing, until none was asked for during idleReset or somebody else asks (Source.Begin).
 const (
 	maxIdle   = 3
 	idleReset = time.Minute

@@ -203,7 +203,7 @@ func (s *Source) Cluster() string {
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 
 // Relist asks for a new complete list of kinds, begun after this call. Lists of one kind begin at least
-// Timing.Spacing apart; those that are asked for again and again and tell nothing new, further.
+// Timing.Spacing apart; those that one asks for again and again and tell nothing new, further.
 func (s *Source) Relist(kinds ...world.Kind) {
 	for _, l := range s.lines {
 		for _, kind := range kinds {
@@ -211,6 +211,14 @@ func (s *Source) Relist(kinds ...world.Kind) {
 				poke(l.asked)
 			}
 		}
+	}
+}
+
+// Begin says that somebody else asks for lists from now on, such as a new leader, to whom the next one tells something in any case:
+// that nothing is new.
+func (s *Source) Begin() {
+	for _, l := range s.lines {
+		poke(l.begun)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/informers"
@@ -328,6 +329,28 @@ func TestListsAskedForAgainAndAgainGrowRare(t *testing.T) {
 	if n := view(t, r.World(), world.KindService).Lists - first; n < 2 || n > 8 {
 		t.Errorf("%d lists in 400 ms that told nothing new; 20 ms apart, doubling to 160 ms, make about 5", n)
 	}
+}
+
+// Who asks for the first time does not wait because others asked in vain before.
+func TestWhoBeginsToAskDoesNotWaitForOthers(t *testing.T) {
+	s := newServer(t)
+	now := clocktesting.NewFakeClock(time.Now())
+	r := readBy(t, s, informers.Timing{Absent: 1000 * time.Hour, Silence: 1000 * time.Hour}, now)
+	lists := view(t, r.until(t, "complete", complete), world.KindService).Lists
+	listed := func() {
+		t.Helper()
+		lists++
+		r.until(t, "listed", func(w world.World) bool { return view(t, w, world.KindService).Lists >= lists })
+	}
+	for range 4 {
+		r.Relist(world.KindService)
+		now.Step(10 * time.Second)
+		listed()
+	}
+	r.Relist(world.KindService) // in 8.4 s
+	r.Begin()
+	now.Step(2 * time.Second)
+	listed()
 }
 
 func TestBookmarksRaiseVersionAndAge(t *testing.T) {
