@@ -114,6 +114,7 @@ func (r *run) ask(now time.Time) {
 	if r.view == nil || now.Sub(r.asked) < r.c.Timing.Ask {
 		return
 	}
+	r.c.Store.settle(now)
 	next := Explain(r.c.Waiting())
 	concerned := map[fsm.ServiceID]bool{}
 	reworded(r.view, r.why, next, concerned)

@@ -5,6 +5,7 @@ package status
 import (
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,10 +17,12 @@ import (
 // Services fills it, all the time and in the order of the watch, so that a member that comes to lead knows at once what
 // people see. It must be given objects with their managedFields. Its methods may be called from any goroutine.
 type Store struct {
-	mu    sync.Mutex
-	seen  map[fsm.ServiceID]*entry
-	dirty map[fsm.ServiceID]bool
-	wake  chan struct{}
+	mu   sync.Mutex
+	seen map[fsm.ServiceID]*entry
+	// behind are those that the watch showed as they were before a write of ours, and since when.
+	behind map[fsm.ServiceID]time.Time
+	dirty  map[fsm.ServiceID]bool
+	wake   chan struct{}
 }
 
 type entry struct {
@@ -32,7 +35,7 @@ type entry struct {
 
 // NewStore makes an empty store.
 func NewStore() *Store {
-	return &Store{seen: map[fsm.ServiceID]*entry{}, dirty: map[fsm.ServiceID]bool{}, wake: make(chan struct{}, 1)}
+	return &Store{seen: map[fsm.ServiceID]*entry{}, behind: map[fsm.ServiceID]time.Time{}, dirty: map[fsm.ServiceID]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Set takes in a Service that was listed, added or changed.
@@ -48,6 +51,9 @@ func (s *Store) set(seen *Seen, answered bool) {
 	if old != nil && old.UID == seen.UID && (old.answered || answered) && older(seen.ResourceVersion, old.ResourceVersion) {
 		if !answered {
 			old.behind = seen // the watch is behind our own write
+			if _, ok := s.behind[seen.ID]; !ok {
+				s.behind[seen.ID] = time.Time{} // from when somebody looks
+			}
 		}
 		return
 	}
@@ -103,6 +109,30 @@ func (s *Store) doubt(id fsm.ServiceID) {
 		s.seen[id] = &entry{Seen: e.behind}
 		s.dirty[id] = true
 		s.poke()
+	}
+}
+
+// trust is how long the answer to a write counts for more than what is watched: a watch that is further behind is one
+// that ended, or the API server was set back.
+const trust = 30 * time.Second
+
+// settle takes the watch at its word where it stays behind.
+func (s *Store) settle(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, since := range s.behind {
+		e := s.seen[id]
+		switch {
+		case e == nil || e.behind == nil: // it caught up
+			delete(s.behind, id)
+		case since.IsZero():
+			s.behind[id] = now
+		case now.Sub(since) >= trust:
+			delete(s.behind, id)
+			s.seen[id] = &entry{Seen: e.behind}
+			s.dirty[id] = true
+			s.poke()
+		}
 	}
 }
 
