@@ -170,6 +170,16 @@ func (d *Driver) Inherit(balancer, address string) {
 	d.w.Publish(event.Entry{Balancer: balancer, Address: address, Owner: ours, Present: true, By: byRival})
 }
 
+// Disinherit has that controller take such a backend off.
+func (d *Driver) Disinherit(balancer, address string) {
+	b := d.balancers[balancer]
+	if b == nil || !b.entries[address].Ours {
+		return
+	}
+	delete(b.entries, address)
+	d.w.Publish(event.Entry{Balancer: balancer, Address: address, Owner: ours, By: byRival})
+}
+
 // Who owns entries, and who changes them, in events.
 const (
 	ours     = "fairlead"

@@ -20,7 +20,7 @@ import (
 func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	w := on.World
 	cluster := workload.New(workload.Options{
-		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s), Outside: s.drivers(), Inherit: inherit(on),
+		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s), Outside: s.drivers(), Inherit: inherit(on), Disinherit: disinherit(on),
 		Segments: s.Segments, Block: s.Aggregate > 0,
 	})
 	for i := range s.Clients {
@@ -72,6 +72,15 @@ func inherit(on *stage.Stage) func(balancer, address string) {
 	return func(name, address string) {
 		for _, d := range on.Balancers() {
 			d.Inherit(name, address)
+		}
+	}
+}
+
+// disinherit has it take such backends off.
+func disinherit(on *stage.Stage) func(balancer, address string) {
+	return func(name, address string) {
+		for _, d := range on.Balancers() {
+			d.Disinherit(name, address)
 		}
 	}
 }

@@ -52,6 +52,8 @@ type Options struct {
 	Block bool
 	// Inherit has another controller have put a backend on one of their balancers; nil: there is no other.
 	Inherit func(balancer, address string)
+	// Disinherit has it have taken such a one off.
+	Disinherit func(balancer, address string)
 }
 
 // Cluster is the users, controllers and kubelets of one world.

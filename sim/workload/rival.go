@@ -78,7 +78,8 @@ func (c *Cluster) letGo() {
 	}
 	listed, _, _ := unstructured.NestedStringSlice(group.Object, "spec", "static")
 	for _, address := range staticAddresses(inheritedGroup, 2) {
-		name := inheritedRecord(c.outsideBalancers()[0].name, address)
+		balancer := c.outsideBalancers()[0]
+		name := inheritedRecord(balancer.name, address)
 		r := c.kube.Get("BackendRecord", Namespace, name)
 		if r != nil && r.GetDeletionTimestamp() != nil || !slices.Contains(listed, address) {
 			continue
@@ -89,8 +90,12 @@ func (c *Cluster) letGo() {
 			c.may(err)
 		}
 		c.world.After(pauses, func() {
-			if c.inheritable() != nil && c.kube.Get("BackendGroup", Namespace, inheritedGroup) != nil && c.kube.Get("BackendRecord", Namespace, name) == nil {
+			switch {
+			case c.kube.Get("BackendRecord", Namespace, name) != nil:
+			case c.inheritable() != nil && c.kube.Get("BackendGroup", Namespace, inheritedGroup) != nil:
 				c.register(address)
+			case r != nil: // there is nothing to register it on any more
+				c.o.Disinherit(balancer.id, address)
 			}
 		})
 	}
