@@ -8,12 +8,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fairlead.io/fairlead/k8s/client"
 )
 
-// Cluster sees what of LBCF runs. It needs the right to list Deployments and pods of kube-system.
+// Cluster sees what of LBCF runs. It needs the rights to list Deployments and pods of kube-system, and to get LBCF's Deployment.
 type Cluster struct {
 	deployments client.Collection[appsv1.Deployment, appsv1.DeploymentList, *appsv1.Deployment, *appsv1.DeploymentList]
 	pods        client.Collection[corev1.Pod, corev1.PodList, *corev1.Pod, *corev1.PodList]
@@ -35,8 +36,9 @@ func In(api *client.API) (*Cluster, error) {
 	}, nil
 }
 
-// Look lists Deployments, whose name may be another than LBCF's, and the pods that carry its label. Errors: the API server
-// did not answer.
+// Look lists Deployments, whose name may be another than LBCF's, and the pods that carry its label. That none is in the list is
+// believed of LBCF's own name only if it is not found by it either: a server with empty caches answers lists, too. Errors: the
+// API server did not answer.
 func (c *Cluster) Look(ctx context.Context) (Sight, error) {
 	var seen Sight
 	deployments, err := c.deployments.List(ctx, metav1.ListOptions{})
@@ -46,6 +48,11 @@ func (c *Cluster) Look(ctx context.Context) (Sight, error) {
 	for i := range deployments.Items {
 		if d := &deployments.Items[i]; isController(d) {
 			seen.Deployments = append(seen.Deployments, sightOf(d))
+		}
+	}
+	if len(seen.Deployments) == 0 {
+		if seen.Deployments, err = c.byName(ctx); err != nil {
+			return Sight{}, err
 		}
 	}
 	pods, err := c.pods.List(ctx, metav1.ListOptions{LabelSelector: LabelComponent + "=" + Component})
@@ -64,6 +71,20 @@ func (c *Cluster) Look(ctx context.Context) (Sight, error) {
 		seen.Pods = append(seen.Pods, one)
 	}
 	return seen, nil
+}
+
+// byName gives the Deployment that LBCF's own manifests make, if it is there and not ours.
+func (c *Cluster) byName(ctx context.Context) ([]Deployment, error) {
+	d, err := c.deployments.Get(ctx, DeploymentName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get deployment %s/%s: %w", Namespace, DeploymentName, err)
+	case !isController(d):
+		return nil, nil
+	}
+	return []Deployment{sightOf(d)}, nil
 }
 
 // isController tells whether a Deployment runs LBCF's controller: by its name, its label or that of its pods.
