@@ -15,8 +15,8 @@ import (
 // in them: once nobody has changed anything for L1, or for L2 where that is longer, each backend that is asked for is on its
 // balancer and nothing else of ours, it has a BackendRecord which says so, and there are no others.
 //
-// Left out is what a hand took off or put in its place, what somebody said needs no deregistration, and as long as an operator is asked about absences, what is there
-// and not asked for.
+// Left out is what a hand took off or put in its place, what somebody said needs no deregistration, what is asked for of a driver that
+// is not there, and as long as an operator is asked about absences, what is there and not asked for.
 type l1Wishes struct {
 	*judge
 	there entries
@@ -60,7 +60,7 @@ func (r *l1Wishes) compare(v *fsm.View) {
 	for _, b := range r.wishes.backends() {
 		at := r.placeOf(b.balancer, b.address)
 		asked[at], records[b.record] = true, true
-		if !b.kept {
+		if !b.kept && !b.driverless {
 			r.checked()
 			r.registered(b, at)
 		}
@@ -139,21 +139,25 @@ const (
 func (r *l1Wishes) balancers() {
 	for _, o := range r.wishes.of("LoadBalancer") {
 		spec, status := read[balancerSpec](o.Spec), read[balancerStatus](o.Status)
-		if o.Metadata.Deletion != nil {
-			continue // L2's
+		if o.Metadata.Deletion != nil || !r.wishes.driven(o.Metadata.Namespace, spec.Driver) {
+			continue // L2's, or nobody's
 		}
 		r.checked()
 		if !maps.Equal(status.Info, spec.Spec) || !isTrue(status.Conditions, "Created") || !isTrue(status.Conditions, "AttributesSynced") {
 			r.broken("LoadBalancer "+o.id(), fmt.Sprintf("it does not say that it is created and in sync: %s", o.Status), o.number)
 		}
 	}
-	expected := map[*wish]int{}
+	expected, driverless := map[*wish]int{}, map[*wish]bool{}
 	for _, b := range r.wishes.backends() {
 		if !b.kept {
 			expected[b.owner]++
 		}
+		driverless[b.owner] = driverless[b.owner] || b.driverless
 	}
 	for _, o := range r.wishes.of("BackendGroup") {
+		if driverless[o] {
+			continue
+		}
 		r.checked()
 		if status := read[groupStatus](o.Status); status.Backends != expected[o] {
 			r.broken("BackendGroup "+o.id(), fmt.Sprintf("it says that it has %d backends, and %d are asked for", status.Backends, expected[o]), o.number)

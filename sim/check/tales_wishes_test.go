@@ -49,6 +49,7 @@ const recordHeld = `,"finalizers":["lbcf.tkestack.io/deregister-backend"]`
 
 // wish has users ask for a backend.
 func (s *story) wish() {
+	s.outsideObject("LoadBalancerDriver", "d", "create", "user", "", "{}", "null")
 	s.outsideObject("LoadBalancer", "lb", "create", "user", balancerHeld, balancerAsks, "null")
 	s.outsideObject("BackendGroup", "g", "create", "user", "", groupAsks, "null")
 	s.commit(&fsm.PutLoadBalancer{ID: "LoadBalancer/a/lb/u-lb", Driver: "d", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Synced: true})
@@ -109,6 +110,12 @@ func wishTales() []tale {
 		breaks("L1", "wished-backend-missing", then(func(s *story) {
 			s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "driver"})
 		})),
+		fine("L1", "wished-of-a-driver-that-is-not-there", func(s *story) {
+			s.wish()
+			s.call(fsm.ActionEnsure, "a/"+wishedRecord)
+			s.outsideObject("LoadBalancerDriver", "d", "delete", "etcd", "", "{}", "null")
+			s.settle()
+		}),
 		breaks("L1", "backend-record-missing", func(s *story) {
 			s.wish()
 			s.call(fsm.ActionEnsure, "a/"+wishedRecord)

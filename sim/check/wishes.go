@@ -141,6 +141,8 @@ type backend struct {
 	parameters map[string]string
 	// kept is one that stays if it is there already, and need not be.
 	kept bool
+	// driverless is one of a balancer whose driver is not there: nobody can be asked for it.
+	driverless bool
 }
 
 // balancerKeyInSpec is the key of lbSpec by which drivers of a world know their balancers.
@@ -177,6 +179,13 @@ func (w *wishes) lookUp(namespace, name string) *wish {
 	return o
 }
 
+// driven tells whether the driver that an object of a namespace names is there (§1.4). A restore of etcd may leave load balancers
+// without it.
+func (w *wishes) driven(namespace, name string) bool {
+	drivers := w.objects["LoadBalancerDriver"]
+	return drivers[namespace+"/"+name] != nil || strings.HasPrefix(name, "lbcf-") && drivers["kube-system/"+name] != nil
+}
+
 func (w *wishes) ofGroup(g *wish) (out []backend) {
 	spec := read[groupSpec](g.Spec)
 	for _, name := range spec.Balancers {
@@ -185,6 +194,7 @@ func (w *wishes) ofGroup(g *wish) (out []backend) {
 			continue
 		}
 		add := func(b backend, parts ...string) {
+			b.driverless = !w.driven(l.Metadata.Namespace, read[balancerSpec](l.Spec).Driver)
 			b.balancer, b.owner, b.ownerKind, b.parameters = read[balancerSpec](l.Spec).Spec[balancerKeyInSpec], g, "BackendGroup", spec.Parameters
 			b.record = recordName(g, "_", append([]string{name, g.Metadata.Name}, parts...))
 			out = append(out, b)
@@ -218,7 +228,8 @@ func (w *wishes) ofBind(b *wish) (out []backend) {
 			for _, port := range spec.Pods.Ports {
 				number := strconv.Itoa(port.Port)
 				out = append(out, backend{
-					balancer: e.Spec[balancerKeyInSpec], address: net.JoinHostPort(p.pod.IP, number), owner: b, ownerKind: "Bind", parameters: spec.Parameters,
+					driverless: !w.driven(b.Metadata.Namespace, e.Driver),
+					balancer:   e.Spec[balancerKeyInSpec], address: net.JoinHostPort(p.pod.IP, number), owner: b, ownerKind: "Bind", parameters: spec.Parameters,
 					record: recordName(b, "-", []string{b.Metadata.Name, e.Name, p.Metadata.Name, p.pod.IP, port.Protocol, number}),
 				})
 			}
