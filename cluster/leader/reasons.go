@@ -85,9 +85,9 @@ func Codes() []Code {
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
 		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, MovedAway, GivenUp, Replaced,
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting, Moved,
-		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden, PendingNodePort,
-		WaitsForEvidence, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
-		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate,
+		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden, PendingPort, PendingNodePort,
+		WaitsForEvidence, WaitsForHolder, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
+		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate, WaitsForPolicy, WaitsForDrain, WaitsForHandover,
 	}
 }
 
