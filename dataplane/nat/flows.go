@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/endpoints"
 )
 
 // Flows are the UDP flows that may go on: by what their client dialled, the endpoints that they may lead to. A flow of
@@ -78,7 +79,7 @@ func addServing(to map[netip.AddrPort]bool, s *desired.Service, front desired.Fr
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
 		if familyOf(e.Address) == f && (e.Ready || e.Serving) {
-			for _, at := range appendPorts(nil, e, front) {
+			for _, at := range endpoints.Ports(e, front) {
 				to[at] = true
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/weights"
 )
 
 // K40: turns are dealt by weight. Shares are exact where there are as many turns as the weights are together, in any case
@@ -16,8 +17,8 @@ import (
 func TestPropertyK40TurnsAreDealtByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 9), rapid.Uint32Range(1, 65535)), 2, 40).Draw(t, "weights")
-		weights := reduced(drawn)
-		if weights == nil {
+		reduced := weights.Reduce(drawn)
+		if reduced == nil {
 			for _, w := range drawn {
 				if w != drawn[0] {
 					t.Fatalf("%v are taken for one weight", drawn)
@@ -26,28 +27,28 @@ func TestPropertyK40TurnsAreDealtByWeight(t *testing.T) {
 			return
 		}
 		sum := uint64(0)
-		for i, w := range weights {
-			if uint64(w)*uint64(drawn[0]) != uint64(weights[0])*uint64(drawn[i]) {
-				t.Fatalf("%v became %v", drawn, weights)
+		for i, w := range reduced {
+			if uint64(w)*uint64(drawn[0]) != uint64(reduced[0])*uint64(drawn[i]) {
+				t.Fatalf("%v became %v", drawn, reduced)
 			}
 			sum += uint64(w)
 		}
-		turns := slotsFor(weights)
-		had := make([]uint64, len(weights))
-		for _, i := range deal(weights, turns) {
+		turns := slotsFor(reduced)
+		had := make([]uint64, len(reduced))
+		for _, i := range weights.Deal(reduced, turns) {
 			had[i]++
 		}
-		if most := bucketsFor(len(weights)); uint64(turns) != min(sum, uint64(most)) {
-			t.Fatalf("%d turns for %v, which are %d together", turns, weights, sum)
+		if most := bucketsFor(len(reduced)); uint64(turns) != min(sum, uint64(most)) {
+			t.Fatalf("%d turns for %v, which are %d together", turns, reduced, sum)
 		}
 		for i, n := range had {
-			w := uint64(weights[i])
+			w := uint64(reduced[i])
 			if n == 0 || uint64(turns) == sum && n != w {
-				t.Fatalf("%d has %d of %d turns, weights %v", i, n, turns, weights)
+				t.Fatalf("%d has %d of %d turns, weights %v", i, n, turns, reduced)
 			}
 			for j, m := range had {
-				if n > 1 && (2*n-1)*uint64(weights[j]) > (2*m+1)*w {
-					t.Fatalf("%d has %d turns and %d has %d, weights %v", i, n, j, m, weights)
+				if n > 1 && (2*n-1)*uint64(reduced[j]) > (2*m+1)*w {
+					t.Fatalf("%d has %d turns and %d has %d, weights %v", i, n, j, m, reduced)
 				}
 			}
 		}
@@ -56,14 +57,14 @@ func TestPropertyK40TurnsAreDealtByWeight(t *testing.T) {
 
 // K40: no more slots are made than the weights need.
 func TestK40WeightsAreReduced(t *testing.T) {
-	if have, want := reduced([]uint32{400, 200, 600}), []uint32{2, 1, 3}; !slices.Equal(have, want) {
+	if have, want := weights.Reduce([]uint32{400, 200, 600}), []uint32{2, 1, 3}; !slices.Equal(have, want) {
 		t.Errorf("reduced to %v, want %v", have, want)
 	}
 }
 
 // K40: turns of one endpoint do not follow each other while another one's are due.
 func TestK40TurnsAreSpreadOut(t *testing.T) {
-	if have, want := deal([]uint32{3, 1, 2}, 6), []int{0, 1, 2, 0, 2, 0}; !slices.Equal(have, want) {
+	if have, want := weights.Deal([]uint32{3, 1, 2}, 6), []int{0, 1, 2, 0, 2, 0}; !slices.Equal(have, want) {
 		t.Errorf("turns %v, want %v", have, want)
 	}
 }
