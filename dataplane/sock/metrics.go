@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sock
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what is to be seen of resolution on one host.
+type metrics struct {
+	seconds  prometheus.Histogram
+	writes   prometheus.Counter
+	failures prometheus.Counter
+	rows     *prometheus.GaugeVec
+	room     *prometheus.GaugeVec
+	unfit    prometheus.Gauge
+}
+
+func newMetrics(to prometheus.Registerer, e Edge, room Capacity) (*metrics, error) {
+	m := &metrics{
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "fairlead_sock_apply_seconds", Help: "Time to bring the tables of resolution to a state.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		}),
+		writes:   prometheus.NewCounter(prometheus.CounterOpts{Name: "fairlead_sock_writes_total", Help: "Rows of tables that were written or removed."}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "fairlead_sock_failures_total", Help: "Attempts to write tables that failed."}),
+		rows:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fairlead_sock_rows", Help: "Rows that a table holds."}, []string{"table"}),
+		room:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fairlead_sock_rows_max", Help: "Rows that a table has room for."}, []string{"table"}),
+		unfit:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "fairlead_sock_rules_unfit", Help: "Services that the tables have no room for."}),
+	}
+	m.room.WithLabelValues("places").Set(float64(room.Places))
+	m.room.WithLabelValues("slots").Set(float64(room.Slots))
+	if to == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.seconds, m.writes, m.failures, m.rows, m.room, m.unfit, callCounters{e}} {
+		if err := to.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) is(rows Rows, unfit int) {
+	m.rows.WithLabelValues("places").Set(float64(len(rows.Places)))
+	m.rows.WithLabelValues("slots").Set(float64(len(rows.Slots)))
+	m.unfit.Set(float64(unfit))
+}
+
+// callCounters are the counters of programs, read when they are asked for.
+type callCounters struct{ edge Edge }
+
+var callsDesc = prometheus.NewDesc("fairlead_sock_calls_total", "Calls of clients, by what kind of rule decided and how they ended.", []string{"kind", "outcome"}, nil)
+
+// Describe implements prometheus.Collector.
+func (callCounters) Describe(to chan<- *prometheus.Desc) { to <- callsDesc }
+
+// Collect implements prometheus.Collector.
+func (c callCounters) Collect(to chan<- prometheus.Metric) {
+	counters, err := c.edge.Counters()
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(callsDesc, err)
+		return
+	}
+	for kind, outcomes := range counters {
+		for outcome, n := range outcomes {
+			to <- prometheus.MustNewConstMetric(callsDesc, prometheus.CounterValue, float64(n), kind.name(), outcome)
+		}
+	}
+}
+
+// name tells kinds apart, as events do not.
+func (k Kind) name() string {
+	if k == NodePort {
+		return "nodePort"
+	}
+	return k.String()
+}

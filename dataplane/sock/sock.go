@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/agent"
+)
+
+// Options of resolution on one host.
+type Options struct {
+	Config
+	Room    Capacity
+	Audit   time.Duration // between two full comparisons with the kernel. Default 5 minutes
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Sock keeps the tables as the agent's state says. Its methods may be called from several goroutines.
+type Sock struct {
+	log     *slog.Logger
+	metrics *metrics
+	audit   time.Duration
+
+	mu       sync.Mutex
+	config   Config
+	edge     Edge
+	planner  *Planner
+	rules    map[string]resolved // by the Service's name
+	last     Want
+	told     bool // a state was ever to be carried out
+	known    bool // the tables hold what the planner says, as far as we know
+	attached bool
+	reported map[uint32]string // problems that were logged
+}
+
+// resolved is a Service's rule, and what that was made of.
+type resolved struct {
+	service *desired.Service
+	zone    string
+	rule    *Rule // nil: nothing is resolved
+}
+
+// Over makes the resource over whatever kernel. Nothing is changed before the first Apply.
+func Over(o Options, e Edge) (*Sock, error) {
+	if o.Node == "" {
+		return nil, fmt.Errorf("sock: no node name")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Audit <= 0 {
+		o.Audit = 5 * time.Minute
+	}
+	m, err := newMetrics(o.Metrics, e, o.Room)
+	if err != nil {
+		return nil, err
+	}
+	return &Sock{
+		log: o.Log, metrics: m, audit: o.Audit, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		rules: map[string]resolved{}, reported: map[uint32]string{},
+	}, nil
+}
+
+// Apply brings the tables to a state. Programs begin to work once the first one is there whole; those of an earlier
+// agent work with what it left until then. A Service that does not fit is named in the log and in metrics; its address is
+// served by packets as without.
+func (s *Sock) Apply(_ context.Context, want desired.State) ([]agent.Failure, error) {
+	return nil, s.apply(want.Zone, want.Services())
+}
+
+func (s *Sock) apply(zone string, services []*desired.Service) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start := time.Now()
+	s.told = true
+	s.last = Want{Rules: s.rulesOf(zone, services)}
+	if err := s.settle(); err != nil {
+		s.metrics.failures.Inc()
+		return err
+	}
+	s.metrics.seconds.Observe(time.Since(start).Seconds())
+	return nil
+}
+
+// rulesOf gives the rules of Services; one that did not change is the one of before.
+func (s *Sock) rulesOf(zone string, services []*desired.Service) []*Rule {
+	s.config.Zone = zone
+	names := make([]string, len(services))
+	for i, v := range services {
+		names[i] = v.Name
+	}
+	ids := numbers(names)
+	rules := make(map[string]resolved, len(services))
+	var out []*Rule
+	for _, v := range services {
+		r, ok := s.rules[v.Name]
+		if !ok || r.service != v || r.zone != zone || r.rule != nil && r.rule.ID != ids[v.Name] {
+			r = resolved{v, zone, s.config.RuleOf(v, ids[v.Name])}
+		}
+		rules[v.Name] = r
+		if r.rule != nil {
+			out = append(out, r.rule)
+		}
+	}
+	s.rules = rules
+	return out
+}
+
+// settle carries out what leads to what is wanted last.
+func (s *Sock) settle() error {
+	if !s.known {
+		rows, err := s.edge.Read()
+		if err != nil {
+			return err
+		}
+		s.planner.Adopt(rows)
+		s.known = true
+	}
+	for _, c := range s.planner.Step(s.last) {
+		if err := s.edge.Apply(c); err != nil {
+			s.known = false
+			return err
+		}
+		s.metrics.writes.Add(float64(c.Writes()))
+	}
+	if !s.attached {
+		if err := s.edge.Attach(); err != nil {
+			return err
+		}
+		s.attached = true
+		s.log.Info("service addresses are resolved at the client", "rules", len(s.last.Rules))
+	}
+	s.report()
+	return nil
+}
+
+// report tells of what does not fit, each once.
+func (s *Sock) report() {
+	problems := s.planner.Problems()
+	s.metrics.is(s.planner.Rows(), len(problems))
+	now := map[uint32]string{}
+	for _, p := range problems {
+		now[p.Rule.ID] = p.Rule.Name
+		if s.reported[p.Rule.ID] != p.Rule.Name {
+			s.log.Error("not resolved at the client, or not to all of its endpoints", "service", p.Rule.Name, "why", p.Why)
+		}
+	}
+	s.reported = now
+}
+
+// Run compares the tables with what they shall hold every now and then, and puts them right, until ctx ends.
+func (s *Sock) Run(ctx context.Context) error {
+	audit := time.NewTicker(s.audit)
+	defer audit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-audit.C:
+		}
+		if err := s.repair(); err != nil {
+			s.log.Error("tables not put right", "err", err)
+		}
+	}
+}
+
+// repair makes sure of the tables and of the programs.
+func (s *Sock) repair() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.told {
+		return nil // nothing is known of what shall be: what is there stays
+	}
+	s.known, s.attached = false, false
+	if err := s.settle(); err != nil {
+		s.metrics.failures.Inc()
+		return err
+	}
+	return nil
+}

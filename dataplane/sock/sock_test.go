@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// memory is tables of a kernel that fails now and then, in the middle of a change.
+type memory struct {
+	rows     Rows
+	fails    func() bool
+	attached int
+}
+
+var errKernel = errors.New("kernel")
+
+func newMemory() *memory { return &memory{rows: NewRows(), fails: func() bool { return false }} }
+
+func (k *memory) Read() (Rows, error) {
+	if k.fails() {
+		return Rows{}, errKernel
+	}
+	return Rows{
+		Places: maps.Clone(k.rows.Places), Slots: maps.Clone(k.rows.Slots), Nodes: maps.Clone(k.rows.Nodes), Windows: maps.Clone(k.rows.Windows),
+	}, nil
+}
+
+func (k *memory) Apply(c Change) error {
+	half := Change{PutSlots: c.PutSlots, PutWindows: c.PutWindows}
+	k.rows.Apply(half)
+	if k.fails() {
+		return errKernel
+	}
+	k.rows.Apply(c)
+	return nil
+}
+
+func (k *memory) Attach() error {
+	if k.fails() {
+		return errKernel
+	}
+	k.attached++
+	return nil
+}
+
+func (k *memory) Counters() (map[Kind]map[string]uint64, error) { return nil, nil }
+
+var room = Capacity{Places: 1000, Slots: 1000, Nodes: 10}
+
+var (
+	web  = desired.Frontend{Name: "http", Port: desired.Port{Protocol: TCP, Number: 80}}
+	vip  = netip.MustParseAddr("192.0.2.1")
+	here = Call{To: Place{Address: vip, Port: 80, Protocol: TCP}}
+)
+
+func pod(address, node string) desired.Endpoint {
+	return desired.Endpoint{
+		Address: netip.MustParseAddr(address), Node: node, Ready: true, Serving: true,
+		Ports: []desired.EndpointPort{{Name: "http", Port: desired.Port{Protocol: TCP, Number: 8080}}},
+	}
+}
+
+// Balancing §10: what clients of a host get at a Service's addresses.
+func TestBalancing10WhatServicesLeadTo(t *testing.T) {
+	plain := desired.Service{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}
+	with := func(f func(*desired.Service)) desired.Service {
+		s := plain
+		f(&s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		service desired.Service
+		verdict Verdict
+		backend string
+	}{
+		"an endpoint": {plain, Use, "10.0.0.1:8080"},
+		"also one elsewhere with the policy Local": {with(func(s *desired.Service) { s.Local = true }), Use, "10.0.0.1:8080"},
+		"none":                       {with(func(s *desired.Service) { s.Endpoints = nil }), Refuse, ""},
+		"none of the family":         {with(func(s *desired.Service) { s.Endpoints = []desired.Endpoint{pod("fd00::1", "n1")} }), Refuse, ""},
+		"clients by their addresses": {with(func(s *desired.Service) { s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }), Pass, ""},
+		"a port not on the address": {with(func(s *desired.Service) {
+			f := web
+			f.NotOn = []netip.Addr{vip}
+			s.Frontends = []desired.Frontend{f}
+		}), Pass, ""},
+		"another protocol": {with(func(s *desired.Service) {
+			s.Frontends = []desired.Frontend{{Name: "http", Port: desired.Port{Protocol: 132, Number: 80}}}
+		}), Pass, ""},
+	} {
+		k := newMemory()
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.apply("", []*desired.Service{&c.service}); err != nil {
+			t.Fatal(err)
+		}
+		a := k.rows.Resolve(here)
+		if a.Verdict != c.verdict || c.backend != "" && a.Backend.String() != c.backend {
+			t.Errorf("%s: %s %s, want %s %s", name, a.Verdict, a.Backend, c.verdict, c.backend)
+		}
+	}
+}
+
+// Balancing §18: whatever fails on the way, programs begin to work only once tables were whole, and what is wanted last is
+// what is there once nothing fails any more; nothing is written then that is there.
+func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := newMemory()
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.fails = func() bool { return rapid.IntRange(0, 2).Draw(t, "fails") == 0 }
+		ever := false
+		var last []*desired.Service
+		for range rapid.IntRange(1, 5).Draw(t, "states") {
+			var services []*desired.Service
+			for i := range rapid.IntRange(0, 4).Draw(t, "services") {
+				v := &desired.Service{Name: fmt.Sprintf("shop/web%d", i), Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}, Frontends: []desired.Frontend{web}}
+				for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+					v.Endpoints = append(v.Endpoints, pod(fmt.Sprintf("10.0.0.%d", rapid.IntRange(1, 9).Draw(t, "pod")), "n2"))
+				}
+				services = append(services, v)
+			}
+			last = services
+			err := s.apply("", last)
+			ever = ever || err == nil
+			if (k.attached > 0) != ever {
+				t.Fatalf("attached %d times, tables were whole: %v", k.attached, ever)
+			}
+		}
+		k.fails = func() bool { return false }
+		if err := s.apply("", last); err != nil {
+			t.Fatal(err)
+		}
+		fresh := newMemory()
+		other, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, fresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.apply("", last); err != nil {
+			t.Fatal(err)
+		}
+		if len(fresh.rows.Places) != len(k.rows.Places) || len(fresh.rows.Slots) != len(k.rows.Slots) || k.attached == 0 {
+			t.Fatalf("after failures %+v, without %+v", k.rows, fresh.rows)
+		}
+		for at := range fresh.rows.Places {
+			for draw := range uint32(6) {
+				c := Call{To: at, Draw: draw}
+				have, want := k.rows.Resolve(c), fresh.rows.Resolve(c)
+				if have.Verdict != want.Verdict || have.Backend != want.Backend {
+					t.Fatalf("%s: %+v, without failures %+v", at, have, want)
+				}
+			}
+		}
+	})
+}
+
+// What somebody removes is put right at the next comparison, programs too; before the first state nothing is touched.
+func TestTablesArePutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newMemory()
+		stale := Change{PutPlaces: map[Place]Row{here.To: {First: Choice{Rule: 7, Verdict: Refuse}}}}
+		k.rows.Apply(stale)
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room, Audit: time.Minute}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if len(k.rows.Places) != 1 || k.attached != 0 {
+			t.Errorf("before it was told anything, the agent made %+v", k.rows)
+		}
+		state := []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}}
+		if err := s.apply("", state); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := k.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(k.rows.Slots)
+		attached := k.attached
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a := k.rows.Resolve(here); a.Verdict != Use || len(k.rows.Slots) != len(whole.Slots) || k.attached != attached+1 {
+			t.Errorf("a minute later: %+v, attached %d times, then %d", a, attached, k.attached)
+		}
+		if reflect.DeepEqual(k.rows.Slots, whole.Slots) {
+			t.Errorf("a set that was broken is written under the same number %+v", k.rows.Slots)
+		}
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
