@@ -40,6 +40,7 @@ var (
 		"github.com/vishvananda/":     {"dataplane/steer", "dataplane/nat", "dataplane/l2", "dataplane/flows", "internal/nftally"},
 		"github.com/google/nft":       {"dataplane/steer", "dataplane/nat"},
 		"github.com/mdlayher/":        {"dataplane/steer", "dataplane/nat", "dataplane/l2", "internal/nftally"},
+		"github.com/cilium/ebpf":      {"dataplane/sock/program"},
 		"github.com/pelletier/go":     {"dataplane/bgp/legacy"},
 		"github.com/tetratelabs/":     {"sim/vm"},
 		"github.com/anishathalye/":    {"sim/check"},

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package program
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/sock"
+)
+
+// asClient has the test's own program be a client in a cgroup.
+const asClient = "SOCK_TEST_CLIENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asClient) != "" {
+		serveCalls(os.Stdin, os.Stdout)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// call is what a client shall do, and result what came of it.
+type call struct {
+	Op   string // connect; peers; or send: from a socket of datagrams that stays and is not connected
+	Net  string // tcp4, udp6, …; "mapped" takes sockets of IPv6 to IPv4, as the JVM does
+	To   netip.AddrPort
+	Keep bool // leave the connection open
+}
+
+type result struct {
+	Error string
+	Errno syscall.Errno
+	Peer  netip.AddrPort // as the client sees it: getpeername, or where the answer came from
+	Said  string         // by the server
+}
+
+// lab is a cgroup with a client in it, and a bpffs.
+type lab struct {
+	t      testing.TB
+	cgroup string
+	pins   string
+	client *client
+}
+
+func newLab(t testing.TB) *lab {
+	mount := filepath.Join(t.TempDir(), "bpf")
+	l := &lab{t: t, pins: filepath.Join(mount, "fairlead")}
+	var err error
+	if l.cgroup, err = os.MkdirTemp(mountedCgroup(), "fairlead-test-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(l.cgroup) })
+	if err := os.Mkdir(mount, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
+		t.Fatal("mount bpffs: ", err)
+	}
+	t.Cleanup(func() {
+		if err := Remove(l.pins); err != nil {
+			t.Error(err)
+		}
+		if err := syscall.Unmount(mount, 0); err != nil {
+			t.Error("unmount bpffs: ", err)
+		}
+	})
+	l.client = l.newClient()
+	return l
+}
+
+func (l *lab) options() Options { return Options{Cgroup: l.cgroup, Pins: l.pins} }
+
+// open gives programs that work, with all that is resolved switched on.
+func (l *lab) open() *Program {
+	l.t.Helper()
+	p, err := Open(l.options())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = p.Close() })
+	if err := errors.Join(p.Set(Settings{IPv4: true, IPv6: true}), p.Attach()); err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+// client is a process in the lab's cgroup.
+type client struct {
+	t   testing.TB
+	in  *json.Encoder
+	out *json.Decoder
+	pid int
+}
+
+func (l *lab) newClient() *client {
+	folder, err := os.Open(l.cgroup)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer folder.Close()
+	c := exec.Command("/proc/self/exe")
+	c.Env = append(os.Environ(), asClient+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(folder.Fd())}
+	c.Stderr = os.Stderr
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		_ = in.Close()
+		_ = c.Wait()
+	})
+	return &client{l.t, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out)), c.Process.Pid}
+}
+
+func (c *client) do(what call) result {
+	c.t.Helper()
+	var r result
+	if err := errors.Join(c.in.Encode(what), c.out.Decode(&r)); err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+func serveCalls(in io.Reader, out io.Writer) {
+	from, to := json.NewDecoder(in), json.NewEncoder(out)
+	sockets := map[string]*net.UDPConn{}
+	var kept []net.Conn
+	for {
+		var c call
+		if from.Decode(&c) != nil {
+			return
+		}
+		var r result
+		var err error
+		switch c.Op {
+		case "connect":
+			var conn net.Conn
+			if r, conn, err = connect(c); conn != nil && c.Keep {
+				kept = append(kept, conn)
+			} else if conn != nil {
+				_ = conn.Close()
+			}
+		case "peers":
+			r.Said, err = peers(kept)
+		case "send":
+			r, err = send(c, sockets)
+		}
+		if err != nil {
+			r.Error = err.Error()
+			errors.As(err, &r.Errno)
+		}
+		if to.Encode(r) != nil {
+			return
+		}
+	}
+}
+
+const patience = 5 * time.Second
+
+func connect(c call) (r result, conn net.Conn, err error) {
+	if c.Net == "mapped" {
+		conn, err = dialMapped(c.To)
+	} else {
+		conn, err = net.DialTimeout(c.Net, c.To.String(), patience)
+	}
+	if err != nil {
+		return r, nil, err
+	}
+	if r.Peer, err = netip.ParseAddrPort(conn.RemoteAddr().String()); err != nil {
+		return r, conn, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err = conn.Write([]byte("?")); err != nil {
+		return r, conn, err
+	}
+	b := make([]byte, 64)
+	n, err := conn.Read(b)
+	r.Said = string(b[:n])
+	return r, conn, err
+}
+
+// peers are what getpeername says of connections that were kept.
+func peers(kept []net.Conn) (string, error) {
+	var out []string
+	for _, c := range kept {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return "", err
+		}
+		var name syscall.Sockaddr
+		if err := errors.Join(raw.Control(func(fd uintptr) { name, err = syscall.Getpeername(int(fd)) }), err); err != nil {
+			return "", err
+		}
+		four, ok := name.(*syscall.SockaddrInet4)
+		if !ok {
+			return "", fmt.Errorf("%T", name)
+		}
+		out = append(out, netip.AddrPortFrom(netip.AddrFrom4(four.Addr), uint16(four.Port)).String())
+	}
+	return strings.Join(out, " "), nil
+}
+
+// dialMapped connects a socket of IPv6 to an address of IPv4.
+func dialMapped(to netip.AddrPort) (net.Conn, error) {
+	fd, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Connect(fd, &syscall.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}); err != nil {
+		_ = syscall.Close(fd)
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "mapped")
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+func send(c call, sockets map[string]*net.UDPConn) (r result, err error) {
+	s := sockets[c.Net]
+	if s == nil {
+		network, at := c.Net, &net.UDPAddr{}
+		if network == "mapped" {
+			network = "udp" // dual stack
+		}
+		if s, err = net.ListenUDP(network, at); err != nil {
+			return r, err
+		}
+		sockets[c.Net] = s
+	}
+	_ = s.SetDeadline(time.Now().Add(patience))
+	if _, err := s.WriteToUDPAddrPort([]byte("?"), c.To); err != nil {
+		return r, err
+	}
+	b := make([]byte, 64)
+	n, from, err := s.ReadFromUDPAddrPort(b)
+	r.Said, r.Peer = string(b[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	return r, err
+}
+
+// server answers every connection, or datagram, with where it listens.
+type server struct {
+	at netip.AddrPort
+	mu sync.Mutex
+	n  int
+}
+
+// serve listens at a loopback address, on a port that is free.
+func serve(t testing.TB, network, host string) *server {
+	t.Helper()
+	at := net.JoinHostPort(host, "0")
+	s := &server{}
+	if network[:3] == "udp" {
+		conn, err := net.ListenPacket(network, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		s.at = netip.MustParseAddrPort(conn.LocalAddr().String())
+		go s.echo(conn)
+		return s
+	}
+	l, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	s.at = netip.MustParseAddrPort(l.Addr().String())
+	go s.accept(l)
+	return s
+}
+
+func (s *server) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			b := make([]byte, 1)
+			for {
+				if _, err := c.Read(b); err != nil {
+					return
+				}
+				s.count()
+				fmt.Fprint(c, s.at)
+			}
+		}()
+	}
+}
+
+func (s *server) echo(c net.PacketConn) {
+	b := make([]byte, 1)
+	for {
+		_, from, err := c.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		s.count()
+		_, _ = c.WriteTo([]byte(s.at.String()), from)
+	}
+}
+
+func (s *server) count() {
+	s.mu.Lock()
+	s.n++
+	s.mu.Unlock()
+}
+
+// tables keeps the rows of rules in the kernel.
+type tables struct {
+	t       testing.TB
+	program *Program
+	planner *sock.Planner
+}
+
+func (l *lab) tables(p *Program) *tables {
+	rows, err := p.Read()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	planner := sock.NewPlanner(DefaultSizes.Capacity)
+	planner.Adopt(rows)
+	return &tables{l.t, p, planner}
+}
+
+func (k *tables) hold(w sock.Want) {
+	k.t.Helper()
+	for _, c := range k.planner.Step(w) {
+		if err := k.program.Apply(c); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// front is one place with backends.
+func front(protocol uint8, at netip.AddrPort, backends ...*server) sock.Front {
+	f := sock.Front{Protocol: protocol, At: []sock.At{{Address: at.Addr(), Port: at.Port(), Mode: sock.ServiceClusterIP}}, Empty: sock.Refuse}
+	for _, b := range backends {
+		f.Backends = append(f.Backends, sock.Backend{At: b.at})
+	}
+	return f
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+)
+
+// What is in the tree was compiled from the source that is beside it.
+func TestCompiledProgramsAreCurrent(t *testing.T) {
+	source, err := os.ReadFile("sock.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted, err := os.ReadFile("sock.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(source)
+	if hex.EncodeToString(sum[:]) != strings.TrimSpace(string(noted)) {
+		t.Error("sock.c is not what the objects were compiled from: run dataplane/sock/program/generate.sh")
+	}
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package program
+
+import (
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/sock"
+)
+
+var (
+	vip4 = netip.MustParseAddrPort("10.96.0.10:80")
+	vip6 = netip.MustParseAddrPort("[2001:db8:96::10]:80")
+)
+
+func service(id uint32, fronts ...sock.Front) *sock.Rule {
+	return &sock.Rule{ID: id, Kind: sock.Service, Name: "default/web", Fronts: fronts}
+}
+
+// Balancing §1, §16.1: sockets of every kind get to a backend, and see the address that they asked for.
+func TestBalancing16SocketsGetToBackends(t *testing.T) {
+	l := newLab(t)
+	k := l.tables(l.open())
+	tcp4, tcp6, udp4, udp6 := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1"), serve(t, "udp6", "::1")
+	k.hold(sock.Want{Rules: []*sock.Rule{service(1, front(sock.TCP, vip4, tcp4), front(sock.TCP, vip6, tcp6), front(sock.UDP, vip4, udp4), front(sock.UDP, vip6, udp6))}})
+	for _, c := range []struct {
+		call
+		want *server
+	}{
+		{call{Op: "connect", Net: "tcp4", To: vip4}, tcp4},
+		{call{Op: "connect", Net: "tcp6", To: vip6}, tcp6},
+		{call{Op: "connect", Net: "mapped", To: vip4}, tcp4},
+		{call{Op: "connect", Net: "udp4", To: vip4}, udp4},
+		{call{Op: "connect", Net: "udp6", To: vip6}, udp6},
+		{call{Op: "send", Net: "udp4", To: vip4}, udp4},
+		{call{Op: "send", Net: "udp6", To: vip6}, udp6},
+		{call{Op: "send", Net: "mapped", To: vip4}, udp4},
+		{call{Op: "send", Net: "mapped", To: vip6}, udp6},
+	} {
+		r := l.client.do(c.call)
+		if r.Error != "" || r.Said != c.want.at.String() || netip.AddrPortFrom(r.Peer.Addr().Unmap(), r.Peer.Port()) != c.To {
+			t.Errorf("%s %s to %s: %+v, want an answer of %s", c.Op, c.Net, c.To, r, c.want.at)
+		}
+	}
+}
+
+// Balancing §7: what has no backend is refused at once, and what is nobody's is left alone.
+func TestBalancing7WithoutBackendsCallsAreRefused(t *testing.T) {
+	l := newLab(t)
+	k := l.tables(l.open())
+	none, elsewhere := front(sock.TCP, vip4), front(sock.TCP, vip6)
+	elsewhere.Empty = sock.Unreachable
+	datagrams := front(sock.UDP, vip4)
+	k.hold(sock.Want{Rules: []*sock.Rule{service(1, none, elsewhere, datagrams)}})
+	direct := serve(t, "tcp4", "127.0.0.1")
+	for _, c := range []struct {
+		call
+		want syscall.Errno
+	}{
+		{call{Op: "connect", Net: "tcp4", To: vip4}, syscall.ECONNREFUSED},
+		{call{Op: "connect", Net: "mapped", To: vip4}, syscall.ECONNREFUSED},
+		{call{Op: "connect", Net: "tcp6", To: vip6}, syscall.EHOSTUNREACH},
+		{call{Op: "send", Net: "udp4", To: vip4}, syscall.ECONNREFUSED},
+		{call{Op: "connect", Net: "tcp4", To: direct.at}, 0},
+	} {
+		if r := l.client.do(c.call); r.Errno != c.want || c.want == 0 && r.Peer != c.To {
+			t.Errorf("%s %s to %s: %+v, want %v", c.Op, c.Net, c.To, r, c.want)
+		}
+	}
+}
+
+// Balancing §11: so many redirects a second, and then as if there were none.
+func TestBalancing11RedirectsAreLimited(t *testing.T) {
+	l := newLab(t)
+	p := l.open()
+	k := l.tables(p)
+	local, remote := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
+	redirect := &sock.Rule{ID: 2, Kind: sock.LocalRedirect, Name: "dns", Fronts: []sock.Front{front(sock.TCP, vip4, local)}}
+	k.hold(sock.Want{Rules: []*sock.Rule{service(1, front(sock.TCP, vip4, remote)), redirect}})
+	if err := p.Set(Settings{IPv4: true, Limit: 1}); err != nil {
+		t.Fatal(err)
+	}
+	// However the second falls, of so many calls within less than three at most four are redirected, and one is.
+	start := time.Now()
+	said := map[string]int{}
+	for range 20 {
+		said[l.client.do(call{Op: "connect", Net: "tcp4", To: vip4}).Said]++
+	}
+	most := int(time.Since(start)/time.Second) + 2
+	if n := said[local.at.String()]; n < 1 || n > most || said[remote.at.String()] != 20-n {
+		t.Errorf("answers %v, want 1 to %d of %s", said, most, local.at)
+	}
+}
+
+// Balancing §12, §16.3: a client keeps its backend, and a flow of datagrams too, until that leaves.
+func TestBalancing12ClientsKeepTheirBackend(t *testing.T) {
+	for _, network := range []string{"tcp4", "udp4"} {
+		t.Run(network, func(t *testing.T) {
+			l := newLab(t)
+			k := l.tables(l.open())
+			var all []*server
+			for range 8 {
+				all = append(all, serve(t, network, "127.0.0.1"))
+			}
+			what := call{Op: "connect", Net: network, To: vip4}
+			f := front(sock.TCP, vip4, all...)
+			f.Affinity = time.Hour
+			if network == "udp4" {
+				what.Op = "send"
+				f = front(sock.UDP, vip4, all...)
+			}
+			k.hold(sock.Want{Rules: []*sock.Rule{service(1, f)}})
+			for len(f.Backends) > 0 {
+				first := l.client.do(what)
+				for range 10 {
+					if again := l.client.do(what); again != first || first.Error != "" {
+						t.Fatalf("answer %+v, then %+v", first, again)
+					}
+				}
+				var left []sock.Backend
+				for _, b := range f.Backends {
+					if b.At.String() != first.Said {
+						left = append(left, b)
+					}
+				}
+				if len(left) != len(f.Backends)-1 {
+					t.Fatalf("%s answered, which is none of %v", first.Said, f.Backends)
+				}
+				f.Backends = left
+				k.hold(sock.Want{Rules: []*sock.Rule{service(1, f)}})
+			}
+		})
+	}
+}
+
+// Balancing §12: memory ends after the time of a rule without use, and that of datagrams after the settings' time.
+func TestBalancing12MemoryEnds(t *testing.T) {
+	l := newLab(t)
+	p := l.open()
+	k := l.tables(p)
+	var streams, datagrams []*server
+	for range 8 {
+		streams, datagrams = append(streams, serve(t, "tcp4", "127.0.0.1")), append(datagrams, serve(t, "udp4", "127.0.0.1"))
+	}
+	sticky := front(sock.TCP, vip4, streams...)
+	sticky.Affinity = time.Hour
+	k.hold(sock.Want{Rules: []*sock.Rule{service(1, sticky, front(sock.UDP, vip4, datagrams...))}})
+	if err := p.Set(Settings{IPv4: true, UDPIdle: time.Nanosecond}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []call{{Op: "connect", Net: "tcp4", To: vip4}, {Op: "send", Net: "udp4", To: vip4}} {
+		said := map[string]bool{}
+		for range 40 { // eight to the minus thirty-nine that one of them answers all
+			r := l.client.do(c)
+			if r.Error != "" {
+				t.Fatal(r.Error)
+			}
+			said[r.Said] = true
+			longAgo(t, p, time.Hour+time.Second)
+		}
+		if len(said) == 1 {
+			t.Errorf("%s: one of eight answers all: %v", c.Net, said)
+		}
+	}
+}
+
+// longAgo has all clients of rules with affinity be seen that much earlier.
+func longAgo(t *testing.T, p *Program, ago time.Duration) {
+	var key sockMemoryKey
+	var m sockMemory
+	all := map[sockMemoryKey]sockMemory{}
+	rows := p.maps.Affinity.Iterate()
+	for rows.Next(&key, &m) {
+		m.Last -= uint64(ago)
+		all[key] = m
+	}
+	for key, m := range all {
+		if err := p.maps.Affinity.Put(key, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Balancing §16.1: a connected socket that closes leaves nothing behind, in either family.
+func TestBalancing16ClosedSocketsAreForgotten(t *testing.T) {
+	l := newLab(t)
+	p := l.open()
+	tcp4, tcp6, udp4 := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1")
+	l.tables(p).hold(sock.Want{Rules: []*sock.Rule{service(1, front(sock.TCP, vip4, tcp4), front(sock.TCP, vip6, tcp6), front(sock.UDP, vip4, udp4))}})
+	records := func() (n int) {
+		var key sockRecordKey
+		var r sockRecord
+		rows := p.maps.Records.Iterate()
+		for rows.Next(&key, &r) {
+			n++
+		}
+		return n
+	}
+	for _, c := range []call{
+		{Net: "tcp4", To: vip4}, {Net: "tcp6", To: vip6}, {Net: "mapped", To: vip4}, {Net: "udp4", To: vip4},
+	} {
+		c.Op = "connect"
+		if r := l.client.do(c); r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		if n := records(); n != 0 {
+			t.Errorf("%s: the socket is closed, and %d records are there", c.Net, n)
+		}
+	}
+	c := call{Op: "connect", Net: "tcp4", To: vip4, Keep: true}
+	if r := l.client.do(c); r.Error != "" || records() != 1 {
+		t.Errorf("an open connection has %d records (%s)", records(), r.Error)
+	}
+}
+
+// Balancing §6: sockets of a rule's own backends go on as if it were not there, where the rule says so.
+func TestBalancing6BackendsAreSpared(t *testing.T) {
+	l := newLab(t)
+	p := l.open()
+	local, remote := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
+	redirect := &sock.Rule{ID: 2, Kind: sock.LocalRedirect, Name: "dns", Fronts: []sock.Front{front(sock.TCP, vip4, local)}, SparesBackends: true}
+	l.tables(p).hold(sock.Want{Rules: []*sock.Rule{service(1, front(sock.TCP, vip4, remote)), redirect}})
+	connect := call{Op: "connect", Net: "tcp4", To: vip4}
+	if r := l.client.do(connect); r.Said != local.at.String() {
+		t.Errorf("a client gets to %+v, want %s", r, local.at)
+	}
+	var s syscall.Stat_t
+	if err := syscall.Stat(l.cgroup, &s); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.maps.Own.Put(sockOwnKey{Cgroup: s.Ino, Rule: 2}, uint32(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Set(Settings{IPv4: true, PodLevels: 1 << 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r := l.client.do(connect); r.Said != remote.at.String() {
+		t.Errorf("the backend itself gets to %+v, want %s", r, remote.at)
+	}
+}
