@@ -90,14 +90,45 @@ func setRights(t *testing.T, o *unstructured.Unstructured, names ...any) {
 	}
 }
 
-// systemd adds the drop-in to what the unit allows, and takes nothing away.
-func TestTheDropInOfLayer2IsUnderstood(t *testing.T) {
+// So does the component of resolution at sockets: rights, and two folders of the host.
+func TestTheComponentOfSocketsGivesAgentsProgramsAlone(t *testing.T) {
+	folder := t.TempDir()
+	text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", from(t, folder, "overlays/three"), from(t, folder, "components/sock"))
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with, without := kustomize(t, folder), kustomize(t, "overlays/three")
+	if len(with) != len(without) {
+		t.Fatalf("%d objects, without the component %d", len(with), len(without))
+	}
+	for i, o := range with {
+		if o.GetName() != "fairlead-agent" || o.GetKind() != "DaemonSet" {
+			if !reflect.DeepEqual(o, without[i]) {
+				t.Errorf("%s %s is another", o.GetKind(), o.GetName())
+			}
+			continue
+		}
+		if got := rights(t, o); !slices.Equal(got, []any{"NET_ADMIN", "BPF", "PERFMON"}) {
+			t.Errorf("capabilities %v", got)
+		}
+		volumes, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(fmt.Sprint(volumes), "path:/sys/fs/bpf") || !strings.Contains(fmt.Sprint(volumes), "path:/sys/fs/cgroup") {
+			t.Errorf("volumes %v", volumes)
+		}
+	}
+}
+
+// systemd adds the drop-ins to what the unit allows, and takes nothing away.
+func TestTheDropInsAreUnderstood(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		missing(t, fmt.Errorf("no systemd-analyze: %w", err))
 	}
 	folder := t.TempDir()
-	for _, name := range []string{"fairlead-agent.service", "fairlead-agent.service.d/l2.conf"} {
+	for _, name := range []string{"fairlead-agent.service", "fairlead-agent.service.d/l2.conf", "fairlead-agent.service.d/sock.conf"} {
 		text, err := os.ReadFile(filepath.Join("systemd", name))
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +152,7 @@ func TestTheDropInOfLayer2IsUnderstood(t *testing.T) {
 	// It lists what a unit is still allowed.
 	for _, want := range []string{
 		`"set":false,"name":"CapabilityBoundingSet=~CAP_NET_ADMIN"`, `"set":false,"name":"CapabilityBoundingSet=~CAP_NET_(BIND_SERVICE|BROADCAST|RAW)"`,
-		`"set":false,"name":"RestrictAddressFamilies=~AF_PACKET"`, `"set":true,"name":"CapabilityBoundingSet=~CAP_SYS_ADMIN"`,
+		`"set":false,"name":"RestrictAddressFamilies=~AF_PACKET"`, `"set":false,"name":"CapabilityBoundingSet=~CAP_BPF"`, `"set":true,"name":"CapabilityBoundingSet=~CAP_SYS_ADMIN"`,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %s in %s", want, out)

@@ -44,6 +44,9 @@ type Agent struct {
 	// NodePortAddresses are the ranges of nodes' addresses where this agent answers at Services' node ports, in kube-proxy's
 	// place, for NAT. None: nowhere.
 	NodePortAddresses []string `yaml:"nodePortAddresses"`
+	// Sock has programs of this host get to an endpoint at once when they connect to a service address, so that nothing is
+	// translated per packet; nil: their packets are, as those of others.
+	Sock *Sock `yaml:"sock"`
 	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
 	// Steer, and CAP_NET_RAW.
 	L2 bool `yaml:"l2"`
@@ -77,6 +80,42 @@ type Agent struct {
 	UnhealthyAfter time.Duration `yaml:"unhealthyAfter"`
 	// Log is debug, info, warn or error.
 	Log string `yaml:"log"`
+}
+
+// Sock is resolution of service addresses at the client's socket. Numbers are rows of tables; 0 means the default.
+type Sock struct {
+	// Cgroup is the folder of the cgroup (v2) whose sockets are resolved, with those below it; empty: where cgroup v2 is mounted.
+	Cgroup string `yaml:"cgroup"`
+	// Pins is a folder on a bpffs, by which programs and tables stay without an agent; empty: /sys/fs/bpf/fairlead.
+	Pins string `yaml:"pins"`
+	// Places are addresses and ports of Services; Slots their endpoints, twice those of UDP and of Services with affinity.
+	Places int `yaml:"places"`
+	Slots  int `yaml:"slots"`
+	// Records are sockets that got to an endpoint, Affinity clients of Services with affinity, Flows those of datagrams.
+	Records  int `yaml:"records"`
+	Affinity int `yaml:"affinity"`
+	Flows    int `yaml:"flows"`
+}
+
+// mostRows bounds a table: what is more than that takes gigabytes of the kernel's memory.
+const mostRows = 1 << 24
+
+func (c *Agent) validateSock(bad func(field, why string)) {
+	if c.Sock == nil {
+		return
+	}
+	for field, n := range map[string]int{
+		"places": c.Sock.Places, "slots": c.Sock.Slots, "records": c.Sock.Records, "affinity": c.Sock.Affinity, "flows": c.Sock.Flows,
+	} {
+		if n < 0 || n > mostRows {
+			bad("sock."+field, fmt.Sprintf("is a number of rows up to %d, or 0 for the default", mostRows))
+		}
+	}
+	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins} {
+		if path != "" && !filepath.IsAbs(path) {
+			bad("sock."+field, fmt.Sprintf("%q is no absolute path", path))
+		}
+	}
 }
 
 // NodeBGP is what is a node's own of its BGP side; peers and paths come from the group.
@@ -197,6 +236,7 @@ func (c *Agent) Validate() error {
 		bad("healthCheckNodePorts", fmt.Sprintf("needs nat: %s; %s answers there itself", NATNftables, c.NAT))
 	}
 	c.validateNodePorts(bad)
+	c.validateSock(bad)
 	if c.RulesMax < 0 {
 		bad("rulesMax", "is a number from 1 up, or 0 for the default")
 	}
@@ -242,6 +282,11 @@ func (c *Agent) validateNodePorts(bad func(field, why string)) {
 			bad(field, fmt.Sprintf("%s is loopback or link-local, where no node port is served; write the range that the nodes' addresses are in", text))
 		}
 	}
+}
+
+// NeedsServices is whether Services are of use to the agent, beyond their addresses.
+func (c *Agent) NeedsServices() bool {
+	return c.NAT == NATNftables || c.HealthCheckNodePorts || c.Sock != nil
 }
 
 // ClusterRanges are the ClusterCIDRs of a configuration that Validate found in order.

@@ -31,6 +31,8 @@ type Edges struct {
 	// first Apply.
 	Steer func(config.Agent, *slog.Logger, prometheus.Registerer) (Steering, error)
 	NAT   func(config.Agent, *slog.Logger, prometheus.Registerer) (Part, error)
+	// Sock opens the programs at sockets, where the configuration asks for them. Optional: without, that is refused.
+	Sock func(config.Agent, *slog.Logger, prometheus.Registerer) (Resolving, error)
 	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
 	// ListenEverywhere opens a TCP port on all addresses of the node, for health checks, where the configuration asks for them.
@@ -40,9 +42,10 @@ type Edges struct {
 	Flows func(config.Agent) agent.Flows
 	// Speaker starts the node's own BGP speaker, where the configuration asks for it. Optional: without, it is refused.
 	Speaker func(config.Agent, *slog.Logger) (Announcing, error)
-	// CleanSteer and CleanNAT remove what those made; only for Cleanup.
+	// CleanSteer, CleanNAT and CleanSock remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error
+	CleanSock  func(config.Agent) error
 	// Connect makes a way to the member whose API is at an address. Optional: without, it is mutual TLS with the
 	// certificate that the configuration names. Self is what the agent belongs to, as handshakes name it.
 	Connect func(self pki.Self, address string) agent.Conn
@@ -54,6 +57,13 @@ type Edges struct {
 type Part interface {
 	agent.Applier
 	Run(ctx context.Context) error
+}
+
+// Resolving is the part that has sockets of this host get to endpoints at once.
+type Resolving interface {
+	Part
+	// Close ends the use of the kernel; what is there stays.
+	Close()
 }
 
 // Announcing announces routes, and tells of its sessions. Its methods may be called from several goroutines.

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -45,7 +46,26 @@ func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Re
 		}
 		k.add("nat", n)
 	}
+	if c.Sock != nil {
+		if err := k.openSock(c, e, log, metrics); err != nil {
+			k.close()
+			return nil, err
+		}
+	}
 	return k, nil
+}
+
+func (k *kernel) openSock(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Registerer) error {
+	if e.Sock == nil {
+		return errors.New("sock: this build of the agent has no programs for sockets")
+	}
+	s, err := e.Sock(c, log, metrics)
+	if err != nil {
+		return fmt.Errorf("sock: %w", err)
+	}
+	k.add("sock", s)
+	k.closes = append(k.closes, s.Close)
+	return nil
 }
 
 func (k *kernel) add(name string, p Part) {
@@ -124,5 +144,11 @@ func cleanKernel(ctx context.Context, c config.Agent, e Edges, log *slog.Logger)
 	if translation != nil {
 		translation = fmt.Errorf("nat: %w", translation)
 	}
-	return inOneLine(steering, translation)
+	var resolution error
+	if e.CleanSock != nil {
+		if resolution = e.CleanSock(c); resolution != nil {
+			resolution = fmt.Errorf("sock: %w", resolution)
+		}
+	}
+	return inOneLine(steering, translation, resolution)
 }

@@ -9,6 +9,7 @@ import (
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/nat"
+	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/steer"
 )
 
@@ -30,4 +31,9 @@ func NATOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registerer)
 		NodePortAddresses: c.NodePortRanges(), NodePortMark: c.Marks.NodePort,
 		Audit: c.SyncPeriod, Mark: c.Marks.NAT, NetNS: c.Namespace, Log: log, Metrics: metrics,
 	}
+}
+
+// SockOptions are what a configuration says of resolution at sockets, for tables with room for so much.
+func SockOptions(c config.Agent, room sock.Capacity, log *slog.Logger, metrics prometheus.Registerer) sock.Options {
+	return sock.Options{Config: sock.Config{Node: c.Node}, Room: room, Audit: c.SyncPeriod, Log: log, Metrics: metrics}
 }

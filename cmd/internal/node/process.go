@@ -164,7 +164,7 @@ func (p *Process) openLoop() error {
 	tuning.Between = p.config.MinSyncPeriod
 	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
-		Applier: p.applier, AddressesOnly: p.config.NAT != config.NATNftables && !p.config.HealthCheckNodePorts,
+		Applier: p.applier, AddressesOnly: !p.config.NeedsServices(),
 		NodePorts: len(p.config.NodePortAddresses) > 0, Log: p.log, Metrics: p.registry, Tuning: tuning,
 	}
 	if p.l2 != nil {

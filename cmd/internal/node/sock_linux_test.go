@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/cmd/internal/machine"
+	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// sockLab is an agent that resolves for the sockets of one cgroup.
+type sockLab struct {
+	*world
+	t      *testing.T
+	config config.Agent
+}
+
+func newSockLab(t *testing.T) *sockLab {
+	t.Helper()
+	l := &sockLab{world: newWorld(t), t: t}
+	l.config = l.world.config(t)
+	cgroup, err := os.MkdirTemp(cgroupMount(t), "fairlead-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(cgroup) })
+	pins := filepath.Join(t.TempDir(), "bpf")
+	if err := os.Mkdir(pins, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("bpf", pins, "bpf", 0, ""); err != nil {
+		t.Fatal("mount bpffs: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(pins, 0); err != nil {
+			t.Error("unmount bpffs: ", err)
+		}
+	})
+	l.config.Sock = &config.Sock{Cgroup: cgroup, Pins: filepath.Join(pins, "fairlead")}
+	l.config.DrainDelay = 0
+	return l
+}
+
+func cgroupMount(t *testing.T) string {
+	for _, path := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(filepath.Join(path, "cgroup.controllers")); err == nil {
+			return path
+		}
+	}
+	t.Fatal("cgroup v2 is mounted nowhere")
+	return ""
+}
+
+// says listens on loopback, and tells every client a word.
+func (l *sockLab) says(word string) netip.AddrPort {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, word) // who left hears nothing
+			_ = c.Close()
+		}
+	}()
+	return netip.MustParseAddrPort(listener.Addr().String())
+}
+
+// hears is what a program in the cgroup hears at the service address, or how it failed.
+func (l *sockLab) hears() string {
+	folder, err := os.Open(l.config.Sock.Cgroup)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-c", "exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3")
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(folder.Fd())}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return strings.TrimSpace(string(out))
+	}
+	return string(out)
+}
+
+func (l *sockLab) eventually(want string) {
+	l.t.Helper()
+	netnstest.Eventually(l.t, 20*time.Second, want, func() bool { return strings.Contains(l.hears(), want) })
+}
+
+func (l *sockLab) put(endpoints ...netip.AddrPort) {
+	l.t.Helper()
+	s := fsm.Service{ID: "shop/web", Frontends: []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}}
+	for _, at := range endpoints {
+		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
+			Address: at.Addr(), Node: "n2", Ready: true, Serving: true,
+			Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: at.Port()}}},
+		})
+	}
+	l.group.Apply(l.t, &fsm.PutService{Service: s})
+}
+
+// Balancing §10, §18: what the record says of a Service is what programs of the node get at its address, without a rule or
+// a route; an agent that ends leaves that as it is, the next one takes it over, and cleanup removes it.
+func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
+	l := newSockLab(t)
+	first, second := l.says("first"), l.says("second")
+	vip := netip.MustParseAddr("192.0.2.1")
+	l.put(first)
+	l.group.Apply(t, &fsm.Allocate{Address: vip, Service: "shop/web", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}},
+		&fsm.SetRoute{Prefix: fsm.HostPrefix(vip), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})
+	agent := start(t, l.config)
+	l.eventually("first")
+	l.put(second)
+	l.eventually("second")
+	l.put()
+	l.eventually("refused")
+	l.put(first)
+	l.eventually("first")
+
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.hears(); got != "first" {
+		t.Errorf("without an agent: %s", got)
+	}
+	l.put(second)
+	again := start(t, l.config)
+	l.eventually("second")
+	if err := again.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Cleanup(t.Context(), l.config, machine.Agent(), quiet); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(l.config.Sock.Pins)
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after cleanup there is %v (%v)", left, err)
+	}
+}
