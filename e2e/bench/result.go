@@ -57,6 +57,8 @@ func benchmarks() []benchmark {
 		{name: "steer_pps_ratio", unit: "ratio", run: steerPackets},
 		{name: "nat_vs_kubeproxy_cps_ratio", unit: "ratio", run: natRate, kube: true, proxy: true},
 		{name: "nat_update_ms", unit: "ms", run: natUpdate, kube: true, proxy: true},
+		{name: "sock_connect_overhead_us", unit: "us", run: sockOverhead},
+		{name: "sock_vs_direct_rps_ratio", unit: "ratio", run: sockRate},
 		{name: "node_down_ms", unit: "ms", run: nodeDown},
 		{name: "l2_failover_ms", unit: "ms", run: l2Failover},
 		{name: "sim_virtual_s_per_core_s", unit: "ratio", run: simulated},
