@@ -32,12 +32,19 @@ func TestMain(m *testing.M) {
 		serveCalls(os.Stdin, os.Stdout)
 		return
 	}
+	if os.Getenv(asAgent) != "" {
+		if err := serveOrder(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
 // call is what a client shall do, and result what came of it.
 type call struct {
-	Op   string // connect; peers; or send: from a socket of datagrams that stays and is not connected
+	Op   string // connect; hammer; peers; or send: from a socket of datagrams that stays and is not connected
 	Net  string // tcp4, udp6, …; "mapped" takes sockets of IPv6 to IPv4, as the JVM does
 	To   netip.AddrPort
 	Keep bool // leave the connection open
@@ -158,6 +165,8 @@ func serveCalls(in io.Reader, out io.Writer) {
 			} else if conn != nil {
 				_ = conn.Close()
 			}
+		case "hammer":
+			err = hammer(c.To)
 		case "peers":
 			r.Said, err = peers(kept)
 		case "send":
@@ -195,6 +204,26 @@ func connect(c call) (r result, conn net.Conn, err error) {
 	n, err := conn.Read(b)
 	r.Said = string(b[:n])
 	return r, conn, err
+}
+
+// hammer connects sockets of datagrams one after the other, as fast as it can, and tells of one that did not get to loopback.
+func hammer(to netip.AddrPort) error {
+	for range 2000 {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		err = syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+		from, nameErr := syscall.Getsockname(fd)
+		_ = syscall.Close(fd)
+		if err := errors.Join(err, nameErr); err != nil {
+			return err
+		}
+		if a := from.(*syscall.SockaddrInet4).Addr; a != [4]byte{127, 0, 0, 1} {
+			return fmt.Errorf("a socket got to %s itself, from %v", to, a)
+		}
+	}
+	return nil
 }
 
 // peers are what getpeername says of connections that were kept.
