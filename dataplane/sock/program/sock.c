@@ -365,23 +365,31 @@ static __always_inline int remembered(void *map, const struct memory_key *key, c
 	return 1;
 }
 
-/* choose draws a backend of a choice, or repeats what the client had. */
-static __always_inline int choose(const struct choice *c, struct memory_key *client, struct memory_key *flow, __u64 udp_idle, struct slot *out, __u8 *failure)
+/* choose draws a backend of a choice, or repeats what the client had: by its flow, if it is one of datagrams, else by its network
+ * namespace, if the rule says so. */
+static __always_inline int choose(struct bpf_sock_addr *ctx, const struct place *to, const struct choice *c, __u64 flow, __u64 udp_idle, struct slot *out, __u8 *failure)
 {
+	if (!flow && !c->affinity)
+		return c->count && read_slot(c->set, bpf_get_prandom_u32() % c->count, out);
 	__u64 now = bpf_ktime_get_ns();
 	struct memory m = {.last = now};
-	if (flow && remembered(&flows, flow, c, now, udp_idle, out))
+	struct memory_key key = {.to = *to, .rule = c->rule};
+	key.client = flow;
+	if (flow && remembered(&flows, &key, c, now, udp_idle, out))
 		return 1;
-	if (!(c->affinity && remembered(&affinity, client, c, now, c->affinity * NANOSECONDS, out))) {
+	key.client = bpf_get_netns_cookie(ctx);
+	if (!(c->affinity && remembered(&affinity, &key, c, now, c->affinity * NANOSECONDS, out))) {
 		if (!c->count || !read_slot(c->set, bpf_get_prandom_u32() % c->count, out))
 			return 0;
 		m.backend = out->id;
-		if (c->affinity && bpf_map_update_elem(&affinity, client, &m, BPF_ANY))
+		if (c->affinity && bpf_map_update_elem(&affinity, &key, &m, BPF_ANY))
 			*failure = AFFINITY_FAILED;
 	}
-	m.backend = out->id;
-	if (flow)
-		bpf_map_update_elem(&flows, flow, &m, BPF_ANY);
+	if (flow) {
+		key.client = flow;
+		m.backend = out->id;
+		bpf_map_update_elem(&flows, &key, &m, BPF_ANY);
+	}
 	return 1;
 }
 
@@ -430,17 +438,16 @@ static __always_inline __u8 protocol_of(const struct bpf_sock_addr *ctx)
 enum answer { UNTOUCHED, REWRITTEN, REFUSED_CALL };
 
 /* resolve decides for one call what it is to be about. For datagrams of sockets that are not connected, each is a call. */
-static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const struct place *to, int datagram, __u8 family, struct place *backend, int *error)
+static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const struct settings *s, const struct place *to, int datagram, __u8 family, struct place *backend, int *error)
 {
-	__u32 zero = 0;
-	struct settings *s = bpf_map_lookup_elem(&config, &zero);
-	if (!s || (s->exempt && bpf_get_current_cgroup_id() == s->exempt))
+	if (s->exempt && bpf_get_current_cgroup_id() == s->exempt)
 		return UNTOUCHED;
 	struct frontend f;
 	struct choice c = {};
 	struct slot chosen;
 	int limited = 0, found = 0;
 	__u8 failure = NO_FAILURE;
+	__u64 cookie = 0;
 	for (int attempt = 0; attempt < ATTEMPTS && !found; attempt++) {
 		if (!find_frontend(to, &f))
 			return UNTOUCHED;
@@ -450,9 +457,9 @@ static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const stru
 			c = f.then;
 		if (c.verdict != USE)
 			break;
-		struct memory_key client = {.client = bpf_get_netns_cookie(ctx), .to = *to, .rule = c.rule};
-		struct memory_key flow = {.client = bpf_get_socket_cookie(ctx), .to = *to, .rule = c.rule};
-		found = choose(&c, &client, datagram ? &flow : 0, s->udp_idle, &chosen, &failure);
+		if (!cookie)
+			cookie = bpf_get_socket_cookie(ctx);
+		found = choose(ctx, to, &c, datagram ? cookie : 0, s->udp_idle, &chosen, &failure);
 	}
 	if (c.verdict == PASS) {
 		if (c.rule) {
@@ -476,7 +483,7 @@ static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const stru
 	__builtin_memcpy(backend->address, chosen.address, sizeof(backend->address));
 	backend->port = chosen.port;
 	backend->protocol = to->protocol;
-	struct record_key key = {.socket = bpf_get_socket_cookie(ctx), .backend = *backend};
+	struct record_key key = {.socket = cookie, .backend = *backend};
 	struct record r = {.original = *to, .rule = c.rule};
 	if (bpf_map_update_elem(&records, &key, &r, BPF_ANY)) {
 		count(c.kind, FAILED);
@@ -488,23 +495,23 @@ static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const stru
 	return REWRITTEN;
 }
 
-static __always_inline int enabled(int v6)
+static __always_inline struct settings *current_settings(void)
 {
 	__u32 zero = 0;
-	struct settings *s = bpf_map_lookup_elem(&config, &zero);
-	return s && (v6 ? s->ipv6 : s->ipv4);
+	return bpf_map_lookup_elem(&config, &zero);
 }
 
-static __always_inline int place4(const struct bpf_sock_addr *ctx, struct place *out)
+/* place4 and place6 tell what a call is about, 0 if that is not resolved. */
+static __always_inline int place4(const struct bpf_sock_addr *ctx, const struct settings *s, struct place *out)
 {
 	out->address[2] = bpf_htonl(0xffff);
 	out->address[3] = ctx->user_ip4;
 	out->port = ctx->user_port;
 	out->protocol = protocol_of(ctx);
-	return out->protocol && enabled(0);
+	return out->protocol && s->ipv4;
 }
 
-static __always_inline int place6(const struct bpf_sock_addr *ctx, struct place *out)
+static __always_inline int place6(const struct bpf_sock_addr *ctx, const struct settings *s, struct place *out)
 {
 	out->address[0] = ctx->user_ip6[0];
 	out->address[1] = ctx->user_ip6[1];
@@ -512,7 +519,7 @@ static __always_inline int place6(const struct bpf_sock_addr *ctx, struct place 
 	out->address[3] = ctx->user_ip6[3];
 	out->port = ctx->user_port;
 	out->protocol = protocol_of(ctx);
-	return out->protocol && enabled(!mapped(out->address));
+	return out->protocol && (mapped(out->address) ? s->ipv4 : s->ipv6);
 }
 
 static __always_inline void write6(struct bpf_sock_addr *ctx, const struct place *p)
@@ -528,9 +535,10 @@ static __always_inline int forward4(struct bpf_sock_addr *ctx, int datagram)
 {
 	struct place to = {}, backend = {};
 	int error = 0;
-	if (!place4(ctx, &to))
+	struct settings *s = current_settings();
+	if (!s || !place4(ctx, s, &to))
 		return 1;
-	switch (resolve(ctx, &to, datagram, AF_INET, &backend, &error)) {
+	switch (resolve(ctx, s, &to, datagram, AF_INET, &backend, &error)) {
 	case REFUSED_CALL:
 		return refuse(error);
 	case REWRITTEN:
@@ -545,9 +553,10 @@ static __always_inline int forward6(struct bpf_sock_addr *ctx, int datagram)
 {
 	struct place to = {}, backend = {};
 	int error = 0;
-	if (!place6(ctx, &to))
+	struct settings *s = current_settings();
+	if (!s || !place6(ctx, s, &to))
 		return 1;
-	switch (resolve(ctx, &to, datagram, mapped(to.address) ? AF_INET : AF_INET6, &backend, &error)) {
+	switch (resolve(ctx, s, &to, datagram, mapped(to.address) ? AF_INET : AF_INET6, &backend, &error)) {
 	case REFUSED_CALL:
 		return refuse(error);
 	case REWRITTEN:
@@ -567,7 +576,8 @@ static __always_inline struct record *original(struct bpf_sock_addr *ctx, const 
 static __always_inline int backward4(struct bpf_sock_addr *ctx)
 {
 	struct place from = {};
-	if (!place4(ctx, &from))
+	struct settings *s = current_settings();
+	if (!s || !place4(ctx, s, &from))
 		return 1;
 	struct record *r = original(ctx, &from);
 	if (r) {
@@ -580,7 +590,8 @@ static __always_inline int backward4(struct bpf_sock_addr *ctx)
 static __always_inline int backward6(struct bpf_sock_addr *ctx)
 {
 	struct place from = {};
-	if (!place6(ctx, &from))
+	struct settings *s = current_settings();
+	if (!s || !place6(ctx, s, &from))
 		return 1;
 	struct record *r = original(ctx, &from);
 	if (r)
