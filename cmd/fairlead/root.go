@@ -30,6 +30,7 @@ func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
 		newController(c),
 		newAgent(c),
+		newInspect(c),
 		newDev(c),
 		newGet(c),
 		newDescribe(c),

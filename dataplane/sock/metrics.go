@@ -64,15 +64,7 @@ func (c callCounters) Collect(to chan<- prometheus.Metric) {
 	}
 	for kind, outcomes := range counters {
 		for outcome, n := range outcomes {
-			to <- prometheus.MustNewConstMetric(callsDesc, prometheus.CounterValue, float64(n), kind.name(), outcome)
+			to <- prometheus.MustNewConstMetric(callsDesc, prometheus.CounterValue, float64(n), kind.Name(), outcome)
 		}
 	}
-}
-
-// name tells kinds apart, as events do not.
-func (k Kind) name() string {
-	if k == NodePort {
-		return "nodePort"
-	}
-	return k.String()
 }

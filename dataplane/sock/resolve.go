@@ -2,7 +2,11 @@
 
 package sock
 
-import "net/netip"
+import (
+	"maps"
+	"net/netip"
+	"slices"
+)
 
 // Call is a client's call, as far as rows decide about it.
 type Call struct {
@@ -48,4 +52,22 @@ func (r Rows) Resolve(c Call) Answer {
 	}
 	a.Verdict, a.Missing = Refuse, true
 	return a
+}
+
+// InOrder lists the places that have a row.
+func (r Rows) InOrder() []Place { return slices.SortedFunc(maps.Keys(r.Places), Place.compare) }
+
+// Remembered is the backend that a client keeps at a place; false if it is none any more, or of another rule.
+func (r Rows) Remembered(to Place, rule, id uint32) (netip.AddrPort, bool) {
+	row, ok := r.Places[to]
+	if !ok && r.Nodes[to.Address] {
+		row = r.Places[to.nodePort()]
+	}
+	for _, c := range []Choice{row.First, row.Then} {
+		if c.Verdict == Use && c.Rule == rule {
+			slot, ok := r.Slots[SlotKey{c.Set, member | id}]
+			return slot.At, ok
+		}
+	}
+	return netip.AddrPort{}, false
 }

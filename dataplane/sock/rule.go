@@ -31,6 +31,14 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
+// Name tells kinds apart that String, for events, does not.
+func (k Kind) Name() string {
+	if k == NodePort {
+		return "nodePort"
+	}
+	return k.String()
+}
+
 // Mode tells more of a place or of its backends, for events; the numbers are those of spec balancing §16.2.
 type Mode uint8
 

@@ -59,6 +59,15 @@ func (c Config) front(s *desired.Service, front desired.Frontend, v6 bool) Front
 	return out
 }
 
+// Names tells which Service an ID is of, given the names of all that a host resolves.
+func Names(services []string) map[uint32]string {
+	out := map[uint32]string{}
+	for name, id := range numbers(services) {
+		out[id] = name
+	}
+	return out
+}
+
 // numbers gives every Service an ID, the same as long as it is there, and after a restart, too, unless two collide.
 func numbers(names []string) map[string]uint32 {
 	names = slices.Sorted(slices.Values(names))

@@ -25,7 +25,8 @@ import (
 
 // Files of the state folder.
 const (
-	stateFile    = "desired.state"  // what the node was told last
+	// StateFile holds what the node was told last.
+	StateFile    = "desired.state"
 	drainingFile = "draining.state" // what left that and still has its rules
 	tlsFolder    = "tls"            // a certificate that cannot be renewed where it was given
 )
@@ -98,7 +99,7 @@ func (l *loop) run(ctx context.Context) error {
 // openOver makes the agent's loop over ways to members that need no certificate.
 func openOver(o Options, connect func(self pki.Self, address string) agent.Conn) (*loop, error) {
 	l := &loop{}
-	store, err := disk.Open(o.State, stateFile)
+	store, err := disk.Open(o.State, StateFile)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@
 package program
 
 import (
+	"errors"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -241,5 +242,59 @@ func TestBalancing6BackendsAreSpared(t *testing.T) {
 	}
 	if r := l.client.do(connect); r.Said != remote.at.String() {
 		t.Errorf("the backend itself gets to %+v, want %s", r, remote.at)
+	}
+}
+
+// Balancing §21: who looks sees who is remembered, which sockets got to a backend, and how calls ended.
+func TestBalancing21TablesTellOfClients(t *testing.T) {
+	l := newLab(t)
+	k := l.tables(l.open())
+	tcp, udp := serve(t, "tcp4", "127.0.0.1"), serve(t, "udp4", "127.0.0.1")
+	sticky := front(sock.TCP, vip4, tcp)
+	sticky.Affinity = time.Hour
+	k.hold(sock.Want{Rules: []*sock.Rule{service(7, sticky, front(sock.UDP, vip4, udp), front(sock.TCP, vip6))}})
+	for _, c := range []call{{Op: "connect", Net: "tcp4", To: vip4, Keep: true}, {Op: "send", Net: "udp4", To: vip4}} {
+		if r := l.client.do(c); r.Error != "" {
+			t.Fatal(r.Error)
+		}
+	}
+	l.client.do(call{Op: "connect", Net: "tcp6", To: vip6})
+	seen, err := Look(l.pins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = seen.Close() }()
+	rows, err1 := seen.Rows()
+	records, err2 := seen.Records()
+	affinity, err3 := seen.Affinity()
+	flows, err4 := seen.Flows()
+	counters, err5 := seen.Counters()
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	at := map[uint8]netip.AddrPort{sock.TCP: tcp.at, sock.UDP: udp.at}
+	if len(records) != 2 {
+		t.Errorf("records %+v", records)
+	}
+	for _, r := range records {
+		if r.Rule != 7 || r.Original.Address != vip4.Addr() || netip.AddrPortFrom(r.Backend.Address, r.Backend.Port) != at[r.Original.Protocol] {
+			t.Errorf("record %+v", r)
+		}
+	}
+	for protocol, all := range map[uint8][]Memory{sock.TCP: affinity, sock.UDP: flows} {
+		if len(all) != 1 {
+			t.Errorf("over %d: %+v", protocol, all)
+			continue
+		}
+		backend, ok := rows.Remembered(all[0].To, all[0].Rule, all[0].Backend)
+		if !ok || backend != at[protocol] || all[0].Unused > time.Minute {
+			t.Errorf("over %d a client is remembered at %v (%v), unused for %v", protocol, backend, ok, all[0].Unused)
+		}
+	}
+	if of := counters[sock.Service]; of["resolved"] != 2 || of["refused"] != 1 || of["failed"] != 0 {
+		t.Errorf("counters %+v", of)
+	}
+	if _, err := Look(t.TempDir()); !errors.Is(err, ErrNothing) {
+		t.Errorf("where no agent was: %v", err)
 	}
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/dataplane/sock/program"
+)
+
+// inspected is a node whose kernel has these rules, and its agent.yaml.
+func inspected(t *testing.T, rules ...*sock.Rule) (config string) {
+	t.Helper()
+	isolate(t)
+	folder := t.TempDir()
+	mount := filepath.Join(folder, "bpf")
+	if err := os.Mkdir(mount, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
+		t.Fatal("mount bpffs: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(mount, 0); err != nil {
+			t.Error("unmount bpffs: ", err)
+		}
+	})
+	pins := filepath.Join(mount, "fairlead")
+	p, err := program.Open(program.Options{Pins: pins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := program.Remove(pins); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range sock.NewPlanner(program.DefaultSizes.Capacity).Step(sock.Want{Rules: rules}) {
+		if err := p.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config = filepath.Join(folder, "agent.yaml")
+	text := fmt.Sprintf("node: n1\nstateDir: %s\nmembers: [192.0.2.1:7443]\ntls: {ca: ca.crt, cert: n1.crt, key: n1.key}\nsock: {pins: %s}\n", filepath.Join(folder, "state"), pins)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func webRule() *sock.Rule {
+	at := func(text string) sock.Backend { return sock.Backend{At: netip.MustParseAddrPort(text)} }
+	heavy := at("10.0.0.2:8080")
+	heavy.Weight = 3
+	vip := []sock.At{{Address: netip.MustParseAddr("192.0.2.1"), Port: 80, Mode: sock.ServiceLoadBalancer}}
+	return &sock.Rule{ID: 7, Kind: sock.Service, Name: "shop/web", Fronts: []sock.Front{
+		{At: vip, Protocol: sock.TCP, Backends: []sock.Backend{at("10.0.0.1:8080"), heavy}, Affinity: time.Hour},
+		{At: vip, Protocol: sock.UDP, Empty: sock.Refuse},
+	}}
+}
+
+// Balancing §21: what the kernel holds is told in words, and what becomes of a call.
+func TestBalancing21InspectTellsWhatTheKernelHolds(t *testing.T) {
+	config := inspected(t, webRule())
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"places"}, []string{"192.0.2.1:80/tcp", "rule 7", "ServiceLoadbalancer", "use", "3600s", "10.0.0.1:8080, 10.0.0.2:8080 (3 of 4)", "192.0.2.1:80/udp", "refuse"}},
+		{[]string{"clients"}, []string{"CLIENT", "UNUSED"}},
+		{[]string{"sockets"}, []string{"SOCKET", "ENDPOINT"}},
+		{[]string{"counters"}, []string{"nodePort", "resolved"}},
+		{[]string{"trace", "192.0.2.1:80"}, []string{"use", "10.0.0.2:8080, 3 of 4 calls", "keeps its own until it was not used for 3600s"}},
+		{[]string{"trace", "192.0.2.1:80/udp"}, []string{"refuse", "ECONNREFUSED"}},
+		{[]string{"trace", "192.0.2.9:80"}, []string{"pass", "nothing is resolved"}},
+	} {
+		got := fairlead(t, append([]string{"inspect", "--config", config}, c.args...)...).mustPrint(t)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%v: no %q in\n%s", c.args, want, got)
+			}
+		}
+	}
+	var answer inspectedPlaces
+	text := fairlead(t, "inspect", "--config", config, "places", "-o", "json").mustPrint(t)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || len(answer.Places) != 2 || len(answer.Places[0].Endpoints) != 2 {
+		t.Errorf("%s (%v)", text, err)
+	}
+}
+
+func TestInspectThatCannotSaysWhy(t *testing.T) {
+	config := inspected(t)
+	fairlead(t, "inspect", "--config", config, "trace", "192.0.2.1").mustFail(t, exitUsage, "no address and port; write it as 192.0.2.1:443")
+	fairlead(t, "inspect", "--config", config, "trace", "192.0.2.1:80/sctp").mustFail(t, exitUsage, "not resolved; tcp and udp are")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(elsewhere, []byte(strings.ReplaceAll(string(text), "/bpf/fairlead", "/bpf/none")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fairlead(t, "inspect", "--config", elsewhere, "places").mustFail(t, exitFailed, "no agent resolves there", "is `sock` in")
+}
+
+func TestTheAnswersOfInspectAreDocumentedWithTheirFields(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| command | JSON |\n|---|---|\n")
+	for _, x := range []struct {
+		command string
+		answer  any
+	}{
+		{"`inspect places`", inspectedPlaces{}}, {"`inspect clients`", inspectedClients{}}, {"`inspect sockets`", inspectedSockets{}},
+		{"`inspect counters`", inspectedCounters{}}, {"`inspect trace`", traced{}},
+	} {
+		fmt.Fprintf(&b, "| %s | %s |\n", x.command, fields(reflect.TypeOf(x.answer)))
+	}
+	documented(t, "inspect", b.String())
+}
