@@ -3,6 +3,7 @@
 package sock
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -118,30 +119,45 @@ func (p *Planner) Problems() []Problem {
 func (p *Planner) Step(want Want) []Change {
 	s := &step{Planner: p, change: newChange(), touched: map[Place]bool{}}
 	s.nodes(want.Nodes)
-	wanted := map[uint32]*Rule{}
-	for _, r := range want.Rules {
-		wanted[r.ID] = r
-	}
-	for _, id := range slices.Sorted(maps.Keys(p.rules)) {
-		if wanted[id] == nil {
-			s.replace(id, nil)
-		}
+	removed, changed, fresh := p.differing(want.Rules)
+	for _, id := range removed {
+		s.replace(id, nil)
 	}
 	// What is in the tables comes before what is not: new ones shall not take its room.
-	var fresh []uint32
-	for _, id := range slices.Sorted(maps.Keys(wanted)) {
-		switch {
-		case p.rules[id] == wanted[id] && p.problems[id].Rule == nil:
-		case p.there[id] != nil:
-			s.replace(id, wanted[id])
-		default:
-			fresh = append(fresh, id)
-		}
-	}
-	for _, id := range fresh {
-		s.replace(id, wanted[id])
+	for _, r := range append(changed, fresh...) {
+		s.replace(r.ID, r)
 	}
 	s.flush()
 	s.sweep()
 	return s.done
+}
+
+// differing tells which rules are gone, which are others than those that are in the tables, and which are in none, each in the
+// order of their IDs. It costs a look at each rule, and more only for those that differ.
+func (p *Planner) differing(rules []*Rule) (removed []uint32, changed, fresh []*Rule) {
+	known := 0
+	for _, r := range rules {
+		was := p.rules[r.ID]
+		if was != nil {
+			known++
+		}
+		switch {
+		case was == r && p.problems[r.ID].Rule == nil:
+		case p.there[r.ID] != nil:
+			changed = append(changed, r)
+		default:
+			fresh = append(fresh, r)
+		}
+	}
+	if known < len(p.rules) {
+		left := maps.Clone(p.rules)
+		for _, r := range rules {
+			delete(left, r.ID)
+		}
+		removed = slices.Sorted(maps.Keys(left))
+	}
+	byID := func(a, b *Rule) int { return cmp.Compare(a.ID, b.ID) }
+	slices.SortFunc(changed, byID)
+	slices.SortFunc(fresh, byID)
+	return removed, changed, fresh
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type Sock struct {
 	config   Config
 	edge     Edge
 	planner  *Planner
+	names    []string            // of Services
+	ids      map[string]uint32   // of their rules
 	rules    map[string]resolved // by the Service's name
 	last     Want
 	told     bool // a state was ever to be carried out
@@ -98,13 +101,15 @@ func (s *Sock) rulesOf(zone string, services []*desired.Service) []*Rule {
 	for i, v := range services {
 		names[i] = v.Name
 	}
-	ids := numbers(names)
+	if !slices.Equal(names, s.names) {
+		s.names, s.ids = names, numbers(names)
+	}
 	rules := make(map[string]resolved, len(services))
 	var out []*Rule
 	for _, v := range services {
 		r, ok := s.rules[v.Name]
-		if !ok || r.service != v || r.zone != zone || r.rule != nil && r.rule.ID != ids[v.Name] {
-			r = resolved{v, zone, s.config.RuleOf(v, ids[v.Name])}
+		if !ok || r.service != v || r.zone != zone || r.rule != nil && r.rule.ID != s.ids[v.Name] {
+			r = resolved{v, zone, s.config.RuleOf(v, s.ids[v.Name])}
 		}
 		rules[v.Name] = r
 		if r.rule != nil {

@@ -89,7 +89,9 @@ func (s *step) squeeze(r, old *Rule) (fits, left *Rule) {
 		// No room to have both for a moment: for that moment the rule is not there, rather than lead to a backend that left.
 		s.release(old)
 		s.flush()
-		old = nil
+		if old = nil; !s.hasRoom(fits) {
+			fits = nil // it has the same endpoints, and asks for more of each
+		}
 	}
 	return fits, old
 }
