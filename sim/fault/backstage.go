@@ -23,6 +23,8 @@ type Backstage struct {
 	// slowUntil is when the disk of a machine is quick again.
 	slowUntil map[string]time.Duration
 	frames    int // that have begun
+	// newcomers are agents that began with an empty disk, each with what ends the excuse for that.
+	newcomers map[string]func()
 }
 
 // effect is something that several faults may do to a machine at the same time.
@@ -30,7 +32,12 @@ type effect struct{ what, machine string }
 
 // New goes behind a stage.
 func New(s *stage.Stage) *Backstage {
-	return &Backstage{Stage: s, Cast: CastOf(s), counts: map[effect]int{}, sums: map[effect]time.Duration{}, slowUntil: map[string]time.Duration{}}
+	b := &Backstage{
+		Stage: s, Cast: CastOf(s), counts: map[effect]int{}, sums: map[effect]time.Duration{}, slowUntil: map[string]time.Duration{},
+		newcomers: map[string]func(){},
+	}
+	b.World.Hear(b.hear)
+	return b
 }
 
 // CastOf is who plays on a stage.

@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -79,10 +80,38 @@ func (b *Backstage) renew(f Fault, name string) {
 	b.begins(f, name)
 }
 
-// begins excuses an agent that starts with an empty disk until it has caught up: where packets to an address went that was
-// leaving was in its memory alone.
+// begins excuses an agent that starts with an empty disk until a second after it carried out what a member told it: where packets to
+// an address went that was leaving was in its memory alone. Where no member serves it that may be long after; once all
+// faults are over it has five seconds.
 func (b *Backstage) begins(f Fault, name string) {
-	if slices.Contains(b.Cast.Nodes, name) {
-		b.World.After(time.Second, b.frame(f.Kind, "the agent knows nothing of what was leaving", []string{name}))
+	if !slices.Contains(b.Cast.Nodes, name) {
+		return
 	}
+	over := b.frame(f.Kind, "the agent knows nothing of what was leaving", []string{name})
+	if before := b.newcomers[name]; before != nil {
+		before() // it lost its disk once more
+	}
+	b.newcomers[name] = over
+}
+
+// hear ends the excuses of agents that have caught up, or had the time to.
+func (b *Backstage) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Acted:
+		b.World.After(time.Second, b.caughtUp(x.Process))
+	case event.Calm:
+		for _, name := range slices.Sorted(maps.Keys(b.newcomers)) {
+			b.World.After(5*time.Second, b.caughtUp(name))
+		}
+	}
+}
+
+// caughtUp gives what ends the excuse that an agent has now; one that it gets later is not ended by it.
+func (b *Backstage) caughtUp(name string) func() {
+	over := b.newcomers[name]
+	if over == nil {
+		return func() {}
+	}
+	delete(b.newcomers, name)
+	return over
 }

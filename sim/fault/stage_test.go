@@ -143,7 +143,7 @@ func (t *theatre) ask(state map[string]string, from string) {
 		})
 }
 
-// play plays faults, beginning a second from now, and goes on until all have ended.
+// play plays faults, beginning a second from now, and goes on until all have ended and it is calm.
 func (t *theatre) play(tb rapid.TB, faults ...Fault) {
 	w := t.World
 	last := w.Now()
@@ -158,6 +158,7 @@ func (t *theatre) play(tb rapid.TB, faults ...Fault) {
 			w.At(f.End(), end)
 		})
 	}
+	w.At(last+time.Millisecond, func() { w.Publish(event.Calm{}) })
 	if err := w.Run(last + time.Second); err != nil {
 		tb.Fatal(err)
 	}
@@ -294,5 +295,34 @@ func TestProcessRunsWhileNobodyHoldsIt(t *testing.T) {
 		if play.Running("m1") != want.m1 || play.Running("m2") != want.m2 {
 			t.Errorf("at %s: m1 %v, m2 %v", want.at, play.Running("m1"), play.Running("m2"))
 		}
+	}
+}
+
+// An agent that begins with an empty disk is excused until a second after it carried out what it was told, however late that is.
+func TestAgentThatLostItsDiskIsExcusedUntilItHasCaughtUp(t *testing.T) {
+	play := newTheatre(1)
+	over, err := play.Begin(Fault{Kind: "lost-disk", On: []string{"n1"}, For: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over()
+	excused := func() bool { return len(play.open) > 0 }
+	wait := func(d time.Duration) {
+		if err := play.World.Run(play.World.Now() + d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(20 * time.Second)
+	if !excused() {
+		t.Error("nobody has told it anything, and it is excused no more")
+	}
+	play.World.Publish(event.Acted{Process: "n1", Life: 2})
+	wait(900 * time.Millisecond)
+	if !excused() {
+		t.Error("it is at work on what it was told, and excused no more")
+	}
+	wait(200 * time.Millisecond)
+	if excused() {
+		t.Error("it has caught up, and is excused still")
 	}
 }
