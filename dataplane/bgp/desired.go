@@ -52,6 +52,10 @@ func (d Desired) Normal(asn uint32) (Desired, error) {
 		case last >= 0 && p.Address == out.Peers[last].Address:
 			errs = append(errs, fmt.Errorf("peer %s: %w: its address is that of peer %s, and an address is one peer",
 				p.label(), ErrInvalid, out.Peers[last].label()))
+		case last >= 0 && p.Address.WithZone("") == out.Peers[last].Address.WithZone(""):
+			// GoBGP's policies know no zones: what one is not to be sent, the other would not be sent either.
+			errs = append(errs, fmt.Errorf("peer %s: %w: peer %s has this link-local address on another interface (give the interfaces of "+
+				"switches addresses of their own)", p.label(), ErrInvalid, out.Peers[last].label()))
 		default:
 			out.Peers = append(out.Peers, p)
 		}
@@ -141,8 +145,16 @@ func (p Peer) fault() string {
 	switch {
 	case !p.Address.IsValid():
 		return "no address"
-	case p.Address.IsUnspecified(), p.Address.IsMulticast(), p.Address.Zone() != "":
-		return "its address is no unicast address that needs no zone"
+	case p.Address.IsUnspecified(), p.Address.IsMulticast(), p.Address.Zone() != "" && !p.Unnumbered():
+		return "its address is neither a unicast address without a zone nor a link-local one"
+	case p.Unnumbered():
+		if why := p.unnumberedFault(); why != "" {
+			return why
+		}
+	case p.Address.Is6() && p.Address.IsLinkLocalUnicast():
+		return "a link-local address without the interface that it is behind"
+	}
+	switch {
 	case p.RemoteASN == 0:
 		return "no AS number: set the switch's"
 	case p.LocalASN == 0:
@@ -166,6 +178,19 @@ func (p Peer) fault() string {
 		wholeSeconds("connect retry", p.ConnectRetry, time.Second, maxHoldTime),
 		p.Restart.fault(),
 	)
+}
+
+// unnumberedFault says what a session between link-local addresses cannot do, or nothing.
+func (p Peer) unnumberedFault() string {
+	switch {
+	case p.Password != "":
+		return "password set, and GoBGP does not sign sessions with link-local addresses: give the switch an address"
+	case p.LocalAddress.IsValid():
+		return fmt.Sprintf("local address %s set: a session with a link-local address comes from that of the interface", p.LocalAddress)
+	case p.EBGPMultihop != 0:
+		return "eBGP multihop set: a link-local address is no hop away"
+	}
+	return ""
 }
 
 // MaxPasswordBytes is the longest password of a session: Linux's TCP_MD5SIG_MAXKEYLEN.

@@ -103,7 +103,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Zero fields stand for defaults, which Normal fills in.
 type Peer struct {
 	Name         string     // for people and logs; changing it changes nothing on the wire
-	Address      netip.Addr // identity: one peer per address
+	Address      netip.Addr // identity: one peer per address. A link-local one has its interface as a zone: see Unnumbered
 	Port         uint16     // that we dial
 	RemoteASN    uint32
 	LocalASN     uint32     // 0: the speaker's
@@ -111,7 +111,7 @@ type Peer struct {
 	Passive      bool       // wait to be dialled. FRR does not dial a lost speaker for a while: not passive is better
 	EBGPMultihop uint8      // TTL; 0: the peer is on an attached network
 	TTLSecurity  uint8      // hops that the peer may be away (RFC 5082); 0: any. Not with EBGPMultihop
-	Families     []Family   // sorted; empty: the family of Address
+	Families     []Family   // sorted; empty: the family of Address, or both for an unnumbered peer
 	SendMax      uint8      // paths per prefix that we send at most, by ADD-PATH (RFC 7911)
 	HoldTime     time.Duration
 	Keepalive    time.Duration
@@ -130,9 +130,12 @@ func (p Peer) Normal(asn uint32) Peer {
 	setDefault(&p.HoldTime, DefaultHoldTime)
 	setDefault(&p.Keepalive, (p.HoldTime / 3).Truncate(time.Second))
 	setDefault(&p.ConnectRetry, DefaultConnectRetry)
-	if len(p.Families) == 0 {
+	switch {
+	case len(p.Families) == 0 && p.Unnumbered():
+		p.Families = []Family{IPv4, IPv6}
+	case len(p.Families) == 0:
 		p.Families = []Family{FamilyOf(p.Address)}
-	} else {
+	default:
 		p.Families = slices.Clone(p.Families)
 		slices.Sort(p.Families)
 		p.Families = slices.Compact(p.Families)
@@ -160,6 +163,12 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// Unnumbered says whether the session is between link-local addresses, which mean nothing but on one interface. Such a peer is sent
+// all paths, those of IPv4 too (RFC 8950), with our address on that interface as their next hop.
+func (p Peer) Unnumbered() bool {
+	return p.Address.Is6() && p.Address.IsLinkLocalUnicast() && p.Address.Zone() != ""
 }
 
 // IBGP says whether p is of the speaker's own AS.

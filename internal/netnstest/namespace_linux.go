@@ -43,6 +43,23 @@ func New(t testing.TB, name string) *Namespace {
 	return n
 }
 
+// Here is the namespace that the process is in: one that Command ran this program in.
+func Here(t testing.TB) *Namespace {
+	t.Helper()
+	fd, err := unix.Open("/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatalf("open own network namespace: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return &Namespace{t: t, name: "here", fd: fd}
+}
+
+// Command is a program that is to run inside. Unlike with Do, the process that starts it may end it with itself.
+func (n *Namespace) Command(program string, args ...string) *exec.Cmd {
+	in := fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), n.fd)
+	return exec.Command("nsenter", append([]string{in, "--", program}, args...)...)
+}
+
 // FD is a file descriptor of the namespace, open until the test ends.
 func (n *Namespace) FD() int { return n.fd }
 

@@ -19,6 +19,14 @@ const (
 	globalRIB  = "global"
 )
 
+// Unnumbered peers are on one link with us, and with none of the next hops of paths. We give ourselves as the next hop, by our
+// link-local address, for IPv4 too.
+const (
+	unnumberedSet = "fairlead-unnumbered-peers"
+	selfAsNextHop = "fairlead-next-hop-self"
+	linkLocal     = "fe80::/10"
+)
+
 // nobody stands in the set of demoted peers when there is none: GoBGP takes an empty set for all neighbours.
 const nobody = "255.255.255.255/32"
 
@@ -28,8 +36,17 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 	terms, sets := s.terms.policy()
 	accept := api.RouteAction_ACCEPT
 	err := s.server.SetPolicies(ctx, &api.SetPoliciesRequest{
-		DefinedSets: append(sets, neighborSet(demotedSet, demoted)),
+		DefinedSets: append(sets, neighborSet(demotedSet, demoted), &api.DefinedSet{
+			DefinedType: api.DefinedType_NEIGHBOR, Name: unnumberedSet, List: []string{linkLocal},
+		}),
 		Policies: []*api.Policy{terms, {
+			Name: selfAsNextHop,
+			Statements: []*api.Statement{{
+				Name:       selfAsNextHop,
+				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Name: unnumberedSet}},
+				Actions:    &api.Actions{Nexthop: &api.NexthopAction{Self: true}},
+			}},
+		}, {
 			Name: importOwn,
 			Statements: []*api.Statement{{
 				Name:       importOwn,
@@ -73,7 +90,7 @@ func (s *Speaker) assignPolicies(ctx context.Context) error {
 		},
 		{
 			Name: globalRIB, Direction: api.PolicyDirection_EXPORT, DefaultAction: api.RouteAction_ACCEPT,
-			Policies: []*api.Policy{{Name: exportTerms}, {Name: demote}},
+			Policies: []*api.Policy{{Name: selfAsNextHop}, {Name: exportTerms}, {Name: demote}},
 		},
 	} {
 		if err := s.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: a}); err != nil {
@@ -98,7 +115,7 @@ func (s *Speaker) listDemoted(ctx context.Context) ([]netip.Addr, error) {
 				failed = fmt.Errorf("demoted peer %q: %w", entry, err)
 				return
 			}
-			out = append(out, p.Addr())
+			out = append(out, s.zoned(p.Addr()))
 		}
 	})
 	if err == nil {

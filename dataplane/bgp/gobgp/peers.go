@@ -40,8 +40,12 @@ func encodePeer(p bgp.Peer) *api.Peer {
 			LonglivedEnabled: r.Mode == bgp.RestartLongLived, LocalRestarting: r.Mode != bgp.RestartNone,
 		},
 	}
-	if p.LocalAddress.IsValid() {
+	switch {
+	case p.LocalAddress.IsValid():
 		out.Transport.LocalAddress = p.LocalAddress.String()
+	case p.Unnumbered():
+		// GoBGP would look the interface's address up, with a zone, which it then cannot read as the next hop that we are.
+		out.Transport.LocalAddress = netip.IPv6Unspecified().String()
 	}
 	for _, f := range p.Families {
 		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{

@@ -36,6 +36,7 @@ func (s *Speaker) onEvent(r *api.WatchEventResponse) {
 	if err != nil || e.GetType() == api.WatchEventResponse_PeerEvent_INIT {
 		return
 	}
+	address = s.zoned(address)
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	if peer.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
@@ -91,6 +92,19 @@ func (s *Speaker) forget(a netip.Addr) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	delete(s.without, a)
+	if s.unnumbered[a.WithZone("")] == a {
+		delete(s.unnumbered, a.WithZone(""))
+	}
+}
+
+// zoned gives the address of an unnumbered peer the zone that GoBGP's events and policies lack. No two peers differ in that alone.
+func (s *Speaker) zoned(a netip.Addr) netip.Addr {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	if known, ok := s.unnumbered[a]; ok {
+		return known
+	}
+	return a
 }
 
 // meet notes a peer that is added or changed: what was wrong with it may be no longer.
@@ -99,6 +113,9 @@ func (s *Speaker) meet(p bgp.Peer) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	s.without[p.Address] = time.Now()
+	if p.Unnumbered() {
+		s.unnumbered[p.Address.WithZone("")] = p.Address
+	}
 	s.keeping.Met(p, time.Now())
 }
 

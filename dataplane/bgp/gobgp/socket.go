@@ -5,6 +5,7 @@ package gobgp
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -81,7 +82,18 @@ func addrPort(a unix.Sockaddr) netip.AddrPort {
 	case *unix.SockaddrInet4:
 		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
 	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap().WithZone(zoneOf(a.ZoneId)), uint16(a.Port))
 	}
 	return netip.AddrPort{}
+}
+
+// zoneOf names a zone as addresses do: by the interface, or by its number if that is gone.
+func zoneOf(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	if i, err := net.InterfaceByIndex(int(id)); err == nil {
+		return i.Name
+	}
+	return strconv.Itoa(int(id))
 }

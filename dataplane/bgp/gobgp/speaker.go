@@ -62,7 +62,8 @@ type Speaker struct {
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
 	opened     uint64                  // sessions so far
 	keeping    bgp.Keeping
-	without    map[netip.Addr]time.Time // since when peers have no session
+	without    map[netip.Addr]time.Time  // since when peers have no session
+	unnumbered map[netip.Addr]netip.Addr // peers by their addresses without zones
 }
 
 // ErrStopped is returned by a speaker that was detached or drained.
@@ -76,7 +77,7 @@ func New(c Config) (*Speaker, error) {
 	s := &Speaker{
 		asn: c.ASN, logger: &logger{log: c.Logger}, hook: &stopHook{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
-		without: map[netip.Addr]time.Time{},
+		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
 	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(s.logger), gobgpserver.TimingHookOption(s.hook)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
