@@ -95,7 +95,8 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 		ID: id, UID: uid, Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Deleting: rapid.Bool().Draw(t, "deleting"),
 		AllNodes: rapid.IntRange(0, 3).Draw(t, "all nodes") == 0, Local: rapid.Bool().Draw(t, "local"),
 		NodePortsIPv4: rapid.IntRange(0, 3).Draw(t, "node ports") == 0, NodePortsIPv6: rapid.IntRange(0, 3).Draw(t, "node ports of IPv6") == 0,
-		History: fsm.Trail{{What: "the proposer's, to be ignored"}},
+		ClusterIPs: rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("10.96.0.7")}}).Draw(t, "cluster IPs"),
+		History:    fsm.Trail{{What: "the proposer's, to be ignored"}},
 	}}
 }
 

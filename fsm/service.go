@@ -86,13 +86,20 @@ type Service struct {
 	// on; otherwise, and before, it is in the families of its addresses.
 	NodePortsIPv4 bool `pb:"20" json:"nodePortsIPv4,omitempty"`
 	NodePortsIPv6 bool `pb:"21" json:"nodePortsIPv6,omitempty"`
+	// ClusterIPs are its addresses inside the cluster, which an API server gave it, where nodes resolve those. From format 2 on.
+	ClusterIPs []netip.Addr `pb:"22" json:"clusterIPs,omitempty"`
+	// InternalLocal is internalTrafficPolicy: Local, which is about ClusterIPs. From format 2 on.
+	InternalLocal bool `pb:"23" json:"internalLocal,omitempty"`
 }
 
-// formatNodePorts is the first format that knows Services by their node ports alone.
-const formatNodePorts uint32 = 2
+// formatInPart is the first format that knows Services for what needs no address of ours: their node ports or ClusterIPs.
+const formatInPart uint32 = 2
 
 // HasNodePorts tells whether nodes serve its node ports whatever addresses it has.
 func (s *Service) HasNodePorts() bool { return s.NodePortsIPv4 || s.NodePortsIPv6 }
+
+// ServedInside tells whether nodes serve it inside the cluster, by ClusterIP.
+func (s *Service) ServedInside() bool { return len(s.ClusterIPs) > 0 }
 
 // Table is TableServices.
 func (*Service) Table() Table { return TableServices }
@@ -124,8 +131,8 @@ func (c *PutService) apply(tx *txn) Outcome {
 	if next.ID == "" {
 		return refuse(RejectInvalid, subject, "", "namespace/name")
 	}
-	if next.HasNodePorts() {
-		if out, old := tx.formatBelow(formatNodePorts, subject); old {
+	if next.HasNodePorts() || next.ServedInside() {
+		if out, old := tx.formatBelow(formatInPart, subject); old {
 			return out
 		}
 	}

@@ -46,6 +46,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Service.HasNodePorts() {
 			return "that nodes serve the node ports of Service " + string(c.Service.ID)
 		}
+		if c.Service.ServedInside() || c.Service.InternalLocal {
+			return "that nodes resolve ClusterIPs of Service " + string(c.Service.ID)
+		}
 		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {
 			return "weights of endpoints, of Service " + string(c.Service.ID)
 		}
