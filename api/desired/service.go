@@ -37,6 +37,10 @@ type Service struct {
 	// in the families of its addresses.
 	NodePortsIPv4 bool `json:"nodePortsIPv4,omitempty"`
 	NodePortsIPv6 bool `json:"nodePortsIPv6,omitempty"`
+	// ClusterIPs are its addresses inside the cluster, which every frontend is at, whatever NotOn says.
+	ClusterIPs []netip.Addr `json:"clusterIPs,omitempty"`
+	// InternalLocal is internalTrafficPolicy: Local, which is about ClusterIPs.
+	InternalLocal bool `json:"internalLocal,omitempty"`
 }
 
 // Schedulers that nodes know.
@@ -94,16 +98,10 @@ func ServiceValue(s Service) ([]byte, error) {
 	m := &fairleadv1.Service{
 		Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler,
 		HealthCheckNodePort: uint32(s.HealthCheckNodePort), NodePortsIpv4: s.NodePortsIPv4, NodePortsIpv6: s.NodePortsIPv6,
-	}
-	for _, a := range s.Addresses {
-		m.Addresses = append(m.Addresses, a.AsSlice())
+		Addresses: bytesOf(s.Addresses), ClusterIps: bytesOf(s.ClusterIPs), InternalLocal: s.InternalLocal,
 	}
 	for _, f := range s.Frontends {
-		out := &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort)}
-		for _, a := range f.NotOn {
-			out.NotOn = append(out.NotOn, a.AsSlice())
-		}
-		m.Frontends = append(m.Frontends, out)
+		m.Frontends = append(m.Frontends, &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort), NotOn: bytesOf(f.NotOn)})
 	}
 	for _, e := range s.Endpoints {
 		out := &fairleadv1.Endpoint{
@@ -140,10 +138,14 @@ func decodeService(key string, value []byte) (*Service, error) {
 	s := &Service{
 		Name: name, Local: m.GetLocal(), Affinity: time.Duration(m.GetAffinitySeconds()) * time.Second, Scheduler: m.GetScheduler(),
 		HealthCheckNodePort: uint16(m.GetHealthCheckNodePort()), NodePortsIPv4: m.GetNodePortsIpv4(), NodePortsIPv6: m.GetNodePortsIpv6(),
+		InternalLocal: m.GetInternalLocal(),
 	}
 	var err error
 	if s.Addresses, err = addressesOf(m.GetAddresses()); err != nil {
 		return fail("%w", err)
+	}
+	if s.ClusterIPs, err = addressesOf(m.GetClusterIps()); err != nil {
+		return fail("ClusterIPs: %w", err)
 	}
 	for _, f := range m.GetFrontends() {
 		port, err := portOf(f.GetPort())
@@ -175,6 +177,13 @@ func decodeService(key string, value []byte) (*Service, error) {
 		s.SourceRanges = append(s.SourceRanges, prefix)
 	}
 	return s, nil
+}
+
+func bytesOf(list []netip.Addr) (out [][]byte) {
+	for _, a := range list {
+		out = append(out, a.AsSlice())
+	}
+	return out
 }
 
 func addressesOf(list [][]byte) (out []netip.Addr, err error) {

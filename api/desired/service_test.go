@@ -29,7 +29,8 @@ func drawService(t *rapid.T) desired.Service {
 		Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 86400).Draw(t, "affinity")) * time.Second,
 		Scheduler:           rapid.SampledFrom([]string{"", desired.RoundRobin, desired.SourceHash, desired.ConsistentHash, "wlc"}).Draw(t, "scheduler"),
 		HealthCheckNodePort: rapid.SampledFrom([]uint16{0, 30100, 65535}).Draw(t, "healthCheckNodePort"),
-		NodePortsIPv4:       rapid.Bool().Draw(t, "node ports of IPv4"), NodePortsIPv6: rapid.Bool().Draw(t, "node ports of IPv6"),
+		InternalLocal:       rapid.Bool().Draw(t, "internal policy Local"), ClusterIPs: rapid.SampledFrom([][]netip.Addr{nil, {netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd96::1")}}).Draw(t, "cluster IPs"),
+		NodePortsIPv4: rapid.Bool().Draw(t, "node ports of IPv4"), NodePortsIPv6: rapid.Bool().Draw(t, "node ports of IPv6"),
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "addresses") {
 		s.Addresses = append(s.Addresses, address.Draw(t, "address"))

@@ -34,7 +34,10 @@ type Service struct {
 	Advertisements  []string         `json:"advertisements"` // that choose it by its labels
 	// NodePortFamilies are those in which nodes serve its node ports whatever addresses it has: IPv4, IPv6.
 	NodePortFamilies []string `json:"nodePortFamilies"`
-	Version          uint64   `json:"version"` // resourceVersion acted on; 0 where the source has none
+	// ClusterIPs are its addresses inside the cluster, where nodes resolve those.
+	ClusterIPs            []string `json:"clusterIPs"`
+	InternalTrafficPolicy string   `json:"internalTrafficPolicy"` // Cluster, Local: about clusterIPs
+	Version               uint64   `json:"version"`               // resourceVersion acted on; 0 where the source has none
 }
 
 // Pending says what is missing: a code for programs, a sentence with the remedy for people.

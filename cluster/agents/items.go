@@ -32,12 +32,12 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
-// gives up: packets may still come. Without, it is told to those who serve node ports, if it has any to be served.
+// gives up: packets may still come. Without, it is told to those who have a use for its node ports or ClusterIPs, if it has any to be served.
 func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	key := desired.ServiceKey(string(id))
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
 	owned := v.Addresses(id)
-	if !ok || len(owned) == 0 && !s.HasNodePorts() {
+	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() {
 		return b.drop(key)
 	}
 	value, err := desired.ServiceValue(serviceOf(v, s, owned))
@@ -88,6 +88,7 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 	out := desired.Service{
 		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
+		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal,
 	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
@@ -99,7 +100,7 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 				front.NotOn = append(front.NotOn, a.Address)
 			}
 		}
-		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 {
+		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() {
 			out.Frontends = append(out.Frontends, front)
 		}
 	}

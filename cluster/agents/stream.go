@@ -109,7 +109,7 @@ func wantsOf(req *fairleadv1.SyncRequest) tells {
 	switch {
 	case req.GetAddressesOnly():
 		return tellsAddresses
-	case req.GetNodePorts():
+	case req.GetAllServices():
 		return tellsAll
 	}
 	return tellsAddressed

@@ -14,7 +14,7 @@ func (r *renderer) service(s *fsm.Service) any {
 		Ports: each(s.Frontends, func(f fsm.Frontend) records.ServicePort {
 			return records.ServicePort{Name: f.Name, Protocol: f.Port.Protocol.String(), Port: f.Port.Number, NodePort: f.NodePort}
 		}),
-		TrafficPolicy: "Cluster", NextHopsFrom: "endpoints",
+		NextHopsFrom:    "endpoints",
 		PublishNotReady: s.PublishNotReady, SharingKey: s.SharingKey,
 		Endpoints: each(s.Endpoints, endpoint), Advertisements: words(s.Advertisements), Version: s.Version,
 		Addresses: each(r.view.Addresses(s.ID), r.serviceAddress),
@@ -26,9 +26,8 @@ func (r *renderer) service(s *fsm.Service) any {
 	if s.NodePortsIPv6 {
 		d.NodePortFamilies = append(d.NodePortFamilies, "IPv6")
 	}
-	if s.Local {
-		d.TrafficPolicy = "Local"
-	}
+	d.ClusterIPs = texts(s.ClusterIPs)
+	d.TrafficPolicy, d.InternalTrafficPolicy = trafficPolicy(s.Local), trafficPolicy(s.InternalLocal)
 	if s.AllNodes {
 		d.NextHopsFrom = "all-nodes"
 	}
@@ -44,6 +43,13 @@ func (r *renderer) service(s *fsm.Service) any {
 		}
 	}
 	return d
+}
+
+func trafficPolicy(local bool) string {
+	if local {
+		return "Local"
+	}
+	return "Cluster"
 }
 
 func endpoint(e fsm.Endpoint) records.Endpoint {

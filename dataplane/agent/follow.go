@@ -82,7 +82,7 @@ func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (s
 	first := time.AfterFunc(a.o.Tuning.FirstStep, func() { cancel(fmt.Errorf("nothing within %v", a.o.Tuning.FirstStep)) })
 	defer first.Stop()
 	req := &fairleadv1.SyncRequest{
-		Node: a.o.Node, Boot: a.o.Boot, Have: desired.RevisionMessage(steps.State.Revision), AddressesOnly: a.o.AddressesOnly, NodePorts: a.o.NodePorts,
+		Node: a.o.Node, Boot: a.o.Boot, Have: desired.RevisionMessage(steps.State.Revision), AddressesOnly: a.o.AddressesOnly, AllServices: a.o.AllServices,
 	}
 	if steps.State.Digest != (desired.Digest{}) {
 		req.Digest = steps.State.Digest[:]

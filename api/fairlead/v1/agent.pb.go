@@ -823,9 +823,9 @@ type SyncRequest struct {
 	// Whether addresses are all that the node has a use for: it is told no Services then, which are most of what there is. A member
 	// that does not know this tells them all the same.
 	AddressesOnly bool `protobuf:"varint,5,opt,name=addresses_only,json=addressesOnly,proto3" json:"addresses_only,omitempty"`
-	// Whether the node serves node ports: it is told Services without an address, too, then. A member that does not know this has
-	// none of those.
-	NodePorts     bool `protobuf:"varint,6,opt,name=node_ports,json=nodePorts,proto3" json:"node_ports,omitempty"`
+	// Whether the node has a use for Services without an address of the group's, for their node ports or ClusterIPs: it is told those,
+	// too, then. A member that does not know this has none of them.
+	AllServices   bool `protobuf:"varint,6,opt,name=all_services,json=allServices,proto3" json:"all_services,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -895,9 +895,9 @@ func (x *SyncRequest) GetAddressesOnly() bool {
 	return false
 }
 
-func (x *SyncRequest) GetNodePorts() bool {
+func (x *SyncRequest) GetAllServices() bool {
 	if x != nil {
-		return x.NodePorts
+		return x.AllServices
 	}
 	return false
 }
@@ -1172,6 +1172,10 @@ type Service struct {
 	// Its node ports are served in that family, whatever addresses it has.
 	NodePortsIpv4 bool `protobuf:"varint,9,opt,name=node_ports_ipv4,json=nodePortsIpv4,proto3" json:"node_ports_ipv4,omitempty"`
 	NodePortsIpv6 bool `protobuf:"varint,10,opt,name=node_ports_ipv6,json=nodePortsIpv6,proto3" json:"node_ports_ipv6,omitempty"`
+	// Its addresses inside the cluster, which have no item of their own: 4 or 16 bytes each. Every frontend is there.
+	ClusterIps [][]byte `protobuf:"bytes,11,rep,name=cluster_ips,json=clusterIps,proto3" json:"cluster_ips,omitempty"`
+	// internalTrafficPolicy: Local, which is about cluster_ips: only endpoints on the client's node serve it there.
+	InternalLocal bool `protobuf:"varint,12,opt,name=internal_local,json=internalLocal,proto3" json:"internal_local,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1272,6 +1276,20 @@ func (x *Service) GetNodePortsIpv4() bool {
 func (x *Service) GetNodePortsIpv6() bool {
 	if x != nil {
 		return x.NodePortsIpv6
+	}
+	return false
+}
+
+func (x *Service) GetClusterIps() [][]byte {
+	if x != nil {
+		return x.ClusterIps
+	}
+	return nil
+}
+
+func (x *Service) GetInternalLocal() bool {
+	if x != nil {
+		return x.InternalLocal
 	}
 	return false
 }
@@ -2746,15 +2764,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
 	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
-	"\x15ReportSpeakerResponse\"\xbe\x01\n" +
+	"\x15ReportSpeakerResponse\"\xc2\x01\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
 	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\fR\x06digest\x12%\n" +
-	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\x12\x1d\n" +
-	"\n" +
-	"node_ports\x18\x06 \x01(\bR\tnodePorts\"\xc7\x01\n" +
+	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\x12!\n" +
+	"\fall_services\x18\x06 \x01(\bR\vallServices\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +
@@ -2769,7 +2786,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"2\n" +
 	"\aAddress\x12'\n" +
-	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\x9a\x03\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\xe2\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -2781,7 +2798,10 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x16health_check_node_port\x18\b \x01(\rR\x13healthCheckNodePort\x12&\n" +
 	"\x0fnode_ports_ipv4\x18\t \x01(\bR\rnodePortsIpv4\x12&\n" +
 	"\x0fnode_ports_ipv6\x18\n" +
-	" \x01(\bR\rnodePortsIpv6\"y\n" +
+	" \x01(\bR\rnodePortsIpv6\x12\x1f\n" +
+	"\vcluster_ips\x18\v \x03(\fR\n" +
+	"clusterIps\x12%\n" +
+	"\x0einternal_local\x18\f \x01(\bR\rinternalLocal\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +

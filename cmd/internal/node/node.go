@@ -42,15 +42,15 @@ type Options struct {
 	Applier agent.Applier
 	// AddressesOnly says that the Applier has no use for Services. Optional.
 	AddressesOnly bool
-	// NodePorts says that the Applier serves node ports. Optional.
-	NodePorts bool
-	Leases    agent.Leases      // optional
-	Flows     agent.Flows       // optional
-	Speaker   agent.Speaker     // optional
-	Retire    *agent.Retirement // optional
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer // optional
-	Tuning    agent.Tuning          // zero fields take their default
+	// AllServices says that the Applier serves node ports or ClusterIPs. Optional.
+	AllServices bool
+	Leases      agent.Leases      // optional
+	Flows       agent.Flows       // optional
+	Speaker     agent.Speaker     // optional
+	Retire      *agent.Retirement // optional
+	Log         *slog.Logger
+	Metrics     prometheus.Registerer // optional
+	Tuning      agent.Tuning          // zero fields take their default
 }
 
 // conn is a way to one member.
@@ -104,7 +104,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, NodePorts: o.NodePorts, Leases: o.Leases, Flows: o.Flows,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Leases: o.Leases, Flows: o.Flows,
 		Speaker: o.Speaker, Retirement: o.Retire,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
