@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // Forecast is what would come of a draft.
@@ -184,7 +185,7 @@ func serviceChange(was, is *fsm.Service) string {
 		}
 	}
 	note(!slices.Equal(was.Frontends, is.Frontends), "answers on ports %s", portsText(is))
-	note(was.Local != is.Local, "externalTrafficPolicy is %s", map[bool]string{true: "Local", false: "Cluster"}[is.Local])
+	note(was.Local != is.Local, "externalTrafficPolicy is %s", trafficPolicy(is.Local))
 	note(was.AllNodes != is.AllNodes, "next hops are %s", map[bool]string{true: "all nodes", false: "the nodes of its endpoints"}[is.AllNodes])
 	note(!slices.EqualFunc(was.Endpoints, is.Endpoints, sameEndpoint), "has %d endpoints, before %d", len(is.Endpoints), len(was.Endpoints))
 	note(reweighed(was.Endpoints, is.Endpoints), "endpoints weigh otherwise")
@@ -193,9 +194,18 @@ func serviceChange(was, is *fsm.Service) string {
 	note(!slices.Equal(was.Advertisements, is.Advertisements), "is chosen by other BGPAdvertisements")
 	note(was.HealthCheckNodePort != is.HealthCheckNodePort, "health-check node port %d, before %d", is.HealthCheckNodePort, was.HealthCheckNodePort)
 	note(was.NodePortsIPv4 != is.NodePortsIPv4 || was.NodePortsIPv6 != is.NodePortsIPv6, "node ports are served %s", nodePortsText(is))
+	note(!slices.Equal(was.ClusterIPs, is.ClusterIPs), "is resolved at ClusterIPs %v, before %v", is.ClusterIPs, was.ClusterIPs)
+	note(was.InternalLocal != is.InternalLocal, "internalTrafficPolicy is %s", trafficPolicy(is.InternalLocal))
 	note(was.UID != is.UID, "is another object of the same name")
 	note(was.Pending.Code != "" && is.Pending.Code == "", "waits for no address any more")
 	return strings.Join(what, "; ")
+}
+
+func trafficPolicy(local bool) world.TrafficPolicy {
+	if local {
+		return world.PolicyLocal
+	}
+	return world.PolicyCluster
 }
 
 // nodePortsText says where the node ports of a Service are served.

@@ -143,6 +143,12 @@ func spell(c fsm.Command) string {
 		if s.NodePortsIPv4 || s.NodePortsIPv6 {
 			out += " node-ports=" + strings.TrimPrefix(map[bool]string{true: ",4"}[s.NodePortsIPv4]+map[bool]string{true: ",6"}[s.NodePortsIPv6], ",")
 		}
+		if s.ServedInside() {
+			out += fmt.Sprintf(" inside=%v", s.ClusterIPs)
+		}
+		if s.InternalLocal {
+			out += " inside-local"
+		}
 		if s.Deleting {
 			out += " deleting"
 		}

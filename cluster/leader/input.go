@@ -33,6 +33,8 @@ type Options struct {
 	IgnoreUnclassed bool
 	// NodePorts has the record hold every Service that has node ports, so that nodes can serve those.
 	NodePorts bool
+	// ClusterIPs has the record hold every Service that has a ClusterIP, so that nodes can resolve those.
+	ClusterIPs bool
 	// NodeAddress is the type of address that a next hop is; empty means InternalIP.
 	NodeAddress world.AddressType
 	// AsideCordoned has new flows go past nodes that are cordoned, where another node may be announced.

@@ -35,6 +35,7 @@ func (p *planner) run() {
 	p.gatherServices()
 	p.grantAddresses()
 	p.settleNodePorts()
+	p.settleClusterIPs()
 	p.explainPolicies()
 	p.emitServices()
 	p.out.Bulk = append(p.out.Bulk, p.selecting...)

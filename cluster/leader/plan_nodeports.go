@@ -5,7 +5,6 @@ package leader
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -16,36 +15,9 @@ import (
 // PendingNodePort is a code of fsm.Pending: another Service has a node port.
 const PendingNodePort = "node-port-taken"
 
-// formatNodePorts is the first format of the record that has Services in part, and node ports of Services without an address.
-const formatNodePorts = 2
-
-// inPart tells whether a Service that is not ours to serve as a load balancer is served for what it names: addresses of
-// spec.externalIPs (K4) and node ports (K2). It gets nothing of ours, and nothing is written to its status.
-func (p *planner) inPart(w *world.Service) bool {
-	return p.format >= formatNodePorts && !w.Foreign && (len(externalOf(w)) > 0 || p.servesNodePorts(w))
-}
-
-// servedInPart leaves of a Service what is served of one that is so in part. Source ranges are for addresses (K29), and health checks for
-// load balancers of ours (K24).
-func servedInPart(w *world.Service, next *fsm.Service) {
-	next.Requested, next.External, next.HealthCheckNodePort = nil, externalOf(w), 0
-	if len(next.External) == 0 {
-		next.SourceRanges, next.SharingKey, next.AllNodes, next.Advertisements = nil, "", false, nil
-	}
-}
-
-// externalOf are the addresses of spec.externalIPs that a Service is reached by which is not ours to serve as a load balancer. One of
-// type LoadBalancer is its own class' business (K28), and a Service without a cluster address has none (K5, K6).
-func externalOf(w *world.Service) []netip.Addr {
-	if w.Headless || w.Type != world.ClusterIP && w.Type != world.NodePort {
-		return nil
-	}
-	return w.ExternalIPs
-}
-
 // servesNodePorts tells whether nodes are to know a Service by its node ports, whatever addresses it has.
 func (p *planner) servesNodePorts(w *world.Service) bool {
-	return p.in.Options.NodePorts && p.format >= formatNodePorts &&
+	return p.in.Options.NodePorts && p.format >= formatInPart &&
 		slices.ContainsFunc(w.Ports, func(port world.ServicePort) bool { return port.Port != 0 && nodePortOf(w, port) != 0 })
 }
 
@@ -72,7 +44,7 @@ func nodePortFamilies(w *world.Service) (v4, v6 bool) {
 // settleNodePorts has every node port be one Service's. Within one API server they are. Who has one by the record keeps it, and among
 // the others the older Service goes first; who gets it not is told so. A Service that goes is in nobody's way.
 func (p *planner) settleNodePorts() {
-	if !p.in.Options.NodePorts || p.format < formatNodePorts {
+	if !p.in.Options.NodePorts || p.format < formatInPart {
 		return
 	}
 	s := nodePorts{owners: map[fsm.Port]nodePortOwner{}}

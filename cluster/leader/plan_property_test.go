@@ -47,6 +47,7 @@ func drawService(t *rapid.T) string {
 	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
 	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " type=NodePort", " type=NodePort", " class=other", " deleting", " type=NodePort headless") + one(t, "uid", "", "", " uid=again")
+	line += one(t, "inside", "", " cluster=10.96.0.1", " cluster=10.96.0.1", " cluster=10.96.0.2", " cluster=fd96::1,10.96.0.2") + one(t, "internal policy", "", "", " inside-local")
 	line += one(t, "weights", "", "", "", " weights=node:n1:0", " weights=node:n1:2,node:n*:0")
 	line += one(t, "labels", "", "", " labels=tier:gold")
 	return line
@@ -184,6 +185,7 @@ func TestPropertyPlanKeepsTheRules(t *testing.T) {
 		s := newScene(t)
 		s.options.AsideCordoned = rapid.Bool().Draw(t, "cordons are heeded")
 		s.options.NodePorts = rapid.Bool().Draw(t, "node ports are served")
+		s.options.ClusterIPs = rapid.Bool().Draw(t, "ClusterIPs are served")
 		if rapid.Bool().Draw(t, "taints are heeded") {
 			s.options.AsideTaints = []string{"leaving"}
 		}
@@ -215,7 +217,7 @@ type account struct {
 
 func (a *account) check() string {
 	for _, check := range []func() string{
-		a.sharing, a.ported, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
+		a.sharing, a.ported, a.inside, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
 		a.lastDrained, a.lastMoved, a.removals,
 	} {
 		if why := check(); why != "" {
@@ -246,7 +248,8 @@ func (a *account) shown() map[fsm.ServiceID]*world.Service {
 				s.ExternalIPs = nil
 			}
 		}
-		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(&s)) > 0) {
+		inside := a.scene.options.ClusterIPs && !s.Headless && len(s.ClusterIPs) > 0
+		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(&s)) > 0 || inside) {
 			out[fsm.ServiceID(s.ID.String())] = &s
 		}
 	}
@@ -284,6 +287,12 @@ func (a *account) ported() string {
 		s, _ := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(id))
 		asked := nodePortsOf(w)
 		v4, v6 := len(w.Families) == 0, len(w.Families) == 0
+		if len(w.ClusterIPs) > 0 && len(w.Families) == 0 {
+			v4, v6 = false, false
+		}
+		for _, c := range w.ClusterIPs {
+			v4, v6 = v4 || c.Is4(), v6 || c.Is6()
+		}
 		for _, f := range w.Families {
 			v4, v6 = v4 || f == world.IPv4, v6 || f == world.IPv6
 		}
@@ -310,6 +319,47 @@ func (a *account) ported() string {
 					return fmt.Sprintf("%s lost node port %d to %s, which came later", id, want.Number, owners[0])
 				}
 			}
+		}
+	}
+	return ""
+}
+
+// inside, K1: nodes are told of every ClusterIP that a Service is shown with, and each is one Service's: one that is shown goes before one that
+// nobody shows any more, and the older before the younger.
+func (a *account) inside() string {
+	owner := map[netip.Addr]fsm.ServiceID{}
+	for _, s := range fsm.List[*fsm.Service](a.after, fsm.TableServices) {
+		for _, c := range s.ClusterIPs {
+			if other, taken := owner[c]; taken && a.scene.options.ClusterIPs {
+				return fmt.Sprintf("ClusterIP %s is of %s and %s", c, other, s.ID)
+			}
+			owner[c] = s.ID
+		}
+	}
+	if a.scene.blind {
+		return ""
+	}
+	shown := a.shown()
+	for id, w := range shown {
+		s, _ := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(id))
+		if !a.scene.options.ClusterIPs || w.Headless {
+			if s.ServedInside() || s.InternalLocal {
+				return fmt.Sprintf("%s is served inside at %v", id, s.ClusterIPs)
+			}
+			continue
+		}
+		for _, c := range w.ClusterIPs {
+			other := shown[owner[c]]
+			switch {
+			case owner[c] == id:
+			case other == nil:
+				return fmt.Sprintf("ClusterIP %s of %s is nobody's who is shown, but of %q", c, id, owner[c])
+			case w.Created != 0 && (other.Created == 0 || w.Created < other.Created):
+				return fmt.Sprintf("ClusterIP %s of %s went to %s, which is younger", c, id, owner[c])
+			}
+		}
+		if local := w.InternalTrafficPolicy == world.PolicyLocal; len(w.ClusterIPs) > 0 && s.InternalLocal != local {
+			return fmt.Sprintf("%s: internalTrafficPolicy Local is %t, want %t", id, s.InternalLocal, local)
 		}
 	}
 	return ""

@@ -35,6 +35,7 @@ import (
 //	excuse-node NODE...   nodes are lost for so long that no switch holds their own paths
 //	leased, lapsed  nodes may use leases that the record lost, and may no more
 //	renew       the group begins a new epoch
+//	node-ports, no-node-ports, cluster-ips, no-cluster-ips  what nodes are told of beside addresses
 //	move SERVICE NODE, unmove SERVICE  an operator moves a Service to a node, and takes it back
 //	drain, undrain NAME...  an operator drains a node, or "service/NAME", and takes it back
 //	aside cordoned taint=KEY...  what the operator has new flows go past
@@ -117,6 +118,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		}
 	case "node-ports", "no-node-ports":
 		s.options.NodePorts = d.Cmd == "node-ports"
+	case "cluster-ips", "no-cluster-ips":
+		s.options.ClusterIPs = d.Cmd == "cluster-ips"
 	case "leased", "lapsed":
 		s.leased = d.Cmd == "leased"
 	case "drain", "undrain":
@@ -263,7 +266,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 
 // object reads one line: kind, name, then key=value and words.
 //
-//	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 policy=P health=PORT local all not-ready foreign deleting headless uid=U
+//	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 cluster=A,A policy=P health=PORT local inside-local all not-ready foreign deleting headless uid=U
 //	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
@@ -353,7 +356,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Requested: addresses(keys["request"]), Shown: addresses(keys["shown"]),
 		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
-		Headless: has("headless"),
+		Headless: has("headless"), ClusterIPs: addresses(keys["cluster"]), InternalTrafficPolicy: world.PolicyCluster,
 	}
 	o.Labels = labels(split(keys["labels"]))
 	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
@@ -366,6 +369,9 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	}
 	if has("local") {
 		o.ExternalTrafficPolicy = world.PolicyLocal
+	}
+	if has("inside-local") {
+		o.InternalTrafficPolicy = world.PolicyLocal
 	}
 	if has("all") {
 		o.NextHops = world.NextHopsAll

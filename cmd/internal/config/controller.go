@@ -47,6 +47,9 @@ type Controller struct {
 	// NodePorts has the record hold every Service with node ports, so that agents with nodePortAddresses can serve those; it must be
 	// equal on all members.
 	NodePorts bool `yaml:"nodePorts"`
+	// ClusterIPs has the record hold every Service with a ClusterIP, so that agents with sock can resolve those; it must be equal on all
+	// members.
+	ClusterIPs bool `yaml:"clusterIPs"`
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 

@@ -36,7 +36,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	options := leader.Config{
 		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
 		Options: leader.Options{
-			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, LegacyPeers: legacyPeers,
+			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, ClusterIPs: c.ClusterIPs, LegacyPeers: legacyPeers,
 			AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints,
 		},
 		Timing: m.edges.Tuning.Leader,
