@@ -4,6 +4,7 @@ package sock
 
 import (
 	"hash/fnv"
+	"net/netip"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -16,22 +17,18 @@ type Config struct {
 	Zone string // that the node is in, empty if unknown
 }
 
-// RuleOf is what clients of this host get at a Service's addresses: its endpoints wherever they are, whatever
-// externalTrafficPolicy says, since clients here are inside the cluster (balancing §10). It is nil where nothing is to
-// be resolved: addresses that only some clients may use are left to who sees the client's own address.
+// RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, or that it
+// names, it is its endpoints wherever they are, whatever externalTrafficPolicy says, since clients here are inside the
+// cluster; internalTrafficPolicy is about its ClusterIPs. It is nil where nothing is to be resolved: addresses that only
+// some clients may use are left to who sees the client's own address.
 func (c Config) RuleOf(s *desired.Service, id uint32) *Rule {
-	if len(s.SourceRanges) > 0 {
-		return nil
-	}
 	r := &Rule{ID: id, Kind: Service, Name: s.Name}
 	for _, front := range s.Frontends {
 		if front.Port.Protocol != TCP && front.Port.Protocol != UDP {
 			continue
 		}
 		for _, v6 := range []bool{false, true} {
-			if f := c.front(s, front, v6); len(f.At) > 0 {
-				r.Fronts = append(r.Fronts, f)
-			}
+			r.Fronts = append(r.Fronts, c.fronts(s, front, v6)...)
 		}
 	}
 	if len(r.Fronts) == 0 {
@@ -40,21 +37,48 @@ func (c Config) RuleOf(s *desired.Service, id uint32) *Rule {
 	return r
 }
 
-// front is one port of a Service in one family.
-func (c Config) front(s *desired.Service, front desired.Frontend, v6 bool) Front {
-	out := Front{Protocol: front.Port.Protocol, Affinity: s.Affinity, Empty: Refuse}
-	for _, a := range s.Addresses {
+// fronts are where one port of a Service is dialled in one family. Those with the same backends are one, so that they have one set.
+func (c Config) fronts(s *desired.Service, front desired.Frontend, v6 bool) (out []Front) {
+	external := placesOf(s.Addresses, front, v6, ServiceLoadBalancer)
+	if len(s.SourceRanges) > 0 {
+		external = nil
+	}
+	inside := placesOf(s.ClusterIPs, desired.Frontend{Port: front.Port}, v6, ServiceClusterIP)
+	all := Front{Protocol: front.Port.Protocol, Affinity: s.Affinity, Empty: Refuse}
+	if len(external)+len(inside) > 0 {
+		all.Backends = backendsOf(endpoints.Closest(c.Node, c.Zone, s, front, v6))
+	}
+	if s.InternalLocal && len(inside) > 0 {
+		local := all
+		local.At, local.Backends = inside, backendsOf(endpoints.On(c.Node, s, front, v6))
+		if len(all.Backends) > 0 {
+			local.Empty = Unreachable
+		}
+		out, inside = append(out, local), nil
+	}
+	if all.At = append(inside, external...); len(all.At) > 0 {
+		out = append(out, all)
+	}
+	return out
+}
+
+// placesOf are the addresses of a family where a frontend is.
+func placesOf(addresses []netip.Addr, front desired.Frontend, v6 bool, mode Mode) (out []At) {
+	for _, a := range addresses {
 		if a = a.Unmap(); a.Is6() == v6 && !slices.Contains(front.NotOn, a) {
-			out.At = append(out.At, At{a, front.Port.Number, ServiceLoadBalancer})
+			out = append(out, At{a, front.Port.Number, mode})
 		}
 	}
-	targets := endpoints.Closest(c.Node, c.Zone, s, front, v6)
+	return out
+}
+
+func backendsOf(targets endpoints.Targets) (out []Backend) {
 	for i, at := range targets.At {
 		b := Backend{At: at}
 		if targets.Weights != nil {
 			b.Weight = uint16(min(targets.Weights[i], 65535))
 		}
-		out.Backends = append(out.Backends, b)
+		out = append(out, b)
 	}
 	return out
 }

@@ -74,10 +74,16 @@ func pod(address, node string) desired.Endpoint {
 }
 
 // Balancing §10: what clients of a host get at a Service's addresses.
-func TestBalancing10WhatServicesLeadTo(t *testing.T) {
+func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
 	plain := desired.Service{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}
 	with := func(f func(*desired.Service)) desired.Service {
 		s := plain
+		f(&s)
+		return s
+	}
+	inside := func(f func(*desired.Service)) desired.Service {
+		s := plain
+		s.Addresses, s.ClusterIPs = nil, []netip.Addr{vip}
 		f(&s)
 		return s
 	}
@@ -86,6 +92,17 @@ func TestBalancing10WhatServicesLeadTo(t *testing.T) {
 		verdict Verdict
 		backend string
 	}{
+		"inside":                               {inside(func(*desired.Service) {}), Use, "10.0.0.1:8080"},
+		"inside, beside an address":            {inside(func(s *desired.Service) { s.Addresses = []netip.Addr{netip.MustParseAddr("192.0.2.9")} }), Use, "10.0.0.1:8080"},
+		"inside, whatever is outside":          {inside(func(s *desired.Service) { s.Local = true }), Use, "10.0.0.1:8080"},
+		"inside, for all clients":              {inside(func(s *desired.Service) { s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }), Use, "10.0.0.1:8080"},
+		"inside, none":                         {inside(func(s *desired.Service) { s.Endpoints = nil }), Refuse, ""},
+		"inside, Local and elsewhere":          {inside(func(s *desired.Service) { s.InternalLocal = true }), Unreachable, ""},
+		"inside, Local and nowhere":            {inside(func(s *desired.Service) { s.InternalLocal, s.Endpoints = true, nil }), Refuse, ""},
+		"the policy Local inside, and outside": {with(func(s *desired.Service) { s.InternalLocal = true }), Use, "10.0.0.1:8080"},
+		"inside, Local and here": {inside(func(s *desired.Service) {
+			s.InternalLocal, s.Endpoints = true, []desired.Endpoint{pod("10.0.0.1", "n2"), pod("10.0.0.2", "n1")}
+		}), Use, "10.0.0.2:8080"},
 		"an endpoint": {plain, Use, "10.0.0.1:8080"},
 		"also one elsewhere with the policy Local": {with(func(s *desired.Service) { s.Local = true }), Use, "10.0.0.1:8080"},
 		"none":                       {with(func(s *desired.Service) { s.Endpoints = nil }), Refuse, ""},

@@ -111,7 +111,13 @@ func (l *sockLab) eventually(want string) {
 
 func (l *sockLab) put(endpoints ...netip.AddrPort) {
 	l.t.Helper()
-	s := fsm.Service{ID: "shop/web", Frontends: []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}}
+	l.putService(fsm.Service{}, endpoints...)
+}
+
+// putService has the record hold shop/web with these endpoints on another node.
+func (l *sockLab) putService(s fsm.Service, endpoints ...netip.AddrPort) {
+	l.t.Helper()
+	s.ID, s.Frontends = "shop/web", []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}
 	for _, at := range endpoints {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: at.Addr(), Node: "n2", Ready: true, Serving: true,
@@ -157,5 +163,26 @@ func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
 	left, err := os.ReadDir(l.config.Sock.Pins)
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after cleanup there is %v (%v)", left, err)
+	}
+}
+
+// Balancing §10, K1: a Service that has nothing but a ClusterIP is resolved there, and internalTrafficPolicy is heeded.
+func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
+	l := newSockLab(t)
+	first := l.says("first")
+	inside := fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	l.putService(inside, first)
+	agent := start(t, l.config)
+	l.eventually("first")
+	inside.InternalLocal = true // the endpoint is on another node
+	l.putService(inside, first)
+	l.eventually("No route to host")
+	inside.InternalLocal = false
+	l.putService(inside, first)
+	l.eventually("first")
+	l.group.Apply(t, &fsm.DeleteService{ID: "shop/web"})
+	netnstest.Eventually(t, 20*time.Second, "the ClusterIP is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
 	}
 }
