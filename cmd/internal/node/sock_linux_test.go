@@ -3,16 +3,12 @@
 package node_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/socktest"
 )
 
 // sockLab is an agent that resolves for the sockets of one cgroup.
@@ -28,42 +25,16 @@ type sockLab struct {
 	*world
 	t      *testing.T
 	config config.Agent
+	client *socktest.Lab
 }
 
 func newSockLab(t *testing.T) *sockLab {
 	t.Helper()
-	l := &sockLab{world: newWorld(t), t: t}
+	l := &sockLab{world: newWorld(t), t: t, client: socktest.New(t)}
 	l.config = l.world.config(t)
-	cgroup, err := os.MkdirTemp(cgroupMount(t), "fairlead-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(cgroup) })
-	pins := filepath.Join(t.TempDir(), "bpf")
-	if err := os.Mkdir(pins, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("bpf", pins, "bpf", 0, ""); err != nil {
-		t.Fatal("mount bpffs: ", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(pins, 0); err != nil {
-			t.Error("unmount bpffs: ", err)
-		}
-	})
-	l.config.Sock = &config.Sock{Cgroup: cgroup, Pins: filepath.Join(pins, "fairlead")}
+	l.config.Sock = &config.Sock{Cgroup: l.client.Cgroup, Pins: l.client.Pins}
 	l.config.DrainDelay = 0
 	return l
-}
-
-func cgroupMount(t *testing.T) string {
-	for _, path := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		if _, err := os.Stat(filepath.Join(path, "cgroup.controllers")); err == nil {
-			return path
-		}
-	}
-	t.Fatal("cgroup v2 is mounted nowhere")
-	return ""
 }
 
 // says listens on loopback, and tells every client a word.
@@ -88,20 +59,8 @@ func (l *sockLab) says(word string) netip.AddrPort {
 
 // hears is what a program in the cgroup hears at the service address, or how it failed.
 func (l *sockLab) hears() string {
-	folder, err := os.Open(l.config.Sock.Cgroup)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer func() { _ = folder.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	c := exec.CommandContext(ctx, "bash", "-c", "exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3")
-	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(folder.Fd())}
-	out, err := c.CombinedOutput()
-	if err != nil {
-		return strings.TrimSpace(string(out))
-	}
-	return string(out)
+	l.t.Helper()
+	return l.client.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3")
 }
 
 func (l *sockLab) eventually(want string) {

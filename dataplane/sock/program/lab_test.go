@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/internal/socktest"
 )
 
 // asClient has the test's own program be a client in a cgroup.
@@ -59,6 +59,7 @@ type result struct {
 
 // lab is a cgroup with a client in it, and a bpffs.
 type lab struct {
+	*socktest.Lab
 	t      testing.TB
 	cgroup string
 	pins   string
@@ -66,25 +67,11 @@ type lab struct {
 }
 
 func newLab(t testing.TB) *lab {
-	mount := filepath.Join(t.TempDir(), "bpf")
-	l := &lab{t: t, pins: filepath.Join(mount, "fairlead")}
-	var err error
-	if l.cgroup, err = os.MkdirTemp(mountedCgroup(), "fairlead-test-"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(l.cgroup) })
-	if err := os.Mkdir(mount, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
-		t.Fatal("mount bpffs: ", err)
-	}
+	l := &lab{Lab: socktest.New(t), t: t}
+	l.cgroup, l.pins = l.Lab.Cgroup, l.Lab.Pins
 	t.Cleanup(func() {
 		if err := Remove(l.pins); err != nil {
 			t.Error(err)
-		}
-		if err := syscall.Unmount(mount, 0); err != nil {
-			t.Error("unmount bpffs: ", err)
 		}
 	})
 	l.client = l.newClient()
@@ -116,14 +103,9 @@ type client struct {
 }
 
 func (l *lab) newClient() *client {
-	folder, err := os.Open(l.cgroup)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer folder.Close()
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), asClient+"=1")
-	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(folder.Fd())}
+	l.Join(c)
 	c.Stderr = os.Stderr
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
