@@ -21,6 +21,7 @@ func (l *Lab) Agent(in *netnstest.Namespace, n int, lines string) *Process {
 		if p.Runs() {
 			p.Kill()
 		}
+		l.tell(p)
 	})
 	p.Start()
 	return p

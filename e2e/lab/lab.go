@@ -306,10 +306,15 @@ func (l *Lab) end() {
 		if m.Runs() {
 			m.Kill()
 		}
-		if l.t.Failed() {
-			log := m.Log()
-			l.t.Logf("log of %s:\n%s", m.Name, log[max(0, len(log)-12_000):])
-		}
+		l.tell(m.Process)
+	}
+}
+
+// tell shows what a process logged last if the test failed.
+func (l *Lab) tell(p *Process) {
+	if l.t.Failed() {
+		log := p.Log()
+		l.t.Logf("log of %s:\n%s", p.Name, log[max(0, len(log)-12_000):])
 	}
 }
 
