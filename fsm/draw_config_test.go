@@ -28,14 +28,7 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 	case 3:
 		return &fsm.DeletePeer{Name: among(t, "peer", []fsm.PeerName{"s1", "s2"})}
 	case 4:
-		return &fsm.PutPeer{Peer: fsm.Peer{
-			Name: among(t, "peer", []fsm.PeerName{"s1", "s2"}), ASN: among(t, "asn", []uint32{64512}),
-			Address: among(t, "address", []netip.Addr{netip.MustParseAddr("203.0.113.254")}),
-			Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
-			Nodes:   fsm.PeerNodes{Speak: rapid.IntRange(0, 3).Draw(t, "speak") == 0},
-			Options: fsm.PeerOptions{TTLSecurity: rapid.SampledFrom([]uint8{0, 0, 1}).Draw(t, "hops")},
-			Object:  drawObjectRef(t),
-		}}
+		return &fsm.PutPeer{Peer: drawPeer(t)}
 	case 5:
 		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
 			Name: among(t, "name", []fsm.AdvertisementName{"a"}),
@@ -62,6 +55,30 @@ func (w *world) drawConfig(t *rapid.T) fsm.Command {
 		Name: name, InTable: rapid.SampledFrom([]uint32{0, 102, 7}).Draw(t, "in"), OutTable: rapid.SampledFrom([]uint32{0, 101, 7}).Draw(t, "out"),
 		Object: drawObjectRef(t),
 	}}
+}
+
+func drawPeer(t *rapid.T) fsm.Peer {
+	p := fsm.Peer{
+		Name: among(t, "peer", []fsm.PeerName{"s1", "s2"}), ASN: among(t, "asn", []uint32{64512}),
+		Port:    rapid.SampledFrom([]uint16{0, 179, 1790}).Draw(t, "port"),
+		Nodes:   fsm.PeerNodes{Speak: rapid.IntRange(0, 3).Draw(t, "speak") == 0},
+		Options: fsm.PeerOptions{TTLSecurity: rapid.SampledFrom([]uint8{0, 0, 1}).Draw(t, "hops")},
+		Object:  drawObjectRef(t),
+	}
+	if rapid.Bool().Draw(t, "by interface") {
+		p.Interface = rapid.SampledFrom([]string{"eth1", "eth1", "eth2"}).Draw(t, "interface")
+		p.Nodes.Speak = rapid.IntRange(0, 7).Draw(t, "spoken") > 0
+		p.Nodes.Only = rapid.Bool().Draw(t, "only")
+		if p.Nodes.Only {
+			p.Nodes.Names = some(t, "of nodes", []fsm.NodeID{"n1", "n2"})
+		}
+		p.MultihopTTL = rapid.SampledFrom([]uint8{0, 0, 0, 0, 1}).Draw(t, "multihop")
+		p.PasswordFrom = rapid.SampledFrom([]string{"", "", "", "", "x"}).Draw(t, "password")
+	}
+	if p.Interface == "" || rapid.IntRange(0, 7).Draw(t, "both") == 0 {
+		p.Address = among(t, "address", []netip.Addr{netip.MustParseAddr("203.0.113.254")})
+	}
+	return p
 }
 
 func drawObjectRef(t *rapid.T) fsm.ObjectRef {

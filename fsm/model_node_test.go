@@ -203,14 +203,44 @@ func (m *model) putPeer(p *fsm.Peer) bool {
 	if p.Port == 0 {
 		at = netip.AddrPortFrom(p.Address, 179)
 	}
-	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 || m.format < 2 && (p.Options != (fsm.PeerOptions{}) || p.Nodes.Speak || p.Object != (fsm.ObjectRef{})) {
+	if p.Name == "" || p.ASN == 0 || m.format < 2 && (p.Options != (fsm.PeerOptions{}) || p.Nodes.Speak || p.Object != (fsm.ObjectRef{})) {
+		return false
+	}
+	links := map[string]bool{}
+	if p.Interface != "" {
+		if m.format < 2 || p.Address.IsValid() || !p.Nodes.Speak || p.PasswordFrom != "" || p.MultihopTTL != 0 {
+			return false
+		}
+		links = linksOf(p)
+	} else if !p.Address.IsValid() {
 		return false
 	}
 	for name, other := range m.peers {
-		if name != p.Name && other == at {
+		if name == p.Name {
+			continue
+		}
+		if p.Interface == "" && other == at {
 			return false
 		}
+		for link := range m.links[name] {
+			if links[link] {
+				return false
+			}
+		}
 	}
-	m.peers[p.Name] = at
+	m.peers[p.Name], m.links[p.Name] = at, links
 	return true
+}
+
+// linksOf lists what no two peers by interface may share: a link of each node that there is, or could be.
+func linksOf(p *fsm.Peer) map[string]bool {
+	nodes := p.Nodes.Names
+	if !p.Nodes.Only {
+		nodes = []fsm.NodeID{"n1", "n2", "any other"}
+	}
+	out := map[string]bool{}
+	for _, id := range nodes {
+		out[string(id)+" "+p.Interface] = true
+	}
+	return out
 }

@@ -24,6 +24,7 @@ type model struct {
 	members   map[fsm.ServerID]mMember
 	pools     map[fsm.PoolName][]fsm.Range
 	peers     map[fsm.PeerName]netip.AddrPort
+	links     map[fsm.PeerName]map[string]bool // of nodes, behind which a peer by interface is
 	adverts   map[fsm.AdvertisementName]bool
 	l2        map[fsm.AdvertisementName]string // their pools
 	configs   map[string]bool
@@ -93,7 +94,7 @@ type (
 
 func newModel() *model {
 	return &model{
-		members: map[fsm.ServerID]mMember{}, pools: map[fsm.PoolName][]fsm.Range{}, peers: map[fsm.PeerName]netip.AddrPort{},
+		members: map[fsm.ServerID]mMember{}, pools: map[fsm.PoolName][]fsm.Range{}, peers: map[fsm.PeerName]netip.AddrPort{}, links: map[fsm.PeerName]map[string]bool{},
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},

@@ -38,6 +38,9 @@ type Peer struct {
 	// Options are from format 2 on.
 	Options PeerOptions `pb:"70" json:"options"`
 	Object  ObjectRef   `pb:"71" json:"object"`
+	// Interface is behind which the peer is, where it has no Address: each node that peers finds the neighbour of its own link
+	// (RFC 4861). From format 2 on.
+	Interface string `pb:"72" json:"interface,omitempty"`
 }
 
 // PeerNodes are the nodes that peer themselves, in the place of members. Each announces the addresses that it is a next hop of,
@@ -56,6 +59,17 @@ func (n PeerNodes) Admits(id NodeID) bool {
 	return n.Speak && (!n.Only || slices.Contains(n.Names, id))
 }
 
+// Meets tells whether some node peers by n and by o, whichever nodes there are.
+func (n PeerNodes) Meets(o PeerNodes) bool {
+	switch {
+	case !n.Speak || !o.Speak:
+		return false
+	case !n.Only:
+		return !o.Only || len(o.Names) > 0
+	}
+	return slices.ContainsFunc(n.Names, o.Admits)
+}
+
 // Equal tells whether n and o are the same.
 func (n PeerNodes) Equal(o PeerNodes) bool {
 	return n.Speak == o.Speak && n.Only == o.Only && slices.Equal(n.Names, o.Names)
@@ -69,7 +83,7 @@ type PeerOptions struct {
 	KeepOnNotification bool `pb:"2" json:"keepOnNotification"`
 }
 
-// formatBGP is the first format that knows PeerOptions, PeerNodes, AdvertisementTerms and nodes that speak.
+// formatBGP is the first format that knows PeerOptions, PeerNodes, peers by interface, AdvertisementTerms and nodes that speak.
 const formatBGP = 2
 
 // Table is TablePeers.
@@ -78,7 +92,7 @@ func (*Peer) Table() Table { return TablePeers }
 // Key is the peer's name.
 func (p *Peer) Key() string { return string(p.Name) }
 
-// PutPeer adds or replaces a peer. Two peers never have one address and port.
+// PutPeer adds or replaces a peer. Two peers never have one address and port, and no node has two behind one interface.
 type PutPeer struct {
 	Peer Peer `pb:"1"`
 }
@@ -89,10 +103,13 @@ func (*PutPeer) Kind() Kind { return KindPutPeer }
 func (c *PutPeer) apply(tx *txn) Outcome {
 	p := c.Peer
 	subject := "peer " + string(p.Name)
-	if p.Name == "" || !p.Address.IsValid() || p.ASN == 0 {
-		return refuse(RejectInvalid, subject, "", "a name, an address and an AS number")
+	if p.Name == "" || p.ASN == 0 || p.Address.IsValid() == (p.Interface != "") {
+		return refuse(RejectInvalid, subject, "", "a name, an AS number, and an address or an interface")
 	}
-	if p.Options != (PeerOptions{}) || !p.Nodes.IsZero() {
+	if why := p.unnumberedFault(); why != "" {
+		return refuse(RejectInvalid, subject, "interface "+p.Interface, why)
+	}
+	if p.Options != (PeerOptions{}) || !p.Nodes.IsZero() || p.Interface != "" {
 		if out, old := tx.formatBelow(formatBGP, subject); old {
 			return out
 		}
@@ -101,12 +118,43 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 		return out
 	}
 	for _, o := range list[*Peer](tx.rows, TablePeers) {
-		if o.Name != p.Name && o.Address == p.Address && orDefault(uint32(o.Port), 179) == orDefault(uint32(p.Port), 179) {
-			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Address.String())
+		if o.Name != p.Name && o.overlaps(&p) {
+			return refuse(RejectOverlap, subject, "peer "+string(o.Name), p.Neighbour())
 		}
 	}
 	tx.put(&p)
 	return tx.ok()
+}
+
+// unnumberedFault says what a peer by interface cannot have, or nothing.
+func (p *Peer) unnumberedFault() string {
+	switch {
+	case p.Interface == "":
+		return ""
+	case !p.Nodes.Speak:
+		return "nodes that peer: a member's paths name other nodes, which are no neighbours on that link"
+	case p.PasswordFrom != "":
+		return "no password: sessions between link-local addresses are not signed"
+	case p.MultihopTTL != 0:
+		return "no multihop: whoever is on the link is no hop away"
+	}
+	return ""
+}
+
+// overlaps tells whether p and o are one neighbour of somebody.
+func (p *Peer) overlaps(o *Peer) bool {
+	if p.Interface != "" || o.Interface != "" {
+		return p.Interface == o.Interface && p.Nodes.Meets(o.Nodes)
+	}
+	return p.Address == o.Address && orDefault(uint32(p.Port), 179) == orDefault(uint32(o.Port), 179)
+}
+
+// Neighbour says to people where the peer is: its address, or "interface" and the interface's name.
+func (p *Peer) Neighbour() string {
+	if p.Interface != "" {
+		return "interface " + p.Interface
+	}
+	return p.Address.String()
 }
 
 // DeletePeer removes a peer.

@@ -44,8 +44,8 @@ func (m *model) facts() facts {
 	for name, ranges := range m.pools {
 		f.add("pool", name, ranges)
 	}
-	for name := range m.peers {
-		f.add("peer", name)
+	for name, at := range m.peers {
+		f.add("peer", name, !at.IsValid())
 	}
 	for name, pools := range m.l2 {
 		f.add("l2 advertisement", name, pools)
@@ -134,7 +134,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("pool", r.Name, r.Ranges)
 	}
 	for _, r := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
-		f.add("peer", r.Name)
+		f.add("peer", r.Name, r.Interface != "")
 	}
 	for _, r := range fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements) {
 		f.add("l2 advertisement", r.Name, fmt.Sprint(r.Pools))

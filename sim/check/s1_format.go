@@ -64,6 +64,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Peer.Object != (fsm.ObjectRef{}) {
 			return "which object peer " + string(c.Peer.Name) + " came from"
 		}
+		if c.Peer.Interface != "" {
+			return "behind which interface peer " + string(c.Peer.Name) + " is"
+		}
 	case *fsm.PutAdvertisement:
 		if c.Advertisement.Object != (fsm.ObjectRef{}) {
 			return "which object advertisement " + string(c.Advertisement.Name) + " came from"
