@@ -99,8 +99,10 @@ type AnnouncementsResponse struct {
 	// Neighbours whose sessions are signed with a password that the node finds by its name. They are apart from the others, so
 	// that an agent which cannot sign has no session with them.
 	SignedNeighbours []*SignedNeighbour `protobuf:"bytes,7,rep,name=signed_neighbours,json=signedNeighbours,proto3" json:"signed_neighbours,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Neighbours of which the node finds the address behind an interface. An agent that cannot has no session with them.
+	UnnumberedNeighbours []*UnnumberedNeighbour `protobuf:"bytes,8,rep,name=unnumbered_neighbours,json=unnumberedNeighbours,proto3" json:"unnumbered_neighbours,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *AnnouncementsResponse) Reset() {
@@ -182,6 +184,13 @@ func (x *AnnouncementsResponse) GetSignedNeighbours() []*SignedNeighbour {
 	return nil
 }
 
+func (x *AnnouncementsResponse) GetUnnumberedNeighbours() []*UnnumberedNeighbour {
+	if x != nil {
+		return x.UnnumberedNeighbours
+	}
+	return nil
+}
+
 // SignedNeighbour is a neighbour, and what the password of its session is called. The password itself is never sent.
 type SignedNeighbour struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -235,6 +244,59 @@ func (x *SignedNeighbour) GetPasswordFrom() string {
 	return ""
 }
 
+// UnnumberedNeighbour is a neighbour without an address, and the interface of the node that it is behind.
+type UnnumberedNeighbour struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Neighbour     *Neighbour             `protobuf:"bytes,1,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	Interface     string                 `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnnumberedNeighbour) Reset() {
+	*x = UnnumberedNeighbour{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnnumberedNeighbour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnnumberedNeighbour) ProtoMessage() {}
+
+func (x *UnnumberedNeighbour) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnnumberedNeighbour.ProtoReflect.Descriptor instead.
+func (*UnnumberedNeighbour) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *UnnumberedNeighbour) GetNeighbour() *Neighbour {
+	if x != nil {
+		return x.Neighbour
+	}
+	return nil
+}
+
+func (x *UnnumberedNeighbour) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
 // Aggregate is a prefix: an address of 4 or 16 bytes, and a length.
 type Aggregate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -246,7 +308,7 @@ type Aggregate struct {
 
 func (x *Aggregate) Reset() {
 	*x = Aggregate{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -258,7 +320,7 @@ func (x *Aggregate) String() string {
 func (*Aggregate) ProtoMessage() {}
 
 func (x *Aggregate) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -271,7 +333,7 @@ func (x *Aggregate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aggregate.ProtoReflect.Descriptor instead.
 func (*Aggregate) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Aggregate) GetAddress() []byte {
@@ -306,7 +368,7 @@ type AnnouncedPath struct {
 
 func (x *AnnouncedPath) Reset() {
 	*x = AnnouncedPath{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -318,7 +380,7 @@ func (x *AnnouncedPath) String() string {
 func (*AnnouncedPath) ProtoMessage() {}
 
 func (x *AnnouncedPath) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -331,7 +393,7 @@ func (x *AnnouncedPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnouncedPath.ProtoReflect.Descriptor instead.
 func (*AnnouncedPath) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AnnouncedPath) GetAddress() []byte {
@@ -390,7 +452,7 @@ type PathTerms struct {
 
 func (x *PathTerms) Reset() {
 	*x = PathTerms{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +464,7 @@ func (x *PathTerms) String() string {
 func (*PathTerms) ProtoMessage() {}
 
 func (x *PathTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +477,7 @@ func (x *PathTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathTerms.ProtoReflect.Descriptor instead.
 func (*PathTerms) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PathTerms) GetNeighbour() string {
@@ -464,7 +526,7 @@ type LargeCommunity struct {
 
 func (x *LargeCommunity) Reset() {
 	*x = LargeCommunity{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +538,7 @@ func (x *LargeCommunity) String() string {
 func (*LargeCommunity) ProtoMessage() {}
 
 func (x *LargeCommunity) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +551,7 @@ func (x *LargeCommunity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LargeCommunity.ProtoReflect.Descriptor instead.
 func (*LargeCommunity) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LargeCommunity) GetGlobal() uint32 {
@@ -542,7 +604,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +616,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +629,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Neighbour) GetName() string {
@@ -712,7 +774,7 @@ type ReportSpeakerRequest struct {
 
 func (x *ReportSpeakerRequest) Reset() {
 	*x = ReportSpeakerRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +786,7 @@ func (x *ReportSpeakerRequest) String() string {
 func (*ReportSpeakerRequest) ProtoMessage() {}
 
 func (x *ReportSpeakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[8]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +799,7 @@ func (x *ReportSpeakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSpeakerRequest.ProtoReflect.Descriptor instead.
 func (*ReportSpeakerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReportSpeakerRequest) GetNode() string {
@@ -783,7 +845,7 @@ type ReportSpeakerResponse struct {
 
 func (x *ReportSpeakerResponse) Reset() {
 	*x = ReportSpeakerResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +857,7 @@ func (x *ReportSpeakerResponse) String() string {
 func (*ReportSpeakerResponse) ProtoMessage() {}
 
 func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[9]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +870,7 @@ func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSpeakerResponse.ProtoReflect.Descriptor instead.
 func (*ReportSpeakerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 type SyncRequest struct {
@@ -832,7 +894,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +906,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +919,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SyncRequest) GetNode() string {
@@ -928,7 +990,7 @@ type SyncResponse struct {
 
 func (x *SyncResponse) Reset() {
 	*x = SyncResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1002,7 @@ func (x *SyncResponse) String() string {
 func (*SyncResponse) ProtoMessage() {}
 
 func (x *SyncResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1015,7 @@ func (x *SyncResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncResponse.ProtoReflect.Descriptor instead.
 func (*SyncResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SyncResponse) GetRevision() *Revision {
@@ -1010,7 +1072,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1084,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1097,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Changes) GetPut() []*Item {
@@ -1065,7 +1127,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1139,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1152,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Item) GetKey() []byte {
@@ -1117,7 +1179,7 @@ type Address struct {
 
 func (x *Address) Reset() {
 	*x = Address{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1191,7 @@ func (x *Address) String() string {
 func (*Address) ProtoMessage() {}
 
 func (x *Address) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1204,7 @@ func (x *Address) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Address.ProtoReflect.Descriptor instead.
 func (*Address) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Address) GetPorts() []*Port {
@@ -1182,7 +1244,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1256,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1269,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -1308,7 +1370,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1382,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1395,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Frontend) GetName() string {
@@ -1387,7 +1449,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1461,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1474,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1489,7 +1551,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1563,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1576,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Hint) GetNode() string {
@@ -1541,7 +1603,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1615,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1628,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -1594,7 +1656,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1668,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1681,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -1655,7 +1717,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1667,7 +1729,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1680,7 +1742,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -1739,7 +1801,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1813,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1826,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -1827,7 +1889,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +1901,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +1914,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GroupMember) GetName() string {
@@ -1882,7 +1944,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1956,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +1969,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -1948,7 +2010,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2022,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2035,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -1998,7 +2060,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2072,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2085,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 type HeartbeatRequest struct {
@@ -2042,7 +2104,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2116,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2129,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -2121,7 +2183,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2195,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2208,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -2186,7 +2248,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2260,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2273,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -2233,7 +2295,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2307,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2320,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -2293,7 +2355,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2367,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2380,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -2374,7 +2436,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2448,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2461,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -2455,7 +2517,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2529,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2542,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -2513,7 +2575,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2587,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2600,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Link) GetName() string {
@@ -2579,7 +2641,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2653,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2666,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -2630,7 +2692,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2704,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2717,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -2701,7 +2763,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x14AnnouncementsRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
-	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\xdf\x02\n" +
+	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\xb6\x03\n" +
 	"\x15AnnouncementsResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x120\n" +
 	"\x05paths\x18\x02 \x03(\v2\x1a.fairlead.v1.AnnouncedPathR\x05paths\x126\n" +
@@ -2713,10 +2775,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"aggregates\x18\x06 \x03(\v2\x16.fairlead.v1.AggregateR\n" +
 	"aggregates\x12I\n" +
-	"\x11signed_neighbours\x18\a \x03(\v2\x1c.fairlead.v1.SignedNeighbourR\x10signedNeighbours\"l\n" +
+	"\x11signed_neighbours\x18\a \x03(\v2\x1c.fairlead.v1.SignedNeighbourR\x10signedNeighbours\x12U\n" +
+	"\x15unnumbered_neighbours\x18\b \x03(\v2 .fairlead.v1.UnnumberedNeighbourR\x14unnumberedNeighbours\"l\n" +
 	"\x0fSignedNeighbour\x124\n" +
 	"\tneighbour\x18\x01 \x01(\v2\x16.fairlead.v1.NeighbourR\tneighbour\x12#\n" +
-	"\rpassword_from\x18\x02 \x01(\tR\fpasswordFrom\"9\n" +
+	"\rpassword_from\x18\x02 \x01(\tR\fpasswordFrom\"i\n" +
+	"\x13UnnumberedNeighbour\x124\n" +
+	"\tneighbour\x18\x01 \x01(\v2\x16.fairlead.v1.NeighbourR\tneighbour\x12\x1c\n" +
+	"\tinterface\x18\x02 \x01(\tR\tinterface\"9\n" +
 	"\tAggregate\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04bits\x18\x02 \x01(\rR\x04bits\"\xd6\x01\n" +
@@ -2921,101 +2987,104 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
 	(*SignedNeighbour)(nil),       // 2: fairlead.v1.SignedNeighbour
-	(*Aggregate)(nil),             // 3: fairlead.v1.Aggregate
-	(*AnnouncedPath)(nil),         // 4: fairlead.v1.AnnouncedPath
-	(*PathTerms)(nil),             // 5: fairlead.v1.PathTerms
-	(*LargeCommunity)(nil),        // 6: fairlead.v1.LargeCommunity
-	(*Neighbour)(nil),             // 7: fairlead.v1.Neighbour
-	(*ReportSpeakerRequest)(nil),  // 8: fairlead.v1.ReportSpeakerRequest
-	(*ReportSpeakerResponse)(nil), // 9: fairlead.v1.ReportSpeakerResponse
-	(*SyncRequest)(nil),           // 10: fairlead.v1.SyncRequest
-	(*SyncResponse)(nil),          // 11: fairlead.v1.SyncResponse
-	(*Changes)(nil),               // 12: fairlead.v1.Changes
-	(*Item)(nil),                  // 13: fairlead.v1.Item
-	(*Address)(nil),               // 14: fairlead.v1.Address
-	(*Service)(nil),               // 15: fairlead.v1.Service
-	(*Frontend)(nil),              // 16: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 17: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 18: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 19: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 20: fairlead.v1.Port
-	(*NodeState)(nil),             // 21: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 22: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 23: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 24: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 25: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 26: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 27: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),             // 28: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 29: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 30: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 31: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 32: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 33: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 34: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 35: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 36: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 37: fairlead.v1.Revision
+	(*UnnumberedNeighbour)(nil),   // 3: fairlead.v1.UnnumberedNeighbour
+	(*Aggregate)(nil),             // 4: fairlead.v1.Aggregate
+	(*AnnouncedPath)(nil),         // 5: fairlead.v1.AnnouncedPath
+	(*PathTerms)(nil),             // 6: fairlead.v1.PathTerms
+	(*LargeCommunity)(nil),        // 7: fairlead.v1.LargeCommunity
+	(*Neighbour)(nil),             // 8: fairlead.v1.Neighbour
+	(*ReportSpeakerRequest)(nil),  // 9: fairlead.v1.ReportSpeakerRequest
+	(*ReportSpeakerResponse)(nil), // 10: fairlead.v1.ReportSpeakerResponse
+	(*SyncRequest)(nil),           // 11: fairlead.v1.SyncRequest
+	(*SyncResponse)(nil),          // 12: fairlead.v1.SyncResponse
+	(*Changes)(nil),               // 13: fairlead.v1.Changes
+	(*Item)(nil),                  // 14: fairlead.v1.Item
+	(*Address)(nil),               // 15: fairlead.v1.Address
+	(*Service)(nil),               // 16: fairlead.v1.Service
+	(*Frontend)(nil),              // 17: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 18: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 19: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 20: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 21: fairlead.v1.Port
+	(*NodeState)(nil),             // 22: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 23: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 24: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 25: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 26: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 27: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 28: fairlead.v1.HeartbeatRequest
+	(*FlowCount)(nil),             // 29: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 30: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 31: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 32: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 33: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 34: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 35: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 36: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 37: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 38: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	37, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	37, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
-	4,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
-	7,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
-	3,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
+	38, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	38, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
+	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
+	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
 	2,  // 5: fairlead.v1.AnnouncementsResponse.signed_neighbours:type_name -> fairlead.v1.SignedNeighbour
-	7,  // 6: fairlead.v1.SignedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
-	5,  // 7: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
-	5,  // 8: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
-	6,  // 9: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	37, // 10: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	37, // 11: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	37, // 12: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	37, // 13: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	21, // 14: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
-	13, // 15: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	20, // 16: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	16, // 17: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	17, // 18: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	20, // 19: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	19, // 20: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	18, // 21: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	20, // 22: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	22, // 23: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	23, // 24: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	37, // 25: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	25, // 26: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	28, // 27: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	29, // 28: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	30, // 29: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	37, // 30: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	33, // 31: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	34, // 32: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	37, // 33: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	36, // 34: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	37, // 35: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	10, // 36: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	24, // 37: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	27, // 38: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	32, // 39: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 40: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	8,  // 41: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	11, // 42: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	26, // 43: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	31, // 44: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	35, // 45: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 46: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	9,  // 47: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	42, // [42:48] is the sub-list for method output_type
-	36, // [36:42] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	3,  // 6: fairlead.v1.AnnouncementsResponse.unnumbered_neighbours:type_name -> fairlead.v1.UnnumberedNeighbour
+	8,  // 7: fairlead.v1.SignedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
+	8,  // 8: fairlead.v1.UnnumberedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
+	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
+	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
+	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
+	38, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	38, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	38, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	38, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	22, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
+	21, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	17, // 19: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	18, // 20: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	21, // 21: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	20, // 22: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	19, // 23: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	21, // 24: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	23, // 25: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	24, // 26: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	38, // 27: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	26, // 28: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	29, // 29: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	30, // 30: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	31, // 31: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	38, // 32: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	34, // 33: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	35, // 34: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	38, // 35: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	37, // 36: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	38, // 37: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 38: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	25, // 39: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	28, // 40: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	33, // 41: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 42: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 43: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 44: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	27, // 45: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	32, // 46: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	36, // 47: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 48: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 49: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	44, // [44:50] is the sub-list for method output_type
+	38, // [38:44] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -3030,7 +3099,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

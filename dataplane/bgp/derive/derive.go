@@ -32,7 +32,7 @@ type Secrets func(peer bgp.Peer, from string) (bgp.Secret, bool)
 // in missing: without it the session could not open, and with an empty one it would be open to anybody.
 func Peers(v *fsm.View, secrets Secrets) (peers []bgp.Peer, missing []fsm.PeerName) {
 	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
-		if p.Nodes.Speak {
+		if p.Nodes.Speak || p.Interface != "" {
 			continue
 		}
 		peer := peerOf(p)

@@ -12,19 +12,21 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// NodePeers gives the peers that a node has itself, in order: those without a password, and those with one, which the node has to
-// have from elsewhere.
-func NodePeers(v *fsm.View, node fsm.NodeID) (peers []bgp.Peer, signed []share.SignedPeer) {
+// NodePeers gives the peers that a node has itself, in order: those without a password, those with one, which the node has to have
+// from elsewhere, and those of which it has to find the address.
+func NodePeers(v *fsm.View, node fsm.NodeID) (peers []bgp.Peer, signed []share.SignedPeer, unnumbered []share.UnnumberedPeer) {
 	for _, p := range fsm.List[*fsm.Peer](v, fsm.TablePeers) {
 		switch {
 		case !p.Nodes.Admits(node):
+		case p.Interface != "":
+			unnumbered = append(unnumbered, share.UnnumberedPeer{Peer: peerOf(p), Interface: p.Interface})
 		case p.PasswordFrom != "":
 			signed = append(signed, share.SignedPeer{Peer: peerOf(p), PasswordFrom: p.PasswordFrom})
 		default:
 			peers = append(peers, peerOf(p))
 		}
 	}
-	return peers, signed
+	return peers, signed, unnumbered
 }
 
 // Shares keeps what each node announces itself of a record that changes: the paths that members announce, each by the node that
@@ -123,8 +125,8 @@ func (s *Shares) Seq(node fsm.NodeID) uint64 { return max(s.common, s.own[node])
 func (s *Shares) Of(node fsm.NodeID) share.Share {
 	rev := s.view.Revision()
 	out := share.Share{Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Keep: !s.view.Group().Quarantine.IsZero()}
-	out.Peers, out.Signed = NodePeers(s.view, node)
-	if len(out.Peers)+len(out.Signed) == 0 && !out.Keep {
+	out.Peers, out.Signed, out.Unnumbered = NodePeers(s.view, node)
+	if len(out.Peers)+len(out.Signed)+len(out.Unnumbered) == 0 && !out.Keep {
 		return out
 	}
 	for _, prefix := range slices.SortedFunc(maps.Keys(s.nodes[node]), netip.Prefix.Compare) {

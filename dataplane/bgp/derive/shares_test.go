@@ -128,9 +128,34 @@ func TestMembersLeavePeersOfNodesToThem(t *testing.T) {
 	g.apply(&fsm.PutPeer{Peer: fsm.Peer{
 		Name: "signed", Address: host(252), ASN: 65001, IPv4: true, Nodes: fsm.PeerNodes{Speak: true}, PasswordFrom: "Secret/a/b",
 	}})
-	peers, signed := NodePeers(g.Read(), "n1")
-	if len(peers) != 1 || peers[0].Name != "tor" || len(signed) != 1 || signed[0].Name != "signed" || signed[0].PasswordFrom != "Secret/a/b" {
-		t.Errorf("n1 peers with %v, signed with %v", peers, signed)
+	g.apply(&fsm.PutPeer{Peer: fsm.Peer{
+		Name: "leaf", Interface: "eth1", ASN: 65001, IPv4: true, IPv6: true, Nodes: fsm.PeerNodes{Speak: true, Only: true, Names: []fsm.NodeID{"n1"}},
+	}})
+	if peers, _ := Peers(g.Read(), nil); len(peers) != 1 {
+		t.Errorf("members peer with %v", peers)
+	}
+	peers, signed, unnumbered := NodePeers(g.Read(), "n1")
+	if len(peers) != 1 || peers[0].Name != "tor" || len(signed) != 1 || signed[0].Name != "signed" || signed[0].PasswordFrom != "Secret/a/b" ||
+		len(unnumbered) != 1 || unnumbered[0].Name != "leaf" || unnumbered[0].Interface != "eth1" || len(unnumbered[0].Families) != 2 {
+		t.Errorf("n1 peers with %v, signed with %v, by interface with %v", peers, signed, unnumbered)
+	}
+	if _, _, unnumbered := NodePeers(g.Read(), "n2"); len(unnumbered) > 0 {
+		t.Errorf("n2 peers with %v", unnumbered)
+	}
+}
+
+// A node that has peers by interface alone has something to announce to.
+func TestNodesAnnounceToPeersByInterfaceAlone(t *testing.T) {
+	g := newGroup()
+	g.apply(&fsm.PutService{Service: fsm.Service{ID: "a/1"}}, &fsm.Allocate{Address: vip(1), Service: "a/1", Pool: "p"},
+		&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.RegisterBoot{Node: "n1", Boot: "b"},
+		&fsm.SetRoute{Prefix: fsm.HostPrefix(vip(1)), Hops: []fsm.HopSpec{{Node: "n1", Address: host(1)}}},
+		&fsm.PutPeer{Peer: fsm.Peer{Name: "leaf", Interface: "eth1", ASN: 65001, Nodes: fsm.PeerNodes{Speak: true}}})
+	g.apply(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b", Upto: g.Read().Revision()}}})
+	var s Shares
+	s.Follow(g.Read())
+	if of := s.Of("n1"); len(of.Unnumbered) != 1 || len(of.Paths) != 1 {
+		t.Errorf("n1 announces %v to %v", of.Paths, of.Unnumbered)
 	}
 }
 

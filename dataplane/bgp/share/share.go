@@ -23,6 +23,8 @@ type Share struct {
 	Peers    []bgp.Peer // of sessions without a password
 	// Signed are peers of which the node has to have the password.
 	Signed []SignedPeer
+	// Unnumbered are peers of which the node has to find the address.
+	Unnumbered []UnnumberedPeer
 	// Aggregates stand for their addresses. A node of an older release announces these.
 	Aggregates []netip.Prefix
 	// Keep says that the record knows less than was agreed on: what was announced before goes on, but for Gone.
@@ -36,7 +38,13 @@ type SignedPeer struct {
 	PasswordFrom string
 }
 
-// Sign gives all peers, signed ones with their passwords. Those that lack theirs are missing: with none, a session would be open to
+// UnnumberedPeer is a peer without its address, and the interface that it is behind.
+type UnnumberedPeer struct {
+	bgp.Peer
+	Interface string
+}
+
+// Sign gives all numbered peers, signed ones with their passwords. Those that lack theirs are missing: with none, a session would be open to
 // anybody.
 func (s Share) Sign(password func(peer bgp.Peer, from string) (bgp.Secret, bool)) (peers []bgp.Peer, missing []SignedPeer) {
 	peers = slices.Clone(s.Peers)
@@ -88,6 +96,9 @@ func (s Share) Message() *fairleadv1.AnnouncementsResponse {
 	for _, p := range s.Signed {
 		m.SignedNeighbours = append(m.SignedNeighbours, &fairleadv1.SignedNeighbour{Neighbour: neighbour(p.Peer), PasswordFrom: p.PasswordFrom})
 	}
+	for _, p := range s.Unnumbered {
+		m.UnnumberedNeighbours = append(m.UnnumberedNeighbours, &fairleadv1.UnnumberedNeighbour{Neighbour: neighbour(p.Peer), Interface: p.Interface})
+	}
 	for _, p := range s.Gone {
 		m.Gone = append(m.Gone, p.Addr().AsSlice())
 	}
@@ -123,6 +134,16 @@ func Of(m *fairleadv1.AnnouncementsResponse) (Share, error) {
 			return Share{}, fmt.Errorf("decode announcements: %w", err)
 		}
 		s.Signed = append(s.Signed, SignedPeer{peer, n.GetPasswordFrom()})
+	}
+	for _, n := range m.GetUnnumberedNeighbours() {
+		peer, err := sessionOf(n.GetNeighbour())
+		if err == nil && n.GetInterface() == "" {
+			err = fmt.Errorf("neighbour %s: nobody says behind which interface it is", peer.Name)
+		}
+		if err != nil {
+			return Share{}, fmt.Errorf("decode announcements: %w", err)
+		}
+		s.Unnumbered = append(s.Unnumbered, UnnumberedPeer{peer, n.GetInterface()})
 	}
 	for _, b := range m.GetGone() {
 		a, ok := netip.AddrFromSlice(b)
@@ -208,13 +229,20 @@ func peerOf(m *fairleadv1.Neighbour) (bgp.Peer, error) {
 	if !ok {
 		return bgp.Peer{}, fmt.Errorf("neighbour %s: an address has 4 or 16 bytes, not %d", m.GetName(), len(m.GetAddress()))
 	}
+	p, err := sessionOf(m)
+	p.Address = a
+	return p, err
+}
+
+// sessionOf is a peer without its address.
+func sessionOf(m *fairleadv1.Neighbour) (bgp.Peer, error) {
 	for _, small := range []uint32{m.GetMultihopTtl(), m.GetTtlSecurity(), m.GetSendMax(), m.GetRestart()} {
 		if small > 0xff || m.GetPort() > 0xffff {
 			return bgp.Peer{}, fmt.Errorf("neighbour %s: a number is out of range", m.GetName())
 		}
 	}
 	p := bgp.Peer{
-		Name: m.GetName(), Address: a, Port: uint16(m.GetPort()), RemoteASN: m.GetAsn(), LocalASN: m.GetLocalAsn(), Passive: m.GetPassive(),
+		Name: m.GetName(), Port: uint16(m.GetPort()), RemoteASN: m.GetAsn(), LocalASN: m.GetLocalAsn(), Passive: m.GetPassive(),
 		EBGPMultihop: uint8(m.GetMultihopTtl()), TTLSecurity: uint8(m.GetTtlSecurity()), SendMax: uint8(m.GetSendMax()),
 		HoldTime: ofSeconds(m.GetHoldSeconds()), Keepalive: ofSeconds(m.GetKeepaliveSeconds()), ConnectRetry: ofSeconds(m.GetConnectSeconds()),
 		Restart: bgp.GracefulRestart{

@@ -88,6 +88,11 @@ func drawShare(t *rapid.T) share.Share {
 	for range rapid.IntRange(0, 2).Draw(t, "signed") {
 		s.Signed = append(s.Signed, share.SignedPeer{Peer: drawPeer(t), PasswordFrom: rapid.SampledFrom([]string{"Secret/a/b", "BGPPeer/c"}).Draw(t, "from")})
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "unnumbered") {
+		p := share.UnnumberedPeer{Peer: drawPeer(t), Interface: rapid.SampledFrom([]string{"eth1", "eth2"}).Draw(t, "interface")}
+		p.Address = netip.Addr{}
+		s.Unnumbered = append(s.Unnumbered, p)
+	}
 	return s
 }
 
