@@ -6,7 +6,8 @@ package records
 // left to the speaker.
 type Peer struct {
 	Name            string    `json:"name"`
-	Address         string    `json:"address"`
+	Address         string    `json:"address"`   // empty: behind Interface
+	Interface       string    `json:"interface"` // of each node that peers; empty: at Address
 	Port            uint16    `json:"port"`
 	ASN             uint32    `json:"asn"`
 	LocalASN        uint32    `json:"localASN"`

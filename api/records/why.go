@@ -82,9 +82,10 @@ type WhyMember struct {
 // WhyPeer is a BGP neighbour of all members, or of nodes. Session is that of the answering member, or how those of nodes stand;
 // empty where there is none.
 type WhyPeer struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`
-	Session string `json:"session"`
+	Name      string `json:"name"`
+	Address   string `json:"address"`   // empty: behind Interface
+	Interface string `json:"interface"` // of each node that peers; empty: at Address
+	Session   string `json:"session"`
 }
 
 // WhyNode is what became of one node for one address. State is that of a next hop (NextHop), NodePlanned or NodeNone.

@@ -195,7 +195,7 @@ func spell(c fsm.Command) string {
 	case *fsm.DeletePool:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutPeer:
-		return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", name, c.Peer.Name, c.Peer.Address, peering(c.Peer.Nodes))) + objectOf(c.Peer.Object)
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", name, c.Peer.Name, c.Peer.Neighbour(), peering(c.Peer.Nodes))) + objectOf(c.Peer.Object)
 	case *fsm.DeletePeer:
 		return fmt.Sprintf("%s %s", name, c.Name)
 	case *fsm.PutAdvertisement:

@@ -31,19 +31,15 @@ func (p *planner) planPeers() {
 	wanted, keep := p.wantedPeers()
 	have := fsm.List[*fsm.Peer](p.in.Record, fsm.TablePeers)
 	known := map[fsm.PeerName]*fsm.Peer{}
-	type endpoint struct {
-		address netip.Addr
-		port    uint16
-	}
-	taken := map[endpoint]fsm.PeerName{}
+	var taken takenPeers
 	for _, h := range have {
 		known[h.Name] = h
 		if _, stays := wanted[h.Name]; stays {
 			continue
 		}
 		if keep(h.Name) {
-			taken[endpoint{h.Address, h.Port}] = h.Name
-			p.peerWith[h.Address] = h.Name
+			taken.take(h)
+			p.peerAt(h)
 			p.explainAbsent(fsm.TablePeers, world.KindPeer, world.ID{Name: string(h.Name)})
 			continue
 		}
@@ -64,18 +60,78 @@ func (p *planner) planPeers() {
 			p.explain(fsm.TablePeers, string(name), WaitsForMend,
 				"TTL security and keeping paths at a NOTIFICATION need format 2 of the record: `fairlead raft finalize`; the session goes on without")
 		}
-		at := endpoint{w.Address, w.Port}
-		if other, ok := taken[at]; ok {
-			p.explain(fsm.TablePeers, string(name), WaitsForOverlap,
-				fmt.Sprintf("peer %s has the address %s and port %d already; remove one of the two", other, w.Address, w.Port))
+		if why := taken.overlap(&w); why != "" {
+			p.explain(fsm.TablePeers, string(name), WaitsForOverlap, why)
 			continue
 		}
-		taken[at] = name
-		p.peerWith[w.Address] = name
+		whole := w
+		taken.take(&whole)
+		p.peerAt(&w)
+		if !yielded(&w, have, wanted) {
+			continue
+		}
 		if h := known[name]; h == nil || !samePeer(h, &w) {
 			p.propose("BGPPeer "+string(name), &fsm.PutPeer{Peer: w})
 		}
 	}
+}
+
+// takenPeers are the peers that a plan keeps, or has already.
+type takenPeers struct {
+	numbered   map[netip.AddrPort]fsm.PeerName
+	unnumbered map[string][]*fsm.Peer // by interface
+}
+
+func (t *takenPeers) take(p *fsm.Peer) {
+	if t.numbered == nil {
+		t.numbered, t.unnumbered = map[netip.AddrPort]fsm.PeerName{}, map[string][]*fsm.Peer{}
+	}
+	if p.Interface != "" {
+		t.unnumbered[p.Interface] = append(t.unnumbered[p.Interface], p)
+		return
+	}
+	t.numbered[netip.AddrPortFrom(p.Address, p.Port)] = p.Name
+}
+
+// overlap says which other peer is the same neighbour of somebody, or nothing.
+func (t *takenPeers) overlap(p *fsm.Peer) string {
+	if p.Interface == "" {
+		if other, ok := t.numbered[netip.AddrPortFrom(p.Address, p.Port)]; ok {
+			return fmt.Sprintf("peer %s has the address %s and port %d already; remove one of the two", other, p.Address, p.Port)
+		}
+		return ""
+	}
+	for _, other := range t.unnumbered[p.Interface] {
+		if other.Nodes.Meets(p.Nodes) {
+			return fmt.Sprintf("peer %s is behind interface %s of the same nodes already; remove one of the two, or have their spec.nodeSelectors choose different nodes",
+				other.Name, p.Interface)
+		}
+	}
+	return ""
+}
+
+// peerAt notes an address that no Service can have.
+func (p *planner) peerAt(peer *fsm.Peer) {
+	if peer.Address.IsValid() {
+		p.peerWith[peer.Address] = peer.Name
+	}
+}
+
+// yielded takes from a peer by interface the nodes that others have behind that interface in the record, and are to have no more: two
+// commands that give them to one another would refuse each other. They follow once the record has it. False if the peer has to wait
+// as a whole.
+func yielded(w *fsm.Peer, have []*fsm.Peer, wanted map[fsm.PeerName]fsm.Peer) bool {
+	for _, h := range have {
+		_, stays := wanted[h.Name]
+		switch {
+		case !stays || h.Name == w.Name || w.Interface == "" || h.Interface != w.Interface || !h.Nodes.Meets(w.Nodes):
+		case !w.Nodes.Only || !h.Nodes.Only:
+			return false
+		default:
+			w.Nodes.Names = slices.DeleteFunc(slices.Clone(w.Nodes.Names), h.Nodes.Admits)
+		}
+	}
+	return true
 }
 
 // wantedPeers lists the neighbours that the sources show, and tells of one that they do not show whether it stays.
@@ -146,11 +202,11 @@ func ConfigMapOf(peer fsm.PeerName) (world.ID, bool) {
 }
 
 func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
-	if !w.Address.IsValid() || w.ASN == 0 {
+	if !w.Address.IsValid() && w.Interface == "" || w.ASN == 0 {
 		return fsm.Peer{}, "it lacks an address or an AS number"
 	}
 	peer = fsm.Peer{
-		Name: fsm.PeerName(w.Name), Address: w.Address, Port: w.Port, ASN: w.ASN, LocalASN: w.OwnASN,
+		Name: fsm.PeerName(w.Name), Address: w.Address, Interface: w.Interface, Port: w.Port, ASN: w.ASN, LocalASN: w.OwnASN,
 		HoldTime: w.HoldTime, KeepaliveTime: w.KeepaliveTime, ConnectTime: w.ConnectTime,
 		IPv4: !w.OneFamily || w.Address.Is4(), IPv6: !w.OneFamily || w.Address.Is6(), PasswordFrom: w.PasswordFrom, Version: w.Version, Object: objectRef(&w.Meta),
 		Passive: w.Passive, SendMax: w.SendMax,
@@ -211,7 +267,7 @@ func PasswordName(peer string) string { return string(world.KindPeer) + "/" + pe
 
 // samePeer compares all but the version: a write that changes nothing else is not worth a commit.
 func samePeer(a, b *fsm.Peer) bool {
-	return a.Name == b.Name && a.Address == b.Address && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
+	return a.Name == b.Name && a.Address == b.Address && a.Interface == b.Interface && a.Port == b.Port && a.ASN == b.ASN && a.LocalASN == b.LocalASN &&
 		a.Passive == b.Passive && a.MultihopTTL == b.MultihopTTL && a.SendMax == b.SendMax && a.HoldTime == b.HoldTime &&
 		a.KeepaliveTime == b.KeepaliveTime && a.ConnectTime == b.ConnectTime && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
 		a.PasswordFrom == b.PasswordFrom && a.RestartTime == b.RestartTime && a.StaleTime == b.StaleTime && a.NoRestart == b.NoRestart && a.Options == b.Options && a.Nodes.Equal(b.Nodes) &&

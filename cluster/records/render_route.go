@@ -27,7 +27,7 @@ func (r *renderer) route(route *fsm.Route) any {
 
 func (r *renderer) peer(p *fsm.Peer) any {
 	d := records.Peer{
-		Name: string(p.Name), Address: p.Address.String(), Port: orDefault(p.Port, 179), ASN: p.ASN, LocalASN: p.LocalASN,
+		Name: string(p.Name), Address: addressOf(p), Interface: p.Interface, Port: orDefault(p.Port, 179), ASN: p.ASN, LocalASN: p.LocalASN,
 		Passive: p.Passive, MultihopTTL: p.MultihopTTL, TTLSecurity: p.Options.TTLSecurity, SendMax: orDefault(p.SendMax, 64), Families: []string{},
 		HoldTimeMs: milliseconds(p.HoldTime), KeepaliveTimeMs: milliseconds(p.KeepaliveTime), ConnectTimeMs: milliseconds(p.ConnectTime),
 		GracefulRestart: !p.NoRestart, RestartTimeMs: milliseconds(p.RestartTime), StaleTimeMs: milliseconds(p.StaleTime),
@@ -53,6 +53,14 @@ func (r *renderer) peer(p *fsm.Peer) any {
 		}
 	}
 	return d
+}
+
+// addressOf is a peer's address, empty for one that is behind an interface.
+func addressOf(p *fsm.Peer) string {
+	if !p.Address.IsValid() {
+		return ""
+	}
+	return p.Address.String()
 }
 
 // sessionsOfNodes lists the sessions of the nodes that are to peer, by name. One that never said how it stands has no state.

@@ -116,7 +116,7 @@ func (w *whyRenderer) address(r *leader.AddressReasons, waiting []leader.Explana
 }
 
 func (w *whyRenderer) whyPeer(p *fsm.Peer) records.WhyPeer {
-	d := records.WhyPeer{Name: string(p.Name), Address: p.Address.String()}
+	d := records.WhyPeer{Name: string(p.Name), Address: addressOf(p), Interface: p.Interface}
 	switch {
 	case p.Nodes.Speak:
 		d.Session = inWords(w.sessionsOfNodes(p))

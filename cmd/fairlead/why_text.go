@@ -118,6 +118,9 @@ func (t *whyText) address(a *records.WhyAddress) {
 	}
 	for _, p := range a.Peers {
 		text := p.Name + " " + p.Address
+		if p.Interface != "" {
+			text = p.Name + " interface " + p.Interface
+		}
 		if p.Session != "" {
 			text += " " + p.Session
 		}

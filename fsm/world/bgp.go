@@ -13,7 +13,9 @@ import (
 // Peer is a BGP neighbour of the group.
 type Peer struct {
 	Meta
-	Address netip.Addr
+	// Address is the neighbour's; the zero Addr for one that is behind an Interface of each node that peers.
+	Address   netip.Addr
+	Interface string
 	// Port is 179 unless the manifest says otherwise.
 	Port     uint16
 	ASN      uint32
