@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/bgp/ndp"
 )
 
 // openNodeSpeaker starts the BGP speaker that an agent's configuration asks for.
@@ -26,6 +27,9 @@ func openNodeSpeaker(c config.Agent, log *slog.Logger) (node.Announcing, error) 
 	}
 	return newSpeaker(own, log)
 }
+
+// openLink finds the router behind an interface by its advertisements.
+func openLink(name string, changed func()) node.Link { return ndp.New(name, changed) }
 
 // addressTowards is the IPv4 address by which this machine would speak to the first member that it has a route to. No packet is
 // sent.

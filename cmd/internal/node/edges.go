@@ -42,6 +42,9 @@ type Edges struct {
 	Flows func(config.Agent) agent.Flows
 	// Speaker starts the node's own BGP speaker, where the configuration asks for it. Optional: without, it is refused.
 	Speaker func(config.Agent, *slog.Logger) (Announcing, error)
+	// Link makes what finds the router behind an interface, for that speaker; changed is called when it finds another one. Optional:
+	// without, peers behind interfaces are left out.
+	Link func(name string, changed func()) Link
 	// CleanSteer, CleanNAT and CleanSock remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error

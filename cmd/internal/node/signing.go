@@ -12,7 +12,8 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// sign gives peers the passwords that are on this node, and leaves out those that lack theirs; s.mu is held. It says once of a peer
+// sign gives peers the passwords that are on this node, and the addresses that are found, and leaves out those that lack theirs; s.mu
+// is held. It says once of a peer
 // that it is left out, and again if that happens another time.
 func (s *speaking) sign() {
 	before := map[string]bool{}
@@ -26,6 +27,7 @@ func (s *speaking) sign() {
 			s.log.Error("peer left out: its password is not on this node", "peer", p.Name, "from", p.PasswordFrom, "remedy", s.remedy(p))
 		}
 	}
+	s.routes.Peers = append(s.routes.Peers, s.find()...)
 	for _, p := range s.routes.Peers {
 		s.met[p.Address] = true
 	}
@@ -64,7 +66,7 @@ func (s *speaking) release() {
 	}
 }
 
-// signAgain takes in that a password is another one, although members told nothing new.
+// signAgain takes in that a password or a neighbour is another one, although members told nothing new.
 func (s *speaking) signAgain() {
 	s.mu.Lock()
 	s.sign()
@@ -98,6 +100,11 @@ func (s *speaking) withoutSession(states map[string]string) {
 	defer s.mu.Unlock()
 	for _, p := range s.missing {
 		states[p.Name] = "left out: its password is not on this node; " + s.remedy(p)
+	}
+	for _, u := range s.unfound {
+		if u.out {
+			states[u.name] = "left out: " + u.why
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func (mute) Links(context.Context) ([]bgp.Link, error)             { return nil,
 func (mute) Describe(chan<- *prometheus.Desc)                      {}
 func (mute) Collect(chan<- prometheus.Metric)                      {}
 func (mute) Detach(context.Context) error                          { return nil }
-func (m mute) Sessions(context.Context) (map[string]string, error) { return m.sessions, nil }
+func (m mute) Sessions(context.Context) (map[string]string, error) { return maps.Clone(m.sessions), nil }
 
 // speakingWith is the BGP side of a node with a folder of passwords.
 func speakingWith(t *testing.T, folder string) *speaking {

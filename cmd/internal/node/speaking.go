@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type speaking struct {
 	speaker   Announcing
 	announcer *bgp.Announcer
 	passwords *passwords.Keeper
+	links     *links
 	silence   func() time.Duration
 	local     netip.Addr // what sessions are dialled from; unset: the kernel's choice
 	log       *slog.Logger
@@ -50,19 +52,22 @@ type speaking struct {
 	changed   chan struct{} // of capacity 1, for the announcer
 	news      chan struct{} // of capacity 1, for the agent's loop
 
-	mu       sync.Mutex
-	before   bgp.Routes  // that were announced before anything was told
-	told     bool        // in this run
-	peers    share.Share // the peers of what was told
-	routes   bgp.Routes
-	missing  []share.SignedPeer  // that are left out
-	met      map[netip.Addr]bool // peers that were not left out once: the speaker knows what they may hold
-	holds    time.Time           // until when peers that are left out may hold what an earlier run announced
-	through  fsm.Revision        // up to where no other peer holds anything that was withdrawn
-	marks    agent.SpeakerMarks
-	sessions map[string]string
-	number   uint64
-	closed   bool
+	mu      sync.Mutex
+	before  bgp.Routes  // that were announced before anything was told
+	told    bool        // in this run
+	peers   share.Share // the peers of what was told
+	routes  bgp.Routes
+	missing []share.SignedPeer // that are left out
+	unfound []unfound          // peers behind interfaces, and what is in the way
+	// neighbours are whom peers behind interfaces were last known to be, by interface.
+	neighbours map[string]netip.Addr
+	met        map[netip.Addr]bool // peers that were not left out once: the speaker knows what they may hold
+	holds      time.Time           // until when peers that are left out may hold what an earlier run announced
+	through    fsm.Revision        // up to where no other peer holds anything that was withdrawn
+	marks      agent.SpeakerMarks
+	sessions   map[string]string
+	number     uint64
+	closed     bool
 }
 
 // keptRoutes is where a node keeps what it announced last. The folder is the node's own.
@@ -84,6 +89,8 @@ func openSpeaking(c config.Agent, e Edges, silence func() time.Duration, log *sl
 	if stored != nil {
 		s.before = *stored
 	}
+	s.links, s.neighbours = newLinks(e.Link, s.signAgain), neighboursOf(s.before.Peers)
+	s.links.want(slices.Collect(maps.Keys(s.neighbours)))
 	s.passwords = passwords.New(passwords.Options{
 		Named: s.named, Folder: c.BGP.PasswordDir, Stored: keptRoutes(c).Load, News: s.signAgain, Log: log,
 	})
@@ -111,6 +118,7 @@ func (s *speaking) run(ctx context.Context) error {
 	group.Go(func() error { return s.announcer.Run(running) })
 	group.Go(func() error { return s.watch(running) })
 	group.Go(func() error { return s.passwords.Run(running) })
+	group.Go(func() error { return s.links.run(running) })
 	err := group.Wait()
 	return errors.Join(err, s.close())
 }
@@ -154,13 +162,14 @@ func (s *speaking) Tell(m *fairleadv1.AnnouncementsResponse) error {
 	for i := range told.Signed {
 		s.dial(&told.Signed[i].Peer)
 	}
+	s.links.want(interfacesOf(told.Unnumbered))
 	s.mu.Lock()
 	before := s.routes
 	if !s.told {
 		before = s.before
 	}
 	s.routes, s.told = told.Routes(before), true
-	s.peers = share.Share{Peers: told.Peers, Signed: told.Signed}
+	s.peers = share.Share{Peers: told.Peers, Signed: told.Signed, Unnumbered: told.Unnumbered}
 	s.sign()
 	s.mu.Unlock()
 	signal(s.changed)
@@ -232,6 +241,7 @@ func (s *speaking) watch(ctx context.Context) error {
 	for {
 		s.look(ctx)
 		s.release()
+		s.sayUnfound()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
