@@ -92,7 +92,8 @@ type BGPPeerSpec struct {
 	// DynamicASN is not supported: PeerASN must be given.
 	DynamicASN  string `json:"dynamicASN,omitempty"`
 	PeerAddress string `json:"peerAddress,omitempty"`
-	// Interface (an unnumbered session) is not supported: PeerAddress must be given.
+	// Interface is behind which the switch is, in the place of PeerAddress (an unnumbered session). Only with mode node: each node
+	// finds the switch of its own link.
 	Interface     string                 `json:"interface,omitempty"`
 	SourceAddress string                 `json:"sourceAddress,omitempty"`
 	PeerPort      *int32                 `json:"peerPort,omitempty"`

@@ -28,7 +28,9 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 	}
 	r.unsupported(spec)
 	if spec.PeerAddress == "" {
-		r.fail("spec.peerAddress", "give the switch's address", "empty")
+		if spec.Interface == "" {
+			r.fail("spec.peerAddress", "give the switch's address", "empty")
+		}
 	} else if a, ok := r.dialledPeer("spec.peerAddress", spec.PeerAddress); ok {
 		p.Address = a
 	}
@@ -54,7 +56,38 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 	r.timers(&p, spec)
 	r.passwordSecret(&p, o)
 	r.session(&p, o)
+	if spec.Interface != "" {
+		r.unnumbered(&p, spec)
+	}
 	return p, r.problems
+}
+
+// unnumbered reads a peer that is behind an interface of each node that peers. What such a session cannot do is refused.
+func (r *report) unnumbered(p *world.Peer, spec *api.BGPPeerSpec) {
+	p.Interface = spec.Interface
+	if len(spec.Interface) > 15 || strings.ContainsAny(spec.Interface, "/%: \t\n") {
+		r.fail("spec.interface", "write the name of an interface of the nodes, such as eth1", "%q is no interface's name", spec.Interface)
+	}
+	if p.Mode != world.PeerNode {
+		r.fail("spec.interface", "ask for mode node, or give the switch an address, and name it in spec.peerAddress",
+			"whoever is on the link is a neighbour of one node, and members peer, whose paths name other nodes")
+	}
+	if spec.PeerAddress != "" {
+		r.fail("spec.interface", "remove it, or spec.peerAddress", "the neighbour is known by its address or by an interface, not by both")
+	}
+	if spec.SourceAddress != "" {
+		r.fail("spec.sourceAddress", "remove it", "a session by interface comes from the link-local address that the interface has")
+	}
+	if spec.Password != "" || spec.PasswordSecret.Name != "" {
+		r.fail("spec.interface", "remove the password, or give the switch an address, and name it in spec.peerAddress",
+			"sessions between link-local addresses cannot be signed: GoBGP (v3.37) finds no key for an address of one link")
+	}
+	if p.Multihop {
+		r.fail("spec.ebgpMultiHop", "remove it", "whoever is behind spec.interface is on the link, and no hop away")
+	}
+	if p.OneFamily {
+		r.fail("spec.disableMP", "remove it", "a session by interface has both families: IPv4 by IPv6 (RFC 8950)")
+	}
 }
 
 // passwordSecret names the Secret with the password, as members find it. MetalLB looks in its own namespace, which is the
@@ -83,10 +116,6 @@ func (r *report) passwordSecret(p *world.Peer, o *api.BGPPeer) {
 // unsupported names what the manifest asks for and the session will not have. What would make a session that the
 // user did not ask for is refused; what only leaves a comfort out is said.
 func (r *report) unsupported(spec *api.BGPPeerSpec) {
-	if spec.Interface != "" {
-		r.fail("spec.interface", "give the switch an address, and name it in spec.peerAddress",
-			"an unnumbered session is to whoever is on the link, and the paths of a member name other nodes, which are no neighbours on that link")
-	}
 	if spec.DynamicASN != "" {
 		r.fail("spec.dynamicASN", "use spec.peerASN", "a peer is known by its AS number: with any accepted, a wrong one would not be noticed")
 	}

@@ -3,6 +3,7 @@
 package convert_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -104,7 +105,6 @@ func TestSessionsThatNobodyAskedForAreRefused(t *testing.T) {
 			p.Spec.Restart, p.Spec.RestartTime = "plain", &metav1.Duration{Duration: time.Second}
 		},
 		"spec.ebgpMultiHop": func(p *api.BGPPeer) { p.Spec.EBGPMultiHop, p.Spec.PeerASN = true, p.Spec.MyASN },
-		"spec.interface":    func(p *api.BGPPeer) { p.Spec.Interface = "eth0" },
 		"spec.dynamicASN":   func(p *api.BGPPeer) { p.Spec.DynamicASN = "external" },
 	} {
 		_, problems := convert.Peer(neighbour(change))
@@ -115,6 +115,58 @@ func TestSessionsThatNobodyAskedForAreRefused(t *testing.T) {
 		if p := problems[0]; p.Field != field || p.Why == "" || p.Remedy == "" {
 			t.Errorf("%s: the first problem is %+v", field, p)
 		}
+	}
+}
+
+// A node finds its neighbour behind an interface, by a field or by the annotation.
+func TestNodesPeerByInterface(t *testing.T) {
+	for name, ask := range map[string]func(*api.BGPPeer){
+		"field":      func(p *api.BGPPeer) { p.Spec.Mode = "node" },
+		"annotation": func(p *api.BGPPeer) { p.Annotations[convert.AnnotationMode] = "node" },
+	} {
+		p, problems := convert.Peer(neighbour(func(p *api.BGPPeer) {
+			p.Spec.PeerAddress, p.Spec.Interface = "", "eth1"
+			ask(p)
+		}))
+		if len(problems) > 0 || p.Interface != "eth1" || p.Address.IsValid() || p.Mode != world.PeerNode {
+			t.Errorf("%s: %+v, %v", name, p, problems)
+		}
+	}
+}
+
+// What a session by interface cannot be is refused, each with a word of its own.
+func TestSessionsByInterfaceRefuseWhatTheyCannotDo(t *testing.T) {
+	said := map[string]string{}
+	for name, c := range map[string]struct {
+		field  string
+		change func(*api.BGPPeer)
+	}{
+		"members":    {"spec.interface", func(p *api.BGPPeer) { p.Spec.Mode = "" }},
+		"address":    {"spec.interface", func(p *api.BGPPeer) { p.Spec.PeerAddress = "192.0.2.1" }},
+		"Secret":     {"spec.interface", func(p *api.BGPPeer) { p.Spec.PasswordSecret.Name = "x" }},
+		"name":       {"spec.interface", func(p *api.BGPPeer) { p.Spec.Interface = "eth1%eth2" }},
+		"source":     {"spec.sourceAddress", func(p *api.BGPPeer) { p.Spec.SourceAddress = "192.0.2.9" }},
+		"multihop":   {"spec.ebgpMultiHop", func(p *api.BGPPeer) { p.Spec.EBGPMultiHop = true }},
+		"one family": {"spec.disableMP", func(p *api.BGPPeer) { p.Spec.DisableMP = true }},
+	} {
+		_, problems := convert.Peer(neighbour(func(p *api.BGPPeer) {
+			p.Spec.PeerAddress, p.Spec.Interface, p.Spec.Mode = "", "eth1", "node"
+			c.change(p)
+		}))
+		if convert.Usable(problems) || len(problems) != 1 || problems[0].Field != c.field || problems[0].Remedy == "" {
+			t.Errorf("%s: %+v", name, problems)
+			continue
+		}
+		if other, again := said[problems[0].Why]; again {
+			t.Errorf("%s is told what %s is: %s", name, other, problems[0].Why)
+		}
+		said[problems[0].Why] = name
+	}
+	_, problems := convert.Peer(neighbour(func(p *api.BGPPeer) {
+		p.Spec.PeerAddress, p.Spec.Interface, p.Spec.Mode, p.Spec.Password = "", "eth1", "node", "tell-nobody"
+	}))
+	if convert.Usable(problems) || strings.Contains(fmt.Sprint(problems), "tell-nobody") {
+		t.Errorf("a password is told of by %v", problems)
 	}
 }
 

@@ -87,6 +87,10 @@ func (c *Cluster) planSwitches(p *plan) error {
 // neighbours lists those of BGPPeers and of the old installation's config map, in order of their names.
 func (c *Cluster) neighbours(p *plan) (out []neighbour, err error) {
 	for _, w := range c.peers {
+		if w.Interface != "" {
+			p.note("BGP neighbour %s is left out: it is behind interface %s of nodes, and simulated nodes find nobody there", w.Name, w.Interface)
+			continue
+		}
 		out = append(out, neighbour{name: w.Name, address: w.Address, asn: w.ASN, own: w.OwnASN, hold: w.HoldTime, key: key(w.Password.Reveal())})
 	}
 	for _, m := range c.configMaps {

@@ -65,7 +65,7 @@ func TestReadTellsWhatItLeavesOut(t *testing.T) {
 		"a.yaml":             lb + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: b}}\n",
 		"b.json":             `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"colour":1}]}`,
 		"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
-		"peer.yml":           "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: p}\nspec: {myASN: 64512, peerASN: 64513, peerAddress: 192.0.2.1, interface: eth0}\n",
+		"peer.yml":           "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: p}\nspec: {myASN: 64512, peerASN: 64513, peerAddress: 192.0.2.1, vrf: red}\n",
 		"secret.yml":         "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: q, namespace: metallb-system}\nspec: {myASN: 64512, peerASN: 64513, peerAddress: 192.0.2.2, passwordSecret: {name: s}}\n",
 		".hidden/x.yaml":     "nonsense",
 		"values.yaml":        "replicas: 3\n",
@@ -79,8 +79,7 @@ func TestReadTellsWhatItLeavesOut(t *testing.T) {
 	want := []string{
 		`b.json, document 1: unknown field "colour": it is left out`,
 		"kustomization.yaml is not applied: give the output of `kustomize build` where it changes something",
-		"peer.yml, document 1: spec.interface: an unnumbered session is to whoever is on the link, and the paths of a member name other nodes, " +
-			"which are no neighbours on that link; give the switch an address, and name it in spec.peerAddress",
+		"peer.yml, document 1: spec.vrf: VRFs are not supported; peer from the default VRF",
 		"secret.yml, document 1: the password of q is left out: the simulated switch asks for none",
 		"values.yaml, document 1: no Kubernetes object, it is left out",
 	}
