@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The component gives agents one more right, and changes nothing else, in overlays of every size.
-func TestTheComponentOfLayer2GivesAgentsRawSocketsAlone(t *testing.T) {
-	for name := range overlays {
+// The components of layer 2 and of peers by interface give agents one more right, and change nothing else, in overlays of every size.
+func TestComponentsGiveAgentsRawSocketsAlone(t *testing.T) {
+	for name, component := range map[string]string{"one": "l2", "three": "l2", "five": "l2", "three-unnumbered": "unnumbered"} {
 		t.Run(name, func(t *testing.T) {
+			name := strings.TrimSuffix(name, "-unnumbered")
 			folder := t.TempDir()
-			text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", from(t, folder, "overlays/"+name), from(t, folder, "components/l2"))
+			text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", from(t, folder, "overlays/"+name), from(t, folder, "components/"+component))
 			if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +129,7 @@ func TestTheDropInsAreUnderstood(t *testing.T) {
 		missing(t, fmt.Errorf("no systemd-analyze: %w", err))
 	}
 	folder := t.TempDir()
-	for _, name := range []string{"fairlead-agent.service", "fairlead-agent.service.d/l2.conf", "fairlead-agent.service.d/sock.conf"} {
+	for _, name := range []string{"fairlead-agent.service", "fairlead-agent.service.d/l2.conf", "fairlead-agent.service.d/sock.conf", "fairlead-agent.service.d/unnumbered.conf"} {
 		text, err := os.ReadFile(filepath.Join("systemd", name))
 		if err != nil {
 			t.Fatal(err)

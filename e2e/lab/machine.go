@@ -23,6 +23,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // Machine is a node with a kernel to be reached: a network namespace with the node's address, and an agent that lives
@@ -96,6 +97,32 @@ func (m *Machine) end() {
 	_ = m.holder.Process.Kill() // it may be gone with the test
 	_ = m.holder.Wait()
 	_ = m.ns.Close()
+}
+
+// Cable joins an interface of the machine, which it makes, to one of another namespace. Both are up, and have link-local addresses.
+func (m *Machine) Cable(to *netnstest.Namespace, port, name string) {
+	m.lab.t.Helper()
+	in := func(args ...string) {
+		// Not by to.Run: the thread that it uses ends, and with it the machines that it started.
+		if out, err := to.Command("ip", args...).CombinedOutput(); err != nil {
+			m.lab.t.Fatalf("cable of %s: ip %s: %v: %s", m.Name, strings.Join(args, " "), err, out)
+		}
+	}
+	in("link", "add", port, "type", "veth", "peer", "name", "cable0")
+	in("link", "set", "cable0", "netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.ns.Fd()))
+	in("link", "set", port, "up")
+	m.run("", "ip", "link", "set", "cable0", "name", name)
+	m.run("", "ip", "link", "set", name, "up")
+}
+
+// Run runs a command on the machine, and gives what it says.
+func (m *Machine) Run(program string, args ...string) string {
+	m.lab.t.Helper()
+	out, err := exec.Command("nsenter", append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", m.holder.Process.Pid), program}, args...)...).CombinedOutput()
+	if err != nil {
+		m.lab.t.Fatalf("%s: %s %s: %v: %s", m.Name, program, strings.Join(args, " "), err, out)
+	}
+	return string(out)
 }
 
 // run runs a command on the machine.

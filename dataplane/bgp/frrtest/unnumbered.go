@@ -83,7 +83,7 @@ func (f *FRR) run(cmd *exec.Cmd) {
 func (f *FRR) unnumbered(interfaces []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "log file %s\nrouter bgp %d\n bgp router-id 192.0.2.200\n no bgp ebgp-requires-policy\n", f.file("log"), ASN)
-	b.WriteString(" bgp bestpath as-path multipath-relax\n")
+	b.WriteString(" bgp bestpath as-path multipath-relax\n bgp long-lived-graceful-restart stale-time 600\n")
 	for _, i := range interfaces {
 		fmt.Fprintf(&b, " neighbor %s interface remote-as external\n neighbor %s timers 1 3\n neighbor %s timers connect 1\n", i, i, i)
 	}
