@@ -13,8 +13,7 @@ import (
 )
 
 // sign gives peers the passwords that are on this node, and the addresses that are found, and leaves out those that lack theirs; s.mu
-// is held. It says once of a peer
-// that it is left out, and again if that happens another time.
+// is held. It says once of a peer that it is left out, and again if that happens another time.
 func (s *speaking) sign() {
 	before := map[string]bool{}
 	for _, p := range s.missing {
