@@ -30,6 +30,8 @@ func (w *World) Clone() World {
 	out.Binds = cloneEach(w.Binds, Bind.clone)
 	out.BackendRecords = cloneEach(w.BackendRecords, BackendRecord.clone)
 	out.Pods = cloneEach(w.Pods, Pod.clone)
+	out.BalancingPolicies = cloneEach(w.BalancingPolicies, BalancingPolicy.clone)
+	out.LocalRedirectPolicies = cloneEach(w.LocalRedirectPolicies, LocalRedirectPolicy.clone)
 	out.Unusable = slices.Clone(w.Unusable)
 	out.Deleted = slices.Clone(w.Deleted)
 	out.Problems = slices.Clone(w.Problems)

@@ -88,6 +88,12 @@ func (w *World) Sort() {
 	for i := range w.ConfigMaps {
 		sortKVs(&w.ConfigMaps[i].Data)
 	}
+	for i := range w.BalancingPolicies {
+		w.BalancingPolicies[i].Redirect.sort()
+	}
+	for i := range w.LocalRedirectPolicies {
+		w.LocalRedirectPolicies[i].Redirect.sort()
+	}
 	w.sortOutside()
 }
 
@@ -109,6 +115,8 @@ func (w *World) SortLists() {
 	sortBy(&w.BFDProfiles, func(a, b BFDProfile) int { return a.compare(b.Meta) })
 	sortBy(&w.Communities, func(a, b Community) int { return a.compare(b.Meta) })
 	sortBy(&w.ConfigMaps, func(a, b ConfigMap) int { return a.compare(b.Meta) })
+	sortBy(&w.BalancingPolicies, func(a, b BalancingPolicy) int { return a.Meta.compare(b.Meta) })
+	sortBy(&w.LocalRedirectPolicies, func(a, b LocalRedirectPolicy) int { return a.Meta.compare(b.Meta) })
 	w.sortOutsideLists()
 	sortSet(&w.Unusable, Ref.Compare)
 	sortSet(&w.Deleted, func(a, b Deletion) int {

@@ -84,6 +84,9 @@ type World struct {
 	BackendRecords []BackendRecord
 	Pods           []Pod
 
+	BalancingPolicies     []BalancingPolicy
+	LocalRedirectPolicies []LocalRedirectPolicy
+
 	// Unusable names objects that exist but could not be understood and were never understood before. They are
 	// not absent: nothing may be removed for the lack of them.
 	Unusable []Ref

@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/api"
+	"fairlead.io/fairlead/k8s/api/balancing"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/convert"
 )
@@ -142,6 +143,10 @@ func (d *decoder) known(h head, raw []byte, path string) {
 		add(d, raw, path, h, world.KindBFDProfile, false, one(convert.BFDProfile))
 	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
 		add(d, raw, path, h, world.KindCommunity, false, one(convert.Community))
+	case balancingV1Beta1 + " BalancingPolicy":
+		add(d, raw, path, h, world.KindBalancingPolicy, false, one(convert.BalancingPolicy))
+	case balancingV1Beta1 + " LocalRedirectPolicy":
+		add(d, raw, path, h, world.KindLocalRedirect, false, one(convert.LocalRedirectPolicy))
 	default:
 		if d.outside(h, raw, path) {
 			return
@@ -174,8 +179,10 @@ func (d *decoder) outside(h head, raw []byte, path string) bool {
 	return true
 }
 
-// Versions of LBCF's kinds.
+// Versions of kinds that are not ours.
 const (
+	balancingV1Beta1 = balancing.Group + "/v1beta1"
+
 	lbcfV1Beta1 = lbcf.Group + "/v1beta1"
 	lbcfV1      = lbcf.Group + "/v1"
 )

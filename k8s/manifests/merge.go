@@ -248,6 +248,10 @@ func refOf(value any) world.Deletion {
 		return world.Deletion{Ref: v.Ref(world.KindBackendRecord)}
 	case *world.Pod:
 		return world.Deletion{Ref: v.Ref(world.KindPod)}
+	case *world.BalancingPolicy:
+		return world.Deletion{Ref: v.Ref(world.KindBalancingPolicy)}
+	case *world.LocalRedirectPolicy:
+		return world.Deletion{Ref: v.Ref(world.KindLocalRedirect)}
 	}
 	panic(fmt.Sprintf("manifests: conversion made a %T", value))
 }
