@@ -64,9 +64,15 @@ func (h *Handler) Routes() map[string]http.Handler {
 }
 
 func (h *Handler) serve(path string, kind Kind, decide func(context.Context, Request) Decision) http.Handler {
+	return Serve(path, kind, h.Metrics, decide)
+}
+
+// Serve answers AdmissionReviews about objects of a kind as decide has it, and counts them under a path. The context of decide
+// ends before the API server gives up. metrics may be nil.
+func Serve(path string, kind Kind, metrics *Metrics, decide func(context.Context, Request) Decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		began := time.Now()
-		h.Metrics.answered(path, answer(w, q, kind, decide), time.Since(began))
+		metrics.answered(path, answer(w, q, kind, decide), time.Since(began))
 	})
 }
 
