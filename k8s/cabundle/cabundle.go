@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cabundle tells the API server by which CAs it knows the members that it asks for admission: the caBundle of the
-// webhook configurations lbcf-validate and lbcf-mutate.
+// webhook configurations lbcf-validate and lbcf-mutate, and of those of policies where these are judged.
 //
 // It knows which configurations are ours: those that carry our label. LBCF's own, which have the same names until they are
 // taken over, and those that cert-manager keeps, it leaves alone. It promises to write only what differs, nothing but that
@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -25,10 +26,12 @@ import (
 	"fairlead.io/fairlead/k8s/client"
 )
 
-// Names of the configurations, as LBCF has them.
+// Names of the configurations: of LBCF's kinds, as LBCF has them, and of policies of client-side balancing.
 const (
-	Validating = "lbcf-validate"
-	Mutating   = "lbcf-mutate"
+	Validating         = "lbcf-validate"
+	Mutating           = "lbcf-mutate"
+	ValidatingPolicies = "fairlead-balancing-validate"
+	MutatingPolicies   = "fairlead-balancing-mutate"
 )
 
 // label and ours mark configurations that were installed with us.
@@ -52,9 +55,11 @@ type Clock interface {
 	After(time.Duration) <-chan time.Time
 }
 
-// Options is what a Keeper is made of. All fields are required.
+// Options is what a Keeper is made of. All fields without "optional" are required.
 type Options struct {
 	API *client.API
+	// Policies says that members judge policies of client-side balancing, too, and may write those configurations; optional.
+	Policies bool
 	// Bundle gives the CAs, in PEM; empty if they are not for us to tell.
 	Bundle func() ([]byte, error)
 	Clock  Clock
@@ -111,7 +116,16 @@ func (k *Keeper) Look(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	if err := look(ctx, k, k.validating, Validating, bundle, func(c *admissionv1.ValidatingWebhookConfiguration) (all []webhook) {
+	err = k.lookAt(ctx, Validating, Mutating, bundle)
+	if k.o.Policies {
+		err = errors.Join(err, k.lookAt(ctx, ValidatingPolicies, MutatingPolicies, bundle))
+	}
+	return err
+}
+
+// lookAt puts a pair of configurations right.
+func (k *Keeper) lookAt(ctx context.Context, validating, mutating string, bundle []byte) error {
+	if err := look(ctx, k, k.validating, validating, bundle, func(c *admissionv1.ValidatingWebhookConfiguration) (all []webhook) {
 		for _, w := range c.Webhooks {
 			all = append(all, webhook{w.Name, w.ClientConfig.CABundle})
 		}
@@ -119,7 +133,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return look(ctx, k, k.mutating, Mutating, bundle, func(c *admissionv1.MutatingWebhookConfiguration) (all []webhook) {
+	return look(ctx, k, k.mutating, mutating, bundle, func(c *admissionv1.MutatingWebhookConfiguration) (all []webhook) {
 		for _, w := range c.Webhooks {
 			all = append(all, webhook{w.Name, w.ClientConfig.CABundle})
 		}

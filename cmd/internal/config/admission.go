@@ -19,7 +19,16 @@ type Admission struct {
 	// DriverAway is what becomes of an object whose driver does not answer: fail refuses it, as LBCF does, and warn lets it
 	// through with a warning. Empty means fail.
 	DriverAway string `yaml:"driverAway"`
+	// PolicyConflict has policies of client-side balancing judged, too, and says what becomes of one that captures what another
+	// does: refuse, or warn. Empty: they are not judged.
+	PolicyConflict string `yaml:"policyConflict"`
 }
+
+// Values of Admission.PolicyConflict.
+const (
+	PolicyConflictRefuse = "refuse"
+	PolicyConflictWarn   = "warn"
+)
 
 // Values of Admission.DriverAway.
 const (
@@ -33,7 +42,7 @@ var dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-
 func (c *Controller) validateAdmission(bad func(field, why string)) {
 	a := &c.Admission
 	if c.Listen.Admission == "" {
-		if len(a.Names) > 0 || a.CertDir != "" || a.DriverAway != "" {
+		if len(a.Names) > 0 || a.CertDir != "" || a.DriverAway != "" || a.PolicyConflict != "" {
 			bad("admission", "nobody can ask for it; say where in listen.admission, such as \":7482\"")
 		}
 		return
@@ -55,5 +64,10 @@ func (c *Controller) validateAdmission(bad func(field, why string)) {
 	case DriverAwayFail, DriverAwayWarn:
 	default:
 		bad("admission.driverAway", fmt.Sprintf("%q is neither fail nor warn", a.DriverAway))
+	}
+	switch a.PolicyConflict {
+	case "", PolicyConflictRefuse, PolicyConflictWarn:
+	default:
+		bad("admission.policyConflict", fmt.Sprintf("%q is neither refuse nor warn", a.PolicyConflict))
 	}
 }

@@ -54,6 +54,8 @@ func TestAdmissionAnswersByTheNamesOfItsServices(t *testing.T) {
 	for text, want := range map[string]string{
 		"admission: {names: [a.example, A_b]}\n":     `admission.names[1]: "A_b"`,
 		"admission: {driverAway: ignore}\n":          `admission.driverAway: "ignore"`,
+		"admission: {policyConflict: ignore}\n":      `admission.policyConflict: "ignore"`,
+		"admission: {policyConflict: warn}\n":        "",
 		"admission: {names: [192.0.2.1, \"::1\"]}\n": "",
 	} {
 		if _, err := load(t, on+text); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -82,6 +84,7 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"no API server":        {"name: m1\n", "name: m1\nsources: {kubernetes: {}}\n", "sources.kubernetes: says no API server; give kubeconfig"},
 		"two API servers":      {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, inCluster: true}}\n", "sources.kubernetes: has both"},
 		"nobody asks":          {"name: m1\n", "name: m1\nadmission: {driverAway: warn}\n", "admission: nobody can ask for it"},
+		"nobody asks either":   {"name: m1\n", "name: m1\nadmission: {policyConflict: warn}\n", "admission: nobody can ask for it"},
 		"no cluster to ask":    {`health: ""`, `health: "", admission: ":7482"`, "listen.admission: there is no cluster"},
 		"bad name":             {"name: m1\n", "name: m1\nadmission: {names: [A_b]}\n", "admission"},
 		"bad namespace":        {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, configMaps: Kube/System}}\n", `sources.kubernetes.configMaps: "Kube/System" is no name`},

@@ -41,8 +41,15 @@ func (m *Member) openAdmission() error {
 	for path, handler := range h.Routes() {
 		mux.Handle(path, handler)
 	}
+	policies, err := m.policyRoutes(metrics)
+	if err != nil {
+		return err
+	}
+	for path, handler := range policies {
+		mux.Handle(path, handler)
+	}
 	m.judges = mux
-	keeper, err := cabundle.New(cabundle.Options{API: m.kube, Bundle: at.Bundle, Clock: wallClock{}, Log: m.log})
+	keeper, err := cabundle.New(cabundle.Options{API: m.kube, Bundle: at.Bundle, Policies: len(policies) > 0, Clock: wallClock{}, Log: m.log})
 	if err != nil {
 		return err
 	}

@@ -215,6 +215,11 @@ func at(t *testing.T, o *unstructured.Unstructured, address string) *unstructure
 
 // judge runs a member that the API server can ask, and gives the address.
 func (k *shop) judge(t *testing.T, kubeconfig string) string {
+	return judging(t, kubeconfig, config.Admission{})
+}
+
+// judging runs a member that the API server can ask at 127.0.0.1, and gives the address.
+func judging(t *testing.T, kubeconfig string, by config.Admission) string {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca")
 	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
@@ -240,8 +245,9 @@ func (k *shop) judge(t *testing.T, kubeconfig string) string {
 		Listen:  config.Listen{API: api, Raft: raft, Admission: admission},
 		TLS:     config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(ca, pki.CAKeyFile)},
 		Members: []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Kubernetes: &config.Kubernetes{Kubeconfig: kubeconfig}},
-		Admission: config.Admission{Names: []string{"127.0.0.1"}},
+		Admission: by,
 	}
+	c.Admission.Names = []string{"127.0.0.1"}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,9 @@ type BalancingPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   BalancingPolicySpec `json:"spec"`
-	Status PolicyStatus        `json:"status,omitzero"`
+	Spec BalancingPolicySpec `json:"spec"`
+	// +optional
+	Status PolicyStatus `json:"status,omitzero"`
 }
 
 // BalancingPolicySpec is what the user wishes of a BalancingPolicy.

@@ -16,8 +16,9 @@ type LocalRedirectPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   LocalRedirectPolicySpec `json:"spec"`
-	Status PolicyStatus            `json:"status,omitzero"`
+	Spec LocalRedirectPolicySpec `json:"spec"`
+	// +optional
+	Status PolicyStatus `json:"status,omitzero"`
 }
 
 // LocalRedirectPolicySpec is what the user wishes of a LocalRedirectPolicy.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync"
+
+	"fairlead.io/fairlead/k8s/admission"
+	"fairlead.io/fairlead/k8s/redirects"
+)
+
+// policyRoutes are the handlers by which policies of client-side balancing are judged; none unless the configuration says how.
+func (m *Member) policyRoutes(metrics *admission.Metrics) (map[string]http.Handler, error) {
+	conflict := m.config.Admission.PolicyConflict
+	if conflict == "" {
+		return nil, nil
+	}
+	shelf, err := redirects.NewShelf(m.kube)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(m.edges.Random.Uint64(), m.edges.Random.Uint64()))
+	h := redirects.Handler{Look: shelf.Look, Metrics: metrics, Rules: redirects.Rules{Conflict: redirects.Conflict(conflict)}, Draw: func() uint32 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Uint32()
+	}}
+	return h.Routes(), nil
+}
