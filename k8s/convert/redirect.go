@@ -32,7 +32,6 @@ func BalancingPolicy(o *v1beta1.BalancingPolicy) (world.BalancingPolicy, []world
 	r.frontend(&out, &o.Spec.Frontend, ports)
 	r.leadsSomewhere(&out)
 	r.proxyTargets(&out, o.Annotations, ports)
-	r.notYet()
 	return world.BalancingPolicy{Meta: meta, Redirect: out}, r.problems
 }
 
@@ -50,13 +49,12 @@ func LocalRedirectPolicy(o *v1beta1.LocalRedirectPolicy) (world.LocalRedirectPol
 	ports := r.redirectPorts("spec.backend.toPorts", o.Spec.Backend.ToPorts, "")
 	r.frontend(&out, &o.Spec.Frontend, ports)
 	r.proxyTargets(&out, o.Annotations, ports)
-	r.notYet()
 	return world.LocalRedirectPolicy{Meta: meta, Redirect: out}, r.problems
 }
 
-// notYet keeps a policy from being taken in and then doing nothing without a word.
-func (r *report) notYet() {
-	r.add(world.Ignored, "", "connections go where they went without it", "it is judged, but not carried out yet")
+// NotYet is what has to be said of every policy that is taken in, as long as none is carried out.
+func NotYet() world.Problem {
+	return world.Problem{Severity: world.Degraded, Why: "it is judged, but not carried out yet", Remedy: "connections go where they went without it"}
 }
 
 // redirectConfig reads where a policy is effective (section 8).

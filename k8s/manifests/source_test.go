@@ -428,3 +428,16 @@ func TestEndpointsOfBothFormsAreEvidenceWhenTheyGo(t *testing.T) {
 		t.Fatalf("slices %v, deleted %v", w.EndpointSlices, w.Deleted)
 	}
 }
+
+// What is not carried out yet is not taken in without a word: the log says so, too.
+func TestPoliciesThatNobodyCarriesOutAreSaidToBeSo(t *testing.T) {
+	b := newBench()
+	b.write("policy.yaml", "apiVersion: balancing.elf.io/v1beta1\nkind: LocalRedirectPolicy\nmetadata: {name: dns}\nspec:\n"+
+		"  frontend: {addressMatcher: {ip: 169.254.0.90, toPorts: [{port: \"53\", protocol: UDP}]}}\n"+
+		"  backend: {endpointSelector: {matchLabels: {a: b}}, toPorts: [{port: \"53\", protocol: UDP}]}\n")
+	b.pass(time.Minute)
+	wantProblem(t, b, "LocalRedirectPolicy dns: it is judged, but not carried out yet")
+	if w := b.source.World(); len(w.LocalRedirectPolicies) != 1 || !strings.Contains(b.log.String(), "not carried out yet") {
+		t.Errorf("%+v\n%s", w.LocalRedirectPolicies, &b.log)
+	}
+}

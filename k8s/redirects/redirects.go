@@ -146,6 +146,8 @@ func Validate(r admission.Request, stored *Stored, by Rules) admission.Decision 
 // create judges a new policy.
 func (v *verdict) create(p *policy, stored *Stored, by Rules) {
 	v.judge(p.problems)
+	yet := convert.NotYet()
+	v.warn("metadata", "%s", yet.Remedy, yet.Why)
 	if stored.Err != nil {
 		v.deny("metadata", "cannot be judged yet: %v", "try again in a moment", stored.Err)
 		return
@@ -184,14 +186,10 @@ func (v *verdict) update(before, after *policy, stored *Stored) {
 // judge refuses what cannot be used as it is written, and warns of what may surprise.
 func (v *verdict) judge(problems []world.Problem) {
 	for _, p := range problems {
-		field := p.Field
-		if field == "" {
-			field = "metadata"
-		}
 		if p.Severity == world.Ignored {
-			v.warn(field, "%s", p.Remedy, p.Why)
+			v.warn(p.Field, "%s", p.Remedy, p.Why)
 		} else {
-			v.deny(field, "%s", p.Remedy, p.Why)
+			v.deny(p.Field, "%s", p.Remedy, p.Why)
 		}
 	}
 }
