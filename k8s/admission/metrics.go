@@ -27,7 +27,7 @@ const (
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_admission_requests_total", Help: "Requests of the API server about objects of outside load balancers, by path and verdict.",
+			Name: "fairlead_admission_requests_total", Help: "Requests of the API server about objects of outside load balancers, and policies, by path and verdict.",
 		}, []string{"path", "verdict"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "fairlead_admission_seconds", Help: "Time from a request of the API server to the answer, calls of drivers included.",

@@ -152,3 +152,21 @@ func TestTroubleIsSaidOnce(t *testing.T) {
 		t.Errorf("said %d times:\n%s", n, &log)
 	}
 }
+
+// The configurations of policies are kept where policies are judged, and not even asked for elsewhere: members have no right to.
+func TestConfigurationsOfPoliciesAreKeptWherePoliciesAreJudged(t *testing.T) {
+	for _, judged := range []bool{false, true} {
+		s := &server{stored: ours("theirs")}
+		s.stored.Name = cabundle.ValidatingPolicies
+		if err := keeper(t, s, cabundle.Options{Policies: judged}).Look(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if (len(s.patches) == 1) != judged {
+			t.Errorf("judged %t: written %q", judged, s.patches)
+		}
+		s.status = http.StatusForbidden
+		if err := keeper(t, s, cabundle.Options{Policies: judged}).Look(t.Context()); (err != nil) != judged {
+			t.Errorf("judged %t: %v", judged, err)
+		}
+	}
+}
