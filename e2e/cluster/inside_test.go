@@ -124,9 +124,13 @@ func TestK1ClusterIPsLeadToEndpointsWithoutKubeProxy(t *testing.T) {
 	l.answering(2, "second")
 	l.must(l.pods[podName(0, 1)].Remove(t.Context()))
 	l.hears(at, "second")
-	l.update(0, func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal) })
+	l.update(0, func(s *corev1.Service) {
+		s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
+	})
 	l.hears(at, "No route to host")
-	l.update(0, func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster) })
+	l.update(0, func(s *corev1.Service) {
+		s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
+	})
 	l.hears(at, "second")
 
 	l.killAll()

@@ -27,13 +27,15 @@ import (
 // mute is a speaker that nobody hears, and that has a session with each peer of its own.
 type mute struct{ sessions map[string]string }
 
-func (mute) Apply(context.Context, bgp.Desired) error              { return nil }
-func (mute) Written(context.Context) (bool, error)                 { return true, nil }
-func (mute) Links(context.Context) ([]bgp.Link, error)             { return nil, nil }
-func (mute) Describe(chan<- *prometheus.Desc)                      {}
-func (mute) Collect(chan<- prometheus.Metric)                      {}
-func (mute) Detach(context.Context) error                          { return nil }
-func (m mute) Sessions(context.Context) (map[string]string, error) { return maps.Clone(m.sessions), nil }
+func (mute) Apply(context.Context, bgp.Desired) error  { return nil }
+func (mute) Written(context.Context) (bool, error)     { return true, nil }
+func (mute) Links(context.Context) ([]bgp.Link, error) { return nil, nil }
+func (mute) Describe(chan<- *prometheus.Desc)          {}
+func (mute) Collect(chan<- prometheus.Metric)          {}
+func (mute) Detach(context.Context) error              { return nil }
+func (m mute) Sessions(context.Context) (map[string]string, error) {
+	return maps.Clone(m.sessions), nil
+}
 
 // speakingWith is the BGP side of a node with a folder of passwords.
 func speakingWith(t *testing.T, folder string) *speaking {
