@@ -109,7 +109,7 @@ func (c *PutPeer) apply(tx *txn) Outcome {
 	if why := p.unnumberedFault(); why != "" {
 		return refuse(RejectInvalid, subject, "interface "+p.Interface, why)
 	}
-	if p.Options != (PeerOptions{}) || !p.Nodes.IsZero() || p.Interface != "" {
+	if p.Options != (PeerOptions{}) || !p.Nodes.IsZero() { // those by interface have nodes
 		if out, old := tx.formatBelow(formatBGP, subject); old {
 			return out
 		}
