@@ -229,35 +229,37 @@ func TestManifestsOfThePredecessorConvertWhole(t *testing.T) {
 func drawPolicy(t *rapid.T) *v1beta1.BalancingPolicy {
 	port := rapid.Custom(func(t *rapid.T) v1beta1.PortInfo {
 		return v1beta1.PortInfo{
-			Name: rapid.SampledFrom([]string{"", "a", "b", "a--"}).Draw(t, "name"), Port: rapid.SampledFrom([]string{"80", "081", "443", "0", "70000", "x"}).Draw(t, "port"),
-			Protocol: rapid.SampledFrom([]string{"TCP", "UDP", "tcp", "SCTP"}).Draw(t, "protocol"),
+			Name: rapid.SampledFrom([]string{"a", "a", "a", "b", "", "a--"}).Draw(t, "name"), Port: rapid.SampledFrom([]string{"80", "081", "443", "8080", "0", "x"}).Draw(t, "port"),
+			Protocol: rapid.SampledFrom([]string{"TCP", "TCP", "TCP", "UDP", "tcp", "SCTP"}).Draw(t, "protocol"),
 		}
 	})
 	ports := rapid.SliceOfN(port, 0, 3)
-	address := rapid.SampledFrom([]string{"169.254.77.1", "192.0.2.1", "2001:db8::1", " 192.0.2.2 ", "fe80::1%a", "::ffff:192.0.2.1", "127.0.0.1", "x", ""})
+	address := rapid.SampledFrom([]string{"169.254.77.1", "192.0.2.1", "192.0.2.3", "192.0.2.4", "192.0.2.5", "2001:db8::1", " 192.0.2.2 ", "fe80::1%a", "::ffff:192.0.2.1", "127.0.0.1", "x", ""})
 	selector := rapid.Custom(func(t *rapid.T) metav1.LabelSelector {
-		return rapid.SampledFrom([]metav1.LabelSelector{{}, {MatchLabels: map[string]string{"a": "b"}}, {MatchLabels: map[string]string{"a b": ""}},
+		return rapid.SampledFrom([]metav1.LabelSelector{{}, {}, {MatchLabels: map[string]string{"a": "b"}}, {MatchLabels: map[string]string{"a": "c"}}, {MatchLabels: map[string]string{"a b": ""}},
 			{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}).Draw(t, "selector")
 	})
 	o := &v1beta1.BalancingPolicy{}
-	o.Name = rapid.SampledFrom([]string{"a", "b", "A", ""}).Draw(t, "object")
+	o.Name = rapid.SampledFrom([]string{"a", "b", "c", "d", ""}).Draw(t, "object")
 	o.Annotations = rapid.MapOfN(rapid.SampledFrom([]string{"balancing.elf.io/serviceId", "balancing.elf.io/onNoBackend", "balancing.elf.io/nodeProxyTargetPort.a"}),
 		rapid.SampledFrom([]string{"1", "0", "fallthrough", "x y"}), 0, 3).Draw(t, "annotations")
 	if rapid.Bool().Draw(t, "config") {
 		s := selector.Draw(t, "nodes")
 		o.Spec.Config = &v1beta1.PolicyConfig{NodeLabelSelector: &s}
 	}
-	if rapid.IntRange(0, 3).Draw(t, "service") == 0 {
+	fronts := rapid.SampledFrom([]string{"s", "a", "a", "a", "sa", ""}).Draw(t, "fronts")
+	if strings.Contains(fronts, "s") {
 		o.Spec.Frontend.ServiceMatcher = &v1beta1.ServiceMatcher{Namespace: "shop", ServiceName: rapid.SampledFrom([]string{"web", ""}).Draw(t, "name"), ToPorts: ports.Draw(t, "front")}
 	}
-	if rapid.IntRange(0, 3).Draw(t, "address") > 0 {
+	if strings.Contains(fronts, "a") {
 		o.Spec.Frontend.AddressMatcher = &v1beta1.AddressMatcher{IP: address.Draw(t, "ip"), ToPorts: ports.Draw(t, "front")}
 	}
-	if rapid.Bool().Draw(t, "pods") {
+	backs := rapid.SampledFrom([]string{"p", "p", "a", "a", "pa", ""}).Draw(t, "backs")
+	if strings.Contains(backs, "p") {
 		o.Spec.Backend.ServiceEndpoint = &v1beta1.ServiceEndpoint{EndpointSelector: selector.Draw(t, "selector"), ToPorts: ports.Draw(t, "back"),
 			RedirectMode: rapid.SampledFrom([]v1beta1.RedirectMode{"", v1beta1.HostPort, v1beta1.NodeProxy, "x"}).Draw(t, "mode")}
 	}
-	if rapid.Bool().Draw(t, "addresses") {
+	if strings.Contains(backs, "a") {
 		o.Spec.Backend.AddressEndpoint = &v1beta1.AddressEndpoint{Addresses: rapid.SliceOfN(address, 0, 3).Draw(t, "list"), ToPorts: ports.Draw(t, "back")}
 	}
 	return o

@@ -40,6 +40,14 @@ func TestEveryPathAnswersAboutItsKind(t *testing.T) {
 			}
 		})
 	}
+	for path, kind := range map[string]string{PathMutateBalancing: "BalancingPolicy", PathMutateLocalRedirect: "LocalRedirectPolicy"} {
+		body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","name":"a","object":{"metadata":7}}}`
+		w := httptest.NewRecorder()
+		routes[path].ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		if !strings.Contains(w.Body.String(), `"message":"`+kind+` a: cannot read the object`) {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
 	if len(routes) != 4 {
 		t.Errorf("%d paths", len(routes))
 	}

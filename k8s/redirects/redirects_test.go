@@ -260,25 +260,28 @@ func TestManifestsOfThePredecessorAreAccepted(t *testing.T) {
 func TestPropertyWhatIsAcceptedConverts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ports := rapid.Custom(func(t *rapid.T) []v1beta1.PortInfo {
+			if rapid.IntRange(0, 4).Draw(t, "good") > 0 { // most policies would be taken
+				return []v1beta1.PortInfo{{Name: "a", Port: "80", Protocol: "TCP"}}
+			}
 			return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) v1beta1.PortInfo {
-				return v1beta1.PortInfo{Name: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name"), Port: rapid.SampledFrom([]string{"80", "443", "0", "x"}).Draw(t, "port"),
-					Protocol: rapid.SampledFrom([]string{"TCP", "UDP"}).Draw(t, "protocol")}
-			}), 0, 2).Draw(t, "ports")
+				return v1beta1.PortInfo{Name: rapid.SampledFrom([]string{"a", "a", "a", ""}).Draw(t, "name"), Port: rapid.SampledFrom([]string{"80", "80", "443", "0"}).Draw(t, "port"),
+					Protocol: rapid.SampledFrom([]string{"TCP", "TCP", "UDP"}).Draw(t, "protocol")}
+			}), 1, 2).Draw(t, "ports")
 		})
 		policy := rapid.Custom(func(t *rapid.T) v1beta1.BalancingPolicy {
 			var o v1beta1.BalancingPolicy
 			o.Name = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
-			o.Annotations = map[string]string{"balancing.elf.io/serviceId": rapid.SampledFrom([]string{"1", "2", "3", "4", "0", "x"}).Draw(t, "id")}
+			o.Annotations = map[string]string{"balancing.elf.io/serviceId": rapid.SampledFrom([]string{"1", "2", "3", "4", "0"}).Draw(t, "id")}
 			if rapid.Bool().Draw(t, "by service") {
-				o.Spec.Frontend.ServiceMatcher = &v1beta1.ServiceMatcher{Namespace: "shop", ServiceName: rapid.SampledFrom([]string{"web", "api", ""}).Draw(t, "service"), ToPorts: ports.Draw(t, "front")}
+				o.Spec.Frontend.ServiceMatcher = &v1beta1.ServiceMatcher{Namespace: "shop", ServiceName: rapid.SampledFrom([]string{"web", "api", "dns", ""}).Draw(t, "service"), ToPorts: ports.Draw(t, "front")}
 			} else {
-				o.Spec.Frontend.AddressMatcher = &v1beta1.AddressMatcher{IP: rapid.SampledFrom([]string{"169.254.0.1", "2001:db8::1", "x"}).Draw(t, "ip"), ToPorts: ports.Draw(t, "front")}
+				o.Spec.Frontend.AddressMatcher = &v1beta1.AddressMatcher{IP: rapid.SampledFrom([]string{"169.254.0.1", "169.254.0.2", "169.254.0.3", "2001:db8::1", "x"}).Draw(t, "ip"), ToPorts: ports.Draw(t, "front")}
 			}
 			if rapid.Bool().Draw(t, "pods") {
 				o.Spec.Backend.ServiceEndpoint = &v1beta1.ServiceEndpoint{RedirectMode: v1beta1.NodeProxy, ToPorts: ports.Draw(t, "back"),
 					EndpointSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}}}
 			} else {
-				o.Spec.Backend.AddressEndpoint = &v1beta1.AddressEndpoint{Addresses: rapid.SliceOfN(rapid.SampledFrom([]string{"192.0.2.1", "2001:db8::2", "x"}), 0, 2).Draw(t, "addresses"), ToPorts: ports.Draw(t, "back")}
+				o.Spec.Backend.AddressEndpoint = &v1beta1.AddressEndpoint{Addresses: rapid.SliceOfN(rapid.SampledFrom([]string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::2", "x"}), 1, 2).Draw(t, "addresses"), ToPorts: ports.Draw(t, "back")}
 			}
 			return o
 		})
