@@ -278,7 +278,7 @@ func TestRequestsAreCountedByPathAndVerdict(t *testing.T) {
 		c.post(t, do.path, do.review)
 	}
 	const want = `
-# HELP fairlead_admission_requests_total Requests of the API server about objects of outside load balancers, by path and verdict.
+# HELP fairlead_admission_requests_total Requests of the API server about objects of outside load balancers, and policies, by path and verdict.
 # TYPE fairlead_admission_requests_total counter
 fairlead_admission_requests_total{path="/mutate-backend-broup",verdict="allowed"} 1
 fairlead_admission_requests_total{path="/mutate-backend-broup",verdict="unreadable"} 1
