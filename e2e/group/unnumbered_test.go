@@ -63,7 +63,7 @@ func TestNodesPeerByInterface(t *testing.T) {
 		at = append(at, linkLocal(t, m.Run, "eth1"))
 	}
 	both := slices.SortedFunc(slices.Values(at), netip.Addr.Compare)
-	frr := frrtest.StartUnnumbered(t, tor, "swp1", "swp2")
+	frr := frrtest.StartUnnumbered(t, tor, 10*time.Minute, "swp1", "swp2")
 	leaf(l, "leaf", "interface: eth1")
 	for _, m := range machines {
 		m.Speak(fmt.Sprintf("bgp: {asn: %d}", lab.ASN))

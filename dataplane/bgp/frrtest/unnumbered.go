@@ -10,14 +10,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // StartUnnumbered runs zebra and bgpd inside a namespace until the test ends, expecting speakers of another AS, whoever they are, on
-// interfaces. With zebra, routes come into the namespace's kernel, and next hops count only while they resolve.
-func StartUnnumbered(t testing.TB, in *netnstest.Namespace, interfaces ...string) *FRR {
+// interfaces. With zebra, routes come into the namespace's kernel, and next hops count only while they resolve. It keeps paths of a
+// speaker that restarts for as long as that says, and then for a time of its own, whole seconds (RFC 9494); 0: no longer.
+func StartUnnumbered(t testing.TB, in *netnstest.Namespace, longLived time.Duration, interfaces ...string) *FRR {
 	t.Helper()
 	zebra, bgpd := birdtest.Find(t, "zebra"), birdtest.Find(t, "bgpd")
 	f := &FRR{t: t, vtysh: birdtest.Find(t, "vtysh")}
@@ -28,7 +30,7 @@ func StartUnnumbered(t testing.TB, in *netnstest.Namespace, interfaces ...string
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	f.dir = dir
 	own(t, dir)
-	for name, text := range map[string]string{"conf": f.unnumbered(interfaces), "zebra": "log file " + f.file("log") + "\n"} {
+	for name, text := range map[string]string{"conf": f.unnumbered(longLived, interfaces), "zebra": "log file " + f.file("log") + "\n"} {
 		if err := os.WriteFile(f.file(name), []byte(text), 0o644); err != nil {
 			t.Fatalf("start frr: %v", err)
 		}
@@ -80,10 +82,13 @@ func (f *FRR) run(cmd *exec.Cmd) {
 	})
 }
 
-func (f *FRR) unnumbered(interfaces []string) string {
+func (f *FRR) unnumbered(longLived time.Duration, interfaces []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "log file %s\nrouter bgp %d\n bgp router-id 192.0.2.200\n no bgp ebgp-requires-policy\n", f.file("log"), ASN)
-	b.WriteString(" bgp bestpath as-path multipath-relax\n bgp long-lived-graceful-restart stale-time 600\n")
+	b.WriteString(" bgp bestpath as-path multipath-relax\n")
+	if longLived > 0 {
+		fmt.Fprintf(&b, " bgp long-lived-graceful-restart stale-time %d\n", int(longLived.Seconds()))
+	}
 	for _, i := range interfaces {
 		fmt.Fprintf(&b, " neighbor %s interface remote-as external\n neighbor %s timers 1 3\n neighbor %s timers connect 1\n", i, i, i)
 	}

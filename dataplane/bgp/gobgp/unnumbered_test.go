@@ -31,7 +31,7 @@ func TestFRRRoutesByLinkLocalAddresses(t *testing.T) {
 	tor := netnstest.New(t, "switch")
 	netnstest.Join(netnstest.Link{In: node, Name: "eth1"}, netnstest.Link{In: tor, Name: "swp1"})
 	netnstest.Join(netnstest.Link{In: node, Name: "eth2"}, netnstest.Link{In: tor, Name: "swp2"})
-	frr := frrtest.StartUnnumbered(t, tor, "swp1", "swp2")
+	frr := frrtest.StartUnnumbered(t, tor, 0, "swp1", "swp2")
 	desired := bgp.Desired{Paths: []bgp.Path{path(vip, hop1), path(vip6, "2001:db8::11")}}
 	for _, name := range []string{"eth1", "eth2"} {
 		desired.Peers = append(desired.Peers, bgp.Peer{
