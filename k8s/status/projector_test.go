@@ -270,10 +270,9 @@ func TestServicesThatAreNoLoadBalancersAreToldOfConflictsOnly(t *testing.T) {
 			return c
 		}
 		during(t, inPart, func(s *stageOf) {
+			s.stop() // who leads meanwhile may tell of each step
 			s.b.service(t, "default/web", external("203.0.113.10"))
 			s.b.serve(t, "default/web", "203.0.113.10", "n1")
-			pass(5 * time.Second)
-			s.stop()
 			s.lead()
 			pass(5 * time.Second)
 			if s.c.calls != 0 || s.c.told(EventAllocated)+s.c.told(EventPending)+s.c.told(EventRefused) != 0 {
