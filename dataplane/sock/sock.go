@@ -21,6 +21,7 @@ type Options struct {
 	Config
 	Room    Capacity
 	Audit   time.Duration // between two full comparisons with the kernel. Default 5 minutes
+	Events  Events
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -30,6 +31,8 @@ type Sock struct {
 	log     *slog.Logger
 	metrics *metrics
 	audit   time.Duration
+	events  Events
+	told    told // Tell's own
 
 	mu       sync.Mutex
 	config   Config
@@ -37,9 +40,10 @@ type Sock struct {
 	planner  *Planner
 	names    []string            // of Services
 	ids      map[string]uint32   // of their rules
+	byID     map[uint32]string   // the same the other way round
 	rules    map[string]resolved // by the Service's name
 	last     Want
-	told     bool // a state was ever to be carried out
+	asked    bool // a state was ever to be carried out
 	known    bool // the tables hold what the planner says, as far as we know
 	attached bool
 	reported map[uint32]string // problems that were logged
@@ -68,7 +72,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		log: o.Log, metrics: m, audit: o.Audit, events: o.Events, config: o.Config, edge: e, planner: NewPlanner(o.Room),
 		rules: map[string]resolved{}, reported: map[uint32]string{},
 	}, nil
 }
@@ -84,7 +88,7 @@ func (s *Sock) apply(zone string, services []*desired.Service) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	start := time.Now()
-	s.told = true
+	s.asked = true
 	s.last = Want{Rules: s.rulesOf(zone, services)}
 	if err := s.settle(); err != nil {
 		s.metrics.failures.Inc()
@@ -102,7 +106,7 @@ func (s *Sock) rulesOf(zone string, services []*desired.Service) []*Rule {
 		names[i] = v.Name
 	}
 	if !slices.Equal(names, s.names) {
-		s.names, s.ids = names, numbers(names)
+		s.names, s.ids, s.byID = names, numbers(names), Names(names)
 	}
 	rules := make(map[string]resolved, len(services))
 	var out []*Rule
@@ -182,7 +186,7 @@ func (s *Sock) Run(ctx context.Context) error {
 func (s *Sock) repair() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.told {
+	if !s.asked {
 		return nil // nothing is known of what shall be: what is there stays
 	}
 	s.known, s.attached = false, false

@@ -95,6 +95,10 @@ type Sock struct {
 	Records  int `yaml:"records"`
 	Affinity int `yaml:"affinity"`
 	Flows    int `yaml:"flows"`
+	// Events is how many calls of each Service are logged a second; 0: none.
+	Events int `yaml:"events"`
+	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
+	PodLogs string `yaml:"podLogs"`
 }
 
 // mostRows bounds a table: what is more than that takes gigabytes of the kernel's memory.
@@ -111,7 +115,10 @@ func (c *Agent) validateSock(bad func(field, why string)) {
 			bad("sock."+field, fmt.Sprintf("is a number of rows up to %d, or 0 for the default", mostRows))
 		}
 	}
-	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins} {
+	if c.Sock.Events < 0 {
+		bad("sock.events", "is a number of log lines a second, or 0 for none")
+	}
+	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs} {
 		if path != "" && !filepath.IsAbs(path) {
 			bad("sock."+field, fmt.Sprintf("%q is no absolute path", path))
 		}

@@ -4,14 +4,17 @@ package machine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/dataplane/sock/origin"
 	"fairlead.io/fairlead/dataplane/sock/program"
 )
 
@@ -19,7 +22,18 @@ import (
 type resolution struct {
 	*sock.Sock
 	program *program.Program
+	events  bool // are logged
 	log     *slog.Logger
+}
+
+// Run puts tables right, and logs events, until ctx ends or either fails.
+func (r resolution) Run(ctx context.Context) error {
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.Sock.Run(running) })
+	if r.events {
+		group.Go(func() error { return r.program.Events(running, r.Tell) })
+	}
+	return group.Wait()
 }
 
 func (r resolution) Close() {
@@ -34,14 +48,16 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	if err != nil {
 		return nil, err
 	}
-	s, err := sock.Over(node.SockOptions(c, o.Sizes.Capacity, log, metrics), p)
+	options := node.SockOptions(c, o.Sizes.Capacity, log, metrics)
+	options.Events.Origin = origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs)).Of
+	s, err := sock.Over(options, p)
 	if err == nil {
-		err = p.Set(program.Settings{IPv4: true, IPv6: true})
+		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0})
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return resolution{s, p, log}, nil
+	return resolution{s, p, c.Sock.Events > 0, log}, nil
 }
 
 // sizesOf are the sizes that a configuration asks for, over the default ones.

@@ -3,12 +3,15 @@
 package node_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,5 +146,53 @@ func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
 	netnstest.Eventually(t, 20*time.Second, "the ClusterIP is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// lines is a log that grows while it is read.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Balancing §19: with sock.events calls of the node's programs are logged, with the name of the Service; an agent without it has that end.
+func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
+	l := newSockLab(t)
+	first := l.says("first")
+	l.putService(fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, first)
+	l.config.Sock.Events = 1000
+	var log lines
+	agent := startLogging(t, l.config, slog.New(slog.NewJSONHandler(&log, nil)))
+	l.eventually("first")
+	netnstest.Eventually(t, 20*time.Second, "the call is logged", func() bool {
+		return strings.Contains(log.String(), `"NatIp":"127.0.0.1"`) && strings.Contains(log.String(), `"PolicyName":"shop/web","NatType":"service","NatMode":"ServiceClusterIP"`)
+	})
+	if text := log.String(); !strings.Contains(text, `"IsHostApp":true`) {
+		t.Errorf("the caller is not the host's:\n%s", text)
+	}
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	l.config.Sock.Events = 0
+	var silent lines
+	start := startLogging(t, l.config, slog.New(slog.NewJSONHandler(&silent, nil)))
+	l.eventually("first")
+	if err := start.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(silent.String(), "ebpf event") {
+		t.Errorf("nobody asked for events:\n%s", silent.String())
 	}
 }

@@ -119,7 +119,12 @@ type started struct {
 
 func start(t *testing.T, c config.Agent) *started {
 	t.Helper()
-	p, err := node.Open(c, machine.Agent(), quiet)
+	return startLogging(t, c, quiet)
+}
+
+func startLogging(t *testing.T, c config.Agent, log *slog.Logger) *started {
+	t.Helper()
+	p, err := node.Open(c, machine.Agent(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,5 +239,8 @@ func bit(b bool) uint8 {
 	return 0
 }
 
+// Cgroup is the folder of the cgroup whose sockets are resolved.
+func (p *Program) Cgroup() string { return p.options.Cgroup }
+
 // Close lets go of everything in this process. What is in the kernel stays and works.
 func (p *Program) Close() error { return p.maps.Close() }

@@ -5,6 +5,7 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"syscall"
@@ -296,5 +297,61 @@ func TestBalancing21TablesTellOfClients(t *testing.T) {
 	}
 	if _, err := Look(t.TempDir()); !errors.Is(err, ErrNothing) {
 		t.Errorf("where no agent was: %v", err)
+	}
+}
+
+// Balancing §19: calls that were resolved, or refused, are told of, with who made them; what is nobody's is not, and nothing is unless it is
+// asked for.
+func TestBalancing19CallsAreToldOf(t *testing.T) {
+	l := newLab(t)
+	p := l.open()
+	k := l.tables(p)
+	tcp, udp := serve(t, "tcp4", "127.0.0.1"), serve(t, "udp4", "127.0.0.1")
+	k.hold(sock.Want{Rules: []*sock.Rule{service(7, front(sock.TCP, vip4, tcp), front(sock.UDP, vip4, udp), front(sock.TCP, vip6))}})
+	l.client.do(call{Op: "connect", Net: "tcp4", To: vip4}) // nobody asked yet
+	if err := p.Set(Settings{IPv4: true, IPv6: true, Events: true}); err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan sock.Event, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Events(ctx, func(e sock.Event) { events <- e }) }()
+	var folder syscall.Stat_t
+	if err := syscall.Stat(l.cgroup, &folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		call
+		backend netip.AddrPort
+		failure sock.Failure
+		ipv4    bool
+	}{
+		{call{Op: "connect", Net: "tcp4", To: vip4}, tcp.at, sock.NoFailure, true},
+		{call{Op: "connect", Net: "mapped", To: vip4}, tcp.at, sock.NoFailure, true},
+		{call{Op: "send", Net: "udp4", To: vip4}, udp.at, sock.NoFailure, true},
+		{call{Op: "connect", Net: "tcp6", To: vip6}, netip.AddrPort{}, sock.NoBackend, false},
+	} {
+		began := time.Now()
+		l.client.do(call{Op: "connect", Net: "tcp4", To: tcp.at}) // nobody's
+		l.client.do(c.call)
+		select {
+		case e := <-events:
+			protocol := uint8(sock.TCP)
+			if c.Op == "send" {
+				protocol = sock.UDP
+			}
+			to := sock.Place{Address: c.To.Addr(), Port: c.To.Port(), Protocol: protocol}
+			early, late := e.Time.Before(began.Add(-time.Second)), e.Time.After(time.Now().Add(time.Second)) // two clocks
+			if e.To != to || e.Backend != c.backend || e.Failure != c.failure || e.Rule != 7 || e.Kind != sock.Service || e.IPv4 != c.ipv4 ||
+				e.Cgroup != folder.Ino || int(e.PID) != l.client.pid || early || late {
+				t.Errorf("%s %s to %s: %+v, want it of process %d in cgroup %d, to %s", c.Op, c.Net, c.To, e, l.client.pid, folder.Ino, c.backend)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s %s to %s: nothing is told", c.Op, c.Net, c.To)
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || len(events) > 0 {
+		t.Errorf("it ended with %v, and %d events more", err, len(events))
 	}
 }
