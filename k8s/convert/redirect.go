@@ -193,6 +193,9 @@ func (r *report) redirectPorts(field string, list []v1beta1.PortInfo, front stri
 		unnamed = unnamed || p.Name == ""
 		out = append(out, world.TargetPort{Name: p.Name, Protocol: protocol, Port: n})
 	}
+	if len(out) == 0 {
+		r.fail(field, "give a port that can be used", "none of its ports can be")
+	}
 	if unnamed && len(list) > 1 { // A6
 		r.add(world.Ignored, field, "name each of them", "it has several ports, and not all have a name to be joined by")
 	}
@@ -254,8 +257,9 @@ func (r *report) virtualAddress(field, text string) netip.Addr {
 
 // join gives each captured port the backends' port of its name and protocol (A8).
 func (r *report) join(field string, list []v1beta1.PortInfo, targets []world.TargetPort) []world.RedirectPort {
+	ports := r.redirectPorts(field, list, "front")
 	var out []world.RedirectPort
-	for _, p := range r.redirectPorts(field, list, "front") {
+	for _, p := range ports {
 		i := slices.IndexFunc(targets, func(t world.TargetPort) bool { return t.Name == p.Name && t.Protocol == p.Protocol })
 		if i < 0 {
 			r.degrade(field, "list it in toPorts of the backend", "%d/%s: no port of the backend is named %q and %s", p.Port, p.Protocol, p.Name, p.Protocol)
@@ -263,7 +267,7 @@ func (r *report) join(field string, list []v1beta1.PortInfo, targets []world.Tar
 		}
 		out = append(out, world.RedirectPort{Name: p.Name, Protocol: p.Protocol, Port: p.Port, Target: targets[i].Port})
 	}
-	if len(out) == 0 && len(list) > 0 {
+	if len(out) == 0 && len(ports) > 0 {
 		r.fail(field, "give one a name that a port of the backend has", "none of its ports leads to a backend")
 	}
 	return out

@@ -130,6 +130,7 @@ func TestBadFieldsOfPoliciesAreNamed(t *testing.T) {
 		"A8 all ports of a Service":       {"{addressMatcher: {ip: 169.254.77.1, toPorts: [{name: p, port: \"80\", protocol: TCP}]}}", "{serviceMatcher: {namespace: a, serviceName: b}}", []string{"info spec.frontend.serviceMatcher.toPorts"}},
 		"A9 no captured port":             {`[{name: p, port: "80", protocol: TCP}]`, "[]", []string{"error " + front + ".toPorts"}},
 		"A9 no backend port":              {`[{name: p, port: "8080", protocol: TCP}]`, "[]", []string{"error " + back + ".toPorts", "warning " + front + ".toPorts", "error " + front + ".toPorts"}},
+		"A9 no usable backend port":       {`port: "8080", protocol: TCP`, `port: "8080", protocol: SCTP`, []string{"warning " + back + ".toPorts[0].protocol", "error " + back + ".toPorts", "warning " + front + ".toPorts", "error " + front + ".toPorts"}},
 		"A9 no address":                   {"[192.0.2.9]", "[]", []string{"error " + back + ".addresses"}},
 		"A10 a name":                      {"[192.0.2.9]", "[192.0.2.9, db.example]", []string{"warning " + back + ".addresses[1]"}},
 		"A10 a zone":                      {"[192.0.2.9]", "[192.0.2.9, \"fe80::1%eth0\"]", []string{"warning " + back + ".addresses[1]"}},
