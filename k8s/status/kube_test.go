@@ -154,6 +154,18 @@ func (r *real) eventually(what, name string, good func(*corev1.Service) bool) *c
 	}
 }
 
+// eventuallyAll waits until all Services are as they shall be.
+func (r *real) eventuallyAll(what string, good func(*corev1.Service) bool) {
+	r.t.Helper()
+	list, err := r.Client().CoreV1().Services("default").List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range list.Items {
+		r.eventually(what, list.Items[i].Name, good)
+	}
+}
+
 // steadily looks at a Service for a while and fails if it changes.
 func (r *real) steadily(name string) {
 	r.t.Helper()
@@ -534,6 +546,7 @@ func finalizerComesAndGoes(t *testing.T, r *real) {
 	r.stop()
 	r.lead(r.Config(), ours)
 	r.eventually("the end of the option", kept, func(o *corev1.Service) bool { return shown(shownAt)(o) && !finalized(o) })
+	r.eventuallyAll("the end of the option", func(o *corev1.Service) bool { return !finalized(o) })
 }
 
 // leastAccount shows that patching services/status and creating events is all that is asked for, and that less is told.

@@ -33,6 +33,7 @@ type run struct {
 	writes, tales *writes.Queue[fsm.ServiceID]
 	inFlight      int
 	brake         writes.Brake
+	complained    map[string]bool // remedies that were told since a write succeeded
 }
 
 // work is what is known of one Service in this term.

@@ -118,7 +118,7 @@ func (p *Projector) Run(ctx context.Context) {
 	r := &run{
 		Projector: p, work: map[fsm.ServiceID]*work{}, writes: writes.NewQueue[fsm.ServiceID](), tales: writes.NewQueue[fsm.ServiceID](),
 		results: make(chan result, p.c.Timing.Concurrent), events: make(chan *eventsv1.Event, waitingEvents),
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), complained: map[string]bool{},
 	}
 	defer p.metrics.pending.Set(0)
 	ctx, stop := context.WithCancel(ctx)

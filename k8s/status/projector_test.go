@@ -120,6 +120,13 @@ func (c *cluster) Tell(_ context.Context, e *eventsv1.Event) error {
 	return nil
 }
 
+// fail has every call end with an error, or with none.
+func (c *cluster) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
 func (c *cluster) told(reason string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,9 +375,7 @@ func TestAPIServerAwayIsWaitedFor(t *testing.T) {
 		if n := strings.Count(s.log(), "status not written"); n != 1 {
 			t.Errorf("said %d times:\n%s", n, s.log())
 		}
-		s.c.mu.Lock()
-		s.c.err = nil
-		s.c.mu.Unlock()
+		s.c.fail(nil)
 		pass(writes.LastRetry + 2*time.Second)
 		for i, id := range ids {
 			if got := s.c.shows(id); got != fmt.Sprintf("203.0.113.%d/VIP", i) {
@@ -379,6 +384,38 @@ func TestAPIServerAwayIsWaitedFor(t *testing.T) {
 		}
 		if s.c.wrote() != len(ids) || !strings.Contains(s.log(), "status written again") {
 			t.Errorf("%d writes\n%s", s.c.wrote(), s.log())
+		}
+	})
+}
+
+// One permission that is missing hides no other.
+func TestEachRemedyIsToldOnce(t *testing.T) {
+	ids := []string{"a", "b", "c", "d"}
+	during(t, func() *cluster { return newCluster(ids...) }, func(s *stageOf) {
+		for i, id := range ids {
+			s.b.service(t, "default/"+id)
+			s.b.serve(t, "default/"+id, fmt.Sprintf("203.0.113.%d", i), "n1")
+		}
+		pass(time.Minute)
+		for times := 1; times <= 2; times++ {
+			s.c.fail(apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "any", errors.New("no rights")))
+			for i, id := range ids {
+				s.c.change(id, func(o *served) {
+					if i < 2 {
+						o.finalizer[Manager] = true
+					} else {
+						o.ingress = nil
+					}
+				})
+			}
+			pass(10 * time.Minute)
+			for _, remedy := range []string{`"let the account patch services, `, `"let the account patch services/status"`} {
+				if n := strings.Count(s.log(), remedy); n != times {
+					t.Errorf("%s said %d times, want %d:\n%s", remedy, n, times, s.log())
+				}
+			}
+			s.c.fail(nil)
+			pass(time.Minute)
 		}
 	})
 }
@@ -392,9 +429,7 @@ func TestThrottledWritesWaitAsLongAsTheServerSays(t *testing.T) {
 		if s.c.calls != 1 {
 			t.Errorf("%d calls", s.c.calls)
 		}
-		s.c.mu.Lock()
-		s.c.err = nil
-		s.c.mu.Unlock()
+		s.c.fail(nil)
 		pass(2 * time.Second)
 		if s.c.shows("web") == "" {
 			t.Error("not written")

@@ -93,14 +93,23 @@ func (r *run) finished(done result, now time.Time) {
 			r.c.Store.doubt(id)
 			return // what changed is on its way here
 		}
-		if r.brake.Pull(kind, done.err, now) {
-			r.c.Log.Warn("status not written, trying again", "service", string(id), "err", done.err, "remedy", remedyOf(kind, done.write))
-		}
+		r.complain(done, kind, r.brake.Pull(kind, done.err, now))
 	}
+}
+
+// complain says that a write failed: of thousands only the first, and the first that asks for something else to be done.
+func (r *run) complain(done result, kind string, first bool) {
+	remedy := remedyOf(kind, done.write)
+	if !first && r.complained[remedy] {
+		return
+	}
+	r.complained[remedy] = true
+	r.c.Log.Warn("status not written, trying again", "service", string(done.write.ID), "err", done.err, "remedy", remedy)
 }
 
 func (r *run) written(done result, w *work, now time.Time) {
 	if r.brake.Release() {
+		clear(r.complained)
 		r.c.Log.Info("status written again")
 	}
 	digest := done.write.digest()
