@@ -43,6 +43,14 @@ type Service struct {
 	InternalLocal bool `json:"internalLocal,omitempty"`
 }
 
+// HasNodePorts tells whether nodes serve its node ports in a family.
+func (s *Service) HasNodePorts(v6 bool) bool {
+	if v6 && s.NodePortsIPv6 || !v6 && s.NodePortsIPv4 {
+		return true
+	}
+	return slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.Unmap().Is6() == v6 })
+}
+
 // Schedulers that nodes know.
 const (
 	RoundRobin         = "rr"

@@ -140,6 +140,8 @@ func newItem(key string, value []byte) (i item, err error) {
 	switch key[0] {
 	case kindAddress:
 		err = checkAddress(key, value)
+	case kindNode:
+		_, err = decodeNode(key, value)
 	case kindService:
 		var s *Service
 		if s, err = decodeService(key, value); err == nil {

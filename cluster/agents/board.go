@@ -144,6 +144,11 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
+	for _, id := range nodesThatMoved(b.view, v) {
+		if err := b.deriveNode(v, id); err != nil {
+			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
+		}
+	}
 	for i := range b.trays {
 		changed, err := b.trays[i].push(b.limit)
 		if err != nil {
@@ -162,6 +167,23 @@ func nodesThatFlipped(before, after *fsm.View) map[fsm.NodeID]bool {
 			out[cmp.Or(is, was).ID] = true
 		}
 	})
+	return out
+}
+
+// nodesThatMoved are those whose addresses changed, in order.
+func nodesThatMoved(before, after *fsm.View) (out []fsm.NodeID) {
+	at := func(n *fsm.Node) []netip.Addr {
+		if n == nil {
+			return nil
+		}
+		return n.Addresses
+	}
+	fsm.Changes(before, after, fsm.TableNodes, func(was, is *fsm.Node) {
+		if !slices.Equal(at(was), at(is)) {
+			out = append(out, cmp.Or(is, was).ID)
+		}
+	})
+	slices.Sort(out)
 	return out
 }
 

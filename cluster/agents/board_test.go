@@ -69,6 +69,15 @@ func checkAll(t interface {
 	if have, want := fmt.Sprint(toldServices(s)), fmt.Sprint(expectedServices(v)); have != want {
 		t.Fatalf("services\n%s\nwant\n%s", have, want)
 	}
+	nodes := map[netip.Addr]bool{}
+	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+		for _, a := range n.Addresses {
+			nodes[a] = true
+		}
+	}
+	if have, want := s.NodeAddresses(), slices.SortedFunc(maps.Keys(nodes), netip.Addr.Compare); !slices.Equal(have, want) {
+		t.Fatalf("addresses of nodes %v, want %v", have, want)
+	}
 }
 
 func toldServices(s desired.State) map[string]desired.Service {
@@ -147,9 +156,13 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 	a := drawAddress(t)
 	switch rapid.IntRange(0, 10).Draw(t, "command") {
 	case 10:
-		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"))
-		if node == nil {
-			return &fsm.PutNode{ID: "n1"}
+		id := rapid.SampledFrom([]fsm.NodeID{"n1", "n2"}).Draw(t, "node")
+		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, string(id))
+		switch change := rapid.IntRange(0, 3).Draw(t, "change of the node"); {
+		case node == nil || change < 2:
+			return &fsm.PutNode{ID: id, Addresses: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "addresses of the node")}
+		case change == 2:
+			return &fsm.DeleteNode{ID: id}
 		}
 		return &fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: fsm.Liveness(rapid.IntRange(0, 2).Draw(t, "liveness"))}
 	case 8, 9:
@@ -307,6 +320,9 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 			maps.DeleteFunc(addressed, func(_ string, s desired.Service) bool { return len(s.Addresses) == 0 })
 			if have, want := fmt.Sprint(toldServices(fresh[tellsAddressed].steps.State)), fmt.Sprint(addressed); have != want {
 				t.Fatalf("who serves no node ports is told\n%s\nwant\n%s", have, want)
+			}
+			if told := fresh[tellsAddressed].steps.State.NodeAddresses(); len(told) > 0 {
+				t.Fatalf("who serves no node ports is told of nodes at %v", told)
 			}
 			if c := fresh[tellsAll].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
 				t.Fatalf("node configuration %v", c)

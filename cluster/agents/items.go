@@ -50,6 +50,20 @@ func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	return b.put(key, value, tellsAddressed)
 }
 
+// deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes.
+func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
+	key := desired.NodeKey(string(id))
+	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
+	if !ok || len(n.Addresses) == 0 {
+		return b.drop(key)
+	}
+	value, err := desired.NodeValue(n.Addresses)
+	if err != nil {
+		return err
+	}
+	return b.put(key, value, tellsAll)
+}
+
 func (b *board) put(key string, value []byte, needs tells) error {
 	var before *item
 	if old, had := b.items[key]; had {

@@ -85,8 +85,7 @@ func (c Config) nodePort(s *desired.Service, front desired.Frontend, f family, s
 // servesNodePortsOf tells whether this node answers at a Service's node ports in a family: in those of its addresses, and where it
 // is said without regard to them.
 func (c Config) servesNodePortsOf(s *desired.Service, f family) bool {
-	said := f == ipv4 && s.NodePortsIPv4 || f == ipv6 && s.NodePortsIPv6
-	return c.servesNodePorts(f) && (said || len(ofFamily(s, f)) > 0)
+	return c.servesNodePorts(f) && s.HasNodePorts(f == ipv6)
 }
 
 // addNodePorts adds what of the layout serves node ports. A port that is no Service's is somebody else's: the packet goes on

@@ -47,9 +47,12 @@ var (
 
 // nodePort is the place of the node port that a dialled place would be.
 func (p Place) nodePort() Place {
-	any := AnyNode6
-	if p.Address.Is4() {
-		any = AnyNode4
+	return Place{anyNode(!p.Address.Is4()), p.Port, p.Protocol}
+}
+
+func anyNode(v6 bool) netip.Addr {
+	if v6 {
+		return AnyNode6
 	}
-	return Place{any, p.Port, p.Protocol}
+	return AnyNode4
 }

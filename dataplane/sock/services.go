@@ -18,9 +18,9 @@ type Config struct {
 }
 
 // RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, or that it
-// names, it is its endpoints wherever they are, whatever externalTrafficPolicy says, since clients here are inside the
-// cluster; internalTrafficPolicy is about its ClusterIPs. It is nil where nothing is to be resolved: addresses that only
-// some clients may use are left to who sees the client's own address.
+// names, and at its node ports, it is its endpoints wherever they are, whatever externalTrafficPolicy says, since clients
+// here are inside the cluster; internalTrafficPolicy is about its ClusterIPs. It is nil where nothing is to be resolved:
+// addresses that only some clients may use, which node ports are not (K29), are left to who sees the client's own address.
 func (c Config) RuleOf(s *desired.Service, id uint32) *Rule {
 	r := &Rule{ID: id, Kind: Service, Name: s.Name}
 	for _, front := range s.Frontends {
@@ -42,6 +42,9 @@ func (c Config) fronts(s *desired.Service, front desired.Frontend, v6 bool) (out
 	external := placesOf(s.Addresses, front, v6, ServiceLoadBalancer)
 	if len(s.SourceRanges) > 0 {
 		external = nil
+	}
+	if front.NodePort != 0 && s.HasNodePorts(v6) {
+		external = append(external, At{anyNode(v6), front.NodePort, ServiceNodePort})
 	}
 	inside := placesOf(s.ClusterIPs, desired.Frontend{Port: front.Port}, v6, ServiceClusterIP)
 	all := Front{Protocol: front.Port.Protocol, Affinity: s.Affinity, Empty: Refuse}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -81,15 +82,15 @@ func Over(o Options, e Edge) (*Sock, error) {
 // agent work with what it left until then. A Service that does not fit is named in the log and in metrics; its address is
 // served by packets as without.
 func (s *Sock) Apply(_ context.Context, want desired.State) ([]agent.Failure, error) {
-	return nil, s.apply(want.Zone, want.Services())
+	return nil, s.apply(want.Zone, want.Services(), want.NodeAddresses())
 }
 
-func (s *Sock) apply(zone string, services []*desired.Service) error {
+func (s *Sock) apply(zone string, services []*desired.Service, nodes []netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	start := time.Now()
 	s.asked = true
-	s.last = Want{Rules: s.rulesOf(zone, services)}
+	s.last = Want{Rules: s.rulesOf(zone, services), Nodes: nodes}
 	if err := s.settle(); err != nil {
 		s.metrics.failures.Inc()
 		return err

@@ -122,12 +122,59 @@ func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.apply("", []*desired.Service{&c.service}); err != nil {
+		if err := s.apply("", []*desired.Service{&c.service}, nil); err != nil {
 			t.Fatal(err)
 		}
 		a := k.rows.Resolve(here)
 		if a.Verdict != c.verdict || c.backend != "" && a.Backend.String() != c.backend {
 			t.Errorf("%s: %s %s, want %s %s", name, a.Verdict, a.Backend, c.verdict, c.backend)
+		}
+	}
+}
+
+// Balancing §10: a node port leads to the endpoints wherever they are, at every node and in families that it is served in.
+func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
+	n4, n6 := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8:9::1")
+	front := web
+	front.NodePort = 30080
+	plain := desired.Service{Name: "shop/web", NodePortsIPv4: true, Frontends: []desired.Frontend{front}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2"), pod("fd00::1", "n2")}}
+	for name, c := range map[string]struct {
+		change func(*desired.Service)
+		v4, v6 string
+	}{
+		"of one family":            {func(*desired.Service) {}, "10.0.0.1:8080", ""},
+		"of both":                  {func(s *desired.Service) { s.NodePortsIPv6 = true }, "10.0.0.1:8080", "[fd00::1]:8080"},
+		"of none":                  {func(s *desired.Service) { s.NodePortsIPv4 = false }, "", ""},
+		"of the addresses' family": {func(s *desired.Service) { s.NodePortsIPv4, s.Addresses = false, []netip.Addr{vip} }, "10.0.0.1:8080", ""},
+		"the policy Local":         {func(s *desired.Service) { s.Local, s.InternalLocal = true, true }, "10.0.0.1:8080", ""},
+		"source ranges":            {func(s *desired.Service) { s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")} }, "10.0.0.1:8080", ""},
+		"no node port":             {func(s *desired.Service) { s.Frontends = []desired.Frontend{web} }, "", ""},
+		"a port not on the address": {func(s *desired.Service) {
+			f := front
+			f.NotOn, s.Addresses = []netip.Addr{vip}, []netip.Addr{vip}
+			s.Frontends = []desired.Frontend{f}
+		}, "10.0.0.1:8080", ""},
+	} {
+		k, v := newMemory(), plain
+		c.change(&v)
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.apply("", []*desired.Service{&v}, []netip.Addr{n4, n6}); err != nil {
+			t.Fatal(err)
+		}
+		for at, want := range map[netip.Addr]string{n4: c.v4, n6: c.v6, netip.MustParseAddr("198.51.100.9"): ""} {
+			a := k.rows.Resolve(Call{To: Place{Address: at, Port: 30080, Protocol: TCP}})
+			if got := a.Backend; want == "" && a.Verdict != Pass || want != "" && (a.Verdict != Use || got.String() != want) {
+				t.Errorf("%s: %s at %s: %s, want %q", name, a.Verdict, at, got, want)
+			}
+		}
+		if err := s.apply("", []*desired.Service{&v}, []netip.Addr{n6}); err != nil {
+			t.Fatal(err)
+		}
+		if a := k.rows.Resolve(Call{To: Place{Address: n4, Port: 30080, Protocol: TCP}}); a.Verdict != Pass {
+			t.Errorf("%s: %s at what was a node's address", name, a.Verdict)
 		}
 	}
 }
@@ -154,14 +201,14 @@ func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
 				services = append(services, v)
 			}
 			last = services
-			err := s.apply("", last)
+			err := s.apply("", last, nil)
 			ever = ever || err == nil
 			if (k.attached > 0) != ever {
 				t.Fatalf("attached %d times, tables were whole: %v", k.attached, ever)
 			}
 		}
 		k.fails = func() bool { return false }
-		if err := s.apply("", last); err != nil {
+		if err := s.apply("", last, nil); err != nil {
 			t.Fatal(err)
 		}
 		fresh := newMemory()
@@ -169,7 +216,7 @@ func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.apply("", last); err != nil {
+		if err := other.apply("", last, nil); err != nil {
 			t.Fatal(err)
 		}
 		if len(fresh.rows.Places) != len(k.rows.Places) || len(fresh.rows.Slots) != len(k.rows.Slots) || k.attached == 0 {
@@ -206,7 +253,7 @@ func TestTablesArePutRight(t *testing.T) {
 			t.Errorf("before it was told anything, the agent made %+v", k.rows)
 		}
 		state := []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}}
-		if err := s.apply("", state); err != nil {
+		if err := s.apply("", state, nil); err != nil {
 			t.Fatal(err)
 		}
 		whole, err := k.Read()

@@ -886,7 +886,7 @@ type SyncRequest struct {
 	// that does not know this tells them all the same.
 	AddressesOnly bool `protobuf:"varint,5,opt,name=addresses_only,json=addressesOnly,proto3" json:"addresses_only,omitempty"`
 	// Whether the node has a use for Services without an address of the group's, for their node ports or ClusterIPs: it is told those,
-	// too, then. A member that does not know this has none of them.
+	// and where all nodes are, too, then. A member that does not know this has none of them.
 	AllServices   bool `protobuf:"varint,6,opt,name=all_services,json=allServices,proto3" json:"all_services,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1117,9 +1117,10 @@ func (x *Changes) GetRemove() [][]byte {
 // Item is one thing that every node shall have.
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes, 's' by a Service's namespace/name.
+	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes, 's' by a Service's namespace/name,
+	// 'n' by a node's name.
 	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// An encoded message: of kind 'a' an Address, of kind 's' a Service.
+	// An encoded message: of kind 'a' an Address, of kind 's' a Service, of kind 'n' a Node.
 	Value         []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1214,6 +1215,52 @@ func (x *Address) GetPorts() []*Port {
 	return nil
 }
 
+// Node is a node of the cluster, as clients on others dial its node ports. Who is told all Services is told all of these.
+type Node struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes each.
+	Addresses     [][]byte `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Node) GetAddresses() [][]byte {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
 // Service is how packets to service addresses are translated.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1244,7 +1291,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1303,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1316,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -1370,7 +1417,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1429,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1442,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Frontend) GetName() string {
@@ -1449,7 +1496,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1508,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1521,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1551,7 +1598,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1610,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1623,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Hint) GetNode() string {
@@ -1603,7 +1650,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1662,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1675,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -1656,7 +1703,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1715,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1728,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -1717,7 +1764,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1776,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1789,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -1801,7 +1848,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1860,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1873,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -1889,7 +1936,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +1948,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +1961,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GroupMember) GetName() string {
@@ -1944,7 +1991,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2003,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2016,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -2010,7 +2057,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2069,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2082,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -2060,7 +2107,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2119,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2132,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 type HeartbeatRequest struct {
@@ -2104,7 +2151,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2163,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2176,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -2183,7 +2230,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2242,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2255,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -2248,7 +2295,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2307,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2320,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -2295,7 +2342,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2354,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2367,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -2355,7 +2402,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2414,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2427,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -2436,7 +2483,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2495,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2508,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -2517,7 +2564,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2529,7 +2576,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2542,7 +2589,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -2575,7 +2622,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +2634,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +2647,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Link) GetName() string {
@@ -2641,7 +2688,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2700,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2713,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -2692,7 +2739,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2751,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2764,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -2852,7 +2899,9 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"2\n" +
 	"\aAddress\x12'\n" +
-	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"\xe2\x03\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"$\n" +
+	"\x04Node\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\fR\taddresses\"\xe2\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -2987,7 +3036,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -3005,33 +3054,34 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*Changes)(nil),               // 13: fairlead.v1.Changes
 	(*Item)(nil),                  // 14: fairlead.v1.Item
 	(*Address)(nil),               // 15: fairlead.v1.Address
-	(*Service)(nil),               // 16: fairlead.v1.Service
-	(*Frontend)(nil),              // 17: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 18: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 19: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 20: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 21: fairlead.v1.Port
-	(*NodeState)(nil),             // 22: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 23: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 24: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 25: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 26: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 27: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 28: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),             // 29: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 30: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 31: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 32: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 33: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 34: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 35: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 36: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 37: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 38: fairlead.v1.Revision
+	(*Node)(nil),                  // 16: fairlead.v1.Node
+	(*Service)(nil),               // 17: fairlead.v1.Service
+	(*Frontend)(nil),              // 18: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 19: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 20: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 21: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 22: fairlead.v1.Port
+	(*NodeState)(nil),             // 23: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 24: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 25: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 26: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 27: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 28: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 29: fairlead.v1.HeartbeatRequest
+	(*FlowCount)(nil),             // 30: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 31: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 32: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 33: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 34: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 35: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 36: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 37: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 38: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 39: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	38, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	38, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	39, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	39, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -3042,42 +3092,42 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	38, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	38, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	38, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	38, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	22, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	39, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	39, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	39, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	39, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	23, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	21, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	17, // 19: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	18, // 20: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	21, // 21: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	20, // 22: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	19, // 23: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	21, // 24: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	23, // 25: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	24, // 26: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	38, // 27: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	26, // 28: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	29, // 29: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	30, // 30: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	31, // 31: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	38, // 32: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	34, // 33: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	35, // 34: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	38, // 35: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	37, // 36: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	38, // 37: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	22, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	18, // 19: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	19, // 20: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	22, // 21: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	21, // 22: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	20, // 23: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	22, // 24: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	24, // 25: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	25, // 26: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	39, // 27: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	27, // 28: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	30, // 29: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	31, // 30: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	32, // 31: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	39, // 32: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	35, // 33: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	36, // 34: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	39, // 35: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	38, // 36: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	39, // 37: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
 	11, // 38: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	25, // 39: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	28, // 40: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	33, // 41: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	26, // 39: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	29, // 40: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	34, // 41: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
 	0,  // 42: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
 	9,  // 43: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
 	12, // 44: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	27, // 45: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	32, // 46: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	36, // 47: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	28, // 45: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	33, // 46: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	37, // 47: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
 	1,  // 48: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
 	10, // 49: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
 	44, // [44:50] is the sub-list for method output_type
@@ -3099,7 +3149,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -79,7 +79,7 @@ func (l *sockLab) put(endpoints ...netip.AddrPort) {
 // putService has the record hold shop/web with these endpoints on another node.
 func (l *sockLab) putService(s fsm.Service, endpoints ...netip.AddrPort) {
 	l.t.Helper()
-	s.ID, s.Frontends = "shop/web", []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}
+	s.ID, s.Frontends = "shop/web", []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, NodePort: 30080}}
 	for _, at := range endpoints {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: at.Addr(), Node: "n2", Ready: true, Serving: true,
@@ -144,6 +144,23 @@ func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
 	l.eventually("first")
 	l.group.Apply(t, &fsm.DeleteService{ID: "shop/web"})
 	netnstest.Eventually(t, 20*time.Second, "the ClusterIP is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Balancing §10, K2: the node port of a Service is resolved at the addresses of all nodes, also of one that just came, with no
+// node in between.
+func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
+	l := newSockLab(t)
+	first := l.says("first")
+	l.putService(fsm.Service{NodePortsIPv4: true}, first)
+	agent := start(t, l.config)
+	hears := func() string { return l.client.Bash("exec 3<>/dev/tcp/203.0.113.7/30080 && cat <&3") }
+	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Addresses: []netip.Addr{netip.MustParseAddr("203.0.113.7")}})
+	netnstest.Eventually(t, 20*time.Second, "first", func() bool { return strings.Contains(hears(), "first") })
+	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Addresses: []netip.Addr{netip.MustParseAddr("203.0.113.8")}})
+	netnstest.Eventually(t, 20*time.Second, "the node is elsewhere", func() bool { return !strings.Contains(hears(), "first") })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}

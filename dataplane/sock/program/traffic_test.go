@@ -51,6 +51,48 @@ func TestBalancing16SocketsGetToBackends(t *testing.T) {
 	}
 }
 
+// Balancing §10, §16.2: a node port is at every address of every node, nowhere else, and gives way to what is at an address of its own.
+func TestBalancing10NodePortsAreAtEveryNode(t *testing.T) {
+	l := newLab(t)
+	k := l.tables(l.open())
+	tcp4, tcp6, udp4, own := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
+	at := func(node string, port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(node), port) }
+	nodePort := func(protocol uint8, any netip.Addr, backends ...*server) sock.Front {
+		return front(protocol, netip.AddrPortFrom(any, 30080), backends...)
+	}
+	rules := []*sock.Rule{
+		service(1, nodePort(sock.TCP, sock.AnyNode4, tcp4), nodePort(sock.TCP, sock.AnyNode6, tcp6), nodePort(sock.UDP, sock.AnyNode4, udp4)),
+		service(2, front(sock.TCP, at("127.0.9.2", 30080), own)),
+	}
+	nodes := []netip.Addr{netip.MustParseAddr("127.0.9.1"), netip.MustParseAddr("127.0.9.2"), netip.MustParseAddr("2001:db8:9::1")}
+	expect := func(when string, c call, want *server) {
+		t.Helper()
+		r := l.client.do(c)
+		switch {
+		case want == nil && r.Said != "":
+			t.Errorf("%s: %s %s to %s: %s answers", when, c.Op, c.Net, c.To, r.Said)
+		case want != nil && (r.Error != "" || r.Said != want.at.String() || netip.AddrPortFrom(r.Peer.Addr().Unmap(), r.Peer.Port()) != c.To):
+			t.Errorf("%s: %s %s to %s: %+v, want an answer of %s", when, c.Op, c.Net, c.To, r, want.at)
+		}
+	}
+	connect := func(network, node string, port uint16) call { return call{Op: "connect", Net: network, To: at(node, port)} }
+
+	k.hold(sock.Want{Rules: rules, Nodes: nodes})
+	expect("whole", connect("tcp4", "127.0.9.1", 30080), tcp4)
+	expect("whole", connect("mapped", "127.0.9.1", 30080), tcp4)
+	expect("whole", connect("tcp6", "2001:db8:9::1", 30080), tcp6)
+	expect("whole", call{Op: "send", Net: "udp4", To: at("127.0.9.1", 30080)}, udp4)
+	expect("an address of its own", connect("tcp4", "127.0.9.2", 30080), own)
+	expect("another port", connect("tcp4", "127.0.9.1", 30081), nil)
+	expect("no node", connect("tcp4", "127.0.9.3", 30080), nil)
+
+	k.hold(sock.Want{Rules: rules[:1], Nodes: nodes[1:]})
+	expect("a node gone", connect("tcp4", "127.0.9.1", 30080), nil)
+	expect("the address gone", connect("tcp4", "127.0.9.2", 30080), tcp4)
+	k.hold(sock.Want{Nodes: nodes[1:]})
+	expect("the Service gone", connect("tcp4", "127.0.9.2", 30080), nil)
+}
+
 // Balancing §7: what has no backend is refused at once, and what is nobody's is left alone.
 func TestBalancing7WithoutBackendsCallsAreRefused(t *testing.T) {
 	l := newLab(t)
