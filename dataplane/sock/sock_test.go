@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 // memory is tables of a kernel that fails now and then, in the middle of a change.
 type memory struct {
+	mu       sync.Mutex
 	rows     Rows
 	fails    func() bool
 	attached int
@@ -30,6 +32,8 @@ var errKernel = errors.New("kernel")
 func newMemory() *memory { return &memory{rows: NewRows(), fails: func() bool { return false }} }
 
 func (k *memory) Read() (Rows, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.fails() {
 		return Rows{}, errKernel
 	}
@@ -39,6 +43,8 @@ func (k *memory) Read() (Rows, error) {
 }
 
 func (k *memory) Apply(c Change) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	half := Change{PutSlots: c.PutSlots, PutWindows: c.PutWindows}
 	k.rows.Apply(half)
 	if k.fails() {
@@ -49,11 +55,21 @@ func (k *memory) Apply(c Change) error {
 }
 
 func (k *memory) Attach() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.fails() {
 		return errKernel
 	}
 	k.attached++
 	return nil
+}
+
+// lose empties the slots, as somebody else might, and tells how often programs were attached until then.
+func (k *memory) lose() (attached int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.rows.Slots)
+	return k.attached
 }
 
 func (k *memory) Counters() (map[Kind]map[string]uint64, error) { return nil, nil }
@@ -260,8 +276,7 @@ func TestTablesArePutRight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clear(k.rows.Slots)
-		attached := k.attached
+		attached := k.lose()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if a := k.rows.Resolve(here); a.Verdict != Use || len(k.rows.Slots) != len(whole.Slots) || k.attached != attached+1 {

@@ -56,7 +56,9 @@ func TestBalancing10NodePortsAreAtEveryNode(t *testing.T) {
 	l := newLab(t)
 	k := l.tables(l.open())
 	tcp4, tcp6, udp4, own := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
-	at := func(node string, port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(node), port) }
+	at := func(node string, port uint16) netip.AddrPort {
+		return netip.AddrPortFrom(netip.MustParseAddr(node), port)
+	}
 	nodePort := func(protocol uint8, any netip.Addr, backends ...*server) sock.Front {
 		return front(protocol, netip.AddrPortFrom(any, 30080), backends...)
 	}
@@ -75,7 +77,9 @@ func TestBalancing10NodePortsAreAtEveryNode(t *testing.T) {
 			t.Errorf("%s: %s %s to %s: %+v, want an answer of %s", when, c.Op, c.Net, c.To, r, want.at)
 		}
 	}
-	connect := func(network, node string, port uint16) call { return call{Op: "connect", Net: network, To: at(node, port)} }
+	connect := func(network, node string, port uint16) call {
+		return call{Op: "connect", Net: network, To: at(node, port)}
+	}
 
 	k.hold(sock.Want{Rules: rules, Nodes: nodes})
 	expect("whole", connect("tcp4", "127.0.9.1", 30080), tcp4)
