@@ -25,6 +25,7 @@ type board struct {
 	changed chan struct{}
 
 	items map[string]item
+	homes map[netip.Addr]fsm.NodeID // the nodes by their addresses
 	limit ringLimit
 	trays [tellsAll + 1]tray // by what they tell
 
@@ -118,13 +119,11 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	dirty, serving := map[netip.Addr]bool{}, map[fsm.ServiceID]bool{}
 	fsm.Changes(b.view, v, fsm.TableAllocations, either(func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }))
 	fsm.Changes(b.view, v, fsm.TableServices, either(func(s *fsm.Service) { serving[s.ID] = true }))
-	if flipped := nodesThatFlipped(b.view, v); len(flipped) > 0 { // rare, so all Services may be looked at
-		for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-			if slices.ContainsFunc(s.Endpoints, func(e fsm.Endpoint) bool { return flipped[e.Node] }) {
-				serving[s.ID] = true
-			}
-		}
+	moved := nodesThatMoved(b.view, v)
+	if len(moved) > 0 {
+		b.homes = homesOf(v)
 	}
+	b.noteNodes(v, len(moved) > 0, serving)
 	fsm.Changes(b.view, v, fsm.TableRoutes, func(before, after *fsm.Route) {
 		either(func(r *fsm.Route) { dirty[r.Prefix.Addr()] = true })(before, after)
 		if after != nil {
@@ -144,7 +143,7 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
-	for _, id := range nodesThatMoved(b.view, v) {
+	for _, id := range moved {
 		if err := b.deriveNode(v, id); err != nil {
 			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
 		}
@@ -157,6 +156,20 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 		news = news || changed
 	}
 	return news, nil
+}
+
+// noteNodes adds the Services of which something else is to be told since nodes went down, came back, or moved. That is rare, so all
+// may be looked at.
+func (b *board) noteNodes(v *fsm.View, moved bool, serving map[fsm.ServiceID]bool) {
+	flipped := nodesThatFlipped(b.view, v)
+	if len(flipped) == 0 && !moved {
+		return
+	}
+	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		if slices.ContainsFunc(s.Endpoints, func(e fsm.Endpoint) bool { return flipped[b.nodeOf(e)] || moved && e.Node == "" }) {
+			serving[s.ID] = true
+		}
+	}
 }
 
 // nodesThatFlipped are those that went down or came back.
@@ -184,6 +197,19 @@ func nodesThatMoved(before, after *fsm.View) (out []fsm.NodeID) {
 		}
 	})
 	slices.Sort(out)
+	return out
+}
+
+// homesOf are the nodes by their addresses. Of two that claim the same one it is that which comes first by name.
+func homesOf(v *fsm.View) map[netip.Addr]fsm.NodeID {
+	out := map[netip.Addr]fsm.NodeID{}
+	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+		for _, a := range n.Addresses {
+			if _, taken := out[a]; !taken {
+				out[a] = n.ID
+			}
+		}
+	}
 	return out
 }
 

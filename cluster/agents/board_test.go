@@ -120,13 +120,23 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 			}
 		}
 		down, others := map[fsm.NodeID]bool{}, map[int]bool{} // nodes; families with somebody left
+		at := func(e fsm.Endpoint) fsm.NodeID {
+			for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+				if e.Node == "" && slices.Contains(n.Addresses, e.Address) {
+					return n.ID
+				}
+			}
+			return e.Node
+		}
 		for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 			down[n.ID] = n.Liveness == fsm.NodeDown
 		}
 		for _, e := range s.Endpoints {
+			e.Node = at(e)
 			others[e.Address.BitLen()] = others[e.Address.BitLen()] || e.Ready && !down[e.Node]
 		}
 		for _, e := range s.Endpoints {
+			e.Node = at(e)
 			if down[e.Node] && others[e.Address.BitLen()] {
 				continue
 			}
@@ -181,8 +191,11 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 			if rapid.Bool().Draw(t, "v6 endpoint") {
 				address = netip.MustParseAddr(fmt.Sprintf("fd00::%d", i))
 			}
+			if rapid.Bool().Draw(t, "an address that nodes have") {
+				address = drawAddress(t)
+			}
 			service.Endpoints = append(service.Endpoints, fsm.Endpoint{
-				Address: address, Node: fsm.NodeID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "on")), Ready: rapid.Bool().Draw(t, "ready"),
+				Address: address, Node: fsm.NodeID(rapid.SampledFrom([]string{"n1", "n2", ""}).Draw(t, "on")), Ready: rapid.Bool().Draw(t, "ready"),
 				Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
 			})
 		}
@@ -502,22 +515,7 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"},
 		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{on(1, "n1"), on(2, "n2")}}},
 		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
-	a, b := &agent{wants: tellsAll}, newBoard(g)
-	if _, err := b.refresh(); err != nil {
-		t.Fatal(err)
-	}
-	a.connect(b)
-	told := func() (out []string) {
-		t.Helper()
-		if _, err := b.refresh(); err != nil {
-			t.Fatal(err)
-		}
-		a.pull(t)
-		for _, e := range a.steps.State.Services()[0].Endpoints {
-			out = append(out, e.Node)
-		}
-		return out
-	}
+	told := follow(t, g)
 	for i, step := range []struct {
 		command fsm.Command
 		want    []string
@@ -531,6 +529,54 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 		g.Apply(t, step.command)
 		if have := told(); !slices.Equal(have, step.want) {
 			t.Fatalf("step %d: nodes are sent to endpoints on %v, want %v", i, have, step.want)
+		}
+	}
+}
+
+// follow gives what an agent is told of the endpoints' nodes of the one Service, now.
+func follow(t *testing.T, g *grouptest.Group) func() []string {
+	t.Helper()
+	a, b := &agent{wants: tellsAll}, newBoard(g)
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	a.connect(b)
+	return func() (out []string) {
+		t.Helper()
+		if _, err := b.refresh(); err != nil {
+			t.Fatal(err)
+		}
+		a.pull(t)
+		for _, e := range a.steps.State.Services()[0].Endpoints {
+			out = append(out, e.Node)
+		}
+		return out
+	}
+}
+
+// An endpoint that names no node is on the one whose address it has: there it is local, as next hops take it to be, and it leaves with
+// that node.
+func TestEndpointsWithoutNodeAreWhereTheirAddressIs(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	ours, theirs := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
+	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{{Address: ours, Ready: true}, {Address: theirs, Node: "n2", Ready: true}}}},
+		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
+	told := follow(t, g)
+	for i, step := range []struct {
+		command fsm.Command
+		want    []string
+	}{
+		{&fsm.PutNode{ID: "n2", Addresses: []netip.Addr{theirs}}, []string{"", "n2"}},
+		{&fsm.PutNode{ID: "n3", Addresses: []netip.Addr{ours}}, []string{"n3", "n2"}},
+		{&fsm.PutNode{ID: "n1", Addresses: []netip.Addr{ours}}, []string{"n1", "n2"}},
+		{&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeDown}, []string{"n2"}},
+		{&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeUp}, []string{"n1", "n2"}},
+		{&fsm.DeleteNode{ID: "n1"}, []string{"n3", "n2"}},
+		{&fsm.PutNode{ID: "n3", Addresses: []netip.Addr{theirs}}, []string{"", "n2"}},
+	} {
+		g.Apply(t, step.command)
+		if have := told(); !slices.Equal(have, step.want) {
+			t.Fatalf("step %d: endpoints are on %q, want %q", i, have, step.want)
 		}
 	}
 }

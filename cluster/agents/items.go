@@ -40,7 +40,7 @@ func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() {
 		return b.drop(key)
 	}
-	value, err := desired.ServiceValue(serviceOf(v, s, owned))
+	value, err := desired.ServiceValue(b.serviceOf(v, s, owned))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (b *board) drop(key string) error {
 
 // serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to
 // endpoints on nodes that are down, as long as others are left: Kubernetes notices only after most of a minute.
-func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
+func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{
 		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
@@ -118,9 +118,9 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 			out.Frontends = append(out.Frontends, front)
 		}
 	}
-	for _, e := range reachable(v, s.Endpoints) {
+	for _, e := range b.reachable(v, s.Endpoints) {
 		endpoint := desired.Endpoint{
-			Address: e.Address, Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+			Address: e.Address, Node: string(b.nodeOf(e)), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 			Weight: e.Weight, Quiesced: e.Quiesced,
 		}
 		for _, h := range e.Hints {
@@ -134,11 +134,19 @@ func serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Ser
 	return out
 }
 
+// nodeOf tells where an endpoint is. One that names no node is at one if it has an address of it, as for next hops.
+func (b *board) nodeOf(e fsm.Endpoint) fsm.NodeID {
+	if e.Node != "" {
+		return e.Node
+	}
+	return b.homes[e.Address]
+}
+
 // reachable are the endpoints whose nodes are not down, or all of a family if no usable one of it is among those: the
 // last of them are never given up for liveness alone.
-func reachable(v *fsm.View, endpoints []fsm.Endpoint) []fsm.Endpoint {
+func (b *board) reachable(v *fsm.View, endpoints []fsm.Endpoint) []fsm.Endpoint {
 	down := func(e fsm.Endpoint) bool {
-		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(e.Node))
+		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(b.nodeOf(e)))
 		return ok && n.Liveness == fsm.NodeDown
 	}
 	if !slices.ContainsFunc(endpoints, down) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,17 +47,17 @@ func TestWhatWasTakenOverIsPlannedForAgain(t *testing.T) {
 // watchedSource is a source with a live watch: it lists once, and shares what has not changed.
 type watchedSource struct {
 	w        world.World
-	reads    uint64
+	reads    atomic.Uint64 // by both plans
 	relisted int
 	begun    int
 }
 
 func (s *watchedSource) World() world.World {
-	s.reads++
+	version := s.reads.Add(1)
 	w := s.w
 	w.Source, w.Cluster, w.Complete, w.Kinds = "folder", "folder", true, nil
 	for _, k := range world.Kinds() {
-		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true, Lists: 1, Version: s.reads})
+		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true, Lists: 1, Version: version})
 	}
 	return w
 }
