@@ -15,6 +15,8 @@ type Link struct {
 	// may still keep what an earlier one told it.
 	Session uint64
 	Written bool // all that was applied has been written to the session
+	// Residue says that the peer may hold more than the session tells it of: what it kept of an earlier one.
+	Residue bool
 	// Sent is how much has been written to the session, and Arrived how much of that the other end is known to have, in
 	// any measure that only grows.
 	Sent, Arrived uint64
@@ -30,7 +32,7 @@ func (p Peer) Keeps() time.Duration {
 //
 // Writing to a session is not enough: what is written may be lost on the way until the session is, and the peer keeps
 // paths of a session that was lost. A peer is through once the other end of its session has all that was written by
-// then, once all paths have arrived over a newer session, or once it cannot have kept any for so long.
+// then, once all paths have arrived over a newer session that leaves it nothing else, or once it cannot have kept any for so long.
 type receipt struct {
 	waits []wait
 }
@@ -58,7 +60,7 @@ func (r *receipt) given(links []Link) bool {
 	})
 	for _, l := range links {
 		i := slices.IndexFunc(r.waits, func(w wait) bool { return w.peer == l.Peer })
-		if i < 0 || l.Session == 0 {
+		if i < 0 || l.Session == 0 || l.Residue {
 			continue
 		}
 		if l.Session != r.waits[i].session {
