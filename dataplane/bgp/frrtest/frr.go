@@ -210,6 +210,19 @@ func (f *FRR) NextHops(prefix netip.Prefix) []netip.Addr {
 	return slices.Compact(hops)
 }
 
+// WaitHolds waits until the switch knows paths for prefix to exactly these next hops, sorted, whether it uses them or not.
+func (f *FRR) WaitHolds(prefix netip.Prefix, want ...netip.Addr) {
+	f.t.Helper()
+	f.Wait(fmt.Sprintf("paths of %s to %v", prefix, want), func() bool {
+		var hops []netip.Addr
+		for _, p := range f.paths(prefix) {
+			hops = append(hops, p.NextHops[0].IP)
+		}
+		slices.SortFunc(hops, netip.Addr.Compare)
+		return slices.Equal(hops, want)
+	})
+}
+
 // WaitNextHops waits until the switch sends packets for prefix exactly to want, and fails the test after a while.
 func (f *FRR) WaitNextHops(prefix netip.Prefix, want ...netip.Addr) {
 	f.t.Helper()

@@ -9,12 +9,14 @@ package gobgp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,11 +56,13 @@ type self struct {
 	n    int
 	addr netip.Addr
 	port uint16
+
+	onePath bool
 }
 
 func newSelf(t testing.TB, n int) self {
 	a := addr(fmt.Sprintf("127.0.0.%d", 10+n))
-	return self{n, a, birdtest.FreePort(t, a)}
+	return self{n: n, addr: a, port: birdtest.FreePort(t, a)}
 }
 
 // neighbor is the speaker as BIRD knows it.
@@ -79,13 +83,18 @@ func (s self) peer(b *birdtest.Bird) bgp.Peer {
 // start starts the speaker. It is drained when the test ends.
 func (s self) start(t testing.TB) *Speaker {
 	t.Helper()
-	sp, err := New(Config{
+	c := Config{
 		ASN: 65000, RouterID: addr(fmt.Sprintf("192.0.2.%d", s.n)), ListenPort: s.port,
-		ListenAddrs: []netip.Addr{s.addr}, Logger: testLogger(t, s.name()),
-	})
-	if err != nil {
-		t.Fatal(err)
+		ListenAddrs: []netip.Addr{s.addr}, Logger: testLogger(t, s.name()), OnePath: s.onePath,
 	}
+	var sp *Speaker
+	eventually(t, "the port", func() (ok bool) { // processes that other tests start hold all sockets for a moment, closed ones too
+		var err error
+		if sp, err = New(c); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() { sp.Drain(context.Background()) })
 	return sp
 }

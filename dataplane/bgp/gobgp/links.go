@@ -16,7 +16,7 @@ import (
 )
 
 // Links implements bgp.Speaker. How much has been sent and has arrived is counted in bytes, as TCP does. BGP itself
-// confirms nothing.
+// confirms nothing. A session that leaves its peer a residue is restarted once everything has arrived: see heal.
 //
 // Errors: ErrStopped; ctx.Err().
 func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
@@ -29,9 +29,17 @@ func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list peers: %w", err)
 	}
+	out, err := s.links(peers, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return out, s.heal(ctx, out)
+}
+
+// links tells how the speaker stands with each peer.
+func (s *Speaker) links(peers map[netip.Addr]*api.Peer, now time.Time) ([]bgp.Link, error) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
-	now := time.Now()
 	var out []bgp.Link
 	open := map[netip.Addr]bool{}
 	for a, p := range peers {
@@ -44,6 +52,7 @@ func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at the connection with %s: %w", a, err)
 		}
+		s.judge(session, p, &l)
 		out = append(out, l)
 	}
 	for _, a := range s.keeping.Peers(now) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
@@ -19,6 +20,7 @@ type session struct {
 	tuple  tuple
 	since  time.Time
 	sending
+	leftover
 }
 
 // Sessions that were lost sooner than shortLife after they opened wait before they dial again: a switch that refuses us
@@ -88,6 +90,8 @@ func (s *Speaker) leaveSession(a netip.Addr) {
 // forget drops what is remembered of a peer that goes.
 func (s *Speaker) forget(a netip.Addr) {
 	delete(s.names, a)
+	delete(s.healed, a)
+	s.residue.Gone(a)
 	s.logger.faults.forget(a)
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
@@ -110,6 +114,7 @@ func (s *Speaker) zoned(a netip.Addr) netip.Addr {
 // meet notes a peer that is added or changed: what was wrong with it may be no longer.
 func (s *Speaker) meet(p bgp.Peer) {
 	s.logger.faults.forget(p.Address)
+	s.residue.Met(p.Address)
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	s.without[p.Address] = time.Now()
@@ -173,6 +178,9 @@ func (s *Speaker) restartPeer(ctx context.Context, peer bgp.Peer) error {
 	old, err := decodePeer(peers[peer.Address])
 	if err != nil {
 		return err
+	}
+	if !slices.Equal(old.Families, peer.Families) {
+		s.residue.Doubt(peer.Address)
 	}
 	return s.replacePeer(ctx, old, peer)
 }

@@ -151,6 +151,7 @@ func (s *Speaker) restartAll(ctx context.Context, list []netip.Addr) error {
 		}
 		peer, err := decodePeer(peers[a])
 		if err == nil {
+			s.residue.Doubt(a)
 			err = s.restartPeer(ctx, peer)
 		}
 		errs = append(errs, err)

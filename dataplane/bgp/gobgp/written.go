@@ -146,6 +146,7 @@ type capabilities struct {
 	AddPath   []bgp.Family // in which we send several paths per prefix
 	Restart   bool         // the peer keeps our paths for the restart time
 	LongLived bool         // and after that as a last resort
+	Named     bool         // the peer says its host's name, as FRR does
 }
 
 // negotiated reads what the peer offered against what we ask for always.
@@ -165,6 +166,8 @@ func negotiated(p *api.Peer) capabilities {
 			}
 		case *wire.CapGracefulRestart:
 			out.Restart = p.GetGracefulRestart().GetEnabled()
+		case *wire.CapFQDN:
+			out.Named = true
 		case *wire.CapLongLivedGracefulRestart:
 			out.LongLived = p.GetGracefulRestart().GetLonglivedEnabled()
 		}
