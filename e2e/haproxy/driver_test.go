@@ -24,6 +24,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/e2e/lab"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -106,11 +107,10 @@ func (d *process) start() {
 	}
 	cmd := exec.Command(path, d.args...)
 	cmd.Stderr = &d.log
-	birdtest.EndWithTest(cmd)
 	if d.as != nil {
-		cmd.SysProcAttr.Credential = d.as
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.as}
 	}
-	if err := cmd.Start(); err != nil {
+	if err := lifeline.Start(cmd); err != nil {
 		d.t.Fatal(err)
 	}
 	d.cmd = cmd

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -102,8 +103,7 @@ func (p *proxy) start(args ...string) {
 	defer log.Close()
 	p.cmd = exec.Command(p.path, append([]string{"-db", "-f", p.file("cfg")}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	birdtest.EndWithTest(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	if err := lifeline.Start(p.cmd); err != nil {
 		p.t.Fatalf("start HAProxy: %v", err)
 	}
 	pid := fmt.Sprintf("Pid: %d\n", p.cmd.Process.Pid)

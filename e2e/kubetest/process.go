@@ -7,10 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"fairlead.io/fairlead/internal/lifeline"
 )
 
 // process is one program that runs, with its output in a file.
@@ -30,23 +31,15 @@ func launch(log, program string, args ...string) (*process, error) {
 	}
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go func() {
-		// "This process" is to the kernel the thread that started the program, so that thread has to stay.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer out.Close()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			p.cmd.Wait()
-			close(p.done)
-		}
-	}()
-	if err := <-started; err != nil {
+	err = lifeline.Start(p.cmd)
+	out.Close()
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
+	go func() {
+		p.cmd.Wait()
+		close(p.done)
+	}()
 	return p, nil
 }
 

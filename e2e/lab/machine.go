@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +22,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -52,8 +52,7 @@ func (l *Lab) Machine(n int) *Machine {
 	m := &Machine{Name: fmt.Sprintf("n%d", n), Address: NodeAddress(n), lab: l}
 	m.files = l.Issue(pki.Agent, m.Name)
 	m.holder = exec.Command("unshare", "--net", "sleep", "infinity")
-	m.holder.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := m.holder.Start(); err != nil {
+	if err := lifeline.Start(m.holder); err != nil {
 		l.t.Fatalf("namespace of %s: %v", m.Name, err)
 	}
 	l.t.Cleanup(m.end)
@@ -102,15 +101,9 @@ func (m *Machine) end() {
 // Cable joins an interface of the machine, which it makes, to one of another namespace. Both are up, and have link-local addresses.
 func (m *Machine) Cable(to *netnstest.Namespace, port, name string) {
 	m.lab.t.Helper()
-	in := func(args ...string) {
-		// Not by to.Run: the thread that it uses ends, and with it the machines that it started.
-		if out, err := to.Command("ip", args...).CombinedOutput(); err != nil {
-			m.lab.t.Fatalf("cable of %s: ip %s: %v: %s", m.Name, strings.Join(args, " "), err, out)
-		}
-	}
-	in("link", "add", port, "type", "veth", "peer", "name", "cable0")
-	in("link", "set", "cable0", "netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.ns.Fd()))
-	in("link", "set", port, "up")
+	to.Run("ip", "link", "add", port, "type", "veth", "peer", "name", "cable0")
+	to.Run("ip", "link", "set", "cable0", "netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.ns.Fd()))
+	to.Run("ip", "link", "set", port, "up")
 	m.run("", "ip", "link", "set", "cable0", "name", name)
 	m.run("", "ip", "link", "set", name, "up")
 }
@@ -238,8 +231,7 @@ func (m *Machine) startProcess() {
 	defer log.Close()
 	cmd := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", m.holder.Process.Pid), m.lab.bin, "agent", "--config", m.config)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := lifeline.Start(cmd); err != nil {
 		m.lab.t.Fatalf("agent of %s: %v", m.Name, err)
 	}
 	m.stop = func() {

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -50,26 +50,17 @@ func (p *Process) Start() {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &p.log, &p.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, done := make(chan error), make(chan struct{})
+	if err := lifeline.Start(cmd); err != nil {
+		p.t.Fatalf("start %s: %v", p.Name, err)
+	}
+	done := make(chan struct{})
 	go func() {
-		// The kernel ends the process with the thread that started it, and threads end that were in another namespace.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		err = cmd.Wait()
+		err := cmd.Wait()
 		p.mu.Lock()
 		p.err = err
 		p.mu.Unlock()
 		close(done)
 	}()
-	if err := <-started; err != nil {
-		p.t.Fatalf("start %s: %v", p.Name, err)
-	}
 	p.cmd, p.done = cmd, done
 }
 

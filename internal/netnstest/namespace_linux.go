@@ -54,7 +54,7 @@ func Here(t testing.TB) *Namespace {
 	return &Namespace{t: t, name: "here", fd: fd}
 }
 
-// Command is a program that is to run inside. Unlike with Do, the process that starts it may end it with itself.
+// Command is a program that is to run inside. Unlike with Do, another thread may start it: see lifeline.Start.
 func (n *Namespace) Command(program string, args ...string) *exec.Cmd {
 	in := fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), n.fd)
 	return exec.Command("nsenter", append([]string{in, "--", program}, args...)...)

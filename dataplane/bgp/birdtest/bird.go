@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/internal/freeport"
+	"fairlead.io/fairlead/internal/lifeline"
 )
 
 // RequireTools is the environment variable that, set to 1, makes a missing tool a failure rather than a skip.
@@ -112,8 +113,7 @@ func (b *Bird) Run() {
 	b.cmd = exec.Command(args[0], args[1:]...)
 	var stderr strings.Builder
 	b.cmd.Stderr = &stderr
-	EndWithTest(b.cmd)
-	if err := b.cmd.Start(); err != nil {
+	if err := lifeline.Start(b.cmd); err != nil {
 		b.t.Fatalf("start bird: %v", err)
 	}
 	b.exit = make(chan error, 1)

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/lifeline"
 )
 
 // ASN is bgpd's AS number.
@@ -60,8 +61,7 @@ func StartAt(t testing.TB, at netip.Addr, neighbors ...birdtest.Neighbor) *FRR {
 	}
 	cmd := exec.Command(bgpd, "--config_file", f.file("conf"), "--pid_file", f.file("pid"), "--no_zebra", "--skip_runas",
 		"--bgp_port", fmt.Sprint(f.port), "--listenon", f.Address().String(), "--vty_port", "0", "--vty_socket", dir)
-	birdtest.EndWithTest(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := lifeline.Start(cmd); err != nil {
 		t.Fatalf("start bgpd: %v", err)
 	}
 	t.Cleanup(func() {

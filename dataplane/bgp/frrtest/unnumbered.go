@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -72,8 +73,7 @@ func own(t testing.TB, dir string) {
 
 func (f *FRR) run(cmd *exec.Cmd) {
 	f.t.Helper()
-	birdtest.EndWithTest(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := lifeline.Start(cmd); err != nil {
 		f.t.Fatalf("start frr: %v", err)
 	}
 	f.t.Cleanup(func() {

@@ -3,6 +3,7 @@
 package gobgp
 
 import (
+	"bytes"
 	"context"
 	"net/netip"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/dataplane/bgp/frrtest"
 	"fairlead.io/fairlead/dataplane/bgp/ndp"
+	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -124,10 +126,14 @@ func inNamespace(t *testing.T) (here *netnstest.Namespace, inside bool) {
 	}
 	cmd := netnstest.New(t, "node").Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), child+"="+t.Name())
-	birdtest.EndWithTest(cmd)
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Fatalf("in a namespace: %v\n%s", err, out)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := lifeline.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil || !strings.Contains(out.String(), "--- PASS: "+t.Name()) {
+		t.Fatalf("in a namespace: %v\n%s", err, &out)
 	}
 	return nil, false
 }
