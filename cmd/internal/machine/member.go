@@ -27,16 +27,16 @@ func Member(listeners Listeners) member.Edges {
 		Kubernetes: func(k config.Kubernetes) (*client.API, error) {
 			return client.Open(client.Options{Kubeconfig: k.Kubeconfig, InCluster: k.InCluster})
 		},
-		Speaker: func(c config.BGP, log *slog.Logger) (member.Speaker, error) { return newSpeaker(c, false, log) },
+		Speaker: newSpeaker,
 		Prober:  func(port uint16, log *slog.Logger) liveness.Prober { return probe.New(port, log) },
 		Clock:   bootClock{},
 		Random:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 }
 
-// newSpeaker starts the BGP speaker that a configuration asks for: onePath is a node's.
-func newSpeaker(c config.BGP, onePath bool, log *slog.Logger) (member.Speaker, error) {
-	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Management: c.Management, Logger: log, OnePath: onePath}
+// newSpeaker starts the BGP speaker that a member's configuration asks for.
+func newSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
+	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Management: c.Management, Logger: log}
 	if c.Port > 0 {
 		listen.ListenPort = uint16(c.Port)
 	}

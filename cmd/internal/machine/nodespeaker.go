@@ -25,7 +25,7 @@ func openNodeSpeaker(c config.Agent, log *slog.Logger) (node.Announcing, error) 
 			return nil, fmt.Errorf("no router id: %w; write one into bgp.routerID", err)
 		}
 	}
-	return newSpeaker(own, true, log)
+	return newSpeaker(own, log)
 }
 
 // openLink finds the router behind an interface by its advertisements.

@@ -124,6 +124,7 @@ func (f *FRR) ask(commands ...string) ([]byte, error) {
 // path is one that the switch knows.
 type path struct {
 	Multipath bool
+	Stale     bool
 	BestPath  struct{ Overall bool }
 	NextHops  []struct {
 		IP netip.Addr
@@ -220,6 +221,15 @@ func (f *FRR) WaitHolds(prefix netip.Prefix, want ...netip.Addr) {
 		}
 		slices.SortFunc(hops, netip.Addr.Compare)
 		return slices.Equal(hops, want)
+	})
+}
+
+// WaitStale waits until the switch has noticed that it lost the speakers of all paths for prefix.
+func (f *FRR) WaitStale(prefix netip.Prefix) {
+	f.t.Helper()
+	f.Wait(fmt.Sprintf("paths of %s to be stale", prefix), func() bool {
+		all := f.paths(prefix)
+		return len(all) > 0 && !slices.ContainsFunc(all, func(p path) bool { return !p.Stale })
 	})
 }
 

@@ -56,8 +56,6 @@ type self struct {
 	n    int
 	addr netip.Addr
 	port uint16
-
-	onePath bool
 }
 
 func newSelf(t testing.TB, n int) self {
@@ -85,7 +83,7 @@ func (s self) start(t testing.TB) *Speaker {
 	t.Helper()
 	c := Config{
 		ASN: 65000, RouterID: addr(fmt.Sprintf("192.0.2.%d", s.n)), ListenPort: s.port,
-		ListenAddrs: []netip.Addr{s.addr}, Logger: testLogger(t, s.name()), OnePath: s.onePath,
+		ListenAddrs: []netip.Addr{s.addr}, Logger: testLogger(t, s.name()),
 	}
 	var sp *Speaker
 	eventually(t, "the port", func() (ok bool) { // processes that other tests start hold all sockets for a moment, closed ones too

@@ -20,33 +20,27 @@ import (
 //     only a connection that it accepts, or that fails, ends the long-lived phase for it.
 //   - When a connection closes it drops all that the session on it did not tell it of, and keeps the rest, as for any restart.
 //
-// So a session is sent as many End-of-RIBs as there may be such paths, if they are few and we dialled. Otherwise it is restarted once
-// the switch has everything.
+// So a session that may leave it some is restarted, once the switch has everything. To send End-of-RIB again would not do: FRR takes a
+// path out some time after it dropped it, and drops the same one again until then.
 
 const (
-	// healEvery is the least time between restarts of one session for what its peer kept. Paths that are withdrawn while it is
-	// away may ask for the next one, and with many changes that must not become one restart after the other.
+	// healEvery is the least time between restarts of one session for what its peer kept. Paths that are withdrawn while it is away
+	// may ask for the next one, and with many changes that must not become one restart after the other.
 	healEvery = time.Minute
-	// mostEnds is how many End-of-RIBs a session is sent at most: the whole table goes with each.
-	mostEnds = 4
-	// mostOfOne is how many paths of a prefix a speaker of one path has announced at most: one that replaces another comes first.
-	mostOfOne = 2
+	// healAfter is how long the switch has had everything before. What its TCP took, a busy one may still have to read, and would
+	// lose with the connection.
+	healAfter = 5 * time.Second
 )
 
-// leftover is what the peer of a session may hold of a prefix, beside what the session tells it of.
-type leftover struct {
-	judged   bool
-	most     int  // paths of earlier sessions, before any End-of-RIB
-	any      bool // there is no telling how many
-	accepted bool // the peer dialled
-	ends     int  // End-of-RIBs that it was sent
+// mayKeep tells whether a switch may go on keeping what it kept of earlier sessions after this one has told it everything.
+func (s *Speaker) mayKeep(n *session, p *api.Peer, peer netip.Addr) bool {
+	if c := negotiated(p); !c.Restart || !c.Named {
+		return false
+	}
+	most, known := s.residue.Most(peer)
+	accepted := n.tuple.localPort == s.port
+	return !known || most > 1 || accepted && most > 0
 }
-
-// left says whether something may be left.
-func (l *leftover) left() bool { return l.any || l.accepted && l.most > 0 || l.most > l.ends }
-
-// curable says whether End-of-RIBs can do something about it.
-func (l *leftover) curable() bool { return !l.any && !l.accepted && l.most <= mostEnds }
 
 // judge completes a link: what the peer may hold beside what the session, whose table has been written, tells it of.
 func (s *Speaker) judge(n *session, p *api.Peer, l *bgp.Link) {
@@ -54,55 +48,29 @@ func (s *Speaker) judge(n *session, p *api.Peer, l *bgp.Link) {
 		return
 	}
 	if !n.judged {
-		n.leftover = leftover{judged: true, ends: 1, accepted: n.tuple.localPort == s.port}
-		if c := negotiated(p); c.Restart && c.Named {
-			most, known := s.residue.Most(l.Peer)
-			if !known && s.onePath {
-				most, known = mostOfOne, true
-			}
-			n.most, n.any = most, !known
-		}
+		n.judged, n.residue = true, s.mayKeep(n, p, l.Peer)
 	}
-	l.Residue = n.left()
-	if !l.Residue && l.Arrived >= l.Sent {
+	l.Residue = n.residue
+	switch {
+	case l.Arrived < l.Sent:
+	case !l.Residue:
 		s.residue.Settled(l.Peer)
+	case n.had.IsZero():
+		n.had = time.Now()
 	}
 }
 
-// heal has peers that have everything, and may hold more, drop the rest. Errors: GoBGP's.
+// heal restarts the sessions whose peers have everything, and may hold more. Errors: GoBGP's.
 func (s *Speaker) heal(ctx context.Context, links []bgp.Link) error {
 	for _, l := range links {
-		if !l.Residue || l.Arrived < l.Sent {
-			continue
-		}
 		n := s.session(l.Peer)
-		if n == nil {
+		if n == nil || !l.Residue || l.Arrived < l.Sent || time.Since(n.had) < healAfter || time.Since(s.healed[l.Peer]) < healEvery {
 			continue
 		}
-		var err error
-		if n.curable() {
-			err = s.sendEnds(ctx, l.Peer, n)
-		} else if time.Since(s.healed[l.Peer]) >= healEvery {
-			err = s.renewSession(ctx, l.Peer)
-		}
-		if err != nil {
+		if err := s.renewSession(ctx, l.Peer); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// sendEnds sends a peer the table again, and End-of-RIB with it, as often as it takes.
-func (s *Speaker) sendEnds(ctx context.Context, peer netip.Addr, n *session) error {
-	for ; n.ends < n.most; n.ends++ {
-		req := &api.ResetPeerRequest{Address: peer.String(), Soft: true, Direction: api.ResetPeerRequest_OUT}
-		if err := s.server.ResetPeer(ctx, req); err != nil {
-			return fmt.Errorf("send all paths to peer %s again: %w", peer, err)
-		}
-	}
-	s.sessionsMu.Lock()
-	defer s.sessionsMu.Unlock()
-	n.uncounted, n.moved = true, time.Now()
 	return nil
 }
 

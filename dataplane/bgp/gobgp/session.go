@@ -20,7 +20,9 @@ type session struct {
 	tuple  tuple
 	since  time.Time
 	sending
-	leftover
+	judged  bool      // what follows is known
+	residue bool      // the peer may hold what it kept of an earlier session: see mayKeep
+	had     time.Time // since when the peer has had a whole table; only where residue is set
 }
 
 // Sessions that were lost sooner than shortLife after they opened wait before they dial again: a switch that refuses us

@@ -27,9 +27,6 @@ type Config struct {
 	ListenPort  uint16       // 0: do not listen, only dial
 	ListenAddrs []netip.Addr // empty: all
 	Logger      *slog.Logger // required
-	// OnePath says that this speaker, in all of its lives, announces one path of a prefix at a time, as a node does that announces
-	// itself alone. It is spared a second session then where a switch may hold paths of an earlier life.
-	OnePath bool
 	// Management is where GoBGP's own API answers questions: host:port, or unix:// and a path; empty: nowhere. Everybody
 	// who reaches it may ask. If it cannot listen there the speaker goes on without it and says so in the log.
 	Management string
@@ -49,13 +46,12 @@ func (c Config) validate() error {
 
 // Speaker announces paths to peers. Its methods may be called from several goroutines; changes are made one by one.
 type Speaker struct {
-	asn     uint32
-	port    uint16 // that it listens at; 0: none
-	onePath bool
-	server  *gobgpserver.BgpServer
-	logger  *logger
-	hook    *stopHook
-	unhook  context.CancelFunc // ends the watch of sessions
+	asn    uint32
+	port   uint16 // that it listens at; 0: none
+	server *gobgpserver.BgpServer
+	logger *logger
+	hook   *stopHook
+	unhook context.CancelFunc // ends the watch of sessions
 
 	mu      sync.Mutex // held while the speaker is changed
 	stopped bool
@@ -82,7 +78,7 @@ func New(c Config) (*Speaker, error) {
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	s := &Speaker{
-		asn: c.ASN, port: c.ListenPort, onePath: c.OnePath, logger: &logger{log: c.Logger}, hook: &stopHook{}, healed: map[netip.Addr]time.Time{},
+		asn: c.ASN, port: c.ListenPort, logger: &logger{log: c.Logger}, hook: &stopHook{}, healed: map[netip.Addr]time.Time{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
