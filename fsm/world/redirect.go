@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-// The kinds of client-side balancing. They are not among Kinds: sources give what they read of them, and no view says how
-// complete that is, since nothing is planned from it yet.
-const (
-	KindBalancingPolicy Kind = "BalancingPolicy"
-	KindLocalRedirect   Kind = "LocalRedirectPolicy"
-)
-
 // BalancingPolicy sends what it captures to its own backends. Where it has none, connections are refused.
 type BalancingPolicy struct {
 	Meta

@@ -36,13 +36,17 @@ const (
 	KindBind          Kind = "Bind"
 	KindBackendRecord Kind = "BackendRecord"
 	KindPod           Kind = "Pod"
+
+	KindBalancingPolicy Kind = "BalancingPolicy"
+	KindLocalRedirect   Kind = "LocalRedirectPolicy"
 )
 
 // Kinds lists every kind in the order of their names.
 func Kinds() []Kind {
 	return []Kind{
-		KindPolicy, KindBFDProfile, KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBind, KindCommunity, KindConfigMap,
-		KindEndpointSlice, KindPool, KindL2Advert, KindLoadBalancer, KindDriver, KindNamespace, KindNode, KindPod, KindService,
+		KindPolicy, KindBFDProfile, KindAdvertisement, KindPeer, KindBackendGroup, KindBackendRecord, KindBalancingPolicy, KindBind, KindCommunity,
+		KindConfigMap, KindEndpointSlice, KindPool, KindL2Advert, KindLoadBalancer, KindDriver, KindLocalRedirect, KindNamespace, KindNode, KindPod,
+		KindService,
 	}
 }
 

@@ -69,7 +69,7 @@ func (s *Source) makeRacks(o *Options) []publisher {
 		return configMap.shelf(l, typed(configMap, convert.ConfigMap))
 	}
 	v1beta1 := []string{api.MetalLBV1Beta1}
-	return append([]publisher{
+	out := append([]publisher{
 		service.rack(services),
 		slice.rack(slice.shelf(always(discoveryv1.SchemeGroupVersion, "endpointslices", slice.name, ofKind(discovery.EndpointSlices(""))),
 			slicesOnly(typed(slice, convert.EndpointSlice)))),
@@ -84,6 +84,11 @@ func (s *Source) makeRacks(o *Options) []publisher {
 		custom(s, bfd, "bfdprofiles", v1beta1, convert.BFDProfile),
 		custom(s, community, "communities", v1beta1, convert.Community),
 	}, s.outside(o.Objects)...)
+	backends := []schema.GroupVersionResource{groupsOfBackends(), bindsOfBackends()}
+	if o.Redirects {
+		out, backends = append(out, s.redirects()...), append(backends, balancingPolicies(), localRedirects())
+	}
+	return append(out, s.pods(o.Objects, backends...))
 }
 
 // selectsNamespaces tells whether anything chooses namespaces by their labels. Nothing else asks for them.

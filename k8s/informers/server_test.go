@@ -69,6 +69,8 @@ const (
 	records    = "/apis/lbcf.tkestack.io/v1beta1/backendrecords"
 	binds      = "/apis/lbcf.tkestack.io/v1/binds"
 	policies   = "/apis/fairlead.io/v1alpha1/addresspolicies"
+	balancing  = "/apis/balancing.elf.io/v1beta1/balancingpolicies"
+	redirects  = "/apis/balancing.elf.io/v1beta1/localredirectpolicies"
 	namespaces = "/api/v1/namespaces"
 	namespace  = "/api/v1/namespaces/kube-system"
 )
@@ -88,6 +90,8 @@ func newServer(t testing.TB) *server {
 		groups:    {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "BackendGroup", missing: true},
 		records:   {apiVersion: "lbcf.tkestack.io/v1beta1", kind: "BackendRecord", missing: true},
 		binds:     {apiVersion: "lbcf.tkestack.io/v1", kind: "Bind", missing: true},
+		balancing: {apiVersion: "balancing.elf.io/v1beta1", kind: "BalancingPolicy", missing: true},
+		redirects: {apiVersion: "balancing.elf.io/v1beta1", kind: "LocalRedirectPolicy", missing: true},
 	} {
 		r.objects = map[string]object{}
 		s.resources[path] = r

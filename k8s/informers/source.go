@@ -2,7 +2,8 @@
 
 // Package informers is the source that reads a live Kubernetes cluster: client-go reflectors list and watch Services,
 // EndpointSlices, Nodes, the two config maps of the old system, and pools, peers, advertisements, communities and LBCF's
-// objects where their definitions are installed; Pods where LBCF's are. It yields a fsm/world.World and keeps it current.
+// objects where their definitions are installed, policies of client-side balancing likewise if that is asked for; Pods where objects can
+// be that choose some. It yields a fsm/world.World and keeps it current.
 //
 // It promises true evidence, and leaves every verdict to the leader's guard (DESIGN §5):
 //
@@ -60,6 +61,8 @@ type Options struct {
 	Services Mirror
 	// Objects is shown the Services, Nodes and Pods and LBCF's objects; optional.
 	Objects Keeper
+	// Redirects has policies of client-side balancing read, too; optional.
+	Redirects bool
 	// Known lists what somebody else, such as the record, knows to have been there of a kind. What a list lacks of it is
 	// asked for by name, too: a source that has just started knows nothing itself. It may be called at any time; optional.
 	Known func(world.Kind) []Known
