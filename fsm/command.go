@@ -76,6 +76,8 @@ const (
 	KindStepAside             Kind = 70
 	KindBeginMove             Kind = 71
 	KindEndMove               Kind = 72
+	KindPutRedirect           Kind = 73
+	KindDeleteRedirect        Kind = 74
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -102,6 +104,7 @@ func Kinds() []Command {
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
+		&PutRedirect{}, &DeleteRedirect{},
 	}
 }
 

@@ -89,7 +89,15 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 11).Draw(t, "verb") {
+	switch rapid.IntRange(0, 16).Draw(t, "verb") {
+	case 12, 13, 14, 15:
+		return &fsm.PutRedirect{Redirect: fsm.Redirect{
+			ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
+			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
+			History: fsm.Trail{{What: "the proposer's, to be ignored"}},
+		}}
+	case 16:
+		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
 	case 9:
 		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
 	case 10:

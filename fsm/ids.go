@@ -54,6 +54,8 @@ type (
 	PeerName          string
 	AdvertisementName string
 	PolicyID          string
+	// RedirectID is "kind/name" of a policy of client-side balancing.
+	RedirectID string
 	// BalancerID names an object that means an outside load balancer: "LoadBalancer/namespace/name/uid" or
 	// "Bind/namespace/name/uid/entry".
 	BalancerID string

@@ -41,6 +41,8 @@ type model struct {
 	drains    map[mDrain]rev  // since when
 	aside     map[string]bool // members that are drained and stepped aside
 	moves     map[fsm.ServiceID]mMove
+	redirects map[fsm.RedirectID]mRedirect
+	numbered  uint32 // the newest number that one got without asking
 	views     map[string]mView
 	drivers   map[string]string // their URLs
 	balancers map[fsm.BalancerID]mBalancer
@@ -81,6 +83,10 @@ type (
 		node  fsm.NodeID
 		since rev
 	}
+	mRedirect struct {
+		mObject
+		number uint32
+	}
 	mHold struct {
 		subjects string
 		released bool
@@ -98,7 +104,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -209,6 +215,13 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 	case *fsm.EndMove:
 		_, known := m.services[c.Service]
 		return drop(m.moves, c.Service) || known
+	case *fsm.PutRedirect:
+		return m.putRedirect(&c.Redirect)
+	case *fsm.DeleteRedirect:
+		if r, exists := m.redirects[c.ID]; !exists || r.uid != c.UID || m.quarantined() {
+			return false
+		}
+		return drop(m.redirects, c.ID)
 	case *fsm.PutPolicy:
 		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
 	case *fsm.DeletePolicy:
@@ -281,6 +294,29 @@ func (m *model) shares(id fsm.ServiceID) bool {
 		}
 	}
 	return false
+}
+
+// putRedirect: an object keeps its number; a new one gets what it asks for if nobody else has it, otherwise the next that nobody has.
+func (m *model) putRedirect(r *fsm.Redirect) bool {
+	old, exists := m.redirects[r.ID]
+	if m.format < 2 || r.ID == "" || exists && old.uid == r.UID && r.Version < old.version {
+		return false
+	}
+	next := mRedirect{mObject{r.UID, r.Version}, old.number}
+	if !exists || old.uid != r.UID {
+		taken := map[uint32]bool{0: true}
+		for id, other := range m.redirects {
+			taken[other.number] = taken[other.number] || id != r.ID
+		}
+		if next.number = r.Number; taken[r.Number] {
+			taken[old.number] = true
+			for m.numbered++; taken[m.numbered]; m.numbered++ {
+			}
+			next.number = m.numbered
+		}
+	}
+	m.redirects[r.ID] = next
+	return true
 }
 
 // names counts the servers of each member.

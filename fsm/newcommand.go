@@ -131,6 +131,10 @@ func newCommand(k Kind) Command {
 		return &BeginMove{}
 	case KindEndMove:
 		return &EndMove{}
+	case KindPutRedirect:
+		return &PutRedirect{}
+	case KindDeleteRedirect:
+		return &DeleteRedirect{}
 	}
 	return nil
 }

@@ -97,6 +97,10 @@ func (m *model) facts() facts {
 	for id, to := range m.moves {
 		f.add("move", id, to.node, to.since)
 	}
+	for id, r := range m.redirects {
+		f.add("redirect", id, r.uid, r.version, r.number)
+	}
+	f.add("numbered", m.group, m.numbered)
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
 	}
@@ -188,6 +192,10 @@ func factsOf(v *fsm.View) facts {
 	for _, r := range fsm.List[*fsm.Move](v, fsm.TableMoves) {
 		f.add("move", r.Service, r.Node, r.Since)
 	}
+	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
+		f.add("redirect", r.ID, r.UID, r.Version, r.Number)
+	}
+	f.add("numbered", g.ID, g.LastNumber)
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
 		versions := map[string]uint64{}
 		for _, k := range r.Versions {

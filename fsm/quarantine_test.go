@@ -32,6 +32,7 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 		17: &fsm.RemoveBinding{ID: "x1"},
 		18: &fsm.PutBinding{ID: "x2", Balancer: "o1", Address: "203.0.113.2:80"},
 		19: &fsm.PutLoadBalancer{ID: "o3", Driver: "drv", Info: info("lb3")}, 20: &fsm.DeleteLoadBalancer{ID: "o3"},
+		22: &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/r"}},
 		21: &fsm.PutDriver{Driver: fsm.Driver{Name: "idle", URL: "http://192.0.2.80"}},
 	}
 	for name, c := range map[string]fsm.Command{
@@ -43,6 +44,7 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 		"grant-lease":         &fsm.GrantLease{VIP: vip, Holder: "n1", Term: time.Second},
 		"delete-node":         &fsm.DeleteNode{ID: "n2"},
 		"delete-policy":       &fsm.DeletePolicy{ID: "c1"},
+		"delete-redirect":     &fsm.DeleteRedirect{ID: "BalancingPolicy/r"},
 		"delete-balancer":     &fsm.DeleteLoadBalancer{ID: "o2"},
 		"begin-delete":        &fsm.BeginOperation{Action: fsm.ActionDeleteBalancer, Balancer: "o3", Deadline: time.Second},
 		"delete-driver":       &fsm.DeleteDriver{Name: "idle"},

@@ -18,6 +18,7 @@ const (
 	refSpec     index = "spec"     // balancers by driver and what they are to be
 	refBalancer index = "balancer" // bindings by balancer
 	refAge      index = "age"      // graves, oldest first
+	refNumber   index = "number"   // redirects by number
 )
 
 // refPrefix begins the composite key of every record that an index holds under a value; the record's key ends it.
@@ -38,6 +39,8 @@ func refsOf(r Record) []ref {
 		return []ref{{refSubject, string(r.Subject())}, {refBalancer, string(r.Balancer)}}
 	case *LoadBalancer:
 		return []ref{{refSubject, string(r.Subject())}, {refDriver, r.Driver}, {refSpec, r.wish()}}
+	case *Redirect:
+		return []ref{{refNumber, utoa(uint64(r.Number))}}
 	case *Grave:
 		return []ref{{refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index))}}
 	}
@@ -54,6 +57,8 @@ func sameRefs(old, now Record) bool {
 		return old.Balancer == now.Balancer && old.Address == now.Address && old.Identity == now.Identity
 	case *LoadBalancer:
 		return old.Identity == now.(*LoadBalancer).Identity // driver and spec stay
+	case *Redirect:
+		return old.Number == now.(*Redirect).Number
 	case *Grave:
 		return old.At == now.(*Grave).At
 	}

@@ -32,6 +32,7 @@ const (
 	TableL2Advertisements Table = "l2advertisements"
 	TableDrains           Table = "drains"
 	TableMoves            Table = "moves"
+	TableRedirects        Table = "redirects"
 )
 
 // Tables lists every table in snapshot order.
@@ -40,7 +41,7 @@ func Tables() []Table {
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
-		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves,
+		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves, TableRedirects,
 	}
 }
 
@@ -106,6 +107,8 @@ func newRecord(t Table) (Record, error) {
 		return &L2Advertisement{}, nil
 	case TableMoves:
 		return &Move{}, nil
+	case TableRedirects:
+		return &Redirect{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

@@ -226,7 +226,7 @@ func records() []fsm.Record {
 		&fsm.Group{}, &fsm.Member{}, &fsm.Pool{}, &fsm.Allocation{}, &fsm.Service{}, &fsm.Route{}, &fsm.Peer{},
 		&fsm.Advertisement{}, &fsm.Node{}, &fsm.NodeConfig{}, &fsm.LoadBalancer{}, &fsm.Binding{}, &fsm.Operation{},
 		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{}, &fsm.Enrolment{},
-		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{},
+		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{}, &fsm.Redirect{},
 	}
 }
 

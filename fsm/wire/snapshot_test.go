@@ -87,6 +87,12 @@ func story() []fsm.Command {
 		35: &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "node-1", Boot: "boot-1", Speaks: true, Withdrawn: fsm.Revision{Epoch: 1, Index: 20}}}},
 		36: &fsm.PutNode{ID: "node-2", UID: "u12", Version: 2, Eligible: true},
 		37: &fsm.BeginMove{Service: "shop/checkout", Node: "node-2"},
+		38: &fsm.PutRedirect{Redirect: fsm.Redirect{
+			ID: "BalancingPolicy/db", UID: "u13", Version: 4, Created: 1_789_000_000, EveryNode: true, Outside: true, Mode: "address",
+			Captures: []fsm.Capture{{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: fsm.TCP, Number: 5432}, Target: 6432}},
+			Backends: []fsm.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.11"), Ready: true}},
+			Probe:    fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
+		}},
 	}
 }
 

@@ -34,7 +34,8 @@ func (r *s1) step(s *step) {
 // afterFormer names what of a command came after format 1; empty for nothing.
 func afterFormer(c fsm.Command) string {
 	switch c := c.(type) {
-	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside, *fsm.BeginMove, *fsm.EndMove:
+	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside, *fsm.BeginMove, *fsm.EndMove,
+		*fsm.PutRedirect, *fsm.DeleteRedirect:
 		return fmt.Sprintf("%T", c)
 	case *fsm.PutService:
 		if c.Service.Affinity != 0 || len(c.Service.SourceRanges) > 0 {

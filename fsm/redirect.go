@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// formatRedirects is the first format with redirects.
+const formatRedirects uint32 = 2
+
+// Redirect is a policy of client-side balancing as the group last agreed to see it: what programs dial on the hosts where it is
+// effective, and the backends that they get. What the object chooses by labels or names is resolved by the proposer. From format 2 on.
+type Redirect struct {
+	seal
+	ID      RedirectID `pb:"1" json:"id"`
+	UID     string     `pb:"2" json:"uid"`
+	Version uint64     `pb:"3" json:"version"`
+	// Number is its id on hosts and in events. Apply gives it: no two redirects have the same, it is never 0, and stays as long as the
+	// object does.
+	Number uint32 `pb:"4" json:"number"`
+	// Created is in seconds since 1970. Of two of a kind that capture the same on a host the older one counts, then the first by ID.
+	Created int64 `pb:"5" json:"created"`
+	// Nodes are those on which it is effective, unless EveryNode is; Outside says that it is on hosts that are none.
+	Nodes     []NodeID `pb:"6" json:"nodes,omitempty"`
+	EveryNode bool     `pb:"7" json:"everyNode"`
+	Outside   bool     `pb:"8" json:"outside"`
+	// Service is the one whose ClusterIPs are captured; empty for an address of its own.
+	Service  ServiceID `pb:"9" json:"service,omitempty"`
+	Captures []Capture `pb:"10" json:"captures"` // in order, each place once
+	// Mode says what its backends are, as package world has it.
+	Mode     string            `pb:"11" json:"mode"`
+	Backends []RedirectBackend `pb:"12" json:"backends"`
+	// Probe is how listed addresses are checked; zero for not at all.
+	Probe Probe `pb:"13" json:"probe,omitzero"`
+	// SpareOwn leaves connections alone that its own backends make. FallThrough has those of others go on, as if it were not there,
+	// while it has no backend.
+	SpareOwn    bool `pb:"14" json:"spareOwn,omitempty"`
+	FallThrough bool `pb:"15" json:"fallThrough,omitempty"`
+	// Pending says why it is not carried out as it asks.
+	Pending Pending `pb:"16" json:"pending"`
+	History Trail   `pb:"17" json:"history"`
+}
+
+// Capture is a place that programs dial, and the port of backends that it becomes.
+type Capture struct {
+	Address netip.Addr `pb:"1" json:"address"`
+	Port    Port       `pb:"2" json:"port"`
+	Target  uint16     `pb:"3" json:"target"`
+}
+
+// RedirectBackend is an address that connections get; one that is listed twice gets twice as many. Pod is "namespace/name" of the pod
+// that is behind it, UID that pod's and Node the one that it is on; all are empty for an address that the policy lists itself.
+type RedirectBackend struct {
+	Address netip.Addr `pb:"1" json:"address"`
+	Node    NodeID     `pb:"2" json:"node,omitempty"`
+	Pod     string     `pb:"3" json:"pod,omitempty"`
+	UID     string     `pb:"4" json:"uid,omitempty"`
+	Ready   bool       `pb:"5" json:"ready"`
+}
+
+// Probe is how an address is checked, in the words of package world.
+type Probe struct {
+	Type     string        `pb:"1" json:"type,omitempty"`
+	Port     uint16        `pb:"2" json:"port,omitempty"` // 0 for each target port
+	Path     string        `pb:"3" json:"path,omitempty"`
+	Statuses []uint32      `pb:"4" json:"statuses,omitempty"`
+	Interval time.Duration `pb:"5" json:"interval,omitempty"`
+	Timeout  time.Duration `pb:"6" json:"timeout,omitempty"`
+	// Healthy and Unhealthy are how many answers in a row change what is thought of an address.
+	Healthy   uint32 `pb:"7" json:"healthy,omitempty"`
+	Unhealthy uint32 `pb:"8" json:"unhealthy,omitempty"`
+}
+
+// Table is TableRedirects.
+func (*Redirect) Table() Table { return TableRedirects }
+
+// Key is the redirect's id.
+func (r *Redirect) Key() string { return string(r.ID) }
+
+// EffectiveOn tells whether it is effective on a node.
+func (r *Redirect) EffectiveOn(n NodeID) bool { return r.EveryNode || slices.Contains(r.Nodes, n) }
+
+// PutRedirect adds or replaces a redirect. Its history is kept by Apply; the proposer's is ignored. Number is the one that a new object
+// asks for, or 0: it gets that if no other redirect has it, else one that none had before. An older version of the same object is
+// refused.
+type PutRedirect struct {
+	Redirect Redirect `pb:"1"`
+}
+
+// Kind is KindPutRedirect.
+func (*PutRedirect) Kind() Kind { return KindPutRedirect }
+
+func (c *PutRedirect) apply(tx *txn) Outcome {
+	next := c.Redirect
+	subject := "redirect " + string(next.ID)
+	if out, old := tx.formatBelow(formatRedirects, subject); old {
+		return out
+	}
+	if next.ID == "" {
+		return refuse(RejectInvalid, subject, "", "an id")
+	}
+	old, ok := find[*Redirect](tx.rows, TableRedirects, string(next.ID))
+	if ok && old.UID == next.UID && next.Version < old.Version {
+		return refuse(RejectStaleRevision, subject, utoa(old.Version), utoa(next.Version))
+	}
+	next.History = nil
+	what := "added"
+	if ok {
+		next.History, what = old.History, redirectChange(old, &next)
+	}
+	if ok && old.UID == next.UID {
+		next.Number = old.Number
+	} else if !tx.numberFree(next.Number, next.ID) {
+		next.Number = tx.nextNumber()
+	}
+	if what != "" {
+		next.History = tx.step(next.History, what)
+	}
+	tx.put(&next)
+	return tx.ok()
+}
+
+// redirectChange names the change that a reader of the history would ask about; backends come and go too often.
+func redirectChange(old, next *Redirect) string {
+	switch {
+	case old.UID != next.UID:
+		return "created anew under the same name"
+	case old.Pending.Code != next.Pending.Code && next.Pending.Code != "":
+		return "pending: " + next.Pending.Text
+	case old.Pending.Code != "" && next.Pending.Code == "":
+		return "no longer pending"
+	}
+	return ""
+}
+
+// numberFree tells whether a number may be given to a redirect.
+func (tx *txn) numberFree(n uint32, id RedirectID) bool {
+	has := listRefs[*Redirect](tx.rows, TableRedirects, refNumber, utoa(uint64(n)))
+	return n != 0 && (len(has) == 0 || has[0].ID == id)
+}
+
+// nextNumber is one that no redirect has. A host may hold what is gone from the record, so they are given in turn.
+func (tx *txn) nextNumber() uint32 {
+	g := *tx.group()
+	for g.LastNumber++; !tx.numberFree(g.LastNumber, ""); {
+		g.LastNumber++
+	}
+	tx.put(&g)
+	return g.LastNumber
+}
+
+// DeleteRedirect removes a redirect.
+type DeleteRedirect struct {
+	ID  RedirectID `pb:"1"`
+	UID string     `pb:"2"`
+}
+
+// Kind is KindDeleteRedirect.
+func (*DeleteRedirect) Kind() Kind { return KindDeleteRedirect }
+
+func (c *DeleteRedirect) apply(tx *txn) Outcome {
+	subject := "redirect " + string(c.ID)
+	r, ok := find[*Redirect](tx.rows, TableRedirects, string(c.ID))
+	if !ok {
+		return refuse(RejectNotFound, subject, "", "")
+	}
+	if r.UID != c.UID {
+		return refuse(RejectStaleRevision, subject, r.UID, c.UID)
+	}
+	if out, wait := tx.quarantined(subject); wait {
+		return out
+	}
+	tx.bury(r, r.History, "gone")
+	return tx.ok()
+}
