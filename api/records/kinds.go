@@ -60,6 +60,10 @@ func Kinds() []Kind {
 		}},
 		{"leases", []string{"lease"}, []Column{{"VIP", "name"}, {"HOLDER", "holder"}, {"FENCE", "fence"}}},
 		{"policies", []string{"policy", "pol"}, []Column{{"NAME", "name"}, {"UID", "uid"}}},
+		{"redirects", []string{"redirect", "rd"}, []Column{
+			{"NAME", "name"}, {"NUMBER", "number"}, {"CAPTURES", "captures.address"}, {"PORTS", "captures.port"}, {"MODE", "mode"},
+			{"BACKENDS", "backends.address"}, {"PENDING", "pending.text"},
+		}},
 		{"holds", []string{"hold"}, []Column{
 			{"ID", "name"}, {"OF", "of"}, {"SUBJECTS", "subjects"}, {"SINCE", "since"}, {"RELEASED", "released"}, {"WHY", "why"},
 		}},

@@ -88,6 +88,8 @@ func byName(name string) kind {
 		return of((*renderer).lease, func(l *fsm.Lease) fsm.Trail { return l.History })
 	case "policies":
 		return of((*renderer).policy, func(p *fsm.Policy) fsm.Trail { return p.History })
+	case "redirects":
+		return of((*renderer).redirect, func(p *fsm.Redirect) fsm.Trail { return p.History })
 	case "holds":
 		return of((*renderer).hold, func(h *fsm.Hold) fsm.Trail { return h.History })
 	case "drains":

@@ -83,5 +83,16 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		&fsm.PutHold{ID: "h1", Of: "services", Subjects: []string{"a/b", "a/c"}, Why: "12 of 12 services are missing in a list"},
 		&fsm.ObserveView{Source: "cluster", Cluster: "c-uid", Versions: []fsm.KindVersion{{Kind: "Service", Version: 99}}},
 		&fsm.BeginMove{Service: "shop/late", Node: "n1"},
+		&fsm.PutRedirect{Redirect: fsm.Redirect{
+			ID: "BalancingPolicy/legacy-db", UID: "u-db", Version: 8, Number: 31007, Created: 1_789_000_000, EveryNode: true, Outside: true, Mode: "address", SpareOwn: true,
+			Captures: []fsm.Capture{{Address: addr("169.254.77.1"), Port: tcp(5432), Target: 6432}},
+			Backends: []fsm.RedirectBackend{{Address: addr("10.20.0.11"), Ready: true}, {Address: addr("10.20.0.12"), Ready: true}},
+			Probe:    fsm.Probe{Type: "HTTP", Path: "/ok", Statuses: []uint32{200, 204}, Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
+		}},
+		&fsm.PutRedirect{Redirect: fsm.Redirect{
+			ID: "LocalRedirectPolicy/dns", UID: "u-dns", Nodes: []fsm.NodeID{"n1"}, Service: "kube-system/kube-dns", Mode: "local", FallThrough: true,
+			Backends: []fsm.RedirectBackend{{Address: addr("10.0.1.9"), Node: "n1", Pod: "kube-system/dns-0", UID: "u-pod"}},
+			Pending:  fsm.Pending{Code: "no-service", Text: "there is no Service kube-system/kube-dns"},
+		}},
 	)
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/fsm"
+)
+
+func (r *renderer) redirect(p *fsm.Redirect) any {
+	d := records.Redirect{
+		Name: string(p.ID), UID: p.UID, Number: p.Number, EveryNode: p.EveryNode, Nodes: words(p.Nodes), Outside: p.Outside, Service: string(p.Service),
+		Captures: each(p.Captures, func(c fsm.Capture) records.Capture {
+			return records.Capture{Address: c.Address.String(), Protocol: c.Port.Protocol.String(), Port: c.Port.Number, Target: c.Target}
+		}),
+		Mode: p.Mode,
+		Backends: each(p.Backends, func(b fsm.RedirectBackend) records.RedirectBackend {
+			return records.RedirectBackend{Address: b.Address.String(), Node: string(b.Node), Pod: b.Pod, Ready: b.Ready}
+		}),
+		SpareOwn: p.SpareOwn, FallThrough: p.FallThrough, Version: p.Version,
+	}
+	if p.Created != 0 {
+		created := stamp(p.Created * 1000)
+		d.Created = &created
+	}
+	if p.Pending.Code != "" {
+		d.Pending = &records.Pending{Code: p.Pending.Code, Text: p.Pending.Text}
+	}
+	if h := p.Probe; h.Type != "" {
+		d.Probe = &records.Probe{
+			Type: h.Type, Port: h.Port, Path: h.Path, Statuses: append([]uint32{}, h.Statuses...), IntervalMs: milliseconds(h.Interval),
+			TimeoutMs: milliseconds(h.Timeout), Healthy: h.Healthy, Unhealthy: h.Unhealthy,
+		}
+	}
+	return d
+}
