@@ -56,7 +56,7 @@ func TestTheComponentOfPoliciesHasThemJudgedAndIsInNoOverlay(t *testing.T) {
 				t.Errorf("more: %q", more)
 			}
 			rules := []rbacv1.PolicyRule{
-				{APIGroups: []string{"balancing.elf.io"}, Resources: []string{"balancingpolicies", "localredirectpolicies"}, Verbs: []string{"list"}},
+				{APIGroups: []string{"balancing.elf.io"}, Resources: []string{"balancingpolicies", "localredirectpolicies"}, Verbs: []string{"get", "list", "watch"}},
 				{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"}, ResourceNames: []string{"fairlead-balancing-validate"}, Verbs: []string{"get", "patch"}},
 				{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, ResourceNames: []string{"fairlead-balancing-mutate"}, Verbs: []string{"get", "patch"}},
 			}

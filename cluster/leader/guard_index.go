@@ -35,6 +35,8 @@ func index(w *world.World) shown {
 	each(w.Drivers, world.KindDriver, s, func(o *world.Driver) world.Meta { return o.Meta })
 	each(w.LoadBalancers, world.KindLoadBalancer, s, func(o *world.OutsideBalancer) world.Meta { return o.Meta })
 	each(w.BackendGroups, world.KindBackendGroup, s, func(o *world.BackendGroup) world.Meta { return o.Meta })
+	each(w.BalancingPolicies, world.KindBalancingPolicy, s, func(o *world.BalancingPolicy) world.Meta { return o.Meta })
+	each(w.LocalRedirectPolicies, world.KindLocalRedirect, s, func(o *world.LocalRedirectPolicy) world.Meta { return o.Meta })
 	each(w.Binds, world.KindBind, s, func(o *world.Bind) world.Meta { return o.Meta })
 	for _, r := range w.Unusable {
 		if r.Kind != world.KindEndpointSlice {

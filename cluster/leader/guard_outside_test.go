@@ -42,6 +42,7 @@ func TestKnownOfOutsideNamesWhatBindingsAreThereFor(t *testing.T) {
 		&fsm.DeleteLoadBalancer{ID: "LoadBalancer/shop/going/l2"},
 		&fsm.PutService{Service: fsm.Service{ID: "shop/other", UID: "s1"}},
 		&fsm.PutHold{ID: "service-1", Of: "Service", Subjects: []string{"shop/other uid=s1"}, Why: "many"},
+		&fsm.PutHold{ID: "redirects-pod-1", Of: "Pod", Subjects: []string{"shop/web-0 uid=p1"}, Why: "many"},
 		&fsm.PutHold{ID: "outside-pod-1", Of: "Pod", Subjects: []string{"shop/web-0 uid=p1"}, Why: "many"},
 	)
 	known := KnownOf(g.state.Read(), "kubernetes", PartOutside)
@@ -227,8 +228,9 @@ func TestPartsDoNotStopEachOther(t *testing.T) {
 		b.Complete = false
 		return b
 	}
-	for kind, acts := range map[world.Kind][2]bool{
-		world.KindPod: {true, false}, world.KindPool: {false, true}, world.KindService: {false, false}, world.KindDriver: {true, false},
+	for kind, acts := range map[world.Kind][3]bool{
+		world.KindPod: {true, false, false}, world.KindPool: {false, true, true}, world.KindService: {false, false, false}, world.KindDriver: {true, false, true},
+		world.KindBalancingPolicy: {true, true, false}, world.KindLocalRedirect: {true, true, false},
 	} {
 		for part, want := range acts {
 			view := Part(part).View(broken(kind))
@@ -243,6 +245,15 @@ func TestPartsDoNotStopEachOther(t *testing.T) {
 	}
 	if got := PartOutside.View(all); len(got.Pods) != 1000 || len(got.Pools) != 0 || len(got.Services) != 1 {
 		t.Errorf("the view of outside load balancers: %d pods, %d pools", len(got.Pods), len(got.Pools))
+	}
+	all.BalancingPolicies, all.Drivers = make([]world.BalancingPolicy, 1), make([]world.Driver, 1)
+	if got := PartRedirects.View(all); len(got.Pods) != 1000 || len(got.Pools)+len(got.Drivers) != 0 || len(got.Services) != 1 || len(got.BalancingPolicies) != 1 {
+		t.Errorf("the view of policies: %d pods, %d pools, %d policies", len(got.Pods), len(got.Pools), len(got.BalancingPolicies))
+	}
+	for _, part := range []Part{PartServices, PartOutside} {
+		if got := part.View(all); len(got.BalancingPolicies) != 0 {
+			t.Errorf("part %d is shown policies", part)
+		}
 	}
 }
 

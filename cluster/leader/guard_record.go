@@ -14,8 +14,11 @@ import (
 // came from: with several, what another one shows must be left out, or its objects look absent here.
 func KnownOf(record *fsm.View, source string, part Part) Known {
 	objects := servicesOf
-	if part == PartOutside {
+	switch part {
+	case PartOutside:
 		objects = outsideOf
+	case PartRedirects:
+		objects = redirectsOf
 	}
 	return knownOf(record, source, part, objects(record))
 }

@@ -35,6 +35,8 @@ type Options struct {
 	NodePorts bool
 	// ClusterIPs has the record hold every Service that has a ClusterIP, so that nodes can resolve those.
 	ClusterIPs bool
+	// BalancingPolicies has the record hold policies of client-side balancing. Otherwise it has none.
+	BalancingPolicies bool
 	// NodeAddress is the type of address that a next hop is; empty means InternalIP.
 	NodeAddress world.AddressType
 	// AsideCordoned has new flows go past nodes that are cordoned, where another node may be announced.

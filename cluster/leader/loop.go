@@ -114,6 +114,7 @@ type Leader struct {
 	mu      sync.Mutex
 	status  Status
 	outside OutsideStatus
+	waiting []Explanation // of policies of client-side balancing
 }
 
 // New makes a Leader that does nothing yet. It fails on a missing field and on metrics that are registered already.
@@ -143,6 +144,7 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 	l.setStatus(func(s *Status) { *s = Status{Term: term} })
 	defer l.setStatus(func(s *Status) { *s = Status{} })
 	defer l.setOutside(OutsideStatus{})
+	defer l.setRedirects(nil)
 	for _, s := range l.c.Sources {
 		if r, ok := s.Source.(Relister); ok {
 			r.Begin() // what is absent has to be confirmed anew
@@ -150,7 +152,11 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 	}
 	plan := newPlanning(l)
 	watchers := []*sentry{plan.sentry}
-	parts := []func(context.Context){plan.run, l.runReports, l.runCheckpoints}
+	redirects := newRedirectPlanning(l)
+	if l.c.Options.BalancingPolicies {
+		watchers = append(watchers, redirects.sentry)
+	}
+	parts := []func(context.Context){plan.run, redirects.run, l.runReports, l.runCheckpoints}
 	if l.c.Drivers != nil {
 		out := newOutsidePlanning(l)
 		plan.adopting = out.adopting.Load

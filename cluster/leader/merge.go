@@ -22,7 +22,11 @@ type merged struct {
 	namespaces       map[string]*world.Namespace // by name
 	l2Advertisements []*world.L2Advertisement
 
-	// Of mergingOutside alone.
+	// Of mergeRedirects alone.
+	balancing      []*world.BalancingPolicy
+	localRedirects []*world.LocalRedirectPolicy
+
+	// Of mergingOutside, and pods of mergeRedirects, too.
 	drivers   []*world.Driver
 	balancers []*world.OutsideBalancer
 	groups    []*world.BackendGroup

@@ -18,17 +18,21 @@ type Part uint8
 
 // The parts.
 const (
-	PartServices Part = iota // addresses, announcements and next hops of Services
-	PartOutside              // outside load balancers, their drivers and their backends
+	PartServices  Part = iota // addresses, announcements and next hops of Services
+	PartOutside               // outside load balancers, their drivers and their backends
+	PartRedirects             // policies of client-side balancing and their backends
 )
 
 // kinds are those of the part, in the order of their names.
 func (p Part) kinds() []world.Kind {
-	if p == PartOutside {
+	switch p {
+	case PartOutside:
 		return []world.Kind{
 			world.KindBackendGroup, world.KindBackendRecord, world.KindBind, world.KindLoadBalancer, world.KindDriver, world.KindNode,
 			world.KindPod, world.KindService,
 		}
+	case PartRedirects:
+		return []world.Kind{world.KindBalancingPolicy, world.KindLocalRedirect, world.KindNode, world.KindPod, world.KindService}
 	}
 	return []world.Kind{
 		world.KindPolicy, world.KindAdvertisement, world.KindPeer, world.KindCommunity, world.KindConfigMap, world.KindEndpointSlice,
@@ -36,29 +40,33 @@ func (p Part) kinds() []world.Kind {
 	}
 }
 
-// sources are those that the part is planned from. Outside load balancers and their pods are a cluster's where one is read:
+// sources are those that the part is planned from. Outside load balancers, policies and their pods are a cluster's where one is read:
 // a folder beside it that never had any of them would be asked, after a change of leader, whether all of them are gone.
 func (p Part) sources(all []NamedSource) []NamedSource {
 	clusters := slices.DeleteFunc(slices.Clone(all), func(s NamedSource) bool { return !s.World().WholeCluster })
-	if p == PartOutside && len(clusters) > 0 {
+	if p != PartServices && len(clusters) > 0 {
 		return clusters
 	}
 	return all
 }
 
-// outsideHold is what the ids of holds of PartOutside begin with.
-const outsideHold = "outside-"
-
+// holdPrefix is what the ids of holds of the part begin with.
 func (p Part) holdPrefix() string {
-	if p == PartOutside {
-		return outsideHold
+	switch p {
+	case PartOutside:
+		return "outside-"
+	case PartRedirects:
+		return "redirects-"
 	}
 	return ""
 }
 
 // holds tells whether a hold is of this part.
 func (p Part) holds(id fsm.HoldID) bool {
-	return strings.HasPrefix(string(id), outsideHold) == (p == PartOutside)
+	if p != PartServices {
+		return strings.HasPrefix(string(id), p.holdPrefix())
+	}
+	return !PartOutside.holds(id) && !PartRedirects.holds(id)
 }
 
 // View is w as far as the part goes. It shares memory with w.
@@ -75,12 +83,19 @@ func (p Part) View(w world.World) world.World {
 		}
 	}
 	w.Kinds = kinds
-	w.BFDProfiles, w.BalancingPolicies, w.LocalRedirectPolicies = nil, nil, nil // no plan is made from them
-	if p == PartOutside {
+	w.BFDProfiles = nil // no plan is made from them
+	if p != PartServices {
 		w.EndpointSlices, w.Pools, w.Peers, w.Advertisements, w.Communities, w.ConfigMaps = nil, nil, nil, nil, nil, nil
 		w.L2Advertisements, w.AddressPolicies, w.Namespaces = nil, nil, nil
-	} else {
-		w.Drivers, w.LoadBalancers, w.BackendGroups, w.Binds, w.BackendRecords, w.Pods = nil, nil, nil, nil, nil, nil
+	}
+	if p != PartOutside {
+		w.Drivers, w.LoadBalancers, w.BackendGroups, w.Binds, w.BackendRecords = nil, nil, nil, nil, nil
+	}
+	if p != PartRedirects {
+		w.BalancingPolicies, w.LocalRedirectPolicies = nil, nil
+	}
+	if p == PartServices {
+		w.Pods = nil
 	}
 	return w
 }

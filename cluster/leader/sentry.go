@@ -124,8 +124,11 @@ func (s *sentry) rewound(record *fsm.View) bool {
 
 // objects are those that the record holds.
 func (s *sentry) objects(record *fsm.View) []KnownObject {
-	if s.part == PartOutside {
+	switch s.part {
+	case PartOutside:
 		return s.outside.follow(record)
+	case PartRedirects:
+		return redirectsOf(record)
 	}
 	return servicesOf(record)
 }

@@ -46,7 +46,7 @@ func (l *Leader) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.status
-	s.Waiting = slices.Concat(s.Waiting, l.outside.Waiting)
+	s.Waiting = slices.Concat(s.Waiting, l.outside.Waiting, l.waiting)
 	return s
 }
 
@@ -65,6 +65,13 @@ func (l *Leader) setOutside(s OutsideStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.outside = s
+}
+
+// setRedirects keeps what waits of policies of client-side balancing.
+func (l *Leader) setRedirects(waiting []Explanation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = waiting
 }
 
 func (l *Leader) setStatus(change func(*Status)) {

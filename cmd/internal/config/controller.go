@@ -50,6 +50,8 @@ type Controller struct {
 	// ClusterIPs has the record hold every Service with a ClusterIP, so that agents with sock can resolve those; it must be equal on all
 	// members.
 	ClusterIPs bool `yaml:"clusterIPs"`
+	// BalancingPolicies has the record hold policies of client-side balancing; it must be equal on all members.
+	BalancingPolicies bool `yaml:"balancingPolicies"`
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/cluster/leader/redirects"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/convert"
@@ -53,6 +54,12 @@ func known(record *fsm.View, kind world.Kind) (out []informers.Known) {
 	case world.KindAdvertisement:
 		for _, a := range fsm.List[*fsm.Advertisement](record, fsm.TableAdvertisements) {
 			add(string(a.Name), a.Object, a.Version)
+		}
+	case world.KindBalancingPolicy, world.KindLocalRedirect:
+		for _, r := range fsm.List[*fsm.Redirect](record, fsm.TableRedirects) {
+			if of, id := redirects.ObjectOf(r.ID); of == kind {
+				add(id.Name, fsm.ObjectRef{UID: r.UID}, r.Version)
+			}
 		}
 	case world.KindL2Advert:
 		for _, a := range fsm.List[*fsm.L2Advertisement](record, fsm.TableL2Advertisements) {

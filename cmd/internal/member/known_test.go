@@ -27,11 +27,14 @@ func TestKnownIsWhatCanBeAskedFor(t *testing.T) {
 		&fsm.PutNodeConfig{Config: fsm.NodeConfig{Version: 10, Object: fsm.ObjectRef{Namespace: "kube-system", UID: "u"}}},
 		&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "all", Version: 7, Object: from}},
 		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Version: 8, Object: from}},
+		&fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/db", UID: "u", Version: 11}},
+		&fsm.PutRedirect{Redirect: fsm.Redirect{ID: "LocalRedirectPolicy/dns", UID: "u", Version: 12}}, &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "LocalRedirectPolicy/of-a-folder"}},
 		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "of-a-folder", Object: fsm.ObjectRef{Namespace: "metallb-system"}}})
 	for kind, want := range map[world.Kind]string{
 		world.KindService: "[{shop/web u 3}]", world.KindNode: "[{n1 u 4}]", world.KindPool: "[{metallb-system/public u 5}]",
 		world.KindPeer: "[{metallb-system/switch u 6}]", world.KindAdvertisement: "[{metallb-system/all u 7}]",
 		world.KindL2Advert: "[{metallb-system/lan u 8}]", world.KindEndpointSlice: "[]",
+		world.KindBalancingPolicy: "[{db u 11}]", world.KindLocalRedirect: "[{dns u 12}]",
 		world.KindConfigMap: "[{kube-system/kube-gobgp-cfg u 9} {kube-system/kube-iprule-cfg u 10}]",
 	} {
 		if got := fmt.Sprint(known(state.Read(), kind)); got != want {

@@ -36,7 +36,8 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	options := leader.Config{
 		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
 		Options: leader.Options{
-			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, ClusterIPs: c.ClusterIPs, LegacyPeers: legacyPeers,
+			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, ClusterIPs: c.ClusterIPs, BalancingPolicies: c.BalancingPolicies,
+			LegacyPeers:   legacyPeers,
 			AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints,
 		},
 		Timing: m.edges.Tuning.Leader,
@@ -51,7 +52,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	if m.kube != nil {
 		s, err := informers.New(informers.Options{
-			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps,
+			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Redirects: c.BalancingPolicies,
 			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {

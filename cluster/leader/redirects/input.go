@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redirects
+
+import (
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Input is everything that Plan knows. Lists are in order of the objects' names and have each name once.
+type Input struct {
+	Balancing []*world.BalancingPolicy
+	Local     []*world.LocalRedirectPolicy
+	Services  []*world.Service
+	Nodes     []*world.Node
+	Pods      []*world.Pod
+
+	Record *fsm.View
+	// MayRemove tells whether the absence of an object may be acted on (DESIGN §5); nil means that none may. It is asked
+	// only about what Known lists.
+	MayRemove func(kind world.Kind, id world.ID) bool
+	// Off says that the group does not carry policies out: the record then has none, whatever is there to be seen.
+	Off bool
+	// Now is put on proposals for people to read. Nothing is decided by it.
+	Now time.Time
+}
+
+// Result is what Plan proposes, in an order in which it may be applied, and what waits.
+type Result struct {
+	Proposals []fsm.Proposal
+	// Waiting tells, in order of names, what is not as its policy asks for, and why.
+	Waiting []Explanation
+}
+
+// Explanation says why something waits: a stable code for programs and a sentence for people. Name is that of a redirect.
+type Explanation struct {
+	Name string
+	Code string
+	Text string
+}
+
+// Codes of fsm.Redirect.Pending and of explanations.
+const (
+	WaitsForFormat   = "format"          // the record cannot hold it yet
+	WaitsForEvidence = "evidence"        // its policy is absent, but not surely gone
+	WaitsForSupport  = "not-carried-out" // it asks for what nobody does yet
+	WaitsForService  = "no-service"      // the Service that it names is not there
+	WaitsForIP       = "no-cluster-ip"   // that Service has no address inside the cluster
+	WaitsForPort     = "no-port"         // ports of it lead nowhere
+	WaitsForWinner   = "conflict"        // an older policy captures the same
+	WaitsForBackend  = "no-backend"      // nothing is behind it
+)

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redirects
+
+import (
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// actor is who proposes what is planned.
+const actor = "leader"
+
+// format is the first format of the record with redirects.
+const format = 2
+
+// Plan compares what policies ask for with the record and proposes what is missing. Once its proposals are applied it has nothing
+// more to propose. What it may not do yet it explains instead.
+func Plan(in Input) Result {
+	p := newPlanner(in)
+	if p.in.Record.Group().Format < format {
+		for _, o := range p.policies() {
+			p.explain(o.id(), WaitsForFormat, "the record's format is too old to hold it; run `fairlead raft finalize` once all members are of this release")
+		}
+		return p.out
+	}
+	p.resolveAll()
+	p.keepAbsent()
+	p.tellLosers()
+	p.propose()
+	slices.SortStableFunc(p.out.Waiting, func(a, b Explanation) int { return strings.Compare(a.Name, b.Name) })
+	return p.out
+}
+
+// planner is one run of Plan. Its maps are for looking up; what leaves it goes by sorted lists.
+type planner struct {
+	in       Input
+	out      Result
+	have     map[fsm.RedirectID]*fsm.Redirect
+	services map[world.ID]*world.Service
+	nodes    map[fsm.NodeID]*world.Node
+	pods     map[world.ID]*world.Pod
+
+	rows []*fsm.Redirect // that the record shall have, in order
+}
+
+func newPlanner(in Input) *planner {
+	if in.MayRemove == nil {
+		in.MayRemove = func(world.Kind, world.ID) bool { return false }
+	}
+	p := &planner{in: in, have: map[fsm.RedirectID]*fsm.Redirect{}, services: map[world.ID]*world.Service{}, nodes: map[fsm.NodeID]*world.Node{}, pods: map[world.ID]*world.Pod{}}
+	for _, r := range fsm.List[*fsm.Redirect](in.Record, fsm.TableRedirects) {
+		p.have[r.ID] = r
+	}
+	for _, s := range in.Services {
+		p.services[s.ID] = s
+	}
+	for _, n := range in.Nodes {
+		p.nodes[fsm.NodeID(n.Name)] = n
+	}
+	for _, o := range in.Pods {
+		p.pods[o.ID] = o
+	}
+	return p
+}
+
+// policy is an object of either kind.
+type policy struct {
+	kind world.Kind
+	*world.Meta
+	*world.Redirect
+}
+
+func (o policy) id() fsm.RedirectID { return fsm.RedirectID(string(o.kind) + "/" + o.Name) }
+
+// policies are the objects that are there to stay, in order of their ids.
+func (p *planner) policies() (out []policy) {
+	if p.in.Off {
+		return nil
+	}
+	for _, o := range p.in.Balancing {
+		out = append(out, policy{world.KindBalancingPolicy, &o.Meta, &o.Redirect})
+	}
+	for _, o := range p.in.Local {
+		out = append(out, policy{world.KindLocalRedirect, &o.Meta, &o.Redirect})
+	}
+	return slices.DeleteFunc(out, func(o policy) bool { return o.Deleting })
+}
+
+// ObjectOf names the policy that a redirect comes from.
+func ObjectOf(id fsm.RedirectID) (world.Kind, world.ID) {
+	kind, name, _ := strings.Cut(string(id), "/")
+	return world.Kind(kind), world.ID{Name: name}
+}
+
+// keepAbsent keeps the redirects whose policies are not there to be seen, unless those are surely gone.
+func (p *planner) keepAbsent() {
+	wanted := map[fsm.RedirectID]bool{}
+	for _, r := range p.rows {
+		wanted[r.ID] = true
+	}
+	for _, r := range fsm.List[*fsm.Redirect](p.in.Record, fsm.TableRedirects) {
+		kind, id := ObjectOf(r.ID)
+		if wanted[r.ID] || p.in.Off || p.in.MayRemove(kind, id) {
+			continue
+		}
+		kept := *r
+		kept.Backends = p.stillThere(r)
+		if kept.Pending.Code == WaitsForWinner {
+			kept.Pending = fsm.Pending{} // as may still be
+		}
+		p.rows = append(p.rows, &kept)
+		p.explain(r.ID, WaitsForEvidence, "its policy is absent from the sources, and not certain to be gone")
+	}
+	slices.SortFunc(p.rows, func(a, b *fsm.Redirect) int { return strings.Compare(string(a.ID), string(b.ID)) })
+}
+
+// propose brings the record to the rows.
+func (p *planner) propose() {
+	stays := map[fsm.RedirectID]bool{}
+	for _, r := range p.rows {
+		stays[r.ID] = true
+		if r.Pending.Code != "" {
+			p.explain(r.ID, r.Pending.Code, r.Pending.Text)
+		}
+		if old := p.have[r.ID]; old == nil || !same(old, r) {
+			p.say("policy "+string(r.ID), &fsm.PutRedirect{Redirect: *r})
+		}
+	}
+	for _, r := range fsm.List[*fsm.Redirect](p.in.Record, fsm.TableRedirects) {
+		switch {
+		case stays[r.ID]:
+		case !p.in.Record.Group().Quarantine.IsZero():
+			p.explain(r.ID, WaitsForEvidence, "nothing is removed while the restored record is in quarantine")
+		default:
+			p.say("policy is gone", &fsm.DeleteRedirect{ID: r.ID, UID: r.UID})
+		}
+	}
+}
+
+func (p *planner) say(reason string, c fsm.Command) {
+	p.out.Proposals = append(p.out.Proposals, fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: p.in.Now.UnixMilli(), Command: c})
+}
+
+func (p *planner) explain(id fsm.RedirectID, code, text string) {
+	p.out.Waiting = append(p.out.Waiting, Explanation{string(id), code, text})
+}
+
+// same compares all but the version, and what Apply gives.
+func same(a, b *fsm.Redirect) bool {
+	return a.UID == b.UID && a.Created == b.Created && slices.Equal(a.Nodes, b.Nodes) && a.EveryNode == b.EveryNode && a.Outside == b.Outside &&
+		a.Service == b.Service && slices.Equal(a.Captures, b.Captures) && a.Mode == b.Mode && slices.Equal(a.Backends, b.Backends) &&
+		sameProbe(a.Probe, b.Probe) && a.SpareOwn == b.SpareOwn && a.FallThrough == b.FallThrough && a.Pending == b.Pending
+}
+
+func sameProbe(a, b fsm.Probe) bool {
+	return a.Type == b.Type && a.Port == b.Port && a.Path == b.Path && slices.Equal(a.Statuses, b.Statuses) && a.Interval == b.Interval &&
+		a.Timeout == b.Timeout && a.Healthy == b.Healthy && a.Unhealthy == b.Unhealthy
+}
