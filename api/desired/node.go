@@ -20,11 +20,7 @@ func NodeKey(name string) string { return string(kindNode) + name }
 
 // NodeValue encodes what a node's item says: the addresses at which the node ports of Services are dialled.
 func NodeValue(addresses []netip.Addr) ([]byte, error) {
-	var m fairleadv1.Node
-	for _, a := range addresses {
-		m.Addresses = append(m.Addresses, a.AsSlice())
-	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&m)
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&fairleadv1.Node{Addresses: bytesOf(addresses)})
 }
 
 // decodeNode reads what a node's item says.
@@ -33,12 +29,8 @@ func decodeNode(key string, value []byte) (addresses []netip.Addr, err error) {
 	if err := proto.Unmarshal(value, &m); err != nil {
 		return nil, fmt.Errorf("decode item of node %q: %w", key[1:], err)
 	}
-	for _, b := range m.GetAddresses() {
-		a, ok := netip.AddrFromSlice(b)
-		if !ok {
-			return nil, fmt.Errorf("decode item of node %q: an address has 4 or 16 bytes, not %d", key[1:], len(b))
-		}
-		addresses = append(addresses, a)
+	if addresses, err = addressesOf(m.GetAddresses()); err != nil {
+		return nil, fmt.Errorf("decode item of node %q: %w", key[1:], err)
 	}
 	return addresses, nil
 }

@@ -47,9 +47,10 @@ type State struct {
 }
 
 type item struct {
-	key     string
-	value   []byte
-	service *lazyService // of items of that kind
+	key      string
+	value    []byte
+	service  *lazyService // of items of that kind
+	redirect *Redirect    // likewise
 }
 
 // lazyService is a Service that is decoded when somebody asks for it: a node that does not translate never does, and endpoints
@@ -140,6 +141,8 @@ func newItem(key string, value []byte) (i item, err error) {
 	switch key[0] {
 	case kindAddress:
 		err = checkAddress(key, value)
+	case kindRedirect:
+		i.redirect, err = decodeRedirect(key, value)
 	case kindNode:
 		_, err = decodeNode(key, value)
 	case kindService:

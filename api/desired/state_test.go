@@ -205,6 +205,8 @@ func TestStepIsRefusedWhole(t *testing.T) {
 		"other-digest":    {&fairleadv1.SyncResponse{Revision: at(6)}, desired.ErrDigest},
 		"short-address":   {&fairleadv1.SyncResponse{Revision: at(6), Changes: encode("a123", value), Digest: sum[:]}, nil},
 		"port-too-large":  {&fairleadv1.SyncResponse{Revision: at(6), Changes: encode(key, []byte("\x0a\x04\x10\x80\x80\x08")), Digest: sum[:]}, nil},
+		"short-node":      {&fairleadv1.SyncResponse{Revision: at(6), Changes: encode("nn1", []byte("\x0a\x01\x01")), Digest: sum[:]}, nil},
+		"short-capture":   {&fairleadv1.SyncResponse{Revision: at(6), Changes: encode("rBalancingPolicy/a", []byte("\x3a\x03\x0a\x01\x01")), Digest: sum[:]}, nil},
 		"garbage":         {&fairleadv1.SyncResponse{Revision: at(6), Changes: [][]byte{[]byte("\xff")}, Digest: sum[:]}, nil},
 		"switch-no-addr":  {&fairleadv1.SyncResponse{Revision: at(6), Digest: sum[:], Node: &fairleadv1.NodeState{Group: "g", Config: &fairleadv1.NodeConfig{Switches: []string{"x"}}}}, nil},
 		"endless-pending": {&fairleadv1.SyncResponse{Revision: at(6), More: true}, nil},

@@ -47,7 +47,7 @@ func newBoard(record Record) *board {
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
 func itemTables() []fsm.Table {
-	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes}
+	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TableRedirects}
 }
 
 func ownTables() []fsm.Table {
@@ -143,6 +143,11 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
+	for _, id := range redirectsThatChanged(b.view, v) {
+		if err := b.deriveRedirect(v, id); err != nil {
+			return false, fmt.Errorf("encode redirect %s for agents: %w", id, err)
+		}
+	}
 	for _, id := range moved {
 		if err := b.deriveNode(v, id); err != nil {
 			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
@@ -196,6 +201,13 @@ func nodesThatMoved(before, after *fsm.View) (out []fsm.NodeID) {
 			out = append(out, cmp.Or(is, was).ID)
 		}
 	})
+	slices.Sort(out)
+	return out
+}
+
+// redirectsThatChanged are in order.
+func redirectsThatChanged(before, after *fsm.View) (out []fsm.RedirectID) {
+	fsm.Changes(before, after, fsm.TableRedirects, either(func(r *fsm.Redirect) { out = append(out, r.ID) }))
 	slices.Sort(out)
 	return out
 }

@@ -69,6 +69,13 @@ func checkAll(t interface {
 	if have, want := fmt.Sprint(toldServices(s)), fmt.Sprint(expectedServices(v)); have != want {
 		t.Fatalf("services\n%s\nwant\n%s", have, want)
 	}
+	told := map[string]desired.Redirect{}
+	for _, r := range s.Redirects() {
+		told[r.Name] = *r
+	}
+	if have, want := fmt.Sprint(told), fmt.Sprint(expectedRedirects(v)); have != want {
+		t.Fatalf("redirects\n%s\nwant\n%s", have, want)
+	}
 	nodes := map[netip.Addr]bool{}
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 		for _, a := range n.Addresses {
@@ -78,6 +85,50 @@ func checkAll(t interface {
 	if have, want := s.NodeAddresses(), slices.SortedFunc(maps.Keys(nodes), netip.Addr.Compare); !slices.Equal(have, want) {
 		t.Fatalf("addresses of nodes %v, want %v", have, want)
 	}
+}
+
+// expectedRedirects are those that capture something somewhere.
+func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
+	out := map[string]desired.Redirect{}
+	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
+		one := desired.Redirect{Name: string(r.ID), Number: r.Number, Created: r.Created, EveryNode: r.EveryNode, Outside: r.Outside, Mode: r.Mode}
+		for _, n := range r.Nodes {
+			one.Nodes = append(one.Nodes, string(n))
+		}
+		one.OfService, one.SpareOwn, one.FallThrough = len(r.Service) > 0, r.SpareOwn, r.FallThrough
+		for _, c := range r.Captures {
+			one.Captures = append(one.Captures, desired.Capture{Address: c.Address, Port: desired.Port{Protocol: 17, Number: c.Port.Number}, Target: c.Target})
+		}
+		for _, b := range r.Backends {
+			one.Backends = append(one.Backends, desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready})
+		}
+		if len(one.Captures) > 0 && (one.Outside || one.EveryNode || len(one.Nodes) > 0) {
+			out[one.Name] = one
+		}
+	}
+	return out
+}
+
+func drawRedirect(t *rapid.T) fsm.Command {
+	id := rapid.SampledFrom([]fsm.RedirectID{"BalancingPolicy/a", "LocalRedirectPolicy/a"}).Draw(t, "redirect")
+	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+		return &fsm.DeleteRedirect{ID: id}
+	}
+	r := fsm.Redirect{
+		ID: id, Created: rapid.Int64Range(1, 3).Draw(t, "created"), Mode: rapid.SampledFrom([]string{"podEndpoint", "local"}).Draw(t, "mode"),
+		EveryNode: rapid.Bool().Draw(t, "every node"), Outside: rapid.Bool().Draw(t, "outside"), SpareOwn: rapid.Bool().Draw(t, "spares"),
+		FallThrough: rapid.Bool().Draw(t, "falls through"), Service: fsm.ServiceID(rapid.SampledFrom([]string{"", "ns/s0"}).Draw(t, "service")),
+	}
+	if rapid.Bool().Draw(t, "on a node") {
+		r.Nodes = []fsm.NodeID{"n1"}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "captures") {
+		r.Captures = append(r.Captures, fsm.Capture{Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 53}, Target: 5353})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "backends") {
+		r.Backends = append(r.Backends, fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", Ready: rapid.Bool().Draw(t, "ready")})
+	}
+	return &fsm.PutRedirect{Redirect: r}
 }
 
 func toldServices(s desired.State) map[string]desired.Service {
@@ -164,7 +215,9 @@ func drawService(t *rapid.T) fsm.ServiceID {
 // drawCommand favours collisions; many of these are refused, which changes nothing.
 func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 	a := drawAddress(t)
-	switch rapid.IntRange(0, 10).Draw(t, "command") {
+	switch rapid.IntRange(0, 11).Draw(t, "command") {
+	case 11:
+		return drawRedirect(t)
 	case 10:
 		id := rapid.SampledFrom([]fsm.NodeID{"n1", "n2"}).Draw(t, "node")
 		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, string(id))
@@ -334,8 +387,8 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 			if have, want := fmt.Sprint(toldServices(fresh[tellsAddressed].steps.State)), fmt.Sprint(addressed); have != want {
 				t.Fatalf("who serves no node ports is told\n%s\nwant\n%s", have, want)
 			}
-			if told := fresh[tellsAddressed].steps.State.NodeAddresses(); len(told) > 0 {
-				t.Fatalf("who serves no node ports is told of nodes at %v", told)
+			if some := fresh[tellsAddressed].steps.State; len(some.NodeAddresses())+len(some.Redirects()) > 0 {
+				t.Fatalf("who serves no node ports is told of nodes at %v, and of %d redirects", some.NodeAddresses(), len(some.Redirects()))
 			}
 			if c := fresh[tellsAll].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
 				t.Fatalf("node configuration %v", c)

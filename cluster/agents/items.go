@@ -64,6 +64,38 @@ func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
 	return b.put(key, value, tellsAll)
 }
 
+// deriveRedirect brings one redirect's item up to date. One that captures nothing, or is effective nowhere, is nothing to tell. Which of
+// two counts at a place is decided on each host.
+func (b *board) deriveRedirect(v *fsm.View, id fsm.RedirectID) error {
+	key := desired.RedirectKey(string(id))
+	r, ok := fsm.Get[*fsm.Redirect](v, fsm.TableRedirects, string(id))
+	if !ok || len(r.Captures) == 0 || !r.EveryNode && !r.Outside && len(r.Nodes) == 0 {
+		return b.drop(key)
+	}
+	value, err := desired.RedirectValue(redirectOf(r))
+	if err != nil {
+		return err
+	}
+	return b.put(key, value, tellsAll)
+}
+
+func redirectOf(r *fsm.Redirect) desired.Redirect {
+	out := desired.Redirect{
+		Name: string(r.ID), Number: r.Number, Created: r.Created, EveryNode: r.EveryNode,
+		Outside: r.Outside, OfService: r.Service != "", Mode: r.Mode, SpareOwn: r.SpareOwn, FallThrough: r.FallThrough,
+	}
+	for _, n := range r.Nodes {
+		out.Nodes = append(out.Nodes, string(n))
+	}
+	for _, c := range r.Captures {
+		out.Captures = append(out.Captures, desired.Capture{Address: c.Address, Port: portOf(c.Port), Target: c.Target})
+	}
+	for _, e := range r.Backends {
+		out.Backends = append(out.Backends, desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready})
+	}
+	return out
+}
+
 func (b *board) put(key string, value []byte, needs tells) error {
 	var before *item
 	if old, had := b.items[key]; had {

@@ -36,7 +36,7 @@ type tells uint8
 const (
 	tellsAddresses tells = iota // nothing but addresses
 	tellsAddressed              // also the Services that have any
-	tellsAll                    // also those that nodes serve by their node ports or ClusterIPs alone, and all nodes
+	tellsAll                    // also those that nodes serve by their node ports or ClusterIPs alone, all nodes, and redirects
 )
 
 // item is what stands under a key.

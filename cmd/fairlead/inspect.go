@@ -98,7 +98,7 @@ func namesOf(conf config.Agent) (map[uint32]string, error) {
 	for _, s := range state.Services() {
 		names = append(names, s.Name)
 	}
-	return sock.Names(names), nil
+	return sock.Names(names, state.Redirects()), nil
 }
 
 func (in *inspection) name(rule uint32) string {

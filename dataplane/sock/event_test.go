@@ -29,7 +29,7 @@ func TestBalancing19EventsHaveTheFieldsOfTheSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.apply("", []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}}}, nil); err != nil {
+	if err := s.apply(wanted{services: []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}}}}); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.FixedZone("", 3600))

@@ -86,19 +86,28 @@ func backendsOf(targets endpoints.Targets) (out []Backend) {
 	return out
 }
 
-// Names tells which Service an ID is of, given the names of all that a host resolves.
-func Names(services []string) map[uint32]string {
-	out := map[uint32]string{}
-	for name, id := range numbers(services) {
+// Names tells which Service or policy an ID is of, given all that a host is told.
+func Names(services []string, redirects []*desired.Redirect) map[uint32]string {
+	out, taken := namesOf(redirects)
+	for name, id := range numbers(services, taken) {
 		out[id] = name
 	}
 	return out
 }
 
-// numbers gives every Service an ID, the same as long as it is there, and after a restart, too, unless two collide.
-func numbers(names []string) map[string]uint32 {
+// namesOf are the policies by their IDs, which the record gave them, and all IDs that are no Service's.
+func namesOf(redirects []*desired.Redirect) (names map[uint32]string, taken map[uint32]bool) {
+	names, taken = map[uint32]string{}, map[uint32]bool{0: true}
+	for _, r := range redirects {
+		names[r.Number], taken[r.Number] = r.Name, true
+	}
+	return names, taken
+}
+
+// numbers gives every Service an ID that is not taken, the same as long as it is there, and after a restart, too, unless two collide.
+func numbers(names []string, taken map[uint32]bool) map[string]uint32 {
 	names = slices.Sorted(slices.Values(names))
-	out, taken := map[string]uint32{}, map[uint32]bool{0: true}
+	out := map[string]uint32{}
 	for _, name := range names {
 		h := fnv.New32a()
 		h.Write([]byte(name))

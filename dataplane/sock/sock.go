@@ -35,19 +35,21 @@ type Sock struct {
 	events  Events
 	told    told // Tell's own
 
-	mu       sync.Mutex
-	config   Config
-	edge     Edge
-	planner  *Planner
-	names    []string            // of Services
-	ids      map[string]uint32   // of their rules
-	byID     map[uint32]string   // the same the other way round
-	rules    map[string]resolved // by the Service's name
-	last     Want
-	asked    bool // a state was ever to be carried out
-	known    bool // the tables hold what the planner says, as far as we know
-	attached bool
-	reported map[uint32]string // problems that were logged
+	mu        sync.Mutex
+	config    Config
+	edge      Edge
+	planner   *Planner
+	names     []string            // of Services
+	policies  []uint32            // IDs of redirects
+	ids       map[string]uint32   // of Services' rules
+	byID      map[uint32]string   // the same the other way round, and redirects
+	rules     map[string]resolved // by the Service's name
+	redirects map[*desired.Redirect]*Rule
+	last      Want
+	asked     bool // a state was ever to be carried out
+	known     bool // the tables hold what the planner says, as far as we know
+	attached  bool
+	reported  map[uint32]string // problems that were logged
 }
 
 // resolved is a Service's rule, and what that was made of.
@@ -82,15 +84,24 @@ func Over(o Options, e Edge) (*Sock, error) {
 // agent work with what it left until then. A Service that does not fit is named in the log and in metrics; its address is
 // served by packets as without.
 func (s *Sock) Apply(_ context.Context, want desired.State) ([]agent.Failure, error) {
-	return nil, s.apply(want.Zone, want.Services(), want.NodeAddresses())
+	return nil, s.apply(wanted{want.Zone, want.Services(), want.NodeAddresses(), want.Redirects()})
 }
 
-func (s *Sock) apply(zone string, services []*desired.Service, nodes []netip.Addr) error {
+// wanted is what of a state concerns the tables.
+type wanted struct {
+	zone      string
+	services  []*desired.Service
+	nodes     []netip.Addr
+	redirects []*desired.Redirect
+}
+
+func (s *Sock) apply(w wanted) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	start := time.Now()
 	s.asked = true
-	s.last = Want{Rules: s.rulesOf(zone, services), Nodes: nodes}
+	s.number(w)
+	s.last = Want{Rules: append(s.rulesOf(w.zone, w.services), s.redirectRules(w.redirects)...), Nodes: w.nodes}
 	if err := s.settle(); err != nil {
 		s.metrics.failures.Inc()
 		return err
@@ -99,16 +110,44 @@ func (s *Sock) apply(zone string, services []*desired.Service, nodes []netip.Add
 	return nil
 }
 
+// number gives Services their IDs, and all of them their names.
+func (s *Sock) number(w wanted) {
+	names, policies := make([]string, len(w.services)), make([]uint32, len(w.redirects))
+	for i, v := range w.services {
+		names[i] = v.Name
+	}
+	for i, r := range w.redirects {
+		policies[i] = r.Number
+	}
+	if slices.Equal(names, s.names) && slices.Equal(policies, s.policies) {
+		return
+	}
+	s.names, s.policies, s.ids = names, policies, map[string]uint32{}
+	s.byID = Names(names, w.redirects)
+	for id, name := range s.byID {
+		s.ids[name] = id
+	}
+}
+
+// redirectRules gives the rules of the policies that are effective here; one that did not change is the one of before.
+func (s *Sock) redirectRules(redirects []*desired.Redirect) (out []*Rule) {
+	rules := make(map[*desired.Redirect]*Rule, len(redirects))
+	for _, d := range redirects {
+		r, known := s.redirects[d]
+		if !known {
+			r = s.config.RedirectRule(d)
+		}
+		if rules[d] = r; r != nil {
+			out = append(out, r)
+		}
+	}
+	s.redirects = rules
+	return out
+}
+
 // rulesOf gives the rules of Services; one that did not change is the one of before.
 func (s *Sock) rulesOf(zone string, services []*desired.Service) []*Rule {
 	s.config.Zone = zone
-	names := make([]string, len(services))
-	for i, v := range services {
-		names[i] = v.Name
-	}
-	if !slices.Equal(names, s.names) {
-		s.names, s.ids, s.byID = names, numbers(names), Names(names)
-	}
 	rules := make(map[string]resolved, len(services))
 	var out []*Rule
 	for _, v := range services {

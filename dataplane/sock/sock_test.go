@@ -138,7 +138,7 @@ func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.apply("", []*desired.Service{&c.service}, nil); err != nil {
+		if err := s.apply(wanted{services: []*desired.Service{&c.service}}); err != nil {
 			t.Fatal(err)
 		}
 		a := k.rows.Resolve(here)
@@ -177,7 +177,7 @@ func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.apply("", []*desired.Service{&v}, []netip.Addr{n4, n6}); err != nil {
+		if err := s.apply(wanted{services: []*desired.Service{&v}, nodes: []netip.Addr{n4, n6}}); err != nil {
 			t.Fatal(err)
 		}
 		for at, want := range map[netip.Addr]string{n4: c.v4, n6: c.v6, netip.MustParseAddr("198.51.100.9"): ""} {
@@ -186,7 +186,7 @@ func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
 				t.Errorf("%s: %s at %s: %s, want %q", name, a.Verdict, at, got, want)
 			}
 		}
-		if err := s.apply("", []*desired.Service{&v}, []netip.Addr{n6}); err != nil {
+		if err := s.apply(wanted{services: []*desired.Service{&v}, nodes: []netip.Addr{n6}}); err != nil {
 			t.Fatal(err)
 		}
 		if a := k.rows.Resolve(Call{To: Place{Address: n4, Port: 30080, Protocol: TCP}}); a.Verdict != Pass {
@@ -217,14 +217,14 @@ func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
 				services = append(services, v)
 			}
 			last = services
-			err := s.apply("", last, nil)
+			err := s.apply(wanted{services: last})
 			ever = ever || err == nil
 			if (k.attached > 0) != ever {
 				t.Fatalf("attached %d times, tables were whole: %v", k.attached, ever)
 			}
 		}
 		k.fails = func() bool { return false }
-		if err := s.apply("", last, nil); err != nil {
+		if err := s.apply(wanted{services: last}); err != nil {
 			t.Fatal(err)
 		}
 		fresh := newMemory()
@@ -232,7 +232,7 @@ func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.apply("", last, nil); err != nil {
+		if err := other.apply(wanted{services: last}); err != nil {
 			t.Fatal(err)
 		}
 		if len(fresh.rows.Places) != len(k.rows.Places) || len(fresh.rows.Slots) != len(k.rows.Slots) || k.attached == 0 {
@@ -269,7 +269,7 @@ func TestTablesArePutRight(t *testing.T) {
 			t.Errorf("before it was told anything, the agent made %+v", k.rows)
 		}
 		state := []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}}
-		if err := s.apply("", state, nil); err != nil {
+		if err := s.apply(wanted{services: state}); err != nil {
 			t.Fatal(err)
 		}
 		whole, err := k.Read()

@@ -52,9 +52,12 @@ func LocalRedirectPolicy(o *v1beta1.LocalRedirectPolicy) (world.LocalRedirectPol
 	return world.LocalRedirectPolicy{Meta: meta, Redirect: out}, r.problems
 }
 
-// NotYet is what has to be said of every policy that is taken in, as long as none is carried out.
-func NotYet() world.Problem {
-	return world.Problem{Severity: world.Degraded, Why: "it is judged, but not carried out yet", Remedy: "connections go where they went without it"}
+// OnlyIf is what has to be said of a policy that is taken in where nobody may carry it out.
+func OnlyIf() world.Problem {
+	return world.Problem{
+		Severity: world.Degraded, Why: "it is carried out only where members have `balancingPolicies` and agents `sock`",
+		Remedy: "connections of other hosts go where they went without it",
+	}
 }
 
 // redirectConfig reads where a policy is effective (section 8).

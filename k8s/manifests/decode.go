@@ -144,9 +144,9 @@ func (d *decoder) known(h head, raw []byte, path string) {
 	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
 		add(d, raw, path, h, world.KindCommunity, false, one(convert.Community))
 	case balancingV1Beta1 + " BalancingPolicy":
-		add(d, raw, path, h, world.KindBalancingPolicy, false, one(notYet(convert.BalancingPolicy)))
+		add(d, raw, path, h, world.KindBalancingPolicy, false, one(onlyIf(convert.BalancingPolicy)))
 	case balancingV1Beta1 + " LocalRedirectPolicy":
-		add(d, raw, path, h, world.KindLocalRedirect, false, one(notYet(convert.LocalRedirectPolicy)))
+		add(d, raw, path, h, world.KindLocalRedirect, false, one(onlyIf(convert.LocalRedirectPolicy)))
 	default:
 		if d.outside(h, raw, path) {
 			return
@@ -195,11 +195,11 @@ func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) ([]any, []world.
 	}
 }
 
-// notYet adapts the conversion of what is not carried out yet, so that it is not taken in without a word.
-func notYet[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (V, []world.Problem) {
+// onlyIf adapts the conversion of what may not be carried out, so that it is not taken in without a word.
+func onlyIf[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (V, []world.Problem) {
 	return func(o *K) (V, []world.Problem) {
 		v, problems := turn(o)
-		return v, append(problems, convert.NotYet())
+		return v, append(problems, convert.OnlyIf())
 	}
 }
 

@@ -429,15 +429,15 @@ func TestEndpointsOfBothFormsAreEvidenceWhenTheyGo(t *testing.T) {
 	}
 }
 
-// What is not carried out yet is not taken in without a word: the log says so, too.
+// What may be carried out by nobody is not taken in without a word: the log says so, too.
 func TestPoliciesThatNobodyCarriesOutAreSaidToBeSo(t *testing.T) {
 	b := newBench()
 	b.write("policy.yaml", "apiVersion: balancing.elf.io/v1beta1\nkind: LocalRedirectPolicy\nmetadata: {name: dns}\nspec:\n"+
 		"  frontend: {addressMatcher: {ip: 169.254.0.90, toPorts: [{port: \"53\", protocol: UDP}]}}\n"+
 		"  backend: {endpointSelector: {matchLabels: {a: b}}, toPorts: [{port: \"53\", protocol: UDP}]}\n")
 	b.pass(time.Minute)
-	wantProblem(t, b, "LocalRedirectPolicy dns: it is judged, but not carried out yet")
-	if w := b.source.World(); len(w.LocalRedirectPolicies) != 1 || !strings.Contains(b.log.String(), "not carried out yet") {
+	wantProblem(t, b, "LocalRedirectPolicy dns: it is carried out only where members have `balancingPolicies` and agents `sock`")
+	if w := b.source.World(); len(w.LocalRedirectPolicies) != 1 || !strings.Contains(b.log.String(), "carried out only where") {
 		t.Errorf("%+v\n%s", w.LocalRedirectPolicies, &b.log)
 	}
 }

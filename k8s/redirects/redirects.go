@@ -58,7 +58,8 @@ const (
 
 // Rules are what the operator of this installation decided.
 type Rules struct {
-	Conflict Conflict // Refuse if it is empty
+	Conflict   Conflict // Refuse if it is empty
+	CarriedOut bool     // the group has policies in its record
 }
 
 // policy is what both kinds have, of one object.
@@ -146,8 +147,9 @@ func Validate(r admission.Request, stored *Stored, by Rules) admission.Decision 
 // create judges a new policy.
 func (v *verdict) create(p *policy, stored *Stored, by Rules) {
 	v.judge(p.problems)
-	yet := convert.NotYet()
-	v.warn("metadata", "%s", yet.Remedy, yet.Why)
+	if only := convert.OnlyIf(); !by.CarriedOut {
+		v.warn("metadata", "%s", only.Remedy, only.Why)
+	}
 	if stored.Err != nil {
 		v.deny("metadata", "cannot be judged yet: %v", "try again in a moment", stored.Err)
 		return

@@ -115,7 +115,7 @@ func TestAdmissionOfNewPolicies(t *testing.T) {
 				t.Errorf("names nothing: %q", d.Denied)
 			}
 			said := strings.Join(d.Warnings, "\n")
-			if !strings.Contains(said, "not carried out yet") {
+			if !strings.Contains(said, "carried out only where") {
 				t.Errorf("says nothing of what it does not do: %q", said)
 			}
 			if c.warned == "-" && len(d.Warnings) != 1 || c.warned != "-" && !strings.Contains(said, c.warned) {

@@ -1118,9 +1118,9 @@ func (x *Changes) GetRemove() [][]byte {
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes, 's' by a Service's namespace/name,
-	// 'n' by a node's name.
+	// 'n' by a node's name, 'r' by kind and name of a policy.
 	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// An encoded message: of kind 'a' an Address, of kind 's' a Service, of kind 'n' a Node.
+	// An encoded message: of kind 'a' an Address, of kind 's' a Service, of kind 'n' a Node, of kind 'r' a Redirect.
 	Value         []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1261,6 +1261,263 @@ func (x *Node) GetAddresses() [][]byte {
 	return nil
 }
 
+// Redirect is a policy of client-side balancing: what programs dial on the hosts where it is effective, and what they get there. Who is
+// told all Services is told all of these.
+type Redirect struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id on hosts, unlike that of any other redirect.
+	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Seconds since 1970. Of two of a kind at one place the older one counts, then the first by name.
+	Created int64 `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// The nodes on which it is effective, or all of them; and whether it is on hosts that are none.
+	EveryNode bool     `protobuf:"varint,3,opt,name=every_node,json=everyNode,proto3" json:"every_node,omitempty"`
+	Nodes     []string `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Outside   bool     `protobuf:"varint,5,opt,name=outside,proto3" json:"outside,omitempty"`
+	// It captures addresses of a Service, not one of its own.
+	OfService bool       `protobuf:"varint,6,opt,name=of_service,json=ofService,proto3" json:"of_service,omitempty"`
+	Captures  []*Capture `protobuf:"bytes,7,rep,name=captures,proto3" json:"captures,omitempty"`
+	// What the backends are: podEndpoint, hostPort, nodeProxy, address; local for the ready ones on the client's node, which goes before the others.
+	Mode     string             `protobuf:"bytes,8,opt,name=mode,proto3" json:"mode,omitempty"`
+	Backends []*RedirectBackend `protobuf:"bytes,9,rep,name=backends,proto3" json:"backends,omitempty"`
+	// Connections of its own backends are left alone; those of others go on while there is no backend.
+	SpareOwn      bool `protobuf:"varint,10,opt,name=spare_own,json=spareOwn,proto3" json:"spare_own,omitempty"`
+	FallThrough   bool `protobuf:"varint,11,opt,name=fall_through,json=fallThrough,proto3" json:"fall_through,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Redirect) Reset() {
+	*x = Redirect{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Redirect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Redirect) ProtoMessage() {}
+
+func (x *Redirect) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
+func (*Redirect) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Redirect) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Redirect) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+func (x *Redirect) GetEveryNode() bool {
+	if x != nil {
+		return x.EveryNode
+	}
+	return false
+}
+
+func (x *Redirect) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Redirect) GetOutside() bool {
+	if x != nil {
+		return x.Outside
+	}
+	return false
+}
+
+func (x *Redirect) GetOfService() bool {
+	if x != nil {
+		return x.OfService
+	}
+	return false
+}
+
+func (x *Redirect) GetCaptures() []*Capture {
+	if x != nil {
+		return x.Captures
+	}
+	return nil
+}
+
+func (x *Redirect) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Redirect) GetBackends() []*RedirectBackend {
+	if x != nil {
+		return x.Backends
+	}
+	return nil
+}
+
+func (x *Redirect) GetSpareOwn() bool {
+	if x != nil {
+		return x.SpareOwn
+	}
+	return false
+}
+
+func (x *Redirect) GetFallThrough() bool {
+	if x != nil {
+		return x.FallThrough
+	}
+	return false
+}
+
+// Capture is a place that programs dial, and the port of backends that it becomes.
+type Capture struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes.
+	Address       []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Port          *Port  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Target        uint32 `protobuf:"varint,3,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Capture) Reset() {
+	*x = Capture{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Capture) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Capture) ProtoMessage() {}
+
+func (x *Capture) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Capture.ProtoReflect.Descriptor instead.
+func (*Capture) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Capture) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Capture) GetPort() *Port {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *Capture) GetTarget() uint32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+// RedirectBackend is an address that connections get; one that is there twice gets twice as many.
+type RedirectBackend struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes.
+	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Of the pod behind it; empty for none.
+	Node          string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Ready         bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedirectBackend) Reset() {
+	*x = RedirectBackend{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedirectBackend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedirectBackend) ProtoMessage() {}
+
+func (x *RedirectBackend) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedirectBackend.ProtoReflect.Descriptor instead.
+func (*RedirectBackend) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RedirectBackend) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *RedirectBackend) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RedirectBackend) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
 // Service is how packets to service addresses are translated.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1291,7 +1548,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1560,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1573,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -1417,7 +1674,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1686,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1699,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Frontend) GetName() string {
@@ -1496,7 +1753,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1765,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1778,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1598,7 +1855,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +1867,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +1880,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Hint) GetNode() string {
@@ -1650,7 +1907,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +1919,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +1932,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -1703,7 +1960,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1972,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1985,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -1764,7 +2021,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +2033,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +2046,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -1848,7 +2105,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +2117,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +2130,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -1936,7 +2193,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2205,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2218,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GroupMember) GetName() string {
@@ -1991,7 +2248,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2260,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2273,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -2057,7 +2314,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2326,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2339,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -2107,7 +2364,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2376,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2389,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 type HeartbeatRequest struct {
@@ -2151,7 +2408,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2420,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2433,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -2230,7 +2487,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2499,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2512,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -2295,7 +2552,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2564,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2577,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -2342,7 +2599,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2611,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2624,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -2402,7 +2659,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2671,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2684,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -2483,7 +2740,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2752,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2765,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -2564,7 +2821,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2833,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2846,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -2622,7 +2879,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2634,7 +2891,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2647,7 +2904,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Link) GetName() string {
@@ -2688,7 +2945,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +2957,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +2970,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -2739,7 +2996,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +3008,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +3021,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -2901,7 +3158,30 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\aAddress\x12'\n" +
 	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"$\n" +
 	"\x04Node\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\fR\taddresses\"\xe2\x03\n" +
+	"\taddresses\x18\x01 \x03(\fR\taddresses\"\xea\x02\n" +
+	"\bRedirect\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x1d\n" +
+	"\n" +
+	"every_node\x18\x03 \x01(\bR\teveryNode\x12\x14\n" +
+	"\x05nodes\x18\x04 \x03(\tR\x05nodes\x12\x18\n" +
+	"\aoutside\x18\x05 \x01(\bR\aoutside\x12\x1d\n" +
+	"\n" +
+	"of_service\x18\x06 \x01(\bR\tofService\x120\n" +
+	"\bcaptures\x18\a \x03(\v2\x14.fairlead.v1.CaptureR\bcaptures\x12\x12\n" +
+	"\x04mode\x18\b \x01(\tR\x04mode\x128\n" +
+	"\bbackends\x18\t \x03(\v2\x1c.fairlead.v1.RedirectBackendR\bbackends\x12\x1b\n" +
+	"\tspare_own\x18\n" +
+	" \x01(\bR\bspareOwn\x12!\n" +
+	"\ffall_through\x18\v \x01(\bR\vfallThrough\"b\n" +
+	"\aCapture\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12%\n" +
+	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\"U\n" +
+	"\x0fRedirectBackend\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\"\xe2\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -3036,7 +3316,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -3055,33 +3335,36 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*Item)(nil),                  // 14: fairlead.v1.Item
 	(*Address)(nil),               // 15: fairlead.v1.Address
 	(*Node)(nil),                  // 16: fairlead.v1.Node
-	(*Service)(nil),               // 17: fairlead.v1.Service
-	(*Frontend)(nil),              // 18: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 19: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 20: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 21: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 22: fairlead.v1.Port
-	(*NodeState)(nil),             // 23: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 24: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 25: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 26: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 27: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 28: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 29: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),             // 30: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 31: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 32: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 33: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 34: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 35: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 36: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 37: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 38: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 39: fairlead.v1.Revision
+	(*Redirect)(nil),              // 17: fairlead.v1.Redirect
+	(*Capture)(nil),               // 18: fairlead.v1.Capture
+	(*RedirectBackend)(nil),       // 19: fairlead.v1.RedirectBackend
+	(*Service)(nil),               // 20: fairlead.v1.Service
+	(*Frontend)(nil),              // 21: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 22: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 23: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 24: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 25: fairlead.v1.Port
+	(*NodeState)(nil),             // 26: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 27: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 28: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 29: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 30: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 31: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 32: fairlead.v1.HeartbeatRequest
+	(*FlowCount)(nil),             // 33: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 34: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 35: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 36: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 37: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 38: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 39: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 40: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 41: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 42: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	39, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	39, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	42, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	42, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -3092,49 +3375,52 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	39, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	39, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	39, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	39, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	23, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	42, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	42, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	42, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	42, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	26, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	22, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	18, // 19: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	19, // 20: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	22, // 21: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	21, // 22: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	20, // 23: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	22, // 24: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	24, // 25: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	25, // 26: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	39, // 27: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	27, // 28: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	30, // 29: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	31, // 30: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	32, // 31: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	39, // 32: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	35, // 33: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	36, // 34: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	39, // 35: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	38, // 36: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	39, // 37: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 38: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	26, // 39: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	29, // 40: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	34, // 41: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 42: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 43: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 44: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	28, // 45: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	33, // 46: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	37, // 47: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 48: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 49: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	44, // [44:50] is the sub-list for method output_type
-	38, // [38:44] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	25, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	18, // 19: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
+	19, // 20: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
+	25, // 21: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
+	21, // 22: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	22, // 23: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	25, // 24: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	24, // 25: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	23, // 26: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	25, // 27: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	27, // 28: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	28, // 29: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	42, // 30: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	30, // 31: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	33, // 32: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	34, // 33: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	35, // 34: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	42, // 35: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	38, // 36: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	39, // 37: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	42, // 38: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	41, // 39: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	42, // 40: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 41: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	29, // 42: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	32, // 43: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	37, // 44: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 45: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 46: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 47: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	31, // 48: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	36, // 49: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	40, // 50: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 51: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 52: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	47, // [47:53] is the sub-list for method output_type
+	41, // [41:47] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -3149,7 +3435,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"path"
 	"path/filepath"
@@ -97,6 +98,8 @@ type Sock struct {
 	Flows    int `yaml:"flows"`
 	// Events is how many calls of each Service are logged a second; 0: none.
 	Events int `yaml:"events"`
+	// RedirectLimit is how many calls a second LocalRedirectPolicies take at each address and port; 0: all.
+	RedirectLimit int `yaml:"redirectLimit"`
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
 }
@@ -117,6 +120,9 @@ func (c *Agent) validateSock(bad func(field, why string)) {
 	}
 	if c.Sock.Events < 0 {
 		bad("sock.events", "is a number of log lines a second, or 0 for none")
+	}
+	if c.Sock.RedirectLimit < 0 || c.Sock.RedirectLimit > math.MaxUint32 {
+		bad("sock.redirectLimit", "is a number of calls a second, or 0 for no limit")
 	}
 	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs} {
 		if path != "" && !filepath.IsAbs(path) {

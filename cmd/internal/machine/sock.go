@@ -52,7 +52,7 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	options.Events.Origin = origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs)).Of
 	s, err := sock.Over(options, p)
 	if err == nil {
-		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0})
+		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit)})
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -23,7 +23,9 @@ func (m *Member) policyRoutes(metrics *admission.Metrics) (map[string]http.Handl
 	}
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(m.edges.Random.Uint64(), m.edges.Random.Uint64()))
-	h := redirects.Handler{Look: shelf.Look, Metrics: metrics, Rules: redirects.Rules{Conflict: redirects.Conflict(conflict)}, Draw: func() uint32 {
+	h := redirects.Handler{Look: shelf.Look, Metrics: metrics, Rules: redirects.Rules{
+		Conflict: redirects.Conflict(conflict), CarriedOut: m.config.BalancingPolicies,
+	}, Draw: func() uint32 {
 		mu.Lock()
 		defer mu.Unlock()
 		return random.Uint32()

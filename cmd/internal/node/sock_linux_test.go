@@ -166,6 +166,39 @@ func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
 	}
 }
 
+// Balancing §7, §8: a LocalRedirectPolicy of the record goes before a BalancingPolicy, that before the Service, each as long as it is there
+// and effective on the node.
+func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
+	l := newSockLab(t)
+	first, second, third := l.says("first"), l.says("second"), l.says("third")
+	vip := netip.MustParseAddr("192.0.2.1")
+	l.putService(fsm.Service{ClusterIPs: []netip.Addr{vip}}, first)
+	put := func(id fsm.RedirectID, mode string, at netip.AddrPort, ready bool) {
+		t.Helper()
+		l.group.Apply(t, &fsm.PutRedirect{Redirect: fsm.Redirect{
+			ID: id, UID: string(id), EveryNode: true, Service: "shop/web", Mode: mode,
+			Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: at.Port()}},
+			Backends: []fsm.RedirectBackend{{Address: at.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: ready}},
+		}})
+	}
+	agent := start(t, l.config)
+	l.eventually("first")
+	put("BalancingPolicy/a", "podEndpoint", second, true)
+	l.eventually("second")
+	put("LocalRedirectPolicy/b", "local", third, true)
+	l.eventually("third")
+	put("LocalRedirectPolicy/b", "local", third, false)
+	l.eventually("second")
+	put("LocalRedirectPolicy/b", "local", third, true)
+	l.eventually("third")
+	l.group.Apply(t, &fsm.DeleteRedirect{ID: "BalancingPolicy/a", UID: "BalancingPolicy/a"})
+	l.group.Apply(t, &fsm.DeleteRedirect{ID: "LocalRedirectPolicy/b", UID: "LocalRedirectPolicy/b"})
+	l.eventually("first")
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // lines is a log that grows while it is read.
 type lines struct {
 	mu   sync.Mutex

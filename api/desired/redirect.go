@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+)
+
+// kindRedirect begins the key of a redirect.
+const kindRedirect = 'r'
+
+// Redirect is a policy of client-side balancing: what programs dial on the hosts where it is effective, and what they get there.
+type Redirect struct {
+	Name   string `json:"name"`   // kind/name of the policy
+	Number uint32 `json:"number"` // its id, unlike that of any other redirect
+	// Created is in seconds since 1970: of two of a kind at one place the older one counts, then the first by name.
+	Created int64 `json:"created"`
+	// EveryNode or Nodes say on which nodes it is effective, Outside that it is on hosts that are none.
+	EveryNode bool     `json:"everyNode"`
+	Nodes     []string `json:"nodes,omitempty"`
+	Outside   bool     `json:"outside"`
+	// OfService says that it captures addresses of a Service, not one of its own.
+	OfService bool      `json:"ofService"`
+	Captures  []Capture `json:"captures"`
+	// Mode says what the backends are.
+	Mode     string            `json:"mode"`
+	Backends []RedirectBackend `json:"backends"`
+	// SpareOwn leaves connections of its own backends alone; FallThrough has others go on while there is no backend.
+	SpareOwn    bool `json:"spareOwn,omitempty"`
+	FallThrough bool `json:"fallThrough,omitempty"`
+}
+
+// Modes of redirects.
+const (
+	ToPods      = "podEndpoint" // pods, at their own address
+	ToHostPorts = "hostPort"    // pods, at their node's address
+	ToProxies   = "nodeProxy"   // proxy addresses of nodes with pods
+	ToAddresses = "address"     // listed addresses
+	ToLocalPods = "local"       // ready pods of the client's host
+)
+
+// Local tells whether it leads to pods of the client's host. Such a redirect goes before one that does not.
+func (r *Redirect) Local() bool { return r.Mode == ToLocalPods }
+
+// Capture is a place that programs dial, and the port of backends that it becomes.
+type Capture struct {
+	Address netip.Addr `json:"address"`
+	Port    Port       `json:"port"`
+	Target  uint16     `json:"target"`
+}
+
+// RedirectBackend is an address that connections get, and the node of the pod behind it, empty if there is none.
+type RedirectBackend struct {
+	Address netip.Addr `json:"address"`
+	Node    string     `json:"node,omitempty"`
+	Ready   bool       `json:"ready"`
+}
+
+// EffectiveOn tells whether it is effective on a node.
+func (r *Redirect) EffectiveOn(node string) bool {
+	return r.EveryNode || slices.Contains(r.Nodes, node)
+}
+
+// RedirectKey is the key of a redirect's item; name is kind/name of the policy.
+func RedirectKey(name string) string { return string(kindRedirect) + name }
+
+// RedirectValue encodes what a redirect's item says. The name is the key's.
+func RedirectValue(r Redirect) ([]byte, error) {
+	m := &fairleadv1.Redirect{
+		Number: r.Number, Created: r.Created, EveryNode: r.EveryNode, Nodes: r.Nodes, Outside: r.Outside, OfService: r.OfService,
+		Mode: r.Mode, SpareOwn: r.SpareOwn, FallThrough: r.FallThrough,
+	}
+	for _, c := range r.Captures {
+		m.Captures = append(m.Captures, &fairleadv1.Capture{Address: c.Address.AsSlice(), Port: portMessage(c.Port), Target: uint32(c.Target)})
+	}
+	for _, b := range r.Backends {
+		m.Backends = append(m.Backends, &fairleadv1.RedirectBackend{Address: b.Address.AsSlice(), Node: b.Node, Ready: b.Ready})
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// decodeRedirect reads a redirect's item.
+func decodeRedirect(key string, value []byte) (*Redirect, error) {
+	name := key[1:]
+	fail := func(err error) (*Redirect, error) {
+		return nil, fmt.Errorf("decode item of redirect %s: %w", name, err)
+	}
+	var m fairleadv1.Redirect
+	if err := proto.Unmarshal(value, &m); err != nil {
+		return fail(err)
+	}
+	r := &Redirect{
+		Name: name, Number: m.GetNumber(), Created: m.GetCreated(), EveryNode: m.GetEveryNode(), Nodes: m.GetNodes(),
+		Outside: m.GetOutside(), OfService: m.GetOfService(), Mode: m.GetMode(), SpareOwn: m.GetSpareOwn(), FallThrough: m.GetFallThrough(),
+	}
+	for _, c := range m.GetCaptures() {
+		address, err := addressesOf([][]byte{c.GetAddress()})
+		if err != nil {
+			return fail(err)
+		}
+		port, err := portOf(c.GetPort())
+		if err != nil {
+			return fail(err)
+		}
+		if c.GetTarget() > 0xffff {
+			return fail(fmt.Errorf("no such port: %d", c.GetTarget()))
+		}
+		r.Captures = append(r.Captures, Capture{address[0], port, uint16(c.GetTarget())})
+	}
+	for _, b := range m.GetBackends() {
+		address, err := addressesOf([][]byte{b.GetAddress()})
+		if err != nil {
+			return fail(err)
+		}
+		r.Backends = append(r.Backends, RedirectBackend{address[0], b.GetNode(), b.GetReady()})
+	}
+	return r, nil
+}
+
+// Redirects lists the redirects, in order of their names. One that did not change from one state to the next is the same pointer in
+// both. They must not be written to. Only nodes that are told of all Services are told of these.
+func (s State) Redirects() (out []*Redirect) {
+	for _, i := range s.items {
+		if i.redirect != nil {
+			out = append(out, i.redirect)
+		}
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sock
+
+import (
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// RedirectRule is what clients of this host get where a policy captures (balancing §6, §7); nil where it is not effective.
+func (c Config) RedirectRule(d *desired.Redirect) *Rule {
+	if !d.EffectiveOn(c.Node) {
+		return nil
+	}
+	r := &Rule{ID: d.Number, Kind: Balancing, Name: d.Name, Rank: uint64(max(d.Created, 0)), SparesBackends: d.SpareOwn}
+	empty := Refuse
+	if d.Local() {
+		r.Kind = LocalRedirect
+	}
+	if d.Local() || d.FallThrough {
+		empty = Next
+	}
+	for _, capture := range d.Captures {
+		r.Fronts = append(r.Fronts, Front{
+			At: []At{{capture.Address, capture.Port.Number, modeOf(d)}}, Protocol: capture.Port.Protocol, Backends: c.redirectBackends(d, capture), Empty: empty,
+		})
+	}
+	return r
+}
+
+// modeOf is what events call it: by its backends, or, of local redirection, by what it captures.
+func modeOf(d *desired.Redirect) Mode {
+	switch d.Mode {
+	case desired.ToPods:
+		return BalancingPod
+	case desired.ToHostPorts:
+		return BalancingHostPort
+	case desired.ToProxies:
+		return BalancingNodeProxy
+	case desired.ToAddresses:
+		return BalancingAddress
+	}
+	if d.OfService {
+		return LocalRedirectService
+	}
+	return LocalRedirectAddress
+}
+
+// redirectBackends are the backends of the family of a captured address: the ready ones, or, where none is and the redirect is not
+// local, all that run. Only listed addresses count as often as they are there.
+func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (out []Backend) {
+	var ready, others []netip.Addr
+	for _, b := range d.Backends {
+		switch a := b.Address.Unmap(); {
+		case a.Is4() != capture.Address.Unmap().Is4(), d.Local() && b.Node != c.Node:
+		case b.Ready:
+			ready = append(ready, a)
+		default:
+			others = append(others, a)
+		}
+	}
+	if len(ready) == 0 && !d.Local() {
+		ready = others
+	}
+	slices.SortFunc(ready, netip.Addr.Compare)
+	if d.Mode != desired.ToAddresses {
+		ready = slices.Compact(ready)
+	}
+	for _, a := range ready {
+		out = append(out, Backend{At: netip.AddrPortFrom(a, capture.Target)})
+	}
+	return out
+}

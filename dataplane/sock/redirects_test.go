@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sock
+
+import (
+	"net/netip"
+	"testing"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// Balancing §6, §7, §8: what clients of the node n1 get where a policy captures the ClusterIP of a Service.
+func TestBalancing6WhatPoliciesLeadTo(t *testing.T) {
+	ip4, ip6 := netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd96::1")
+	service := &desired.Service{
+		Name: "shop/web", ClusterIPs: []netip.Addr{ip4, ip6}, Frontends: []desired.Frontend{web},
+		Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2"), pod("fd00::1", "n2")},
+	}
+	backend := func(address, node string, ready bool) desired.RedirectBackend {
+		return desired.RedirectBackend{Address: netip.MustParseAddr(address), Node: node, Ready: ready}
+	}
+	plain := desired.Redirect{
+		Name: "BalancingPolicy/a", Number: 7, Created: 5, EveryNode: true, OfService: true, Mode: desired.ToPods,
+		Captures: []desired.Capture{{Address: ip4, Port: web.Port, Target: 9000}, {Address: ip6, Port: web.Port, Target: 9000}},
+		Backends: []desired.RedirectBackend{backend("10.1.0.1", "n1", true), backend("10.1.0.2", "n2", false)},
+	}
+	local := plain
+	local.Name, local.Number, local.Mode = "LocalRedirectPolicy/a", 8, desired.ToLocalPods
+	with := func(r desired.Redirect, edit func(*desired.Redirect)) desired.Redirect { edit(&r); return r }
+	elsewhere := func(r *desired.Redirect) { r.Backends = r.Backends[1:] }
+	none := func(r *desired.Redirect) { r.Backends = nil }
+	ofService, ofService6 := "use 10.0.0.1:8080 ServiceClusterIP", "use [fd00::1]:8080 ServiceClusterIP"
+	for name, c := range map[string]struct {
+		redirects []desired.Redirect
+		v4, v6    string
+	}{
+		"none":              {nil, ofService, ofService6},
+		"a ready one":       {[]desired.Redirect{plain}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+		"none is ready":     {[]desired.Redirect{with(plain, elsewhere)}, "use 10.1.0.2:9000 balancingPod", "refuse"},
+		"no pod":            {[]desired.Redirect{with(plain, none)}, "refuse", "refuse"},
+		"falls through":     {[]desired.Redirect{with(with(plain, none), func(r *desired.Redirect) { r.FallThrough = true })}, ofService, ofService6},
+		"host ports":        {[]desired.Redirect{with(plain, func(r *desired.Redirect) { r.Mode = desired.ToHostPorts })}, "use 10.1.0.1:9000 balancingHostPort", "refuse"},
+		"on this node":      {[]desired.Redirect{with(plain, func(r *desired.Redirect) { r.EveryNode, r.Nodes = false, []string{"n0", "n1"} })}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+		"on others":         {[]desired.Redirect{with(plain, func(r *desired.Redirect) { r.EveryNode, r.Outside, r.Nodes = false, true, []string{"n2"} })}, ofService, ofService6},
+		"local":             {[]desired.Redirect{local}, "use 10.1.0.1:9000 localRedirectService", ofService6},
+		"local, not ready":  {[]desired.Redirect{with(local, func(r *desired.Redirect) { r.Backends = []desired.RedirectBackend{backend("10.1.0.1", "n1", false)} })}, ofService, ofService6},
+		"local, elsewhere":  {[]desired.Redirect{with(local, func(r *desired.Redirect) { r.Backends = []desired.RedirectBackend{backend("10.1.0.2", "n2", true)} })}, ofService, ofService6},
+		"local before both": {[]desired.Redirect{plain, local}, "use 10.1.0.1:9000 localRedirectService", "refuse"},
+		"local gives way":   {[]desired.Redirect{plain, with(local, none)}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+		"the older one": {[]desired.Redirect{plain, with(plain, func(r *desired.Redirect) {
+			r.Name, r.Number, r.Created, r.Mode = "BalancingPolicy/b", 9, 4, desired.ToAddresses
+		})}, "use 10.1.0.1:9000 balancingAddress", "refuse"},
+		"of one second the first by name": {[]desired.Redirect{plain, with(plain, func(r *desired.Redirect) {
+			r.Name, r.Number, r.Mode = "BalancingPolicy/b", 6, desired.ToAddresses
+		})}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+	} {
+		k := newMemory()
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := wanted{services: []*desired.Service{service}}
+		for i := range c.redirects {
+			w.redirects = append(w.redirects, &c.redirects[i])
+		}
+		check := func(when string, v4, v6 string) {
+			t.Helper()
+			for address, want := range map[netip.Addr]string{ip4: v4, ip6: v6} {
+				a := k.rows.Resolve(Call{To: Place{Address: address, Port: 80, Protocol: TCP}})
+				got := a.Verdict.String()
+				if a.Verdict == Use {
+					got += " " + a.Backend.String() + " " + a.Choice.Mode.String()
+				}
+				if got != want {
+					t.Errorf("%s%s: %s at %s, want %s", name, when, got, address, want)
+				}
+			}
+		}
+		if err := s.apply(w); err != nil {
+			t.Fatal(err)
+		}
+		check("", c.v4, c.v6)
+		for i := range c.redirects {
+			if got := s.nameOf(c.redirects[i].Number); got != c.redirects[i].Name {
+				t.Errorf("%s: number %d is called %q", name, c.redirects[i].Number, got)
+			}
+		}
+		w.redirects = nil
+		if err := s.apply(w); err != nil {
+			t.Fatal(err)
+		}
+		check(", gone", ofService, ofService6)
+	}
+}
+
+// An address that is listed twice gets twice as many connections, a pod that is named twice does not.
+func TestBalancing6OnlyListedAddressesCountTwice(t *testing.T) {
+	vips := []desired.Capture{{Address: vip, Port: web.Port, Target: 9000}}
+	one, two := netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.2")
+	for mode, want := range map[string]int{desired.ToAddresses: 3, desired.ToHostPorts: 2} {
+		r := Config{Node: "n1"}.RedirectRule(&desired.Redirect{
+			Number: 1, EveryNode: true, Mode: mode, Captures: vips, Backends: []desired.RedirectBackend{{Address: one, Ready: true}, {Address: two, Ready: true}, {Address: one, Ready: true}},
+		})
+		if got := len(r.Fronts[0].Backends); got != want {
+			t.Errorf("%s: %d backends, want %d", mode, got, want)
+		}
+	}
+}
+
+// A Service whose number a policy has gets another one.
+func TestNumbersOfPoliciesAreNotServices(t *testing.T) {
+	var id uint32
+	for n := range Names([]string{"shop/web"}, nil) {
+		id = n
+	}
+	names := Names([]string{"shop/web"}, []*desired.Redirect{{Name: "BalancingPolicy/a", Number: id}})
+	if len(names) != 2 || names[id] != "BalancingPolicy/a" || names[id+1] != "shop/web" {
+		t.Errorf("numbers %v", names)
+	}
+}
