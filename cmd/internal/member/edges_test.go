@@ -87,8 +87,8 @@ func (w way) Do(r *http.Request) (*http.Response, error) {
 	select {
 	case <-a.begun:
 		return &http.Response{StatusCode: a.status, ProtoMajor: 2, Header: a.header.Clone(), Body: body, Trailer: http.Header{}, Request: r}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-r.Context().Done(): // not ctx, which ends with the answer
+		return nil, r.Context().Err()
 	}
 }
 
