@@ -199,6 +199,28 @@ func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
 	}
 }
 
+// Balancing §11: beyond sock.redirectLimit a second, calls that a LocalRedirectPolicy takes go on to the Service.
+func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
+	l := newSockLab(t)
+	l.config.Sock.RedirectLimit = 1
+	first, second := l.says("first"), l.says("second")
+	vip := netip.MustParseAddr("192.0.2.1")
+	l.putService(fsm.Service{ClusterIPs: []netip.Addr{vip}}, first)
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: fsm.Redirect{
+		ID: "LocalRedirectPolicy/a", UID: "a", EveryNode: true, Service: "shop/web", Mode: "local",
+		Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: second.Port()}},
+		Backends: []fsm.RedirectBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: true}},
+	}})
+	agent := start(t, l.config)
+	netnstest.Eventually(t, 20*time.Second, "some calls are taken, and some go on", func() bool {
+		said := l.client.Bash("for i in 1 2 3 4 5 6; do exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3; done")
+		return strings.Contains(said, "first") && strings.Contains(said, "second")
+	})
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // lines is a log that grows while it is read.
 type lines struct {
 	mu   sync.Mutex
