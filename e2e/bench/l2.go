@@ -25,7 +25,7 @@ const (
 func l2Failover(t *bench) figures {
 	l := lab.New(t, lab.Options{Steered: true, Log: "warn"})
 	s := l.Segment(l2Nodes)
-	stop := s.KeepAsking(5 * time.Millisecond)
+	stop := s.Near.KeepAsking(5 * time.Millisecond)
 	var f figures
 	elected := []float64{} // samples during which controllers elected another leader: it counts leases from then on
 	for i := range l2Runs {

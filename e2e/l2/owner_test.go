@@ -47,7 +47,7 @@ func mishaps() []mishap {
 func TestOwnersAreSucceeded(t *testing.T) {
 	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
 	s := l.Segment(3)
-	defer s.KeepAsking(10 * time.Millisecond)()
+	defer s.Near.KeepAsking(10 * time.Millisecond)()
 	for _, a := range lab.SegmentVIPs {
 		s.Owner(a)
 	}
@@ -59,11 +59,11 @@ func TestOwnersAreSucceeded(t *testing.T) {
 			done := time.Now()
 			next := s.Another(m.of, owner, since, soon)
 			t.Logf("%s answers for %s instead of %s: silence of %s", next.Name, m.of, owner.Name, s.Wire.Silence(m.of, since))
-			reached(t, s, m.of, next)
+			reached(t, s.Near, m.of, next)
 			time.Sleep(settled)
 			m.ends(owner)
 			time.Sleep(settled)
-			reached(t, s, m.of, next)
+			reached(t, s.Near, m.of, next)
 			if got := s.Wire.Turns(m.of, since); !slices.Equal(got, []string{owner.MAC, next.MAC}) && !slices.Equal(got, []string{next.MAC}) {
 				t.Errorf("%s was at %v, in turn; its owner was %s", m.of, got, owner.MAC)
 			}
@@ -77,12 +77,12 @@ func TestOwnersAreSucceeded(t *testing.T) {
 }
 
 // reached sees to it that a client which knows nothing finds the owner's pod, and, first, one that remembers what it knew.
-func reached(t *testing.T, s *lab.Segment, a netip.Addr, owner *lab.Node) {
+func reached(t *testing.T, from *lab.Neighbour, a netip.Addr, owner *lab.Node) {
 	t.Helper()
 	for _, how := range []string{"remembering", "anew"} {
 		deadline := time.Now().Add(soon)
 		for {
-			got, err := s.Get(a, time.Second)
+			got, err := from.Get(a, time.Second)
 			if err == nil && got == owner.Name {
 				break
 			}
@@ -91,7 +91,36 @@ func reached(t *testing.T, s *lab.Segment, a netip.Addr, owner *lab.Node) {
 				break
 			}
 		}
-		s.Forget(a)
+		from.Forget(a)
+	}
+}
+
+// Neighbours at two switches are told by the same node, as tcpdump has it at each of them, and by its successor after its last word: both
+// switches have learned where to send.
+func TestNeighboursAtTwoSwitchesFindTheOwner(t *testing.T) {
+	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
+	s := l.Segment(2) // one at each
+	neighbours := map[*lab.Neighbour]*lab.Dump{}
+	for _, n := range []*lab.Neighbour{s.Near, s.Far} {
+		neighbours[n] = n.Dump()
+		defer n.KeepAsking(10 * time.Millisecond)()
+	}
+	for i := range 4 { // each node is the owner of each address at least once
+		a := lab.SegmentVIPs[i%2]
+		s.AllUp()
+		owner, since := s.Owner(a), time.Now()
+		for n := range neighbours {
+			reached(t, n, a, owner)
+		}
+		owner.Kill()
+		next := s.Another(a, owner, since, soon)
+		for n, dump := range neighbours {
+			reached(t, n, a, next)
+			if got := dump.Turns(a, since); !slices.Equal(got, []string{owner.MAC, next.MAC}) {
+				t.Errorf("the neighbour %s hears that %s is at %v, in turn; its owners were %s and %s", n.Four, a, got, owner.MAC, next.MAC)
+			}
+		}
+		owner.Start()
 	}
 }
 
@@ -99,7 +128,7 @@ func reached(t *testing.T, s *lab.Segment, a netip.Addr, owner *lab.Node) {
 func TestOwnersOutliveTheirLeader(t *testing.T) {
 	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
 	s := l.Segment(2)
-	defer s.KeepAsking(10 * time.Millisecond)()
+	defer s.Near.KeepAsking(10 * time.Millisecond)()
 	owners := map[netip.Addr]*lab.Node{}
 	for _, a := range lab.SegmentVIPs {
 		owners[a] = s.Owner(a)
@@ -125,7 +154,7 @@ func TestOwnersOutliveTheirLeader(t *testing.T) {
 func TestNobodyAnswersForWhatIsNotAdvertised(t *testing.T) {
 	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
 	s := l.Segment(2)
-	defer s.KeepAsking(10 * time.Millisecond)()
+	defer s.Near.KeepAsking(10 * time.Millisecond)()
 	owned := func() {
 		for _, a := range lab.SegmentVIPs {
 			s.Owner(a)

@@ -3,10 +3,7 @@
 package lab
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -16,21 +13,25 @@ import (
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
-// Segment is an Ethernet segment with a client, and nodes whose agents, processes of the shipped binary, answer there
-// for the addresses of a pool (docs/l2.md). A steered lab may have one (Options.Steered).
+// Segment is an Ethernet segment of two switches with a client at each, and nodes whose agents, processes of the shipped
+// binary, answer there for the addresses of a pool (docs/l2.md). A steered lab may have one (Options.Steered).
 //
 //	lab's namespace                    node n's namespace                           pod's
 //	members 198.51.100.11…   seg-n ─────── mgmt 192.0.2.(100+n)
 //	                                       cni0 10.244.n.1, 2001:db8:f:n::1 ─────── eth0 10.244.n.2, 2001:db8:f:n::2
-//	                bridge n ───────────── data 203.0.113.n, 2001:db8:5::n
-//	                   client ──────────── data 203.0.113.254, 2001:db8:5::fe       (client's namespace)
+//	  near, of odd n:  bridge nN ───────── data 203.0.113.n, 2001:db8:5::n
+//	       │              client ───────── data 203.0.113.254, 2001:db8:5::fe       (Near's namespace)
+//	     trunk
+//	       │
+//	  far, of even n:  bridge nN ───────── data 203.0.113.n, 2001:db8:5::n
+//	                      client ───────── data 203.0.113.253, 2001:db8:5::fd       (Far's namespace)
 type Segment struct {
-	Client *netnstest.Namespace
-	Nodes  []*Node
-	Wire   *Wire
+	Near, Far *Neighbour
+	Nodes     []*Node
+	Wire      *Wire // of the near switch: what its own ports say, and what comes over the trunk
 
-	lab    *Lab
-	bridge *netnstest.Namespace
+	lab       *Lab
+	near, far *netnstest.Namespace // the switches
 }
 
 // Node is a node on a segment. Its Process is the agent.
@@ -40,6 +41,7 @@ type Node struct {
 	MAC string // of its card on the segment
 
 	segment *Segment
+	at      *netnstest.Namespace // its switch
 	n       int
 }
 
@@ -50,11 +52,14 @@ var SegmentVIPs = []netip.Addr{netip.MustParseAddr("203.0.113.200"), netip.MustP
 // given as lines of YAML.
 func (l *Lab) Segment(nodes int, annotations ...string) *Segment {
 	l.t.Helper()
-	s := &Segment{lab: l, bridge: netnstest.New(l.t, "bridge"), Client: netnstest.New(l.t, "client")}
-	s.bridge.Run("ip", "link", "add", "br0", "type", "bridge")
-	s.bridge.Run("ip", "link", "set", "br0", "up")
-	s.plug(s.Client, "client", "203.0.113.254/24", "2001:db8:5::fe/64")
-	s.Wire = tap(l.t, s.bridge, SegmentVIPs)
+	s := &Segment{lab: l, near: bridge(l.t, "near"), far: bridge(l.t, "far")}
+	netnstest.Join(netnstest.Link{In: s.near, Name: "trunk"}, netnstest.Link{In: s.far, Name: "trunk"})
+	for _, at := range []*netnstest.Namespace{s.near, s.far} {
+		at.Run("ip", "link", "set", "trunk", "master", "br0")
+	}
+	s.Near = s.neighbour(s.near, netip.MustParseAddr("203.0.113.254"), netip.MustParseAddr("2001:db8:5::fe"))
+	s.Far = s.neighbour(s.far, netip.MustParseAddr("203.0.113.253"), netip.MustParseAddr("2001:db8:5::fd"))
+	s.Wire = tap(l.t, s.near, SegmentVIPs)
 	l.Manifests.Put("segment.yaml", segmentManifest(nodes, annotations))
 	s.Advertise()
 	for n := 1; n <= nodes; n++ {
@@ -89,10 +94,18 @@ func (s *Segment) Hush() { s.lab.Manifests.Remove(segmentAdvertised) }
 // segmentAdvertised is the file of the L2Advertisement.
 const segmentAdvertised = "l2.yaml"
 
-// plug lays a cable from a namespace's data to the bridge.
-func (s *Segment) plug(in *netnstest.Namespace, port string, addresses ...string) {
-	netnstest.Join(netnstest.Link{In: in, Name: "data", Addresses: addresses}, netnstest.Link{In: s.bridge, Name: port})
-	s.bridge.Run("ip", "link", "set", port, "master", "br0")
+// bridge makes a switch in a namespace of its own.
+func bridge(t testing.TB, name string) *netnstest.Namespace {
+	in := netnstest.New(t, name)
+	in.Run("ip", "link", "add", "br0", "type", "bridge")
+	in.Run("ip", "link", "set", "br0", "up")
+	return in
+}
+
+// plug lays a cable from a namespace's data to a port of a switch.
+func plug(in, at *netnstest.Namespace, port string, addresses ...string) {
+	netnstest.Join(netnstest.Link{In: in, Name: "data", Addresses: addresses}, netnstest.Link{In: at, Name: port})
+	at.Run("ip", "link", "set", port, "master", "br0")
 }
 
 func segmentManifest(nodes int, annotations []string) string {
@@ -132,9 +145,12 @@ spec:
 func (s *Segment) node(n int) *Node {
 	l := s.lab
 	name := fmt.Sprintf("n%d", n)
-	node := &Node{segment: s, n: n, In: netnstest.New(l.t, name)}
+	node := &Node{segment: s, n: n, In: netnstest.New(l.t, name), at: s.near}
+	if n%2 == 0 {
+		node.at = s.far
+	}
 	l.Link(node.In, n)
-	s.plug(node.In, name, fmt.Sprintf("203.0.113.%d/24", n), fmt.Sprintf("2001:db8:5::%d/64", n))
+	plug(node.In, node.at, name, fmt.Sprintf("203.0.113.%d/24", n), fmt.Sprintf("2001:db8:5::%d/64", n))
 	node.MAC = cardOf(l.t, node.In)
 	s.pod(node.In, n)
 	node.Process = l.agent(node.In, n, "steer: true\nnat: nftables\nl2: true\ninterfaces: [data]\nhealth: \"\"\nlog: debug\n")
@@ -201,10 +217,10 @@ func (n *Node) finish() {
 }
 
 // Unplug pulls the node's cable to the segment; Plug puts it in again.
-func (n *Node) Unplug() { n.segment.bridge.Run("ip", "link", "set", n.Name, "down") }
+func (n *Node) Unplug() { n.at.Run("ip", "link", "set", n.Name, "down") }
 
 // Plug ends an Unplug.
-func (n *Node) Plug() { n.segment.bridge.Run("ip", "link", "set", n.Name, "up") }
+func (n *Node) Plug() { n.at.Run("ip", "link", "set", n.Name, "up") }
 
 // CutOff has the node reach no member any more; Reconnect ends that.
 func (n *Node) CutOff() { n.segment.lab.ip("link", "set", fmt.Sprintf("seg-%d", n.n), "down") }
@@ -250,21 +266,6 @@ func (s *Segment) at(mac string) *Node {
 	return nil
 }
 
-// KeepAsking has the client look for all addresses anew all along, until the returned function is called: who would
-// answer is seen on the wire.
-func (s *Segment) KeepAsking(every time.Duration) (stop func()) {
-	s.lab.t.Helper()
-	end, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- s.Client.Do(func() error { return ask(SegmentVIPs, every, end) }) }()
-	return func() {
-		s.lab.t.Helper()
-		close(end)
-		if err := errors.Join(<-ended, s.Wire.Err()); err != nil {
-			s.lab.t.Fatalf("ask on the segment: %v", err)
-		}
-	}
-}
-
 // AllUp waits until all nodes could answer: their agents are heard, and no hold-down is left of earlier failures.
 func (s *Segment) AllUp() {
 	s.lab.t.Helper()
@@ -275,30 +276,4 @@ func (s *Segment) AllUp() {
 		}
 		return nil
 	})
-}
-
-// Forget has the client forget at which card an address is.
-func (s *Segment) Forget(a netip.Addr) {
-	_, _ = s.Client.Try("ip", "neigh", "del", a.String(), "dev", "data") // it may not know
-}
-
-// Get connects from the client to an address, once, and gives the name of the node whose pod answers.
-func (s *Segment) Get(a netip.Addr, within time.Duration) (node string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	err = s.Client.Do(func() error {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", netip.AddrPortFrom(a, 80).String())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		deadline, _ := ctx.Deadline()
-		if err := c.SetDeadline(deadline); err != nil {
-			return err
-		}
-		text, err := io.ReadAll(c)
-		node = strings.TrimSpace(string(text))
-		return err
-	})
-	return node, err
 }

@@ -157,7 +157,7 @@ func (w *Wire) Err() error {
 }
 
 // ask puts questions for addresses on the wire until end is closed, as a kernel that looks for them.
-func ask(addresses []netip.Addr, every time.Duration, end chan struct{}) error {
+func (n *Neighbour) ask(addresses []netip.Addr, every time.Duration, end chan struct{}) error {
 	card, err := net.InterfaceByName("data")
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func ask(addresses []netip.Addr, every time.Duration, end chan struct{}) error {
 	defer ticks.Stop()
 	for {
 		for _, a := range addresses {
-			if err := unix.Sendto(fd, question(card.HardwareAddr, a), 0, &unix.SockaddrLinklayer{Ifindex: card.Index}); err != nil {
+			if err := unix.Sendto(fd, n.question(card.HardwareAddr, a), 0, &unix.SockaddrLinklayer{Ifindex: card.Index}); err != nil {
 				return err
 			}
 		}
@@ -183,18 +183,17 @@ func ask(addresses []netip.Addr, every time.Duration, end chan struct{}) error {
 	}
 }
 
-// question is the frame that asks for an address, from the client of a segment.
-func question(mac net.HardwareAddr, a netip.Addr) []byte {
+// question is the frame that asks for an address.
+func (n *Neighbour) question(mac net.HardwareAddr, a netip.Addr) []byte {
 	if a.Is4() {
-		from := netip.MustParseAddr("203.0.113.254")
-		f := slices.Concat([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, mac, []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1}, mac, from.AsSlice(), make([]byte, 6))
+		f := slices.Concat([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, mac, []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1}, mac, n.Four.AsSlice(), make([]byte, 6))
 		return append(f, a.AsSlice()...)
 	}
-	from, t := netip.MustParseAddr("2001:db8:5::fe"), a.As16()
+	t := a.As16()
 	group := [16]byte{0xff, 2, 11: 1, 12: 0xff, 13: t[13], 14: t[14], 15: t[15]}
 	m := slices.Concat([]byte{135, 0, 0, 0, 0, 0, 0, 0}, t[:], []byte{1, 1}, mac)
 	var sum uint32
-	for b := slices.Concat(from.AsSlice(), group[:], []byte{0, 0, 0, byte(len(m)), 0, 0, 0, 58}, m); len(b) > 0; b = b[2:] {
+	for b := slices.Concat(n.Six.AsSlice(), group[:], []byte{0, 0, 0, byte(len(m)), 0, 0, 0, 58}, m); len(b) > 0; b = b[2:] {
 		sum += uint32(network.Uint16(b))
 	}
 	for sum > 0xffff {
@@ -202,7 +201,7 @@ func question(mac net.HardwareAddr, a netip.Addr) []byte {
 	}
 	network.PutUint16(m[2:], ^uint16(sum))
 	head := []byte{0x86, 0xdd, 0x60, 0, 0, 0, 0, byte(len(m)), 58, 255}
-	return slices.Concat([]byte{0x33, 0x33, 0xff, t[13], t[14], t[15]}, mac, head, from.AsSlice(), group[:], m)
+	return slices.Concat([]byte{0x33, 0x33, 0xff, t[13], t[14], t[15]}, mac, head, n.Six.AsSlice(), group[:], m)
 }
 
 // String tells a claim in a message.

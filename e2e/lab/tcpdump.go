@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bufio"
+	"io"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/lifeline"
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// Dump is what tcpdump says that a neighbour hears: at which card each address is. It is not written by those who send.
+type Dump struct {
+	mu     sync.Mutex
+	claims []Claim
+	ready  bool
+}
+
+// Dump runs tcpdump at a neighbour's card until the test ends.
+func (n *Neighbour) Dump() *Dump {
+	t := n.segment.lab.t
+	t.Helper()
+	cmd := n.In.Command(birdtest.Find(t, "tcpdump"), "--immediate-mode", "-l", "-n", "-e", "-i", "data", "arp or icmp6")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lifeline.Start(cmd); err != nil {
+		t.Fatalf("tcpdump: %v", err)
+	}
+	d := &Dump{}
+	var reading sync.WaitGroup
+	reading.Go(func() { d.read(out) })
+	reading.Go(func() {
+		lines := bufio.NewScanner(said)
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "listening on") {
+				d.mu.Lock()
+				d.ready = true
+				d.mu.Unlock()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		reading.Wait()
+		_ = cmd.Wait() // killed
+	})
+	netnstest.Eventually(t, soon, "tcpdump listens", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.ready
+	})
+	return d
+}
+
+// What tcpdump prints of an ARP packet, in which the sender says where it is itself, and of a neighbor advertisement.
+var (
+	sender    = regexp.MustCompile(`^\S+ (\S+) > `)
+	reply     = regexp.MustCompile(`: Reply (\S+) is-at (\S+),`)
+	request   = regexp.MustCompile(`: Request who-has .* tell (\S+),`)
+	advertise = regexp.MustCompile(`neighbor advertisement, tgt is (\S+),`)
+)
+
+// claimIn reads a line of tcpdump's.
+func claimIn(line string) (a, mac string, ok bool) {
+	from := sender.FindStringSubmatch(line)
+	if from == nil {
+		return "", "", false
+	}
+	if m := reply.FindStringSubmatch(line); m != nil {
+		return m[1], m[2], true
+	}
+	for _, says := range []*regexp.Regexp{request, advertise} {
+		if m := says.FindStringSubmatch(line); m != nil {
+			return m[1], from[1], true
+		}
+	}
+	return "", "", false
+}
+
+func (d *Dump) read(from io.Reader) {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		said, mac, ok := claimIn(lines.Text())
+		a, err := netip.ParseAddr(said)
+		if !ok || err != nil {
+			continue
+		}
+		d.mu.Lock()
+		d.claims = append(d.claims, Claim{time.Now(), a, mac})
+		d.mu.Unlock()
+	}
+}
+
+// Turns are the cards that were said to have an address since a time, as Wire.Turns has them.
+func (d *Dump) Turns(a netip.Addr, since time.Time) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []string
+	for _, c := range d.claims {
+		if c.Address == a && !c.At.Before(since) && (len(out) == 0 || out[len(out)-1] != c.MAC) {
+			out = append(out, c.MAC)
+		}
+	}
+	return slices.Clip(out)
+}
