@@ -109,6 +109,40 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+const policy = `
+apiVersion: balancing.elf.io/v1beta1
+kind: BalancingPolicy
+metadata: {name: legacy-db}
+spec:
+  frontend: {addressMatcher: {ip: "169.254.77.1", toPorts: [{port: "5432", protocol: TCP}]}}
+  backend: {addressEndpoint: {addresses: ["192.0.2.21", "192.0.2.22"], toPorts: [{port: "6432", protocol: TCP}]}}
+`
+
+// Policies of client-side balancing are shown with what the group resolved them to.
+func TestPoliciesAreShown(t *testing.T) {
+	manifests := t.TempDir()
+	if err := os.CopyFS(manifests, os.DirFS(quickstart)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(manifests, "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var out syncBuffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{
+			Members: 1, Manifests: manifests, Data: filepath.Join(t.TempDir(), "data"), Version: "test",
+			Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
+		})
+	}()
+	eventually(t, func() error { return out.shows("BalancingPolicy/legacy-db  169.254.77.1:5432/tcp  2         -") })
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 // A member is stopped and started from outside by name or number, and what cannot be done says why.
 func TestOrdersReachARunningDev(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
@@ -169,7 +203,7 @@ func (b *syncBuffer) shows(text string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !strings.Contains(b.buf.String(), text) {
-		return fmt.Errorf("not shown yet: %s", text)
+		return fmt.Errorf("not shown yet: %s in\n%s", text, b.buf.String())
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func newGroup(dir string, n int, manifests []string, version string, sw *testswi
 			Name: m.Name, DataDir: filepath.Join(dir, m.Name), Members: members,
 			Listen:         config.Listen{API: m.API, Raft: m.Raft},
 			TLS:            config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(dir, "ca", pki.CAKeyFile)},
-			BootstrapToken: "dev", Log: "warn", Sources: config.Sources{Manifests: manifests},
+			BootstrapToken: "dev", Log: "warn", Sources: config.Sources{Manifests: manifests}, BalancingPolicies: true,
 			BGP: config.BGP{
 				ASN: groupASN, RouterID: netip.AddrFrom4([4]byte{192, 0, 2, byte(11 + i)}), Port: -1,
 				RestartWindow: 2 * time.Second,

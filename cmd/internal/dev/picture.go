@@ -18,6 +18,7 @@ type Picture struct {
 	Leader   string           `json:"leader"`
 	Services []ServicePicture `json:"services"`
 	Routes   []RoutePicture   `json:"routes"`
+	Policies []PolicyPicture  `json:"policies"`
 	Switch   SwitchPicture    `json:"switch"`
 	// Problems are what is wrong with manifests, a line each.
 	Problems []string `json:"problems"`
@@ -47,6 +48,15 @@ type RoutePicture struct {
 	hops []fsm.HopState
 }
 
+// PolicyPicture is a policy of client-side balancing: what it captures, how many backends that gets, and why it is not carried out as it
+// asks.
+type PolicyPicture struct {
+	Name     string   `json:"name"`
+	Captures []string `json:"captures"`
+	Backends int      `json:"backends"`
+	Pending  string   `json:"pending,omitempty"`
+}
+
 // SwitchPicture is what the switch itself holds.
 type SwitchPicture struct {
 	RIB []RoutePicture `json:"rib"`
@@ -54,7 +64,7 @@ type SwitchPicture struct {
 
 // take draws the picture. Services and routes are as the member that is furthest sees them.
 func take(g *group, sw *testswitch.Switch) Picture {
-	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}, Problems: []string{}}
+	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}, Policies: []PolicyPicture{}, Problems: []string{}}
 	var best *fsm.View
 	running := g.members()
 	for _, c := range g.configs {
@@ -73,7 +83,7 @@ func take(g *group, sw *testswitch.Switch) Picture {
 		p.Members = append(p.Members, mp)
 	}
 	if best != nil {
-		p.Services, p.Routes = servicesOf(best), routesOf(best)
+		p.Services, p.Routes, p.Policies = servicesOf(best), routesOf(best), policiesOf(best)
 	}
 	p.Switch.RIB = ribOf(sw)
 	if len(running) > 0 {
@@ -113,6 +123,18 @@ func routesOf(v *fsm.View) []RoutePicture {
 		}
 	}
 	sortRoutes(out)
+	return out
+}
+
+func policiesOf(v *fsm.View) []PolicyPicture {
+	out := []PolicyPicture{}
+	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
+		pp := PolicyPicture{Name: string(r.ID), Captures: []string{}, Backends: len(r.Backends), Pending: r.Pending.Text}
+		for _, c := range r.Captures {
+			pp.Captures = append(pp.Captures, fmt.Sprintf("%s/%s", netip.AddrPortFrom(c.Address, c.Port.Number), c.Port.Protocol))
+		}
+		out = append(out, pp)
+	}
 	return out
 }
 

@@ -45,6 +45,12 @@ func draw(w io.Writer, p Picture) error {
 	for prefix, hops := range rib {
 		line("%s\t-\t%s", prefix, hops)
 	}
+	for i, r := range p.Policies {
+		if i == 0 {
+			line("\nPOLICY\tCAPTURES\tBACKENDS\tPENDING")
+		}
+		line("%s\t%s\t%d\t%s", r.Name, orDash(strings.Join(r.Captures, ", ")), r.Backends, orDash(r.Pending))
+	}
 	for i, problem := range p.Problems {
 		if i == 0 {
 			line("\nPROBLEMS")
