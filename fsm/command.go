@@ -78,6 +78,7 @@ const (
 	KindEndMove               Kind = 72
 	KindPutRedirect           Kind = 73
 	KindDeleteRedirect        Kind = 74
+	KindJudgeRedirect         Kind = 75
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -104,7 +105,7 @@ func Kinds() []Command {
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
-		&PutRedirect{}, &DeleteRedirect{},
+		&PutRedirect{}, &DeleteRedirect{}, &JudgeRedirect{},
 	}
 }
 

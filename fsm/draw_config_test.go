@@ -85,17 +85,52 @@ func drawObjectRef(t *rapid.T) fsm.ObjectRef {
 	return fsm.ObjectRef{UID: rapid.SampledFrom([]string{"", "", "", "u1"}).Draw(t, "uid")}
 }
 
+// Listed addresses of redirects, and the ports that are captured and that they become.
+var (
+	listed  = []netip.Addr{netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("198.51.100.12"), netip.MustParseAddr("2001:db8::11")}
+	targets = []fsm.Port{{Protocol: fsm.TCP, Number: 6432}, {Protocol: fsm.UDP, Number: 6432}, {Protocol: fsm.TCP, Number: 6433}}
+)
+
+func drawRedirect(t *rapid.T) fsm.Redirect {
+	r := fsm.Redirect{
+		ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid"),
+		Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
+		Probe:   fsm.Probe{Type: rapid.SampledFrom([]string{"", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe")},
+		History: fsm.Trail{{What: "the proposer's, to be ignored"}}, Verdicts: []fsm.ProbeVerdict{{Address: listed[0], Port: targets[0], Say: 99, Of: 99}},
+	}
+	for i, p := range some(t, "ports", targets) {
+		r.Captures = append(r.Captures, fsm.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: p.Protocol, Number: uint16(i)}, Target: p.Number})
+	}
+	for _, a := range some(t, "backends", listed) {
+		b := fsm.RedirectBackend{Address: a, Ready: true}
+		if rapid.IntRange(0, 3).Draw(t, "of a pod") == 0 {
+			b.Pod = "shop/web"
+		}
+		r.Backends = append(r.Backends, b)
+	}
+	return r
+}
+
+func drawVerdict(t *rapid.T) fsm.ProbeVerdict {
+	return fsm.ProbeVerdict{
+		Address: rapid.SampledFrom(listed).Draw(t, "address"), Port: rapid.SampledFrom(targets).Draw(t, "port"),
+		Healthy: rapid.Bool().Draw(t, "healthy"), Say: rapid.Uint32Range(1, 2).Draw(t, "say"), Of: 3,
+	}
+}
+
 func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 16).Draw(t, "verb") {
+	switch rapid.IntRange(0, 19).Draw(t, "verb") {
 	case 12, 13, 14, 15:
-		return &fsm.PutRedirect{Redirect: fsm.Redirect{
-			ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
-			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
-			History: fsm.Trail{{What: "the proposer's, to be ignored"}},
-		}}
+		return &fsm.PutRedirect{Redirect: drawRedirect(t)}
+	case 17, 18, 19:
+		c := &fsm.JudgeRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid")}
+		for range rapid.IntRange(0, 4).Draw(t, "verdicts") {
+			c.Verdicts = append(c.Verdicts, drawVerdict(t))
+		}
+		return c
 	case 16:
 		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
 	case 9:

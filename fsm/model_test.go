@@ -85,7 +85,14 @@ type (
 	}
 	mRedirect struct {
 		mObject
-		number uint32
+		number   uint32
+		probe    string
+		probed   map[mProbed]bool
+		verdicts map[mProbed]fsm.ProbeVerdict
+	}
+	mProbed struct {
+		address netip.Addr
+		port    fsm.Port
 	}
 	mHold struct {
 		subjects string
@@ -217,6 +224,19 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		return drop(m.moves, c.Service) || known
 	case *fsm.PutRedirect:
 		return m.putRedirect(&c.Redirect)
+	case *fsm.JudgeRedirect:
+		r, exists := m.redirects[c.ID]
+		if m.format < 2 || !exists || r.uid != c.UID {
+			return false
+		}
+		r.verdicts = map[mProbed]fsm.ProbeVerdict{}
+		for _, v := range c.Verdicts {
+			if at := (mProbed{v.Address, v.Port}); r.probed[at] && r.verdicts[at] == (fsm.ProbeVerdict{}) {
+				r.verdicts[at] = v
+			}
+		}
+		m.redirects[c.ID] = r
+		return true
 	case *fsm.DeleteRedirect:
 		if r, exists := m.redirects[c.ID]; !exists || r.uid != c.UID || m.quarantined() {
 			return false
@@ -302,7 +322,19 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	if m.format < 2 || r.ID == "" || exists && old.uid == r.UID && r.Version < old.version {
 		return false
 	}
-	next := mRedirect{mObject{r.UID, r.Version}, old.number}
+	next := mRedirect{mObject{r.UID, r.Version}, old.number, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}}
+	for _, b := range r.Backends {
+		for _, c := range r.Captures {
+			if b.Pod == "" && b.Address.BitLen() == c.Address.BitLen() && r.Probe.Type != "" {
+				next.probed[mProbed{b.Address, fsm.Port{Protocol: c.Port.Protocol, Number: c.Target}}] = true
+			}
+		}
+	}
+	for at, v := range old.verdicts {
+		if next.probed[at] && old.uid == r.UID && old.probe == r.Probe.Type {
+			next.verdicts[at] = v
+		}
+	}
 	if !exists || old.uid != r.UID {
 		taken := map[uint32]bool{0: true}
 		for id, other := range m.redirects {

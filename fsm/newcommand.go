@@ -135,6 +135,8 @@ func newCommand(k Kind) Command {
 		return &PutRedirect{}
 	case KindDeleteRedirect:
 		return &DeleteRedirect{}
+	case KindJudgeRedirect:
+		return &JudgeRedirect{}
 	}
 	return nil
 }

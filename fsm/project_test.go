@@ -99,6 +99,9 @@ func (m *model) facts() facts {
 	}
 	for id, r := range m.redirects {
 		f.add("redirect", id, r.uid, r.version, r.number)
+		for _, v := range r.verdicts {
+			f.add("verdict", fmt.Sprint(id, v.Address, v.Port), v)
+		}
 	}
 	f.add("numbered", m.group, m.numbered)
 	for source, v := range m.views {
@@ -194,6 +197,9 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
 		f.add("redirect", r.ID, r.UID, r.Version, r.Number)
+		for _, v := range r.Verdicts {
+			f.add("verdict", fmt.Sprint(r.ID, v.Address, v.Port), v)
+		}
 	}
 	f.add("numbered", g.ID, g.LastNumber)
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {

@@ -42,6 +42,9 @@ type Redirect struct {
 	// Pending says why it is not carried out as it asks.
 	Pending Pending `pb:"16" json:"pending"`
 	History Trail   `pb:"17" json:"history"`
+	// Verdicts are what the nodes that probe listed addresses think of them, in order of place; of one that is not there nobody knows.
+	// They are as of when a majority last changed its mind. Apply keeps them while probe, address and port stay.
+	Verdicts []ProbeVerdict `pb:"20" json:"verdicts,omitempty"`
 }
 
 // Capture is a place that programs dial, and the port of backends that it becomes.
@@ -59,6 +62,15 @@ type RedirectBackend struct {
 	Pod     string     `pb:"3" json:"pod,omitempty"`
 	UID     string     `pb:"4" json:"uid,omitempty"`
 	Ready   bool       `pb:"5" json:"ready"`
+}
+
+// ProbeVerdict is what most of the nodes that probe an address think of it.
+type ProbeVerdict struct {
+	Address netip.Addr `pb:"1" json:"address"`
+	Port    Port       `pb:"2" json:"port"` // a target port
+	Healthy bool       `pb:"3" json:"healthy"`
+	Say     uint32     `pb:"4" json:"say"` // how many nodes say so
+	Of      uint32     `pb:"5" json:"of"`  // of so many that probe
 }
 
 // Probe is how an address is checked, in the words of package world.
@@ -106,10 +118,11 @@ func (c *PutRedirect) apply(tx *txn) Outcome {
 	if ok && old.UID == next.UID && next.Version < old.Version {
 		return refuse(RejectStaleRevision, subject, utoa(old.Version), utoa(next.Version))
 	}
-	next.History = nil
+	next.History, next.Verdicts = nil, nil
 	what := "added"
 	if ok {
 		next.History, what = old.History, redirectChange(old, &next)
+		next.Verdicts = old.verdictsFor(&next)
 	}
 	if ok && old.UID == next.UID {
 		next.Number = old.Number

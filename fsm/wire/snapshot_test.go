@@ -93,6 +93,9 @@ func story() []fsm.Command {
 			Backends: []fsm.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.11"), Ready: true}},
 			Probe:    fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
 		}},
+		39: &fsm.JudgeRedirect{ID: "BalancingPolicy/db", UID: "u13", Verdicts: []fsm.ProbeVerdict{
+			{Address: netip.MustParseAddr("198.51.100.11"), Port: fsm.Port{Protocol: fsm.TCP, Number: 6432}, Say: 2, Of: 3},
+		}},
 	}
 }
 

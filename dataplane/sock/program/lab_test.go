@@ -48,6 +48,8 @@ type call struct {
 	Net  string // tcp4, udp6, …; "mapped" takes sockets of IPv6 to IPv4, as the JVM does
 	To   netip.AddrPort
 	Keep bool // leave the connection open
+
+	Priority int // of the socket (SO_PRIORITY), for connect; 0: none of its own
 }
 
 type result struct {
@@ -170,7 +172,7 @@ func connect(c call) (r result, conn net.Conn, err error) {
 	if c.Net == "mapped" {
 		conn, err = dialMapped(c.To)
 	} else {
-		conn, err = net.DialTimeout(c.Net, c.To.String(), patience)
+		conn, err = (&net.Dialer{Timeout: patience, Control: c.prioritise}).Dial(c.Net, c.To.String())
 	}
 	if err != nil {
 		return r, nil, err
@@ -186,6 +188,17 @@ func connect(c call) (r result, conn net.Conn, err error) {
 	n, err := conn.Read(b)
 	r.Said = string(b[:n])
 	return r, conn, err
+}
+
+// prioritise gives the socket its priority.
+func (c call) prioritise(_, _ string, raw syscall.RawConn) error {
+	if c.Priority == 0 {
+		return nil
+	}
+	var err error
+	return errors.Join(raw.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_PRIORITY, c.Priority)
+	}), err)
 }
 
 // hammer connects sockets of datagrams one after the other, as fast as it can, and tells of one that did not get to loopback.

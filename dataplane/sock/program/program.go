@@ -55,6 +55,9 @@ type Settings struct {
 	UDPIdle    time.Duration // that a choice for datagrams is kept without use. Default 2 minutes
 	Exempt     uint64        // id of a cgroup whose sockets are left alone; 0: none
 	PodLevels  uint32        // depths of cgroups that are pods', a bit each
+	// ExemptPriority is the SO_PRIORITY of sockets that are left alone; 0: none. No packet is routed or translated by it, as it may
+	// be by a mark.
+	ExemptPriority uint32
 }
 
 // Program is what resolves, in the kernel. Its methods are not for use by several at once.
@@ -224,7 +227,7 @@ func (p *Program) Set(s Settings) error {
 	}
 	v := sockSettings{
 		Ipv4: bit(s.IPv4), Ipv6: bit(s.IPv6), Events: bit(s.Events), Limit: s.Limit, UdpIdle: uint64(s.UDPIdle), Exempt: s.Exempt,
-		PodLevels: s.PodLevels,
+		PodLevels: s.PodLevels, ExemptPriority: s.ExemptPriority,
 	}
 	if err := p.maps.Config.Put(uint32(0), v); err != nil {
 		return fmt.Errorf("write table config: %w", err)

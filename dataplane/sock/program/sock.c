@@ -120,7 +120,7 @@ struct settings {
 	__u32 limit; /* of redirects a second and place; 0: none */
 	__u64 udp_idle; /* nanoseconds that a choice for datagrams is kept without use */
 	__u64 exempt; /* cgroup whose sockets are left alone; 0: none */
-	__u32 event_rate; /* a second and rule; 0: all */
+	__u32 exempt_priority; /* SO_PRIORITY of sockets that are left alone; 0: none */
 	__u32 pod_levels; /* depth of cgroups, a bit each, at which pods' are */
 };
 
@@ -495,6 +495,12 @@ static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const stru
 	return REWRITTEN;
 }
 
+/* is_exempt is whether the socket is of those that are left alone. */
+static __always_inline int is_exempt(const struct bpf_sock_addr *ctx, const struct settings *s)
+{
+	return s->exempt_priority && ctx->sk->priority == s->exempt_priority;
+}
+
 static __always_inline struct settings *current_settings(void)
 {
 	__u32 zero = 0;
@@ -536,7 +542,7 @@ static __always_inline int forward4(struct bpf_sock_addr *ctx, int datagram)
 	struct place to = {}, backend = {};
 	int error = 0;
 	struct settings *s = current_settings();
-	if (!s || !place4(ctx, s, &to))
+	if (!s || is_exempt(ctx, s) || !place4(ctx, s, &to))
 		return 1;
 	switch (resolve(ctx, s, &to, datagram, AF_INET, &backend, &error)) {
 	case REFUSED_CALL:
@@ -554,7 +560,7 @@ static __always_inline int forward6(struct bpf_sock_addr *ctx, int datagram)
 	struct place to = {}, backend = {};
 	int error = 0;
 	struct settings *s = current_settings();
-	if (!s || !place6(ctx, s, &to))
+	if (!s || is_exempt(ctx, s) || !place6(ctx, s, &to))
 		return 1;
 	switch (resolve(ctx, s, &to, datagram, mapped(to.address) ? AF_INET : AF_INET6, &backend, &error)) {
 	case REFUSED_CALL:

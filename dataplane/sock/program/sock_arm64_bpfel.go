@@ -92,16 +92,16 @@ type sockRecordKey struct {
 }
 
 type sockSettings struct {
-	_         structs.HostLayout
-	Ipv4      uint8
-	Ipv6      uint8
-	Events    uint8
-	Zero      uint8
-	Limit     uint32
-	UdpIdle   uint64
-	Exempt    uint64
-	EventRate uint32
-	PodLevels uint32
+	_              structs.HostLayout
+	Ipv4           uint8
+	Ipv6           uint8
+	Events         uint8
+	Zero           uint8
+	Limit          uint32
+	UdpIdle        uint64
+	Exempt         uint64
+	ExemptPriority uint32
+	PodLevels      uint32
 }
 
 type sockSlot struct {

@@ -51,6 +51,34 @@ func TestBalancing16SocketsGetToBackends(t *testing.T) {
 	}
 }
 
+// Balancing §14, §16.3: sockets of the exempt priority get to what they dialled, those of another one to a backend.
+func TestBalancing14ExemptSocketsAreLeftAlone(t *testing.T) {
+	const exempt = 0x464c5000
+	l := newLab(t)
+	p := l.open()
+	k := l.tables(p)
+	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1", "udp4": "127.0.0.1", "udp6": "::1"} {
+		protocol := uint8(sock.TCP)
+		if network[:3] == "udp" {
+			protocol = sock.UDP
+		}
+		captured, backend := serve(t, network, host), serve(t, network, host)
+		k.hold(sock.Want{Rules: []*sock.Rule{service(1, front(protocol, captured.at, backend))}})
+		for _, c := range []struct {
+			setting  uint32
+			priority int
+			want     *server
+		}{{exempt, exempt, captured}, {exempt, 0, backend}, {exempt, 6, backend}, {0, 0, backend}, {0, exempt, backend}} {
+			if err := p.Set(Settings{IPv4: true, IPv6: true, ExemptPriority: c.setting}); err != nil {
+				t.Fatal(err)
+			}
+			if r := l.client.do(call{Op: "connect", Net: network, To: captured.at, Priority: c.priority}); r.Error != "" || r.Said != c.want.at.String() {
+				t.Errorf("%s of priority %#x, exempt %#x: %+v, want an answer of %s", network, c.priority, c.setting, r, c.want.at)
+			}
+		}
+	}
+}
+
 // Balancing §10, §16.2: a node port is at every address of every node, nowhere else, and gives way to what is at an address of its own.
 func TestBalancing10NodePortsAreAtEveryNode(t *testing.T) {
 	l := newLab(t)

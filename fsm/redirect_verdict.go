@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// JudgeRedirect says what most of the nodes that probe the addresses of a redirect think of them: all of it, in place of what was said
+// before. What is said of places that are not the redirect's any more is left out. From format 2 on.
+type JudgeRedirect struct {
+	ID       RedirectID     `pb:"1"`
+	UID      string         `pb:"2"`
+	Verdicts []ProbeVerdict `pb:"3"`
+}
+
+// Kind is KindJudgeRedirect.
+func (*JudgeRedirect) Kind() Kind { return KindJudgeRedirect }
+
+func (c *JudgeRedirect) apply(tx *txn) Outcome {
+	subject := "redirect " + string(c.ID)
+	if out, old := tx.formatBelow(formatRedirects, subject); old {
+		return out
+	}
+	r, ok := find[*Redirect](tx.rows, TableRedirects, string(c.ID))
+	if !ok {
+		return refuse(RejectNotFound, subject, "", "")
+	}
+	if r.UID != c.UID {
+		return refuse(RejectStaleRevision, subject, r.UID, c.UID)
+	}
+	next := *r
+	next.Verdicts = verdictsAt(c.Verdicts, r)
+	if slices.Equal(next.Verdicts, r.Verdicts) {
+		return tx.ok()
+	}
+	if what := verdictChange(r.Verdicts, next.Verdicts); what != "" {
+		next.History = tx.step(r.History, what)
+	}
+	tx.put(&next)
+	return tx.ok()
+}
+
+// verdictsFor are what of the verdicts of a redirect goes for what it becomes.
+func (r *Redirect) verdictsFor(next *Redirect) []ProbeVerdict {
+	if r.UID != next.UID || !r.Probe.equal(next.Probe) {
+		return nil
+	}
+	return verdictsAt(r.Verdicts, next)
+}
+
+// verdictsAt are those of a redirect's own places, each once, in order.
+func verdictsAt(all []ProbeVerdict, r *Redirect) (out []ProbeVerdict) {
+	places := map[Probed]bool{}
+	for _, p := range r.Probed() {
+		places[p] = true
+	}
+	for _, v := range all {
+		if places[v.place()] {
+			out = append(out, v)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ProbeVerdict) int { return a.place().compare(b.place()) })
+	return slices.CompactFunc(out, func(a, b ProbeVerdict) bool { return a.place() == b.place() })
+}
+
+// Probed is a place that is probed: a listed address, and a target port.
+type Probed struct {
+	Address netip.Addr
+	Port    Port
+}
+
+func (p Probed) compare(o Probed) int {
+	return cmp.Or(p.Address.Compare(o.Address), cmp.Compare(p.Port.Protocol, o.Port.Protocol), cmp.Compare(p.Port.Number, o.Port.Number))
+}
+
+func (v ProbeVerdict) place() Probed { return Probed{v.Address, v.Port} }
+
+// Probed lists the places that hosts form an opinion of, in order, each once; none without a probe.
+func (r *Redirect) Probed() (out []Probed) {
+	if r.Probe.Type == "" {
+		return nil
+	}
+	for _, c := range r.Captures {
+		for _, b := range r.Backends {
+			if b.Pod == "" && b.Address.Is4() == c.Address.Is4() {
+				out = append(out, Probed{b.Address, Port{Protocol: c.Port.Protocol, Number: c.Target}})
+			}
+		}
+	}
+	slices.SortFunc(out, Probed.compare)
+	return slices.Compact(out)
+}
+
+// FailsOpen lists the captured places of which every address is thought to be bad: there all of them are used (spec balancing §14).
+func (r *Redirect) FailsOpen() (out []Capture) {
+	bad, listed := map[Probed]bool{}, map[Probed]bool{}
+	for _, v := range r.Verdicts {
+		bad[v.place()] = !v.Healthy
+	}
+	for _, p := range r.Probed() {
+		listed[p] = true
+	}
+	for _, c := range r.Captures {
+		some, all := false, true
+		for _, b := range r.Backends {
+			if p := (Probed{b.Address, Port{Protocol: c.Port.Protocol, Number: c.Target}}); listed[p] && b.Address.Is4() == c.Address.Is4() {
+				some, all = true, all && bad[p]
+			}
+		}
+		if some && all {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (p Probe) equal(o Probe) bool {
+	return p.Type == o.Type && p.Port == o.Port && p.Path == o.Path && slices.Equal(p.Statuses, o.Statuses) && p.Interval == o.Interval &&
+		p.Timeout == o.Timeout && p.Healthy == o.Healthy && p.Unhealthy == o.Unhealthy
+}
+
+// mostTold is of how many places a step of the history tells.
+const mostTold = 3
+
+// verdictChange names the places of which something else is thought, empty if there are none.
+func verdictChange(before, after []ProbeVerdict) string {
+	was := map[Probed]bool{} // healthy
+	for _, v := range before {
+		was[v.place()] = v.Healthy
+	}
+	var told []string
+	for _, v := range after {
+		healthy, known := was[v.place()]
+		if known && healthy == v.Healthy || !known && v.Healthy {
+			continue // to begin with nothing is thought to be bad
+		}
+		what := "bad"
+		if v.Healthy {
+			what = "good again"
+		}
+		told = append(told, fmt.Sprintf("%s %d/%s is %s, say %d of %d nodes", v.Address, v.Port.Number, v.Port.Protocol, what, v.Say, v.Of))
+	}
+	if n := len(told) - mostTold; n > 0 {
+		told = append(told[:mostTold], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(told, "; ")
+}
