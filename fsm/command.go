@@ -78,6 +78,9 @@ const (
 	KindEndMove               Kind = 72
 	KindPutRedirect           Kind = 73
 	KindDeleteRedirect        Kind = 74
+	KindRegisterHost          Kind = 84
+	KindReportHosts           Kind = 85
+	KindRemoveHost            Kind = 86
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -105,6 +108,7 @@ func Kinds() []Command {
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
 		&PutRedirect{}, &DeleteRedirect{},
+		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
 	}
 }
 

@@ -135,6 +135,12 @@ func newCommand(k Kind) Command {
 		return &PutRedirect{}
 	case KindDeleteRedirect:
 		return &DeleteRedirect{}
+	case KindRegisterHost:
+		return &RegisterHost{}
+	case KindReportHosts:
+		return &ReportHosts{}
+	case KindRemoveHost:
+		return &RemoveHost{}
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (m *model) facts() facts {
 		f.add("hold", id, h.subjects, h.released)
 	}
 	for id, e := range m.enrolled {
-		f.add("enrolment", id, e.node, e.used)
+		f.add("enrolment", id, e.node, e.used, e.outside)
 	}
 	for d, since := range m.drains {
 		f.add("drain", fmt.Sprint(d.of, d.name), since, m.aside[d.name] && d.of == "member")
@@ -99,6 +99,9 @@ func (m *model) facts() facts {
 	}
 	for id, r := range m.redirects {
 		f.add("redirect", id, r.uid, r.version, r.number)
+	}
+	for id, h := range m.hosts {
+		f.add("host", id, h.since, h.boot, h.addresses, h.acknowledged)
 	}
 	f.add("numbered", m.group, m.numbered)
 	for source, v := range m.views {
@@ -184,7 +187,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("hold", r.ID, fmt.Sprint(r.Subjects), r.Released)
 	}
 	for _, r := range fsm.List[*fsm.Enrolment](v, fsm.TableEnrolments) {
-		f.add("enrolment", r.ID, r.Node, r.Used)
+		f.add("enrolment", r.ID, r.Node, r.Used, r.Outside)
 	}
 	for _, r := range fsm.List[*fsm.Drain](v, fsm.TableDrains) {
 		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since, !r.Aside.IsZero())
@@ -194,6 +197,9 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
 		f.add("redirect", r.ID, r.UID, r.Version, r.Number)
+	}
+	for _, r := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
+		f.add("host", r.ID, r.Since, r.Boot, fmt.Sprint(r.Addresses), r.Acknowledged)
 	}
 	f.add("numbered", g.ID, g.LastNumber)
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {

@@ -93,6 +93,7 @@ func story() []fsm.Command {
 			Backends: []fsm.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.11"), Ready: true}},
 			Probe:    fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
 		}},
+		39: &fsm.RegisterHost{ID: "edge-1", Boot: "boot-2", Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.77")}, Admit: true},
 	}
 }
 
