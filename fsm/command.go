@@ -79,6 +79,9 @@ const (
 	KindPutRedirect           Kind = 73
 	KindDeleteRedirect        Kind = 74
 	KindJudgeRedirect         Kind = 75
+	KindRegisterHost          Kind = 84
+	KindReportHosts           Kind = 85
+	KindRemoveHost            Kind = 86
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -106,6 +109,7 @@ func Kinds() []Command {
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
 		&PutRedirect{}, &DeleteRedirect{}, &JudgeRedirect{},
+		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
 	}
 }
 

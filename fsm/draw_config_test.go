@@ -122,7 +122,9 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 19).Draw(t, "verb") {
+	switch rapid.IntRange(0, 23).Draw(t, "verb") {
+	case 20, 21, 22, 23:
+		return w.drawHost(t)
 	case 12, 13, 14, 15:
 		return &fsm.PutRedirect{Redirect: drawRedirect(t)}
 	case 17, 18, 19:
@@ -134,9 +136,9 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	case 16:
 		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
 	case 9:
-		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
+		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), Outside: rapid.Bool().Draw(t, "outside"), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
 	case 10:
-		return &fsm.UseEnrolment{ID: drawSum(t), Node: among(t, "node", nodes)}
+		return &fsm.UseEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), Outside: rapid.Bool().Draw(t, "outside")}
 	case 11:
 		return &fsm.DeleteEnrolment{ID: drawSum(t)}
 	case 0, 1:
@@ -157,6 +159,30 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 		versions = append(versions, fsm.KindVersion{Kind: kind, Version: rapid.Uint64Range(0, 3).Draw(t, "version")})
 	}
 	return &fsm.ObserveView{Source: source, Cluster: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "cluster"), Versions: versions}
+}
+
+// drawHost draws what is about a host: hosts are called as nodes are, and are others.
+func (w *world) drawHost(t *rapid.T) fsm.Command {
+	id := fsm.HostID(among(t, "host", nodes[:2]))
+	h := w.model.hosts[id]
+	boot := rapid.SampledFrom([]fsm.BootID{h.boot, h.boot, "b1", "b2", ""}).Draw(t, "boot")
+	switch rapid.IntRange(0, 4).Draw(t, "verb") {
+	case 0:
+		return &fsm.RemoveHost{ID: id}
+	case 1, 2:
+		return &fsm.RegisterHost{
+			ID: id, Boot: boot, Addresses: rapid.SliceOfN(rapid.SampledFrom(slices.Concat(vips, vips, oddAddresses)), 0, 2).Draw(t, "underlay"),
+			Admit: rapid.Bool().Draw(t, "admit"),
+		}
+	}
+	marks := make([]fsm.HostMark, rapid.IntRange(0, 2).Draw(t, "marks"))
+	for i := range marks {
+		marks[i] = fsm.HostMark{Host: id, Boot: boot, Upto: w.near(t, "upto", h.acknowledged)}
+		id = fsm.HostID(among(t, "next host", nodes[:2]))
+		h = w.model.hosts[id]
+		boot = h.boot
+	}
+	return &fsm.ReportHosts{Marks: marks}
 }
 
 // drawSum draws the id of an enrolment, now and then one that is none.

@@ -4,7 +4,8 @@ package fsm
 
 import "time"
 
-// Enrolment is the group's word that whoever shows a certain token once gets the certificate of a node's agent.
+// Enrolment is the group's word that whoever shows a certain token once gets the certificate of a node's agent, or of a host's that is
+// outside the cluster.
 // The token itself is never in the record: ID is its SHA-256.
 type Enrolment struct {
 	seal
@@ -16,6 +17,8 @@ type Enrolment struct {
 	Since   Revision      `pb:"4" json:"since"`
 	Used    bool          `pb:"5" json:"used"`
 	History Trail         `pb:"6" json:"history"`
+	// Outside says that Node is the name of a host outside the cluster, which is taken in when the token is used.
+	Outside bool `pb:"50" json:"outside,omitempty"`
 }
 
 // EnrolmentID is the SHA-256 of a token, in lower-case hexadecimal.
@@ -32,6 +35,8 @@ type PutEnrolment struct {
 	ID   EnrolmentID   `pb:"1"`
 	Node NodeID        `pb:"2"`
 	TTL  time.Duration `pb:"3"`
+	// Outside says that Node is the name of a host outside the cluster.
+	Outside bool `pb:"50"`
 }
 
 // Kind is KindPutEnrolment.
@@ -51,7 +56,13 @@ func (c *PutEnrolment) apply(tx *txn) Outcome {
 	if _, exists := find[*Enrolment](tx.rows, TableEnrolments, string(c.ID)); exists {
 		return refuse(RejectExists, subject, string(c.ID), "a token of its own")
 	}
-	tx.put(&Enrolment{ID: c.ID, Node: c.Node, TTL: c.TTL, Since: tx.revision(), History: tx.step(nil, "offered to node "+string(c.Node))})
+	kind := "node "
+	if c.Outside {
+		kind = "host "
+	}
+	tx.put(&Enrolment{
+		ID: c.ID, Node: c.Node, TTL: c.TTL, Outside: c.Outside, Since: tx.revision(), History: tx.step(nil, "offered to "+kind+string(c.Node)),
+	})
 	return tx.ok()
 }
 
@@ -72,6 +83,8 @@ func hexSum(text string) bool {
 type UseEnrolment struct {
 	ID   EnrolmentID `pb:"1"`
 	Node NodeID      `pb:"2"` // that asks
+	// Outside says that it is a host outside the cluster.
+	Outside bool `pb:"50"`
 }
 
 // Kind is KindUseEnrolment.
@@ -85,13 +98,28 @@ func (c *UseEnrolment) apply(tx *txn) Outcome {
 		return refuse(RejectNotFound, subject, "", "a token that was offered and has not ended")
 	case e.Node != c.Node:
 		return refuse(RejectInvalid, subject, string(e.Node), string(c.Node))
+	case e.Outside != c.Outside:
+		return refuse(RejectInvalid, subject, "a token for "+whereabouts(e.Outside), "one for "+whereabouts(c.Outside))
 	case e.Used:
 		return refuse(RejectWrongState, subject, "used", "unused")
+	}
+	if e.Outside {
+		if out := tx.admitHost(HostID(c.Node), "enrolled"); out.Reject != Accepted {
+			return out
+		}
 	}
 	next := *e
 	next.Used, next.History = true, tx.step(e.History, "used")
 	tx.put(&next)
 	return tx.ok()
+}
+
+// whereabouts says for whom a token is.
+func whereabouts(outside bool) string {
+	if outside {
+		return "a host outside the cluster"
+	}
+	return "a node"
 }
 
 // DeleteEnrolment ends a token: its time is over, or an operator takes it back.

@@ -56,6 +56,8 @@ type (
 	PolicyID          string
 	// RedirectID is "kind/name" of a policy of client-side balancing.
 	RedirectID string
+	// HostID is the name of a host outside the cluster. It may be the name of a node, which is another machine.
+	HostID string
 	// BalancerID names an object that means an outside load balancer: "LoadBalancer/namespace/name/uid" or
 	// "Bind/namespace/name/uid/entry".
 	BalancerID string

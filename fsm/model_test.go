@@ -42,6 +42,7 @@ type model struct {
 	aside     map[string]bool // members that are drained and stepped aside
 	moves     map[fsm.ServiceID]mMove
 	redirects map[fsm.RedirectID]mRedirect
+	hosts     map[fsm.HostID]mHost
 	numbered  uint32 // the newest number that one got without asking
 	views     map[string]mView
 	drivers   map[string]string // their URLs
@@ -72,8 +73,15 @@ type (
 		excused   rev // the newest withdrawal that did not wait for it
 	}
 	mEnrolment struct {
-		node fsm.NodeID
-		used bool
+		node    fsm.NodeID
+		outside bool
+		used    bool
+	}
+	mHost struct {
+		since        rev
+		boot         fsm.BootID
+		addresses    string
+		acknowledged rev
 	}
 	mDrain struct {
 		of   fsm.DrainOf
@@ -111,7 +119,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -182,18 +190,28 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		_, exists := m.enrolled[c.ID]
 		ok := !exists && c.Node != "" && c.TTL > 0 && isSum.MatchString(string(c.ID)) && m.format >= 2
 		if ok {
-			m.enrolled[c.ID] = mEnrolment{node: c.Node}
+			m.enrolled[c.ID] = mEnrolment{node: c.Node, outside: c.Outside}
 		}
 		return ok
 	case *fsm.UseEnrolment:
 		e, exists := m.enrolled[c.ID]
-		ok := exists && e.node == c.Node && !e.used
+		ok := exists && e.node == c.Node && e.outside == c.Outside && !e.used
 		if ok {
-			m.enrolled[c.ID] = mEnrolment{e.node, true}
+			e.used = true
+			m.enrolled[c.ID] = e
+		}
+		if ok && e.outside {
+			m.takeIn(fsm.HostID(e.node))
 		}
 		return ok
 	case *fsm.DeleteEnrolment:
 		return drop(m.enrolled, c.ID)
+	case *fsm.RegisterHost:
+		return m.registerHost(c)
+	case *fsm.ReportHosts:
+		return m.reportHosts(c)
+	case *fsm.RemoveHost:
+		return m.removeHost(c.ID)
 	case *fsm.BeginDrain:
 		at := mDrain{c.Of, c.Name}
 		if _, already := m.drains[at]; already {
@@ -349,6 +367,65 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	}
 	m.redirects[r.ID] = next
 	return true
+}
+
+// takeIn: a host that the group has already stays as it is.
+func (m *model) takeIn(id fsm.HostID) {
+	if _, known := m.hosts[id]; !known {
+		m.hosts[id] = mHost{since: m.now, addresses: "[]"}
+	}
+}
+
+// registerHost: a host says where it is and under which boot, after an operator or a token took it in.
+func (m *model) registerHost(c *fsm.RegisterHost) bool {
+	for _, a := range c.Addresses {
+		if a == (netip.Addr{}) || a != a.Unmap().WithZone("") {
+			return false
+		}
+	}
+	if m.format < 2 || c.ID == "" || c.Boot == "" && !c.Admit {
+		return false
+	}
+	if c.Admit {
+		m.takeIn(c.ID)
+	}
+	h, known := m.hosts[c.ID]
+	if !known || c.Boot == "" {
+		return known
+	}
+	if h.boot != c.Boot {
+		h.boot, h.acknowledged = c.Boot, rev{}
+	}
+	h.addresses = fmt.Sprint(c.Addresses)
+	m.hosts[c.ID] = h
+	return true
+}
+
+// reportHosts takes the marks that hold and leaves the others.
+func (m *model) reportHosts(c *fsm.ReportHosts) bool {
+	all := true
+	for _, mark := range c.Marks {
+		h, known := m.hosts[mark.Host]
+		if !known || h.boot == "" || h.boot != mark.Boot || older(mark.Upto, h.acknowledged) || older(m.now, mark.Upto) {
+			all = false
+			continue
+		}
+		h.acknowledged = mark.Upto
+		m.hosts[mark.Host] = h
+	}
+	return all
+}
+
+// removeHost: with the host go the tokens that would bring it back.
+func (m *model) removeHost(id fsm.HostID) bool {
+	some := drop(m.hosts, id)
+	for sum, e := range m.enrolled {
+		if e.outside && !e.used && string(e.node) == string(id) {
+			delete(m.enrolled, sum)
+			some = true
+		}
+	}
+	return some
 }
 
 // names counts the servers of each member.

@@ -137,6 +137,12 @@ func newCommand(k Kind) Command {
 		return &DeleteRedirect{}
 	case KindJudgeRedirect:
 		return &JudgeRedirect{}
+	case KindRegisterHost:
+		return &RegisterHost{}
+	case KindReportHosts:
+		return &ReportHosts{}
+	case KindRemoveHost:
+		return &RemoveHost{}
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (m *model) facts() facts {
 		f.add("hold", id, h.subjects, h.released)
 	}
 	for id, e := range m.enrolled {
-		f.add("enrolment", id, e.node, e.used)
+		f.add("enrolment", id, e.node, e.used, e.outside)
 	}
 	for d, since := range m.drains {
 		f.add("drain", fmt.Sprint(d.of, d.name), since, m.aside[d.name] && d.of == "member")
@@ -102,6 +102,9 @@ func (m *model) facts() facts {
 		for _, v := range r.verdicts {
 			f.add("verdict", fmt.Sprint(id, v.Address, v.Port), v)
 		}
+	}
+	for id, h := range m.hosts {
+		f.add("host", id, h.since, h.boot, h.addresses, h.acknowledged)
 	}
 	f.add("numbered", m.group, m.numbered)
 	for source, v := range m.views {
@@ -187,7 +190,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("hold", r.ID, fmt.Sprint(r.Subjects), r.Released)
 	}
 	for _, r := range fsm.List[*fsm.Enrolment](v, fsm.TableEnrolments) {
-		f.add("enrolment", r.ID, r.Node, r.Used)
+		f.add("enrolment", r.ID, r.Node, r.Used, r.Outside)
 	}
 	for _, r := range fsm.List[*fsm.Drain](v, fsm.TableDrains) {
 		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since, !r.Aside.IsZero())
@@ -200,6 +203,9 @@ func factsOf(v *fsm.View) facts {
 		for _, v := range r.Verdicts {
 			f.add("verdict", fmt.Sprint(r.ID, v.Address, v.Port), v)
 		}
+	}
+	for _, r := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
+		f.add("host", r.ID, r.Since, r.Boot, fmt.Sprint(r.Addresses), r.Acknowledged)
 	}
 	f.add("numbered", g.ID, g.LastNumber)
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {

@@ -55,6 +55,7 @@ func Kinds() []Kind {
 		{"nodes", []string{"node", "no"}, []Column{
 			{"NAME", "name"}, {"ADDRESSES", "addresses"}, {"ELIGIBLE", "eligible"}, {"LIVENESS", "liveness"}, {"ACKNOWLEDGED", "acknowledged"}, {"WHY", "why"},
 		}},
+		{"hosts", []string{"host"}, []Column{{"NAME", "name"}, {"ADDRESSES", "addresses"}, {"SINCE", "since"}, {"BOOT", "boot"}, {"ACKNOWLEDGED", "acknowledged"}}},
 		{"nodeconfigs", []string{"nodeconfig", "nc"}, []Column{
 			{"NAME", "name"}, {"SWITCHES", "switches"}, {"IN-TABLE", "inTable"}, {"OUT-TABLE", "outTable"}, {"REPLACE-DEFAULT", "replaceDefault"},
 		}},

@@ -82,6 +82,8 @@ func byName(name string) kind {
 		return of((*renderer).advertisement, nil)
 	case "nodes":
 		return of((*renderer).node, func(n *fsm.Node) fsm.Trail { return n.History })
+	case "hosts":
+		return of((*renderer).host, func(h *fsm.Host) fsm.Trail { return h.History })
 	case "nodeconfigs":
 		return of((*renderer).nodeConfig, nil)
 	case "leases":

@@ -94,5 +94,7 @@ func furnish(t testing.TB, g *grouptest.Group) {
 			Backends: []fsm.RedirectBackend{{Address: addr("10.0.1.9"), Node: "n1", Pod: "kube-system/dns-0", UID: "u-pod"}},
 			Pending:  fsm.Pending{Code: "no-service", Text: "there is no Service kube-system/kube-dns"},
 		}},
+		&fsm.RegisterHost{ID: "edge-1", Boot: "b7", Addresses: []netip.Addr{addr("198.51.100.77"), addr("2001:db8::77")}, Admit: true},
+		&fsm.RegisterHost{ID: "edge-2", Admit: true},
 	)
 }

@@ -96,6 +96,7 @@ func story() []fsm.Command {
 		39: &fsm.JudgeRedirect{ID: "BalancingPolicy/db", UID: "u13", Verdicts: []fsm.ProbeVerdict{
 			{Address: netip.MustParseAddr("198.51.100.11"), Port: fsm.Port{Protocol: fsm.TCP, Number: 6432}, Say: 2, Of: 3},
 		}},
+		40: &fsm.RegisterHost{ID: "edge-1", Boot: "boot-2", Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.77")}, Admit: true},
 	}
 }
 
