@@ -78,6 +78,11 @@ const (
 	KindEndMove               Kind = 72
 	KindPutRedirect           Kind = 73
 	KindDeleteRedirect        Kind = 74
+	KindSetTunnels            Kind = 78
+	KindPutTunnel             Kind = 79
+	KindReleaseTunnel         Kind = 80
+	KindFreeTunnel            Kind = 81
+	KindReportTunnels         Kind = 82
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -105,6 +110,7 @@ func Kinds() []Command {
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
 		&PutRedirect{}, &DeleteRedirect{},
+		&SetTunnels{}, &PutTunnel{}, &ReleaseTunnel{}, &FreeTunnel{}, &ReportTunnels{},
 	}
 }
 

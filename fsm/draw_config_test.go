@@ -89,12 +89,22 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 16).Draw(t, "verb") {
+	switch rapid.IntRange(0, 22).Draw(t, "verb") {
+	case 17:
+		return &fsm.SetTunnels{Settings: drawTunnels(t)}
+	case 18, 19:
+		return &fsm.PutTunnel{Host: among(t, "host", nodes), Underlay: among(t, "underlay", append(slices.Clone(oddAddresses), underlays...))}
+	case 20:
+		return &fsm.ReleaseTunnel{Host: among(t, "host", nodes)}
+	case 21:
+		return &fsm.FreeTunnel{Host: among(t, "host", nodes)}
+	case 22:
+		return &fsm.ReportTunnels{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Tunnels: rapid.IntRange(0, 3).Draw(t, "tunnels") > 0}
 	case 12, 13, 14, 15:
 		return &fsm.PutRedirect{Redirect: fsm.Redirect{
 			ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
 			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
-			History: fsm.Trail{{What: "the proposer's, to be ignored"}},
+			History: fsm.Trail{{What: "the proposer's, to be ignored"}}, Proxied: drawProxied(t),
 		}}
 	case 16:
 		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
@@ -122,6 +132,38 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 		versions = append(versions, fsm.KindVersion{Kind: kind, Version: rapid.Uint64Range(0, 3).Draw(t, "version")})
 	}
 	return &fsm.ObserveView{Source: source, Cluster: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "cluster"), Versions: versions}
+}
+
+// underlays are where hosts are reached; the last one is in one of the ranges that tunnels may have.
+var underlays = []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8:9::1"), netip.MustParseAddr("10.250.0.1")}
+
+func drawProxied(t *rapid.T) (out []fsm.ProxiedPod) {
+	for _, pod := range some(t, "proxied", []string{"shop/p1", "shop/p2"}) {
+		out = append(out, fsm.ProxiedPod{
+			Node: "n1", Pod: pod, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "pod"), Ready: rapid.Bool().Draw(t, "ready"),
+			Since: fsm.Revision{Epoch: 1, Index: 1}, // the proposer's, to be ignored
+		})
+	}
+	return out
+}
+
+// drawTunnels draws settings with room for two hosts, or six, now and then some that will not do.
+func drawTunnels(t *rapid.T) (s fsm.TunnelSettings) {
+	if rapid.IntRange(0, 5).Draw(t, "off") == 0 {
+		return s
+	}
+	parse := func(name string, of ...string) (p netip.Prefix) {
+		if text := rapid.SampledFrom(of).Draw(t, name); text != "" {
+			p = netip.MustParsePrefix(text)
+		}
+		return p
+	}
+	s.Range4 = parse("range4", "10.250.0.0/30", "10.250.0.0/29", "10.250.0.0/29", "10.250.0.1/29", "192.0.2.0/24", "fd00:250::/64", "")
+	s.Range6 = parse("range6", "", "", "fd00:250::/64", "fd00:250::/126")
+	s.Over6 = rapid.IntRange(0, 3).Draw(t, "over6") == 0
+	s.Port, s.VNI = among(t, "port", []uint16{7789, 7789, 8472}), among(t, "vni", []uint32{7, 7, 7, 1 << 24})
+	s.MTU = rapid.SampledFrom([]uint32{0, 0, 0, 1400, 60}).Draw(t, "mtu")
+	return s
 }
 
 // drawSum draws the id of an enrolment, now and then one that is none.

@@ -135,6 +135,16 @@ func newCommand(k Kind) Command {
 		return &PutRedirect{}
 	case KindDeleteRedirect:
 		return &DeleteRedirect{}
+	case KindSetTunnels:
+		return &SetTunnels{}
+	case KindPutTunnel:
+		return &PutTunnel{}
+	case KindReleaseTunnel:
+		return &ReleaseTunnel{}
+	case KindFreeTunnel:
+		return &FreeTunnel{}
+	case KindReportTunnels:
+		return &ReportTunnels{}
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ const (
 	TableDrains           Table = "drains"
 	TableMoves            Table = "moves"
 	TableRedirects        Table = "redirects"
+	TableTunnels          Table = "tunnels"
 )
 
 // Tables lists every table in snapshot order.
@@ -42,6 +43,7 @@ func Tables() []Table {
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
 		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves, TableRedirects,
+		TableTunnels,
 	}
 }
 
@@ -109,6 +111,8 @@ func newRecord(t Table) (Record, error) {
 		return &Move{}, nil
 	case TableRedirects:
 		return &Redirect{}, nil
+	case TableTunnels:
+		return &Tunnel{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

@@ -227,6 +227,7 @@ func records() []fsm.Record {
 		&fsm.Advertisement{}, &fsm.Node{}, &fsm.NodeConfig{}, &fsm.LoadBalancer{}, &fsm.Binding{}, &fsm.Operation{},
 		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{}, &fsm.Enrolment{},
 		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{}, &fsm.Redirect{},
+		&fsm.Tunnel{},
 	}
 }
 

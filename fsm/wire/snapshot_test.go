@@ -93,6 +93,13 @@ func story() []fsm.Command {
 			Backends: []fsm.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.11"), Ready: true}},
 			Probe:    fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
 		}},
+		78: &fsm.EndQuarantine{Since: fsm.Revision{Epoch: 2, Index: 32}},
+		79: &fsm.SetTunnels{Settings: fsm.TunnelSettings{
+			Range4: netip.MustParsePrefix("10.250.0.0/16"), Range6: netip.MustParsePrefix("fd00:250::/64"), Port: 7789, VNI: 7789, MTU: 1400,
+		}},
+		80: &fsm.PutTunnel{Host: "node-1", Underlay: netip.MustParseAddr("198.51.100.1")},
+		81: &fsm.PutTunnel{Host: "node-2", Underlay: netip.MustParseAddr("198.51.100.2")},
+		82: &fsm.ReleaseTunnel{Host: "node-2"},
 	}
 }
 
