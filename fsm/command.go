@@ -79,6 +79,11 @@ const (
 	KindPutRedirect           Kind = 73
 	KindDeleteRedirect        Kind = 74
 	KindJudgeRedirect         Kind = 75
+	KindSetTunnels            Kind = 78
+	KindPutTunnel             Kind = 79
+	KindReleaseTunnel         Kind = 80
+	KindFreeTunnel            Kind = 81
+	KindReportTunnels         Kind = 82
 	KindRegisterHost          Kind = 84
 	KindReportHosts           Kind = 85
 	KindRemoveHost            Kind = 86
@@ -109,6 +114,7 @@ func Kinds() []Command {
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
 		&PutRedirect{}, &DeleteRedirect{}, &JudgeRedirect{},
+		&SetTunnels{}, &PutTunnel{}, &ReleaseTunnel{}, &FreeTunnel{}, &ReportTunnels{},
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
 	}
 }

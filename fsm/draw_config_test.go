@@ -97,6 +97,7 @@ func drawRedirect(t *rapid.T) fsm.Redirect {
 		Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
 		Probe:   fsm.Probe{Type: rapid.SampledFrom([]string{"", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe")},
 		History: fsm.Trail{{What: "the proposer's, to be ignored"}}, Verdicts: []fsm.ProbeVerdict{{Address: listed[0], Port: targets[0], Say: 99, Of: 99}},
+		Proxied: drawProxied(t),
 	}
 	for i, p := range some(t, "ports", targets) {
 		r.Captures = append(r.Captures, fsm.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: p.Protocol, Number: uint16(i)}, Target: p.Number})
@@ -122,7 +123,7 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 23).Draw(t, "verb") {
+	switch rapid.IntRange(0, 29).Draw(t, "verb") {
 	case 20, 21, 22, 23:
 		return w.drawHost(t)
 	case 12, 13, 14, 15:
@@ -133,6 +134,16 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 			c.Verdicts = append(c.Verdicts, drawVerdict(t))
 		}
 		return c
+	case 24:
+		return &fsm.SetTunnels{Settings: drawTunnels(t)}
+	case 25, 26:
+		return &fsm.PutTunnel{Host: among(t, "host", nodes), Underlay: among(t, "underlay", append(slices.Clone(oddAddresses), underlays...))}
+	case 27:
+		return &fsm.ReleaseTunnel{Host: among(t, "host", nodes)}
+	case 28:
+		return &fsm.FreeTunnel{Host: among(t, "host", nodes)}
+	case 29:
+		return &fsm.ReportTunnels{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Tunnels: rapid.IntRange(0, 3).Draw(t, "tunnels") > 0}
 	case 16:
 		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
 	case 9:
@@ -183,6 +194,38 @@ func (w *world) drawHost(t *rapid.T) fsm.Command {
 		boot = h.boot
 	}
 	return &fsm.ReportHosts{Marks: marks}
+}
+
+// underlays are where hosts are reached; the last one is in one of the ranges that tunnels may have.
+var underlays = []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8:9::1"), netip.MustParseAddr("10.250.0.1")}
+
+func drawProxied(t *rapid.T) (out []fsm.ProxiedPod) {
+	for _, pod := range some(t, "proxied", []string{"shop/p1", "shop/p2"}) {
+		out = append(out, fsm.ProxiedPod{
+			Node: "n1", Pod: pod, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "pod"), Ready: rapid.Bool().Draw(t, "ready"),
+			Since: fsm.Revision{Epoch: 1, Index: 1}, // the proposer's, to be ignored
+		})
+	}
+	return out
+}
+
+// drawTunnels draws settings with room for two hosts, or six, now and then some that will not do.
+func drawTunnels(t *rapid.T) (s fsm.TunnelSettings) {
+	if rapid.IntRange(0, 5).Draw(t, "off") == 0 {
+		return s
+	}
+	parse := func(name string, of ...string) (p netip.Prefix) {
+		if text := rapid.SampledFrom(of).Draw(t, name); text != "" {
+			p = netip.MustParsePrefix(text)
+		}
+		return p
+	}
+	s.Range4 = parse("range4", "10.250.0.0/30", "10.250.0.0/29", "10.250.0.0/29", "10.250.0.1/29", "192.0.2.0/24", "fd00:250::/64", "")
+	s.Range6 = parse("range6", "", "", "fd00:250::/64", "fd00:250::/126")
+	s.Over6 = rapid.IntRange(0, 3).Draw(t, "over6") == 0
+	s.Port, s.VNI = among(t, "port", []uint16{7789, 7789, 8472}), among(t, "vni", []uint32{7, 7, 7, 1 << 24})
+	s.MTU = rapid.SampledFrom([]uint32{0, 0, 0, 1400, 60}).Draw(t, "mtu")
+	return s
 }
 
 // drawSum draws the id of an enrolment, now and then one that is none.

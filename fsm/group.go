@@ -24,6 +24,9 @@ type Group struct {
 	UntracedBefore int64 `pb:"8" json:"untracedBefore,omitempty"` // seconds since 1970, by the API server's clock
 	// LastNumber is the newest that a redirect got without asking for one. From format 2 on.
 	LastNumber uint32 `pb:"9" json:"lastNumber,omitempty"`
+	// Tunnels, and the newest number that a host got of them, are from format 2 on.
+	Tunnels    TunnelSettings `pb:"40" json:"tunnels,omitzero"`
+	LastTunnel uint32         `pb:"41" json:"lastTunnel,omitempty"`
 }
 
 // Table is TableGroup.

@@ -20,6 +20,8 @@ type mNode struct {
 	boot         fsm.BootID
 	acknowledged rev
 	failed       []netip.Prefix
+	tunnels      bool
+	addresses    []netip.Addr
 	speaks       bool // its own speaker may have told a switch something
 	announced    rev
 	withdrawn    rev
@@ -35,6 +37,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 			return false, true
 		}
 		n.mObject, n.eligible, n.zone, n.leaving = mObject{c.UID, c.Version}, c.Eligible, c.Zone, c.Leaving
+		n.addresses = c.Addresses
 		m.nodes[c.ID] = n
 		return true, true
 	case *fsm.DeleteNode:

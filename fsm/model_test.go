@@ -44,6 +44,9 @@ type model struct {
 	redirects map[fsm.RedirectID]mRedirect
 	hosts     map[fsm.HostID]mHost
 	numbered  uint32 // the newest number that one got without asking
+	mesh      fsm.TunnelSettings
+	tunnels   map[fsm.NodeID]mTunnel
+	given     uint32 // the newest number that a tunnel got
 	views     map[string]mView
 	drivers   map[string]string // their URLs
 	balancers map[fsm.BalancerID]mBalancer
@@ -97,6 +100,7 @@ type (
 		probe    string
 		probed   map[mProbed]bool
 		verdicts map[mProbed]fsm.ProbeVerdict
+		pods     map[string]mProxied
 	}
 	mProbed struct {
 		address netip.Addr
@@ -119,7 +123,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, tunnels: map[fsm.NodeID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -265,7 +269,7 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 	case *fsm.DeletePolicy:
 		return !m.quarantined() && drop(m.policies, c.ID)
 	}
-	for _, noun := range []func(fsm.Command) (bool, bool){m.applyAddress, m.applyNode, m.applyConfig, m.applyBalancer, m.applyBinding} {
+	for _, noun := range []func(fsm.Command) (bool, bool){m.applyAddress, m.applyNode, m.applyConfig, m.applyBalancer, m.applyBinding, m.applyTunnel} {
 		if ok, known := noun(command); known {
 			return ok
 		}
@@ -340,7 +344,7 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	if m.format < 2 || r.ID == "" || exists && old.uid == r.UID && r.Version < old.version {
 		return false
 	}
-	next := mRedirect{mObject{r.UID, r.Version}, old.number, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}}
+	next := mRedirect{mObject{r.UID, r.Version}, old.number, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}, map[string]mProxied{}}
 	for _, b := range r.Backends {
 		for _, c := range r.Captures {
 			if b.Pod == "" && b.Address.BitLen() == c.Address.BitLen() && r.Probe.Type != "" {
@@ -352,6 +356,13 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 		if next.probed[at] && old.uid == r.UID && old.probe == r.Probe.Type {
 			next.verdicts[at] = v
 		}
+	}
+	for _, p := range r.Proxied {
+		since := m.now
+		if was, there := old.pods[p.Pod]; there && was.uid == p.UID {
+			since = was.since
+		}
+		next.pods[p.Pod] = mProxied{p.UID, p.Ready, since}
 	}
 	if !exists || old.uid != r.UID {
 		taken := map[uint32]bool{0: true}

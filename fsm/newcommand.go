@@ -143,6 +143,16 @@ func newCommand(k Kind) Command {
 		return &ReportHosts{}
 	case KindRemoveHost:
 		return &RemoveHost{}
+	case KindSetTunnels:
+		return &SetTunnels{}
+	case KindPutTunnel:
+		return &PutTunnel{}
+	case KindReleaseTunnel:
+		return &ReleaseTunnel{}
+	case KindFreeTunnel:
+		return &FreeTunnel{}
+	case KindReportTunnels:
+		return &ReportTunnels{}
 	}
 	return nil
 }

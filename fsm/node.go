@@ -50,6 +50,8 @@ type Node struct {
 	Zone string `pb:"13" json:"zone,omitempty"`
 	// Leaving says that the cluster's autoscaler is about to delete it. From format 2 on.
 	Leaving bool `pb:"14" json:"leaving,omitempty"`
+	// Tunnels says that its agent makes tunnels. From format 2 on.
+	Tunnels bool `pb:"40" json:"tunnels,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }

@@ -79,7 +79,7 @@ func (m *model) facts() facts {
 		f.add("lease", vip, l.holder, l.fence, l.kept)
 	}
 	for id, n := range m.nodes {
-		f.add("node", id, n.uid, n.version, n.eligible, n.zone, n.leaving, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
+		f.add("node", id, n.uid, n.version, n.eligible, n.tunnels, n.zone, n.leaving, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
 		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused)
 	}
 	for id, p := range m.policies {
@@ -102,11 +102,18 @@ func (m *model) facts() facts {
 		for _, v := range r.verdicts {
 			f.add("verdict", fmt.Sprint(id, v.Address, v.Port), v)
 		}
+		for pod, p := range r.pods {
+			f.add("proxied", fmt.Sprint(id, pod), p.uid, p.ready, p.since)
+		}
 	}
 	for id, h := range m.hosts {
 		f.add("host", id, h.since, h.boot, h.addresses, h.acknowledged)
 	}
 	f.add("numbered", m.group, m.numbered)
+	f.add("mesh", m.group, m.mesh, m.given)
+	for id, t := range m.tunnels {
+		f.add("tunnel", id, t.number, t.underlay, t.since, t.leaving, m.reached(id))
+	}
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
 	}
@@ -180,7 +187,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("lease", r.VIP, r.Holder, r.Fence, r.Keep)
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Zone, r.Leaving, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
+		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Tunnels, r.Zone, r.Leaving, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
 		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
@@ -203,11 +210,19 @@ func factsOf(v *fsm.View) facts {
 		for _, v := range r.Verdicts {
 			f.add("verdict", fmt.Sprint(r.ID, v.Address, v.Port), v)
 		}
+		for _, p := range r.Proxied {
+			f.add("proxied", fmt.Sprint(r.ID, p.Pod), p.UID, p.Ready, p.Since)
+		}
 	}
 	for _, r := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
 		f.add("host", r.ID, r.Since, r.Boot, fmt.Sprint(r.Addresses), r.Acknowledged)
 	}
 	f.add("numbered", g.ID, g.LastNumber)
+	f.add("mesh", g.ID, g.Tunnels, g.LastTunnel)
+	for _, r := range fsm.List[*fsm.Tunnel](v, fsm.TableTunnels) {
+		_, ready := v.TunnelOf(r.Host)
+		f.add("tunnel", r.Host, r.Number, r.Underlay, r.Since, r.Leaving, ready)
+	}
 	for _, r := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
 		versions := map[string]uint64{}
 		for _, k := range r.Versions {

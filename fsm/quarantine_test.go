@@ -33,6 +33,9 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 		18: &fsm.PutBinding{ID: "x2", Balancer: "o1", Address: "203.0.113.2:80"},
 		19: &fsm.PutLoadBalancer{ID: "o3", Driver: "drv", Info: info("lb3")}, 20: &fsm.DeleteLoadBalancer{ID: "o3"},
 		22: &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/r"}},
+		23: &fsm.SetTunnels{Settings: fsm.TunnelSettings{Range4: netip.MustParsePrefix("10.250.0.0/24"), Port: 7789, VNI: 7}},
+		24: &fsm.PutTunnel{Host: "n1", Underlay: netip.MustParseAddr("198.51.100.1")},
+		25: &fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("198.51.100.2")}, 26: &fsm.ReleaseTunnel{Host: "n2"},
 		21: &fsm.PutDriver{Driver: fsm.Driver{Name: "idle", URL: "http://192.0.2.80"}},
 	}
 	for name, c := range map[string]fsm.Command{
@@ -44,6 +47,9 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 		"grant-lease":         &fsm.GrantLease{VIP: vip, Holder: "n1", Term: time.Second},
 		"delete-node":         &fsm.DeleteNode{ID: "n2"},
 		"delete-policy":       &fsm.DeletePolicy{ID: "c1"},
+		"put-tunnel":          &fsm.PutTunnel{Host: "n3", Underlay: netip.MustParseAddr("198.51.100.3")},
+		"release-tunnel":      &fsm.ReleaseTunnel{Host: "n1"},
+		"free-tunnel":         &fsm.FreeTunnel{Host: "n2"},
 		"delete-redirect":     &fsm.DeleteRedirect{ID: "BalancingPolicy/r"},
 		"delete-balancer":     &fsm.DeleteLoadBalancer{ID: "o2"},
 		"begin-delete":        &fsm.BeginOperation{Action: fsm.ActionDeleteBalancer, Balancer: "o3", Deadline: time.Second},

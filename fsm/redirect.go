@@ -45,6 +45,8 @@ type Redirect struct {
 	// Verdicts are what the nodes that probe listed addresses think of them, in order of place; of one that is not there nobody knows.
 	// They are as of when a majority last changed its mind. Apply keeps them while probe, address and port stay.
 	Verdicts []ProbeVerdict `pb:"20" json:"verdicts,omitempty"`
+	// Proxied are the pods behind proxy addresses of nodes, of which Backends has the addresses.
+	Proxied []ProxiedPod `pb:"22" json:"proxied,omitempty"`
 }
 
 // Capture is a place that programs dial, and the port of backends that it becomes.
@@ -71,6 +73,36 @@ type ProbeVerdict struct {
 	Healthy bool       `pb:"3" json:"healthy"`
 	Say     uint32     `pb:"4" json:"say"` // how many nodes say so
 	Of      uint32     `pb:"5" json:"of"`  // of so many that probe
+}
+
+// ProxiedPod is a pod behind the proxy address of its node. Apply keeps Since, when it came to be as it is: a node that acknowledged
+// that leads its proxy ports there. The proposer's is ignored.
+type ProxiedPod struct {
+	Node    NodeID     `pb:"1" json:"node"`
+	Pod     string     `pb:"2" json:"pod"`
+	UID     string     `pb:"3" json:"uid"`
+	Address netip.Addr `pb:"4" json:"address"`
+	Ready   bool       `pb:"5" json:"ready"`
+	// Ports are where it answers, by proxy port. None are led there if the proxy address is somebody else's than the group's.
+	Ports []ProxyPort `pb:"6" json:"ports,omitempty"`
+	Since Revision    `pb:"7" json:"since"`
+}
+
+// Alike tells whether two are the same but for since when.
+func (p ProxiedPod) Alike(o ProxiedPod) bool {
+	return p.Node == o.Node && p.Pod == o.Pod && p.UID == o.UID && p.Address == o.Address && p.Ready == o.Ready && slices.Equal(p.Ports, o.Ports)
+}
+
+// led tells whether a node that leads to one leads to the other, too.
+func (p ProxiedPod) led(o ProxiedPod) bool {
+	p.Ready = o.Ready
+	return p.Alike(o)
+}
+
+// ProxyPort is a port of a node's proxy address, and the pod's behind it.
+type ProxyPort struct {
+	Port   Port   `pb:"1" json:"port"`
+	Target uint16 `pb:"2" json:"target"`
 }
 
 // Probe is how an address is checked, in the words of package world.
@@ -132,8 +164,24 @@ func (c *PutRedirect) apply(tx *txn) Outcome {
 	if what != "" {
 		next.History = tx.step(next.History, what)
 	}
+	next.Proxied = tx.proxied(old, next.Proxied)
 	tx.put(&next)
 	return tx.ok()
+}
+
+// proxied says since when pods are as they are; old may be nil.
+func (tx *txn) proxied(old *Redirect, pods []ProxiedPod) []ProxiedPod {
+	out := slices.Clone(pods)
+	for i := range out {
+		out[i].Since = tx.revision()
+		if old == nil {
+			continue
+		}
+		if j := slices.IndexFunc(old.Proxied, out[i].led); j >= 0 {
+			out[i].Since = old.Proxied[j].Since
+		}
+	}
+	return out
 }
 
 // redirectChange names the change that a reader of the history would ask about; backends come and go too often.

@@ -34,6 +34,7 @@ const (
 	TableMoves            Table = "moves"
 	TableRedirects        Table = "redirects"
 	TableHosts            Table = "hosts"
+	TableTunnels          Table = "tunnels"
 )
 
 // Tables lists every table in snapshot order.
@@ -44,6 +45,7 @@ func Tables() []Table {
 		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
 		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves, TableRedirects,
 		TableHosts,
+		TableTunnels,
 	}
 }
 
@@ -113,6 +115,8 @@ func newRecord(t Table) (Record, error) {
 		return &Redirect{}, nil
 	case TableHosts:
 		return &Host{}, nil
+	case TableTunnels:
+		return &Tunnel{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

@@ -106,7 +106,7 @@ func Unmarshal(data []byte) (State, error) {
 
 func (s State) node() *fairleadv1.NodeState {
 	m := NodeMessage(s.Group, s.Config, s.Members)
-	m.Zone, m.Leaving = s.Zone, s.Leaving
+	m.Zone, m.Leaving, m.Tunnels = s.Zone, s.Leaving, TunnelMessage(s.Tunnels)
 	return m
 }
 

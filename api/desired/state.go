@@ -42,6 +42,8 @@ type State struct {
 	Zone     string // that the node is in, empty if unknown
 	Leaving  bool   // the cluster's autoscaler is about to delete the node
 	Digest   Digest
+	// Tunnels are how tunnels to other hosts are made; nil for none.
+	Tunnels *TunnelSettings
 
 	items []item // in order of their keys
 }
@@ -51,6 +53,7 @@ type item struct {
 	value    []byte
 	service  *lazyService // of items of that kind
 	redirect *Redirect    // likewise
+	tunnel   tunnelItem   // likewise
 }
 
 // lazyService is a Service that is decoded when somebody asks for it: a node that does not translate never does, and endpoints
@@ -143,6 +146,8 @@ func newItem(key string, value []byte) (i item, err error) {
 		err = checkAddress(key, value)
 	case kindRedirect:
 		i.redirect, err = decodeRedirect(key, value)
+	case kindTunnel:
+		i.tunnel, err = decodeTunnel(key, value)
 	case kindNode:
 		_, err = decodeNode(key, value)
 	case kindService:

@@ -93,6 +93,11 @@ func (s *State) own(m *fairleadv1.NodeState) error {
 	for _, member := range m.GetMembers() {
 		s.Members = append(s.Members, Member{Name: member.GetName(), Address: member.GetAddress()})
 	}
+	tunnels, err := tunnelsOf(m.GetTunnels())
+	if err != nil {
+		return err
+	}
+	s.Tunnels = tunnels
 	c := m.GetConfig()
 	if c == nil {
 		return nil

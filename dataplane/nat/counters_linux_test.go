@@ -84,7 +84,7 @@ func TestK52TurnedAwayPacketsAreCountedByReason(t *testing.T) {
 	if change, err := l.nat.compare(t.Context()); err != nil || !change.Empty() {
 		t.Errorf("counters are taken for a difference: %+v, %v", change, err)
 	}
-	if err := Cleanup(t.Context(), l.node.FD()); err != nil {
+	if err := Cleanup(t.Context(), l.node.FD(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.nat.compare(t.Context()); err != nil {

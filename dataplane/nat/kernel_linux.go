@@ -3,6 +3,7 @@
 package nat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,10 +43,11 @@ type kernel struct {
 	ports map[uint32]bool // netlink ports that we write from, or did
 }
 
-func newKernel(netNS int) *kernel {
+// newKernel is for the table of a name, or our own.
+func newKernel(netNS int, table string) *kernel {
 	return &kernel{
 		netns: netNS,
-		table: &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet},
+		table: &nftables.Table{Name: cmp.Or(table, TableName), Family: nftables.TableFamilyINet},
 		ports: map[uint32]bool{},
 	}
 }
@@ -159,7 +161,7 @@ func (k *kernel) transact(ctx context.Context, write func() error) error {
 	}
 	if err != nil {
 		k.close()
-		return explain("change table inet "+TableName, err)
+		return explain("change table inet "+k.table.Name, err)
 	}
 	return nil
 }

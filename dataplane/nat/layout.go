@@ -111,8 +111,8 @@ func (c Config) layout() Ruleset {
 			r.Sets[s.Name] = s
 		}
 		r.add(newChain(f.name(chainArrive), f.fromCluster(chainInside), Rule{Verdict{goTo(f.name(chainOutside))}}))
-		r.add(newChain(f.name(chainOutside), f.screen(), f.choose(mapServices, byAddress), refuse(chainNoPort)))
-		r.add(newChain(f.name(chainInside), f.screen(), f.choose(mapInside, byAddress), f.choose(mapServices, byAddress), refuse(chainNoPort)))
+		r.add(newChain(f.name(chainOutside), c.elseRefuse(f.screen(), f.choose(mapServices, byAddress))...))
+		r.add(newChain(f.name(chainInside), c.elseRefuse(f.screen(), f.choose(mapInside, byAddress), f.choose(mapServices, byAddress))...))
 		r.add(newChain(f.name(chainLeave), c.leave(f, true)...))
 		r.put(intervals(f.name(setCluster), f, c.ClusterCIDRs))
 		if c.servesNodePorts(f) {
@@ -120,6 +120,14 @@ func (c Config) layout() Ruleset {
 		}
 	}
 	return r
+}
+
+// elseRefuse ends rules that nothing may have come of: a port that no Service has.
+func (c Config) elseRefuse(rules ...Rule) []Rule {
+	if c.LeaveOthers {
+		return rules
+	}
+	return append(rules, refuse(chainNoPort))
 }
 
 func (r Ruleset) add(c Chain) { r.Chains[c.Name] = c }

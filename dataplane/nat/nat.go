@@ -3,6 +3,7 @@
 package nat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,10 @@ type Options struct {
 	Mark uint32
 	// NodePortMark is another such bit, for node ports where they are served. Default DefaultNodePortMark
 	NodePortMark uint32
+	// Table is the name of the table, of family inet; empty: TableName. Two NATs of one namespace need two, and marks of their own.
+	Table string
+	// LeaveOthers has packets to a port that no Service has go on; otherwise they are refused.
+	LeaveOthers bool
 	// NetNS is a file descriptor of the network namespace to work in, open as long as the NAT is used; 0 is the
 	// process's own.
 	NetNS   int
@@ -47,11 +52,12 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// NAT keeps the table `inet fairlead-nat` of this network namespace as a State wants it. It is an agent.Applier.
+// NAT keeps the table `inet fairlead-nat`, or another one, of this network namespace as a State wants it. It is an agent.Applier.
 type NAT struct {
 	log     *slog.Logger
 	metrics *metrics
 	audit   time.Duration
+	table   string // its name
 
 	mu      sync.Mutex
 	edge    Edge
@@ -86,13 +92,13 @@ func Over(o Options, e Edge) (*NAT, error) {
 	config := Config{
 		Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, NodeAddresses: o.NodeAddresses, MasqueradeAll: o.MasqueradeAll,
 		WithoutSCTP: o.WithoutSCTP, Consistent: o.Consistent, NodePortAddresses: o.NodePortAddresses, Mark: o.Mark,
-		NodePortMark: o.NodePortMark,
+		NodePortMark: o.NodePortMark, LeaveOthers: o.LeaveOthers,
 	}
 	if len(o.NodePortAddresses) > 0 && config.mark()&config.nodePortMark() != 0 {
 		return nil, fmt.Errorf("nat: the marks %#x, and %#x of node ports, share bits; give each its own", config.mark(), config.nodePortMark())
 	}
 	return &NAT{
-		log: o.Log, metrics: m, audit: o.Audit, edge: e, planner: NewPlanner(config), sets: config.layout().Sets, flows: Flows{},
+		log: o.Log, metrics: m, audit: o.Audit, table: cmp.Or(o.Table, TableName), edge: e, planner: NewPlanner(config), sets: config.layout().Sets, flows: Flows{},
 	}, nil
 }
 
@@ -103,6 +109,11 @@ func Over(o Options, e Edge) (*NAT, error) {
 // Errors: what the kernel refuses; the table is then as it was before.
 func (n *NAT) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
 	return n.apply(ctx, want.Zone, want.Services())
+}
+
+// Serve is Apply for Services that no State has.
+func (n *NAT) Serve(ctx context.Context, services []*desired.Service) ([]agent.Failure, error) {
+	return n.apply(ctx, "", services)
 }
 
 func (n *NAT) apply(ctx context.Context, zone string, want []*desired.Service) ([]agent.Failure, error) {

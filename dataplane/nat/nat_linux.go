@@ -28,7 +28,7 @@ func New(o Options) (*NAT, error) {
 		o.NodeAddresses = own
 	}
 	o.WithoutSCTP = o.WithoutSCTP || !tracksSCTP()
-	k := newKernel(o.NetNS)
+	k := newKernel(o.NetNS, o.Table)
 	k.nodePorts = o.NodePortAddresses
 	return Over(o, k)
 }
@@ -53,10 +53,10 @@ func tracksSCTP() bool {
 	return err == nil
 }
 
-// Cleanup removes the table from a network namespace (see Options.NetNS), and nothing else. Connections that were
+// Cleanup removes a table from a network namespace (see Options.NetNS and Options.Table), and nothing else. Connections that were
 // translated stay so until they end.
-func Cleanup(ctx context.Context, netNS int) error {
-	k := newKernel(netNS)
+func Cleanup(ctx context.Context, netNS int, table string) error {
+	k := newKernel(netNS, table)
 	defer k.close()
 	return k.drop(ctx)
 }

@@ -58,7 +58,7 @@ func TestK45ForeignTablesAreLeftAlone(t *testing.T) {
 	l.want("beside others", l.client, "tcp", at(vip4, 80), "served")
 	l.apply(web(1))
 	for range 2 { // the second time there is nothing left
-		if err := Cleanup(context.Background(), l.node.FD()); err != nil {
+		if err := Cleanup(context.Background(), l.node.FD(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,7 +28,7 @@ func (k *kernel) Read(ctx context.Context, want Ruleset) (r Ruleset, exists bool
 	defer func() {
 		if err != nil {
 			k.close()
-			err = explain("read table inet "+TableName, err)
+			err = explain("read table inet "+k.table.Name, err)
 		}
 	}()
 	table, err := k.find()
@@ -48,7 +48,7 @@ func (k *kernel) find() (*nftables.Table, error) {
 		return nil, err
 	}
 	for _, t := range tables {
-		if t.Name == TableName {
+		if t.Name == k.table.Name {
 			return t, nil
 		}
 	}
@@ -66,7 +66,7 @@ func (k *kernel) readChains(r Ruleset, flagged bool) error {
 		return err
 	}
 	for _, c := range chains {
-		if c.Table.Name != TableName {
+		if c.Table.Name != k.table.Name {
 			continue
 		}
 		out := Chain{Name: c.Name, Hook: hookOf(c), Tags: tags[c.Name]}
@@ -85,7 +85,7 @@ func (k *kernel) readChains(r Ruleset, flagged bool) error {
 // here, and fails at those that look at a connection's direction.
 func (k *kernel) readTags() (map[string][]string, error) {
 	table, err := netlink.MarshalAttributes([]netlink.Attribute{
-		{Type: unix.NFTA_RULE_TABLE, Data: []byte(TableName + "\x00")},
+		{Type: unix.NFTA_RULE_TABLE, Data: []byte(k.table.Name + "\x00")},
 	})
 	if err != nil {
 		return nil, err

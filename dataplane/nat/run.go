@@ -72,7 +72,7 @@ func (n *NAT) repair(ctx context.Context) error {
 	}
 	if !change.Empty() {
 		n.metrics.repairs.Inc()
-		n.log.Warn("table put right", "table", TableName, "added", len(change.Add), "removed", len(change.Remove),
+		n.log.Warn("table put right", "table", n.table, "added", len(change.Add), "removed", len(change.Remove),
 			"chains", len(change.AddChains)+len(change.Refill)+len(change.DropChains))
 	}
 	return nil

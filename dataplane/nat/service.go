@@ -28,12 +28,15 @@ type Config struct {
 	Mark uint32
 	// NodePortMark is another one, for packets to node ports where they are served; 0 means DefaultNodePortMark.
 	NodePortMark uint32
+	// LeaveOthers has packets to a port that no Service has go on.
+	LeaveOthers bool
 }
 
 // The bits in packets' marks that are ours.
 const (
 	DefaultMark         = 0x0400
 	DefaultNodePortMark = 0x0800
+	DefaultProxyMark    = 0x0200 // for a NAT of proxy ports
 )
 
 // dialled is what a client dials. Of a node port the address is the unspecified one of its family.

@@ -37,15 +37,15 @@ func (k *kernel) Watch(ctx context.Context, changed func()) error {
 			return fmt.Errorf("watch nftables: %w", err)
 		}
 		for _, m := range messages {
-			if concernsUs(m) && !k.owns(m.Header.PID) {
+			if concerns(m, k.table.Name) && !k.owns(m.Header.PID) {
 				changed()
 			}
 		}
 	}
 }
 
-// concernsUs tells whether an event is of our table. The name of the table is the first attribute of whatever changed.
-func concernsUs(m netlink.Message) bool {
+// concerns tells whether an event is of a table. The name of the table is the first attribute of whatever changed.
+func concerns(m netlink.Message, table string) bool {
 	if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < familyBytes || m.Data[0] != unix.NFPROTO_INET {
 		return false
 	}
@@ -55,7 +55,7 @@ func concernsUs(m netlink.Message) bool {
 	}
 	for attributes.Next() {
 		if attributes.Type() == unix.NFTA_TABLE_NAME {
-			return attributes.String() == TableName
+			return attributes.String() == table
 		}
 	}
 	return false

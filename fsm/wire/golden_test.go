@@ -228,6 +228,7 @@ func records() []fsm.Record {
 		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{}, &fsm.Enrolment{},
 		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{}, &fsm.Redirect{},
 		&fsm.Host{},
+		&fsm.Tunnel{},
 	}
 }
 

@@ -97,6 +97,13 @@ func story() []fsm.Command {
 			{Address: netip.MustParseAddr("198.51.100.11"), Port: fsm.Port{Protocol: fsm.TCP, Number: 6432}, Say: 2, Of: 3},
 		}},
 		40: &fsm.RegisterHost{ID: "edge-1", Boot: "boot-2", Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.77")}, Admit: true},
+		41: &fsm.EndQuarantine{Since: fsm.Revision{Epoch: 2, Index: 32}},
+		42: &fsm.SetTunnels{Settings: fsm.TunnelSettings{
+			Range4: netip.MustParsePrefix("10.250.0.0/16"), Range6: netip.MustParsePrefix("fd00:250::/64"), Port: 7789, VNI: 7789, MTU: 1400,
+		}},
+		43: &fsm.PutTunnel{Host: "node-1", Underlay: netip.MustParseAddr("198.51.100.1")},
+		44: &fsm.PutTunnel{Host: "node-2", Underlay: netip.MustParseAddr("198.51.100.2")},
+		45: &fsm.ReleaseTunnel{Host: "node-2"},
 	}
 }
 

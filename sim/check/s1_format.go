@@ -35,7 +35,8 @@ func (r *s1) step(s *step) {
 func afterFormer(c fsm.Command) string {
 	switch c := c.(type) {
 	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside, *fsm.BeginMove, *fsm.EndMove,
-		*fsm.PutRedirect, *fsm.DeleteRedirect, *fsm.JudgeRedirect, *fsm.RegisterHost, *fsm.ReportHosts, *fsm.RemoveHost:
+		*fsm.PutRedirect, *fsm.DeleteRedirect, *fsm.JudgeRedirect, *fsm.RegisterHost, *fsm.ReportHosts, *fsm.RemoveHost,
+		*fsm.SetTunnels, *fsm.PutTunnel, *fsm.ReleaseTunnel, *fsm.FreeTunnel, *fsm.ReportTunnels:
 		return fmt.Sprintf("%T", c)
 	case *fsm.PutService:
 		if c.Service.Affinity != 0 || len(c.Service.SourceRanges) > 0 {

@@ -887,7 +887,10 @@ type SyncRequest struct {
 	AddressesOnly bool `protobuf:"varint,5,opt,name=addresses_only,json=addressesOnly,proto3" json:"addresses_only,omitempty"`
 	// Whether the node has a use for Services without an address of the group's, for their node ports or ClusterIPs: it is told those,
 	// and where all nodes are, too, then. A member that does not know this has none of them.
-	AllServices   bool `protobuf:"varint,6,opt,name=all_services,json=allServices,proto3" json:"all_services,omitempty"`
+	AllServices bool `protobuf:"varint,6,opt,name=all_services,json=allServices,proto3" json:"all_services,omitempty"`
+	// Whether the node makes tunnels to other hosts: it gets a tunnel address then, and has to be told all Services. A member that does
+	// not know this gives it none.
+	Tunnels       bool `protobuf:"varint,30,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -960,6 +963,13 @@ func (x *SyncRequest) GetAddressesOnly() bool {
 func (x *SyncRequest) GetAllServices() bool {
 	if x != nil {
 		return x.AllServices
+	}
+	return false
+}
+
+func (x *SyncRequest) GetTunnels() bool {
+	if x != nil {
+		return x.Tunnels
 	}
 	return false
 }
@@ -1118,9 +1128,9 @@ func (x *Changes) GetRemove() [][]byte {
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The first byte is the kind: 'a' is followed by an address of 4 or 16 bytes, 's' by a Service's namespace/name,
-	// 'n' by a node's name, 'r' by kind and name of a policy.
+	// 'n' by a node's name, 'r' by kind and name of a policy, 't' by 'h' and a host's name, or by 'p' and kind and name of a policy.
 	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// An encoded message: of kind 'a' an Address, of kind 's' a Service, of kind 'n' a Node, of kind 'r' a Redirect.
+	// An encoded message: of kind 'a' an Address, of kind 's' a Service, of kind 'n' a Node, of kind 'r' a Redirect, of kind 't' a TunnelHost or a Proxy.
 	Value         []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1518,6 +1528,320 @@ func (x *RedirectBackend) GetReady() bool {
 	return false
 }
 
+// TunnelHost is a host that is reached by a tunnel. Who is told all Services is told all of these.
+type TunnelHost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where its packets are sent to, of 4 or 16 bytes.
+	Underlay []byte `protobuf:"bytes,1,opt,name=underlay,proto3" json:"underlay,omitempty"`
+	// Its tunnel addresses, likewise: one of each family that there are any of.
+	Addresses [][]byte `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// Unlike that of any other host; what addresses its interface on the link is made of it.
+	Number        uint32 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelHost) Reset() {
+	*x = TunnelHost{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelHost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelHost) ProtoMessage() {}
+
+func (x *TunnelHost) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelHost.ProtoReflect.Descriptor instead.
+func (*TunnelHost) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TunnelHost) GetUnderlay() []byte {
+	if x != nil {
+		return x.Underlay
+	}
+	return nil
+}
+
+func (x *TunnelHost) GetAddresses() [][]byte {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *TunnelHost) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// Proxy is what the proxy ports of a policy lead to: at their own tunnel addresses, hosts have connections to such a port get to a pod.
+// Who is told all Services is told all of these.
+type Proxy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pods          []*ProxiedPod          `protobuf:"bytes,1,rep,name=pods,proto3" json:"pods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proxy) Reset() {
+	*x = Proxy{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proxy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proxy) ProtoMessage() {}
+
+func (x *Proxy) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proxy.ProtoReflect.Descriptor instead.
+func (*Proxy) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Proxy) GetPods() []*ProxiedPod {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+// ProxiedPod is a pod behind proxy ports.
+type ProxiedPod struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Of 4 or 16 bytes.
+	Address       []byte       `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Ready         bool         `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Ports         []*ProxyPort `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProxiedPod) Reset() {
+	*x = ProxiedPod{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProxiedPod) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProxiedPod) ProtoMessage() {}
+
+func (x *ProxiedPod) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProxiedPod.ProtoReflect.Descriptor instead.
+func (*ProxiedPod) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ProxiedPod) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ProxiedPod) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *ProxiedPod) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *ProxiedPod) GetPorts() []*ProxyPort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+// ProxyPort is a proxy port, and the pod's behind it.
+type ProxyPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          *Port                  `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Target        uint32                 `protobuf:"varint,2,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProxyPort) Reset() {
+	*x = ProxyPort{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProxyPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProxyPort) ProtoMessage() {}
+
+func (x *ProxyPort) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProxyPort.ProtoReflect.Descriptor instead.
+func (*ProxyPort) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ProxyPort) GetPort() *Port {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *ProxyPort) GetTarget() uint32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+// TunnelSettings are how tunnels are made.
+type TunnelSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of UDP.
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Vni  uint32 `protobuf:"varint,2,opt,name=vni,proto3" json:"vni,omitempty"`
+	// Bytes; 0 is what the way between hosts leaves.
+	Mtu uint32 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	// Packets between hosts are of IPv6.
+	Over6 bool `protobuf:"varint,4,opt,name=over6,proto3" json:"over6,omitempty"`
+	// That tunnel addresses are of, as CIDRs.
+	Ranges        []string `protobuf:"bytes,5,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelSettings) Reset() {
+	*x = TunnelSettings{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelSettings) ProtoMessage() {}
+
+func (x *TunnelSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelSettings.ProtoReflect.Descriptor instead.
+func (*TunnelSettings) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *TunnelSettings) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *TunnelSettings) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
+	}
+	return 0
+}
+
+func (x *TunnelSettings) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *TunnelSettings) GetOver6() bool {
+	if x != nil {
+		return x.Over6
+	}
+	return false
+}
+
+func (x *TunnelSettings) GetRanges() []string {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
 // Service is how packets to service addresses are translated.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1548,7 +1872,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1884,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1897,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -1674,7 +1998,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +2010,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +2023,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Frontend) GetName() string {
@@ -1753,7 +2077,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +2089,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +2102,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1855,7 +2179,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2191,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2204,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Hint) GetNode() string {
@@ -1907,7 +2231,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2243,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2256,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -1960,7 +2284,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2296,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2309,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -2014,14 +2338,16 @@ type NodeState struct {
 	// The zone that the node is in, empty if unknown.
 	Zone string `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
 	// The cluster's autoscaler is about to delete the node.
-	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// How tunnels are made; absent if there are none.
+	Tunnels       *TunnelSettings `protobuf:"bytes,30,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2359,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2372,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -2084,6 +2410,13 @@ func (x *NodeState) GetLeaving() bool {
 	return false
 }
 
+func (x *NodeState) GetTunnels() *TunnelSettings {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
 // NodeConfig is how a node steers; defaults are filled in.
 type NodeConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2105,7 +2438,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2117,7 +2450,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2130,7 +2463,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -2193,7 +2526,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2538,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2551,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GroupMember) GetName() string {
@@ -2248,7 +2581,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2593,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2606,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -2314,7 +2647,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2659,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2672,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -2364,7 +2697,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +2709,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,7 +2722,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 type HeartbeatRequest struct {
@@ -2408,7 +2741,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2753,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2766,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -2487,7 +2820,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2832,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2845,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -2552,7 +2885,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2897,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2910,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -2599,7 +2932,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2944,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2957,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -2659,7 +2992,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +3004,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +3017,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -2740,7 +3073,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +3085,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +3098,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -2821,7 +3154,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2833,7 +3166,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2846,7 +3179,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -2879,7 +3212,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3224,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3237,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Link) GetName() string {
@@ -2945,7 +3278,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3290,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3303,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -2996,7 +3329,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3341,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +3354,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -3134,14 +3467,15 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
 	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
-	"\x15ReportSpeakerResponse\"\xc2\x01\n" +
+	"\x15ReportSpeakerResponse\"\xdc\x01\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
 	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\fR\x06digest\x12%\n" +
 	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\x12!\n" +
-	"\fall_services\x18\x06 \x01(\bR\vallServices\"\xc7\x01\n" +
+	"\fall_services\x18\x06 \x01(\bR\vallServices\x12\x18\n" +
+	"\atunnels\x18\x1e \x01(\bR\atunnels\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +
@@ -3181,7 +3515,29 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x0fRedirectBackend\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
-	"\x05ready\x18\x03 \x01(\bR\x05ready\"\xe2\x03\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\"^\n" +
+	"\n" +
+	"TunnelHost\x12\x1a\n" +
+	"\bunderlay\x18\x01 \x01(\fR\bunderlay\x12\x1c\n" +
+	"\taddresses\x18\x02 \x03(\fR\taddresses\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\"4\n" +
+	"\x05Proxy\x12+\n" +
+	"\x04pods\x18\x01 \x03(\v2\x17.fairlead.v1.ProxiedPodR\x04pods\"~\n" +
+	"\n" +
+	"ProxiedPod\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\fR\aaddress\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12,\n" +
+	"\x05ports\x18\x04 \x03(\v2\x16.fairlead.v1.ProxyPortR\x05ports\"J\n" +
+	"\tProxyPort\x12%\n" +
+	"\x04port\x18\x01 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\rR\x06target\"v\n" +
+	"\x0eTunnelSettings\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
+	"\x03vni\x18\x02 \x01(\rR\x03vni\x12\x10\n" +
+	"\x03mtu\x18\x03 \x01(\rR\x03mtu\x12\x14\n" +
+	"\x05over6\x18\x04 \x01(\bR\x05over6\x12\x16\n" +
+	"\x06ranges\x18\x05 \x03(\tR\x06ranges\"\xe2\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -3220,13 +3576,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\":\n" +
 	"\x04Port\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xb4\x01\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xeb\x01\n" +
 	"\tNodeState\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x17.fairlead.v1.NodeConfigR\x06config\x122\n" +
 	"\amembers\x18\x03 \x03(\v2\x18.fairlead.v1.GroupMemberR\amembers\x12\x12\n" +
 	"\x04zone\x18\x04 \x01(\tR\x04zone\x12\x18\n" +
-	"\aleaving\x18\x05 \x01(\bR\aleaving\"\xf8\x01\n" +
+	"\aleaving\x18\x05 \x01(\bR\aleaving\x125\n" +
+	"\atunnels\x18\x1e \x01(\v2\x1b.fairlead.v1.TunnelSettingsR\atunnels\"\xf8\x01\n" +
 	"\n" +
 	"NodeConfig\x12\x1a\n" +
 	"\bswitches\x18\x01 \x03(\tR\bswitches\x12\x19\n" +
@@ -3316,7 +3673,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -3338,33 +3695,38 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*Redirect)(nil),              // 17: fairlead.v1.Redirect
 	(*Capture)(nil),               // 18: fairlead.v1.Capture
 	(*RedirectBackend)(nil),       // 19: fairlead.v1.RedirectBackend
-	(*Service)(nil),               // 20: fairlead.v1.Service
-	(*Frontend)(nil),              // 21: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 22: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 23: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 24: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 25: fairlead.v1.Port
-	(*NodeState)(nil),             // 26: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 27: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 28: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 29: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 30: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 31: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 32: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),             // 33: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 34: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 35: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 36: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 37: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 38: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 39: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 40: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 41: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 42: fairlead.v1.Revision
+	(*TunnelHost)(nil),            // 20: fairlead.v1.TunnelHost
+	(*Proxy)(nil),                 // 21: fairlead.v1.Proxy
+	(*ProxiedPod)(nil),            // 22: fairlead.v1.ProxiedPod
+	(*ProxyPort)(nil),             // 23: fairlead.v1.ProxyPort
+	(*TunnelSettings)(nil),        // 24: fairlead.v1.TunnelSettings
+	(*Service)(nil),               // 25: fairlead.v1.Service
+	(*Frontend)(nil),              // 26: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 27: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 28: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 29: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 30: fairlead.v1.Port
+	(*NodeState)(nil),             // 31: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 32: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 33: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 34: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 35: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 36: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 37: fairlead.v1.HeartbeatRequest
+	(*FlowCount)(nil),             // 38: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 39: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 40: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 41: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 42: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 43: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 44: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 45: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 46: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 47: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	42, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	42, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	47, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	47, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -3375,52 +3737,56 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	42, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	42, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	42, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	42, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	26, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	47, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	47, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	47, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	47, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	31, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	25, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	30, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
 	18, // 19: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
 	19, // 20: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
-	25, // 21: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
-	21, // 22: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	22, // 23: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	25, // 24: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	24, // 25: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	23, // 26: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	25, // 27: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	27, // 28: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	28, // 29: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	42, // 30: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	30, // 31: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	33, // 32: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	34, // 33: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	35, // 34: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	42, // 35: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	38, // 36: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	39, // 37: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	42, // 38: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	41, // 39: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	42, // 40: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 41: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	29, // 42: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	32, // 43: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	37, // 44: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 45: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 46: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 47: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	31, // 48: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	36, // 49: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	40, // 50: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 51: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 52: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	47, // [47:53] is the sub-list for method output_type
-	41, // [41:47] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	30, // 21: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
+	22, // 22: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
+	23, // 23: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
+	30, // 24: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
+	26, // 25: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	27, // 26: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	30, // 27: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	29, // 28: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	28, // 29: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	30, // 30: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	32, // 31: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	33, // 32: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	24, // 33: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
+	47, // 34: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	35, // 35: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	38, // 36: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	39, // 37: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	40, // 38: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	47, // 39: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	43, // 40: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	44, // 41: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	47, // 42: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	46, // 43: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	47, // 44: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 45: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	34, // 46: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	37, // 47: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	42, // 48: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 49: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 50: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 51: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	36, // 52: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	41, // 53: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	45, // 54: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 55: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 56: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	51, // [51:57] is the sub-list for method output_type
+	45, // [45:51] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -3435,7 +3801,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

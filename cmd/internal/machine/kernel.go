@@ -57,4 +57,4 @@ func cleanSteer(ctx context.Context, c config.Agent, log *slog.Logger) error {
 	return steer.Cleanup(ctx, node.SteerOptions(c, log, nil))
 }
 
-func cleanNAT(ctx context.Context, c config.Agent) error { return nat.Cleanup(ctx, c.Namespace) }
+func cleanNAT(ctx context.Context, c config.Agent) error { return nat.Cleanup(ctx, c.Namespace, "") }
