@@ -60,6 +60,7 @@ func (s *Source) makeRacks(o *Options) []publisher {
 	services.mind(o.Objects)
 	nodes := node.shelf(always(corev1.SchemeGroupVersion, "nodes", node.name, ofKind(core.Nodes())), typed(node, convert.Node))
 	nodes.mind(o.Objects)
+	nodes.mirror = o.showing(node.name)
 	namespaces := always(corev1.SchemeGroupVersion, "namespaces", namespace.name, ofKind(core.Namespaces()))
 	namespaces.wanted = selectsNamespaces
 	maps := ofKind(core.ConfigMaps(o.ConfigMaps))
@@ -86,7 +87,7 @@ func (s *Source) makeRacks(o *Options) []publisher {
 	}, s.outside(o.Objects)...)
 	backends := []schema.GroupVersionResource{groupsOfBackends(), bindsOfBackends()}
 	if o.Redirects {
-		out, backends = append(out, s.redirects()...), append(backends, balancingPolicies(), localRedirects())
+		out, backends = append(out, s.redirects(o)...), append(backends, balancingPolicies(), localRedirects())
 	}
 	return append(out, s.pods(o.Objects, backends...))
 }
@@ -95,6 +96,14 @@ func (s *Source) makeRacks(o *Options) []publisher {
 func selectsNamespaces(w *world.World) bool {
 	return slices.ContainsFunc(w.Pools, func(p world.Pool) bool { return len(p.NamespaceSelectors) > 0 }) ||
 		slices.ContainsFunc(w.AddressPolicies, func(p world.AddressPolicy) bool { return len(p.NamespaceSelectors) > 0 })
+}
+
+// showing shows objects of a kind to whoever looks, if anybody does.
+func (o *Options) showing(of world.Kind) func(world.ID, any) {
+	if o.Show == nil {
+		return nil
+	}
+	return func(id world.ID, object any) { o.Show(of, id, object) }
 }
 
 // mirrorOf shows Services to a Mirror, if there is one.

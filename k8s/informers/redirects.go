@@ -11,22 +11,24 @@ import (
 )
 
 // redirects makes the lines to the policies of client-side balancing.
-func (s *Source) redirects() []publisher {
+func (s *Source) redirects(o *Options) []publisher {
 	balancing := kind[world.BalancingPolicy]{world.KindBalancingPolicy,
 		func(w *world.World) *[]world.BalancingPolicy { return &w.BalancingPolicies }, func(v *world.BalancingPolicy) *world.Meta { return &v.Meta }}
 	local := kind[world.LocalRedirectPolicy]{world.KindLocalRedirect,
 		func(w *world.World) *[]world.LocalRedirectPolicy { return &w.LocalRedirectPolicies }, func(v *world.LocalRedirectPolicy) *world.Meta { return &v.Meta }}
 	return []publisher{
-		redirectKind(s, balancing, balancingPolicies(), convert.BalancingPolicy),
-		redirectKind(s, local, localRedirects(), convert.LocalRedirectPolicy),
+		redirectKind(s, o, balancing, balancingPolicies(), convert.BalancingPolicy),
+		redirectKind(s, o, local, localRedirects(), convert.LocalRedirectPolicy),
 	}
 }
 
 // redirectKind keeps a kind of policies.
-func redirectKind[K, T any](s *Source, k kind[T], r schema.GroupVersionResource, turn func(*K) (T, []world.Problem)) *rack[T] {
+func redirectKind[K, T any](s *Source, o *Options, k kind[T], r schema.GroupVersionResource, turn func(*K) (T, []world.Problem)) *rack[T] {
 	l := s.newLine(k.name, r.Resource)
 	l.versions = []schema.GroupVersion{r.GroupVersion()}
-	return k.rack(k.shelf(l, untyped(k, turn)))
+	one := k.shelf(l, untyped(k, turn))
+	one.mirror = o.showing(k.name)
+	return k.rack(one)
 }
 
 func balancingPolicies() schema.GroupVersionResource {

@@ -59,6 +59,9 @@ type Options struct {
 	Clock      Clock // optional: the machine's
 	// Services is shown every Service as it comes and goes; optional.
 	Services Mirror
+	// Show is shown every Node and every policy of client-side balancing as they come, with their managedFields, and nil for one that
+	// is gone, in the order in which the source takes them in. It must not block, call the source or change what it is given; optional.
+	Show func(kind world.Kind, id world.ID, o any)
 	// Objects is shown the Services, Nodes and Pods and LBCF's objects; optional.
 	Objects Keeper
 	// Redirects has policies of client-side balancing read, too; optional.

@@ -33,7 +33,7 @@ type Kubernetes struct {
 
 // Write applies the fields of w as those of Manager (server-side apply). The API server takes away what Manager owned
 // and w lacks, leaves alone what others own, and refuses if the Service is no longer the one that w was decided on. It
-// is forced, since pace.go decides how often to insist.
+// is forced, since writes.Pace decides how often to insist.
 func (k Kubernetes) Write(ctx context.Context, w Write) (*Seen, error) {
 	namespace, name, _ := strings.Cut(string(w.ID), "/")
 	part := []string{"status"}

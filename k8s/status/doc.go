@@ -6,7 +6,7 @@
 // What it writes is a projection. Nothing is read back from it but what people were told already; deleting it by hand
 // gets it written again. It writes only where something differs from what the API server shows, only on Services that
 // are ours by their class, and there only the fields that it owns as field manager "fairlead". Who keeps overwriting
-// them is given way to: see pace.go.
+// them is given way to: see writes.Pace.
 //
 // The finalizer is the only field outside of the status, and applied by itself.
 //

@@ -25,6 +25,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/informers"
+	"fairlead.io/fairlead/k8s/writes"
 )
 
 // real is a real API server, and a projector that reads a record of the test's own.
@@ -373,7 +374,7 @@ func twoControllersRest(t *testing.T, r *real) {
 			rewrites, quiet = rewrites+1, time.Now()
 		}
 	}
-	if rewrites > quickRewrites+1 {
+	if rewrites > writes.QuickRewrites+1 {
 		t.Errorf("%d rewrites before we gave way", rewrites)
 	}
 	r.event(name, EventOverwritten)

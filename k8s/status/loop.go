@@ -43,7 +43,7 @@ type work struct {
 	failures int
 	writing  bool
 	again    bool // look again once the write under way has ended
-	pace     pace
+	pace     writes.Pace
 
 	told    *story // nil: what people know is not known
 	waiting time.Time

@@ -4,6 +4,8 @@ package status
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -54,7 +56,7 @@ func (r *run) look(ctx context.Context, id fsm.ServiceID, w *work, now time.Time
 		r.writes.Add(id, now.Add(left))
 		return
 	}
-	wait, _ := w.pace.wait(write.digest(), now)
+	wait, _ := w.pace.Wait(write.digest(), now)
 	if wait > 0 {
 		r.writes.Add(id, now.Add(wait))
 		return
@@ -113,11 +115,11 @@ func (r *run) written(done result, w *work, now time.Time) {
 		r.c.Log.Info("status written again")
 	}
 	digest := done.write.digest()
-	_, overwritten := w.pace.wait(digest, now)
+	_, overwritten := w.pace.Wait(digest, now)
 	if overwritten {
 		r.metrics.overwritten.Inc()
 	}
-	if w.pace.wrote(digest, now) {
+	if w.pace.Wrote(digest, now) {
 		r.c.Log.Warn("status keeps being overwritten by another controller, writing it less often", "service", string(done.write.ID))
 		r.announce([]telling{{
 			id: done.write.ID, uid: done.write.UID, warning: true, reason: EventOverwritten,
@@ -144,4 +146,23 @@ func remedyOf(kind string, w Write) string {
 		return "the API server does not take what it was sent; report it with the server's version"
 	}
 	return "nothing, unless it lasts: check that the API server can be reached"
+}
+
+// digest is of what people see of a write: not of when.
+func (w *Write) digest() uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d", w.Finalizer)
+	for _, in := range w.Ingress {
+		_, _ = fmt.Fprintf(h, "%q", in.IP)
+		for _, p := range in.Ports {
+			_, _ = fmt.Fprintf(h, "%d%s", p.Port, p.Protocol)
+			if p.Error != nil {
+				_, _ = fmt.Fprintf(h, "%q", *p.Error)
+			}
+		}
+	}
+	for _, c := range w.Conditions {
+		_, _ = fmt.Fprintf(h, "%q%q%q%q", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return h.Sum64()
 }

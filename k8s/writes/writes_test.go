@@ -3,6 +3,7 @@
 package writes_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,5 +74,35 @@ func TestABucketLetsABurstThroughAndThenARate(t *testing.T) {
 	later := noon.Add(time.Hour)
 	if w := b.Wait(later); w <= 0 || !b.Take(later.Add(w), 0) {
 		t.Errorf("nothing after %s", w)
+	}
+}
+
+func TestOverwrittenStatusIsWrittenBackAtOnceButNotForEver(t *testing.T) {
+	var p writes.Pace
+	now := noon
+	var waits []time.Duration
+	slowed := 0
+	for range 12 {
+		d, _ := p.Wait(1, now)
+		waits = append(waits, d)
+		now = now.Add(d)
+		if p.Wrote(1, now) {
+			slowed++
+		}
+	}
+	want := "[0s 0s 0s 0s 1m0s 2m0s 4m0s 8m0s 16m0s 32m0s 1h0m0s 1h0m0s]"
+	if got := fmt.Sprint(waits); got != want || slowed != 1 {
+		t.Errorf("waits %s, slowed down %d times, want %s", got, slowed, want)
+	}
+	if d, overwritten := p.Wait(2, now); d != 0 || overwritten {
+		t.Error("what is new waits, too")
+	}
+	p = writes.Pace{}
+	p.Wrote(1, noon)
+	p.Wrote(1, noon)
+	p.Wrote(1, noon)
+	p.Wrote(1, noon)
+	if d, _ := p.Wait(1, noon.Add(11*time.Minute)); d != 0 {
+		t.Error("what was long ago is not forgotten")
 	}
 }
