@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario"
 	"fairlead.io/fairlead/sim/stage"
 )
@@ -23,6 +24,14 @@ var aggregates = []int{30, 29}
 
 // In one world of so many, users give endpoints weights.
 const weightsOf = 7
+
+// In one world of so many, something is served at sockets: policies, ClusterIPs, node ports, or several of them.
+const socketsOf = 6
+
+var socketsDrawn = []start.Sockets{
+	{Policies: true, ClusterIPs: true}, {Policies: true, ClusterIPs: true, NodePorts: true}, {ClusterIPs: true, NodePorts: true}, {Policies: true},
+	{Policies: true, ClusterIPs: true, NodePorts: true},
+}
 
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
@@ -41,6 +50,10 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 		o.Aggregate = aggregates[seed/aggregatesOf%uint64(len(aggregates))]
 	}
 	o.Weights = o.Segments == 0 && seed%weightsOf == 3
+	if o.Sockets = (start.Sockets{}); o.Segments == 0 && seed%socketsOf == 5 {
+		o.Sockets = socketsDrawn[seed/socketsOf%uint64(len(socketsDrawn))]
+		o.Weights = false // who gets how many connections is not judged at sockets
+	}
 	return scenario.Draw(seed, o)
 }
 

@@ -201,6 +201,32 @@ type (
 		Where, By string
 		What      string
 	}
+	// Resolves says what programs of a node get that dial a place, from now on: an address, port and protocol ("TCP", "UDP"), as a row of
+	// the tables at its sockets has it; without a row There is false. An address of all ones is every address of every node. Beyond is
+	// what calls get that are beyond a limit, where Limited says that there is one.
+	Resolves struct {
+		Node, Boot string
+		Address    netip.Addr
+		Port       uint16
+		Protocol   string
+		There      bool
+		Way        Way
+		Limited    bool
+		Beyond     Way
+	}
+	// Way is where a call goes. Verdict is "use", "refuse", "unreachable", or "pass" for wherever it goes without programs; Rule is the number
+	// of who says so, and Backends, of "use", are those that it may get, "address:port", each as often as it has turns.
+	Way struct {
+		Verdict  string
+		Rule     uint32
+		Backends []string
+	}
+	// Programs says whether programs work at the sockets of a node, and which addresses they take for nodes'.
+	Programs struct {
+		Node, Boot string
+		Attached   bool
+		Nodes      []netip.Addr
+	}
 	// Acted says that an agent carried out a state of this revision.
 	Acted struct {
 		Process  string

@@ -50,6 +50,7 @@ func CastOf(s *stage.Stage) Cast {
 		c.Drivers = append(c.Drivers, d.Name())
 	}
 	c.Segments = s.Segments()
+	c.Sockets, c.Policies = s.Sockets().Any(), s.Sockets().Policies
 	return c
 }
 

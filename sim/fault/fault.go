@@ -45,6 +45,8 @@ type Cast struct {
 	Drivers  []string // of outside load balancers
 	Outside  bool     // the cluster knows LBCF's kinds
 	Segments []string // that nodes are in
+	Sockets  bool     // agents have programs at sockets
+	Policies bool     // the cluster knows policies of client-side balancing
 }
 
 // Machines are those with a process of ours.
@@ -107,6 +109,8 @@ type Kind struct {
 	Parameters []parameter.Parameter
 	// Segments says that there is none where nodes are in no segments.
 	Segments bool
+	// Sockets says that there is none where agents have no programs at sockets.
+	Sockets bool
 	// Older says that it runs the older release, which knows no segments: there is none where nodes are in some.
 	Older bool
 	// Draw fills in whom it befalls, and its parameters.
@@ -138,7 +142,7 @@ func Find(name string) (Kind, bool) {
 
 // Able tells whether there is anybody whom a fault of this kind can befall.
 func (k Kind) Able(c Cast) bool {
-	if k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
+	if k.Sockets && !c.Sockets || k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
 		return false
 	}
 	return k.On.Least == 0 || slices.ContainsFunc(k.On.Roles, func(r Role) bool { return len(c.role(r)) > 0 })

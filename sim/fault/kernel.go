@@ -70,6 +70,16 @@ func kernelKinds() []Kind {
 			},
 		},
 		{
+			Name: "tables-full", Text: "tables of programs at sockets take no more rows: what is added to them fails, in part or as a whole",
+			Share: 40, Sockets: true, Least: time.Second, Most: 10 * time.Second, On: nodes, Draw: drawNodes, Excuses: onThem,
+			Parameters: []parameter.Parameter{parameter.Share("share", "of the calls that add rows; all without it")},
+			Begin: func(b *Backstage, f Fault) func() {
+				return each(f.On, func(name string) func() {
+					return b.Kernel(name).Fail(kernel.Fault{Errno: "E2BIG", Share: f.With.Share("share", 1), Sockets: true})
+				})
+			},
+		},
+		{
 			Name: "kernel-slow", Text: "calls to kernels take longer",
 			Weight: 3, Least: time.Second, Most: 10 * time.Second, On: nodes, Excuses: onThem,
 			Parameters: []parameter.Parameter{parameter.Duration("by", "50ms without it")},

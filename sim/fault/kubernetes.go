@@ -76,6 +76,9 @@ var kubernetesTexts = map[kube.Fault]string{
 // outsideKinds are those that outside load balancers are planned from, and shown in.
 var outsideKinds = []string{"LoadBalancerDriver", "LoadBalancer", "BackendGroup", "BackendRecord", "Bind", "Pod"}
 
+// policyKinds are those that policies of client-side balancing are planned from.
+var policyKinds = []string{"BalancingPolicy", "LocalRedirectPolicy", "Pod"}
+
 // statuses are what servers fail with.
 var statuses = []int{500, 429, 503, 504, 403}
 
@@ -86,7 +89,7 @@ func kubernetesParameters(f kube.Fault) []parameter.Parameter {
 		return nil
 	}
 	all := []parameter.Parameter{
-		parameter.Words("kinds", "of objects that it concerns; all without it", append([]string{"Service", "EndpointSlice", "Node", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Namespace"}, outsideKinds...)...),
+		parameter.Words("kinds", "of objects that it concerns; all without it", append([]string{"Service", "EndpointSlice", "Node", "IPAddressPool", "BGPPeer", "BGPAdvertisement", "Namespace", "BalancingPolicy", "LocalRedirectPolicy"}, outsideKinds...)...),
 		parameter.Share("share", "of requests or watches that it concerns; all without it"),
 		parameter.Duration("delay", "how late, how old or how often; 2s without it"),
 	}
@@ -112,6 +115,9 @@ func drawKubernetes(d dice.Dice, c Cast, f kube.Fault, x *Fault) {
 		kinds, most := []string{"Service", "EndpointSlice", "Node"}, 2
 		if c.Outside {
 			kinds, most = append(kinds, outsideKinds...), 4
+		}
+		if c.Policies {
+			kinds, most = append(kinds, policyKinds...), 4
 		}
 		x.With.Set("kinds", strings.Join(d.Some("kinds", kinds, d.From("how many kinds", 1, most)), ","))
 	}

@@ -15,6 +15,8 @@ type Fault struct {
 	Errno string  // such as EBUSY or ENOBUFS
 	Share float64 // of the calls, from 0 to 1
 	Reads bool    // also those that only read
+	// Sockets has only those fail that add rows to the tables of programs at sockets.
+	Sockets bool
 }
 
 // Fail lets calls fail until the function that it returns is called.
@@ -26,7 +28,10 @@ func (k *Kernel) Fail(f Fault) (heal func()) {
 // fails gives the errno that a call fails with, if it does.
 func (k *Kernel) fails(r message.Request) string {
 	for _, f := range k.faults {
-		reads := r.Dump != nil || r.Watch
+		reads := r.Dump != nil || r.Watch || r.Sockets != nil && r.Sockets.Read
+		if f.Sockets && (r.Sockets == nil || r.Sockets.Adds() == 0) {
+			continue
+		}
 		if (f.Reads || !reads) && k.random.Float64() < f.Share {
 			return f.Errno
 		}

@@ -47,6 +47,8 @@ type Kernel struct {
 	tables map[string]*message.Table
 	conns  []*client
 	known  memory
+	// sockets are the tables of programs at sockets.
+	sockets sockets
 
 	steered []netip.Addr // as published last
 	by      string       // who else than the agent is at it
@@ -82,6 +84,7 @@ func (k *Kernel) Up() {
 	k.boot = k.drawBoot()
 	k.rules, k.routes, k.tables = nil, map[message.Route]bool{}, map[string]*message.Table{}
 	k.known = memory{}
+	k.sockets = newSockets()
 	for _, v6 := range []bool{false, true} {
 		k.rules = append(k.rules, message.Rule{V6: v6, Priority: 32766, Table: mainTable, Protocol: protocolKernel})
 	}
@@ -140,7 +143,7 @@ func (k *Kernel) Down() {
 		return
 	}
 	k.up = false
-	k.rules, k.routes, k.tables = nil, nil, nil
+	k.rules, k.routes, k.tables, k.sockets = nil, nil, nil, sockets{}
 	k.queue = nil
 	k.publish()
 }

@@ -82,9 +82,14 @@ func (k *Kernel) next() {
 func (k *Kernel) do(c call) message.Answer {
 	r := c.request
 	if name := k.fails(r); name != "" {
+		if r.Sockets != nil {
+			k.part(*r.Sockets)
+		}
 		return message.Answer{Error: name}
 	}
 	switch {
+	case r.Sockets != nil:
+		return k.socket(*r.Sockets)
 	case r.Dump != nil:
 		return k.dump(*r.Dump)
 	case r.Watch:

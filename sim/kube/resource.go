@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/k8s/api"
+	balancing "fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 	lbcfv1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	lbcfv1beta1 "fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
@@ -212,6 +213,14 @@ func resources() []*resource {
 	all = append(all, custom(old, "loadbalancerdrivers", "LoadBalancerDriver", "loadbalancerdriver"),
 		custom(old, "loadbalancers", "LoadBalancer", "loadbalancer"), custom(old, "backendgroups", "BackendGroup", "backendgroup"),
 		custom(old, "backendrecords", "BackendRecord", "backendrecord"), custom(lbcfv1.GroupVersion(), "binds", "Bind", "bind"))
+	clientSide := balancing.GroupVersion()
+	for _, r := range []*resource{
+		custom(clientSide, "balancingpolicies", "BalancingPolicy", "balancingpolicy"),
+		custom(clientSide, "localredirectpolicies", "LocalRedirectPolicy", "localredirectpolicy"),
+	} {
+		r.namespaced = false
+		all = append(all, r)
+	}
 	slices.SortFunc(all, func(a, b *resource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.name, b.name))
 	})

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/workload"
 )
@@ -30,9 +31,10 @@ type Options struct {
 	Outside   int
 	Segments  int
 	Aggregate int
-	Weights   bool     // give endpoints weights, where no older release is about, which knows none
-	Kinds     []string // of faults; default all that are drawn. Those with a share are there in any case then
-	Rough     bool     // disturb a majority of members at a time in any seed, where it comes to that
+	Sockets   start.Sockets // where no older release is about, which knows none of it
+	Weights   bool          // give endpoints weights, where no older release is about, which knows none
+	Kinds     []string      // of faults; default all that are drawn. Those with a share are there in any case then
+	Rough     bool          // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
 	NoWork    bool
 }
@@ -96,8 +98,13 @@ func compose(o Options, from from) Scenario {
 	if s.Segments > 0 {
 		from("segments", func(d dice.Dice) { s.Drift = dice.Pick(d, "drift", []int{0, 1000, 9000}) }) // with what faults add, 1.4 %
 	}
+	s.Sockets = o.Sockets
 	if !o.NoFaults {
 		s.Faults = drawFaults(s.Cast(), sh, o, from)
+	}
+	if s.older() {
+		s.Sockets = start.Sockets{}
+		s.Faults = slices.DeleteFunc(s.Faults, func(f fault.Fault) bool { k, _ := fault.Find(f.Kind); return k.Sockets })
 	}
 	if !o.NoWork {
 		from("work", func(d dice.Dice) {
@@ -105,14 +112,17 @@ func compose(o Options, from from) Scenario {
 			s.Work = s.Plan().Draw(d, steps, sh.begin, sh.end)
 		})
 	}
+	if s.Sockets.Any() && !o.NoWork {
+		from("sockets", func(d dice.Dice) { s.Work = append(s.Work, s.Plan().DrawSockets(d, Raised, sh.begin, sh.end)...) })
+	}
 	if o.Weights && !o.NoWork && !s.older() {
 		from("weights", func(d dice.Dice) {
 			for range d.From("steps", 2, 8) {
 				s.Work = append(s.Work, s.Plan().DrawOne(d, "weigh", sh.begin, sh.end))
 			}
 		})
-		slices.SortStableFunc(s.Work, func(a, b workload.Step) int { return cmp.Compare(a.At, b.At) })
 	}
+	slices.SortStableFunc(s.Work, func(a, b workload.Step) int { return cmp.Compare(a.At, b.At) })
 	return s
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/parameter"
 	"fairlead.io/fairlead/sim/workload"
 )
@@ -33,6 +34,9 @@ type file struct {
 	Outside   int         `json:"outside,omitempty"`
 	Segments  int         `json:"segments,omitempty"`
 	Aggregate int         `json:"aggregate,omitempty"`
+	Policies  bool        `json:"policies,omitempty"`
+	Inside    bool        `json:"clusterIPs,omitempty"`
+	NodePorts bool        `json:"nodePorts,omitempty"`
 	Drift     int         `json:"drift,omitempty"`
 	Faults    []faultFile `json:"faults,omitempty"`
 	Work      []stepFile  `json:"work,omitempty"`
@@ -129,7 +133,7 @@ func plain(err error) error {
 	switch {
 	case strings.HasPrefix(text, "unknown field"):
 		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, balancers, clients, outside," +
-			" segments, aggregate, drift, faults (kind, at, for, who, with) and work (at, do, with)"
+			" segments, aggregate, policies, clusterIPs, nodePorts, drift, faults (kind, at, for, who, with) and work (at, do, with)"
 	case strings.HasPrefix(text, "cannot unmarshal"):
 		remedy = "; write a value of that type"
 	}
@@ -140,7 +144,7 @@ func (f file) scenario() Scenario {
 	s := Scenario{
 		Name: f.Name, About: f.About, Seed: f.Seed, Duration: time.Duration(f.Duration), Members: f.Members, Nodes: f.Nodes,
 		Switches: f.Switches, Services: f.Services, Balancers: f.Balancers, Clients: f.Clients, Outside: f.Outside, Segments: f.Segments,
-		Aggregate: f.Aggregate, Drift: f.Drift,
+		Aggregate: f.Aggregate, Sockets: start.Sockets{Policies: f.Policies, ClusterIPs: f.Inside, NodePorts: f.NodePorts}, Drift: f.Drift,
 	}
 	for _, x := range f.Faults {
 		s.Faults = append(s.Faults, fault.Fault{

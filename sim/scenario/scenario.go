@@ -38,6 +38,8 @@ type Scenario struct {
 	// Aggregate is how many bits prefixes have that are announced in the place of their addresses, where there is a block of Services
 	// whose addresses may be; 0: there is none.
 	Aggregate int
+	// Sockets is what is served at the sockets of nodes.
+	Sockets start.Sockets
 	// Drift is by how much clocks run wrong at most, in parts per million.
 	Drift  int
 	Faults []fault.Fault
@@ -55,7 +57,7 @@ func (s Scenario) Cast() fault.Cast {
 	return fault.Cast{
 		Members: named(s.Members, stage.MemberName), Nodes: named(s.Nodes, stage.NodeName),
 		Switches: named(s.Switches, stage.SwitchName), Drivers: named(s.Balancers+s.Outside, stage.DriverName), Outside: s.Outside > 0,
-		Segments: named(s.Segments, stage.SegmentName),
+		Segments: named(s.Segments, stage.SegmentName), Sockets: s.Sockets.Any(), Policies: s.Sockets.Policies,
 	}
 }
 
@@ -69,7 +71,7 @@ func named(n int, name func(int) string) (out []string) {
 // Plan is what steps may be about.
 func (s Scenario) Plan() workload.Plan {
 	c := s.Cast()
-	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Outside: s.drivers(), Nodes: c.Nodes, Switches: c.Switches, Segments: s.Segments, Aggregate: s.Aggregate}
+	return workload.Plan{Services: s.Services, Balancers: s.Balancers, Outside: s.drivers(), Nodes: c.Nodes, Switches: c.Switches, Segments: s.Segments, Aggregate: s.Aggregate, Sockets: s.Sockets}
 }
 
 // drivers are the names of drivers that users know by objects.
@@ -77,7 +79,7 @@ func (s Scenario) drivers() []string { return s.Cast().Drivers[s.Balancers:] }
 
 // Stage is the stage that it needs, without programs and record.
 func (s Scenario) Stage() stage.Options {
-	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments, Aggregate: s.Aggregate}
+	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments, Aggregate: s.Aggregate, Sockets: s.Sockets}
 	if s.upgrades() {
 		// Short logs have members take in snapshots that the other release wrote.
 		o.Release, o.Raft = start.Older, start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}

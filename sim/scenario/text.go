@@ -35,6 +35,9 @@ func (s Scenario) Text() []byte {
 	line("outside", fmt.Sprint(s.Outside), s.Outside != 0)
 	line("segments", fmt.Sprint(s.Segments), s.Segments != 0)
 	line("aggregate", fmt.Sprint(s.Aggregate), s.Aggregate != 0)
+	line("policies", "true", s.Sockets.Policies)
+	line("clusterIPs", "true", s.Sockets.ClusterIPs)
+	line("nodePorts", "true", s.Sockets.NodePorts)
 	line("drift", fmt.Sprint(s.Drift), s.Drift != 0)
 	if len(s.Faults) > 0 {
 		b.WriteString("faults:\n")

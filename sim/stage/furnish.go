@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fairlead.io/fairlead/k8s/api"
+	balancing "fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 	lbcfv1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 	"fairlead.io/fairlead/sim/fabric"
@@ -47,6 +48,12 @@ func outsideDefinitions() []string {
 	}
 }
 
+// policyDefinitions are those of client-side balancing.
+func policyDefinitions() []string {
+	v := balancing.GroupVersion().String()
+	return []string{v + "/balancingpolicies", v + "/localredirectpolicies"}
+}
+
 // furnish brings in what stands in every world: the cluster with its nodes, a pool and the switches.
 func (s *Stage) furnish() {
 	defined := definitions()
@@ -55,6 +62,9 @@ func (s *Stage) furnish() {
 	}
 	if s.options.Segments > 0 {
 		defined = append(defined, api.MetalLBV1Beta1+"/l2advertisements")
+	}
+	if s.options.Sockets.Policies {
+		defined = append(defined, policyDefinitions()...)
 	}
 	if c := s.options.Cluster; c != nil {
 		defined = c.Definitions

@@ -94,7 +94,7 @@ func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
 		Role: role, Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.mutant(m),
 		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Shown: s.options.Outside > 0, Tuning: Tuning(),
-		Raft: s.options.Raft,
+		Raft: s.options.Raft, Sockets: s.options.Sockets,
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Stage) drivers() (all []start.Outside) {
 func (s *Stage) agent(m *machine) start.Process {
 	p := start.Process{
 		Role: "agent", Name: m.name, Release: m.plays(), Members: s.members, Mutant: s.mutant(m),
-		Debug: s.options.Debug, Address: m.address,
+		Debug: s.options.Debug, Address: m.address, Sockets: s.options.Sockets,
 	}
 	if m.segments != nil {
 		p.Segments, p.Uptime = true, m.clock.Monotonic()

@@ -37,6 +37,8 @@ type Options struct {
 	// Aggregate is how many bits prefixes have that are announced in the place of their addresses, where there is a Block that may
 	// be; 0: there is none, and no such prefixes. Not in a Cluster.
 	Aggregate int
+	// Sockets is what is served at the sockets of nodes.
+	Sockets start.Sockets
 	// Record is what the group agreed on, for those who call its API; without it nobody can.
 	Record   func() *fsm.View
 	Program  *vm.Module // of members and agents
@@ -134,6 +136,9 @@ func (s *Stage) Nodes() []string { return s.nodes }
 
 // Switches are the switches, in order of their names.
 func (s *Stage) Switches() []*fabric.Switch { return s.switches }
+
+// Sockets is what is served at the sockets of nodes.
+func (s *Stage) Sockets() start.Sockets { return s.options.Sockets }
 
 // DriverName is the name of the i-th driver in the record, counted from 0.
 func DriverName(i int) string { return fmt.Sprint("d", i+1) }

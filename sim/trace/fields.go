@@ -180,6 +180,29 @@ func (c *coder) acted(e *event.Acted) {
 	c.revision("revision", &e.Revision)
 }
 
+func (c *coder) resolves(e *event.Resolves) {
+	c.text("node", &e.Node)
+	c.text("boot", &e.Boot)
+	c.address("address", &e.Address)
+	c.number16("port", &e.Port)
+	c.text("protocol", &e.Protocol)
+	c.flag("there", &e.There)
+	c.text("verdict", &e.Way.Verdict)
+	c.number32("rule", &e.Way.Rule)
+	c.names("backends", &e.Way.Backends)
+	c.flag("limited", &e.Limited)
+	c.text("beyond", &e.Beyond.Verdict)
+	c.number32("beyond by", &e.Beyond.Rule)
+	c.names("beyond to", &e.Beyond.Backends)
+}
+
+func (c *coder) programs(e *event.Programs) {
+	c.text("node", &e.Node)
+	c.text("boot", &e.Boot)
+	c.flag("attached", &e.Attached)
+	c.addresses("nodes", &e.Nodes)
+}
+
 func (c *coder) drive(e *event.Drive) {
 	c.text("driver", &e.Driver)
 	c.integer("call", &e.Call)

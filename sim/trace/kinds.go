@@ -41,6 +41,8 @@ const (
 	kindClaim
 	kindCarrier
 	kindAsks
+	kindResolves
+	kindPrograms
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -117,6 +119,10 @@ var kinds = [...]kind{
 		`{node} {asked?answers for|announces} {address} on {segment}`},
 	kindAsks: {"asks", "segment", true, reading((*coder).asks),
 		`{segment} asks for {address}`},
+	kindResolves: {"resolves", "node", true, reading((*coder).resolves),
+		`{node} gives calls to {address}:{port}/{protocol} {there?|nothing of its own}{verdict}[ {backends}][ by {rule}][, beyond the limit {beyond}]`},
+	kindPrograms: {"programs", "node", false, reading((*coder).programs),
+		`{node} {attached?has programs at its sockets|has no programs at its sockets}[, nodes are at {nodes}]`},
 	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
 		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
@@ -212,6 +218,12 @@ func (c *coder) show(e event.Event) {
 	case event.Acted:
 		c.begin(kindActed)
 		c.acted(&e)
+	case event.Resolves:
+		c.begin(kindResolves)
+		c.resolves(&e)
+	case event.Programs:
+		c.begin(kindPrograms)
+		c.programs(&e)
 	case event.Drive:
 		c.begin(kindDrive)
 		c.drive(&e)

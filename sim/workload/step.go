@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
@@ -61,6 +62,7 @@ type Plan struct {
 	Switches  []string
 	Segments  int
 	Aggregate int // as in a scenario: 0 if there is no block
+	Sockets   start.Sockets
 }
 
 // names are the names that parameters may give.
@@ -70,7 +72,7 @@ func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 func All() []Verb { return slices.Clone(verbs()) }
 
 var verbs = sync.OnceValue(func() []Verb {
-	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs(), blockVerbs())
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs(), blockVerbs(), socketVerbs())
 })
 
 // Find finds a verb by its name.
@@ -93,7 +95,7 @@ func (p Plan) Check(s Step) error {
 		return fmt.Errorf("do: %q is unknown; choose one of %s", s.Do, strings.Join(known, ", "))
 	}
 	if v.Able != nil && !v.Able(p) {
-		return fmt.Errorf("do: there is nothing in this world to %s; have balancers, segments or a block (aggregate)", s.Do)
+		return fmt.Errorf("do: there is nothing in this world to %s; have balancers, segments, a block (aggregate), policies, clusterIPs or nodePorts", s.Do)
 	}
 	if s.At < 0 {
 		return fmt.Errorf("at: %s is before the beginning; write 0s or later", s.At)

@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/l2"
+	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/sim/guest/fact"
 	"fairlead.io/fairlead/sim/guest/kernel"
 	"fairlead.io/fairlead/sim/guest/segment"
@@ -43,6 +44,10 @@ func (g *guest) agent(ctx context.Context) error {
 			o.NodeAddresses = []netip.Addr{g.start.Address}
 			return k.NAT(o)
 		},
+		Sock: func(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Resolving, error) {
+			s, err := k.Sock(node.SockOptions(c, kernel.SocketRoom, log, metrics))
+			return resolving{s}, err
+		},
 		L2: func(_ config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Answering, error) {
 			clock := bootClock{time.Now().Add(-g.start.Uptime)}
 			return l2.New(l2.Options{Edge: segment.Open(g.port, g.start.Name), Clock: clock, Log: log, Metrics: metrics})
@@ -61,6 +66,9 @@ func (g *guest) node() config.Agent {
 		Node: g.start.Name, StateDir: start.DataDir, Steer: true, NAT: config.NATNftables, DrainDelay: start.DrainDelay,
 		L2: g.start.Segments,
 	}
+	if g.start.Sockets.Any() {
+		c.Sock = &config.Sock{}
+	}
 	for _, name := range g.start.Members {
 		c.Members = append(c.Members, name+":"+start.APIPort)
 	}
@@ -75,6 +83,12 @@ func (g *guest) connect(self pki.Self, address string) agent.Conn {
 	}
 	return node.Over(g.client(of, address))
 }
+
+// resolving is balancing at sockets. The kernel is closed with steering.
+type resolving struct{ *sock.Sock }
+
+// Close implements node.Resolving.
+func (resolving) Close() {}
 
 // watchedSteering lets the world see what was carried out.
 type watchedSteering struct{ node.Steering }

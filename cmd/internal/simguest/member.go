@@ -76,6 +76,7 @@ func (g *guest) controller() config.Controller {
 			SnapshotThreshold: g.start.Raft.SnapshotThreshold, SnapshotInterval: g.start.Raft.SnapshotInterval,
 			TrailingLogs: g.start.Raft.TrailingLogs,
 		},
+		BalancingPolicies: g.start.Sockets.Policies, ClusterIPs: g.start.Sockets.ClusterIPs, NodePorts: g.start.Sockets.NodePorts,
 	}
 	for _, name := range g.start.Members {
 		c.Members = append(c.Members, config.Member{Name: name, API: name + ":" + start.APIPort, Raft: name + ":" + start.RaftPort})

@@ -68,9 +68,22 @@ type Process struct {
 	Segments bool          `json:"segments,omitempty"`
 	Uptime   time.Duration `json:"uptime,omitempty"`
 
+	// Sockets is what of balancing at sockets there is.
+	Sockets Sockets `json:"sockets,omitzero"`
+
 	// Address is the machine's own.
 	Address netip.Addr `json:"address"`
 }
+
+// Sockets is what is served at the sockets of nodes; with any of it agents have programs there.
+type Sockets struct {
+	Policies   bool `json:"policies,omitempty"`   // members have balancingPolicies
+	ClusterIPs bool `json:"clusterIPs,omitempty"` // and so on
+	NodePorts  bool `json:"nodePorts,omitempty"`
+}
+
+// Any tells whether there is any of it.
+func (s Sockets) Any() bool { return s != Sockets{} }
 
 // Raft is what a world may want otherwise than a configuration's defaults.
 type Raft struct {

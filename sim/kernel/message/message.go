@@ -24,6 +24,8 @@ type Request struct {
 	Table []Op   `json:",omitempty"` // one transaction
 	Watch bool   `json:",omitempty"` // from now on events are sent, and nothing else is asked
 	Flows bool   `json:",omitempty"` // end UDP flows, or mark connections; no account of them is kept
+	// Sockets reads or writes the tables of the programs at sockets.
+	Sockets *Sockets `json:",omitempty"`
 	// Delete and Replace say what to do with Rule or Route.
 	Delete  bool `json:",omitempty"`
 	Replace bool `json:",omitempty"`
@@ -45,6 +47,8 @@ type Answer struct {
 	Ways   map[netip.Addr]Way `json:",omitempty"`
 	Table  *Table             `json:",omitempty"` // nil if there is none
 	Event  *Event             `json:",omitempty"`
+	// Sockets is what a Read of the tables gives.
+	Sockets *Sockets `json:",omitempty"`
 }
 
 // Event tells a watcher of a change, its own included.
