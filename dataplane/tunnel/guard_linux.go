@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -111,8 +112,28 @@ func (g *guard) look(r *Rules) (there, right bool, err error) {
 			return true, false, err
 		}
 	}
-	return true, len(want) == 0 && table.Flags == 0, nil
+	if len(want) > 0 || table.Flags != 0 {
+		return true, false, nil
+	}
+	right, err = g.hasPeers(table, r.Peers)
+	return true, right, err
 }
+
+// hasPeers tells whether the set of who may send is as it shall be.
+func (g *guard) hasPeers(table *nftables.Table, want []netip.Addr) (bool, error) {
+	elements, err := g.conn.GetSetElements(&nftables.Set{Table: table, Name: setPeers})
+	if err != nil || len(elements) != len(want) {
+		return false, err
+	}
+	for _, e := range elements {
+		if a, ok := netip.AddrFromSlice(e.Key); !ok || !slices.Contains(want, a) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+const setPeers = "peers"
 
 // layout is raised when the rules change that something makes.
 const layout = 1
@@ -131,7 +152,7 @@ func (r *Rules) tag() string {
 }
 
 func (g *guard) fill(table *nftables.Table, r *Rules) error {
-	peers := &nftables.Set{Table: table, Name: "peers", KeyType: nftables.TypeIPAddr, KeyByteOrder: binaryutil.BigEndian}
+	peers := &nftables.Set{Table: table, Name: setPeers, KeyType: nftables.TypeIPAddr, KeyByteOrder: binaryutil.BigEndian}
 	if r.Over6 {
 		peers.KeyType = nftables.TypeIP6Addr
 	}
@@ -277,7 +298,7 @@ func (r *Rules) fromStranger(peers *nftables.Set) []expr.Any {
 	if r.Over6 {
 		a = netip.IPv6Unspecified()
 	}
-	lookup := &expr.Lookup{SourceRegister: 1, Invert: true, SetName: "peers"}
+	lookup := &expr.Lookup{SourceRegister: 1, Invert: true, SetName: setPeers}
 	if peers != nil {
 		lookup.SetID = peers.ID
 	}
