@@ -93,8 +93,8 @@ func (p ProxiedPod) Alike(o ProxiedPod) bool {
 	return p.Node == o.Node && p.Pod == o.Pod && p.UID == o.UID && p.Address == o.Address && p.Ready == o.Ready && slices.Equal(p.Ports, o.Ports)
 }
 
-// led tells whether a node that leads to one leads to the other, too.
-func (p ProxiedPod) led(o ProxiedPod) bool {
+// SamePlace tells whether a node that leads to one leads to the other, too.
+func (p ProxiedPod) SamePlace(o ProxiedPod) bool {
 	p.Ready = o.Ready
 	return p.Alike(o)
 }
@@ -177,7 +177,7 @@ func (tx *txn) proxied(old *Redirect, pods []ProxiedPod) []ProxiedPod {
 		if old == nil {
 			continue
 		}
-		if j := slices.IndexFunc(old.Proxied, out[i].led); j >= 0 {
+		if j := slices.IndexFunc(old.Proxied, out[i].SamePlace); j >= 0 {
 			out[i].Since = old.Proxied[j].Since
 		}
 	}

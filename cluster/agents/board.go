@@ -47,7 +47,7 @@ func newBoard(record Record) *board {
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
 func itemTables() []fsm.Table {
-	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TableRedirects}
+	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TableRedirects, fsm.TableTunnels, fsm.TableGroup}
 }
 
 func ownTables() []fsm.Table {
@@ -148,6 +148,11 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode redirect %s for agents: %w", id, err)
 		}
 	}
+	for _, host := range b.tunnelsThatChanged(v) {
+		if err := b.deriveTunnel(v, host); err != nil {
+			return false, fmt.Errorf("encode tunnel of %s for agents: %w", host, err)
+		}
+	}
 	for _, id := range moved {
 		if err := b.deriveNode(v, id); err != nil {
 			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
@@ -210,6 +215,18 @@ func redirectsThatChanged(before, after *fsm.View) (out []fsm.RedirectID) {
 	fsm.Changes(before, after, fsm.TableRedirects, either(func(r *fsm.Redirect) { out = append(out, r.ID) }))
 	slices.Sort(out)
 	return out
+}
+
+// tunnelsThatChanged are in order: all, if the way in which they are made did.
+func (b *board) tunnelsThatChanged(after *fsm.View) (out []fsm.NodeID) {
+	if b.view == nil || b.view.Group().Tunnels != after.Group().Tunnels {
+		for _, t := range fsm.List[*fsm.Tunnel](after, fsm.TableTunnels) {
+			out = append(out, t.Host)
+		}
+	}
+	fsm.Changes(b.view, after, fsm.TableTunnels, either(func(t *fsm.Tunnel) { out = append(out, t.Host) }))
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // homesOf are the nodes by their addresses. Of two that claim the same one it is that which comes first by name.

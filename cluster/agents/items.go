@@ -69,6 +69,9 @@ func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
 func (b *board) deriveRedirect(v *fsm.View, id fsm.RedirectID) error {
 	key := desired.RedirectKey(string(id))
 	r, ok := fsm.Get[*fsm.Redirect](v, fsm.TableRedirects, string(id))
+	if err := b.deriveProxy(r, id); err != nil {
+		return err
+	}
 	if !ok || len(r.Captures) == 0 || !r.EveryNode && !r.Outside && len(r.Nodes) == 0 {
 		return b.drop(key)
 	}
@@ -77,6 +80,55 @@ func (b *board) deriveRedirect(v *fsm.View, id fsm.RedirectID) error {
 		return err
 	}
 	return b.put(key, value, tellsAll)
+}
+
+// deriveProxy brings the item about a redirect's proxy ports up to date; r may be nil. It is told before clients are sent there, and
+// to nodes where the policy is not effective.
+func (b *board) deriveProxy(r *fsm.Redirect, id fsm.RedirectID) error {
+	key := desired.ProxyKey(string(id))
+	var p desired.Proxy
+	if r != nil {
+		for _, pod := range r.Proxied {
+			if len(pod.Ports) == 0 {
+				continue
+			}
+			one := desired.ProxiedPod{Node: string(pod.Node), Address: pod.Address, Ready: pod.Ready}
+			for _, port := range pod.Ports {
+				one.Ports = append(one.Ports, desired.ProxyPort{Port: portOf(port.Port), Target: port.Target})
+			}
+			p.Pods = append(p.Pods, one)
+		}
+	}
+	if len(p.Pods) == 0 {
+		return b.drop(key)
+	}
+	value, err := desired.ProxyValue(p)
+	if err != nil {
+		return err
+	}
+	return b.put(key, value, tellsAll)
+}
+
+// deriveTunnel brings the item of a host that is reached by a tunnel up to date.
+func (b *board) deriveTunnel(v *fsm.View, host fsm.NodeID) error {
+	key := desired.TunnelHostKey(string(host))
+	t, ok := fsm.Get[*fsm.Tunnel](v, fsm.TableTunnels, string(host))
+	addresses := v.Group().Tunnels.Addresses(number(t))
+	if !ok || t.Leaving || len(addresses) == 0 {
+		return b.drop(key)
+	}
+	value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: t.Underlay, Addresses: addresses, Number: t.Number})
+	if err != nil {
+		return err
+	}
+	return b.put(key, value, tellsAll)
+}
+
+func number(t *fsm.Tunnel) uint32 {
+	if t == nil {
+		return 0
+	}
+	return t.Number
 }
 
 func redirectOf(r *fsm.Redirect) desired.Redirect {

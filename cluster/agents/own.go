@@ -4,6 +4,7 @@ package agents
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -17,6 +18,9 @@ const (
 	defaultOutTable = 102
 )
 
+// formatTunnels is the first format of the record that knows whether nodes make tunnels.
+const formatTunnels = 2
+
 // everyNode is the key of the configuration of nodes that have none of their own.
 const everyNode = "*"
 
@@ -29,6 +33,10 @@ type own struct {
 	boots   map[fsm.NodeID]fsm.BootID // of the nodes that the record knows
 	zones   map[fsm.NodeID]string     // of those whose zone is known
 	leaving map[fsm.NodeID]bool       // of those that are about to be deleted
+
+	mayTunnel bool                // the record can know of tunnels
+	mesh      fsm.TunnelSettings  // how they are made
+	tunneling map[fsm.NodeID]bool // the nodes that say that they make them
 }
 
 // derive reads it anew and tells whether anything changed. Of members and nodes most changes are marks, which
@@ -52,7 +60,7 @@ func (o *own) derive(v *fsm.View) (news bool) {
 		o.zones, o.leaving, news = zones, leaving, true
 		o.seq++
 	}
-	news = news || len(nodes) != len(o.boots)
+	news = o.deriveTunnels(v, nodes) || news || len(nodes) != len(o.boots)
 	for _, n := range nodes {
 		if boot, known := o.boots[n.ID]; !known || boot != n.Boot {
 			news = true
@@ -64,6 +72,25 @@ func (o *own) derive(v *fsm.View) (news bool) {
 			o.boots[n.ID] = n.Boot
 		}
 	}
+	return news
+}
+
+// deriveTunnels is derive for tunnels.
+func (o *own) deriveTunnels(v *fsm.View, nodes []*fsm.Node) (news bool) {
+	g := v.Group()
+	if g.Tunnels != o.mesh {
+		o.mesh, news = g.Tunnels, true
+		o.seq++
+	}
+	tunneling := map[fsm.NodeID]bool{}
+	for _, n := range nodes {
+		if n.Tunnels {
+			tunneling[n.ID] = true
+		}
+	}
+	may := g.Format >= formatTunnels
+	news = news || may != o.mayTunnel || !maps.Equal(tunneling, o.tunneling)
+	o.tunneling, o.mayTunnel = tunneling, may
 	return news
 }
 
@@ -110,8 +137,22 @@ func (o *own) of(node fsm.NodeID) *fairleadv1.NodeState {
 	return o.message(node, config)
 }
 
+// meshOf is how tunnels are made, as agents are told; nil for none.
+func meshOf(s fsm.TunnelSettings) *desired.TunnelSettings {
+	if !s.On() {
+		return nil
+	}
+	out := &desired.TunnelSettings{Port: s.Port, VNI: s.VNI, MTU: s.MTU, Over6: s.Over6}
+	for _, r := range []netip.Prefix{s.Range4, s.Range6} {
+		if r.IsValid() {
+			out.Ranges = append(out.Ranges, r)
+		}
+	}
+	return out
+}
+
 func (o *own) message(node fsm.NodeID, config *desired.Config) *fairleadv1.NodeState {
 	m := desired.NodeMessage(o.group, config, o.members)
-	m.Zone, m.Leaving = o.zones[node], o.leaving[node]
+	m.Zone, m.Leaving, m.Tunnels = o.zones[node], o.leaving[node], desired.TunnelMessage(meshOf(o.mesh))
 	return m
 }

@@ -93,6 +93,9 @@ func (st *stream) run(ctx context.Context, req *fairleadv1.SyncRequest) error {
 		if u.known && u.boot != st.boot {
 			continue // registered a moment ago: look again
 		}
+		if err := st.checkTunnels(ctx, u, req.GetTunnels()); err != nil {
+			return err
+		}
 		if err := st.step(ctx, u); err != nil {
 			return err
 		}
@@ -202,6 +205,22 @@ func (st *stream) checkBoot(ctx context.Context, u update) error {
 	}
 	st.owed = true
 	return st.awaitBoot(ctx)
+}
+
+// checkTunnels makes sure that the record knows whether the node makes tunnels. Nothing else waits for that.
+func (st *stream) checkTunnels(ctx context.Context, u update, makes bool) error {
+	if !u.known || !u.mayTunnel || u.tunnels == makes {
+		return nil
+	}
+	c := &fsm.ReportTunnels{Node: st.node, Boot: st.boot, Tunnels: makes}
+	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Bulk, st.s.proposal("agent connected", c))
+	if err != nil {
+		return fmt.Errorf("report tunnels of node %s: %w", st.node, err)
+	}
+	if o := outcomes[0]; o.Reject != fsm.Accepted && o.Reject != fsm.RejectNotFound && o.Reject != fsm.RejectStaleBoot && o.Reject != fsm.RejectFormat {
+		return fmt.Errorf("report tunnels of node %s: %w", st.node, o.Err())
+	}
+	return nil
 }
 
 // awaitBoot waits until a registration that was committed is applied here.

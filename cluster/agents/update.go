@@ -28,8 +28,10 @@ type update struct {
 	own      *fairleadv1.NodeState // nil if it is as before
 	wanted   fsm.Revision          // since when the node has something to acknowledge
 	boot     fsm.BootID
-	known    bool            // whether the record knows the node
-	changed  <-chan struct{} // closed when there is more
+	known    bool // whether the record knows the node
+	// mayTunnel says that the record can know whether nodes make tunnels, tunnels what it knows of this one.
+	mayTunnel, tunnels bool
+	changed            <-chan struct{} // closed when there is more
 }
 
 // resume finds the place of an agent that comes with something.
@@ -48,7 +50,7 @@ func (b *board) since(p place, node fsm.NodeID) (update, error) {
 	boot, known := b.own.boots[node]
 	u := update{
 		to:       place{wants: p.wants, seq: t.seq, ownSeq: b.own.seq},
-		revision: b.at, digest: t.digest, wanted: b.wanted[node], boot: boot, known: known, changed: b.changed,
+		revision: b.at, digest: t.digest, wanted: b.wanted[node], boot: boot, known: known, mayTunnel: b.own.mayTunnel, tunnels: b.own.tunneling[node], changed: b.changed,
 	}
 	if p.ownSeq != b.own.seq {
 		u.own = b.own.of(node)

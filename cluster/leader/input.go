@@ -37,6 +37,8 @@ type Options struct {
 	ClusterIPs bool
 	// BalancingPolicies has the record hold policies of client-side balancing. Otherwise it has none.
 	BalancingPolicies bool
+	// Tunnels are how hosts reach each other's proxy ports; zero for not at all.
+	Tunnels fsm.TunnelSettings
 	// NodeAddress is the type of address that a next hop is; empty means InternalIP.
 	NodeAddress world.AddressType
 	// AsideCordoned has new flows go past nodes that are cordoned, where another node may be announced.

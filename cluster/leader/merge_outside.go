@@ -110,7 +110,8 @@ func likePod(a, b *world.Pod) bool {
 }
 
 func likeNode(a, b *world.Node) bool {
-	return a.Version == b.Version || a.UID == b.UID && a.Deleting == b.Deleting && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Labels, b.Labels)
+	return a.Version == b.Version || a.UID == b.UID && a.Deleting == b.Deleting && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Labels, b.Labels) &&
+		a.Ready == b.Ready && slices.Equal(a.Proxies, b.Proxies)
 }
 
 // recordsDiffer tells whether a record came that is not ours, went, or is to go. What else happens to ours we did, and when

@@ -23,11 +23,25 @@ type redirectPlanning struct {
 	due     time.Duration // when to plan though nothing has changed
 	pause   time.Duration // not before this
 	refused int           // plans in a row of which something was refused
+	awaits  bool          // the newest plan waits for nodes to acknowledge something
 }
 
 // plannedRedirectsFrom are the tables that policies are planned from.
 func plannedRedirectsFrom() []fsm.Table {
-	return []fsm.Table{fsm.TableGroup, fsm.TableRedirects, fsm.TableHolds}
+	return []fsm.Table{fsm.TableGroup, fsm.TableRedirects, fsm.TableHolds, fsm.TableTunnels}
+}
+
+// nodesMatter tells whether anything of nodes in the record changed that tunnels and proxy addresses depend on. What they acknowledge is
+// of interest only while something waits for it.
+func (r *redirectPlanning) nodesMatter(record *fsm.View) (matter bool) {
+	fsm.Changes(r.record, record, fsm.TableNodes, func(was, is *fsm.Node) {
+		switch {
+		case was == nil, is == nil, was.Tunnels != is.Tunnels, was.Liveness != is.Liveness, was.Boot != is.Boot,
+			!slices.Equal(was.Addresses, is.Addresses), !slices.Equal(was.Failed, is.Failed), r.awaits && was.Acknowledged != is.Acknowledged:
+			matter = true
+		}
+	})
+	return matter
 }
 
 func newRedirectPlanning(l *Leader) *redirectPlanning {
@@ -37,7 +51,11 @@ func newRedirectPlanning(l *Leader) *redirectPlanning {
 func (r *redirectPlanning) run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() { follow(ctx, r.c.Record, r.wake, plannedRedirectsFrom()...) })
+	from := plannedRedirectsFrom()
+	if r.c.Options.Tunnels.On() {
+		from = append(from, fsm.TableNodes)
+	}
+	watching.Go(func() { follow(ctx, r.c.Record, r.wake, from...) })
 	for again := r.look(ctx); sleep(ctx, r.c.Clock, again, r.wake); again = r.look(ctx) {
 	}
 }
@@ -75,6 +93,7 @@ func (r *redirectPlanning) look(ctx context.Context) (again time.Duration) {
 	seen := r.merge(worlds, verdicts)
 	out := redirects.Plan(r.input(seen, record))
 	r.seen, r.said, r.record, r.due = worlds, verdicts, record, now+again
+	r.awaits = out.AwaitsNodes
 	r.report(&out)
 	wait := r.carryOut(ctx, seen, record, append(r.holds(record, worlds, verdicts), out.Proposals...))
 	r.pause = r.c.Clock.Now() + max(r.c.Timing.Spacing, r.c.Clock.Now()-now, wait)
@@ -85,12 +104,13 @@ func (r *redirectPlanning) look(ctx context.Context) (again time.Duration) {
 func (r *redirectPlanning) idle(worlds []world.World, record *fsm.View) bool {
 	shown := slices.ContainsFunc(worlds, func(w world.World) bool { return len(w.BalancingPolicies)+len(w.LocalRedirectPolicies) > 0 })
 	held := slices.ContainsFunc(fsm.List[*fsm.Hold](record, fsm.TableHolds), func(h *fsm.Hold) bool { return r.part.holds(h.ID) })
-	return !shown && !held && record.Count(fsm.TableRedirects) == 0
+	tunnels := r.c.Options.Tunnels.On() || record.Group().Tunnels.On() || record.Count(fsm.TableTunnels) > 0
+	return !shown && !held && !tunnels && record.Count(fsm.TableRedirects) == 0
 }
 
 // changed tells whether anything has come since the newest plan that another one could come of.
 func (r *redirectPlanning) changed(worlds []world.World, verdicts []Verdict, record *fsm.View) bool {
-	return r.seen == nil || !slices.EqualFunc(r.said, verdicts, likeVerdict) || fsm.Differ(r.record, record, plannedRedirectsFrom()...) ||
+	return r.seen == nil || !slices.EqualFunc(r.said, verdicts, likeVerdict) || fsm.Differ(r.record, record, plannedRedirectsFrom()...) || r.nodesMatter(record) ||
 		!slices.EqualFunc(r.seen, worlds, redirectsAlike)
 }
 
@@ -131,7 +151,7 @@ func mergeRedirects(views []Admitted) *merged {
 func (r *redirectPlanning) input(seen *merged, record *fsm.View) redirects.Input {
 	return redirects.Input{
 		Balancing: seen.balancing, Local: seen.localRedirects, Services: seen.services, Nodes: seen.nodes, Pods: seen.pods,
-		Record: record, MayRemove: seen.mayRemove, Off: !r.c.Options.BalancingPolicies, Now: r.c.Clock.Wall(),
+		Record: record, MayRemove: seen.mayRemove, Off: !r.c.Options.BalancingPolicies, Tunnels: r.c.Options.Tunnels, Now: r.c.Clock.Wall(),
 	}
 }
 
@@ -167,7 +187,7 @@ func (r *redirectPlanning) carryOut(ctx context.Context, seen *merged, record *f
 func (r *redirectPlanning) report(out *redirects.Result) {
 	waiting := make([]Explanation, len(out.Waiting))
 	for i, e := range out.Waiting {
-		waiting[i] = Explanation{Kind: string(fsm.TableRedirects), Name: e.Name, Code: e.Code, Text: e.Text}
+		waiting[i] = Explanation{Kind: string(e.Kind), Name: e.Name, Code: e.Code, Text: e.Text}
 	}
 	r.setRedirects(waiting)
 }

@@ -58,9 +58,11 @@ type Options struct {
 	AddressesOnly bool
 	// AllServices says that the Applier serves node ports or ClusterIPs: it is told Services that have no address, too. Optional.
 	AllServices bool
-	Leases      Leases  // optional: without, the node answers for nothing on its segments
-	Flows       Flows   // optional: without, the node says that it counts none
-	Speaker     Speaker // optional: without, the node announces nothing itself
+	// Tunnels says that the Applier makes tunnels, for which it needs AllServices. Optional.
+	Tunnels bool
+	Leases  Leases  // optional: without, the node answers for nothing on its segments
+	Flows   Flows   // optional: without, the node says that it counts none
+	Speaker Speaker // optional: without, the node announces nothing itself
 	// Retirement is for a node without Speaker that had one; optional.
 	Retirement *Retirement
 	Log        *slog.Logger

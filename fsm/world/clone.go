@@ -67,6 +67,7 @@ func (n Node) clone() Node {
 	n.Addresses = slices.Clone(n.Addresses)
 	n.Taints = slices.Clone(n.Taints)
 	n.Labels = slices.Clone(n.Labels)
+	n.Proxies = slices.Clone(n.Proxies)
 	return n
 }
 

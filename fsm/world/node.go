@@ -29,6 +29,8 @@ type Node struct {
 	// Labels are all of them: groups select nodes by any.
 	Labels []KV
 	BootID string
+	// Proxies are proxy addresses that an administrator gave it, at most one of each family: what is behind their ports is up to them.
+	Proxies []netip.Addr
 }
 
 // NodeAddress is one address of a node. The order among those of one type and family is the node's own: the first

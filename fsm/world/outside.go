@@ -194,6 +194,15 @@ type Pod struct {
 	Ready   bool
 	Running bool
 	Labels  []KV
+	// Ports are those of its containers that have a name.
+	Ports []PodPort
+}
+
+// PodPort is a port of a container.
+type PodPort struct {
+	Name     string
+	Protocol Protocol
+	Port     uint16
 }
 
 // Available tells whether the pod can be registered: it has an address, is ready, and stays (spec section 5.1).

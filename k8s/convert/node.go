@@ -4,10 +4,13 @@ package convert
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/api/balancing"
 )
 
 // Node converts a Node. A manifest that states no conditions is a Ready node, since nothing sends heartbeats into a
@@ -48,5 +51,25 @@ func Node(o *corev1.Node) (world.Node, []world.Problem) {
 		}
 		n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.AddressType(a.Type), Address: addr})
 	}
+	n.Proxies = proxiesOf(o)
 	return n, r.problems
+}
+
+// proxiesOf are the proxy addresses in a Node's annotations that are the administrator's: those that are not marked as ours, nor the
+// Node's own, as agents of elf-io's balancing wrote them (section 2.3).
+func proxiesOf(o *corev1.Node) (out []netip.Addr) {
+	note, _ := balancing.NodeOf(o.Annotations) // admission tells what is wrong
+	if note.Managed {
+		return nil
+	}
+	for _, a := range []netip.Addr{note.ProxyV4, note.ProxyV6} {
+		own := slices.ContainsFunc(o.Status.Addresses, func(at corev1.NodeAddress) bool {
+			address, err := netip.ParseAddr(at.Address)
+			return err == nil && address == a
+		})
+		if a.IsValid() && !own {
+			out = append(out, a)
+		}
+	}
+	return out
 }

@@ -23,6 +23,8 @@ type Input struct {
 	MayRemove func(kind world.Kind, id world.ID) bool
 	// Off says that the group does not carry policies out: the record then has none, whatever is there to be seen.
 	Off bool
+	// Tunnels are how hosts shall reach each other's proxy ports.
+	Tunnels fsm.TunnelSettings
 	// Now is put on proposals for people to read. Nothing is decided by it.
 	Now time.Time
 }
@@ -32,10 +34,14 @@ type Result struct {
 	Proposals []fsm.Proposal
 	// Waiting tells, in order of names, what is not as its policy asks for, and why.
 	Waiting []Explanation
+	// AwaitsNodes says that something waits until nodes acknowledge more.
+	AwaitsNodes bool
 }
 
-// Explanation says why something waits: a stable code for programs and a sentence for people. Name is that of a redirect.
+// Explanation says why something waits: a stable code for programs and a sentence for people. Kind is the table that it
+// is about, Name the record's key there.
 type Explanation struct {
+	Kind fsm.Table
 	Name string
 	Code string
 	Text string
@@ -51,4 +57,10 @@ const (
 	WaitsForPort     = "no-port"         // ports of it lead nowhere
 	WaitsForWinner   = "conflict"        // an older policy captures the same
 	WaitsForBackend  = "no-backend"      // nothing is behind it
+
+	WaitsForProxy     = "no-proxy-address" // no node that it could lead to has one yet
+	WaitsForProxyPort = "proxy-port"       // somebody else has a proxy port of it
+	WaitsForRange     = "tunnel-range"     // tunnel addresses are somebody else's
+	WaitsForUnderlay  = "no-underlay"      // others have no way to the host
+	WaitsForNode      = "not-acknowledged" // a node has yet to say that it has a tunnel, or has it no more
 )

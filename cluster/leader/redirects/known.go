@@ -20,6 +20,10 @@ func Known(r *fsm.Redirect, add func(kind world.Kind, id world.ID, uid string)) 
 	for _, n := range r.Nodes {
 		add(world.KindNode, world.ID{Name: string(n)}, "")
 	}
+	for _, one := range r.Proxied {
+		add(world.KindPod, podID(one.Pod), one.UID)
+		add(world.KindNode, world.ID{Name: string(one.Node)}, "")
+	}
 	for _, b := range r.Backends {
 		if b.Pod == "" {
 			continue

@@ -3,6 +3,8 @@
 package redirects
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,10 +28,13 @@ func Plan(in Input) Result {
 		}
 		return p.out
 	}
-	p.resolveAll()
-	p.keepAbsent()
-	p.tellLosers()
-	p.propose()
+	if !p.planTunnels() {
+		p.resolveAll()
+		p.keepAbsent()
+		p.settleProxyPorts()
+		p.tellLosers()
+		p.propose()
+	}
 	slices.SortStableFunc(p.out.Waiting, func(a, b Explanation) int { return strings.Compare(a.Name, b.Name) })
 	return p.out
 }
@@ -107,7 +112,11 @@ func (p *planner) keepAbsent() {
 			continue
 		}
 		kept := *r
-		kept.Backends = p.stillThere(r)
+		if r.Mode == string(world.ToProxies) {
+			p.stillProxied(&kept)
+		} else {
+			kept.Backends = p.stillThere(r)
+		}
 		if kept.Pending.Code == WaitsForWinner {
 			kept.Pending = fsm.Pending{} // as may still be
 		}
@@ -145,14 +154,21 @@ func (p *planner) say(reason string, c fsm.Command) {
 }
 
 func (p *planner) explain(id fsm.RedirectID, code, text string) {
-	p.out.Waiting = append(p.out.Waiting, Explanation{string(id), code, text})
+	p.tell(fsm.TableRedirects, string(id), code, text)
 }
+
+func (p *planner) tell(table fsm.Table, name, code, text string) {
+	p.out.Waiting = append(p.out.Waiting, Explanation{table, name, code, text})
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // same compares all but the version, and what Apply gives.
 func same(a, b *fsm.Redirect) bool {
 	return a.UID == b.UID && a.Created == b.Created && slices.Equal(a.Nodes, b.Nodes) && a.EveryNode == b.EveryNode && a.Outside == b.Outside &&
 		a.Service == b.Service && slices.Equal(a.Captures, b.Captures) && a.Mode == b.Mode && slices.Equal(a.Backends, b.Backends) &&
-		sameProbe(a.Probe, b.Probe) && a.SpareOwn == b.SpareOwn && a.FallThrough == b.FallThrough && a.Pending == b.Pending
+		sameProbe(a.Probe, b.Probe) && a.SpareOwn == b.SpareOwn && a.FallThrough == b.FallThrough && a.Pending == b.Pending &&
+		slices.EqualFunc(a.Proxied, b.Proxied, fsm.ProxiedPod.Alike)
 }
 
 func sameProbe(a, b fsm.Probe) bool {

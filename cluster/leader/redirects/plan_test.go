@@ -75,7 +75,7 @@ func TestWhatAPolicyWaitsForIsTold(t *testing.T) {
 		})),
 			[]string{"BalancingPolicy/a: no-backend: none of its addresses is of a family that it captures"}},
 		"node proxies": {plain().with(change(toPods("a", 1), func(p *mPolicy) { p.mode = world.ToProxies })),
-			[]string{"BalancingPolicy/a: not-carried-out: redirectMode nodeProxy is not carried out yet; connections go where they went without the policy"}},
+			[]string{"BalancingPolicy/a: not-carried-out: no node has a proxy address: there are no tunnels (tunnels in controller.yaml, tunnel in agent.yaml) and no annotations; connections go where they went without the policy"}},
 		"disabled": {plain().with(change(toPods("a", 1), func(p *mPolicy) { p.disabled, p.service = true, "s2" })), nil},
 		"an older one": {plain().with(toPods("a", 2), toPods("b", 1)),
 			[]string{"BalancingPolicy/a: conflict: BalancingPolicy b, which counts before it, captures 10.96.0.1:80/TCP already"}},

@@ -32,13 +32,12 @@ func (p *planner) resolve(o policy, old *fsm.Redirect) *fsm.Redirect {
 		r.Service = fsm.ServiceID(o.Service.String())
 	}
 	p.effective(r, o, old)
-	if o.Mode == world.ToProxies {
-		// To capture without a backend would refuse connections that go somewhere without it.
-		r.Pending = fsm.Pending{Code: WaitsForSupport, Text: "redirectMode nodeProxy is not carried out yet; connections go where they went without the policy"}
-		return r
-	}
 	p.capture(r, o, old)
-	r.Backends = p.backends(o, old)
+	if o.Mode == world.ToProxies {
+		p.proxy(r, o, old)
+	} else {
+		r.Backends = p.backends(o, old)
+	}
 	switch {
 	case o.Disabled:
 		r.Pending = fsm.Pending{} // it asks for nothing

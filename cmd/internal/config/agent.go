@@ -48,6 +48,8 @@ type Agent struct {
 	// Sock has programs of this host get to an endpoint at once when they connect to a service address, so that nothing is
 	// translated per packet; nil: their packets are, as those of others.
 	Sock *Sock `yaml:"sock"`
+	// Tunnel has this node make tunnels to other hosts, where the group has tunnels, and lead its proxy ports to pods; nil: it does not.
+	Tunnel *Tunnel `yaml:"tunnel"`
 	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
 	// Steer, and CAP_NET_RAW.
 	L2 bool `yaml:"l2"`
@@ -103,6 +105,9 @@ type Sock struct {
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
 }
+
+// Tunnel is tunnels to other hosts. How they are made is the group's to say.
+type Tunnel struct{}
 
 // mostRows bounds a table: what is more than that takes gigabytes of the kernel's memory.
 const mostRows = 1 << 24
@@ -162,12 +167,14 @@ type Priorities struct {
 }
 
 // Marks are bits of packet marks that nobody else uses: of packets to a service address, of answers, of connections that
-// NAT makes come from this node, and of those among them that came by a node port.
+// NAT makes come from this node, of those among them that came by a node port, and of connections
+// to proxy ports.
 type Marks struct {
 	In       uint32 `yaml:"in"`
 	Out      uint32 `yaml:"out"`
 	NAT      uint32 `yaml:"nat"`
 	NodePort uint32 `yaml:"nodePort"`
+	Proxy    uint32 `yaml:"proxy"`
 }
 
 // Who may translate.
@@ -229,7 +236,8 @@ func (c *Agent) Validate() error {
 	if c.BGP != nil && len(c.BGP.Listen) > 0 && c.BGP.Port == 0 {
 		bad("bgp.listen", "needs bgp.port: without one the node does not listen")
 	}
-	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 || (c.Marks.In|c.Marks.Out|c.Marks.NAT)&c.Marks.NodePort != 0 {
+	if c.Marks.In&c.Marks.Out != 0 || (c.Marks.In|c.Marks.Out)&c.Marks.NAT != 0 || (c.Marks.In|c.Marks.Out|c.Marks.NAT)&c.Marks.NodePort != 0 ||
+		(c.Marks.In|c.Marks.Out|c.Marks.NAT|c.Marks.NodePort)&c.Marks.Proxy != 0 {
 		bad("marks", "share bits; give each its own")
 	}
 	for i, text := range c.ClusterCIDRs {
@@ -299,7 +307,12 @@ func (c *Agent) validateNodePorts(bad func(field, why string)) {
 
 // NeedsServices is whether Services are of use to the agent, beyond their addresses.
 func (c *Agent) NeedsServices() bool {
-	return c.NAT == NATNftables || c.HealthCheckNodePorts || c.Sock != nil
+	return c.NAT == NATNftables || c.HealthCheckNodePorts || c.NeedsAllServices()
+}
+
+// NeedsAllServices is whether those without an address of the group's are of use, too, and what else goes along with them.
+func (c *Agent) NeedsAllServices() bool {
+	return len(c.NodePortAddresses) > 0 || c.Sock != nil || c.Tunnel != nil
 }
 
 // ClusterRanges are the ClusterCIDRs of a configuration that Validate found in order.

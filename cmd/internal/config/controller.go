@@ -52,6 +52,8 @@ type Controller struct {
 	ClusterIPs bool `yaml:"clusterIPs"`
 	// BalancingPolicies has the record hold policies of client-side balancing; it must be equal on all members.
 	BalancingPolicies bool `yaml:"balancingPolicies"`
+	// Tunnels has hosts reach each other's proxy ports by tunnels; nil: they do not. It must be equal on all members.
+	Tunnels *Tunnels `yaml:"tunnels"`
 	// Unsteered says that somebody else prepares the nodes: next hops count without an acknowledgement.
 	Unsteered bool `yaml:"unsteered"`
 
@@ -253,6 +255,7 @@ func (c *Controller) Validate() error {
 	}
 	var errs []error
 	bad := func(field, why string) { errs = append(errs, fmt.Errorf("%s: %s", field, why)) }
+	c.validateTunnels(bad)
 	if c.Name == "" {
 		bad("name", "is missing; give each member its own, such as the node's name")
 	}

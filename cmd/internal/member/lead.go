@@ -37,6 +37,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
 		Options: leader.Options{
 			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, ClusterIPs: c.ClusterIPs, BalancingPolicies: c.BalancingPolicies,
+			Tunnels:       c.Tunnels.Settings(),
 			LegacyPeers:   legacyPeers,
 			AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints,
 		},

@@ -33,6 +33,8 @@ type Edges struct {
 	NAT   func(config.Agent, *slog.Logger, prometheus.Registerer) (Part, error)
 	// Sock opens the programs at sockets, where the configuration asks for them. Optional: without, that is refused.
 	Sock func(config.Agent, *slog.Logger, prometheus.Registerer) (Resolving, error)
+	// Tunnel opens tunnels to other hosts and proxy ports, where the configuration asks for them. Optional: without, that is refused.
+	Tunnel func(config.Agent, *slog.Logger, prometheus.Registerer) (Tunnelling, error)
 	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
 	// ListenEverywhere opens a TCP port on all addresses of the node, for health checks, where the configuration asks for them.
@@ -45,10 +47,12 @@ type Edges struct {
 	// Link makes what finds the router behind an interface, for that speaker; changed is called when it finds another one. Optional:
 	// without, peers behind interfaces are left out.
 	Link func(name string, changed func()) Link
-	// CleanSteer, CleanNAT and CleanSock remove what those made; only for Cleanup.
+	// CleanSteer, CleanNAT, CleanSock and CleanTunnel remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error
 	CleanSock  func(config.Agent) error
+	// CleanTunnel removes what Tunnel made.
+	CleanTunnel func(context.Context, config.Agent) error
 	// Connect makes a way to the member whose API is at an address. Optional: without, it is mutual TLS with the
 	// certificate that the configuration names. Self is what the agent belongs to, as handshakes name it.
 	Connect func(self pki.Self, address string) agent.Conn
@@ -64,6 +68,13 @@ type Part interface {
 
 // Resolving is the part that has sockets of this host get to endpoints at once.
 type Resolving interface {
+	Part
+	// Close ends the use of the kernel; what is there stays.
+	Close()
+}
+
+// Tunnelling is the part that joins this host with others by tunnels, and has its proxy ports lead to pods.
+type Tunnelling interface {
 	Part
 	// Close ends the use of the kernel; what is there stays.
 	Close()

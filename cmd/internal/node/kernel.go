@@ -52,7 +52,26 @@ func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Re
 			return nil, err
 		}
 	}
+	if c.Tunnel != nil {
+		if err := k.openTunnel(c, e, log, metrics); err != nil {
+			k.close()
+			return nil, err
+		}
+	}
 	return k, nil
+}
+
+func (k *kernel) openTunnel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Registerer) error {
+	if e.Tunnel == nil {
+		return errors.New("tunnel: this build of the agent makes no tunnels")
+	}
+	t, err := e.Tunnel(c, log, metrics)
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	k.add("tunnel", t)
+	k.closes = append(k.closes, t.Close)
+	return nil
 }
 
 func (k *kernel) openSock(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Registerer) error {
@@ -150,5 +169,11 @@ func cleanKernel(ctx context.Context, c config.Agent, e Edges, log *slog.Logger)
 			resolution = fmt.Errorf("sock: %w", resolution)
 		}
 	}
-	return inOneLine(steering, translation, resolution)
+	var tunnels error
+	if e.CleanTunnel != nil {
+		if tunnels = e.CleanTunnel(ctx, c); tunnels != nil {
+			tunnels = fmt.Errorf("tunnel: %w", tunnels)
+		}
+	}
+	return inOneLine(steering, translation, resolution, tunnels)
 }

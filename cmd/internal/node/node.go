@@ -44,13 +44,15 @@ type Options struct {
 	AddressesOnly bool
 	// AllServices says that the Applier serves node ports or ClusterIPs. Optional.
 	AllServices bool
-	Leases      agent.Leases      // optional
-	Flows       agent.Flows       // optional
-	Speaker     agent.Speaker     // optional
-	Retire      *agent.Retirement // optional
-	Log         *slog.Logger
-	Metrics     prometheus.Registerer // optional
-	Tuning      agent.Tuning          // zero fields take their default
+	// Tunnels says that the Applier makes tunnels. Optional.
+	Tunnels bool
+	Leases  agent.Leases      // optional
+	Flows   agent.Flows       // optional
+	Speaker agent.Speaker     // optional
+	Retire  *agent.Retirement // optional
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // optional
+	Tuning  agent.Tuning          // zero fields take their default
 }
 
 // conn is a way to one member.
@@ -104,7 +106,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Leases: o.Leases, Flows: o.Flows,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Leases: o.Leases, Flows: o.Flows,
 		Speaker: o.Speaker, Retirement: o.Retire,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
