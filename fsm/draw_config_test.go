@@ -95,7 +95,7 @@ func drawRedirect(t *rapid.T) fsm.Redirect {
 	r := fsm.Redirect{
 		ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid"),
 		Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
-		Probe:   fsm.Probe{Type: rapid.SampledFrom([]string{"", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe")},
+		Probe:   fsm.Probe{Type: rapid.SampledFrom([]string{"", "None", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe")},
 		History: fsm.Trail{{What: "the proposer's, to be ignored"}}, Verdicts: []fsm.ProbeVerdict{{Address: listed[0], Port: targets[0], Say: 99, Of: 99}},
 		Proxied: drawProxied(t),
 	}

@@ -347,7 +347,7 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	next := mRedirect{mObject{r.UID, r.Version}, old.number, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}, map[string]mProxied{}}
 	for _, b := range r.Backends {
 		for _, c := range r.Captures {
-			if b.Pod == "" && b.Address.BitLen() == c.Address.BitLen() && r.Probe.Type != "" {
+			if b.Pod == "" && b.Address.BitLen() == c.Address.BitLen() && r.Probe.Type != "" && r.Probe.Type != "None" {
 				next.probed[mProbed{b.Address, fsm.Port{Protocol: c.Port.Protocol, Number: c.Target}}] = true
 			}
 		}

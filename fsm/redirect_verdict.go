@@ -80,9 +80,15 @@ func (p Probed) compare(o Probed) int {
 
 func (v ProbeVerdict) place() Probed { return Probed{v.Address, v.Port} }
 
+// noProbe is the type of a probe that is not made, in the words of package world.
+const noProbe = "None"
+
+// Wanted tells whether there is anything to probe by.
+func (p Probe) Wanted() bool { return p.Type != "" && p.Type != noProbe }
+
 // Probed lists the places that hosts form an opinion of, in order, each once; none without a probe.
 func (r *Redirect) Probed() (out []Probed) {
-	if r.Probe.Type == "" {
+	if !r.Probe.Wanted() {
 		return nil
 	}
 	for _, c := range r.Captures {

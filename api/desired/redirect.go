@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -34,6 +35,38 @@ type Redirect struct {
 	// SpareOwn leaves connections of its own backends alone; FallThrough has others go on while there is no backend.
 	SpareOwn    bool `json:"spareOwn,omitempty"`
 	FallThrough bool `json:"fallThrough,omitempty"`
+	// Probe is how hosts find out which of the addresses answer; zero for not at all. Verdicts are what most of those that do think.
+	Probe    Probe          `json:"probe,omitzero"`
+	Verdicts []ProbeVerdict `json:"verdicts,omitempty"`
+}
+
+// Probe is how an address is probed.
+type Probe struct {
+	Type     string        `json:"type"`
+	Port     uint16        `json:"port,omitempty"` // 0: each target port
+	Path     string        `json:"path,omitempty"`
+	Statuses []uint32      `json:"statuses,omitempty"`
+	Interval time.Duration `json:"interval"`
+	Timeout  time.Duration `json:"timeout"`
+	// Healthy and Unhealthy are how many results in a row change what is thought of an address.
+	Healthy   uint32 `json:"healthy"`
+	Unhealthy uint32 `json:"unhealthy"`
+}
+
+// Types of probes.
+const (
+	ProbeTCP   = "TCP"
+	ProbeHTTP  = "HTTP"
+	ProbeHTTPS = "HTTPS"
+	ProbeICMP  = "ICMP"
+	ProbeUDP   = "UDP"
+)
+
+// ProbeVerdict is what is thought of an address and a target port.
+type ProbeVerdict struct {
+	Address netip.Addr `json:"address"`
+	Port    Port       `json:"port"`
+	Healthy bool       `json:"healthy"`
 }
 
 // Modes of redirects.
@@ -82,7 +115,35 @@ func RedirectValue(r Redirect) ([]byte, error) {
 	for _, b := range r.Backends {
 		m.Backends = append(m.Backends, &fairleadv1.RedirectBackend{Address: b.Address.AsSlice(), Node: b.Node, Ready: b.Ready})
 	}
+	m.Probe = probeMessage(r.Probe)
+	for _, v := range r.Verdicts {
+		m.Verdicts = append(m.Verdicts, &fairleadv1.ProbeVerdict{Address: v.Address.AsSlice(), Port: portMessage(v.Port), Healthy: v.Healthy})
+	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+func probeMessage(p Probe) *fairleadv1.RedirectProbe {
+	if p.Type == "" {
+		return nil
+	}
+	return &fairleadv1.RedirectProbe{
+		Type: p.Type, Port: uint32(p.Port), Path: p.Path, Statuses: p.Statuses, IntervalMs: uint64(p.Interval.Milliseconds()),
+		TimeoutMs: uint64(p.Timeout.Milliseconds()), Healthy: p.Healthy, Unhealthy: p.Unhealthy,
+	}
+}
+
+// longestProbe bounds times that are told, so that they can be reckoned with.
+const longestProbe = uint64(24 * time.Hour / time.Millisecond)
+
+func probeOf(m *fairleadv1.RedirectProbe) (Probe, error) {
+	if m.GetPort() > 0xffff {
+		return Probe{}, fmt.Errorf("no such port: %d", m.GetPort())
+	}
+	milliseconds := func(n uint64) time.Duration { return time.Duration(min(n, longestProbe)) * time.Millisecond }
+	return Probe{
+		Type: m.GetType(), Port: uint16(m.GetPort()), Path: m.GetPath(), Statuses: m.GetStatuses(), Interval: milliseconds(m.GetIntervalMs()),
+		Timeout: milliseconds(m.GetTimeoutMs()), Healthy: m.GetHealthy(), Unhealthy: m.GetUnhealthy(),
+	}, nil
 }
 
 // decodeRedirect reads a redirect's item.
@@ -119,6 +180,21 @@ func decodeRedirect(key string, value []byte) (*Redirect, error) {
 			return fail(err)
 		}
 		r.Backends = append(r.Backends, RedirectBackend{address[0], b.GetNode(), b.GetReady()})
+	}
+	var err error
+	if r.Probe, err = probeOf(m.GetProbe()); err != nil {
+		return fail(err)
+	}
+	for _, v := range m.GetVerdicts() {
+		address, err := addressesOf([][]byte{v.GetAddress()})
+		if err != nil {
+			return fail(err)
+		}
+		port, err := portOf(v.GetPort())
+		if err != nil {
+			return fail(err)
+		}
+		r.Verdicts = append(r.Verdicts, ProbeVerdict{address[0], port, v.GetHealthy()})
 	}
 	return r, nil
 }

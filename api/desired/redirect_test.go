@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -33,6 +34,20 @@ func drawRedirect(t *rapid.T) desired.Redirect {
 		r.Backends = append(r.Backends, desired.RedirectBackend{
 			Address: address.Draw(t, "backend"), Node: rapid.SampledFrom([]string{"", "n1"}).Draw(t, "on"), Ready: rapid.Bool().Draw(t, "ready"),
 		})
+	}
+	if rapid.Bool().Draw(t, "probed") {
+		seconds := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(0, 3600).Draw(t, "seconds")) * time.Second })
+		r.Probe = desired.Probe{
+			Type: rapid.SampledFrom([]string{desired.ProbeTCP, desired.ProbeHTTP, "yet unknown"}).Draw(t, "type"), Port: rapid.Uint16().Draw(t, "probed port"),
+			Path: rapid.SampledFrom([]string{"", "/ok"}).Draw(t, "path"), Interval: seconds.Draw(t, "interval"), Timeout: seconds.Draw(t, "timeout"),
+			Healthy: rapid.Uint32().Draw(t, "healthy"), Unhealthy: rapid.Uint32().Draw(t, "unhealthy"),
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "statuses") {
+			r.Probe.Statuses = append(r.Probe.Statuses, rapid.Uint32Range(100, 599).Draw(t, "status"))
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "verdicts") {
+		r.Verdicts = append(r.Verdicts, desired.ProbeVerdict{Address: address.Draw(t, "judged"), Port: drawPort(t), Healthy: rapid.Bool().Draw(t, "healthy")})
 	}
 	return r
 }

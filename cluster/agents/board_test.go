@@ -102,6 +102,12 @@ func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
 		for _, b := range r.Backends {
 			one.Backends = append(one.Backends, desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready})
 		}
+		if r.Probe.Type == "HTTP" {
+			one.Probe = desired.Probe{Type: "HTTP", Path: "/ok", Statuses: []uint32{200}, Interval: time.Second, Timeout: time.Minute, Healthy: 2, Unhealthy: 3, Port: 80}
+		}
+		for _, v := range r.Verdicts {
+			one.Verdicts = append(one.Verdicts, desired.ProbeVerdict{Address: v.Address, Port: desired.Port{Protocol: 17, Number: v.Port.Number}, Healthy: v.Healthy})
+		}
 		if len(one.Captures) > 0 && (one.Outside || one.EveryNode || len(one.Nodes) > 0) {
 			out[one.Name] = one
 		}
@@ -113,6 +119,11 @@ func drawRedirect(t *rapid.T) fsm.Command {
 	id := rapid.SampledFrom([]fsm.RedirectID{"BalancingPolicy/a", "LocalRedirectPolicy/a"}).Draw(t, "redirect")
 	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
 		return &fsm.DeleteRedirect{ID: id}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "judge") == 0 {
+		return &fsm.JudgeRedirect{ID: id, Verdicts: []fsm.ProbeVerdict{{
+			Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 5353}, Healthy: rapid.Bool().Draw(t, "healthy"), Say: 1, Of: 1,
+		}}}
 	}
 	r := fsm.Redirect{
 		ID: id, Created: rapid.Int64Range(1, 3).Draw(t, "created"), Mode: rapid.SampledFrom([]string{"podEndpoint", "local"}).Draw(t, "mode"),
@@ -126,8 +137,13 @@ func drawRedirect(t *rapid.T) fsm.Command {
 		r.Captures = append(r.Captures, fsm.Capture{Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 53}, Target: 5353})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "backends") {
-		r.Backends = append(r.Backends, fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", Ready: rapid.Bool().Draw(t, "ready")})
+		b := fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", Ready: rapid.Bool().Draw(t, "ready")}
+		if rapid.Bool().Draw(t, "listed") {
+			b.Node, b.Pod = "", ""
+		}
+		r.Backends = append(r.Backends, b)
 	}
+	r.Probe = fsm.Probe{Type: rapid.SampledFrom([]string{"", "None", "HTTP", "HTTP"}).Draw(t, "probe"), Port: 80, Path: "/ok", Statuses: []uint32{200}, Interval: time.Second, Timeout: time.Minute, Healthy: 2, Unhealthy: 3}
 	return &fsm.PutRedirect{Redirect: r}
 }
 

@@ -145,6 +145,12 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 	for _, e := range r.Backends {
 		out.Backends = append(out.Backends, desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready})
 	}
+	if r.Probe.Wanted() {
+		out.Probe = desired.Probe(r.Probe)
+	}
+	for _, v := range r.Verdicts {
+		out.Verdicts = append(out.Verdicts, desired.ProbeVerdict{Address: v.Address, Port: portOf(v.Port), Healthy: v.Healthy})
+	}
 	return out
 }
 

@@ -65,8 +65,11 @@ func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (
 		ready = others
 	}
 	slices.SortFunc(ready, netip.Addr.Compare)
-	if d.Mode != desired.ToAddresses {
+	switch {
+	case d.Mode != desired.ToAddresses:
 		ready = slices.Compact(ready)
+	case c.Usable != nil:
+		ready = c.Usable(d, capture, ready)
 	}
 	for _, a := range ready {
 		out = append(out, Backend{At: netip.AddrPortFrom(a, capture.Target)})

@@ -15,6 +15,8 @@ import (
 type Config struct {
 	Node string // its name in Kubernetes
 	Zone string // that the node is in, empty if unknown
+	// Usable are those of a redirect's listed addresses that new connections to a captured place may get; nil: all.
+	Usable func(d *desired.Redirect, at desired.Capture, addresses []netip.Addr) []netip.Addr
 }
 
 // RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, or that it

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -20,11 +21,13 @@ import (
 // Options of resolution on one host.
 type Options struct {
 	Config
-	Room    Capacity
-	Audit   time.Duration // between two full comparisons with the kernel. Default 5 minutes
-	Events  Events
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
+	Room  Capacity
+	Audit time.Duration // between two full comparisons with the kernel. Default 5 minutes
+	// Reconsider holds a token after Config.Usable has changed its mind. Optional.
+	Reconsider <-chan struct{}
+	Events     Events
+	Log        *slog.Logger
+	Metrics    prometheus.Registerer
 }
 
 // Sock keeps the tables as the agent's state says. Its methods may be called from several goroutines.
@@ -32,6 +35,7 @@ type Sock struct {
 	log     *slog.Logger
 	metrics *metrics
 	audit   time.Duration
+	again   <-chan struct{} // to reconsider which listed addresses are used
 	events  Events
 	told    told // Tell's own
 
@@ -45,6 +49,7 @@ type Sock struct {
 	byID      map[uint32]string   // the same the other way round, and redirects
 	rules     map[string]resolved // by the Service's name
 	redirects map[*desired.Redirect]*Rule
+	newest    wanted // that was asked for
 	last      Want
 	asked     bool // a state was ever to be carried out
 	known     bool // the tables hold what the planner says, as far as we know
@@ -75,7 +80,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, events: o.Events, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, config: o.Config, edge: e, planner: NewPlanner(o.Room),
 		rules: map[string]resolved{}, reported: map[uint32]string{},
 	}, nil
 }
@@ -101,12 +106,42 @@ func (s *Sock) apply(w wanted) error {
 	start := time.Now()
 	s.asked = true
 	s.number(w)
-	s.last = Want{Rules: append(s.rulesOf(w.zone, w.services), s.redirectRules(w.redirects)...), Nodes: w.nodes}
+	s.newest = w
+	s.compose()
 	if err := s.settle(); err != nil {
 		s.metrics.failures.Inc()
 		return err
 	}
 	s.metrics.seconds.Observe(time.Since(start).Seconds())
+	return nil
+}
+
+// compose makes what is wanted of what was asked for.
+func (s *Sock) compose() {
+	w := s.newest
+	s.last = Want{Rules: append(s.rulesOf(w.zone, w.services), s.redirectRules(w.redirects)...), Nodes: w.nodes}
+}
+
+// reconsider has the rules heed which listed addresses are used by now.
+func (s *Sock) reconsider() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.asked {
+		return nil
+	}
+	for d, r := range s.redirects {
+		if d.Probe.Type == "" || r == nil {
+			continue
+		}
+		if now := s.config.RedirectRule(d); !reflect.DeepEqual(now, r) {
+			s.redirects[d] = now
+		}
+	}
+	s.compose()
+	if err := s.settle(); err != nil {
+		s.metrics.failures.Inc()
+		return err
+	}
 	return nil
 }
 
@@ -206,21 +241,34 @@ func (s *Sock) report() {
 	s.reported = now
 }
 
-// Run compares the tables with what they shall hold every now and then, and puts them right, until ctx ends.
+// Run has tables heed which listed addresses are used, compares them with what they shall hold every now and then, and puts them right,
+// until ctx ends.
 func (s *Sock) Run(ctx context.Context) error {
 	audit := time.NewTicker(s.audit)
 	defer audit.Stop()
+	var retry <-chan time.Time // nil: for nothing
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-audit.C:
+			if err := s.repair(); err != nil {
+				s.log.Error("tables not put right", "err", err)
+			}
+			continue
+		case <-s.again:
+		case <-retry:
 		}
-		if err := s.repair(); err != nil {
-			s.log.Error("tables not put right", "err", err)
+		retry = nil
+		if err := s.reconsider(); err != nil {
+			s.log.Error("tables do not heed which addresses answer yet", "err", err)
+			retry = time.After(reconsiderAgain)
 		}
 	}
 }
+
+// reconsiderAgain is how long to wait after tables could not be written.
+const reconsiderAgain = time.Second
 
 // repair makes sure of the tables and of the programs.
 func (s *Sock) repair() error {

@@ -1290,8 +1290,12 @@ type Redirect struct {
 	Mode     string             `protobuf:"bytes,8,opt,name=mode,proto3" json:"mode,omitempty"`
 	Backends []*RedirectBackend `protobuf:"bytes,9,rep,name=backends,proto3" json:"backends,omitempty"`
 	// Connections of its own backends are left alone; those of others go on while there is no backend.
-	SpareOwn      bool `protobuf:"varint,10,opt,name=spare_own,json=spareOwn,proto3" json:"spare_own,omitempty"`
-	FallThrough   bool `protobuf:"varint,11,opt,name=fall_through,json=fallThrough,proto3" json:"fall_through,omitempty"`
+	SpareOwn    bool `protobuf:"varint,10,opt,name=spare_own,json=spareOwn,proto3" json:"spare_own,omitempty"`
+	FallThrough bool `protobuf:"varint,11,opt,name=fall_through,json=fallThrough,proto3" json:"fall_through,omitempty"`
+	// How hosts find out which of the addresses answer; absent if they do not.
+	Probe *RedirectProbe `protobuf:"bytes,20,opt,name=probe,proto3" json:"probe,omitempty"`
+	// What most of the hosts that probe think, for those that have not probed yet. Of an address that is not there nobody knows.
+	Verdicts      []*ProbeVerdict `protobuf:"bytes,21,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1403,6 +1407,187 @@ func (x *Redirect) GetFallThrough() bool {
 	return false
 }
 
+func (x *Redirect) GetProbe() *RedirectProbe {
+	if x != nil {
+		return x.Probe
+	}
+	return nil
+}
+
+func (x *Redirect) GetVerdicts() []*ProbeVerdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
+// RedirectProbe is how an address is probed.
+type RedirectProbe struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// TCP, HTTP, HTTPS, ICMP or UDP. A host that does not know it probes nothing.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// Probed in place of each target port; 0 for those.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// That count as an answer of HTTP; none means 200 to 399.
+	Statuses   []uint32 `protobuf:"varint,4,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
+	IntervalMs uint64   `protobuf:"varint,5,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
+	TimeoutMs  uint64   `protobuf:"varint,6,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// So many answers, or none, in a row change what is thought of an address.
+	Healthy       uint32 `protobuf:"varint,7,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	Unhealthy     uint32 `protobuf:"varint,8,opt,name=unhealthy,proto3" json:"unhealthy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedirectProbe) Reset() {
+	*x = RedirectProbe{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedirectProbe) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedirectProbe) ProtoMessage() {}
+
+func (x *RedirectProbe) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedirectProbe.ProtoReflect.Descriptor instead.
+func (*RedirectProbe) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RedirectProbe) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *RedirectProbe) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *RedirectProbe) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RedirectProbe) GetStatuses() []uint32 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *RedirectProbe) GetIntervalMs() uint64 {
+	if x != nil {
+		return x.IntervalMs
+	}
+	return 0
+}
+
+func (x *RedirectProbe) GetTimeoutMs() uint64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *RedirectProbe) GetHealthy() uint32 {
+	if x != nil {
+		return x.Healthy
+	}
+	return 0
+}
+
+func (x *RedirectProbe) GetUnhealthy() uint32 {
+	if x != nil {
+		return x.Unhealthy
+	}
+	return 0
+}
+
+// ProbeVerdict is what is thought of an address and a target port.
+type ProbeVerdict struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes.
+	Address       []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Port          *Port  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Healthy       bool   `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeVerdict) Reset() {
+	*x = ProbeVerdict{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeVerdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeVerdict) ProtoMessage() {}
+
+func (x *ProbeVerdict) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeVerdict.ProtoReflect.Descriptor instead.
+func (*ProbeVerdict) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ProbeVerdict) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *ProbeVerdict) GetPort() *Port {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *ProbeVerdict) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
 // Capture is a place that programs dial, and the port of backends that it becomes.
 type Capture struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1416,7 +1601,7 @@ type Capture struct {
 
 func (x *Capture) Reset() {
 	*x = Capture{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1613,7 @@ func (x *Capture) String() string {
 func (*Capture) ProtoMessage() {}
 
 func (x *Capture) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1626,7 @@ func (x *Capture) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capture.ProtoReflect.Descriptor instead.
 func (*Capture) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Capture) GetAddress() []byte {
@@ -1479,7 +1664,7 @@ type RedirectBackend struct {
 
 func (x *RedirectBackend) Reset() {
 	*x = RedirectBackend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1676,7 @@ func (x *RedirectBackend) String() string {
 func (*RedirectBackend) ProtoMessage() {}
 
 func (x *RedirectBackend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1689,7 @@ func (x *RedirectBackend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectBackend.ProtoReflect.Descriptor instead.
 func (*RedirectBackend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RedirectBackend) GetAddress() []byte {
@@ -1543,7 +1728,7 @@ type TunnelHost struct {
 
 func (x *TunnelHost) Reset() {
 	*x = TunnelHost{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1740,7 @@ func (x *TunnelHost) String() string {
 func (*TunnelHost) ProtoMessage() {}
 
 func (x *TunnelHost) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1753,7 @@ func (x *TunnelHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelHost.ProtoReflect.Descriptor instead.
 func (*TunnelHost) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TunnelHost) GetUnderlay() []byte {
@@ -1603,7 +1788,7 @@ type Proxy struct {
 
 func (x *Proxy) Reset() {
 	*x = Proxy{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1800,7 @@ func (x *Proxy) String() string {
 func (*Proxy) ProtoMessage() {}
 
 func (x *Proxy) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1813,7 @@ func (x *Proxy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proxy.ProtoReflect.Descriptor instead.
 func (*Proxy) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Proxy) GetPods() []*ProxiedPod {
@@ -1652,7 +1837,7 @@ type ProxiedPod struct {
 
 func (x *ProxiedPod) Reset() {
 	*x = ProxiedPod{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +1849,7 @@ func (x *ProxiedPod) String() string {
 func (*ProxiedPod) ProtoMessage() {}
 
 func (x *ProxiedPod) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +1862,7 @@ func (x *ProxiedPod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProxiedPod.ProtoReflect.Descriptor instead.
 func (*ProxiedPod) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ProxiedPod) GetNode() string {
@@ -1719,7 +1904,7 @@ type ProxyPort struct {
 
 func (x *ProxyPort) Reset() {
 	*x = ProxyPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1916,7 @@ func (x *ProxyPort) String() string {
 func (*ProxyPort) ProtoMessage() {}
 
 func (x *ProxyPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1929,7 @@ func (x *ProxyPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProxyPort.ProtoReflect.Descriptor instead.
 func (*ProxyPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ProxyPort) GetPort() *Port {
@@ -1779,7 +1964,7 @@ type TunnelSettings struct {
 
 func (x *TunnelSettings) Reset() {
 	*x = TunnelSettings{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1976,7 @@ func (x *TunnelSettings) String() string {
 func (*TunnelSettings) ProtoMessage() {}
 
 func (x *TunnelSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1989,7 @@ func (x *TunnelSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelSettings.ProtoReflect.Descriptor instead.
 func (*TunnelSettings) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TunnelSettings) GetPort() uint32 {
@@ -1872,7 +2057,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2069,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2082,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -1998,7 +2183,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2195,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2208,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Frontend) GetName() string {
@@ -2077,7 +2262,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2274,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2287,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -2179,7 +2364,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2376,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2389,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Hint) GetNode() string {
@@ -2231,7 +2416,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2428,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2441,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -2284,7 +2469,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2481,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2494,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -2347,7 +2532,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2544,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2557,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -2438,7 +2623,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2635,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2648,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -2526,7 +2711,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2538,7 +2723,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2551,7 +2736,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GroupMember) GetName() string {
@@ -2581,7 +2766,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2778,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2791,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -2647,7 +2832,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2844,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2857,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -2697,7 +2882,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2894,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2907,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 type HeartbeatRequest struct {
@@ -2734,14 +2919,17 @@ type HeartbeatRequest struct {
 	// The newest count of flows. Absent if none was made since the last answer asked for one.
 	Flows *FlowCount `protobuf:"bytes,70,opt,name=flows,proto3" json:"flows,omitempty"`
 	// The node's own BGP sessions; absent if they are as they were in the last one of this stream.
-	Sessions      *SpeakerSessions `protobuf:"bytes,65,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	Sessions *SpeakerSessions `protobuf:"bytes,65,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// What the node thinks of addresses that it probes; absent if that is as in the last one of this stream. A node that probes none
+	// says so with an empty one, or, before this release, never sends it.
+	Probes        *ProbeReport `protobuf:"bytes,40,opt,name=probes,proto3" json:"probes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +2941,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +2954,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -2804,6 +2992,182 @@ func (x *HeartbeatRequest) GetSessions() *SpeakerSessions {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetProbes() *ProbeReport {
+	if x != nil {
+		return x.Probes
+	}
+	return nil
+}
+
+// ProbeReport is what a node thinks of all addresses that it probes.
+type ProbeReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Redirects     []*RedirectReport      `protobuf:"bytes,1,rep,name=redirects,proto3" json:"redirects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeReport) Reset() {
+	*x = ProbeReport{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeReport) ProtoMessage() {}
+
+func (x *ProbeReport) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeReport.ProtoReflect.Descriptor instead.
+func (*ProbeReport) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ProbeReport) GetRedirects() []*RedirectReport {
+	if x != nil {
+		return x.Redirects
+	}
+	return nil
+}
+
+type RedirectReport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the redirect; see there.
+	Number        uint32         `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Places        []*PlaceReport `protobuf:"bytes,2,rep,name=places,proto3" json:"places,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedirectReport) Reset() {
+	*x = RedirectReport{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedirectReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedirectReport) ProtoMessage() {}
+
+func (x *RedirectReport) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedirectReport.ProtoReflect.Descriptor instead.
+func (*RedirectReport) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *RedirectReport) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *RedirectReport) GetPlaces() []*PlaceReport {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+// PlaceReport is of an address and a target port of a redirect.
+type PlaceReport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 4 or 16 bytes.
+	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Port    *Port  `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	// Neither: it does not know yet.
+	Healthy       bool `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	Unhealthy     bool `protobuf:"varint,4,opt,name=unhealthy,proto3" json:"unhealthy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlaceReport) Reset() {
+	*x = PlaceReport{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlaceReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlaceReport) ProtoMessage() {}
+
+func (x *PlaceReport) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlaceReport.ProtoReflect.Descriptor instead.
+func (*PlaceReport) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *PlaceReport) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *PlaceReport) GetPort() *Port {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *PlaceReport) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *PlaceReport) GetUnhealthy() bool {
+	if x != nil {
+		return x.Unhealthy
+	}
+	return false
+}
+
 // FlowCount tells of the connections that come in to service addresses by way of the node.
 type FlowCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2820,7 +3184,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2832,7 +3196,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2845,7 +3209,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -2885,7 +3249,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +3261,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +3274,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -2932,7 +3296,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2944,7 +3308,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2957,7 +3321,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -2992,7 +3356,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3004,7 +3368,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3017,7 +3381,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -3073,7 +3437,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3449,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3462,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -3154,7 +3518,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3530,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3543,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -3212,7 +3576,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3588,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3601,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Link) GetName() string {
@@ -3278,7 +3642,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3654,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3303,7 +3667,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -3329,7 +3693,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3341,7 +3705,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3354,7 +3718,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -3492,7 +3856,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\aAddress\x12'\n" +
 	"\x05ports\x18\x01 \x03(\v2\x11.fairlead.v1.PortR\x05ports\"$\n" +
 	"\x04Node\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\fR\taddresses\"\xea\x02\n" +
+	"\taddresses\x18\x01 \x03(\fR\taddresses\"\xd3\x03\n" +
 	"\bRedirect\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x1d\n" +
@@ -3507,7 +3871,24 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\bbackends\x18\t \x03(\v2\x1c.fairlead.v1.RedirectBackendR\bbackends\x12\x1b\n" +
 	"\tspare_own\x18\n" +
 	" \x01(\bR\bspareOwn\x12!\n" +
-	"\ffall_through\x18\v \x01(\bR\vfallThrough\"b\n" +
+	"\ffall_through\x18\v \x01(\bR\vfallThrough\x120\n" +
+	"\x05probe\x18\x14 \x01(\v2\x1a.fairlead.v1.RedirectProbeR\x05probe\x125\n" +
+	"\bverdicts\x18\x15 \x03(\v2\x19.fairlead.v1.ProbeVerdictR\bverdicts\"\xdf\x01\n" +
+	"\rRedirectProbe\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1a\n" +
+	"\bstatuses\x18\x04 \x03(\rR\bstatuses\x12\x1f\n" +
+	"\vinterval_ms\x18\x05 \x01(\x04R\n" +
+	"intervalMs\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x06 \x01(\x04R\ttimeoutMs\x12\x18\n" +
+	"\ahealthy\x18\a \x01(\rR\ahealthy\x12\x1c\n" +
+	"\tunhealthy\x18\b \x01(\rR\tunhealthy\"i\n" +
+	"\fProbeVerdict\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12%\n" +
+	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x18\n" +
+	"\ahealthy\x18\x03 \x01(\bR\ahealthy\"b\n" +
 	"\aCapture\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x16\n" +
@@ -3604,13 +3985,24 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\rFailedAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"\x15\n" +
-	"\x13AcknowledgeResponse\"\xba\x01\n" +
+	"\x13AcknowledgeResponse\"\xec\x01\n" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
 	"\x06answer\x18\x03 \x01(\bR\x06answer\x12,\n" +
 	"\x05flows\x18F \x01(\v2\x16.fairlead.v1.FlowCountR\x05flows\x128\n" +
-	"\bsessions\x18A \x01(\v2\x1c.fairlead.v1.SpeakerSessionsR\bsessions\"\\\n" +
+	"\bsessions\x18A \x01(\v2\x1c.fairlead.v1.SpeakerSessionsR\bsessions\x120\n" +
+	"\x06probes\x18( \x01(\v2\x18.fairlead.v1.ProbeReportR\x06probes\"H\n" +
+	"\vProbeReport\x129\n" +
+	"\tredirects\x18\x01 \x03(\v2\x1b.fairlead.v1.RedirectReportR\tredirects\"Z\n" +
+	"\x0eRedirectReport\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
+	"\x06places\x18\x02 \x03(\v2\x18.fairlead.v1.PlaceReportR\x06places\"\x86\x01\n" +
+	"\vPlaceReport\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12%\n" +
+	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x18\n" +
+	"\ahealthy\x18\x03 \x01(\bR\ahealthy\x12\x1c\n" +
+	"\tunhealthy\x18\x04 \x01(\bR\tunhealthy\"\\\n" +
 	"\tFlowCount\x12\x12\n" +
 	"\x04open\x18\x01 \x01(\x04R\x04open\x12\x12\n" +
 	"\x04busy\x18\x02 \x01(\x04R\x04busy\x12\x15\n" +
@@ -3673,7 +4065,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -3693,40 +4085,45 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*Address)(nil),               // 15: fairlead.v1.Address
 	(*Node)(nil),                  // 16: fairlead.v1.Node
 	(*Redirect)(nil),              // 17: fairlead.v1.Redirect
-	(*Capture)(nil),               // 18: fairlead.v1.Capture
-	(*RedirectBackend)(nil),       // 19: fairlead.v1.RedirectBackend
-	(*TunnelHost)(nil),            // 20: fairlead.v1.TunnelHost
-	(*Proxy)(nil),                 // 21: fairlead.v1.Proxy
-	(*ProxiedPod)(nil),            // 22: fairlead.v1.ProxiedPod
-	(*ProxyPort)(nil),             // 23: fairlead.v1.ProxyPort
-	(*TunnelSettings)(nil),        // 24: fairlead.v1.TunnelSettings
-	(*Service)(nil),               // 25: fairlead.v1.Service
-	(*Frontend)(nil),              // 26: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 27: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 28: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 29: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 30: fairlead.v1.Port
-	(*NodeState)(nil),             // 31: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 32: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 33: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 34: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 35: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 36: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 37: fairlead.v1.HeartbeatRequest
-	(*FlowCount)(nil),             // 38: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 39: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 40: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 41: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 42: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 43: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 44: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 45: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 46: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 47: fairlead.v1.Revision
+	(*RedirectProbe)(nil),         // 18: fairlead.v1.RedirectProbe
+	(*ProbeVerdict)(nil),          // 19: fairlead.v1.ProbeVerdict
+	(*Capture)(nil),               // 20: fairlead.v1.Capture
+	(*RedirectBackend)(nil),       // 21: fairlead.v1.RedirectBackend
+	(*TunnelHost)(nil),            // 22: fairlead.v1.TunnelHost
+	(*Proxy)(nil),                 // 23: fairlead.v1.Proxy
+	(*ProxiedPod)(nil),            // 24: fairlead.v1.ProxiedPod
+	(*ProxyPort)(nil),             // 25: fairlead.v1.ProxyPort
+	(*TunnelSettings)(nil),        // 26: fairlead.v1.TunnelSettings
+	(*Service)(nil),               // 27: fairlead.v1.Service
+	(*Frontend)(nil),              // 28: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 29: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 30: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 31: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 32: fairlead.v1.Port
+	(*NodeState)(nil),             // 33: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 34: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 35: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 36: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 37: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 38: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 39: fairlead.v1.HeartbeatRequest
+	(*ProbeReport)(nil),           // 40: fairlead.v1.ProbeReport
+	(*RedirectReport)(nil),        // 41: fairlead.v1.RedirectReport
+	(*PlaceReport)(nil),           // 42: fairlead.v1.PlaceReport
+	(*FlowCount)(nil),             // 43: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 44: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 45: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 46: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 47: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 48: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 49: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 50: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 51: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 52: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	47, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	47, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	52, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	52, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -3737,56 +4134,63 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	47, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	47, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	47, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	47, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	31, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	52, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	52, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	52, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	52, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	33, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	30, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	18, // 19: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
-	19, // 20: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
-	30, // 21: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
-	22, // 22: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
-	23, // 23: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
-	30, // 24: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
-	26, // 25: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	27, // 26: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	30, // 27: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	29, // 28: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	28, // 29: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	30, // 30: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	32, // 31: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	33, // 32: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	24, // 33: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
-	47, // 34: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	35, // 35: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	38, // 36: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	39, // 37: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	40, // 38: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	47, // 39: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	43, // 40: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	44, // 41: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	47, // 42: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	46, // 43: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	47, // 44: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 45: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	34, // 46: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	37, // 47: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	42, // 48: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 49: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 50: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 51: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	36, // 52: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	41, // 53: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	45, // 54: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 55: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 56: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	51, // [51:57] is the sub-list for method output_type
-	45, // [45:51] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	32, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	20, // 19: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
+	21, // 20: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
+	18, // 21: fairlead.v1.Redirect.probe:type_name -> fairlead.v1.RedirectProbe
+	19, // 22: fairlead.v1.Redirect.verdicts:type_name -> fairlead.v1.ProbeVerdict
+	32, // 23: fairlead.v1.ProbeVerdict.port:type_name -> fairlead.v1.Port
+	32, // 24: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
+	24, // 25: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
+	25, // 26: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
+	32, // 27: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
+	28, // 28: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	29, // 29: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	32, // 30: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	31, // 31: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	30, // 32: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	32, // 33: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	34, // 34: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	35, // 35: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	26, // 36: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
+	52, // 37: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	37, // 38: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	43, // 39: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	44, // 40: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	40, // 41: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
+	41, // 42: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
+	42, // 43: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
+	32, // 44: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
+	45, // 45: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	52, // 46: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	48, // 47: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	49, // 48: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	52, // 49: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	51, // 50: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	52, // 51: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 52: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	36, // 53: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	39, // 54: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	47, // 55: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 56: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 57: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 58: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	38, // 59: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	46, // 60: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	50, // 61: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 62: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 63: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	58, // [58:64] is the sub-list for method output_type
+	52, // [52:58] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -3801,7 +4205,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

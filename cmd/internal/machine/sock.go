@@ -7,12 +7,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/dataplane/health"
+	"fairlead.io/fairlead/dataplane/health/prober"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/origin"
 	"fairlead.io/fairlead/dataplane/sock/program"
@@ -22,14 +27,22 @@ import (
 type resolution struct {
 	*sock.Sock
 	program *program.Program
+	health  *health.Checker
 	events  bool // are logged
 	log     *slog.Logger
 }
 
-// Run puts tables right, and logs events, until ctx ends or either fails.
+// Apply has listed addresses probed as policies ask, and brings the tables to a state.
+func (r resolution) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	r.health.Take(want.Redirects())
+	return r.Sock.Apply(ctx, want)
+}
+
+// Run puts tables right, probes, and logs events, until ctx ends or one of them fails.
 func (r resolution) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.Sock.Run(running) })
+	group.Go(func() error { return r.health.Run(running) })
 	if r.events {
 		group.Go(func() error { return r.program.Events(running, r.Tell) })
 	}
@@ -48,16 +61,23 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	if err != nil {
 		return nil, err
 	}
+	probes, err := health.New(health.Options{
+		Node: c.Node, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
 	options := node.SockOptions(c, o.Sizes.Capacity, log, metrics)
+	options.Usable, options.Reconsider = probes.Usable, probes.Changed()
 	options.Events.Origin = origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs)).Of
 	s, err := sock.Over(options, p)
 	if err == nil {
-		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit)})
+		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit), ExemptPriority: health.Priority})
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return resolution{s, p, c.Sock.Events > 0, log}, nil
+	return resolution{s, p, probes, c.Sock.Events > 0, log}, nil
 }
 
 // sizesOf are the sizes that a configuration asks for, over the default ones.

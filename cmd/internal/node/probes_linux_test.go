@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// host is a server that can be stopped and started, at an address of its own and a port that all have.
+type host struct {
+	t        *testing.T
+	at       netip.AddrPort
+	listener net.Listener
+}
+
+// hosts are servers at 127.0.0.2 and following addresses, on one port.
+func hosts(t *testing.T, n int) []*host {
+	t.Helper()
+	all := []*host{}
+	port := uint16(0)
+	for i := range n {
+		h := &host{t: t, at: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)}), port)}
+		h.start()
+		h.at = netip.MustParseAddrPort(h.listener.Addr().String())
+		port = h.at.Port()
+		t.Cleanup(h.stop)
+		all = append(all, h)
+	}
+	return all
+}
+
+func (h *host) start() {
+	h.t.Helper()
+	l, err := net.Listen("tcp", h.at.String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.listener = l
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, h.at.Addr().String()) // who left hears nothing
+			_ = c.Close()
+		}
+	}()
+}
+
+func (h *host) stop() { _ = h.listener.Close() }
+
+// listing is a policy that sends a place to these servers, probed as often as may be.
+func listing(at netip.AddrPort, servers ...*host) fsm.Redirect {
+	r := fsm.Redirect{
+		ID: "BalancingPolicy/db", UID: "u", EveryNode: true, Mode: "address",
+		Captures: []fsm.Capture{{Address: at.Addr(), Port: fsm.Port{Protocol: fsm.TCP, Number: at.Port()}, Target: servers[0].at.Port()}},
+		Probe:    fsm.Probe{Type: "TCP", Interval: 50 * time.Millisecond, Timeout: 20 * time.Second, Healthy: 1, Unhealthy: 2},
+	}
+	for _, s := range servers {
+		r.Backends = append(r.Backends, fsm.RedirectBackend{Address: s.at.Addr(), Ready: true})
+	}
+	return r
+}
+
+// dials is what twelve connections to a place hear, each at most once.
+func (l *sockLab) dials(at netip.AddrPort) string {
+	l.t.Helper()
+	said := l.client.Bash(fmt.Sprintf("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (exec 3<>/dev/tcp/%s/%d && cat <&3 && echo) 2>&1 | grep -o '127[0-9.]*$\\|refused'; done | sort -u", at.Addr(), at.Port()))
+	return strings.Join(strings.Fields(said), " ")
+}
+
+func (l *sockLab) soon(at netip.AddrPort, want string) {
+	l.t.Helper()
+	netnstest.Eventually(l.t, 20*time.Second, want, func() bool { return l.dials(at) == want })
+}
+
+// Balancing §14, §24 row 9: a policy's listed addresses are probed; new connections leave one that does not answer alone, use all of
+// them where none does, and come back.
+func TestBalancing14ListedAddressesOfTheRecordAreProbed(t *testing.T) {
+	l := newSockLab(t)
+	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
+	agent := start(t, l.config)
+	l.soon(vip, "127.0.0.2 127.0.0.3")
+	servers[0].stop()
+	l.soon(vip, "127.0.0.3")
+	for range 3 {
+		if got := l.dials(vip); got != "127.0.0.3" {
+			t.Errorf("with one server down connections get to %s", got)
+		}
+	}
+	servers[1].stop()
+	servers[0].start() // which is bad until a probe has found it, as is the other one
+	l.soon(vip, "127.0.0.2")
+	servers[1].start()
+	l.soon(vip, "127.0.0.2 127.0.0.3")
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Balancing §14: where a policy's probe finds nobody at all, all of its addresses are used as if there were none.
+func TestBalancing14FailOpenWhenAllAreBad(t *testing.T) {
+	l := newSockLab(t)
+	vip, servers, nobody := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 3), hosts(t, 1)
+	policy := listing(vip, servers[:2]...)
+	policy.Backends = append(policy.Backends, policy.Backends[1])
+	policy.Probe.Unhealthy = 1
+	agent := start(t, l.config)
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
+	l.soon(vip, "127.0.0.2 127.0.0.3")
+	servers[1].stop()
+	l.soon(vip, "127.0.0.2")
+	nobody[0].stop()
+	policy.Probe.Port = nobody[0].at.Port()
+	servers[1].start()
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
+	l.soon(vip, "127.0.0.2 127.0.0.3")
+	netnstest.Eventually(t, 20*time.Second, "both are known to be bad", func() bool {
+		_, text := ask(t, l.config, "/metrics")
+		return strings.Contains(text, `fairlead_health_targets{opinion="bad"} 2`)
+	})
+	for range 3 {
+		if got := l.dials(vip); got != "127.0.0.2 127.0.0.3" {
+			t.Errorf("though all are bad, connections get to %q only", got)
+		}
+	}
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Balancing §14, §16.3: probes of an address that a policy captures itself get to that address, not to where connections are sent.
+func TestBalancing14ProbesAreNotRedirected(t *testing.T) {
+	l := newSockLab(t)
+	servers := hosts(t, 2)
+	l.enter()
+	servers[0].stop()
+	vip := servers[0].at // captured, and a backend
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
+	agent := start(t, l.config)
+	l.soon(vip, "127.0.0.3")
+	for range 5 {
+		if got := l.dials(vip); got != "127.0.0.3" {
+			t.Errorf("connections get to %s: a probe got to another address than it was for", got)
+		}
+	}
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enter has the test's own process be in the cgroup whose sockets are resolved, until the end of the test.
+func (l *sockLab) enter() {
+	l.t.Helper()
+	all, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	own := ""
+	for _, line := range strings.Fields(string(all)) {
+		if path, v2 := strings.CutPrefix(line, "0::"); v2 {
+			own = filepath.Join(filepath.Dir(l.client.Cgroup), path)
+		}
+	}
+	move := func(to string) {
+		if err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	move(l.client.Cgroup)
+	l.t.Cleanup(func() { move(own) })
+}
