@@ -60,6 +60,7 @@ type RedirectBackend struct {
 	Address netip.Addr `json:"address"`
 	Node    string     `json:"node,omitempty"`
 	Ready   bool       `json:"ready"`
+	UID     string     `json:"uid,omitempty"` // of that pod, with SpareOwn
 }
 
 // EffectiveOn tells whether it is effective on a node.
@@ -80,7 +81,7 @@ func RedirectValue(r Redirect) ([]byte, error) {
 		m.Captures = append(m.Captures, &fairleadv1.Capture{Address: c.Address.AsSlice(), Port: portMessage(c.Port), Target: uint32(c.Target)})
 	}
 	for _, b := range r.Backends {
-		m.Backends = append(m.Backends, &fairleadv1.RedirectBackend{Address: b.Address.AsSlice(), Node: b.Node, Ready: b.Ready})
+		m.Backends = append(m.Backends, &fairleadv1.RedirectBackend{Address: b.Address.AsSlice(), Node: b.Node, Ready: b.Ready, Uid: b.UID})
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
@@ -118,7 +119,7 @@ func decodeRedirect(key string, value []byte) (*Redirect, error) {
 		if err != nil {
 			return fail(err)
 		}
-		r.Backends = append(r.Backends, RedirectBackend{address[0], b.GetNode(), b.GetReady()})
+		r.Backends = append(r.Backends, RedirectBackend{address[0], b.GetNode(), b.GetReady(), b.GetUid()})
 	}
 	return r, nil
 }

@@ -100,7 +100,11 @@ func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
 			one.Captures = append(one.Captures, desired.Capture{Address: c.Address, Port: desired.Port{Protocol: 17, Number: c.Port.Number}, Target: c.Target})
 		}
 		for _, b := range r.Backends {
-			one.Backends = append(one.Backends, desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready})
+			told := desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready}
+			if r.SpareOwn { // who is spared is found by UID
+				told.UID = b.UID
+			}
+			one.Backends = append(one.Backends, told)
 		}
 		if len(one.Captures) > 0 && (one.Outside || one.EveryNode || len(one.Nodes) > 0) {
 			out[one.Name] = one
@@ -126,7 +130,7 @@ func drawRedirect(t *rapid.T) fsm.Command {
 		r.Captures = append(r.Captures, fsm.Capture{Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 53}, Target: 5353})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "backends") {
-		r.Backends = append(r.Backends, fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", Ready: rapid.Bool().Draw(t, "ready")})
+		r.Backends = append(r.Backends, fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", UID: "u-p", Ready: rapid.Bool().Draw(t, "ready")})
 	}
 	return &fsm.PutRedirect{Redirect: r}
 }

@@ -4,6 +4,7 @@ package sock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -23,6 +24,7 @@ type Options struct {
 	Room    Capacity
 	Audit   time.Duration // between two full comparisons with the kernel. Default 5 minutes
 	Events  Events
+	Sparing Sparing // without, nobody is spared
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -34,6 +36,7 @@ type Sock struct {
 	audit   time.Duration
 	events  Events
 	told    told // Tell's own
+	sparing Sparing
 
 	mu        sync.Mutex
 	config    Config
@@ -45,6 +48,7 @@ type Sock struct {
 	byID      map[uint32]string   // the same the other way round, and redirects
 	rules     map[string]resolved // by the Service's name
 	redirects map[*desired.Redirect]*Rule
+	spared    map[string][]uint32 // rules that spare a pod, by its UID
 	last      Want
 	asked     bool // a state was ever to be carried out
 	known     bool // the tables hold what the planner says, as far as we know
@@ -75,7 +79,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, events: o.Events, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		log: o.Log, metrics: m, audit: o.Audit, events: o.Events, sparing: o.Sparing, config: o.Config, edge: e, planner: NewPlanner(o.Room),
 		rules: map[string]resolved{}, reported: map[uint32]string{},
 	}, nil
 }
@@ -102,7 +106,8 @@ func (s *Sock) apply(w wanted) error {
 	s.asked = true
 	s.number(w)
 	s.last = Want{Rules: append(s.rulesOf(w.zone, w.services), s.redirectRules(w.redirects)...), Nodes: w.nodes}
-	if err := s.settle(); err != nil {
+	s.spared = s.config.spared(w.redirects)
+	if err := errors.Join(s.spare(), s.settle()); err != nil {
 		s.metrics.failures.Inc()
 		return err
 	}
@@ -206,18 +211,27 @@ func (s *Sock) report() {
 	s.reported = now
 }
 
+// lookForPods is how often the cgroups of pods are looked for that rules spare.
+const lookForPods = time.Second
+
 // Run compares the tables with what they shall hold every now and then, and puts them right, until ctx ends.
 func (s *Sock) Run(ctx context.Context) error {
-	audit := time.NewTicker(s.audit)
+	audit, pods := time.NewTicker(s.audit), time.NewTicker(lookForPods)
 	defer audit.Stop()
+	defer pods.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-audit.C:
-		}
-		if err := s.repair(); err != nil {
-			s.log.Error("tables not put right", "err", err)
+			if err := s.repair(); err != nil {
+				s.log.Error("tables not put right", "err", err)
+			}
+		case <-pods.C:
+			if err := s.respare(); err != nil {
+				s.metrics.failures.Inc()
+				s.log.Error("backends not spared", "err", err)
+			}
 		}
 	}
 }
@@ -230,7 +244,7 @@ func (s *Sock) repair() error {
 		return nil // nothing is known of what shall be: what is there stays
 	}
 	s.known, s.attached = false, false
-	if err := s.settle(); err != nil {
+	if err := errors.Join(s.spare(), s.settle()); err != nil {
 		s.metrics.failures.Inc()
 		return err
 	}

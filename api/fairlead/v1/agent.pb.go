@@ -1461,8 +1461,10 @@ type RedirectBackend struct {
 	// Of 4 or 16 bytes.
 	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	// Of the pod behind it; empty for none.
-	Node          string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	Ready         bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Node  string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Ready bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	// UID of that pod, where connections of its own are left alone.
+	Uid           string `protobuf:"bytes,10,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1516,6 +1518,13 @@ func (x *RedirectBackend) GetReady() bool {
 		return x.Ready
 	}
 	return false
+}
+
+func (x *RedirectBackend) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
 }
 
 // Service is how packets to service addresses are translated.
@@ -3177,11 +3186,13 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\aCapture\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x16\n" +
-	"\x06target\x18\x03 \x01(\rR\x06target\"U\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\"g\n" +
 	"\x0fRedirectBackend\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
-	"\x05ready\x18\x03 \x01(\bR\x05ready\"\xe2\x03\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x10\n" +
+	"\x03uid\x18\n" +
+	" \x01(\tR\x03uid\"\xe2\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
