@@ -125,9 +125,6 @@ func TestBalancing6CgroupsOfPodsAreFound(t *testing.T) {
 		if err := os.Rename(pod, filepath.Join(root, "was")); err != nil {
 			t.Fatal(err)
 		}
-		if got := of(); len(got) != 0 {
-			t.Errorf("%s is gone: %v", path, got)
-		}
 		if err := os.MkdirAll(pod, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +133,9 @@ func TestBalancing6CgroupsOfPodsAreFound(t *testing.T) {
 		}
 		if err := errors.Join(os.RemoveAll(pod), os.RemoveAll(filepath.Join(root, "was"))); err != nil {
 			t.Fatal(err)
+		}
+		if got := of(); len(got) != 0 {
+			t.Errorf("%s is gone: %v", path, got)
 		}
 	}
 }
