@@ -51,6 +51,7 @@ type call struct {
 	Net  string // tcp4, udp6, …; "mapped" takes sockets of IPv6 to IPv4, as the JVM does
 	To   netip.AddrPort
 	Keep bool // leave the connection open
+	Slot int  // "wire": of a socket of datagrams that stays and is not connected; 0: a new one, connected
 }
 
 type result struct {
@@ -164,6 +165,7 @@ func serveCalls(in io.Reader, out io.Writer) {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	sockets := map[string]*net.UDPConn{}
 	var kept []net.Conn
+	var w wires
 	for {
 		var c call
 		if from.Decode(&c) != nil {
@@ -185,6 +187,10 @@ func serveCalls(in io.Reader, out io.Writer) {
 			r.Said, err = peers(kept)
 		case "send":
 			r, err = send(c, sockets)
+		case "go apart":
+			err = goApart()
+		case "wire":
+			r, err = w.onWire(c)
 		}
 		if err != nil {
 			r.Error = err.Error()

@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/origin"
+	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // podUID is of a pod of the tests.
@@ -148,6 +149,9 @@ func TestBalancing11RedirectsAreLimited(t *testing.T) {
 	if n := said[local.at.String()]; n < 1 || n > most || said[remote.at.String()] != 20-n {
 		t.Errorf("answers %v, want 1 to %d of %s", said, most, local.at)
 	}
+	netnstest.Eventually(t, 20*time.Second, "another second, and another redirect", func() bool {
+		return l.client.do(call{Op: "connect", Net: "tcp4", To: vip4}).Said == local.at.String()
+	})
 }
 
 // Balancing §12, §16.3: a client keeps its backend, and a flow of datagrams too, until that leaves.
