@@ -324,7 +324,7 @@ func carryOut(t *rapid.T, rows Rows, c Change, room Capacity, writes *int, look 
 
 var plenty = Capacity{Places: 1000, Slots: 10000, Nodes: 1000}
 
-// Balancing §7, §16.3: whatever rules come and go, calls meet what the spec says, rows name what is there after every
+// Balancing §3, §6, §7, §16.3: whatever rules come and go, calls meet what the spec says, rows name what is there after every
 // single write, what stays is not written, and an agent that starts anew finds its way from any rows.
 func TestPropertyRowsSayWhatRulesSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
