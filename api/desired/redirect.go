@@ -93,6 +93,7 @@ type RedirectBackend struct {
 	Address netip.Addr `json:"address"`
 	Node    string     `json:"node,omitempty"`
 	Ready   bool       `json:"ready"`
+	UID     string     `json:"uid,omitempty"` // of that pod, with SpareOwn
 }
 
 // EffectiveOn tells whether it is effective on a node.
@@ -113,7 +114,7 @@ func RedirectValue(r Redirect) ([]byte, error) {
 		m.Captures = append(m.Captures, &fairleadv1.Capture{Address: c.Address.AsSlice(), Port: portMessage(c.Port), Target: uint32(c.Target)})
 	}
 	for _, b := range r.Backends {
-		m.Backends = append(m.Backends, &fairleadv1.RedirectBackend{Address: b.Address.AsSlice(), Node: b.Node, Ready: b.Ready})
+		m.Backends = append(m.Backends, &fairleadv1.RedirectBackend{Address: b.Address.AsSlice(), Node: b.Node, Ready: b.Ready, Uid: b.UID})
 	}
 	m.Probe = probeMessage(r.Probe)
 	for _, v := range r.Verdicts {
@@ -179,7 +180,7 @@ func decodeRedirect(key string, value []byte) (*Redirect, error) {
 		if err != nil {
 			return fail(err)
 		}
-		r.Backends = append(r.Backends, RedirectBackend{address[0], b.GetNode(), b.GetReady()})
+		r.Backends = append(r.Backends, RedirectBackend{address[0], b.GetNode(), b.GetReady(), b.GetUid()})
 	}
 	var err error
 	if r.Probe, err = probeOf(m.GetProbe()); err != nil {

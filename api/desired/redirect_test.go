@@ -33,6 +33,7 @@ func drawRedirect(t *rapid.T) desired.Redirect {
 	for range rapid.IntRange(0, 2).Draw(t, "backends") {
 		r.Backends = append(r.Backends, desired.RedirectBackend{
 			Address: address.Draw(t, "backend"), Node: rapid.SampledFrom([]string{"", "n1"}).Draw(t, "on"), Ready: rapid.Bool().Draw(t, "ready"),
+			UID: rapid.SampledFrom([]string{"", "u1"}).Draw(t, "pod"),
 		})
 	}
 	if rapid.Bool().Draw(t, "probed") {

@@ -100,7 +100,11 @@ func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
 			one.Captures = append(one.Captures, desired.Capture{Address: c.Address, Port: desired.Port{Protocol: 17, Number: c.Port.Number}, Target: c.Target})
 		}
 		for _, b := range r.Backends {
-			one.Backends = append(one.Backends, desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready})
+			told := desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready}
+			if r.SpareOwn { // who is spared is found by UID
+				told.UID = b.UID
+			}
+			one.Backends = append(one.Backends, told)
 		}
 		if r.Probe.Type == "HTTP" {
 			one.Probe = desired.Probe{Type: "HTTP", Path: "/ok", Statuses: []uint32{200}, Interval: time.Second, Timeout: time.Minute, Healthy: 2, Unhealthy: 3, Port: 80}
@@ -137,9 +141,9 @@ func drawRedirect(t *rapid.T) fsm.Command {
 		r.Captures = append(r.Captures, fsm.Capture{Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 53}, Target: 5353})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "backends") {
-		b := fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", Ready: rapid.Bool().Draw(t, "ready")}
+		b := fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", UID: "u-p", Ready: rapid.Bool().Draw(t, "ready")}
 		if rapid.Bool().Draw(t, "listed") {
-			b.Node, b.Pod = "", ""
+			b.Node, b.Pod, b.UID = "", "", ""
 		}
 		r.Backends = append(r.Backends, b)
 	}

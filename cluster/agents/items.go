@@ -143,7 +143,11 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 		out.Captures = append(out.Captures, desired.Capture{Address: c.Address, Port: portOf(c.Port), Target: c.Target})
 	}
 	for _, e := range r.Backends {
-		out.Backends = append(out.Backends, desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready})
+		b := desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready}
+		if r.SpareOwn {
+			b.UID = e.UID
+		}
+		out.Backends = append(out.Backends, b)
 	}
 	if r.Probe.Wanted() {
 		out.Probe = desired.Probe(r.Probe)

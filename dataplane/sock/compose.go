@@ -38,13 +38,18 @@ func (p *Planner) compose(claims [kinds]*claim) (Row, bool) {
 	return row, true
 }
 
-// instead is what becomes of a call that no rule takes: where there is a redirect that may not, or cannot, nothing stands
-// behind the address, and a call that is let through would hang (§11).
+// instead is what becomes of a call that no rule takes. Where there is a redirect that may not, or cannot, take it, and that captures an
+// address of its own, nothing stands behind that, and a call that is let through would hang (§11). Behind an address of a
+// Service is the Service, which somebody else may serve where no rule does.
 func (p *Planner) instead(claims [kinds]*claim) Choice {
-	if redirect := claims[LocalRedirect]; redirect != nil {
-		return p.choice(redirect, Refuse, LocalRedirect)
+	redirect := claims[LocalRedirect]
+	switch {
+	case redirect == nil:
+		return Choice{}
+	case redirect.mode == LocalRedirectService:
+		return p.choice(redirect, Pass, LocalRedirect)
 	}
-	return Choice{}
+	return p.choice(redirect, Refuse, LocalRedirect)
 }
 
 // firstOf is the choice that counts among those of a kind and after it.

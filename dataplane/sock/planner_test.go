@@ -33,7 +33,11 @@ func genFront(kind Kind) *rapid.Generator[Front] {
 			addresses = append(addresses, map[bool]netip.Addr{true: AnyNode4, false: AnyNode6}[v4])
 		}
 		for _, a := range rapid.SliceOfNDistinct(rapid.SampledFrom(addresses), 1, 2, rapid.ID).Draw(t, "addresses") {
-			f.At = append(f.At, At{a, rapid.SampledFrom(somePorts).Draw(t, "port"), Mode(rapid.ByteRange(1, 4).Draw(t, "mode"))})
+			mode := Mode(rapid.ByteRange(1, 4).Draw(t, "mode"))
+			if kind == LocalRedirect {
+				mode = rapid.SampledFrom([]Mode{LocalRedirectService, LocalRedirectAddress}).Draw(t, "captures")
+			}
+			f.At = append(f.At, At{a, rapid.SampledFrom(somePorts).Draw(t, "port"), mode})
 		}
 		for _, n := range rapid.SliceOfN(rapid.ByteRange(1, 9), 0, 4).Draw(t, "backends") {
 			a := netip.AddrFrom4([4]byte{10, 1, 0, n})
@@ -101,6 +105,7 @@ func model(w Want, c Call) (verdict Verdict, rule uint32, backends map[netip.Add
 	type here struct {
 		rule  *Rule
 		front *Front
+		mode  Mode
 	}
 	find := func(kind Kind) (out *here) {
 		for _, r := range w.Rules {
@@ -112,7 +117,7 @@ func model(w Want, c Call) (verdict Verdict, rule uint32, backends map[netip.Add
 					case kind == NodePort && r.Kind == Service && wild && isNode,
 						kind == r.Kind && at.Address == c.To.Address:
 						if out == nil || r.Rank < out.rule.Rank || r.Rank == out.rule.Rank && r.Name < out.rule.Name {
-							out = &here{r, &r.Fronts[i]}
+							out = &here{r, &r.Fronts[i], at.Mode}
 						}
 					}
 				}
@@ -120,7 +125,7 @@ func model(w Want, c Call) (verdict Verdict, rule uint32, backends map[netip.Add
 		}
 		return out
 	}
-	redirected := uint32(0) // the rule of a redirect that was there and did not count
+	var redirected *here // a redirect that was there and did not count
 	first := true
 	for _, kind := range []Kind{LocalRedirect, Balancing, Service, NodePort} {
 		h := find(kind)
@@ -135,11 +140,11 @@ func model(w Want, c Call) (verdict Verdict, rule uint32, backends map[netip.Add
 		switch {
 		case leads && h.rule.SparesBackends && c.Own:
 			if kind == LocalRedirect {
-				redirected = h.rule.ID
+				redirected = h
 			}
 			continue
 		case kind == LocalRedirect && (!usable || c.Spent):
-			redirected = h.rule.ID
+			redirected = h
 			continue
 		case !usable && h.front.Empty == Next:
 			continue
@@ -152,10 +157,13 @@ func model(w Want, c Call) (verdict Verdict, rule uint32, backends map[netip.Add
 		}
 		return Use, h.rule.ID, backends
 	}
-	if redirected != 0 {
-		return Refuse, redirected, nil
+	switch {
+	case redirected == nil:
+		return Pass, 0, nil
+	case redirected.mode == LocalRedirectService: // whose own backends somebody else may know
+		return Pass, redirected.rule.ID, nil
 	}
-	return Pass, 0, nil
+	return Refuse, redirected.rule.ID, nil
 }
 
 func calls() (out []Call) {
@@ -316,7 +324,7 @@ func carryOut(t *rapid.T, rows Rows, c Change, room Capacity, writes *int, look 
 
 var plenty = Capacity{Places: 1000, Slots: 10000, Nodes: 1000}
 
-// Balancing §7, §16.3: whatever rules come and go, calls meet what the spec says, rows name what is there after every
+// Balancing §3, §6, §7, §16.3: whatever rules come and go, calls meet what the spec says, rows name what is there after every
 // single write, what stays is not written, and an agent that starts anew finds its way from any rows.
 func TestPropertyRowsSayWhatRulesSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 )
 
-// Balancing §6, §7, §8: what clients of the node n1 get where a policy captures the ClusterIP of a Service.
+// Balancing §3, §4, §6, §7, §8: what clients of the node n1 get where a policy captures the ClusterIP of a Service.
 func TestBalancing6WhatPoliciesLeadTo(t *testing.T) {
 	ip4, ip6 := netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd96::1")
 	service := &desired.Service{

@@ -4,6 +4,7 @@ package sock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -26,6 +27,7 @@ type Options struct {
 	// Reconsider holds a token after Config.Usable has changed its mind. Optional.
 	Reconsider <-chan struct{}
 	Events     Events
+	Sparing    Sparing // without, nobody is spared
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
 }
@@ -38,6 +40,7 @@ type Sock struct {
 	again   <-chan struct{} // to reconsider which listed addresses are used
 	events  Events
 	told    told // Tell's own
+	sparing Sparing
 
 	mu        sync.Mutex
 	config    Config
@@ -49,7 +52,8 @@ type Sock struct {
 	byID      map[uint32]string   // the same the other way round, and redirects
 	rules     map[string]resolved // by the Service's name
 	redirects map[*desired.Redirect]*Rule
-	newest    wanted // that was asked for
+	newest    wanted              // that was asked for
+	spared    map[string][]uint32 // rules that spare a pod, by its UID
 	last      Want
 	asked     bool // a state was ever to be carried out
 	known     bool // the tables hold what the planner says, as far as we know
@@ -80,7 +84,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, sparing: o.Sparing, config: o.Config, edge: e, planner: NewPlanner(o.Room),
 		rules: map[string]resolved{}, reported: map[uint32]string{},
 	}, nil
 }
@@ -108,7 +112,8 @@ func (s *Sock) apply(w wanted) error {
 	s.number(w)
 	s.newest = w
 	s.compose()
-	if err := s.settle(); err != nil {
+	s.spared = s.config.spared(w.redirects)
+	if err := errors.Join(s.spare(), s.settle()); err != nil {
 		s.metrics.failures.Inc()
 		return err
 	}
@@ -241,11 +246,15 @@ func (s *Sock) report() {
 	s.reported = now
 }
 
+// lookForPods is how often the cgroups of pods are looked for that rules spare.
+const lookForPods = time.Second
+
 // Run has tables heed which listed addresses are used, compares them with what they shall hold every now and then, and puts them right,
 // until ctx ends.
 func (s *Sock) Run(ctx context.Context) error {
-	audit := time.NewTicker(s.audit)
+	audit, pods := time.NewTicker(s.audit), time.NewTicker(lookForPods)
 	defer audit.Stop()
+	defer pods.Stop()
 	var retry <-chan time.Time // nil: for nothing
 	for {
 		select {
@@ -254,6 +263,12 @@ func (s *Sock) Run(ctx context.Context) error {
 		case <-audit.C:
 			if err := s.repair(); err != nil {
 				s.log.Error("tables not put right", "err", err)
+			}
+			continue
+		case <-pods.C:
+			if err := s.respare(); err != nil {
+				s.metrics.failures.Inc()
+				s.log.Error("backends not spared", "err", err)
 			}
 			continue
 		case <-s.again:
@@ -278,7 +293,7 @@ func (s *Sock) repair() error {
 		return nil // nothing is known of what shall be: what is there stays
 	}
 	s.known, s.attached = false, false
-	if err := s.settle(); err != nil {
+	if err := errors.Join(s.spare(), s.settle()); err != nil {
 		s.metrics.failures.Inc()
 		return err
 	}

@@ -46,6 +46,30 @@ func New(t testing.TB) *Lab {
 	return &Lab{cgroup, filepath.Join(bpf, "fairlead"), t}
 }
 
+// Below makes a cgroup below that of the lab, as deep as the path says. Its processes have to be gone when the test ends.
+func (l *Lab) Below(path string) *Lab {
+	l.t.Helper()
+	at := l.Cgroup
+	for folder := range strings.SplitSeq(path, "/") {
+		at = filepath.Join(at, folder)
+		if err := os.Mkdir(at, 0o755); err != nil && !os.IsExist(err) {
+			l.t.Fatal(err)
+		}
+		l.t.Cleanup(func() { _ = os.Remove(at) })
+	}
+	return &Lab{at, l.Pins, l.t}
+}
+
+// Number is the cgroup's, which programs know it by.
+func (l *Lab) Number() uint64 {
+	l.t.Helper()
+	var s syscall.Stat_t
+	if err := syscall.Stat(l.Cgroup, &s); err != nil {
+		l.t.Fatal(err)
+	}
+	return s.Ino
+}
+
 // mount is where cgroup v2 is.
 func mount(t testing.TB) string {
 	for _, path := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {

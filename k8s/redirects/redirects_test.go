@@ -50,7 +50,7 @@ func edited(t testing.TB, manifest string, edits ...string) string {
 	return manifest
 }
 
-// Section 3, row by row: what of a new policy is refused, and what is warned of.
+// Sections 2.2 and 3, row by row: what of a new policy is refused, and what is warned of.
 func TestAdmissionOfNewPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		edits  []string

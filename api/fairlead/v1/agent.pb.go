@@ -1656,8 +1656,10 @@ type RedirectBackend struct {
 	// Of 4 or 16 bytes.
 	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	// Of the pod behind it; empty for none.
-	Node          string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	Ready         bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Node  string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Ready bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	// UID of that pod, where connections of its own are left alone.
+	Uid           string `protobuf:"bytes,10,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1711,6 +1713,13 @@ func (x *RedirectBackend) GetReady() bool {
 		return x.Ready
 	}
 	return false
+}
+
+func (x *RedirectBackend) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
 }
 
 // TunnelHost is a host that is reached by a tunnel. Who is told all Services is told all of these.
@@ -3892,11 +3901,13 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\aCapture\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x16\n" +
-	"\x06target\x18\x03 \x01(\rR\x06target\"U\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\"g\n" +
 	"\x0fRedirectBackend\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
-	"\x05ready\x18\x03 \x01(\bR\x05ready\"^\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x10\n" +
+	"\x03uid\x18\n" +
+	" \x01(\tR\x03uid\"^\n" +
 	"\n" +
 	"TunnelHost\x12\x1a\n" +
 	"\bunderlay\x18\x01 \x01(\fR\bunderlay\x12\x1c\n" +

@@ -47,7 +47,7 @@ func said(out Result) (lines []string) {
 	return lines
 }
 
-// Each reason why a policy is not carried out as it asks is told, with what is to be mended.
+// Balancing §4: each reason why a policy is not carried out as it asks is told, with what is to be mended.
 func TestWhatAPolicyWaitsForIsTold(t *testing.T) {
 	change := func(p mPolicy, edit func(*mPolicy)) mPolicy { edit(&p); return p }
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestWhatAPolicyWaitsForIsTold(t *testing.T) {
 	}
 }
 
-// The loser takes over when the winner goes, under the number that it had all the time; one of the same name that comes later is
+// Balancing §3: the loser takes over when the winner goes, under the number that it had all the time; one of the same name that comes later is
 // another object, with another number.
 func TestALoserTakesOverUnderItsNumber(t *testing.T) {
 	g := newGroup(t, format)
@@ -126,7 +126,7 @@ func TestANumberIsGivenOnce(t *testing.T) {
 	}
 }
 
-// A policy that names no port captures those of its Service that join.
+// Balancing §4: a policy that names no port captures those of its Service that join.
 func TestAllPortsOfAServiceAreCaptured(t *testing.T) {
 	in := plain().with(toPods("a", 1)).input(everything)
 	o := in.Balancing[0]
@@ -160,7 +160,7 @@ func TestALostPolicyFollowsWhatIsThere(t *testing.T) {
 	}
 }
 
-// A host port stays at the address of a node that is only lost, and follows one that has another address, also where the pod is lost.
+// Balancing §6: a host port stays at the address of a node that is only lost, and follows one that has another address, also where the pod is lost.
 func TestHostPortsFollowTheirNodes(t *testing.T) {
 	w := plain()
 	p := toPods("a", 1)

@@ -395,7 +395,7 @@ func (w mWorld) agrees(t failer, g *group, lost map[string]bool) {
 func nothing(world.Kind, string) bool    { return false }
 func everything(world.Kind, string) bool { return true }
 
-// The record says of each policy what it captures, what it leads to, where it is effective, and whether another one wins; also after
+// Balancing §2, §4, §5, §6, §8: the record says of each policy what it captures, what it leads to, where it is effective, and whether another one wins; also after
 // everything became otherwise, and what went may be removed.
 func TestPropertyTheRecordHasWhatPoliciesAskFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -69,7 +69,9 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	}
 	options := node.SockOptions(c, o.Sizes.Capacity, log, metrics)
 	options.Usable, options.Reconsider = probes.Usable, probes.Changed()
-	options.Events.Origin = origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs)).Of
+	cgroups := origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs))
+	options.Events.Origin = cgroups.Of
+	options.Sparing = sock.Sparing{Cgroups: cgroups.Pods, Hold: p.Spare}
 	s, err := sock.Over(options, p)
 	if err == nil {
 		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit), ExemptPriority: health.Priority})

@@ -221,6 +221,44 @@ func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 	}
 }
 
+// Balancing §6: with skipRedirectFromBackend a node-local pod that a policy leads to gets to the Service itself, also once its cgroup was made
+// anew; other programs of the node get to the pod.
+func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
+	l := newSockLab(t)
+	first, second := l.says("first"), l.says("second")
+	vip := netip.MustParseAddr("192.0.2.1")
+	l.putService(fsm.Service{ClusterIPs: []netip.Addr{vip}}, first)
+	uid := "1c6f0d4e-8a9b-4c55-9d3e-0a1b2c3d4e5f"
+	redirect := fsm.Redirect{
+		ID: "LocalRedirectPolicy/a", UID: "a", EveryNode: true, Service: "shop/web", Mode: "local", SpareOwn: true,
+		Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: second.Port()}},
+		Backends: []fsm.RedirectBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: uid, Ready: true}},
+	}
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
+	agent := start(t, l.config)
+	l.eventually("second")
+	for _, path := range []string{"kubepods/pod" + uid, "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice"} {
+		inside := l.client.Below(path)
+		hears := func() string { return inside.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") }
+		netnstest.Eventually(t, 20*time.Second, "first, by the pod itself", func() bool { return hears() == "first" })
+		if got := l.hears(); got != "second" {
+			t.Errorf("another program hears %s", got)
+		}
+		if err := os.Remove(inside.Cgroup); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inside := l.client.Below("kubepods/pod" + uid)
+	redirect.SpareOwn = false
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
+	netnstest.Eventually(t, 20*time.Second, "second, by the pod itself", func() bool {
+		return inside.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "second"
+	})
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // lines is a log that grows while it is read.
 type lines struct {
 	mu   sync.Mutex

@@ -30,6 +30,7 @@ type Index struct {
 
 	mu     sync.Mutex
 	known  map[uint64]sock.Origin
+	pods   map[string]folder // by UID
 	looked time.Time
 }
 
@@ -47,9 +48,44 @@ func (x *Index) Of(cgroup uint64) (sock.Origin, bool) {
 	return o, ok
 }
 
+// folder is one that is a pod's cgroup.
+type folder struct {
+	path   string
+	cgroup uint64
+}
+
+// there is whether it is the pod's still: a folder of this name that is made later is another cgroup.
+func (f folder) there() bool {
+	var s syscall.Stat_t
+	return syscall.Stat(f.path, &s) == nil && s.Ino == f.cgroup
+}
+
+// Pods gives the cgroups of pods, by UID, as far as they are there. What a pod's containers have is below it.
+func (x *Index) Pods(uids []string) map[string]uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := map[string]uint64{}
+	find := func() (lacks bool) {
+		for _, uid := range uids {
+			if f, ok := x.pods[uid]; ok && f.there() {
+				out[uid] = f.cgroup
+			} else {
+				delete(out, uid)
+				lacks = true
+			}
+		}
+		return lacks
+	}
+	if find() && x.now().Sub(x.looked) >= lookEvery {
+		x.look()
+		find()
+	}
+	return out
+}
+
 // look reads the folders anew. What cannot be read, since it goes meanwhile, is left out.
 func (x *Index) look() {
-	x.looked, x.known = x.now(), map[uint64]sock.Origin{}
+	x.looked, x.known, x.pods = x.now(), map[uint64]sock.Origin{}, map[string]folder{}
 	names := x.names()
 	_ = filepath.WalkDir(x.cgroups, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -68,6 +104,9 @@ func (x *Index) look() {
 			o.Namespace, o.Pod = name.namespace, name.pod
 		}
 		x.known[stat.Ino] = o
+		if podFolder.MatchString(d.Name()) {
+			x.pods[o.PodUID] = folder{path, stat.Ino}
+		}
 		return nil
 	})
 }

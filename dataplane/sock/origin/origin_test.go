@@ -3,6 +3,8 @@
 package origin
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,5 +86,56 @@ func TestBalancing19CgroupsAreFoundByNumber(t *testing.T) {
 	}
 	if o, ok := x.Of(pod); ok {
 		t.Errorf("of a pod that is gone: %+v", o)
+	}
+}
+
+// Balancing §6: pods' cgroups are found by UID, in the layout of either driver; one that is made anew is another.
+func TestBalancing6CgroupsOfPodsAreFound(t *testing.T) {
+	root, now := t.TempDir(), time.Unix(0, 0)
+	x := New(root, t.TempDir())
+	x.now = func() time.Time { return now }
+	other := strings.ReplaceAll(uid, "1", "2")
+	of := func() map[string]uint64 {
+		now = now.Add(lookEvery)
+		return x.Pods([]string{uid, other})
+	}
+	number := func(path string) uint64 {
+		t.Helper()
+		var s syscall.Stat_t
+		if err := syscall.Stat(path, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Ino
+	}
+	if got := of(); len(got) != 0 {
+		t.Errorf("without cgroups: %v", got)
+	}
+	for _, path := range []string{
+		filepath.Join("kubepods", "pod"+uid), filepath.Join("kubepods", "burstable", "pod"+uid),
+		filepath.Join("kubepods.slice", "kubepods-besteffort.slice", "kubepods-besteffort-pod"+strings.ReplaceAll(uid, "-", "_")+".slice"),
+	} {
+		pod := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Join(pod, container, "nested"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := of(), (map[string]uint64{uid: number(pod)}); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+		// The kubelet makes it anew; the folder of before keeps its number somewhere, so that the new one has another.
+		if err := os.Rename(pod, filepath.Join(root, "was")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(pod, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := of(), (map[string]uint64{uid: number(pod)}); !maps.Equal(got, want) {
+			t.Errorf("%s, made anew: %v, want %v", path, got, want)
+		}
+		if err := errors.Join(os.RemoveAll(pod), os.RemoveAll(filepath.Join(root, "was"))); err != nil {
+			t.Fatal(err)
+		}
+		if got := of(); len(got) != 0 {
+			t.Errorf("%s is gone: %v", path, got)
+		}
 	}
 }

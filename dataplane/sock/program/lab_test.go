@@ -10,10 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +51,7 @@ type call struct {
 	Net  string // tcp4, udp6, …; "mapped" takes sockets of IPv6 to IPv4, as the JVM does
 	To   netip.AddrPort
 	Keep bool // leave the connection open
+	Slot int  // "wire": of a socket of datagrams that stays and is not connected; 0: a new one, connected
 
 	Priority int // of the socket (SO_PRIORITY), for connect; 0: none of its own
 }
@@ -102,23 +106,52 @@ type client struct {
 	in  *json.Encoder
 	out *json.Decoder
 	pid int
+	end func() // the process; it may be called again
 }
 
-func (l *lab) newClient() *client {
+func (l *lab) newClient() *client { return l.newClientIn(l.Lab) }
+
+// newClientIn makes a client in a cgroup.
+func (l *lab) newClientIn(in *socktest.Lab) *client {
+	return startClient(l.t, in, func(*exec.Cmd) {})
+}
+
+// removeBelow removes the cgroups below the lab's, whose processes are gone.
+func (l *lab) removeBelow() {
+	l.t.Helper()
+	var all []string
+	err := filepath.WalkDir(l.cgroup, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != l.cgroup {
+			all = append(all, path)
+		}
+		return err
+	})
+	for _, path := range slices.Backward(all) {
+		err = errors.Join(err, syscall.Rmdir(path))
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// startClient makes a client in a cgroup, and maybe elsewhere than the test in other ways.
+func startClient(t testing.TB, l *socktest.Lab, edit func(*exec.Cmd)) *client {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), asClient+"=1")
 	l.Join(c)
+	edit(c)
 	c.Stderr = os.Stderr
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
 	if err := errors.Join(err1, err2, c.Start()); err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
-	l.t.Cleanup(func() {
+	end := sync.OnceFunc(func() {
 		_ = in.Close()
 		_ = c.Wait()
 	})
-	return &client{l.t, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out)), c.Process.Pid}
+	t.Cleanup(end)
+	return &client{t, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out)), c.Process.Pid, end}
 }
 
 func (c *client) do(what call) result {
@@ -134,6 +167,7 @@ func serveCalls(in io.Reader, out io.Writer) {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	sockets := map[string]*net.UDPConn{}
 	var kept []net.Conn
+	var w wires
 	for {
 		var c call
 		if from.Decode(&c) != nil {
@@ -155,6 +189,10 @@ func serveCalls(in io.Reader, out io.Writer) {
 			r.Said, err = peers(kept)
 		case "send":
 			r, err = send(c, sockets)
+		case "go apart":
+			err = goApart()
+		case "wire":
+			r, err = w.onWire(c)
 		}
 		if err != nil {
 			r.Error = err.Error()

@@ -137,7 +137,7 @@ func TestPropertyRowsAreReadAsWritten(t *testing.T) {
 	})
 }
 
-// Balancing §25: what is not as it has to be is said in one line, and traffic stays as it is.
+// Balancing §16.1, §25: what is not as it has to be is said in one line, and traffic stays as it is.
 func TestBalancing25WhatLacksIsSaid(t *testing.T) {
 	l := newLab(t)
 	here, there := l.options(), t.TempDir()

@@ -54,11 +54,14 @@ type Settings struct {
 	Limit      uint32        // of redirects a second, for each place; 0: none
 	UDPIdle    time.Duration // that a choice for datagrams is kept without use. Default 2 minutes
 	Exempt     uint64        // id of a cgroup whose sockets are left alone; 0: none
-	PodLevels  uint32        // depths of cgroups that are pods', a bit each
+	PodLevels  uint32        // depths of cgroups that may be pods', a bit each, from 1 to 7. Default all of them
 	// ExemptPriority is the SO_PRIORITY of sockets that are left alone; 0: none. No packet is routed or translated by it, as it may
 	// be by a mark.
 	ExemptPriority uint32
 }
+
+// anyLevel are all depths that programs can look at.
+const anyLevel = 0xfe
 
 // Program is what resolves, in the kernel. Its methods are not for use by several at once.
 type Program struct {
@@ -224,6 +227,9 @@ func isTooBig(err error) bool { return errors.Is(err, syscall.E2BIG) }
 func (p *Program) Set(s Settings) error {
 	if s.UDPIdle <= 0 {
 		s.UDPIdle = 2 * time.Minute
+	}
+	if s.PodLevels == 0 {
+		s.PodLevels = anyLevel
 	}
 	v := sockSettings{
 		Ipv4: bit(s.IPv4), Ipv6: bit(s.IPv6), Events: bit(s.Events), Limit: s.Limit, UdpIdle: uint64(s.UDPIdle), Exempt: s.Exempt,

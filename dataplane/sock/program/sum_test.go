@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What is in the tree was compiled from the source that is beside it.
-func TestCompiledProgramsAreCurrent(t *testing.T) {
+// Balancing §1: what is in the tree, for amd64 and arm64, was compiled from the source that is beside it.
+func TestBalancing16CompiledProgramsAreCurrent(t *testing.T) {
 	source, err := os.ReadFile("sock.c")
 	if err != nil {
 		t.Fatal(err)

@@ -8,12 +8,18 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/dataplane/sock/origin"
+	"fairlead.io/fairlead/internal/netnstest"
 )
+
+// podUID is of a pod of the tests.
+const podUID = "1c6f0d4e-8a9b-4c55-9d3e-0a1b2c3d4e5f"
 
 var (
 	vip4 = netip.MustParseAddrPort("10.96.0.10:80")
@@ -171,6 +177,9 @@ func TestBalancing11RedirectsAreLimited(t *testing.T) {
 	if n := said[local.at.String()]; n < 1 || n > most || said[remote.at.String()] != 20-n {
 		t.Errorf("answers %v, want 1 to %d of %s", said, most, local.at)
 	}
+	netnstest.Eventually(t, 20*time.Second, "another second, and another redirect", func() bool {
+		return l.client.do(call{Op: "connect", Net: "tcp4", To: vip4}).Said == local.at.String()
+	})
 }
 
 // Balancing §12, §16.3: a client keeps its backend, and a flow of datagrams too, until that leaves.
@@ -301,22 +310,33 @@ func TestBalancing6BackendsAreSpared(t *testing.T) {
 	local, remote := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
 	redirect := &sock.Rule{ID: 2, Kind: sock.LocalRedirect, Name: "dns", Fronts: []sock.Front{front(sock.TCP, vip4, local)}, SparesBackends: true}
 	l.tables(p).hold(sock.Want{Rules: []*sock.Rule{service(1, front(sock.TCP, vip4, remote)), redirect}})
-	connect := call{Op: "connect", Net: "tcp4", To: vip4}
-	if r := l.client.do(connect); r.Said != local.at.String() {
-		t.Errorf("a client gets to %+v, want %s", r, local.at)
-	}
-	var s syscall.Stat_t
-	if err := syscall.Stat(l.cgroup, &s); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.maps.Own.Put(sockOwnKey{Cgroup: s.Ino, Rule: 2}, uint32(1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Set(Settings{IPv4: true, PodLevels: 1 << 1}); err != nil {
-		t.Fatal(err)
-	}
-	if r := l.client.do(connect); r.Said != remote.at.String() {
-		t.Errorf("the backend itself gets to %+v, want %s", r, remote.at)
+	// As kubelets lay cgroups out: of a pod of each class, for both drivers.
+	for _, pod := range []string{"kubepods/besteffort/pod" + podUID, "kubepods/pod" + podUID, "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"} {
+		in := l.newClientIn(l.Below(pod + "/" + strings.Repeat("0", 64)))
+		connect := call{Op: "connect", Net: "tcp4", To: vip4}
+		spare := func(uids ...string) {
+			t.Helper()
+			want := map[sock.Own]bool{}
+			for _, cgroup := range origin.New(l.cgroup, "").Pods(uids) {
+				want[sock.Own{Cgroup: cgroup, Rule: 2}] = true
+			}
+			if err := p.Spare(want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(when string, c *client, what call, s *server) {
+			t.Helper()
+			if r := c.do(what); r.Said != s.at.String() {
+				t.Errorf("%s, %s: %+v, want %s", pod, when, r, s.at)
+			}
+		}
+		spare()
+		expect("nobody is spared", in, connect, local)
+		spare(podUID)
+		expect("a client", l.client, connect, local)
+		expect("the backend itself", in, connect, remote)
+		in.end()
+		l.removeBelow()
 	}
 }
 
