@@ -20,6 +20,11 @@ type Agent struct {
 	// Node is the name that the group knows this node by; in Kubernetes the Node's. One file may serve many nodes:
 	// `fairlead agent --node` goes first.
 	Node string `yaml:"node"`
+	// OutOfCluster says that this is no node but a host outside the cluster, even if a node has its name: the agent only resolves service
+	// addresses for the host's own programs.
+	OutOfCluster bool `yaml:"outOfCluster"`
+	// Addresses are where other machines reach a host outside the cluster; none: from where members are reached.
+	Addresses []netip.Addr `yaml:"addresses"`
 	// StateDir holds what the node was told last, and certificates that the agent got itself; made when absent.
 	StateDir string `yaml:"stateDir"`
 	// Members are host:port of members' APIs; the others are learned.
@@ -200,6 +205,12 @@ func LoadAgent(path, node string) (Agent, error) {
 	if err := decode(path, &c); err != nil {
 		return Agent{}, err
 	}
+	if c.OutOfCluster { // what is on by default for nodes is off, and what is left of it was written there
+		c = Agent{Health: defaultHealth, Log: "info"}
+		if err := decode(path, &c); err != nil {
+			return Agent{}, err
+		}
+	}
 	if node != "" {
 		c.Node = node
 	}
@@ -221,10 +232,11 @@ func (c *Agent) Validate() error {
 	}
 	c.validateMembers(bad)
 	c.validateTLS(bad)
-	if !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
+	c.validateOutside(bad)
+	if !c.OutOfCluster && !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
 		bad("nat", fmt.Sprintf("%q is not known; use %s or %s", c.NAT, NATNftables, NATKubeProxy))
 	}
-	if c.L2 && !c.Steer {
+	if c.L2 && !c.Steer && !c.OutOfCluster {
 		bad("l2", "needs steer: it keeps the kernel from answering, and has packets delivered")
 	}
 	if c.BGP != nil && c.BGP.ASN == 0 {
@@ -282,6 +294,44 @@ func (c *Agent) Validate() error {
 		bad("log", err.Error())
 	}
 	return joinSorted(errs)
+}
+
+// maxAddresses is as many as the group keeps of a host.
+const maxAddresses = 16
+
+// validateOutside refuses what has no meaning on a host outside the cluster, where resolution is all there is.
+func (c *Agent) validateOutside(bad func(field, why string)) {
+	if !c.OutOfCluster {
+		if len(c.Addresses) > 0 {
+			bad("addresses", "needs outOfCluster: true; the addresses of nodes come from the cluster")
+		}
+		return
+	}
+	if c.Sock == nil {
+		c.Sock = &Sock{}
+	}
+	for _, no := range []struct {
+		field string
+		set   bool
+		why   string
+	}{
+		{"steer", c.Steer, "no packets to service addresses are led to a host outside the cluster"},
+		{"nat", c.NAT != "", "no packets of others are translated on a host outside the cluster"},
+		{"l2", c.L2, "a host outside the cluster is given no addresses to answer for"},
+		{"bgp", c.BGP != nil, "a host outside the cluster is no next hop, and announces nothing"},
+	} {
+		if no.set {
+			bad(no.field, "cannot be beside outOfCluster: "+no.why+"; leave it out")
+		}
+	}
+	if len(c.Addresses) > maxAddresses {
+		bad("addresses", fmt.Sprintf("lists %d; up to %d are kept", len(c.Addresses), maxAddresses))
+	}
+	for i, a := range c.Addresses {
+		if a.Is4In6() || a.Zone() != "" || a.IsLoopback() || a.IsMulticast() || a.IsUnspecified() {
+			bad(fmt.Sprintf("addresses[%d]", i), a.String()+" is none at which other machines reach this one")
+		}
+	}
 }
 
 // kubeProxyPrimary is what kube-proxy may have in the place of ranges: the first address of the Node object.

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{ca: certified.CA(), group: grouptest.NewGroup(t)}
 	service, err := agents.New(agents.Options{
 		Member: "m1", Record: w.group, Proposer: w.group, Contact: w.group.Contact, Barrier: w.group.Barrier, Log: quiet,
-		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
+		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second, Note: 50 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
