@@ -63,7 +63,9 @@ func changeHost(ctx context.Context, c *cli, name string, in bool, call func(con
 	if in {
 		what = "take in host " + name
 	}
-	_, err := ask(ctx, c, what, changeWithin, func(ctx context.Context, client *admin.Client) (struct{}, error) { return struct{}{}, call(ctx, client) })
+	_, err := ask(ctx, c, what, changeWithin, func(ctx context.Context, client *admin.Client) (struct{}, error) {
+		return struct{}{}, call(ctx, client)
+	})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -107,12 +108,24 @@ type Sock struct {
 	Events int `yaml:"events"`
 	// RedirectLimit is how many calls a second LocalRedirectPolicies take at each address and port; 0: all.
 	RedirectLimit int `yaml:"redirectLimit"`
+	// IPv4 and IPv6 are whether calls of the family are resolved; nil: they are.
+	IPv4 *bool `yaml:"ipv4"`
+	IPv6 *bool `yaml:"ipv6"`
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
 }
 
 // Tunnel is tunnels to other hosts. How they are made is the group's to say.
 type Tunnel struct{}
+
+// Resolves tells whether calls of a family are resolved.
+func (s *Sock) Resolves(v6 bool) bool {
+	on := s.IPv4
+	if v6 {
+		on = s.IPv6
+	}
+	return on == nil || *on
+}
 
 // mostRows bounds a table: what is more than that takes gigabytes of the kernel's memory.
 const mostRows = 1 << 24
@@ -133,6 +146,9 @@ func (c *Agent) validateSock(bad func(field, why string)) {
 	}
 	if c.Sock.RedirectLimit < 0 || c.Sock.RedirectLimit > math.MaxUint32 {
 		bad("sock.redirectLimit", "is a number of calls a second, or 0 for no limit")
+	}
+	if !c.Sock.Resolves(false) && !c.Sock.Resolves(true) {
+		bad("sock.ipv4", "and sock.ipv6 are both off: nothing is resolved then; leave sock out")
 	}
 	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs} {
 		if path != "" && !filepath.IsAbs(path) {
@@ -200,19 +216,30 @@ const (
 
 // LoadAgent reads an agent.yaml, fills in defaults and judges it as a whole. A node that is not empty goes before the
 // file's.
-func LoadAgent(path, node string) (Agent, error) {
+func LoadAgent(path, node string) (Agent, error) { return LoadAgentOver(Old{}, path, node) }
+
+// LoadAgentOver is LoadAgent where something may be said in the old way: the file goes before that.
+func LoadAgentOver(old Old, path, node string) (Agent, error) {
+	var first Agent // tells what is on by default, and whether sockets are spoken of at all
+	if err := decode(path, &first); err != nil {
+		return Agent{}, err
+	}
 	c := Agent{Steer: true, NAT: NATKubeProxy, DrainDelay: defaultDrainDelay, Health: defaultHealth, Log: "info"}
+	if first.OutOfCluster { // what is on by default for nodes is off, and what is left of it was written there
+		c = Agent{Health: defaultHealth, Log: "info"}
+	}
+	old.under(&c)
 	if err := decode(path, &c); err != nil {
 		return Agent{}, err
 	}
-	if c.OutOfCluster { // what is on by default for nodes is off, and what is left of it was written there
-		c = Agent{Health: defaultHealth, Log: "info"}
-		if err := decode(path, &c); err != nil {
-			return Agent{}, err
-		}
+	if first.Sock == nil && !first.OutOfCluster {
+		c.Sock = nil
 	}
 	if node != "" {
 		c.Node = node
+	}
+	if name, err := os.Hostname(); c.Node == "" && c.OutOfCluster && err == nil {
+		c.Node = strings.ToLower(name)
 	}
 	if err := c.Validate(); err != nil {
 		return Agent{}, fmt.Errorf("%s: %w", path, err)
