@@ -3,9 +3,13 @@
 package node_test
 
 import (
+	"io"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +17,9 @@ import (
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/dataplane/sock/program"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // outside makes the lab's agent that of a host outside the cluster, with a token that was offered for it.
@@ -79,6 +85,105 @@ func TestBalancing15HostOutsideTheClusterResolves(t *testing.T) {
 	}
 	l.group.Apply(t, &fsm.RegisterHost{ID: "n1", Admit: true})
 	l.eventually("third")
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// saysTo is says at an address of any family, and over UDP too.
+func (l *sockLab) saysTo(address, word string) netip.AddrPort {
+	l.t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = listener.Close() })
+	at := netip.MustParseAddrPort(listener.Addr().String())
+	packets, err := net.ListenPacket("udp", at.String())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = packets.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, word) // who left hears nothing
+			_ = c.Close()
+		}
+	}()
+	go func() {
+		for buffer := make([]byte, 64); ; {
+			_, from, err := packets.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = packets.WriteTo([]byte(word), from) // likewise
+		}
+	}()
+	return at
+}
+
+// calls has a program of the host call places, over TCP and UDP, until it gets a word at all of them.
+func (l *sockLab) calls(word string, places ...string) {
+	l.t.Helper()
+	for _, place := range places {
+		for protocol, script := range map[string]string{
+			"tcp": "exec 3<>/dev/tcp/" + place + " && cat <&3", "udp": "exec 3<>/dev/udp/" + place + " && echo hello >&3 && timeout 5 dd bs=512 count=1 status=none <&3",
+		} {
+			netnstest.Eventually(l.t, 20*time.Second, word+" at "+place+" over "+protocol, func() bool { return strings.Contains(l.client.Bash(script), word) })
+		}
+	}
+}
+
+// Balancing §8, §15, §24.9: a policy's own address, of either family and protocol, leads to listed hosts. Tables that a reboot emptied are
+// filled from what the host kept while no member answers; then it follows the members that are there, by whichever of them.
+func TestBalancing15HostOutsideGoesOnWithoutMembers(t *testing.T) {
+	l := newSockLab(t)
+	second := l.serve("127.0.0.1:0", "m2")
+	l.config.Members = append(l.config.Members, second.Address)
+	l.outside("edge-1")
+	four, six := l.saysTo("127.0.0.1", "first"), l.saysTo("::1", "first")
+	places := []string{"169.254.77.1/5432", "fd00:77::1/5432"}
+	put := func(four, six netip.AddrPort) {
+		t.Helper()
+		r := fsm.Redirect{ID: "BalancingPolicy/db", UID: "db", Outside: true, Mode: "address"}
+		for _, p := range []fsm.Protocol{fsm.TCP, fsm.UDP} {
+			r.Captures = append(r.Captures,
+				fsm.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: p, Number: 5432}, Target: four.Port()},
+				fsm.Capture{Address: netip.MustParseAddr("fd00:77::1"), Port: fsm.Port{Protocol: p, Number: 5432}, Target: six.Port()})
+		}
+		r.Backends = []fsm.RedirectBackend{{Address: four.Addr(), Ready: true}, {Address: six.Addr(), Ready: true}}
+		l.group.Apply(t, &fsm.PutRedirect{Redirect: r})
+	}
+	put(four, six)
+	agent := start(t, l.config)
+	l.calls("first", places...)
+
+	l.api.Stop()
+	second.Stop()
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	l.calls("first", places...) // without an agent
+	if err := program.Remove(l.config.Sock.Pins); err != nil {
+		t.Fatal(err) // as a reboot does
+	}
+	agent = start(t, l.config)
+	l.calls("first", places...)
+	if code, said := ask(t, l.config, "/healthz"); code != http.StatusOK {
+		t.Errorf("a restart would not help, but it is not healthy: %s", said)
+	}
+
+	third := l.serve(second.Address, "m2")
+	put(l.saysTo("127.0.0.1", "second"), l.saysTo("::1", "second"))
+	l.calls("second", places...)
+	l.serve(l.api.Address, "m1")
+	third.Stop()
+	put(four, six)
+	l.calls("first", places...)
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}
