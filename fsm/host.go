@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
+// FormatHosts is the first format with hosts: members before it cannot read them, and end where they come to one.
+const FormatHosts uint32 = 2
+
 const (
-	// formatHosts is the first format with hosts.
-	formatHosts uint32 = 2
 	// maxHosts bounds the hosts of a group, maxUnderlay the addresses of one.
 	maxHosts    = 10_000
 	maxUnderlay = 16
@@ -51,7 +52,7 @@ func (*RegisterHost) Kind() Kind { return KindRegisterHost }
 
 func (c *RegisterHost) apply(tx *txn) Outcome {
 	subject := "host " + string(c.ID)
-	if out, old := tx.formatBelow(formatHosts, subject); old {
+	if out, old := tx.formatBelow(FormatHosts, subject); old {
 		return out
 	}
 	if c.ID == "" || c.Boot == "" && !c.Admit || len(c.Addresses) > maxUnderlay || slices.ContainsFunc(c.Addresses, unfit) {

@@ -50,6 +50,8 @@ func accessTable() map[string]access {
 	looking := []pki.Role{pki.Member, pki.Operator, pki.Viewer}
 	operating := []pki.Role{pki.Operator}
 	joining := []pki.Role{pki.Member}
+	// Hosts outside the cluster announce nothing, hold no leases, and are told what is theirs alone.
+	agents := []pki.Role{pki.Agent, pki.Host}
 	look := access{roles: looking, within: quickly, maxMessage: smallMessage}
 	change := access{roles: operating, within: changing, maxMessage: smallMessage}
 	return map[string]access{
@@ -89,13 +91,15 @@ func accessTable() map[string]access {
 
 		// Members hand on what they cannot sign.
 		fairleadv1connect.EnrolServiceEnrolProcedure:       {roles: []pki.Role{Nobody, pki.Member}, within: quickly, maxMessage: tinyMessage},
-		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: agents, own: ownNode, within: quickly, maxMessage: tinyMessage},
 		fairleadv1connect.EnrolServiceRenewMemberProcedure: {roles: joining, own: ownName, within: quickly, maxMessage: tinyMessage},
 		fairleadv1connect.EnrolServiceOfferProcedure:       change,
+		fairleadv1connect.EnrolServiceAdmitHostProcedure:   change,
+		fairleadv1connect.EnrolServiceRemoveHostProcedure:  change,
 
-		fairleadv1connect.AgentServiceSyncProcedure:          {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
-		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: smallMessage},
-		fairleadv1connect.AgentServiceHeartbeatProcedure:     {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: tinyMessage},
+		fairleadv1connect.AgentServiceSyncProcedure:          {roles: agents, own: ownNode, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: agents, own: ownNode, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceHeartbeatProcedure:     {roles: agents, own: ownNode, maxMessage: tinyMessage},
 		fairleadv1connect.AgentServiceAnnouncementsProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceReportSpeakerProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: tinyMessage},
 		fairleadv1connect.AgentServiceRenewLeasesProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},

@@ -74,9 +74,27 @@ func TestTableKnowsEveryMethodAndNoOther(t *testing.T) {
 
 func TestAgentsSpeakForTheirNodeAlone(t *testing.T) {
 	for procedure, rule := range accessTable() {
-		if slices.Contains(rule.roles, pki.Agent) && (rule.own != ownNode || len(rule.roles) != 1) {
+		speaks := func(r pki.Role) bool { return r == pki.Agent || r == pki.Host }
+		if slices.ContainsFunc(rule.roles, speaks) && (rule.own != ownNode || !slices.Equal(rule.roles, slices.DeleteFunc(slices.Clone(rule.roles), func(r pki.Role) bool { return !speaks(r) }))) {
 			t.Errorf("%s: %+v", procedure, rule)
 		}
+	}
+}
+
+// Balancing §15: whoever gets hold of a host outside the cluster can learn what its programs get to, and nothing else.
+func TestBalancing15HostsOutsideMayDoNothingButFollow(t *testing.T) {
+	var have []string
+	for procedure, rule := range accessTable() {
+		if slices.Contains(rule.roles, pki.Host) {
+			have = append(have, procedure)
+		}
+	}
+	slices.Sort(have)
+	if want := []string{
+		fairleadv1connect.AgentServiceAcknowledgeProcedure, fairleadv1connect.AgentServiceHeartbeatProcedure, fairleadv1connect.AgentServiceSyncProcedure,
+		fairleadv1connect.EnrolServiceRenewProcedure,
+	}; !slices.Equal(have, want) {
+		t.Errorf("they may call %v", have)
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *Service) Heartbeat(ctx context.Context, stream *beatStream) error {
 	for {
 		select {
 		case req := <-came:
-			answer, err := s.hear(req, said)
+			answer, err := s.hear(ctx, req, said)
 			if err == nil && answer != nil {
 				said, err = answer, stream.Send(answer)
 			}
@@ -131,7 +131,10 @@ func receive(ctx context.Context, stream *beatStream, to chan<- *fairleadv1.Hear
 }
 
 // hear takes in a heartbeat, and gives the answer; nil where it would tell nothing that was not said before.
-func (s *Service) hear(req *fairleadv1.HeartbeatRequest, said *fairleadv1.HeartbeatResponse) (*fairleadv1.HeartbeatResponse, error) {
+func (s *Service) hear(ctx context.Context, req *fairleadv1.HeartbeatRequest, said *fairleadv1.HeartbeatResponse) (*fairleadv1.HeartbeatResponse, error) {
+	if isHost(ctx) {
+		return s.hearHost(req, said)
+	}
 	if err := s.beat(req); err != nil {
 		return nil, err
 	}

@@ -24,10 +24,11 @@ type board struct {
 	at      fsm.Revision // its revision
 	changed chan struct{}
 
-	items map[string]item
-	homes map[netip.Addr]fsm.NodeID // the nodes by their addresses
-	limit ringLimit
-	trays [tellsAll + 1]tray // by what they tell
+	inside  shelf                     // for nodes
+	outside shelf                     // for hosts outside the cluster, while there are any
+	hosts   bool                      // there are
+	homes   map[netip.Addr]fsm.NodeID // the nodes by their addresses
+	limit   ringLimit
 
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
 	// leads there: its node has to acknowledge that, whether or not anything changed for it.
@@ -36,13 +37,10 @@ type board struct {
 }
 
 func newBoard(record Record) *board {
-	b := &board{
-		record: record, limit: defaultRing(), changed: make(chan struct{}), items: map[string]item{}, wanted: map[fsm.NodeID]fsm.Revision{},
+	return &board{
+		record: record, limit: defaultRing(), changed: make(chan struct{}), inside: newShelf(tellsAddresses, tellsAddressed, tellsAll),
+		outside: newShelf(tellsAll), wanted: map[fsm.NodeID]fsm.Revision{},
 	}
-	for i := range b.trays {
-		b.trays[i].tells = tells(i)
-	}
-	return b
 }
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
@@ -51,7 +49,7 @@ func itemTables() []fsm.Table {
 }
 
 func ownTables() []fsm.Table {
-	return []fsm.Table{fsm.TableGroup, fsm.TableMembers, fsm.TableNodeConfigs, fsm.TableNodes}
+	return []fsm.Table{fsm.TableGroup, fsm.TableMembers, fsm.TableNodeConfigs, fsm.TableNodes, fsm.TableHosts}
 }
 
 // run keeps the board current until ctx ends.
@@ -89,7 +87,7 @@ func (b *board) refresh() (*fsm.View, error) {
 	}
 	first := b.view == nil
 	news := first
-	if first || b.differs(itemTables()) {
+	if first || b.differs(itemTables()) || b.hosts != anyHosts(v) {
 		changed, err := b.deriveItems(v)
 		if err != nil {
 			return v, err
@@ -130,9 +128,7 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			news = b.noteWanted(after) || news
 		}
 	})
-	for i := range b.trays {
-		b.trays[i].begin(b.at, v.Revision())
-	}
+	b.inside.begin(b.at, v.Revision())
 	for _, a := range slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare) {
 		if err := b.deriveAddress(v, a); err != nil {
 			return false, fmt.Errorf("encode address %s for agents: %w", a, err)
@@ -143,7 +139,8 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
 		}
 	}
-	for _, id := range redirectsThatChanged(b.view, v) {
+	redirects := redirectsThatChanged(b.view, v)
+	for _, id := range redirects {
 		if err := b.deriveRedirect(v, id); err != nil {
 			return false, fmt.Errorf("encode redirect %s for agents: %w", id, err)
 		}
@@ -158,14 +155,15 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
 		}
 	}
-	for i := range b.trays {
-		changed, err := b.trays[i].push(b.limit)
-		if err != nil {
-			return false, err
-		}
-		news = news || changed
+	changed, err := b.inside.push(b.limit)
+	if err != nil {
+		return false, err
 	}
-	return news, nil
+	changedOutside, err := b.deriveOutside(v, slices.Collect(maps.Keys(serving)), redirects, moved)
+	if err != nil {
+		return false, err
+	}
+	return news || changed || changedOutside, nil
 }
 
 // noteNodes adds the Services of which something else is to be told since nodes went down, came back, or moved. That is rare, so all

@@ -310,11 +310,12 @@ func drawTells(t *rapid.T) tells {
 
 // agent follows boards as an agent does, without the network.
 type agent struct {
-	wants tells
-	steps desired.Steps
-	at    place
-	on    *board
-	fulls int
+	wants   tells
+	outside bool // of a host outside the cluster
+	steps   desired.Steps
+	at      place
+	on      *board
+	fulls   int
 }
 
 // connect goes to a board with what the agent has.
@@ -323,7 +324,11 @@ func (a *agent) connect(b *board) {
 	if !a.steps.State.IsZero() {
 		digest = a.steps.State.Digest[:]
 	}
-	a.on, a.at = b, b.resume(a.steps.State.Revision, digest, a.wants)
+	if a.on = b; a.outside {
+		a.at = b.resumeOutside(a.steps.State.Revision, digest)
+		return
+	}
+	a.at = b.resume(a.steps.State.Revision, digest, a.wants)
 }
 
 // pull takes what there is. It starts anew where the digest says so.
@@ -347,7 +352,7 @@ func (a *agent) pull(t grouptest.T) {
 			a.steps = next
 			return
 		}
-		a.at = place{full: true, wants: a.wants}
+		a.at = place{full: true, wants: a.wants, out: a.outside}
 	}
 	t.Fatal("everything was sent, and it did not fit")
 }

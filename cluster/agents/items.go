@@ -16,7 +16,7 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 	key, owners := desired.AddressKey(a), v.Owners(a.String())
 	_, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
 	if len(owners) == 0 && !routed {
-		return b.drop(key)
+		return b.inside.drop(key)
 	}
 	var ports []desired.Port
 	for _, o := range owners {
@@ -28,7 +28,7 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, tellsAddresses)
+	return b.inside.put(key, value, tellsAddresses)
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
@@ -38,16 +38,16 @@ func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
 	owned := v.Addresses(id)
 	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() {
-		return b.drop(key)
+		return b.inside.drop(key)
 	}
 	value, err := desired.ServiceValue(b.serviceOf(v, s, owned))
 	if err != nil {
 		return err
 	}
 	if len(owned) == 0 {
-		return b.put(key, value, tellsAll)
+		return b.inside.put(key, value, tellsAll)
 	}
-	return b.put(key, value, tellsAddressed)
+	return b.inside.put(key, value, tellsAddressed)
 }
 
 // deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes.
@@ -55,13 +55,13 @@ func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
 	key := desired.NodeKey(string(id))
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
 	if !ok || len(n.Addresses) == 0 {
-		return b.drop(key)
+		return b.inside.drop(key)
 	}
 	value, err := desired.NodeValue(n.Addresses)
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, tellsAll)
+	return b.inside.put(key, value, tellsAll)
 }
 
 // deriveRedirect brings one redirect's item up to date. One that captures nothing, or is effective nowhere, is nothing to tell. Which of
@@ -73,13 +73,13 @@ func (b *board) deriveRedirect(v *fsm.View, id fsm.RedirectID) error {
 		return err
 	}
 	if !ok || len(r.Captures) == 0 || !r.EveryNode && !r.Outside && len(r.Nodes) == 0 {
-		return b.drop(key)
+		return b.inside.drop(key)
 	}
 	value, err := desired.RedirectValue(redirectOf(r))
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, tellsAll)
+	return b.inside.put(key, value, tellsAll)
 }
 
 // deriveProxy brings the item about a redirect's proxy ports up to date; r may be nil. It is told before clients are sent there, and
@@ -100,13 +100,13 @@ func (b *board) deriveProxy(r *fsm.Redirect, id fsm.RedirectID) error {
 		}
 	}
 	if len(p.Pods) == 0 {
-		return b.drop(key)
+		return b.inside.drop(key)
 	}
 	value, err := desired.ProxyValue(p)
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, tellsAll)
+	return b.inside.put(key, value, tellsAll)
 }
 
 // deriveTunnel brings the item of a host that is reached by a tunnel up to date.
@@ -115,13 +115,13 @@ func (b *board) deriveTunnel(v *fsm.View, host fsm.NodeID) error {
 	t, ok := fsm.Get[*fsm.Tunnel](v, fsm.TableTunnels, string(host))
 	addresses := v.Group().Tunnels.Addresses(number(t))
 	if !ok || t.Leaving || len(addresses) == 0 {
-		return b.drop(key)
+		return b.inside.drop(key)
 	}
 	value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: t.Underlay, Addresses: addresses, Number: t.Number})
 	if err != nil {
 		return err
 	}
-	return b.put(key, value, tellsAll)
+	return b.inside.put(key, value, tellsAll)
 }
 
 func number(t *fsm.Tunnel) uint32 {
@@ -158,32 +158,51 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 	return out
 }
 
-func (b *board) put(key string, value []byte, needs tells) error {
+// begin begins a step of all trays.
+func (s *shelf) begin(from, to fsm.Revision) {
+	for i := range s.trays {
+		s.trays[i].begin(from, to)
+	}
+}
+
+// push ends the step, and tells whether it changes anything.
+func (s *shelf) push(limit ringLimit) (news bool, err error) {
+	for i := range s.trays {
+		changed, err := s.trays[i].push(limit)
+		if err != nil {
+			return false, err
+		}
+		news = news || changed
+	}
+	return news, nil
+}
+
+func (s *shelf) put(key string, value []byte, needs tells) error {
 	var before *item
-	if old, had := b.items[key]; had {
+	if old, had := s.items[key]; had {
 		before = &old
 	}
 	now := item{value, needs}
 	if before != nil && before.needs == needs && string(before.value) == string(value) {
 		return nil
 	}
-	b.items[key] = now
-	for i := range b.trays {
-		if err := b.trays[i].put(key, before, now); err != nil {
+	s.items[key] = now
+	for i := range s.trays {
+		if err := s.trays[i].put(key, before, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *board) drop(key string) error {
-	before, had := b.items[key]
+func (s *shelf) drop(key string) error {
+	before, had := s.items[key]
 	if !had {
 		return nil
 	}
-	delete(b.items, key)
-	for i := range b.trays {
-		if err := b.trays[i].drop(key, &before); err != nil {
+	delete(s.items, key)
+	for i := range s.trays {
+		if err := s.trays[i].drop(key, &before); err != nil {
 			return err
 		}
 	}

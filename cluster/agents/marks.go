@@ -69,6 +69,9 @@ func (s *Service) Acknowledge(ctx context.Context, req *fairleadv1.AcknowledgeRe
 	if err != nil {
 		return nil, &admin.Refusal{Code: admin.Invalid, What: "acknowledge", Why: err.Error(), Remedy: "acknowledge what was carried out"}
 	}
+	if isHost(ctx) {
+		return s.reports.note(mark)
+	}
 	for _, f := range req.GetFailed() {
 		s.log.Warn("address not carried out", "node", req.GetNode(), "vip", f.GetAddress(), "reason", f.GetWhy())
 	}

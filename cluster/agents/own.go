@@ -33,11 +33,20 @@ type own struct {
 	boots   map[fsm.NodeID]fsm.BootID // of the nodes that the record knows
 	zones   map[fsm.NodeID]string     // of those whose zone is known
 	leaving map[fsm.NodeID]bool       // of those that are about to be deleted
+	hosts   map[fsm.HostID]hostFacts  // outside the cluster, that the group took in
 
 	mayTunnel bool                // the record can know of tunnels
 	mesh      fsm.TunnelSettings  // how they are made
 	tunneling map[fsm.NodeID]bool // the nodes that say that they make them
 }
+
+// hostFacts is what a host outside the cluster said of itself.
+type hostFacts struct {
+	boot fsm.BootID
+	at   []netip.Addr
+}
+
+func (f hostFacts) equal(g hostFacts) bool { return f.boot == g.boot && slices.Equal(f.at, g.at) }
 
 // derive reads it anew and tells whether anything changed. Of members and nodes most changes are marks, which
 // are nothing to tell.
@@ -72,6 +81,13 @@ func (o *own) derive(v *fsm.View) (news bool) {
 			o.boots[n.ID] = n.Boot
 		}
 	}
+	hosts := map[fsm.HostID]hostFacts{}
+	for _, h := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
+		hosts[h.ID] = hostFacts{h.Boot, h.Addresses}
+	}
+	if !maps.EqualFunc(hosts, o.hosts, hostFacts.equal) {
+		o.hosts, news = hosts, true
+	}
 	return news
 }
 
@@ -93,6 +109,9 @@ func (o *own) deriveTunnels(v *fsm.View, nodes []*fsm.Node) (news bool) {
 	o.tunneling, o.mayTunnel = tunneling, may
 	return news
 }
+
+// ofHost gives what is told to every host outside the cluster: whom to ask.
+func (o *own) ofHost() *fairleadv1.NodeState { return desired.NodeMessage(o.group, nil, o.members) }
 
 // factsOf is what nodes are told of themselves, of those of which there is something to tell.
 func factsOf(nodes []*fsm.Node) (zones map[fsm.NodeID]string, leaving map[fsm.NodeID]bool) {

@@ -54,6 +54,8 @@ type Tuning struct {
 	// Behind is how long it may have entries to apply before it does so, and how long an agent that knows more
 	// than this member is kept waiting. Default 3 s.
 	Behind time.Duration
+	// Note is how often it is committed what hosts outside the cluster carried out. Default 5 s.
+	Note time.Duration
 	// Look is how often both are looked at. Default 100 ms.
 	Look time.Duration
 }
@@ -67,6 +69,7 @@ func (t Tuning) withDefaults() Tuning {
 	set(&t.Alone, 3*time.Second)
 	set(&t.Doubt, time.Second)
 	set(&t.Behind, 3*time.Second)
+	set(&t.Note, 5*time.Second)
 	set(&t.Look, 100*time.Millisecond)
 	return t
 }
@@ -79,11 +82,12 @@ type Service struct {
 	board    *board
 	standing *standing
 	marks    *marks
+	reports  *reports
 	beats    *beats
 	metrics  *metrics
 
 	mu      sync.Mutex
-	streams map[fsm.NodeID]*stream // the newest of each node
+	streams map[who]*stream // the newest of each node and host
 }
 
 var _ fairleadv1connect.AgentServiceHandler = (*Service)(nil)
@@ -99,8 +103,8 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		o: o, log: o.Log, metrics: m, streams: map[fsm.NodeID]*stream{},
-		board: newBoard(o.Record), standing: newStanding(o), marks: newMarks(o), beats: newBeats(o.Now),
+		o: o, log: o.Log, metrics: m, streams: map[who]*stream{},
+		board: newBoard(o.Record), standing: newStanding(o), marks: newMarks(o), reports: newReports(o), beats: newBeats(o.Now),
 	}
 	return s, nil
 }
@@ -111,7 +115,7 @@ func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
-	for _, part := range []func(context.Context) error{s.board.run, s.watchStanding, s.marks.run} {
+	for _, part := range []func(context.Context) error{s.board.run, s.watchStanding, s.marks.run, s.reports.run} {
 		running.Go(func() { cancel(part(ctx)) })
 	}
 	running.Wait()

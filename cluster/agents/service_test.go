@@ -105,8 +105,8 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 				v, err := s.board.refresh()
 				return err == nil && v.Applied() == g.Read().Applied()
 			})
-			if len(s.board.trays[tellsAll].ring) > ring.steps {
-				t.Errorf("%d steps on the ring", len(s.board.trays[tellsAll].ring))
+			if len(s.board.inside.trays[tellsAll].ring) > ring.steps {
+				t.Errorf("%d steps on the ring", len(s.board.inside.trays[tellsAll].ring))
 			}
 			close(r.gate)
 			grouptest.Eventually(t, "the agent has everything", func() bool { state, _ := r.state(); return len(state.Addresses()) == 510 })

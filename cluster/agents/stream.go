@@ -5,6 +5,7 @@ package agents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -14,6 +15,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -24,6 +26,7 @@ const catchUpEvery = 10 * time.Millisecond
 type stream struct {
 	s    *Service
 	node fsm.NodeID
+	host *hostFacts // what a host outside the cluster says of itself, whose name node is then; nil for a node
 	boot fsm.BootID
 	send func(*fairleadv1.SyncResponse) error
 	end  context.CancelCauseFunc
@@ -47,6 +50,13 @@ func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *co
 		s: s, node: fsm.NodeID(req.GetNode()), boot: fsm.BootID(req.GetBoot()), send: out.Send, end: end,
 		sent: desired.RevisionOf(req.GetHave()),
 	}
+	if caller, _ := admin.CallerFrom(ctx); caller.Identity.Role == pki.Host {
+		at, err := underlayOf(req)
+		if err != nil {
+			return &admin.Refusal{Code: admin.Invalid, What: "sync", Why: err.Error(), Remedy: "use an agent of this release"}
+		}
+		st.host = &hostFacts{st.boot, at}
+	}
 	s.enter(st)
 	defer s.leave(st)
 	err := st.run(ctx, req)
@@ -60,27 +70,39 @@ func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *co
 func (s *Service) enter(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.streams[st.node]; old != nil {
+	if old := s.streams[st.who()]; old != nil {
 		old.end(&admin.Refusal{Code: admin.Stopped, What: "serve this node", Why: "its agent began another stream", Remedy: "run one agent on a node"})
 	}
-	s.streams[st.node] = st
+	s.streams[st.who()] = st
 }
 
 func (s *Service) leave(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streams[st.node] == st {
-		delete(s.streams, st.node)
+	if s.streams[st.who()] == st {
+		delete(s.streams, st.who())
 	}
 }
+
+// who names an agent: a host outside the cluster may be called as a node is.
+type who struct {
+	name    fsm.NodeID
+	outside bool
+}
+
+func (st *stream) who() who { return who{st.node, st.host != nil} }
 
 func (st *stream) run(ctx context.Context, req *fairleadv1.SyncRequest) error {
 	if err := st.catchUp(ctx); err != nil {
 		return err
 	}
-	st.at = st.s.board.resume(st.sent, req.GetDigest(), wantsOf(req))
+	if st.host != nil {
+		st.at = st.s.board.resumeOutside(st.sent, req.GetDigest())
+	} else {
+		st.at = st.s.board.resume(st.sent, req.GetDigest(), wantsOf(req))
+	}
 	for {
-		u, err := st.s.board.since(st.at, st.node)
+		u, err := st.s.board.since(st.at, string(st.node))
 		if err == nil {
 			err = st.s.standing.err()
 		}
@@ -90,7 +112,7 @@ func (st *stream) run(ctx context.Context, req *fairleadv1.SyncRequest) error {
 		if err != nil {
 			return err
 		}
-		if u.known && u.boot != st.boot {
+		if u.known && !st.isAs(u) {
 			continue // registered a moment ago: look again
 		}
 		if err := st.checkTunnels(ctx, u, req.GetTunnels()); err != nil {
@@ -187,16 +209,22 @@ func (s *Service) barrier(ctx context.Context) error {
 // anything that it may acknowledge: a new boot voids what the node acknowledged before (S9).
 func (st *stream) checkBoot(ctx context.Context, u update) error {
 	switch {
+	case !u.known && st.host != nil:
+		return takenOut("serve this host", string(st.node))
 	case !u.known:
 		return nil // it gets its rules all the same; registered once the record knows it
-	case u.boot == st.boot:
+	case st.isAs(u):
 		st.registered = true
 		return nil
-	case st.registered && u.boot != "":
+	case st.registered && u.boot != "" && u.boot != st.boot:
 		why := "its node is registered under another boot, " + string(u.boot)
 		return &admin.Refusal{Code: admin.Stopped, What: "serve this node", Why: why, Remedy: "run one agent on a node, and give no two machines one node's name"}
 	}
-	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Urgent, st.s.proposal("agent connected", &fsm.RegisterBoot{Node: st.node, Boot: st.boot}))
+	var hello fsm.Command = &fsm.RegisterBoot{Node: st.node, Boot: st.boot}
+	if st.host != nil {
+		hello = &fsm.RegisterHost{ID: fsm.HostID(st.node), Boot: st.boot, Addresses: st.host.at}
+	}
+	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Urgent, st.s.proposal("agent connected", hello))
 	if err != nil {
 		return fmt.Errorf("register boot of node %s: %w", st.node, err)
 	}
@@ -223,17 +251,32 @@ func (st *stream) checkTunnels(ctx context.Context, u update, makes bool) error 
 	return nil
 }
 
+// isAs tells whether the record has of the agent what it says of itself.
+func (st *stream) isAs(u update) bool {
+	return u.boot == st.boot && (st.host == nil || slices.Equal(u.at, st.host.at))
+}
+
+// awaits tells whether a view does not have what the agent said of itself yet.
+func (st *stream) awaits(v *fsm.View) bool {
+	if st.host != nil {
+		h, ok := fsm.Get[*fsm.Host](v, fsm.TableHosts, string(st.node))
+		return ok && !st.host.equal(hostFacts{h.Boot, h.Addresses})
+	}
+	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node))
+	return ok && n.Boot != st.boot
+}
+
 // awaitBoot waits until a registration that was committed is applied here.
 func (st *stream) awaitBoot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, st.s.o.Tuning.Behind)
 	defer cancel()
 	for {
 		v := st.s.o.Record.Read()
-		if n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node)); !ok || n.Boot == st.boot {
+		if !st.awaits(v) {
 			_, err := st.s.board.refresh()
 			return err
 		}
-		if err := st.s.o.Record.Wait(ctx, v, fsm.TableNodes); err != nil {
+		if err := st.s.o.Record.Wait(ctx, v, fsm.TableNodes, fsm.TableHosts); err != nil {
 			return fmt.Errorf("wait for the boot of node %s to be applied here: %w", st.node, err)
 		}
 	}

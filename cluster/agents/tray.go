@@ -15,6 +15,20 @@ type ringLimit struct{ steps, bytes int }
 
 func defaultRing() ringLimit { return ringLimit{steps: 4096, bytes: 4 << 20} }
 
+// shelf is what is told to nodes, or to hosts outside the cluster, by what of it they want. The board's lock guards it.
+type shelf struct {
+	items map[string]item
+	trays []tray // by what they tell
+}
+
+func newShelf(trays ...tells) shelf {
+	s := shelf{items: map[string]item{}}
+	for _, t := range trays {
+		s.trays = append(s.trays, tray{tells: t})
+	}
+	return s
+}
+
 // tray is what nodes that want the same items are told from: how those came to be what they are, encoded once for all of
 // those nodes. The board's lock guards it.
 type tray struct {

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"net/netip"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -13,6 +14,7 @@ import (
 // place is how far a stream is.
 type place struct {
 	wants  tells  // what the agent wants
+	out    bool   // it is of a host outside the cluster
 	seq    uint64 // of the newest step that it has
 	full   bool   // it has nothing: everything has to be sent
 	ownSeq uint64
@@ -28,7 +30,8 @@ type update struct {
 	own      *fairleadv1.NodeState // nil if it is as before
 	wanted   fsm.Revision          // since when the node has something to acknowledge
 	boot     fsm.BootID
-	known    bool // whether the record knows the node
+	known    bool         // whether the record knows the node, or the host
+	at       []netip.Addr // where the host is
 	// mayTunnel says that the record can know whether nodes make tunnels, tunnels what it knows of this one.
 	mayTunnel, tunnels bool
 	changed            <-chan struct{} // closed when there is more
@@ -38,25 +41,45 @@ type update struct {
 func (b *board) resume(have fsm.Revision, digest []byte, wants tells) place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seq, ok := b.trays[wants].find(have, digest, b.at.Epoch)
+	seq, ok := b.inside.trays[wants].find(have, digest, b.at.Epoch)
 	return place{wants: wants, seq: seq, full: !ok}
 }
 
-// since gives what a stream at a place lacks.
-func (b *board) since(p place, node fsm.NodeID) (update, error) {
+// resumeOutside is resume for a host outside the cluster.
+func (b *board) resumeOutside(have fsm.Revision, digest []byte) place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := &b.trays[p.wants]
-	boot, known := b.own.boots[node]
+	seq, ok := b.outside.trays[0].find(have, digest, b.at.Epoch)
+	return place{out: true, seq: seq, full: !ok}
+}
+
+// since gives what a stream at a place lacks.
+func (b *board) since(p place, name string) (update, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, items := b.trayOf(p)
 	u := update{
-		to:       place{wants: p.wants, seq: t.seq, ownSeq: b.own.seq},
-		revision: b.at, digest: t.digest, wanted: b.wanted[node], boot: boot, known: known, mayTunnel: b.own.mayTunnel, tunnels: b.own.tunneling[node], changed: b.changed,
+		to:       place{wants: p.wants, out: p.out, seq: t.seq, ownSeq: b.own.seq},
+		revision: b.at, digest: t.digest, changed: b.changed,
 	}
-	if p.ownSeq != b.own.seq {
-		u.own = b.own.of(node)
+	if p.out {
+		var h hostFacts
+		h, u.known = b.own.hosts[fsm.HostID(name)]
+		u.boot, u.at = h.boot, h.at
+	} else {
+		u.wanted = b.wanted[fsm.NodeID(name)]
+		u.boot, u.known = b.own.boots[fsm.NodeID(name)]
+		u.mayTunnel, u.tunnels = b.own.mayTunnel, b.own.tunneling[fsm.NodeID(name)]
+	}
+	switch {
+	case p.ownSeq == b.own.seq:
+	case p.out:
+		u.own = b.own.ofHost()
+	default:
+		u.own = b.own.of(fsm.NodeID(name))
 	}
 	if p.full || p.seq < t.oldest() {
-		if err := t.encodeWhole(b.items); err != nil {
+		if err := t.encodeWhole(items); err != nil {
 			return update{}, err
 		}
 		u.full, u.changes, p.seq = true, slices.Clone(t.whole.pieces), t.whole.seq
@@ -65,4 +88,12 @@ func (b *board) since(p place, node fsm.NodeID) (update, error) {
 		u.changes = append(u.changes, s.changes...)
 	}
 	return u, nil
+}
+
+// trayOf is what a stream is told from.
+func (b *board) trayOf(p place) (*tray, map[string]item) {
+	if p.out {
+		return &b.outside.trays[0], b.outside.items
+	}
+	return &b.inside.trays[p.wants], b.inside.items
 }

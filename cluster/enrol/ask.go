@@ -49,9 +49,9 @@ func AsAgent(node string, members func() []Other) Ask {
 	}
 }
 
-// AsStranger asks members for the first certificate of a node's agent. Both files are read anew each time: the token
+// AsStranger asks members for the first certificate of a node's agent, or of one outside the cluster. Both files are read anew each time: the token
 // of a ServiceAccount is replaced every hour.
-func AsStranger(node, caFile, tokenFile string, members []string) Ask {
+func AsStranger(node string, outside bool, caFile, tokenFile string, members []string) Ask {
 	return func(ctx context.Context, request []byte) (*fairleadv1.SignedCertificate, error) {
 		roots, err := pki.ReadRoots(caFile)
 		if err != nil {
@@ -61,7 +61,7 @@ func AsStranger(node, caFile, tokenFile string, members []string) Ask {
 		if err != nil {
 			return nil, err
 		}
-		req := &fairleadv1.EnrolRequest{Node: node, Request: request}
+		req := &fairleadv1.EnrolRequest{Node: node, Request: request, Outside: outside}
 		if strings.Count(token, ".") == 2 { // a JWT; one-time tokens have none
 			req.Proof = &fairleadv1.EnrolRequest_ServiceAccountToken{ServiceAccountToken: token}
 		} else {

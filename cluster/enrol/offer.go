@@ -23,7 +23,7 @@ const (
 // Offer implements fairleadv1connect.EnrolServiceHandler.
 func (s *Service) Offer(ctx context.Context, req *fairleadv1.OfferRequest) (*fairleadv1.OfferResponse, error) {
 	caller, _ := admin.CallerFrom(ctx)
-	what := "offer a token for node " + req.GetNode()
+	what := "offer a token for " + subjectOf(req.GetNode(), req.GetOutside())
 	ttl := time.Duration(req.GetTtlSeconds()) * time.Second
 	var err error
 	switch {
@@ -33,7 +33,7 @@ func (s *Service) Offer(ctx context.Context, req *fairleadv1.OfferRequest) (*fai
 		err = &admin.Refusal{Code: admin.Busy, What: what, Why: fmt.Sprintf("%d tokens are offered already", maxOffers), Remedy: "wait until some are over"}
 	default:
 		err = s.propose(ctx, caller.Actor(), "pki enrol", &fsm.PutEnrolment{
-			ID: fsm.EnrolmentID(req.GetTokenSha256()), Node: fsm.NodeID(req.GetNode()), TTL: ttl,
+			ID: fsm.EnrolmentID(req.GetTokenSha256()), Node: fsm.NodeID(req.GetNode()), TTL: ttl, Outside: req.GetOutside(),
 		})
 		if refused := (*fsm.OutcomeError)(nil); errors.As(err, &refused) {
 			err = &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: "`fairlead raft finalize` once every member runs this release"}
@@ -44,6 +44,13 @@ func (s *Service) Offer(ctx context.Context, req *fairleadv1.OfferRequest) (*fai
 		return nil, s.refused(callOffer, caller, err)
 	}
 	s.metrics.count(callOffer, "granted")
-	s.o.Log.Info("one-time token offered", "node", req.GetNode(), "ttl", ttl, "identity", caller.Actor())
+	s.o.Log.Info("one-time token offered", "node", req.GetNode(), "outside", req.GetOutside(), "ttl", ttl, "identity", caller.Actor())
 	return &fairleadv1.OfferResponse{}, nil
+}
+
+func subjectOf(name string, outside bool) string {
+	if outside {
+		return "host " + name
+	}
+	return "node " + name
 }

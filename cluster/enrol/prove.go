@@ -56,10 +56,12 @@ func notProven(what, why string) error {
 // prove decides whether a caller runs on the node that it asks for; nil if so. It spends a one-time token.
 func (s *Service) prove(ctx context.Context, what string, req *fairleadv1.EnrolRequest) error {
 	switch {
+	case req.GetServiceAccountToken() != "" && req.GetOutside():
+		return notProven(what, "tokens of ServiceAccounts are for nodes; a host outside the cluster shows a one-time token")
 	case req.GetServiceAccountToken() != "":
 		return s.proveByReview(ctx, what, req.GetNode(), req.GetServiceAccountToken())
 	case req.GetToken() != "":
-		return s.proveByToken(ctx, what, fsm.NodeID(req.GetNode()), Sum(req.GetToken()))
+		return s.proveByToken(ctx, what, &fsm.UseEnrolment{ID: Sum(req.GetToken()), Node: fsm.NodeID(req.GetNode()), Outside: req.GetOutside()})
 	}
 	return notProven(what, "no token was shown")
 }
@@ -97,17 +99,21 @@ func (r Review) fault(account, node string) string {
 
 // proveByToken spends a one-time token. What this member knows to be no good is not proposed: strangers shall not
 // write into the log.
-func (s *Service) proveByToken(ctx context.Context, what string, node fsm.NodeID, id fsm.EnrolmentID) error {
-	known, ok := fsm.Get[*fsm.Enrolment](s.o.Record.Read(), fsm.TableEnrolments, string(id))
+func (s *Service) proveByToken(ctx context.Context, what string, use *fsm.UseEnrolment) error {
+	known, ok := fsm.Get[*fsm.Enrolment](s.o.Record.Read(), fsm.TableEnrolments, string(use.ID))
 	switch {
 	case !ok:
 		return notProven(what, "the one-time token is not known, or its time is over")
-	case known.Node != node:
-		return notProven(what, "the one-time token is for node "+string(known.Node))
+	case known.Node != use.Node:
+		return notProven(what, "the one-time token is for "+subjectOf(string(known.Node), known.Outside))
+	case known.Outside && !use.Outside:
+		return notProven(what, "the one-time token is for a host outside the cluster; write outOfCluster: true into its agent.yaml")
+	case use.Outside && !known.Outside:
+		return notProven(what, "the one-time token is for a node; offer one with --outside")
 	case known.Used:
 		return notProven(what, "the one-time token was used already")
 	}
-	err := s.propose(ctx, "member/"+s.o.Member, "token shown", &fsm.UseEnrolment{ID: id, Node: node})
+	err := s.propose(ctx, "member/"+s.o.Member, "token shown", use)
 	if refused := (*fsm.OutcomeError)(nil); errors.As(err, &refused) {
 		return notProven(what, err.Error())
 	}

@@ -95,7 +95,10 @@ func New(o Options) (*Service, error) {
 func (s *Service) Enrol(ctx context.Context, req *fairleadv1.EnrolRequest) (*fairleadv1.EnrolResponse, error) {
 	caller, _ := admin.CallerFrom(ctx)
 	handedOn := caller.Identity.Role == pki.Member
-	what := "enrol node " + req.GetNode()
+	role, what := pki.Agent, "enrol "+subjectOf(req.GetNode(), req.GetOutside())
+	if req.GetOutside() {
+		role = pki.Host
+	}
 	if !handedOn && !s.limits.allow(caller.Remote, s.o.Now()) {
 		return nil, s.refused(callEnrol, caller, &admin.Refusal{
 			Code: admin.Busy, What: what, Why: "too many enrolments at present", Remedy: "try again in a while",
@@ -111,7 +114,7 @@ func (s *Service) Enrol(ctx context.Context, req *fairleadv1.EnrolRequest) (*fai
 	}
 	// Signed before the token is spent: what fails here may be tried again with the same token. Nobody sees the
 	// certificate unless the token turns out to be good.
-	signed, err := s.sign(what, req.GetRequest(), pki.Request{Role: pki.Agent, Name: req.GetNode()})
+	signed, err := s.sign(what, req.GetRequest(), pki.Request{Role: role, Name: req.GetNode()})
 	if err == nil {
 		err = s.prove(ctx, what, req)
 	}
@@ -125,7 +128,7 @@ func (s *Service) Enrol(ctx context.Context, req *fairleadv1.EnrolRequest) (*fai
 // Renew implements fairleadv1connect.EnrolServiceHandler. That the name is the caller's own has been seen to.
 func (s *Service) Renew(ctx context.Context, req *fairleadv1.RenewRequest) (*fairleadv1.RenewResponse, error) {
 	caller, _ := admin.CallerFrom(ctx)
-	what := "renew the certificate of node " + req.GetNode()
+	what := "renew the certificate of " + caller.Identity.String()
 	if s.o.Signer == nil {
 		if caller.ForwardedBy != "" {
 			return nil, s.refused(callRenew, caller, s.cannot(what))
@@ -135,7 +138,12 @@ func (s *Service) Renew(ctx context.Context, req *fairleadv1.RenewRequest) (*fai
 			return o.Client.Renew(ctx, req)
 		})
 	}
-	signed, err := s.sign(what, req.GetRequest(), pki.Request{Role: pki.Agent, Name: req.GetNode()})
+	if caller.Identity.Role == pki.Host && !s.hasHost(req.GetNode()) {
+		return nil, s.refused(callRenew, caller, &admin.Refusal{
+			Code: admin.Forbidden, What: what, Why: "the group took the host out", Remedy: "enrol it anew: `fairlead pki enrol " + req.GetNode() + " --outside`",
+		})
+	}
+	signed, err := s.sign(what, req.GetRequest(), pki.Request{Role: caller.Identity.Role, Name: req.GetNode()})
 	if err != nil {
 		return nil, s.refused(callRenew, caller, err)
 	}

@@ -67,7 +67,7 @@ func (r Request) ttl() time.Duration {
 	switch {
 	case r.TTL > 0:
 		return r.TTL
-	case r.Role == Member || r.Role == Agent:
+	case r.Role == Member || r.Role == Agent || r.Role == Host:
 		return MachineTTL
 	default:
 		return PersonTTL

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki knows who is who: it makes the CA and the certificates of members, agents, operators and
+// Package pki knows who is who: it makes the CA and the certificates of members, agents, hosts, operators and
 // viewers, and guards the two mutual-TLS ports, Raft and API.
 //
 // It promises that a connection through an Endpoint has a peer whose role and name are proven by a
@@ -27,12 +27,13 @@ type Role string
 const (
 	Member   Role = "member"   // a controller: both ends of Raft, and the API's server
 	Agent    Role = "agent"    // the agent of one node, which the name is
+	Host     Role = "host"     // the agent of a machine outside the cluster, which the name is
 	Operator Role = "operator" // a person or program that may change things
 	Viewer   Role = "viewer"   // a person or program that may look
 )
 
 // Roles lists all roles, most powerful first.
-func Roles() []Role { return []Role{Member, Agent, Operator, Viewer} }
+func Roles() []Role { return []Role{Member, Agent, Host, Operator, Viewer} }
 
 // Identity is what a certificate proves.
 type Identity struct {
@@ -116,6 +117,9 @@ func parseURI(uri *url.URL) (Identity, error) {
 func (i Identity) uri() *url.URL {
 	return &url.URL{Scheme: uriScheme, Host: i.Domain, Path: "/" + string(i.Role) + "/" + i.Name}
 }
+
+// CheckName tells whether nobody can have a certificate of a name, and why.
+func CheckName(name string) error { return checkName("name", name) }
 
 // checkName holds names to DNS subdomains, so that they are the same in a URI, a log line and Kubernetes.
 func checkName(what, name string) error {

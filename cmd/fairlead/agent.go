@@ -14,7 +14,7 @@ import (
 )
 
 func newAgent(c *cli) *cobra.Command {
-	path, name := "/etc/fairlead/agent.yaml", ""
+	path, name, old := "/etc/fairlead/agent.yaml", "", ""
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run the agent of one node",
@@ -22,7 +22,7 @@ func newAgent(c *cli) *cobra.Command {
 			"the next agent takes over what is there. `fairlead agent cleanup` removes it.",
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conf, log, err := agentConfig(c, path, name)
+			conf, log, err := agentConfig(c, path, name, old)
 			if err != nil {
 				return err
 			}
@@ -38,11 +38,12 @@ func newAgent(c *cli) *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&path, "config", path, "configuration file of this agent")
 	cmd.PersistentFlags().StringVar(&name, "node", "", "name of this node, where one file serves many")
-	cmd.AddCommand(newAgentCleanup(c, &path, &name))
+	cmd.PersistentFlags().StringVar(&old, "config-path", "", "conf.yml of elf-io's balancing; agent.yaml goes before it (docs/outside.md)")
+	cmd.AddCommand(newAgentCleanup(c, &path, &name, &old))
 	return cmd
 }
 
-func newAgentCleanup(c *cli, path, name *string) *cobra.Command {
+func newAgentCleanup(c *cli, path, name, old *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove everything that the agent of this node made",
@@ -50,7 +51,7 @@ func newAgentCleanup(c *cli, path, name *string) *cobra.Command {
 			"folder. What others made stays. It refuses while the agent runs.",
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conf, log, err := agentConfig(c, *path, *name)
+			conf, log, err := agentConfig(c, *path, *name, *old)
 			if err != nil {
 				return err
 			}
@@ -59,8 +60,12 @@ func newAgentCleanup(c *cli, path, name *string) *cobra.Command {
 	}
 }
 
-func agentConfig(c *cli, path, name string) (config.Agent, *slog.Logger, error) {
-	conf, err := config.LoadAgent(path, name)
+func agentConfig(c *cli, path, name, oldPath string) (config.Agent, *slog.Logger, error) {
+	old, err := config.ReadOld(c.getenv, oldPath)
+	if err != nil {
+		return config.Agent{}, nil, err
+	}
+	conf, err := config.LoadAgentOver(old, path, name)
 	if err != nil {
 		return config.Agent{}, nil, err
 	}
@@ -68,5 +73,11 @@ func agentConfig(c *cli, path, name string) (config.Agent, *slog.Logger, error) 
 	if err != nil {
 		return config.Agent{}, nil, err
 	}
-	return conf, slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+	log := slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level}))
+	for _, n := range old.Notes {
+		if n.What != "KUBECONFIG" || conf.OutOfCluster { // elsewhere it may be there for something else
+			log.Warn("configuration without effect on this agent", "what", n.What, "instead", n.Instead)
+		}
+	}
+	return conf, log, nil
 }

@@ -115,7 +115,7 @@ func newPKIIssue(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&dir, "dir", defaultCADir, "folder of the CA")
 	cmd.Flags().StringVar(&out, "out", ".", "folder for the new files; those there are replaced")
 	cmd.Flags().StringSliceVar(&req.Hosts, "host", nil, "name or address at which the member is dialled; may be repeated")
-	cmd.Flags().DurationVar(&req.TTL, "ttl", 0, "how long it lives (default 24h for members and agents, 2160h for people)")
+	cmd.Flags().DurationVar(&req.TTL, "ttl", 0, "how long it lives (default 24h for members, agents and hosts, 2160h for people)")
 	return cmd
 }
 

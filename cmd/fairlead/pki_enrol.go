@@ -29,22 +29,24 @@ func (o offered) WriteTable(w io.Writer) error {
 }
 
 func newPKIEnrol(c *cli) *cobra.Command {
-	ttl := time.Hour
+	ttl, outside := time.Hour, false
 	cmd := &cobra.Command{
-		Use:   "enrol NODE",
-		Short: "Offer a one-time token with which the agent of a node gets its first certificate",
+		Use:   "enrol NAME",
+		Short: "Offer a one-time token with which the agent of a node, or of a host outside, gets its first certificate",
 		Long: "Offer a one-time token with which the agent of a node gets its first certificate. The token is printed once;\n" +
-			"the group keeps only its SHA-256. Agents in Kubernetes need none: they show the token of their ServiceAccount.",
-		Args: arguments(1, 1),
+			"the group keeps only its SHA-256. Agents in Kubernetes need none: they show the token of their ServiceAccount.\n" +
+			"With --outside it is for a host outside the cluster (docs/outside.md), which the group takes in by it.",
+		Example: "  fairlead pki enrol edge-1 --outside",
+		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ttl < time.Second {
 				return usagef("--ttl: %v is too short; a second at least", ttl)
 			}
 			token := enrol.NewToken()
-			_, err := ask(cmd.Context(), c, "offer a token for node "+args[0], changeWithin,
+			_, err := ask(cmd.Context(), c, "offer a token for "+args[0], changeWithin,
 				func(ctx context.Context, client *admin.Client) (*fairleadv1.OfferResponse, error) {
 					return client.Enrol.Offer(ctx, &fairleadv1.OfferRequest{
-						Node: args[0], TokenSha256: string(enrol.Sum(token)), TtlSeconds: uint32(ttl / time.Second),
+						Node: args[0], TokenSha256: string(enrol.Sum(token)), TtlSeconds: uint32(ttl / time.Second), Outside: outside,
 					})
 				})
 			if err != nil {
@@ -53,6 +55,7 @@ func newPKIEnrol(c *cli) *cobra.Command {
 			return c.print(offered{Node: args[0], Token: token, GoodFor: ttl.Truncate(time.Second).String()})
 		},
 	}
+	cmd.Flags().BoolVar(&outside, "outside", false, "for a host outside the cluster, whose agent.yaml says outOfCluster: true")
 	cmd.Flags().DurationVar(&ttl, "ttl", ttl, "for how long the token is good")
 	return cmd
 }

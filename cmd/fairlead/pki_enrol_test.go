@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,11 +18,44 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 )
 
-// fakeEnrol remembers the last offer.
+// fakeEnrol remembers the last offer, and what became of hosts.
 type fakeEnrol struct {
 	fairleadv1connect.UnimplementedEnrolServiceHandler
 	offer  *fairleadv1.OfferRequest
+	hosts  []string
 	refuse error
+}
+
+func (f *fakeEnrol) AdmitHost(_ context.Context, req *fairleadv1.AdmitHostRequest) (*fairleadv1.AdmitHostResponse, error) {
+	f.hosts = append(f.hosts, "in "+req.GetName())
+	return &fairleadv1.AdmitHostResponse{}, f.refuse
+}
+
+func (f *fakeEnrol) RemoveHost(_ context.Context, req *fairleadv1.RemoveHostRequest) (*fairleadv1.RemoveHostResponse, error) {
+	f.hosts = append(f.hosts, "out "+req.GetName())
+	return &fairleadv1.RemoveHostResponse{}, f.refuse
+}
+
+func TestHostTakesHostsInAndOut(t *testing.T) {
+	w := newWorld(t)
+	group := &fakeEnrol{}
+	w.enrol = group
+	server := w.serve(&fakeRaft{}, &fakeRecord{})
+	run := func(args ...string) ran {
+		return fairlead(t, append([]string{"host", "--server", server, "--ca", w.files.CA, "--cert", w.files.Cert, "--key", w.files.Key}, args...)...)
+	}
+	if got := run("admit", "edge-1").mustPrint(t); !strings.Contains(got, "taken in") {
+		t.Errorf("printed %q", got)
+	}
+	if got := run("remove", "edge-1", "-o", "json").mustPrint(t); !strings.Contains(got, `"in": false`) {
+		t.Errorf("printed %q", got)
+	}
+	if !slices.Equal(group.hosts, []string{"in edge-1", "out edge-1"}) {
+		t.Errorf("asked for %v", group.hosts)
+	}
+	group.refuse = &admin.Refusal{Code: admin.Invalid, What: "take out host edge-1", Why: "not found", Remedy: "list them"}
+	run("remove", "edge-1").mustFail(t, exitFailed, "take out host edge-1", "list them")
+	run("remove").mustFail(t, exitUsage, "want NAME")
 }
 
 func (f *fakeEnrol) Offer(_ context.Context, req *fairleadv1.OfferRequest) (*fairleadv1.OfferResponse, error) {
@@ -50,7 +84,12 @@ func TestPKIEnrolPrintsATokenOfWhichTheGroupGetsTheSum(t *testing.T) {
 	group.refuse = &admin.Refusal{Code: admin.Invalid, What: "offer a token for node n1", Why: "no", Remedy: "ask again"}
 	run("n1").mustFail(t, exitFailed, "offer a token for node n1", "ask again")
 	run("n1", "--ttl", "1ms").mustFail(t, exitUsage, "--ttl")
-	run().mustFail(t, exitUsage, "want NODE")
+	run().mustFail(t, exitUsage, "want NAME")
+	group.refuse = nil
+	run("edge-1", "--outside").mustPrint(t)
+	if !group.offer.GetOutside() || group.offer.GetNode() != "edge-1" {
+		t.Errorf("offered %v", group.offer)
+	}
 }
 
 func TestPKIRotateMakesABundleOfBothAndThenOfTheNewOne(t *testing.T) {

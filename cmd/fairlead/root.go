@@ -42,6 +42,7 @@ func commands(c *cli) []*cobra.Command {
 		newAcceptRewind(c, overAPI),
 		newRaft(c),
 		newPKI(c),
+		newHost(c),
 		newMigrate(c),
 		newSim(c, shipped),
 		newDriver(c),

@@ -85,6 +85,9 @@ func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (s
 		Node: a.o.Node, Boot: a.o.Boot, Have: desired.RevisionMessage(steps.State.Revision), AddressesOnly: a.o.AddressesOnly, AllServices: a.o.AllServices,
 		Tunnels: a.o.Tunnels,
 	}
+	for _, at := range a.o.Underlay {
+		req.Addresses = append(req.Addresses, at.AsSlice())
+	}
 	if steps.State.Digest != (desired.Digest{}) {
 		req.Digest = steps.State.Digest[:]
 	}

@@ -11,7 +11,7 @@ import (
 
 // RedirectRule is what clients of this host get where a policy captures (balancing §6, §7); nil where it is not effective.
 func (c Config) RedirectRule(d *desired.Redirect) *Rule {
-	if !d.EffectiveOn(c.Node) {
+	if !c.effective(d) {
 		return nil
 	}
 	r := &Rule{ID: d.Number, Kind: Balancing, Name: d.Name, Rank: uint64(max(d.Created, 0)), SparesBackends: d.SpareOwn}
@@ -28,6 +28,14 @@ func (c Config) RedirectRule(d *desired.Redirect) *Rule {
 		})
 	}
 	return r
+}
+
+// effective tells whether a policy is effective here (balancing §8). Local redirection is nowhere but on nodes.
+func (c Config) effective(d *desired.Redirect) bool {
+	if c.Outside {
+		return d.Outside && !d.Local()
+	}
+	return d.EffectiveOn(c.Node)
 }
 
 // modeOf is what events call it: by its backends, or, of local redirection, by what it captures.

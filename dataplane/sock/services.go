@@ -17,6 +17,9 @@ type Config struct {
 	Zone string // that the node is in, empty if unknown
 	// Usable are those of a redirect's listed addresses that new connections to a captured place may get; nil: all.
 	Usable func(d *desired.Redirect, at desired.Capture, addresses []netip.Addr) []netip.Addr
+	// Outside says that the host is no node, whatever its name: nothing is local to it, and nothing is meant for it before others
+	// (balancing §8, §15).
+	Outside bool
 }
 
 // RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, or that it
@@ -51,9 +54,9 @@ func (c Config) fronts(s *desired.Service, front desired.Frontend, v6 bool) (out
 	inside := placesOf(s.ClusterIPs, desired.Frontend{Port: front.Port}, v6, ServiceClusterIP)
 	all := Front{Protocol: front.Port.Protocol, Affinity: s.Affinity, Empty: Refuse}
 	if len(external)+len(inside) > 0 {
-		all.Backends = backendsOf(endpoints.Closest(c.Node, c.Zone, s, front, v6))
+		all.Backends = backendsOf(c.targets(s, front, v6))
 	}
-	if s.InternalLocal && len(inside) > 0 {
+	if s.InternalLocal && len(inside) > 0 && !c.Outside {
 		local := all
 		local.At, local.Backends = inside, backendsOf(endpoints.On(c.Node, s, front, v6))
 		if len(all.Backends) > 0 {
@@ -65,6 +68,14 @@ func (c Config) fronts(s *desired.Service, front desired.Frontend, v6 bool) (out
 		out = append(out, all)
 	}
 	return out
+}
+
+// targets are the endpoints that clients of this host are meant for, wherever they are.
+func (c Config) targets(s *desired.Service, front desired.Frontend, v6 bool) endpoints.Targets {
+	if c.Outside {
+		return endpoints.All(s, front, v6)
+	}
+	return endpoints.Closest(c.Node, c.Zone, s, front, v6)
 }
 
 // placesOf are the addresses of a family where a frontend is.

@@ -890,7 +890,9 @@ type SyncRequest struct {
 	AllServices bool `protobuf:"varint,6,opt,name=all_services,json=allServices,proto3" json:"all_services,omitempty"`
 	// Whether the node makes tunnels to other hosts: it gets a tunnel address then, and has to be told all Services. A member that does
 	// not know this gives it none.
-	Tunnels       bool `protobuf:"varint,30,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
+	Tunnels bool `protobuf:"varint,30,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
+	// Of a host outside the cluster: where other machines reach it, 4 or 16 bytes each.
+	Addresses     [][]byte `protobuf:"bytes,50,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -972,6 +974,13 @@ func (x *SyncRequest) GetTunnels() bool {
 		return x.Tunnels
 	}
 	return false
+}
+
+func (x *SyncRequest) GetAddresses() [][]byte {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
 }
 
 // SyncResponse is one step from what the agent has to a newer revision, or a part of one.
@@ -3840,7 +3849,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
 	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
-	"\x15ReportSpeakerResponse\"\xdc\x01\n" +
+	"\x15ReportSpeakerResponse\"\xfa\x01\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
@@ -3848,7 +3857,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06digest\x18\x04 \x01(\fR\x06digest\x12%\n" +
 	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\x12!\n" +
 	"\fall_services\x18\x06 \x01(\bR\vallServices\x12\x18\n" +
-	"\atunnels\x18\x1e \x01(\bR\atunnels\"\xc7\x01\n" +
+	"\atunnels\x18\x1e \x01(\bR\atunnels\x12\x1c\n" +
+	"\taddresses\x182 \x03(\fR\taddresses\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +

@@ -34,7 +34,9 @@ type EnrolRequest struct {
 	//
 	//	*EnrolRequest_ServiceAccountToken
 	//	*EnrolRequest_Token
-	Proof         isEnrolRequest_Proof `protobuf_oneof:"proof"`
+	Proof isEnrolRequest_Proof `protobuf_oneof:"proof"`
+	// Node is the name of a host outside the cluster: it gets a certificate of role host, for a token that is for one.
+	Outside       bool `protobuf:"varint,50,opt,name=outside,proto3" json:"outside,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -106,6 +108,13 @@ func (x *EnrolRequest) GetToken() string {
 		}
 	}
 	return ""
+}
+
+func (x *EnrolRequest) GetOutside() bool {
+	if x != nil {
+		return x.Outside
+	}
+	return false
 }
 
 type isEnrolRequest_Proof interface {
@@ -426,7 +435,9 @@ type OfferRequest struct {
 	// SHA-256 of the token, lower-case hexadecimal. The token itself never leaves the operator.
 	TokenSha256 string `protobuf:"bytes,2,opt,name=token_sha256,json=tokenSha256,proto3" json:"token_sha256,omitempty"`
 	// For how long it is good.
-	TtlSeconds    uint32 `protobuf:"varint,3,opt,name=ttl_seconds,json=ttlSeconds,proto3" json:"ttl_seconds,omitempty"`
+	TtlSeconds uint32 `protobuf:"varint,3,opt,name=ttl_seconds,json=ttlSeconds,proto3" json:"ttl_seconds,omitempty"`
+	// Node is the name of a host outside the cluster.
+	Outside       bool `protobuf:"varint,50,opt,name=outside,proto3" json:"outside,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -482,6 +493,13 @@ func (x *OfferRequest) GetTtlSeconds() uint32 {
 	return 0
 }
 
+func (x *OfferRequest) GetOutside() bool {
+	if x != nil {
+		return x.Outside
+	}
+	return false
+}
+
 type OfferResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -518,16 +536,177 @@ func (*OfferResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{8}
 }
 
+type AdmitHostRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitHostRequest) Reset() {
+	*x = AdmitHostRequest{}
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitHostRequest) ProtoMessage() {}
+
+func (x *AdmitHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitHostRequest.ProtoReflect.Descriptor instead.
+func (*AdmitHostRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AdmitHostRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type AdmitHostResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitHostResponse) Reset() {
+	*x = AdmitHostResponse{}
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitHostResponse) ProtoMessage() {}
+
+func (x *AdmitHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitHostResponse.ProtoReflect.Descriptor instead.
+func (*AdmitHostResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{10}
+}
+
+type RemoveHostRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveHostRequest) Reset() {
+	*x = RemoveHostRequest{}
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveHostRequest) ProtoMessage() {}
+
+func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
+func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RemoveHostRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveHostResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveHostResponse) Reset() {
+	*x = RemoveHostResponse{}
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveHostResponse) ProtoMessage() {}
+
+func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
+func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{12}
+}
+
 var File_fairlead_v1_enrol_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_enrol_proto_rawDesc = "" +
 	"\n" +
-	"\x17fairlead/v1/enrol.proto\x12\vfairlead.v1\"\x93\x01\n" +
+	"\x17fairlead/v1/enrol.proto\x12\vfairlead.v1\"\xad\x01\n" +
 	"\fEnrolRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\fR\arequest\x124\n" +
 	"\x15service_account_token\x18\x03 \x01(\tH\x00R\x13serviceAccountToken\x12\x16\n" +
-	"\x05token\x18\x04 \x01(\tH\x00R\x05tokenB\a\n" +
+	"\x05token\x18\x04 \x01(\tH\x00R\x05token\x12\x18\n" +
+	"\aoutside\x182 \x01(\bR\aoutsideB\a\n" +
 	"\x05proof\"Q\n" +
 	"\rEnrolResponse\x12@\n" +
 	"\vcertificate\x18\x01 \x01(\v2\x1e.fairlead.v1.SignedCertificateR\vcertificate\"<\n" +
@@ -543,18 +722,28 @@ const file_fairlead_v1_enrol_proto_rawDesc = "" +
 	"\vcertificate\x18\x01 \x01(\v2\x1e.fairlead.v1.SignedCertificateR\vcertificate\"E\n" +
 	"\x11SignedCertificate\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x0e\n" +
-	"\x02ca\x18\x02 \x01(\fR\x02ca\"f\n" +
+	"\x02ca\x18\x02 \x01(\fR\x02ca\"\x80\x01\n" +
 	"\fOfferRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12!\n" +
 	"\ftoken_sha256\x18\x02 \x01(\tR\vtokenSha256\x12\x1f\n" +
 	"\vttl_seconds\x18\x03 \x01(\rR\n" +
-	"ttlSeconds\"\x0f\n" +
-	"\rOfferResponse2\xa0\x02\n" +
+	"ttlSeconds\x12\x18\n" +
+	"\aoutside\x182 \x01(\bR\aoutside\"\x0f\n" +
+	"\rOfferResponse\"&\n" +
+	"\x10AdmitHostRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
+	"\x11AdmitHostResponse\"'\n" +
+	"\x11RemoveHostRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
+	"\x12RemoveHostResponse2\xbb\x03\n" +
 	"\fEnrolService\x12>\n" +
 	"\x05Enrol\x12\x19.fairlead.v1.EnrolRequest\x1a\x1a.fairlead.v1.EnrolResponse\x12>\n" +
 	"\x05Renew\x12\x19.fairlead.v1.RenewRequest\x1a\x1a.fairlead.v1.RenewResponse\x12P\n" +
 	"\vRenewMember\x12\x1f.fairlead.v1.RenewMemberRequest\x1a .fairlead.v1.RenewMemberResponse\x12>\n" +
-	"\x05Offer\x12\x19.fairlead.v1.OfferRequest\x1a\x1a.fairlead.v1.OfferResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\x05Offer\x12\x19.fairlead.v1.OfferRequest\x1a\x1a.fairlead.v1.OfferResponse\x12J\n" +
+	"\tAdmitHost\x12\x1d.fairlead.v1.AdmitHostRequest\x1a\x1e.fairlead.v1.AdmitHostResponse\x12M\n" +
+	"\n" +
+	"RemoveHost\x12\x1e.fairlead.v1.RemoveHostRequest\x1a\x1f.fairlead.v1.RemoveHostResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_enrol_proto_rawDescOnce sync.Once
@@ -568,7 +757,7 @@ func file_fairlead_v1_enrol_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_enrol_proto_rawDescData
 }
 
-var file_fairlead_v1_enrol_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_fairlead_v1_enrol_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_fairlead_v1_enrol_proto_goTypes = []any{
 	(*EnrolRequest)(nil),        // 0: fairlead.v1.EnrolRequest
 	(*EnrolResponse)(nil),       // 1: fairlead.v1.EnrolResponse
@@ -579,24 +768,32 @@ var file_fairlead_v1_enrol_proto_goTypes = []any{
 	(*SignedCertificate)(nil),   // 6: fairlead.v1.SignedCertificate
 	(*OfferRequest)(nil),        // 7: fairlead.v1.OfferRequest
 	(*OfferResponse)(nil),       // 8: fairlead.v1.OfferResponse
+	(*AdmitHostRequest)(nil),    // 9: fairlead.v1.AdmitHostRequest
+	(*AdmitHostResponse)(nil),   // 10: fairlead.v1.AdmitHostResponse
+	(*RemoveHostRequest)(nil),   // 11: fairlead.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),  // 12: fairlead.v1.RemoveHostResponse
 }
 var file_fairlead_v1_enrol_proto_depIdxs = []int32{
-	6, // 0: fairlead.v1.EnrolResponse.certificate:type_name -> fairlead.v1.SignedCertificate
-	6, // 1: fairlead.v1.RenewResponse.certificate:type_name -> fairlead.v1.SignedCertificate
-	6, // 2: fairlead.v1.RenewMemberResponse.certificate:type_name -> fairlead.v1.SignedCertificate
-	0, // 3: fairlead.v1.EnrolService.Enrol:input_type -> fairlead.v1.EnrolRequest
-	2, // 4: fairlead.v1.EnrolService.Renew:input_type -> fairlead.v1.RenewRequest
-	4, // 5: fairlead.v1.EnrolService.RenewMember:input_type -> fairlead.v1.RenewMemberRequest
-	7, // 6: fairlead.v1.EnrolService.Offer:input_type -> fairlead.v1.OfferRequest
-	1, // 7: fairlead.v1.EnrolService.Enrol:output_type -> fairlead.v1.EnrolResponse
-	3, // 8: fairlead.v1.EnrolService.Renew:output_type -> fairlead.v1.RenewResponse
-	5, // 9: fairlead.v1.EnrolService.RenewMember:output_type -> fairlead.v1.RenewMemberResponse
-	8, // 10: fairlead.v1.EnrolService.Offer:output_type -> fairlead.v1.OfferResponse
-	7, // [7:11] is the sub-list for method output_type
-	3, // [3:7] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	6,  // 0: fairlead.v1.EnrolResponse.certificate:type_name -> fairlead.v1.SignedCertificate
+	6,  // 1: fairlead.v1.RenewResponse.certificate:type_name -> fairlead.v1.SignedCertificate
+	6,  // 2: fairlead.v1.RenewMemberResponse.certificate:type_name -> fairlead.v1.SignedCertificate
+	0,  // 3: fairlead.v1.EnrolService.Enrol:input_type -> fairlead.v1.EnrolRequest
+	2,  // 4: fairlead.v1.EnrolService.Renew:input_type -> fairlead.v1.RenewRequest
+	4,  // 5: fairlead.v1.EnrolService.RenewMember:input_type -> fairlead.v1.RenewMemberRequest
+	7,  // 6: fairlead.v1.EnrolService.Offer:input_type -> fairlead.v1.OfferRequest
+	9,  // 7: fairlead.v1.EnrolService.AdmitHost:input_type -> fairlead.v1.AdmitHostRequest
+	11, // 8: fairlead.v1.EnrolService.RemoveHost:input_type -> fairlead.v1.RemoveHostRequest
+	1,  // 9: fairlead.v1.EnrolService.Enrol:output_type -> fairlead.v1.EnrolResponse
+	3,  // 10: fairlead.v1.EnrolService.Renew:output_type -> fairlead.v1.RenewResponse
+	5,  // 11: fairlead.v1.EnrolService.RenewMember:output_type -> fairlead.v1.RenewMemberResponse
+	8,  // 12: fairlead.v1.EnrolService.Offer:output_type -> fairlead.v1.OfferResponse
+	10, // 13: fairlead.v1.EnrolService.AdmitHost:output_type -> fairlead.v1.AdmitHostResponse
+	12, // 14: fairlead.v1.EnrolService.RemoveHost:output_type -> fairlead.v1.RemoveHostResponse
+	9,  // [9:15] is the sub-list for method output_type
+	3,  // [3:9] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_enrol_proto_init() }
@@ -614,7 +811,7 @@ func file_fairlead_v1_enrol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_enrol_proto_rawDesc), len(file_fairlead_v1_enrol_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,11 @@ type Agent struct {
 	// Node is the name that the group knows this node by; in Kubernetes the Node's. One file may serve many nodes:
 	// `fairlead agent --node` goes first.
 	Node string `yaml:"node"`
+	// OutOfCluster says that this is no node but a host outside the cluster, even if a node has its name: the agent only resolves service
+	// addresses for the host's own programs.
+	OutOfCluster bool `yaml:"outOfCluster"`
+	// Addresses are where other machines reach a host outside the cluster; none: from where members are reached.
+	Addresses []netip.Addr `yaml:"addresses"`
 	// StateDir holds what the node was told last, and certificates that the agent got itself; made when absent.
 	StateDir string `yaml:"stateDir"`
 	// Members are host:port of members' APIs; the others are learned.
@@ -102,12 +108,24 @@ type Sock struct {
 	Events int `yaml:"events"`
 	// RedirectLimit is how many calls a second LocalRedirectPolicies take at each address and port; 0: all.
 	RedirectLimit int `yaml:"redirectLimit"`
+	// IPv4 and IPv6 are whether calls of the family are resolved; nil: they are.
+	IPv4 *bool `yaml:"ipv4"`
+	IPv6 *bool `yaml:"ipv6"`
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
 }
 
 // Tunnel is tunnels to other hosts. How they are made is the group's to say.
 type Tunnel struct{}
+
+// Resolves tells whether calls of a family are resolved.
+func (s *Sock) Resolves(v6 bool) bool {
+	on := s.IPv4
+	if v6 {
+		on = s.IPv6
+	}
+	return on == nil || *on
+}
 
 // mostRows bounds a table: what is more than that takes gigabytes of the kernel's memory.
 const mostRows = 1 << 24
@@ -128,6 +146,9 @@ func (c *Agent) validateSock(bad func(field, why string)) {
 	}
 	if c.Sock.RedirectLimit < 0 || c.Sock.RedirectLimit > math.MaxUint32 {
 		bad("sock.redirectLimit", "is a number of calls a second, or 0 for no limit")
+	}
+	if !c.Sock.Resolves(false) && !c.Sock.Resolves(true) {
+		bad("sock.ipv4", "and sock.ipv6 are both off: nothing is resolved then; leave sock out")
 	}
 	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs} {
 		if path != "" && !filepath.IsAbs(path) {
@@ -195,13 +216,30 @@ const (
 
 // LoadAgent reads an agent.yaml, fills in defaults and judges it as a whole. A node that is not empty goes before the
 // file's.
-func LoadAgent(path, node string) (Agent, error) {
+func LoadAgent(path, node string) (Agent, error) { return LoadAgentOver(Old{}, path, node) }
+
+// LoadAgentOver is LoadAgent where something may be said in the old way: the file goes before that.
+func LoadAgentOver(old Old, path, node string) (Agent, error) {
+	var first Agent // tells what is on by default, and whether sockets are spoken of at all
+	if err := decode(path, &first); err != nil {
+		return Agent{}, err
+	}
 	c := Agent{Steer: true, NAT: NATKubeProxy, DrainDelay: defaultDrainDelay, Health: defaultHealth, Log: "info"}
+	if first.OutOfCluster { // what is on by default for nodes is off, and what is left of it was written there
+		c = Agent{Health: defaultHealth, Log: "info"}
+	}
+	old.under(&c)
 	if err := decode(path, &c); err != nil {
 		return Agent{}, err
 	}
+	if first.Sock == nil && !first.OutOfCluster {
+		c.Sock = nil
+	}
 	if node != "" {
 		c.Node = node
+	}
+	if name, err := os.Hostname(); c.Node == "" && c.OutOfCluster && err == nil {
+		c.Node = strings.ToLower(name)
 	}
 	if err := c.Validate(); err != nil {
 		return Agent{}, fmt.Errorf("%s: %w", path, err)
@@ -221,10 +259,11 @@ func (c *Agent) Validate() error {
 	}
 	c.validateMembers(bad)
 	c.validateTLS(bad)
-	if !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
+	c.validateOutside(bad)
+	if !c.OutOfCluster && !slices.Contains([]string{NATNftables, NATKubeProxy}, c.NAT) {
 		bad("nat", fmt.Sprintf("%q is not known; use %s or %s", c.NAT, NATNftables, NATKubeProxy))
 	}
-	if c.L2 && !c.Steer {
+	if c.L2 && !c.Steer && !c.OutOfCluster {
 		bad("l2", "needs steer: it keeps the kernel from answering, and has packets delivered")
 	}
 	if c.BGP != nil && c.BGP.ASN == 0 {
@@ -282,6 +321,44 @@ func (c *Agent) Validate() error {
 		bad("log", err.Error())
 	}
 	return joinSorted(errs)
+}
+
+// maxAddresses is as many as the group keeps of a host.
+const maxAddresses = 16
+
+// validateOutside refuses what has no meaning on a host outside the cluster, where resolution is all there is.
+func (c *Agent) validateOutside(bad func(field, why string)) {
+	if !c.OutOfCluster {
+		if len(c.Addresses) > 0 {
+			bad("addresses", "needs outOfCluster: true; the addresses of nodes come from the cluster")
+		}
+		return
+	}
+	if c.Sock == nil {
+		c.Sock = &Sock{}
+	}
+	for _, no := range []struct {
+		field string
+		set   bool
+		why   string
+	}{
+		{"steer", c.Steer, "no packets to service addresses are led to a host outside the cluster"},
+		{"nat", c.NAT != "", "no packets of others are translated on a host outside the cluster"},
+		{"l2", c.L2, "a host outside the cluster is given no addresses to answer for"},
+		{"bgp", c.BGP != nil, "a host outside the cluster is no next hop, and announces nothing"},
+	} {
+		if no.set {
+			bad(no.field, "cannot be beside outOfCluster: "+no.why+"; leave it out")
+		}
+	}
+	if len(c.Addresses) > maxAddresses {
+		bad("addresses", fmt.Sprintf("lists %d; up to %d are kept", len(c.Addresses), maxAddresses))
+	}
+	for i, a := range c.Addresses {
+		if a.Is4In6() || a.Zone() != "" || a.IsLoopback() || a.IsMulticast() || a.IsUnspecified() {
+			bad(fmt.Sprintf("addresses[%d]", i), a.String()+" is none at which other machines reach this one")
+		}
+	}
 }
 
 // kubeProxyPrimary is what kube-proxy may have in the place of ranges: the first address of the Node object.

@@ -81,6 +81,12 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 		"K44-backwards":  {"drainDelay: 5s", "minSyncPeriod: -1s", "minSyncPeriod: is a duration from 0 to 5s"},
 		"K44-too-often":  {"drainDelay: 5s", "syncPeriod: 1s", "syncPeriod: is a duration from 5s up, or 0 for the defaults"},
 		"K46-impatient":  {"drainDelay: 5s", "unhealthyAfter: 9s", "unhealthyAfter: is a duration from 10s up, or 0 for the default"},
+		"outside-nat":    {"drainDelay: 5s", "outOfCluster: true", "nat: cannot be beside outOfCluster: no packets of others are translated"},
+		"outside-steer":  {"steer: off\nnat: kube-proxy", "steer: on\noutOfCluster: true", "steer: cannot be beside outOfCluster: no packets to service addresses are led"},
+		"outside-l2":     {"nat: kube-proxy", "l2: on\noutOfCluster: true", "l2: cannot be beside outOfCluster: a host outside the cluster is given no addresses"},
+		"outside-bgp":    {"nat: kube-proxy", "bgp: {asn: 64512}\noutOfCluster: true", "bgp: cannot be beside outOfCluster: a host outside the cluster is no next hop"},
+		"outside-where":  {"nat: kube-proxy", "addresses: [127.0.0.1]\noutOfCluster: true", "addresses[0]: 127.0.0.1 is none at which other machines reach"},
+		"inside-where":   {"nat: kube-proxy", "addresses: [192.0.2.9]", "addresses: needs outOfCluster: true"},
 		"bad-health":     {`health: "127.0.0.1:7480"`, "health: local", `health: "local" is no host:port`},
 		"unknown-level":  {"node: n1\n", "node: n1\nlog: loud\n", `log: "loud" is no log level`},
 	} {
@@ -97,5 +103,13 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 				t.Errorf("more than one line: %q", err)
 			}
 		})
+	}
+}
+
+// Balancing §15: on a host outside the cluster only resolution is on, without a word about it.
+func TestBalancing15HostsOutsideOnlyResolve(t *testing.T) {
+	c, err := loadAgent(t, "node: edge-1\noutOfCluster: true\nstateDir: state\nmembers: [\"m1:7443\"]\nenrol: {ca: group.crt, tokenFile: token}\n", "")
+	if err != nil || c.Steer || c.NAT != "" || c.L2 || c.BGP != nil || c.Sock == nil || c.Health != ":7480" || c.Log != "info" {
+		t.Errorf("%+v, %v", c, err)
 	}
 }

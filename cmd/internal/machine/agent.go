@@ -11,7 +11,7 @@ import (
 func Agent() node.Edges {
 	return node.Edges{
 		Lock: disk.Lock, Boot: disk.BootID, Listen: listen,
-		Steer: openSteer, NAT: openNAT, Sock: openSock, Tunnel: openTunnel, L2: openL2, Speaker: openNodeSpeaker, Link: openLink, Flows: openFlows, ListenEverywhere: listenEverywhere,
+		Steer: openSteer, NAT: openNAT, Sock: openSock, Underlay: underlay, Tunnel: openTunnel, L2: openL2, Speaker: openNodeSpeaker, Link: openLink, Flows: openFlows, ListenEverywhere: listenEverywhere,
 		CleanSteer: cleanSteer, CleanNAT: cleanNAT, CleanSock: cleanSock, CleanTunnel: cleanTunnel,
 	}
 }

@@ -74,7 +74,7 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	options.Sparing = sock.Sparing{Cgroups: cgroups.Pods, Hold: p.Spare}
 	s, err := sock.Over(options, p)
 	if err == nil {
-		err = p.Set(program.Settings{IPv4: true, IPv6: true, Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit), ExemptPriority: health.Priority})
+		err = p.Set(program.Settings{IPv4: c.Sock.Resolves(false), IPv6: c.Sock.Resolves(true), Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit), ExemptPriority: health.Priority})
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())

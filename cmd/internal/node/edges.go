@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,6 +36,9 @@ type Edges struct {
 	Sock func(config.Agent, *slog.Logger, prometheus.Registerer) (Resolving, error)
 	// Tunnel opens tunnels to other hosts and proxy ports, where the configuration asks for them. Optional: without, that is refused.
 	Tunnel func(config.Agent, *slog.Logger, prometheus.Registerer) (Tunnelling, error)
+	// Underlay tells from which addresses of the machine members are reached, where the configuration does not say where other machines
+	// reach it. Optional.
+	Underlay func(members []string) []netip.Addr
 	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
 	// ListenEverywhere opens a TCP port on all addresses of the node, for health checks, where the configuration asks for them.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -46,13 +47,16 @@ type Options struct {
 	AllServices bool
 	// Tunnels says that the Applier makes tunnels. Optional.
 	Tunnels bool
-	Leases  agent.Leases      // optional
-	Flows   agent.Flows       // optional
-	Speaker agent.Speaker     // optional
-	Retire  *agent.Retirement // optional
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // optional
-	Tuning  agent.Tuning          // zero fields take their default
+	// Outside says that it is the agent of a host outside the cluster, which other machines reach at Underlay. Optional.
+	Outside  bool
+	Underlay []netip.Addr
+	Leases   agent.Leases      // optional
+	Flows    agent.Flows       // optional
+	Speaker  agent.Speaker     // optional
+	Retire   *agent.Retirement // optional
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer // optional
+	Tuning   agent.Tuning          // zero fields take their default
 }
 
 // conn is a way to one member.
@@ -106,7 +110,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Leases: o.Leases, Flows: o.Flows,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Underlay: o.Underlay, Leases: o.Leases, Flows: o.Flows,
 		Speaker: o.Speaker, Retirement: o.Retire,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
@@ -121,9 +125,13 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 
 // open makes the agent's loop over mutual TLS.
 func open(o Options, source *pki.Source) (*loop, error) {
-	if id := source.Material().Identity; id.Role != pki.Agent || id.Name != o.Node {
-		return nil, fmt.Errorf("%s: the certificate is %s's, this is agent/%s; issue one with `fairlead pki issue agent %s`",
-			o.Files.Cert, id, o.Node, o.Node)
+	role := pki.Agent
+	if o.Outside {
+		role = pki.Host
+	}
+	if id := source.Material().Identity; id.Role != role || id.Name != o.Node {
+		return nil, fmt.Errorf("%s: the certificate is %s's, this is %s/%s; issue one with `fairlead pki issue %s %s`",
+			o.Files.Cert, id, role, o.Node, role, o.Node)
 	}
 	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
 	l, err := openOver(o, func(_ pki.Self, address string) agent.Conn {

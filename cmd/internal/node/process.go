@@ -167,6 +167,12 @@ func (p *Process) openLoop() error {
 		Applier: p.applier, AddressesOnly: !p.config.NeedsServices(),
 		AllServices: p.config.NeedsAllServices(), Tunnels: p.config.Tunnel != nil, Log: p.log, Metrics: p.registry, Tuning: tuning,
 	}
+	if p.config.OutOfCluster {
+		o.Outside = true
+		if o.Underlay = p.config.Addresses; o.Underlay == nil && p.edges.Underlay != nil {
+			o.Underlay = p.edges.Underlay(p.config.Members)
+		}
+	}
 	if p.l2 != nil {
 		o.Leases = p.l2
 	}
@@ -210,7 +216,7 @@ func (p *Process) enrol() enrol.Ask {
 	if e == nil {
 		return nil
 	}
-	return enrol.AsStranger(p.config.Node, e.CA, e.TokenFile, p.config.Members)
+	return enrol.AsStranger(p.config.Node, p.config.OutOfCluster, e.CA, e.TokenFile, p.config.Members)
 }
 
 // runAgent gets a certificate if there is none, and works with it.

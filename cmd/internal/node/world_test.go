@@ -34,6 +34,7 @@ type world struct {
 	ca    string
 	group *grouptest.Group
 	api   *grouptest.API
+	serve func(address, member string) *grouptest.API // starts another one, or one again
 }
 
 func newWorld(t *testing.T) *world {
@@ -42,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{ca: certified.CA(), group: grouptest.NewGroup(t)}
 	service, err := agents.New(agents.Options{
 		Member: "m1", Record: w.group, Proposer: w.group, Contact: w.group.Contact, Barrier: w.group.Barrier, Log: quiet,
-		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second},
+		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second, Note: 50 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,11 +65,15 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.api = certified.Serve(t, "m1", func(o ...connect.HandlerOption) (string, http.Handler) {
-		return fairleadv1connect.NewAgentServiceHandler(service, o...)
-	}, func(o ...connect.HandlerOption) (string, http.Handler) {
-		return fairleadv1connect.NewEnrolServiceHandler(office, o...)
-	})
+	w.serve = func(address, member string) *grouptest.API {
+		t.Helper()
+		return certified.ServeAt(t, address, member, func(o ...connect.HandlerOption) (string, http.Handler) {
+			return fairleadv1connect.NewAgentServiceHandler(service, o...)
+		}, func(o ...connect.HandlerOption) (string, http.Handler) {
+			return fairleadv1connect.NewEnrolServiceHandler(office, o...)
+		})
+	}
+	w.api = w.serve("127.0.0.1:0", "m1")
 	w.group.Apply(t, &fsm.PutNode{ID: "n1"})
 	return w
 }

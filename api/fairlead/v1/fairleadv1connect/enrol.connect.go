@@ -44,6 +44,10 @@ const (
 	EnrolServiceRenewMemberProcedure = "/fairlead.v1.EnrolService/RenewMember"
 	// EnrolServiceOfferProcedure is the fully-qualified name of the EnrolService's Offer RPC.
 	EnrolServiceOfferProcedure = "/fairlead.v1.EnrolService/Offer"
+	// EnrolServiceAdmitHostProcedure is the fully-qualified name of the EnrolService's AdmitHost RPC.
+	EnrolServiceAdmitHostProcedure = "/fairlead.v1.EnrolService/AdmitHost"
+	// EnrolServiceRemoveHostProcedure is the fully-qualified name of the EnrolService's RemoveHost RPC.
+	EnrolServiceRemoveHostProcedure = "/fairlead.v1.EnrolService/RemoveHost"
 )
 
 // EnrolServiceClient is a client for the fairlead.v1.EnrolService service.
@@ -51,13 +55,19 @@ type EnrolServiceClient interface {
 	// Enrol gives the agent of a node its certificate. It is the one call that needs no certificate: the node is proven
 	// by a token.
 	Enrol(context.Context, *v1.EnrolRequest) (*v1.EnrolResponse, error)
-	// Renew gives an agent another certificate of its own name.
+	// Renew gives an agent, of a node or of a host, another certificate of its own role and name.
 	Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error)
 	// RenewMember gives a member another certificate of its own name and hosts. It is not handed on: a member asks those
 	// that it knows, one after another.
 	RenewMember(context.Context, *v1.RenewMemberRequest) (*v1.RenewMemberResponse, error)
 	// Offer makes a one-time token good. Only operators may call it.
 	Offer(context.Context, *v1.OfferRequest) (*v1.OfferResponse, error)
+	// AdmitHost takes a host outside the cluster in, that has a certificate already. Only operators may call it. One-time tokens for
+	// hosts do without.
+	AdmitHost(context.Context, *v1.AdmitHostRequest) (*v1.AdmitHostResponse, error)
+	// RemoveHost takes a host out: it is served no more, its certificate is not renewed, and tokens that were offered for it end.
+	// Only operators may call it.
+	RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error)
 }
 
 // NewEnrolServiceClient constructs a client for the fairlead.v1.EnrolService service. By default,
@@ -95,6 +105,18 @@ func NewEnrolServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(enrolServiceMethods.ByName("Offer")),
 			connect.WithClientOptions(opts...),
 		),
+		admitHost: connect.NewClient[v1.AdmitHostRequest, v1.AdmitHostResponse](
+			httpClient,
+			baseURL+EnrolServiceAdmitHostProcedure,
+			connect.WithSchema(enrolServiceMethods.ByName("AdmitHost")),
+			connect.WithClientOptions(opts...),
+		),
+		removeHost: connect.NewClient[v1.RemoveHostRequest, v1.RemoveHostResponse](
+			httpClient,
+			baseURL+EnrolServiceRemoveHostProcedure,
+			connect.WithSchema(enrolServiceMethods.ByName("RemoveHost")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -104,6 +126,8 @@ type enrolServiceClient struct {
 	renew       *connect.Client[v1.RenewRequest, v1.RenewResponse]
 	renewMember *connect.Client[v1.RenewMemberRequest, v1.RenewMemberResponse]
 	offer       *connect.Client[v1.OfferRequest, v1.OfferResponse]
+	admitHost   *connect.Client[v1.AdmitHostRequest, v1.AdmitHostResponse]
+	removeHost  *connect.Client[v1.RemoveHostRequest, v1.RemoveHostResponse]
 }
 
 // Enrol calls fairlead.v1.EnrolService.Enrol.
@@ -142,18 +166,42 @@ func (c *enrolServiceClient) Offer(ctx context.Context, req *v1.OfferRequest) (*
 	return nil, err
 }
 
+// AdmitHost calls fairlead.v1.EnrolService.AdmitHost.
+func (c *enrolServiceClient) AdmitHost(ctx context.Context, req *v1.AdmitHostRequest) (*v1.AdmitHostResponse, error) {
+	response, err := c.admitHost.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveHost calls fairlead.v1.EnrolService.RemoveHost.
+func (c *enrolServiceClient) RemoveHost(ctx context.Context, req *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error) {
+	response, err := c.removeHost.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // EnrolServiceHandler is an implementation of the fairlead.v1.EnrolService service.
 type EnrolServiceHandler interface {
 	// Enrol gives the agent of a node its certificate. It is the one call that needs no certificate: the node is proven
 	// by a token.
 	Enrol(context.Context, *v1.EnrolRequest) (*v1.EnrolResponse, error)
-	// Renew gives an agent another certificate of its own name.
+	// Renew gives an agent, of a node or of a host, another certificate of its own role and name.
 	Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error)
 	// RenewMember gives a member another certificate of its own name and hosts. It is not handed on: a member asks those
 	// that it knows, one after another.
 	RenewMember(context.Context, *v1.RenewMemberRequest) (*v1.RenewMemberResponse, error)
 	// Offer makes a one-time token good. Only operators may call it.
 	Offer(context.Context, *v1.OfferRequest) (*v1.OfferResponse, error)
+	// AdmitHost takes a host outside the cluster in, that has a certificate already. Only operators may call it. One-time tokens for
+	// hosts do without.
+	AdmitHost(context.Context, *v1.AdmitHostRequest) (*v1.AdmitHostResponse, error)
+	// RemoveHost takes a host out: it is served no more, its certificate is not renewed, and tokens that were offered for it end.
+	// Only operators may call it.
+	RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error)
 }
 
 // NewEnrolServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -187,6 +235,18 @@ func NewEnrolServiceHandler(svc EnrolServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(enrolServiceMethods.ByName("Offer")),
 		connect.WithHandlerOptions(opts...),
 	)
+	enrolServiceAdmitHostHandler := connect.NewUnaryHandlerSimple(
+		EnrolServiceAdmitHostProcedure,
+		svc.AdmitHost,
+		connect.WithSchema(enrolServiceMethods.ByName("AdmitHost")),
+		connect.WithHandlerOptions(opts...),
+	)
+	enrolServiceRemoveHostHandler := connect.NewUnaryHandlerSimple(
+		EnrolServiceRemoveHostProcedure,
+		svc.RemoveHost,
+		connect.WithSchema(enrolServiceMethods.ByName("RemoveHost")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.EnrolService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case EnrolServiceEnrolProcedure:
@@ -197,6 +257,10 @@ func NewEnrolServiceHandler(svc EnrolServiceHandler, opts ...connect.HandlerOpti
 			enrolServiceRenewMemberHandler.ServeHTTP(w, r)
 		case EnrolServiceOfferProcedure:
 			enrolServiceOfferHandler.ServeHTTP(w, r)
+		case EnrolServiceAdmitHostProcedure:
+			enrolServiceAdmitHostHandler.ServeHTTP(w, r)
+		case EnrolServiceRemoveHostProcedure:
+			enrolServiceRemoveHostHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -220,4 +284,12 @@ func (UnimplementedEnrolServiceHandler) RenewMember(context.Context, *v1.RenewMe
 
 func (UnimplementedEnrolServiceHandler) Offer(context.Context, *v1.OfferRequest) (*v1.OfferResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.EnrolService.Offer is not implemented"))
+}
+
+func (UnimplementedEnrolServiceHandler) AdmitHost(context.Context, *v1.AdmitHostRequest) (*v1.AdmitHostResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.EnrolService.AdmitHost is not implemented"))
+}
+
+func (UnimplementedEnrolServiceHandler) RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.EnrolService.RemoveHost is not implemented"))
 }

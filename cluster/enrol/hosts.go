@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enrol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/fsm"
+)
+
+// hasHost tells whether the group took a host in, and not out again.
+func (s *Service) hasHost(name string) bool {
+	_, ok := fsm.Get[*fsm.Host](s.o.Record.Read(), fsm.TableHosts, name)
+	return ok
+}
+
+// AdmitHost implements fairleadv1connect.EnrolServiceHandler.
+func (s *Service) AdmitHost(ctx context.Context, req *fairleadv1.AdmitHostRequest) (*fairleadv1.AdmitHostResponse, error) {
+	what := "take in host " + req.GetName()
+	if err := pki.CheckName(req.GetName()); err != nil {
+		return nil, &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: "use the name in its certificate"}
+	}
+	err := s.changeHost(ctx, what, &fsm.RegisterHost{ID: fsm.HostID(req.GetName()), Admit: true}, "take out hosts that are no more; `fairlead get hosts` lists them")
+	return &fairleadv1.AdmitHostResponse{}, err
+}
+
+// RemoveHost implements fairleadv1connect.EnrolServiceHandler.
+func (s *Service) RemoveHost(ctx context.Context, req *fairleadv1.RemoveHostRequest) (*fairleadv1.RemoveHostResponse, error) {
+	err := s.changeHost(ctx, "take out host "+req.GetName(), &fsm.RemoveHost{ID: fsm.HostID(req.GetName())}, "`fairlead get hosts` lists those that there are")
+	return &fairleadv1.RemoveHostResponse{}, err
+}
+
+// changeHost commits an operator's word about a host.
+func (s *Service) changeHost(ctx context.Context, what string, c fsm.Command, remedy string) error {
+	if have := s.o.Record.Read().Group().Format; have < fsm.FormatHosts {
+		return &admin.Refusal{
+			Code: admin.Invalid, What: what, Why: fmt.Sprintf("the group's format is %d, and members of it cannot read hosts, which came with %d", have, fsm.FormatHosts),
+			Remedy: "run this release on every member, then `fairlead raft finalize`",
+		}
+	}
+	caller, _ := admin.CallerFrom(ctx)
+	err := s.propose(ctx, caller.Actor(), "host", c)
+	switch refused := (*fsm.OutcomeError)(nil); {
+	case err == nil:
+		s.o.Log.Info("hosts changed", "what", what, "identity", caller.Actor())
+		return nil
+	case !errors.As(err, &refused):
+		return said(what, err)
+	}
+	return &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: remedy}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Old is what the environment and the conf.yml of elf-io's balancing say, as far as it means something to our agent. What agent.yaml
+// says goes before it, and the environment goes before conf.yml (balancing §15, §22).
+type Old struct {
+	Node       string // ENV_LOCAL_NODE_NAME
+	IPv4, IPv6 *bool
+	// RedirectLimit is a number of calls a second, 0 for no limit; nil if nothing is said.
+	RedirectLimit *int
+	Health, Log   string
+	// Notes has a line for each thing that means nothing here, with what to do instead.
+	Notes []Note
+}
+
+// Note is something that means nothing here, and what to do instead.
+type Note struct{ What, Instead string }
+
+// oldVariables have no meaning here; what to do instead.
+func oldVariables() map[string]string {
+	return map[string]string{
+		"KUBECONFIG":                        "no Kubernetes is needed, and no credentials of it: remove the file from this host, enrol it with `fairlead pki enrol NAME --outside` (docs/outside.md)",
+		"ENV_METRIC_HTTP_PORT":              "metrics are at the port of `health`, under /metrics",
+		"ENV_ENABLED_METRIC":                "metrics are at the port of `health`, under /metrics, unless that is \"\"",
+		"ENV_EBPF_LOG_LEVEL":                "sock.events says how many calls of each Service are logged a second",
+		"ENV_GOPS_LISTEN_PORT":              "it has no port for gops; /metrics tells of the process",
+		"ENV_PYROSCOPE_PUSH_SERVER_ADDRESS": "it sends profiles nowhere; leave it out",
+		"ENV_NODE_ENTRY_INTERFACE_NAME":     "no interface is chosen by name for this",
+	}
+}
+
+// oldKeys of conf.yml have no meaning here, likewise.
+func oldKeys() map[string]string {
+	const asks = "agents ask members alone, which agent.yaml lists; sources.kubernetes in controller.yaml says where members find the API server"
+	return map[string]string{"apiServerHost": asks, "apiServerPort": asks}
+}
+
+// ReadOld reads the environment, and a conf.yml if path is not empty. Errors name what has a value that cannot be.
+func ReadOld(getenv func(string) string, path string) (Old, error) {
+	file, err := readOldFile(path)
+	if err != nil {
+		return Old{}, err
+	}
+	o := Old{Node: getenv("ENV_LOCAL_NODE_NAME")}
+	var errs []error
+	flag := func(variable, key string) *bool {
+		where, text := said(getenv, file, key, variable)
+		if text == "" {
+			return nil
+		}
+		v, err := strconv.ParseBool(strings.ToLower(text))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q is neither true nor false", where, text))
+		}
+		return &v
+	}
+	o.IPv4, o.IPv6 = flag("ENV_ENABLE_IPV4", "enableIPv4"), flag("ENV_ENABLE_IPV6", "enableIPv6")
+	if where, text := said(getenv, file, "redirectQosLimit", "ENV_REDIRECT_QOS_LIMIT", "REDIRECT_QOS_LIMIT"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q is no number of calls a second up to %d; 0 is no limit", where, text, uint32(math.MaxUint32)))
+		}
+		limit := int(n)
+		o.RedirectLimit = &limit
+	}
+	if port := getenv("ENV_HTTP_PORT"); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			errs = append(errs, fmt.Errorf("ENV_HTTP_PORT: %q is no port", port))
+		}
+		o.Health = ":" + port
+	}
+	if level := strings.ToLower(getenv("ENV_LOG_LEVEL")); level != "" {
+		if _, err := Level(level); err != nil {
+			errs = append(errs, fmt.Errorf("ENV_LOG_LEVEL: %w", err))
+		}
+		o.Log = level
+	}
+	for _, name := range slices.Sorted(maps.Keys(oldVariables())) {
+		if getenv(name) != "" {
+			o.Notes = append(o.Notes, Note{name, oldVariables()[name]})
+		}
+	}
+	known := []string{"enableIPv4", "enableIPv6", "redirectQosLimit"}
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		instead, old := oldKeys()[key]
+		switch {
+		case slices.Contains(known, key):
+		case old:
+			o.Notes = append(o.Notes, Note{path + ": " + key, instead})
+		default:
+			o.Notes = append(o.Notes, Note{path + ": " + key, "docs/agents.md lists what agent.yaml can say"})
+		}
+	}
+	return o, joinSorted(errs)
+}
+
+// said gives the first thing that is said of a key, and where: by the environment, else by the file.
+func said(getenv func(string) string, file map[string]string, key string, variables ...string) (where, text string) {
+	for _, v := range variables {
+		if text := strings.TrimSpace(getenv(v)); text != "" {
+			return v, text
+		}
+	}
+	return key, strings.TrimSpace(file[key])
+}
+
+// readOldFile reads the scalars of a conf.yml.
+func readOldFile(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--config-path: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil || len(data) > maxBytes {
+		return nil, fmt.Errorf("%s: cannot be read, or is larger than %d bytes; is it the right file? (%v)", path, maxBytes, err)
+	}
+	var nodes map[string]yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&nodes); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %s", path, oneLine(err))
+	}
+	out := map[string]string{}
+	for key, n := range nodes {
+		if n.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%s: line %d: %s is no single value", path, n.Line, key)
+		}
+		out[key] = n.Value
+		if n.Tag == "!!null" {
+			out[key] = ""
+		}
+	}
+	return out, nil
+}
+
+// under puts it where agent.yaml says nothing: into what the file is decoded over.
+func (o Old) under(c *Agent) {
+	c.Node = o.Node
+	if o.Health != "" {
+		c.Health = o.Health
+	}
+	if o.Log != "" {
+		c.Log = o.Log
+	}
+	c.Sock = &Sock{IPv4: o.IPv4, IPv6: o.IPv6}
+	if o.RedirectLimit != nil {
+		c.Sock.RedirectLimit = *o.RedirectLimit
+	}
+}
