@@ -19,8 +19,15 @@ func Services(s desired.State, host string) (out []*desired.Service) {
 	if s.Tunnels == nil || at < 0 {
 		return nil
 	}
+	taken := map[desired.Port]bool{} // two policies may lead one port to the same pods
 	for _, p := range s.Proxies() {
-		if service := serviceOf(p, host, hosts[at].Addresses); len(service.Frontends) > 0 {
+		service := serviceOf(p, host, hosts[at].Addresses)
+		service.Frontends = slices.DeleteFunc(service.Frontends, func(f desired.Frontend) bool {
+			was := taken[f.Port]
+			taken[f.Port] = true
+			return was
+		})
+		if len(service.Frontends) > 0 {
 			out = append(out, service)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *stage) agent(n int, lines string) *lab.Process {
 
 // hears is what a program on n1 hears at the policy's address, or how it failed.
 func (s *stage) hears() string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	c := s.nodes[0].Command("bash", "-c", "exec 3<>/dev/tcp/169.254.77.1/80 && cat <&3")
 	s.client.Join(c)

@@ -310,7 +310,7 @@ func losePorts(r *fsm.Redirect, lost map[fsm.Port]string) {
 	for i := range r.Proxied {
 		r.Proxied[i].Ports = slices.DeleteFunc(slices.Clone(r.Proxied[i].Ports), func(at fsm.ProxyPort) bool { _, is := lost[at.Port]; return is })
 	}
-	if r.Pending.Code != "" {
+	if r.Pending.Code != "" && r.Pending.Code != WaitsForProxy {
 		return
 	}
 	ports := sortedPorts(lost)
