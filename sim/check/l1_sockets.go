@@ -17,7 +17,7 @@ import (
 // another, whatever waits for an operator, and nodes without power or agent.
 func (r *l1) sockets(v *fsm.View) {
 	on := r.topology.Sockets
-	if !on.Any() || !r.due(r.atSockets.changed-r.quiet) && r.atSockets.changed > r.quiet {
+	if !on.Any() || r.scene.now < r.atSockets.changed+r.bounds.L1 {
 		return
 	}
 	if slices.ContainsFunc(fsm.List[*fsm.Hold](v, fsm.TableHolds), func(h *fsm.Hold) bool { return !h.Released }) {

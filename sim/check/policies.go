@@ -5,6 +5,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -221,11 +222,19 @@ func (a *atSockets) hearPod(e event.Stamped, x event.Object, gone bool) {
 		return
 	}
 	var before *written
-	if old != nil {
-		before = &old.written
+	if old != nil && old.running && !old.like(p) {
+		before = &old.written // to run and to be ready, or not, costs nobody a backend
 	}
 	p.written = a.lived(e, before, gone)
+	if old != nil && old.uid == p.uid {
+		p.edited = max(p.edited, old.edited)
+	}
 	a.pods[id] = p
+}
+
+// like tells whether a pod is a backend as it was before, ready or not.
+func (p *socketPod) like(o *socketPod) bool {
+	return p.uid == o.uid && p.node == o.node && p.address == o.address && p.running == o.running && maps.Equal(p.labels, o.labels)
 }
 
 func (a *atSockets) hearNode(e event.Stamped, x event.Object, gone bool) {
