@@ -72,9 +72,6 @@ func (p *policy) targets() []policyPort {
 
 // captures are the places of a policy (§4), joined by name and protocol to the ports of its backends (§5).
 func (r resolution) captures(p *policy) (out []capture) {
-	if e := p.spec.Backend.Endpoints; e != nil && e.Mode == "nodeProxy" {
-		return nil // nobody carries that out in a world
-	}
 	join := func(a netip.Addr, f policyPort) {
 		for _, t := range p.targets() {
 			if t.Name == f.Name && t.Protocol == f.Protocol {
@@ -224,7 +221,7 @@ func (r resolution) answer(node string, at dialled, spent bool) answer {
 	if a, ok := r.service(node, at); ok {
 		return a
 	}
-	if local != nil { // nothing stands behind the address (§11)
+	if local != nil && local.spec.Frontend.Address != nil { // nothing stands behind the address (§11); behind a Service's somebody else may
 		return answer{"refuse", nil, local.kind + "/" + local.name}
 	}
 	return answer{verdict: "pass"}
