@@ -124,7 +124,7 @@ func bounds() check.Bounds {
 
 // topology names who is in a world.
 func topology(s scenario.Scenario) check.Topology {
-	var t check.Topology
+	t := check.Topology{Sockets: s.Sockets}
 	for i := range s.Members {
 		t.Members = append(t.Members, stage.MemberName(i))
 	}

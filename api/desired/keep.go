@@ -8,8 +8,8 @@ import (
 )
 
 // Keeping is s and, beside it, what old has about those of some addresses that s does not have: their items, and the
-// translations to them. A Service that s still has translates to them as it does to its other addresses. What is no
-// item is that of s.
+// translations to them, but not the node ports and ClusterIPs of a Service that is gone. A Service that s still has translates to them as
+// it does to its other addresses. What is no item is that of s.
 //
 // Errors: a Service cannot be encoded.
 func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) {
@@ -51,7 +51,7 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 			continue
 		}
 		service := *i.Service()
-		service.Addresses = left
+		service.leave(left)
 		if have, found := s.find(i.key); found && have.service != nil {
 			service = *have.Service()
 			service.Addresses = slices.Concat(have.service.addresses, left)
@@ -67,6 +67,16 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 		add = append(add, next)
 	}
 	return s.with(add), nil
+}
+
+// leave makes a Service one that is about to go, and is kept for some addresses alone: the API server may give its ClusterIPs and node
+// ports to another one at once.
+func (s *Service) leave(addresses []netip.Addr) {
+	s.Addresses, s.ClusterIPs, s.InternalLocal, s.NodePortsIPv4, s.NodePortsIPv6 = addresses, nil, false, false, false
+	s.Frontends = slices.Clone(s.Frontends)
+	for i := range s.Frontends {
+		s.Frontends[i].NodePort = 0
+	}
 }
 
 // Only is s with nothing but what it has about some addresses, as Keeping would keep it.

@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // Options is what a Set is made of.
@@ -84,6 +85,8 @@ type Topology struct {
 	Switches  []string
 	Balancers []Balancer
 	Links     []Link
+	// Sockets is what is served at the sockets of nodes.
+	Sockets start.Sockets
 	// Exchanges tells whether a switch and members are configured to exchange routes of an address's family; nil: always.
 	Exchanges func(at string, a netip.Addr) bool
 }
@@ -172,10 +175,11 @@ type Set struct {
 	format   uint32
 	violated func(Violation)
 
-	scene  *scene
-	kube   *kube
-	wishes *wishes
-	record *Record
+	scene     *scene
+	kube      *kube
+	wishes    *wishes
+	atSockets *atSockets
+	record    *Record
 	// recordAt is when the record began to be able to hold what it holds: its format was raised, or it was restored.
 	recordAt time.Duration
 
@@ -189,7 +193,7 @@ type Set struct {
 func New(o Options) (*Set, error) {
 	s := &Set{
 		bounds: o.Bounds.withDefaults(), topology: o.Topology, format: o.Format, violated: o.Violated,
-		kube: newKube(), wishes: newWishes(), record: NewRecord(), counts: map[string]int{}, told: map[string]bool{},
+		kube: newKube(), wishes: newWishes(), atSockets: newAtSockets(), record: NewRecord(), counts: map[string]int{}, told: map[string]bool{},
 	}
 	s.scene = newScene(o.Topology, s.record)
 	for _, id := range o.Rules {
@@ -212,6 +216,9 @@ func (s *Set) Hear(e event.Stamped) {
 	s.scene.hear(e)
 	s.kube.hear(e)
 	s.wishes.hear(e, s.ours)
+	if s.topology.Sockets.Any() {
+		s.atSockets.hear(e)
+	}
 	step := s.record.hear(e)
 	if step != nil && (step.replaced || step.before.Group().Format != step.after.Group().Format) {
 		s.recordAt = e.At

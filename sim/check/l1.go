@@ -26,17 +26,25 @@ type l1 struct {
 	looked  time.Duration
 	outside *l1Outside
 	wished  *l1Wishes
+	given   map[netip.Addr]bool // addresses that Services ever had outside the cluster
 }
 
 // flapHold is for how long a node that flapped may be held down.
 const flapHold = time.Minute
 
-func newL1(j *judge) rule { return &l1{judge: j, outside: newL1Outside(j), wished: newL1Wishes(j)} }
+func newL1(j *judge) rule {
+	return &l1{judge: j, outside: newL1Outside(j), wished: newL1Wishes(j), given: map[netip.Addr]bool{}}
+}
 
 func (r *l1) step(s *step) {
 	if s.replaced || fsm.Differ(s.before, s.after, fsm.TableDrains, fsm.TableMoves) {
 		r.quiet = s.At
 	}
+	fsm.Changes(s.before, s.after, fsm.TableAllocations, func(_, is *fsm.Allocation) {
+		if is != nil {
+			r.given[is.Address] = true
+		}
+	})
 	r.outside.step(s)
 	r.wished.step(s)
 }
@@ -106,6 +114,7 @@ func (r *l1) tick() {
 	r.aggregates(v)
 	r.outside.compare(v)
 	r.wished.compare(v)
+	r.sockets(v)
 }
 
 // known tells whether the record may hold a Service: before format 2 it has load balancers only.

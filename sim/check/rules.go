@@ -26,6 +26,8 @@ func Rules() []Rule {
 		{ID: "S11", Text: "nothing without our mark is changed"},
 		{ID: "S12", Text: "a wrong view of Kubernetes removes nothing without an operator's word"},
 		{ID: "S13", Text: "the revision that an agent acts on never runs back"},
+		{ID: "S14", Text: "no call at a socket gets to a backend whose removal its node acknowledged"},
+		{ID: "S15", Text: "the number of a policy of client-side balancing is its own, and stays"},
 		{ID: "L1", Text: "once faults end, desired, observed and applied agree everywhere within a stated time"},
 		{ID: "L2", Text: "every deregistration completes once its driver answers again"},
 		{ID: "L3", Text: "with a quorum connected, new work completes within a stated time whatever the minority does"},
@@ -37,6 +39,6 @@ func Rules() []Rule {
 func makers() map[string]func(*judge) rule {
 	return map[string]func(*judge) rule{
 		"S1": newS1, "S2": newS2, "S3": newS3, "S4": newS4, "S5": newS5, "S6": newS6, "S7": newS7, "S8": newS8, "S9": newS9, "S10": newS10,
-		"S11": newS11, "S12": newS12, "S13": newS13, "L1": newL1, "L2": newL2, "L3": newL3, "model": newModel,
+		"S11": newS11, "S12": newS12, "S13": newS13, "S14": newS14, "S15": newS15, "L1": newL1, "L2": newL2, "L3": newL3, "model": newModel,
 	}
 }

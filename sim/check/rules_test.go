@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // tale is a history of a rule. The fine ones break no rule, and put theirs to the test; the others break it.
@@ -17,18 +18,21 @@ type tale struct {
 	rule, name string
 	broken     bool
 	tell       func(*story)
+	sockets    bool // policies and ClusterIPs are served at sockets
 }
 
-func fine(rule, name string, tell func(*story)) tale   { return tale{rule, name, false, tell} }
-func breaks(rule, name string, tell func(*story)) tale { return tale{rule, name, true, tell} }
+func fine(rule, name string, tell func(*story)) tale { return tale{rule: rule, name: name, tell: tell} }
+func breaks(rule, name string, tell func(*story)) tale {
+	return tale{rule: rule, name: name, broken: true, tell: tell}
+}
 
 func tales() []tale {
-	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales())
+	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales(), socketTales())
 }
 
 // judged tells a tale and gives the rules that it broke.
 func judged(t fataler, x tale, noise func(*story)) (*story, []string) {
-	s := newStory(t, noise)
+	s := newStoryOf(t, noise, start.Sockets{Policies: x.sockets, ClusterIPs: x.sockets})
 	s.begin()
 	x.tell(s)
 	s.set.Finish(s.now)

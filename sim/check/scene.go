@@ -65,6 +65,7 @@ type scene struct {
 	steered  map[string]steered       // by node
 	meddled  map[string]time.Duration // when somebody else last took away what the kernel of a node had
 	segments segments
+	sockets  map[string]*socketTables // by node
 }
 
 // contact is what a member says of its touch with the group.
@@ -111,7 +112,7 @@ func newScene(t Topology, record *Record) *scene {
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
-		segments: newSegments(t.Links),
+		segments: newSegments(t.Links), sockets: map[string]*socketTables{},
 	}
 	for _, n := range t.Nodes {
 		for _, a := range n.Addresses {
@@ -140,6 +141,9 @@ func (s *scene) hear(e event.Stamped) {
 		s.waiting[x.Machine] = s.now
 	case event.MachineDown:
 		s.dark[x.Machine], s.darkAt[x.Machine] = true, s.now
+		if t := s.sockets[x.Machine]; t != nil {
+			t.empty("")
+		}
 	case event.MachineUp:
 		delete(s.dark, x.Machine)
 		s.booted(x.Machine, x.Boot)
@@ -168,6 +172,10 @@ func (s *scene) hear(e event.Stamped) {
 		s.ways.hear(e.Number, x)
 	case event.Steered:
 		s.steers(e.Number, x)
+	case event.Resolves:
+		s.resolves(e.Number, x)
+	case event.Programs:
+		s.programs(x)
 	case event.Carrier:
 		s.segments.carrier(s.now, x)
 	default:

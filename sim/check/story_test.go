@@ -12,6 +12,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // story tells a checker a history by hand: three members, three nodes, one switch, one outside load balancer. What the
@@ -48,11 +49,14 @@ func pfx(s string) netip.Prefix {
 	return fsm.HostPrefix(addr(s))
 }
 
-func newStory(t fataler, noise func(*story)) *story {
+func newStory(t fataler, noise func(*story)) *story { return newStoryOf(t, noise, start.Sockets{}) }
+
+func newStoryOf(t fataler, noise func(*story), sockets start.Sockets) *story {
 	s := &story{
 		t: t, state: fsm.New(), noise: noise, out: map[string]bool{}, steers: map[string]map[netip.Addr]bool{}, slices: map[string]string{},
 	}
 	topology := check.Topology{Members: []string{"m1", "m2", "m3"}, Switches: []string{"sw"}, Balancers: []check.Balancer{{Name: lb, Identity: lbIdentity, Driver: "d"}}}
+	topology.Sockets = sockets
 	topology.Exchanges = func(_ string, a netip.Addr) bool { return a != addr(untold) }
 	for _, n := range []string{"n1", "n2", "n3"} {
 		topology.Nodes = append(topology.Nodes, check.Node{Name: n, Addresses: []netip.Addr{host(n)}})
@@ -130,7 +134,7 @@ func (s *story) apply(a event.Applied, members ...string) {
 // object writes a Kubernetes object.
 func (s *story) object(kind, name, verb, by, json string) {
 	namespace := "a"
-	if kind == "Node" || kind == "IPAddressPool" {
+	if kind == "Node" || kind == "IPAddressPool" || kind == "BalancingPolicy" || kind == "LocalRedirectPolicy" {
 		namespace = ""
 	}
 	s.say(event.Object{Kind: kind, Namespace: namespace, Name: name, By: by, Verb: verb, JSON: []byte(json)})

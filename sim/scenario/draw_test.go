@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/sim/fault"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario"
 	"fairlead.io/fairlead/sim/workload"
 )
@@ -109,6 +110,15 @@ func TestStreamsAreIndependent(t *testing.T) {
 		if weighed.Work = slices.DeleteFunc(weighed.Work, weighs); !slices.EqualFunc(weighed.Work, whole.Work, func(v, w workload.Step) bool { return v.String() == w.String() && v.At == w.At }) {
 			t.Fatal("with weights, users do something else as well")
 		}
+		inside := scenario.Draw(seed, scenario.Options{Rough: true, Sockets: start.Sockets{Policies: true, ClusterIPs: true}})
+		if inside.Sockets.Any() == slices.ContainsFunc(inside.Faults, older) {
+			t.Fatal("something is served at sockets beside an older release, or in no world")
+		}
+		for _, w := range whole.Work {
+			if !slices.ContainsFunc(inside.Work, func(v workload.Step) bool { return v.String() == w.String() && v.At == w.At }) {
+				t.Fatalf("%s is gone where something is served at sockets", w)
+			}
+		}
 		for _, f := range whole.Faults {
 			only := scenario.Draw(seed, scenario.Options{Rough: true, Kinds: []string{f.Kind}})
 			if !slices.ContainsFunc(only.Faults, func(o fault.Fault) bool { return reflect.DeepEqual(o, f) }) {
@@ -140,6 +150,13 @@ func TestSeedsVary(t *testing.T) {
 	for seed := range uint64(seeds) { // kinds that other worlds have none of
 		for _, f := range scenario.Draw(seed, scenario.Options{Segments: 2}).Faults {
 			if k, _ := fault.Find(f.Kind); k.Segments {
+				kinds[f.Kind]++
+			}
+		}
+	}
+	for seed := range uint64(seeds) {
+		for _, f := range scenario.Draw(seed, scenario.Options{Sockets: start.Sockets{Policies: true}}).Faults {
+			if k, _ := fault.Find(f.Kind); k.Sockets {
 				kinds[f.Kind]++
 			}
 		}

@@ -59,7 +59,7 @@ func socketVerbs() []Verb {
 					_, err := ports(text)
 					return err
 				}),
-				parameter.OneOf("mode", "podEndpoint without it, where no addresses are given", "podEndpoint", "hostPort", "nodeProxy"),
+				parameter.OneOf("mode", "podEndpoint without it, where no addresses are given", "podEndpoint", "hostPort"),
 				label("pods", "the label of the pods that it leads to; app=dns without it"),
 				parameter.Text("addresses", "that it leads to, in place of pods, with spaces between them", func(text string) error {
 					for _, a := range strings.Fields(text) {
@@ -214,7 +214,9 @@ func policyOf(s Step) kube.Object {
 		EndpointSelector: *chosenBy(pods), RedirectMode: v1beta1.RedirectMode(s.With["mode"]), ToPorts: targets,
 	}}
 	if list := strings.Fields(s.With["addresses"]); len(list) > 0 {
-		backend = v1beta1.BalancingBackend{AddressEndpoint: &v1beta1.AddressEndpoint{Addresses: list, ToPorts: targets}}
+		backend = v1beta1.BalancingBackend{AddressEndpoint: &v1beta1.AddressEndpoint{
+			Addresses: list, ToPorts: targets, HealthCheck: &v1beta1.HealthCheck{Type: "None"}, // nothing is there that could answer
+		}}
 	}
 	return plain(stage.Custom(&v1beta1.BalancingPolicy{TypeMeta: kind, ObjectMeta: meta, Spec: v1beta1.BalancingPolicySpec{
 		Enabled: &enabled, Config: config, Frontend: front, Backend: backend,
@@ -307,13 +309,11 @@ func drawPolicy(d dice.Dice, p Plan, s *Step) {
 		switch d.Below("mode", 8) {
 		case 4, 5:
 			s.With.Set("mode", "hostPort")
-		case 6:
+		case 6, 7:
 			s.With.Set("addresses", dice.Pick(d, "addresses", []string{
 				"10.20.0.11 10.20.0.12", "10.20.0.11 10.20.0.12 10.20.0.11", "fd00:10::1 10.20.0.11",
 			}))
 			delete(s.With, "pods")
-		case 7:
-			s.With.Set("mode", "nodeProxy")
 		}
 		if d.Chance("falls through", 30) {
 			s.With.Set("otherwise", "fallthrough")
