@@ -31,9 +31,10 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // world is a group with one member's API on loopback, and a CA.
 type world struct {
-	ca    string
-	group *grouptest.Group
-	api   *grouptest.API
+	ca      string
+	group   *grouptest.Group
+	api     *grouptest.API
+	service *agents.Service
 }
 
 func newWorld(t *testing.T) *world {
@@ -47,6 +48,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.service = service
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- service.Run(ctx) }()
