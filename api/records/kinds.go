@@ -63,7 +63,7 @@ func Kinds() []Kind {
 		{"policies", []string{"policy", "pol"}, []Column{{"NAME", "name"}, {"UID", "uid"}}},
 		{"redirects", []string{"redirect", "rd"}, []Column{
 			{"NAME", "name"}, {"NUMBER", "number"}, {"CAPTURES", "captures.address"}, {"PORTS", "captures.port"}, {"MODE", "mode"},
-			{"BACKENDS", "backends.address"}, {"PENDING", "pending.text"},
+			{"BACKENDS", "backends.address"}, {"BAD", "bad"}, {"FAILS-OPEN", "failsOpen"}, {"PENDING", "pending.text"},
 		}},
 		{"holds", []string{"hold"}, []Column{
 			{"ID", "name"}, {"OF", "of"}, {"SUBJECTS", "subjects"}, {"SINCE", "since"}, {"RELEASED", "released"}, {"WHY", "why"},

@@ -14,14 +14,19 @@ type Redirect struct {
 	Nodes     []string `json:"nodes"`
 	Outside   bool     `json:"outside"`
 	// Service is the one whose ClusterIPs are captured; empty for an address of its own.
-	Service     string            `json:"service"`
-	Captures    []Capture         `json:"captures"`
-	Mode        string            `json:"mode"` // podEndpoint, hostPort, nodeProxy, address, local
-	Backends    []RedirectBackend `json:"backends"`
-	Probe       *Probe            `json:"probe"` // of listed addresses; null for none
-	SpareOwn    bool              `json:"spareOwn"`
-	FallThrough bool              `json:"fallThrough"`
-	Version     uint64            `json:"version"`
+	Service  string            `json:"service"`
+	Captures []Capture         `json:"captures"`
+	Mode     string            `json:"mode"` // podEndpoint, hostPort, nodeProxy, address, local
+	Backends []RedirectBackend `json:"backends"`
+	Probe    *Probe            `json:"probe"` // of listed addresses; null for none
+	// Verdicts are what most of the nodes that probe think, as of when that changed last; of what is not there nobody knows. Bad are the
+	// places, address:port/protocol, that get no new connections for that; FailsOpen are captured ones where all are bad, and used.
+	Verdicts    []Verdict `json:"verdicts"`
+	Bad         []string  `json:"bad"`
+	FailsOpen   []string  `json:"failsOpen"`
+	SpareOwn    bool      `json:"spareOwn"`
+	FallThrough bool      `json:"fallThrough"`
+	Version     uint64    `json:"version"`
 }
 
 // Capture is a place that programs dial, and the port of backends that it becomes.
@@ -38,6 +43,16 @@ type RedirectBackend struct {
 	Node    string `json:"node"`
 	Pod     string `json:"pod"`
 	Ready   bool   `json:"ready"`
+}
+
+// Verdict is what is thought of an address and a target port.
+type Verdict struct {
+	Address  string `json:"address"`
+	Protocol string `json:"protocol"`
+	Port     uint16 `json:"port"`
+	Healthy  bool   `json:"healthy"`
+	Say      uint32 `json:"say"` // how many nodes said so
+	Of       uint32 `json:"of"`  // of so many that probe
 }
 
 // Probe is how an address is checked.

@@ -18,6 +18,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/leases"
+	"fairlead.io/fairlead/cluster/probes"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -36,6 +37,8 @@ type beats struct {
 	last map[fsm.NodeID]Beat
 	// sessions are the own BGP sessions of nodes that have some, by neighbour.
 	sessions map[fsm.NodeID]map[fsm.PeerName]string
+	// probes are what nodes think of addresses that they probe, coming those whose last piece has not come.
+	probes, coming map[fsm.NodeID]probes.Report
 }
 
 // Beat is the newest heartbeat of a node. At has a monotonic reading.
@@ -55,7 +58,8 @@ type Flows struct {
 }
 
 func newBeats(now func() time.Time) *beats {
-	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}, sessions: map[fsm.NodeID]map[fsm.PeerName]string{}}
+	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}, sessions: map[fsm.NodeID]map[fsm.PeerName]string{},
+		probes: map[fsm.NodeID]probes.Report{}, coming: map[fsm.NodeID]probes.Report{}}
 }
 
 // Beats lists the newest heartbeat of each node that was ever heard of, by name, and since when this member
@@ -94,9 +98,13 @@ func (s *Service) Heartbeat(ctx context.Context, stream *beatStream) error {
 	// more then, or net/http panics: so this goroutine sends, and the other one does not.
 	go func() { ended <- receive(ctx, stream, came) }()
 	var said *fairleadv1.HeartbeatResponse
-	for {
+	for first := true; ; {
 		select {
 		case req := <-came:
+			if first && req.GetProbes() == nil {
+				s.beats.forgetProbes(fsm.NodeID(req.GetNode()))
+			}
+			first = false
 			answer, err := s.hear(ctx, req, said)
 			if err == nil && answer != nil {
 				said, err = answer, stream.Send(answer)
@@ -165,6 +173,9 @@ func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 	}
 	sessions, err := sessionsOf(req.GetSessions())
 	if err != nil {
+		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: err.Error(), Remedy: "use an agent of this release"}
+	}
+	if err := s.beats.addProbes(b.Node, req.GetProbes()); err != nil {
 		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: err.Error(), Remedy: "use an agent of this release"}
 	}
 	if !s.beats.add(b, sessions) {

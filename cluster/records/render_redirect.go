@@ -3,6 +3,9 @@
 package records
 
 import (
+	"fmt"
+	"net/netip"
+
 	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/fsm"
 )
@@ -17,7 +20,18 @@ func (r *renderer) redirect(p *fsm.Redirect) any {
 		Backends: each(p.Backends, func(b fsm.RedirectBackend) records.RedirectBackend {
 			return records.RedirectBackend{Address: b.Address.String(), Node: string(b.Node), Pod: b.Pod, Ready: b.Ready}
 		}),
-		SpareOwn: p.SpareOwn, FallThrough: p.FallThrough, Version: p.Version,
+		SpareOwn: p.SpareOwn, FallThrough: p.FallThrough, Version: p.Version, Bad: []string{},
+		Verdicts: each(p.Verdicts, func(v fsm.ProbeVerdict) records.Verdict {
+			return records.Verdict{
+				Address: v.Address.String(), Protocol: v.Port.Protocol.String(), Port: v.Port.Number, Healthy: v.Healthy, Say: v.Say, Of: v.Of,
+			}
+		}),
+		FailsOpen: each(p.FailsOpen(), func(c fsm.Capture) string { return placeText(c.Address, c.Port) }),
+	}
+	for _, v := range p.Verdicts {
+		if !v.Healthy {
+			d.Bad = append(d.Bad, placeText(v.Address, v.Port))
+		}
 	}
 	if p.Created != 0 {
 		created := stamp(p.Created * 1000)
@@ -33,4 +47,8 @@ func (r *renderer) redirect(p *fsm.Redirect) any {
 		}
 	}
 	return d
+}
+
+func placeText(a netip.Addr, p fsm.Port) string {
+	return fmt.Sprintf("%s/%s", netip.AddrPortFrom(a, p.Number), p.Protocol)
 }

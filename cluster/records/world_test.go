@@ -89,6 +89,9 @@ func furnish(t testing.TB, g *grouptest.Group) {
 			Backends: []fsm.RedirectBackend{{Address: addr("10.20.0.11"), Ready: true}, {Address: addr("10.20.0.12"), Ready: true}},
 			Probe:    fsm.Probe{Type: "HTTP", Path: "/ok", Statuses: []uint32{200, 204}, Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
 		}},
+		&fsm.JudgeRedirect{ID: "BalancingPolicy/legacy-db", UID: "u-db", Verdicts: []fsm.ProbeVerdict{
+			{Address: addr("10.20.0.11"), Port: tcp(6432), Say: 2, Of: 3}, {Address: addr("10.20.0.12"), Port: tcp(6432), Say: 3, Of: 4},
+		}},
 		&fsm.PutRedirect{Redirect: fsm.Redirect{
 			ID: "LocalRedirectPolicy/dns", UID: "u-dns", Nodes: []fsm.NodeID{"n1"}, Service: "kube-system/kube-dns", Mode: "local", FallThrough: true,
 			Backends: []fsm.RedirectBackend{{Address: addr("10.0.1.9"), Node: "n1", Pod: "kube-system/dns-0", UID: "u-pod"}},

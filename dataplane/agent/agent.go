@@ -65,6 +65,7 @@ type Options struct {
 	Leases   Leases  // optional: without, the node answers for nothing on its segments
 	Flows    Flows   // optional: without, the node says that it counts none
 	Speaker  Speaker // optional: without, the node announces nothing itself
+	Probes   Probes  // optional: without, the node says that it probes nothing
 	// Retirement is for a node without Speaker that had one; optional.
 	Retirement *Retirement
 	Log        *slog.Logger

@@ -128,11 +128,13 @@ func (p *peer) send(ctx context.Context, stream *beatStream) {
 	defer next.Stop()
 	var asked time.Time
 	var told uint64 // number of the sessions that this stream has
+	var probes telling
 	for {
 		beat := &fairleadv1.HeartbeatRequest{Node: p.agent.o.Node, Boot: p.agent.o.Boot, Flows: p.agent.countMessage()}
 		if now := time.Now(); now.Sub(asked) >= t.ask() {
 			beat.Answer, asked = true, now
 		}
+		beat.Probes = probes.next(p.agent.o.Probes)
 		var number uint64
 		if beat.Sessions, number = p.agent.sessions(told); stream.Send(beat) != nil {
 			return

@@ -46,6 +46,7 @@ type Checker struct {
 	book     *Book
 	policies map[*desired.Redirect]policy
 	order    []*desired.Redirect // the same, as they came
+	taken    bool                // Take was called
 	unfit    int
 	mute     map[string]bool // types of probes that cannot be made, which was said
 	number   uint64          // of the newest report
@@ -95,9 +96,10 @@ func (c *Checker) Take(redirects []*desired.Redirect) {
 		policies[r], order = p, append(order, r)
 		checks = append(checks, p.checks...)
 	}
-	if slices.Equal(order, c.order) {
+	if c.taken && slices.Equal(order, c.order) {
 		return
 	}
+	c.taken = true
 	c.policies, c.order = policies, order
 	unfit := c.book.Want(c.now(), Targets(checks))
 	if len(unfit) > 0 && len(unfit) != c.unfit {

@@ -110,6 +110,7 @@ const (
 	ProbeHTTP  ProbeType = "HTTP"
 	ProbeHTTPS ProbeType = "HTTPS"
 	ProbeICMP  ProbeType = "ICMP"
+	ProbeUDP   ProbeType = "UDP" // ours; see docs/balancing.md
 	ProbeNone  ProbeType = "None"
 )
 

@@ -28,10 +28,10 @@ func (r *report) healthCheck(field string, c *v1beta1.HealthCheck) world.HealthC
 	}
 	switch t := world.ProbeType(c.Type); t {
 	case "":
-	case world.ProbeTCP, world.ProbeHTTP, world.ProbeHTTPS, world.ProbeICMP, world.ProbeNone:
+	case world.ProbeTCP, world.ProbeHTTP, world.ProbeHTTPS, world.ProbeICMP, world.ProbeUDP, world.ProbeNone:
 		out.Type = t
 	default:
-		r.degrade(field+".type", "write TCP, HTTP, HTTPS, ICMP or None", "%q is unknown; it is TCP", c.Type)
+		r.degrade(field+".type", "write TCP, HTTP, HTTPS, ICMP, UDP or None", "%q is unknown; it is TCP", c.Type)
 	}
 	number := func(name string, n int32, otherwise int) int {
 		switch {

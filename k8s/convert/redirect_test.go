@@ -89,6 +89,11 @@ func TestBackendsOfEachMode(t *testing.T) {
 		h.Interval != 5*time.Second || h.Timeout != time.Second || h.Healthy != 2 || h.Unhealthy != 4 {
 		t.Errorf("%+v", h)
 	}
+	for _, kind := range []world.ProbeType{world.ProbeTCP, world.ProbeHTTP, world.ProbeHTTPS, world.ProbeICMP, world.ProbeUDP, world.ProbeNone} {
+		if r := convert(`addressEndpoint: {addresses: [192.0.2.9], toPorts: [{name: p, port: "80", protocol: TCP}], healthCheck: {type: `+string(kind)+`}}`, ""); r.Health.Type != kind {
+			t.Errorf("type %s becomes %q", kind, r.Health.Type)
+		}
+	}
 }
 
 // edit changes one text of a good manifest.

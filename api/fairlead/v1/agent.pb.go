@@ -2938,8 +2938,8 @@ type HeartbeatRequest struct {
 	Flows *FlowCount `protobuf:"bytes,70,opt,name=flows,proto3" json:"flows,omitempty"`
 	// The node's own BGP sessions; absent if they are as they were in the last one of this stream.
 	Sessions *SpeakerSessions `protobuf:"bytes,65,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	// What the node thinks of addresses that it probes; absent if that is as in the last one of this stream. A node that probes none
-	// says so with an empty one, or, before this release, never sends it.
+	// What the node thinks of addresses that it probes; absent if that is as in the last one of this stream. A node that never sends it
+	// probes none.
 	Probes        *ProbeReport `protobuf:"bytes,40,opt,name=probes,proto3" json:"probes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3017,10 +3017,13 @@ func (x *HeartbeatRequest) GetProbes() *ProbeReport {
 	return nil
 }
 
-// ProbeReport is what a node thinks of all addresses that it probes.
+// ProbeReport is what a node thinks of all addresses that it probes. One that is too long for a heartbeat goes in pieces, each by a
+// heartbeat: the first one begins, and more follow until one says that none does.
 type ProbeReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Redirects     []*RedirectReport      `protobuf:"bytes,1,rep,name=redirects,proto3" json:"redirects,omitempty"`
+	Begins        bool                   `protobuf:"varint,2,opt,name=begins,proto3" json:"begins,omitempty"`
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3060,6 +3063,20 @@ func (x *ProbeReport) GetRedirects() []*RedirectReport {
 		return x.Redirects
 	}
 	return nil
+}
+
+func (x *ProbeReport) GetBegins() bool {
+	if x != nil {
+		return x.Begins
+	}
+	return false
+}
+
+func (x *ProbeReport) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
 }
 
 type RedirectReport struct {
@@ -4013,9 +4030,11 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06answer\x18\x03 \x01(\bR\x06answer\x12,\n" +
 	"\x05flows\x18F \x01(\v2\x16.fairlead.v1.FlowCountR\x05flows\x128\n" +
 	"\bsessions\x18A \x01(\v2\x1c.fairlead.v1.SpeakerSessionsR\bsessions\x120\n" +
-	"\x06probes\x18( \x01(\v2\x18.fairlead.v1.ProbeReportR\x06probes\"H\n" +
+	"\x06probes\x18( \x01(\v2\x18.fairlead.v1.ProbeReportR\x06probes\"t\n" +
 	"\vProbeReport\x129\n" +
-	"\tredirects\x18\x01 \x03(\v2\x1b.fairlead.v1.RedirectReportR\tredirects\"Z\n" +
+	"\tredirects\x18\x01 \x03(\v2\x1b.fairlead.v1.RedirectReportR\tredirects\x12\x16\n" +
+	"\x06begins\x18\x02 \x01(\bR\x06begins\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"Z\n" +
 	"\x0eRedirectReport\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
 	"\x06places\x18\x02 \x03(\v2\x18.fairlead.v1.PlaceReportR\x06places\"\x86\x01\n" +

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent"
@@ -36,6 +37,11 @@ type resolution struct {
 func (r resolution) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
 	r.health.Take(want.Redirects())
 	return r.Sock.Apply(ctx, want)
+}
+
+// Report implements agent.Probes.
+func (r resolution) Report(told uint64) ([]*fairleadv1.ProbeReport, uint64) {
+	return r.health.Report(told)
 }
 
 // Run puts tables right, probes, and logs events, until ctx ends or one of them fails.

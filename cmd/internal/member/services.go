@@ -16,6 +16,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
 	"fairlead.io/fairlead/cluster/leases"
+	"fairlead.io/fairlead/cluster/probes"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/manifests"
@@ -69,7 +70,21 @@ func (m *Member) openServices() (err error) {
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewAgentServiceHandler(m.agents, o...)
 	})
+	verdicts := probes.New(probes.Options{
+		Record: m.state, Group: bulk{m.node}, Clock: m.edges.Clock, Heard: func() probes.Heard { return m.agents.Probed(probedWithin) }, Log: m.log,
+	})
+	m.node.WhileLeader(verdicts.Run)
 	return nil
+}
+
+// probedWithin is for how long what a node said of addresses that it probes counts while the node is silent.
+const probedWithin = 10 * time.Second
+
+// bulk is the group to those who can wait.
+type bulk struct{ node *cluster.Node }
+
+func (b bulk) Propose(ctx context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
+	return b.node.ProposeLocal(ctx, cluster.Bulk, proposals...)
 }
 
 // grantors are the group to those who grant leases.

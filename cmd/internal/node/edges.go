@@ -70,7 +70,8 @@ type Part interface {
 	Run(ctx context.Context) error
 }
 
-// Resolving is the part that has sockets of this host get to endpoints at once.
+// Resolving is the part that has sockets of this host get to endpoints at once. If it is an agent.Probes, too, members are told what the
+// host thinks of addresses that it probes.
 type Resolving interface {
 	Part
 	// Close ends the use of the kernel; what is there stays.

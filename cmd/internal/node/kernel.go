@@ -25,6 +25,7 @@ type kernel struct {
 	// found lists the addresses that an earlier agent left; nil for none.
 	found  func(ctx context.Context) ([]desired.Address, error)
 	closes []func()
+	probes agent.Probes // nil: nothing is probed
 }
 
 // openKernel makes the parts that the configuration asks for. Nothing is changed before the first Apply.
@@ -84,6 +85,7 @@ func (k *kernel) openSock(c config.Agent, e Edges, log *slog.Logger, metrics pro
 	}
 	k.add("sock", s)
 	k.closes = append(k.closes, s.Close)
+	k.probes, _ = s.(agent.Probes)
 	return nil
 }
 

@@ -53,6 +53,7 @@ type Options struct {
 	Leases   agent.Leases      // optional
 	Flows    agent.Flows       // optional
 	Speaker  agent.Speaker     // optional
+	Probes   agent.Probes      // optional
 	Retire   *agent.Retirement // optional
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // optional
@@ -111,7 +112,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 	}
 	l.Agent, err = agent.New(agent.Options{
 		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Underlay: o.Underlay, Leases: o.Leases, Flows: o.Flows,
-		Speaker: o.Speaker, Retirement: o.Retire,
+		Speaker: o.Speaker, Retirement: o.Retire, Probes: o.Probes,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
 			return connect(func() (string, uint64) { return l.Membership() }, address)

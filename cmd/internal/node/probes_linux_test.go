@@ -3,6 +3,7 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,9 +12,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cluster/probes"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
 )
@@ -162,6 +166,67 @@ func TestBalancing14ProbesAreNotRedirected(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Balancing §14: what the agent finds out is what the group thinks, where no other node probes; the record has it, and the agent's next
+// run heeds it before it has probed itself.
+func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
+	l := newSockLab(t)
+	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)
+	l.group.Apply(t, &fsm.PutNode{ID: "n1", UID: "n1"}, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
+	leader := probes.New(probes.Options{
+		Record: l.group, Group: committing{l.group}, Clock: wallClock{}, Log: quiet, Every: 10 * time.Millisecond,
+		Heard: func() probes.Heard { return l.service.Probed(20 * time.Second) },
+	})
+	ctx, end := context.WithCancel(t.Context())
+	var leading sync.WaitGroup
+	defer leading.Wait()
+	defer end()
+	leading.Go(func() { leader.Run(ctx, 1) })
+	said := func() (out string) {
+		r, _ := fsm.Get[*fsm.Redirect](l.group.Read(), fsm.TableRedirects, "BalancingPolicy/db")
+		for _, v := range r.Verdicts {
+			out += fmt.Sprintf("%s %t %d/%d ", v.Address, v.Healthy, v.Say, v.Of)
+		}
+		return out
+	}
+	eventually := func(want string) {
+		t.Helper()
+		netnstest.Eventually(t, 20*time.Second, want, func() bool { return said() == want })
+	}
+	agent := start(t, l.config)
+	eventually("127.0.0.2 true 1/1 127.0.0.3 true 1/1 ")
+	servers[0].stop()
+	eventually("127.0.0.2 false 1/1 127.0.0.3 true 1/1 ")
+	l.soon(vip, "127.0.0.3")
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// Slower probes are another policy, of which nothing is thought: what is said of it is said below, and not found out within the test.
+	slow := listing(vip, servers...)
+	slow.Probe.Unhealthy = 3600
+	servers[0].start()
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: slow}, &fsm.JudgeRedirect{ID: slow.ID, UID: slow.UID, Verdicts: []fsm.ProbeVerdict{
+		{Address: servers[1].at.Addr(), Port: fsm.Port{Protocol: fsm.TCP, Number: servers[1].at.Port()}, Say: 2, Of: 3},
+	}})
+	servers[1].stop()
+	again := start(t, l.config)
+	l.soon(vip, "127.0.0.2")
+	if err := again.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// committing is a group in which nobody minds.
+type committing struct{ *grouptest.Group }
+
+func (g committing) Propose(_ context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
+	return g.Commit(proposals...)
+}
+
+type wallClock struct{}
+
+func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (wallClock) Wall() time.Time                        { return time.Now() }
 
 // enter has the test's own process be in the cgroup whose sockets are resolved, until the end of the test.
 func (l *sockLab) enter() {

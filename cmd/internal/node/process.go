@@ -184,6 +184,7 @@ func (p *Process) openLoop() error {
 	} else {
 		o.Retire = retirement(p.config, p.log)
 	}
+	o.Probes = p.kernel.probes
 	l, err := p.newLoop(o)
 	if err != nil {
 		return err

@@ -31,10 +31,11 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // world is a group with one member's API on loopback, and a CA.
 type world struct {
-	ca    string
-	group *grouptest.Group
-	api   *grouptest.API
-	serve func(address, member string) *grouptest.API // starts another one, or one again
+	ca      string
+	group   *grouptest.Group
+	api     *grouptest.API
+	service *agents.Service
+	serve   func(address, member string) *grouptest.API // starts another one, or one again
 }
 
 func newWorld(t *testing.T) *world {
@@ -48,6 +49,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.service = service
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- service.Run(ctx) }()

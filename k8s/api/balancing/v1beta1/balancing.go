@@ -75,8 +75,9 @@ type AddressEndpoint struct {
 
 // HealthCheck says how addresses are probed (section 14). A number that is 0 means its default.
 type HealthCheck struct {
+	// Type UDP sends an empty datagram to ports of UDP, and counts only a refusal as no answer; those of TCP are dialled.
 	// +kubebuilder:default=TCP
-	// +kubebuilder:validation:Enum=TCP;HTTP;HTTPS;ICMP;None
+	// +kubebuilder:validation:Enum=TCP;HTTP;HTTPS;ICMP;UDP;None
 	// +optional
 	Type string `json:"type,omitempty"`
 	// Port that is probed in place of each of toPorts.

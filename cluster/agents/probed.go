@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster/probes"
+	"fairlead.io/fairlead/fsm"
+)
+
+// maxProbed bounds the places that one node reports on.
+const maxProbed = 4096
+
+// Probed gives what each node that was heard of within so long thinks of the addresses that it probes.
+func (s *Service) Probed(within time.Duration) probes.Heard {
+	out, now := probes.Heard{}, s.o.Now()
+	s.beats.mu.Lock()
+	defer s.beats.mu.Unlock()
+	for id, b := range s.beats.last {
+		if _, half := s.beats.coming[id]; now.Sub(b.At) <= within && (!half || s.beats.probes[id] != nil) {
+			out[id] = s.beats.probes[id]
+		}
+	}
+	return out
+}
+
+// forgetProbes is for a new stream of heartbeats that begins without a word of probes.
+func (l *beats) forgetProbes(node fsm.NodeID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.probes, node)
+	delete(l.coming, node)
+}
+
+// addProbes takes in a piece of a report. What the node said before counts until the last one is there.
+func (l *beats) addProbes(node fsm.NodeID, m *fairleadv1.ProbeReport) error {
+	if m == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.last[node]; !known && len(l.last) >= maxBeating {
+		return nil // it is refused anyway
+	}
+	report := l.coming[node]
+	if report == nil || m.GetBegins() {
+		report = probes.Report{}
+	}
+	if err := gather(report, m); err != nil {
+		delete(l.coming, node)
+		return err
+	}
+	if m.GetMore() {
+		l.coming[node] = report
+		return nil
+	}
+	delete(l.coming, node)
+	l.probes[node] = report
+	return nil
+}
+
+// gather adds a piece to a report that nobody else has yet.
+func gather(to probes.Report, m *fairleadv1.ProbeReport) error {
+	n := 0
+	for _, places := range to {
+		n += len(places)
+	}
+	for _, r := range m.GetRedirects() {
+		if n += len(r.GetPlaces()); n > maxProbed {
+			return fmt.Errorf("it reports on more than %d probed places", maxProbed)
+		}
+		places := to[r.GetNumber()]
+		if places == nil {
+			places = map[fsm.Probed]probes.Opinion{}
+			to[r.GetNumber()] = places
+		}
+		for _, p := range r.GetPlaces() {
+			address, ok := netip.AddrFromSlice(p.GetAddress())
+			if port := p.GetPort(); !ok || port.GetProtocol() > 0xff || port.GetNumber() > 0xffff {
+				return fmt.Errorf("a probed place is none: address of %d bytes, port %d of protocol %d", len(p.GetAddress()), port.GetNumber(), port.GetProtocol())
+			}
+			places[fsm.Probed{
+				Address: address, Port: fsm.Port{Protocol: fsm.Protocol(p.GetPort().GetProtocol()), Number: uint16(p.GetPort().GetNumber())},
+			}] = opinionOf(p)
+		}
+	}
+	return nil
+}
+
+func opinionOf(p *fairleadv1.PlaceReport) probes.Opinion {
+	switch {
+	case p.GetHealthy():
+		return probes.Good
+	case p.GetUnhealthy():
+		return probes.Bad
+	}
+	return probes.Unknown
+}

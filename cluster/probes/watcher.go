@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// Record is this member's copy of the record.
+type Record interface{ Read() *fsm.View }
+
+// Group commits proposals in order, in one entry.
+type Group interface {
+	Propose(ctx context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error)
+}
+
+// Clock is the time that a Watcher lives by.
+type Clock interface {
+	After(d time.Duration) <-chan time.Time
+	Wall() time.Time // stamped on proposals, never compared
+}
+
+// Options of a Watcher. Fields without "optional" are required.
+type Options struct {
+	Record Record
+	Group  Group
+	Clock  Clock
+	Heard  func() Heard // what this member hears now
+	Log    *slog.Logger
+	Every  time.Duration // between two looks; optional. Default 1 s
+}
+
+// Watcher has verdicts committed while this member leads.
+type Watcher struct{ o Options }
+
+// New makes a Watcher that does nothing yet.
+func New(o Options) *Watcher {
+	o.Every = cmp.Or(o.Every, time.Second)
+	return &Watcher{o}
+}
+
+// maxTogether bounds the commands of an entry.
+const maxTogether = 256
+
+// Run judges for one term, until ctx ends.
+func (w *Watcher) Run(ctx context.Context, _ uint64) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.o.Clock.After(w.o.Every):
+		}
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			w.o.Log.Warn("verdicts on listed addresses not committed", "err", err)
+		}
+	}
+}
+
+// look proposes what has changed.
+func (w *Watcher) look(ctx context.Context) error {
+	record := w.o.Record.Read()
+	if record.Count(fsm.TableRedirects) == 0 {
+		return nil
+	}
+	judged := Judge(record, w.o.Heard())
+	var proposals []fsm.Proposal
+	for _, c := range judged[:min(len(judged), maxTogether)] { // the others by the next look
+		proposals = append(proposals, fsm.Proposal{Actor: "leader", Reason: "nodes probed", AtUnixMilli: w.o.Clock.Wall().UnixMilli(), Command: c})
+	}
+	if len(proposals) == 0 {
+		return nil
+	}
+	outcomes, err := w.o.Group.Propose(ctx, proposals)
+	for i, o := range outcomes {
+		if err := o.Err(); err != nil { // the redirect went, or changed, meanwhile
+			w.o.Log.Debug("verdict refused", "redirect", judged[i].ID, "err", err)
+		}
+	}
+	return err
+}
