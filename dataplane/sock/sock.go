@@ -25,6 +25,7 @@ type Options struct {
 	Audit   time.Duration // between two full comparisons with the kernel. Default 5 minutes
 	Events  Events
 	Sparing Sparing // without, nobody is spared
+	Ending  Ending  // without, sockets stay with a backend that left
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -37,6 +38,8 @@ type Sock struct {
 	events  Events
 	told    told // Tell's own
 	sparing Sparing
+	ending  Ending
+	unended string // why sockets were not ended last; Run's own
 
 	mu        sync.Mutex
 	config    Config
@@ -52,6 +55,7 @@ type Sock struct {
 	last      Want
 	asked     bool // a state was ever to be carried out
 	known     bool // the tables hold what the planner says, as far as we know
+	left      bool // backends may have left since sockets were last looked at
 	attached  bool
 	reported  map[uint32]string // problems that were logged
 }
@@ -79,7 +83,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, events: o.Events, sparing: o.Sparing, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		log: o.Log, metrics: m, audit: o.Audit, events: o.Events, sparing: o.Sparing, ending: o.Ending, left: true, config: o.Config, edge: e, planner: NewPlanner(o.Room),
 		rules: map[string]resolved{}, reported: map[uint32]string{},
 	}, nil
 }
@@ -185,6 +189,7 @@ func (s *Sock) settle() error {
 			return err
 		}
 		s.metrics.writes.Add(float64(c.Writes()))
+		s.left = s.left || len(c.DropSlots) > 0
 	}
 	if !s.attached {
 		if err := s.edge.Attach(); err != nil {
@@ -211,14 +216,14 @@ func (s *Sock) report() {
 	s.reported = now
 }
 
-// lookForPods is how often the cgroups of pods are looked for that rules spare.
-const lookForPods = time.Second
+// lookAround is how often the cgroups of pods are looked for that rules spare, and sockets whose backend left.
+const lookAround = time.Second
 
 // Run compares the tables with what they shall hold every now and then, and puts them right, until ctx ends.
 func (s *Sock) Run(ctx context.Context) error {
-	audit, pods := time.NewTicker(s.audit), time.NewTicker(lookForPods)
+	audit, look := time.NewTicker(s.audit), time.NewTicker(lookAround)
 	defer audit.Stop()
-	defer pods.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -227,11 +232,12 @@ func (s *Sock) Run(ctx context.Context) error {
 			if err := s.repair(); err != nil {
 				s.log.Error("tables not put right", "err", err)
 			}
-		case <-pods.C:
+		case <-look.C:
 			if err := s.respare(); err != nil {
 				s.metrics.failures.Inc()
 				s.log.Error("backends not spared", "err", err)
 			}
+			s.endLeft()
 		}
 	}
 }
@@ -243,7 +249,7 @@ func (s *Sock) repair() error {
 	if !s.asked {
 		return nil // nothing is known of what shall be: what is there stays
 	}
-	s.known, s.attached = false, false
+	s.known, s.attached, s.left = false, false, true
 	if err := errors.Join(s.spare(), s.settle()); err != nil {
 		s.metrics.failures.Inc()
 		return err

@@ -102,6 +102,10 @@ type Sock struct {
 	RedirectLimit int `yaml:"redirectLimit"`
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
+	// EndTCP has connections of TCP end, too, whose endpoint left; those of UDP do anyway.
+	EndTCP bool `yaml:"endTCP"`
+	// Namespaces is a folder with a file for each pod's network namespace, for those sockets; empty: /run/netns.
+	Namespaces string `yaml:"namespaces"`
 }
 
 // mostRows bounds a table: what is more than that takes gigabytes of the kernel's memory.
@@ -124,7 +128,7 @@ func (c *Agent) validateSock(bad func(field, why string)) {
 	if c.Sock.RedirectLimit < 0 || c.Sock.RedirectLimit > math.MaxUint32 {
 		bad("sock.redirectLimit", "is a number of calls a second, or 0 for no limit")
 	}
-	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs} {
+	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs, "namespaces": c.Sock.Namespaces} {
 		if path != "" && !filepath.IsAbs(path) {
 			bad("sock."+field, fmt.Sprintf("%q is no absolute path", path))
 		}

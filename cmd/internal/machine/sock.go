@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/dataplane/sock/ending"
 	"fairlead.io/fairlead/dataplane/sock/origin"
 	"fairlead.io/fairlead/dataplane/sock/program"
 )
@@ -51,6 +52,9 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	options := node.SockOptions(c, o.Sizes.Capacity, log, metrics)
 	cgroups := origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs))
 	options.Events.Origin = cgroups.Of
+	options.Ending = sock.Ending{
+		TCP: c.Sock.EndTCP, Records: p.Records, End: ending.Ender{Proc: "/proc", Namespaces: cmp.Or(c.Sock.Namespaces, ending.Namespaces)}.End,
+	}
 	options.Sparing = sock.Sparing{Cgroups: cgroups.Pods, Hold: p.Spare}
 	s, err := sock.Over(options, p)
 	if err == nil {
