@@ -122,6 +122,32 @@ func TestTheComponentOfSocketsGivesAgentsProgramsAlone(t *testing.T) {
 	}
 }
 
+// Who wants sockets of pods be ended, too, adds the component that lets agents into their namespaces.
+func TestTheComponentOfNamespacesLetsAgentsIn(t *testing.T) {
+	folder := t.TempDir()
+	text := fmt.Sprintf("resources: [%s]\ncomponents: [%s, %s]\n", from(t, folder, "overlays/three"), from(t, folder, "components/sock"), from(t, folder, "components/sock-namespaces"))
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := false
+	for _, o := range kustomize(t, folder) {
+		if o.GetName() != "fairlead-agent" || o.GetKind() != "DaemonSet" {
+			continue
+		}
+		seen = true
+		if got := rights(t, o); !slices.Equal(got, []any{"NET_ADMIN", "BPF", "PERFMON", "SYS_ADMIN"}) {
+			t.Errorf("capabilities %v", got)
+		}
+		volumes, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		if err != nil || !strings.Contains(fmt.Sprint(volumes), "path:/run/netns") {
+			t.Errorf("volumes %v (%v)", volumes, err)
+		}
+	}
+	if !seen {
+		t.Error("there are no agents")
+	}
+}
+
 // systemd adds the drop-ins to what the unit allows, and takes nothing away.
 func TestTheDropInsAreUnderstood(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")

@@ -15,6 +15,7 @@ type metrics struct {
 	room     *prometheus.GaugeVec
 	unfit    prometheus.Gauge
 	events   *prometheus.CounterVec
+	ended    prometheus.Counter
 }
 
 func newMetrics(to prometheus.Registerer, e Edge, room Capacity) (*metrics, error) {
@@ -29,13 +30,14 @@ func newMetrics(to prometheus.Registerer, e Edge, room Capacity) (*metrics, erro
 		room:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fairlead_sock_rows_max", Help: "Rows that a table has room for."}, []string{"table"}),
 		unfit:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "fairlead_sock_rules_unfit", Help: "Services that the tables have no room for."}),
 		events:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fairlead_sock_events_total", Help: "Calls of clients that were to be logged, by whether they were."}, []string{"fate"}),
+		ended:    prometheus.NewCounter(prometheus.CounterOpts{Name: "fairlead_sock_ended_total", Help: "Sockets that were ended since their endpoint left."}),
 	}
 	m.room.WithLabelValues("places").Set(float64(room.Places))
 	m.room.WithLabelValues("slots").Set(float64(room.Slots))
 	if to == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.writes, m.failures, m.rows, m.room, m.unfit, m.events, callCounters{e}} {
+	for _, c := range []prometheus.Collector{m.seconds, m.writes, m.failures, m.rows, m.room, m.unfit, m.events, m.ended, callCounters{e}} {
 		if err := to.Register(c); err != nil {
 			return nil, err
 		}

@@ -23,8 +23,9 @@ func (c Config) RedirectRule(d *desired.Redirect) *Rule {
 		empty = Next
 	}
 	for _, capture := range d.Captures {
+		used, resting := c.redirectBackends(d, capture)
 		r.Fronts = append(r.Fronts, Front{
-			At: []At{{capture.Address, capture.Port.Number, modeOf(d)}}, Protocol: capture.Port.Protocol, Backends: c.redirectBackends(d, capture), Empty: empty,
+			At: []At{{capture.Address, capture.Port.Number, modeOf(d)}}, Protocol: capture.Port.Protocol, Backends: used, Resting: resting, Empty: empty,
 		})
 	}
 	return r
@@ -57,8 +58,8 @@ func modeOf(d *desired.Redirect) Mode {
 }
 
 // redirectBackends are the backends of the family of a captured address: the ready ones, or, where none is and the redirect is not
-// local, all that run. Only listed addresses count as often as they are there.
-func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (out []Backend) {
+// local, all that run. Only listed addresses count as often as they are there; those of them that fail their probes rest.
+func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (used, resting []Backend) {
 	var ready, others []netip.Addr
 	for _, b := range d.Backends {
 		switch a := b.Address.Unmap(); {
@@ -73,14 +74,20 @@ func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (
 		ready = others
 	}
 	slices.SortFunc(ready, netip.Addr.Compare)
+	listed := ready
 	switch {
 	case d.Mode != desired.ToAddresses:
 		ready = slices.Compact(ready)
 	case c.Usable != nil:
-		ready = c.Usable(d, capture, ready)
+		ready = c.Usable(d, capture, slices.Clone(listed))
+		for _, a := range listed {
+			if !slices.Contains(ready, a) {
+				resting = append(resting, Backend{At: netip.AddrPortFrom(a, capture.Target)})
+			}
+		}
 	}
 	for _, a := range ready {
-		out = append(out, Backend{At: netip.AddrPortFrom(a, capture.Target)})
+		used = append(used, Backend{At: netip.AddrPortFrom(a, capture.Target)})
 	}
-	return out
+	return used, resting
 }

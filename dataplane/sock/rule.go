@@ -5,6 +5,7 @@ package sock
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -97,6 +98,7 @@ type Front struct {
 	At       []At
 	Protocol uint8 // TCP or UDP
 	Backends []Backend
+	Resting  []Backend     // that no call gets for now, and whose sockets stay (§14)
 	Affinity time.Duration // that a client keeps its backend; 0: none. Whole seconds, rounded up
 	// Empty is what becomes of a call without Backends: Refuse, Unreachable, Pass, or Next.
 	Empty Verdict
@@ -132,6 +134,11 @@ func (v Verdict) String() string {
 
 // place is where it is dialled.
 func (a At) place(protocol uint8) Place { return Place{a.Address.Unmap(), a.Port, protocol} }
+
+// rests is whether any backend rests.
+func (r *Rule) rests() bool {
+	return slices.ContainsFunc(r.Fronts, func(f Front) bool { return len(f.Resting) > 0 })
+}
 
 // kindAt is the kind that a rule is of at a place.
 func (r *Rule) kindAt(p Place) Kind {

@@ -28,6 +28,7 @@ type Options struct {
 	Reconsider <-chan struct{}
 	Events     Events
 	Sparing    Sparing // without, nobody is spared
+	Ending     Ending  // without, sockets stay with a backend that left
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
 }
@@ -41,6 +42,8 @@ type Sock struct {
 	events  Events
 	told    told // Tell's own
 	sparing Sparing
+	ending  Ending
+	unended string // why sockets were not ended last; Run's own
 
 	mu        sync.Mutex
 	config    Config
@@ -57,6 +60,7 @@ type Sock struct {
 	last      Want
 	asked     bool // a state was ever to be carried out
 	known     bool // the tables hold what the planner says, as far as we know
+	left      bool // backends may have left since sockets were last looked at
 	attached  bool
 	reported  map[uint32]string // problems that were logged
 }
@@ -84,7 +88,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, sparing: o.Sparing, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, sparing: o.Sparing, ending: o.Ending, left: true, config: o.Config, edge: e, planner: NewPlanner(o.Room),
 		rules: map[string]resolved{}, reported: map[uint32]string{},
 	}, nil
 }
@@ -124,6 +128,7 @@ func (s *Sock) apply(w wanted) error {
 // compose makes what is wanted of what was asked for.
 func (s *Sock) compose() {
 	w := s.newest
+	s.left = s.left || slices.ContainsFunc(s.last.Rules, (*Rule).rests) // what rests has no row whose end would be noticed
 	s.last = Want{Rules: append(s.rulesOf(w.zone, w.services), s.redirectRules(w.redirects)...), Nodes: w.nodes}
 }
 
@@ -220,6 +225,7 @@ func (s *Sock) settle() error {
 			return err
 		}
 		s.metrics.writes.Add(float64(c.Writes()))
+		s.left = s.left || len(c.DropSlots) > 0
 	}
 	if !s.attached {
 		if err := s.edge.Attach(); err != nil {
@@ -246,15 +252,15 @@ func (s *Sock) report() {
 	s.reported = now
 }
 
-// lookForPods is how often the cgroups of pods are looked for that rules spare.
-const lookForPods = time.Second
+// lookAround is how often the cgroups of pods are looked for that rules spare, and sockets whose backend left.
+const lookAround = time.Second
 
 // Run has tables heed which listed addresses are used, compares them with what they shall hold every now and then, and puts them right,
 // until ctx ends.
 func (s *Sock) Run(ctx context.Context) error {
-	audit, pods := time.NewTicker(s.audit), time.NewTicker(lookForPods)
+	audit, look := time.NewTicker(s.audit), time.NewTicker(lookAround)
 	defer audit.Stop()
-	defer pods.Stop()
+	defer look.Stop()
 	var retry <-chan time.Time // nil: for nothing
 	for {
 		select {
@@ -265,11 +271,12 @@ func (s *Sock) Run(ctx context.Context) error {
 				s.log.Error("tables not put right", "err", err)
 			}
 			continue
-		case <-pods.C:
+		case <-look.C:
 			if err := s.respare(); err != nil {
 				s.metrics.failures.Inc()
 				s.log.Error("backends not spared", "err", err)
 			}
+			s.endLeft()
 			continue
 		case <-s.again:
 		case <-retry:
@@ -292,7 +299,7 @@ func (s *Sock) repair() error {
 	if !s.asked {
 		return nil // nothing is known of what shall be: what is there stays
 	}
-	s.known, s.attached = false, false
+	s.known, s.attached, s.left = false, false, true
 	if err := errors.Join(s.spare(), s.settle()); err != nil {
 		s.metrics.failures.Inc()
 		return err

@@ -113,6 +113,10 @@ type Sock struct {
 	IPv6 *bool `yaml:"ipv6"`
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
+	// EndTCP has connections of TCP end, too, whose endpoint left; those of UDP do anyway.
+	EndTCP bool `yaml:"endTCP"`
+	// Namespaces is a folder with a file for each pod's network namespace, for those sockets; empty: /run/netns.
+	Namespaces string `yaml:"namespaces"`
 }
 
 // Tunnel is tunnels to other hosts. How they are made is the group's to say.
@@ -150,7 +154,7 @@ func (c *Agent) validateSock(bad func(field, why string)) {
 	if !c.Sock.Resolves(false) && !c.Sock.Resolves(true) {
 		bad("sock.ipv4", "and sock.ipv6 are both off: nothing is resolved then; leave sock out")
 	}
-	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs} {
+	for field, path := range map[string]string{"cgroup": c.Sock.Cgroup, "pins": c.Sock.Pins, "podLogs": c.Sock.PodLogs, "namespaces": c.Sock.Namespaces} {
 		if path != "" && !filepath.IsAbs(path) {
 			bad("sock."+field, fmt.Sprintf("%q is no absolute path", path))
 		}

@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/dataplane/health"
 	"fairlead.io/fairlead/dataplane/health/prober"
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/dataplane/sock/ending"
 	"fairlead.io/fairlead/dataplane/sock/origin"
 	"fairlead.io/fairlead/dataplane/sock/program"
 )
@@ -77,6 +78,9 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	options.Usable, options.Reconsider = probes.Usable, probes.Changed()
 	cgroups := origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs))
 	options.Events.Origin = cgroups.Of
+	options.Ending = sock.Ending{
+		TCP: c.Sock.EndTCP, Records: p.Records, End: ending.Ender{Proc: "/proc", Namespaces: cmp.Or(c.Sock.Namespaces, ending.Namespaces)}.End,
+	}
 	options.Sparing = sock.Sparing{Cgroups: cgroups.Pods, Hold: p.Spare}
 	s, err := sock.Over(options, p)
 	if err == nil {

@@ -3,6 +3,7 @@
 package node_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -256,6 +258,92 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 	})
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Balancing §16.3: sockets of datagrams that are connected to an endpoint which left are ended, of the host and in namespaces of pods, so that
+// programs connect anew; connections of TCP are if that is asked for, and what is connected to others goes on.
+func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
+	for _, endTCP := range []bool{false, true} {
+		l := newSockLab(t)
+		l.config.Sock.EndTCP = endTCP
+		stays, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = stays.Close() })
+		at := netip.MustParseAddrPort(stays.Addr().String()) // and nobody listens over UDP
+		vip := netip.MustParseAddr("192.0.2.1")
+		service := func(ports ...uint16) {
+			s := fsm.Service{ID: "shop/web", ClusterIPs: []netip.Addr{vip}, Frontends: []fsm.Frontend{
+				{Name: "t", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}, {Name: "u", Port: fsm.Port{Protocol: fsm.UDP, Number: 80}},
+			}}
+			for i, port := range ports {
+				s.Endpoints = append(s.Endpoints, fsm.Endpoint{
+					Address: at.Addr(), Node: "n2", Ready: true, Serving: true, Ports: []fsm.EndpointPort{
+						{Name: s.Frontends[i%2].Name, Port: fsm.Port{Protocol: s.Frontends[i%2].Port.Protocol, Number: port}},
+					},
+				})
+			}
+			l.group.Apply(t, &fsm.PutService{Service: s})
+		}
+		service(at.Port(), at.Port())
+		agent := start(t, l.config)
+		dial := func(script string) (ended chan string) {
+			ended, said := make(chan string, 1), make(chan string, 1)
+			c := exec.Command("bash", "-c", script+"; echo there; exec cat <&3")
+			l.client.Join(c)
+			out, err1 := c.StdoutPipe()
+			why, err2 := c.StderrPipe()
+			if err := errors.Join(err1, err2, c.Start()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = c.Process.Kill() // it may have ended
+				_ = c.Wait()
+			})
+			go func() {
+				line, _ := bufio.NewReader(out).ReadString('\n')
+				said <- line
+				text, _ := io.ReadAll(why)
+				ended <- string(text)
+			}()
+			if line := <-said; line != "there\n" {
+				t.Fatalf("%s: %q, %s", script, line, <-ended)
+			}
+			return ended
+		}
+		netnstest.Eventually(t, 20*time.Second, "the Service is resolved", func() bool {
+			return l.client.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && exec 4<>/dev/udp/192.0.2.1/80 && echo both") == "both"
+		})
+		host, pod := dial("exec 3<>/dev/udp/192.0.2.1/80"), dial("exec unshare -n bash -c 'ip link set lo up; exec 3<>/dev/udp/192.0.2.1/80; echo there; exec cat <&3'")
+		connection := dial("exec 3<>/dev/tcp/192.0.2.1/80")
+		other := dial("exec 3<>/dev/udp/127.0.0.1/9")
+		service(at.Port()+1, at.Port()+1)
+		expect := func(what string, ended chan string) {
+			t.Helper()
+			select {
+			case why := <-ended:
+				if !strings.Contains(why, "connection abort") {
+					t.Errorf("%s ended with %q", what, why)
+				}
+			case <-time.After(20 * time.Second):
+				t.Errorf("%s goes on", what)
+			}
+		}
+		expect("a socket of the host", host)
+		expect("a socket of a pod", pod)
+		if endTCP {
+			expect("a connection", connection)
+		} else if len(connection) > 0 {
+			t.Errorf("a connection ended with %q", <-connection)
+		}
+		if len(other) > 0 {
+			t.Errorf("a socket to somebody else ended with %q", <-other)
+		}
+		if err := agent.stop(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -113,7 +113,7 @@ func (l *lab) newClient() *client { return l.newClientIn(l.Lab) }
 
 // newClientIn makes a client in a cgroup.
 func (l *lab) newClientIn(in *socktest.Lab) *client {
-	return startClient(l.t, in, func(*exec.Cmd) {})
+	return startClient(l.t, in, (*exec.Cmd).Start)
 }
 
 // removeBelow removes the cgroups below the lab's, whose processes are gone.
@@ -134,16 +134,15 @@ func (l *lab) removeBelow() {
 	}
 }
 
-// startClient makes a client in a cgroup, and maybe elsewhere than the test in other ways.
-func startClient(t testing.TB, l *socktest.Lab, edit func(*exec.Cmd)) *client {
+// startClient makes a client in a cgroup; what starts it may have it elsewhere than the test in other ways, too.
+func startClient(t testing.TB, l *socktest.Lab, start func(*exec.Cmd) error) *client {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), asClient+"=1")
 	l.Join(c)
-	edit(c)
 	c.Stderr = os.Stderr
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err1, err2, c.Start()); err != nil {
+	if err := errors.Join(err1, err2, start(c)); err != nil {
 		t.Fatal(err)
 	}
 	end := sync.OnceFunc(func() {
@@ -327,10 +326,16 @@ type server struct {
 // serve listens at a loopback address, on a port that is free.
 func serve(t testing.TB, network, host string) *server {
 	t.Helper()
-	at := net.JoinHostPort(host, "0")
+	return serveAt(t, network, net.JoinHostPort(host, "0"), func(f func() error) error { return f() })
+}
+
+// serveAt listens where a function has it do so.
+func serveAt(t testing.TB, network, at string, in func(func() error) error) *server {
+	t.Helper()
 	s := &server{}
 	if network[:3] == "udp" {
-		conn, err := net.ListenPacket(network, at)
+		var conn net.PacketConn
+		err := in(func() (err error) { conn, err = net.ListenPacket(network, at); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +344,8 @@ func serve(t testing.TB, network, host string) *server {
 		go s.echo(conn)
 		return s
 	}
-	l, err := net.Listen(network, at)
+	var l net.Listener
+	err := in(func() (err error) { l, err = net.Listen(network, at); return err })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,20 +62,15 @@ func (t *Tables) Rows() (sock.Rows, error) { return t.program.Read() }
 // Counters tells how often calls ended how since the tables were made.
 func (t *Tables) Counters() (map[sock.Kind]map[string]uint64, error) { return t.program.Counters() }
 
-// Record is a socket that got to a backend.
-type Record struct {
-	Socket   uint64 // its cookie
-	Original sock.Place
-	Backend  sock.Place
-	Rule     uint32
-}
+// Records are the sockets that got to backends, in no order. Ones that come and go meanwhile may lack.
+func (t *Tables) Records() ([]sock.Record, error) { return t.program.Records() }
 
 // Records are the sockets that got to backends, in no order. Ones that come and go meanwhile may lack.
-func (t *Tables) Records() (out []Record, err error) {
+func (p *Program) Records() (out []sock.Record, err error) {
 	var key sockRecordKey
 	var r sockRecord
-	err = eachNow(t.program.maps.Records, "records", &key, &r, func() {
-		out = append(out, Record{key.Socket, decodePlace(r.Original), decodePlace(key.Backend), r.Rule})
+	err = eachNow(p.maps.Records, "records", &key, &r, func() {
+		out = append(out, sock.Record{Socket: key.Socket, Original: decodePlace(r.Original), Backend: decodePlace(key.Backend), Rule: r.Rule})
 	})
 	return out, err
 }

@@ -24,7 +24,10 @@ import (
 //
 // It can be asked what is on the wire.
 func (l *lab) newClientApart(in *socktest.Lab) *client {
-	c := startClient(l.t, in, func(c *exec.Cmd) { c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET })
+	c := startClient(l.t, in, func(c *exec.Cmd) error {
+		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
+		return c.Start()
+	})
 	if r := c.do(call{Op: "go apart"}); r.Error != "" {
 		l.t.Fatal(r.Error)
 	}
