@@ -97,6 +97,7 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 		AllNodes: rapid.IntRange(0, 3).Draw(t, "all nodes") == 0, Local: rapid.Bool().Draw(t, "local"),
 		NodePortsIPv4: rapid.IntRange(0, 3).Draw(t, "node ports") == 0, NodePortsIPv6: rapid.IntRange(0, 3).Draw(t, "node ports of IPv6") == 0,
 		ClusterIPs: rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("10.96.0.7")}}).Draw(t, "cluster IPs"),
+		ByOthers:   rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("198.51.100.7")}}).Draw(t, "by others"),
 		History:    fsm.Trail{{What: "the proposer's, to be ignored"}},
 	}}
 }

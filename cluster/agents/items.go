@@ -32,12 +32,13 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
-// gives up: packets may still come. Without, it is told to those who have a use for its node ports or ClusterIPs, if it has any to be served.
+// gives up: packets may still come. Without, it is told to those who have a use for its node ports, its ClusterIPs or what others gave it, if
+// it has any to be served.
 func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	key := desired.ServiceKey(string(id))
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
 	owned := v.Addresses(id)
-	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() {
+	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() && len(s.ByOthers) == 0 {
 		return b.drop(key)
 	}
 	value, err := desired.ServiceValue(b.serviceOf(v, s, owned))
@@ -134,7 +135,7 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 	out := desired.Service{
 		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
-		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal,
+		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal, ByOthers: s.ByOthers,
 	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
@@ -146,7 +147,7 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 				front.NotOn = append(front.NotOn, a.Address)
 			}
 		}
-		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() {
+		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() || len(s.ByOthers) > 0 {
 			out.Frontends = append(out.Frontends, front)
 		}
 	}

@@ -149,6 +149,9 @@ func spell(c fsm.Command) string {
 		if s.InternalLocal {
 			out += " inside-local"
 		}
+		if len(s.ByOthers) > 0 {
+			out += fmt.Sprintf(" by-others=%v", s.ByOthers)
+		}
 		if s.Deleting {
 			out += " deleting"
 		}

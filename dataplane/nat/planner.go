@@ -117,6 +117,19 @@ func (p *Planner) next(services []*desired.Service) map[string]planned {
 		}
 		next[s.Name] = one
 	}
+	for _, s := range sorted { // after all that is ours
+		one := next[s.Name]
+		for _, f := range []family{ipv4, ipv6} {
+			for _, a := range p.config.byOthers(s, f) {
+				for _, front := range s.Frontends {
+					if !slices.Contains(s.Addresses, a) {
+						p.claim(&one, dialled{a, front.Port}, false)
+					}
+				}
+			}
+		}
+		next[s.Name] = one
+	}
 	return next
 }
 

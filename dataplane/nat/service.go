@@ -95,7 +95,11 @@ func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
 		})
 	}
 	for _, f := range []family{ipv4, ipv6} {
-		addresses := ofFamily(s, f)
+		others := c.byOthers(s, f)
+		for _, a := range others {
+			p.pieces = append(p.pieces, piece{name: "by others " + a.String(), elements: []Element{{f.name(setOthers), string(a.AsSlice()), ""}}})
+		}
+		addresses := append(ofFamily(s.Addresses, f), others...)
 		if len(addresses) == 0 && !c.servesNodePortsOf(s, f) {
 			continue
 		}
@@ -119,9 +123,9 @@ func (c Config) translates(protocol uint8) bool {
 	return false
 }
 
-func ofFamily(s *desired.Service, f family) []netip.Addr {
+func ofFamily(addresses []netip.Addr, f family) []netip.Addr {
 	var out []netip.Addr
-	for _, a := range s.Addresses {
+	for _, a := range addresses {
 		if familyOf(a) == f {
 			out = append(out, a.Unmap())
 		}
@@ -153,7 +157,7 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 		verdict, bySlot := p.addChoice(s, l, f)
 		for i, at := range [][]dialled{byAddress: at, byNodePort: nodePorts} {
 			by := dialling(i)
-			if bySlot && (len(at) > 0 || by == byAddress && len(ofFamily(s, f)) > 0) {
+			if bySlot && (len(at) > 0 || by == byAddress && len(ofFamily(s.Addresses, f))+len(c.byOthers(s, f)) > 0) {
 				verdict = p.addDraw(l, f, by)
 			}
 			for _, d := range at {

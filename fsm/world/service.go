@@ -90,6 +90,9 @@ type Service struct {
 	Requested []netip.Addr
 	// Shown are the addresses in status.loadBalancer: what users were told, whoever wrote it.
 	Shown []netip.Addr
+	// Intercepted are those of Shown at which nodes take connections themselves (ipMode VIP, or none), instead of sending them where
+	// the address is (ipMode Proxy).
+	Intercepted []netip.Addr
 	// Pool is the pool asked for by annotation; empty means any.
 	Pool string
 	// SharingKey lets Services with the same key and disjoint ports have one address.

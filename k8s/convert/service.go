@@ -117,6 +117,9 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 	for _, i := range o.Status.LoadBalancer.Ingress { // not the user's: what cannot be read is nobody's to mend
 		if a, err := netip.ParseAddr(i.IP); err == nil && a.Zone() == "" && unroutable(a.Unmap()) == "" {
 			s.Shown = addTo(s.Shown, a.Unmap())
+			if i.IPMode == nil || *i.IPMode == corev1.LoadBalancerIPModeVIP {
+				s.Intercepted = addTo(s.Intercepted, a.Unmap())
+			}
 		}
 	}
 	return s, r.problems

@@ -50,6 +50,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Service.ServedInside() || c.Service.InternalLocal {
 			return "that nodes resolve ClusterIPs of Service " + string(c.Service.ID)
 		}
+		if len(c.Service.ByOthers) > 0 {
+			return "the addresses that others gave Service " + string(c.Service.ID)
+		}
 		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {
 			return "weights of endpoints, of Service " + string(c.Service.ID)
 		}

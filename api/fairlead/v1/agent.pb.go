@@ -1542,6 +1542,9 @@ type Service struct {
 	ClusterIps [][]byte `protobuf:"bytes,11,rep,name=cluster_ips,json=clusterIps,proto3" json:"cluster_ips,omitempty"`
 	// internalTrafficPolicy: Local, which is about cluster_ips: only endpoints on the client's node serve it there.
 	InternalLocal bool `protobuf:"varint,12,opt,name=internal_local,json=internalLocal,proto3" json:"internal_local,omitempty"`
+	// Its addresses that other controllers gave it, which have no item of their own: 4 or 16 bytes each. Nodes take connections to its
+	// frontends there, and leave all other ports alone.
+	ByOthers      [][]byte `protobuf:"bytes,13,rep,name=by_others,json=byOthers,proto3" json:"by_others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1658,6 +1661,13 @@ func (x *Service) GetInternalLocal() bool {
 		return x.InternalLocal
 	}
 	return false
+}
+
+func (x *Service) GetByOthers() [][]byte {
+	if x != nil {
+		return x.ByOthers
+	}
+	return nil
 }
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -3181,7 +3191,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x0fRedirectBackend\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
-	"\x05ready\x18\x03 \x01(\bR\x05ready\"\xe2\x03\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\"\xff\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -3196,7 +3206,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	" \x01(\bR\rnodePortsIpv6\x12\x1f\n" +
 	"\vcluster_ips\x18\v \x03(\fR\n" +
 	"clusterIps\x12%\n" +
-	"\x0einternal_local\x18\f \x01(\bR\rinternalLocal\"y\n" +
+	"\x0einternal_local\x18\f \x01(\bR\rinternalLocal\x12\x1b\n" +
+	"\tby_others\x18\r \x03(\fR\bbyOthers\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
