@@ -61,6 +61,11 @@ const (
 	SourceHash         = "sh"
 	DestinationHash    = "dh"
 	ConsistentHash     = "mh"
+	// These go by connections that each node counts.
+	LeastConnections         = "lc"
+	WeightedLeastConnections = "wlc"
+	ShortestExpectedDelay    = "sed"
+	NeverQueue               = "nq"
 )
 
 // Frontend is one port that clients dial on the addresses of a Service.

@@ -86,7 +86,7 @@ type part struct {
 }
 
 // part plans one Service, without the frontends that skip names.
-func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
+func (c Config) part(s *desired.Service, skip map[dialled]bool, load *load) part {
 	var p part
 	for _, a := range s.Addresses {
 		a = a.Unmap()
@@ -105,7 +105,7 @@ func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
 		}
 		for _, front := range s.Frontends {
 			if c.translates(front.Port.Protocol) {
-				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip), c.nodePort(s, front, f, skip))
+				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip), c.nodePort(s, front, f, skip), load)
 			}
 		}
 		c.addLocal(&p, s, f)
@@ -145,7 +145,7 @@ func free(addresses []netip.Addr, port desired.Port, skip map[dialled]bool) []di
 }
 
 // addFrontend adds who may use a service port, and where it leads: at service addresses and, if there are any, as node ports.
-func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at, nodePorts []dialled) {
+func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at, nodePorts []dialled, load *load) {
 	if len(s.SourceRanges) > 0 {
 		allowed := c.allowance(f, s.SourceRanges)
 		p.pieces = append(p.pieces, allowed)
@@ -153,7 +153,7 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 			p.elements = append(p.elements, Element{f.name(mapRanged), d.key(), call(allowed.name)})
 		}
 	}
-	for _, l := range c.lanes(s, front, f) {
+	for _, l := range c.lanes(s, front, f, load) {
 		verdict, bySlot := p.addChoice(s, l, f)
 		for i, at := range [][]dialled{byAddress: at, byNodePort: nodePorts} {
 			by := dialling(i)
@@ -179,7 +179,7 @@ func (p *part) addChoice(s *desired.Service, l lane, f family) (verdict string, 
 		var elements []Element
 		if l.hashes() {
 			first, sets, elements = f.first(l)
-		} else if l.weights != nil {
+		} else if l.weights != nil || l.shares != nil {
 			first, sets, elements = f.weighted(l)
 		}
 		p.sets, p.elements = append(p.sets, sets...), append(p.elements, elements...)
@@ -255,11 +255,8 @@ func inTurn(scheduler string) bool {
 	return scheduler == desired.RoundRobin || scheduler == desired.WeightedRoundRobin
 }
 
-func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
-	all := c.closest(s, front, f)
-	if c.scheduler(s) == desired.RoundRobin {
-		all.weights = nil // as with IPVS: who wants weights says wrr
-	}
+func (c Config) lanes(s *desired.Service, front desired.Frontend, f family, load *load) []lane {
+	all := load.share(c.scheduler(s), front.Port.Protocol, unweighted(c.scheduler(s), c.closest(s, front, f)))
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
 	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	if !s.Local {
@@ -267,14 +264,19 @@ func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []la
 	}
 	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	outside := everybody
-	outside.targets = c.here(s, front, f)
-	if c.scheduler(s) == desired.RoundRobin {
-		outside.weights = nil
-	}
+	outside.targets = load.share(c.scheduler(s), front.Port.Protocol, unweighted(c.scheduler(s), c.here(s, front, f)))
 	if len(all.at) > 0 {
 		outside.empty = goTo(chainNoLocal)
 	}
 	return []lane{outside, inside}
+}
+
+// unweighted leaves weights out where a scheduler does not heed them, as with IPVS: who wants them says wrr, or wlc.
+func unweighted(scheduler string, t targets) targets {
+	if scheduler == desired.RoundRobin || scheduler == desired.LeastConnections {
+		t.weights = nil
+	}
+	return t
 }
 
 // in is the configuration of a node that turned out to be in a zone.
@@ -287,7 +289,7 @@ func (c Config) in(zone string) Config {
 // the policy Local there is nothing to choose alike: each node has endpoints of its own.
 func (c Config) scheduler(s *desired.Service) string {
 	switch {
-	case s.Local && !inTurn(s.Scheduler):
+	case s.Local && !inTurn(s.Scheduler) && !counts(s.Scheduler):
 		return ""
 	case s.Scheduler != "":
 		return s.Scheduler

@@ -1531,7 +1531,7 @@ type Service struct {
 	AffinitySeconds uint32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// The only clients that may use the addresses, as CIDRs; none means all.
 	SourceRanges []string `protobuf:"bytes,6,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
-	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh or mh. By chance if it is empty, or a name that the node does not know.
+	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh, mh, lc, wlc, sed or nq. By chance if it is empty, or a name that the node does not know.
 	Scheduler string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
 	// Where the node tells over HTTP how many ready endpoints it has (spec.healthCheckNodePort); 0 for nowhere.
 	HealthCheckNodePort uint32 `protobuf:"varint,8,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
