@@ -229,6 +229,7 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 			ID: id, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
 			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Eligible: rapid.Bool().Draw(t, "eligible"),
 			Zone: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"), Leaving: rapid.IntRange(0, 3).Draw(t, "leaving") == 3,
+			Others: rapid.SampledFrom([][]netip.Addr{nil, nil, {netip.MustParseAddr("198.51.100.7")}}).Draw(t, "others"),
 		}
 	case 2:
 		return &fsm.DeleteNode{ID: id}

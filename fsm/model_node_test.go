@@ -16,6 +16,7 @@ type mNode struct {
 	eligible     bool
 	zone         string
 	leaving      bool
+	others       []netip.Addr
 	liveness     fsm.Liveness
 	boot         fsm.BootID
 	acknowledged rev
@@ -35,6 +36,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 			return false, true
 		}
 		n.mObject, n.eligible, n.zone, n.leaving = mObject{c.UID, c.Version}, c.Eligible, c.Zone, c.Leaving
+		n.others = c.Others
 		m.nodes[c.ID] = n
 		return true, true
 	case *fsm.DeleteNode:

@@ -50,6 +50,8 @@ type Node struct {
 	Zone string `pb:"13" json:"zone,omitempty"`
 	// Leaving says that the cluster's autoscaler is about to delete it. From format 2 on.
 	Leaving bool `pb:"14" json:"leaving,omitempty"`
+	// Others are the rest of the addresses that the cluster says it has, at which programs dial its node ports, too. From format 2 on.
+	Others []netip.Addr `pb:"50" json:"others,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }
@@ -80,6 +82,7 @@ type PutNode struct {
 	Why       string       `pb:"6"`
 	Zone      string       `pb:"7"`
 	Leaving   bool         `pb:"8"`
+	Others    []netip.Addr `pb:"50"`
 }
 
 // Kind is KindPutNode.
@@ -99,6 +102,7 @@ func (c *PutNode) apply(tx *txn) Outcome {
 	}
 	next.ID, next.UID, next.Version = c.ID, c.UID, c.Version
 	next.Addresses, next.Eligible, next.Why, next.Zone, next.Leaving = c.Addresses, c.Eligible, c.Why, c.Zone, c.Leaving
+	next.Others = c.Others
 	switch {
 	case !known:
 		next.History = tx.step(nil, "joined")

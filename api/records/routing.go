@@ -130,6 +130,7 @@ type Node struct {
 	Name         string    `json:"name"`
 	UID          string    `json:"uid"`
 	Addresses    []string  `json:"addresses"`
+	Others       []string  `json:"others"`   // the rest of what the cluster says it has
 	Eligible     bool      `json:"eligible"` // the cluster has nothing against it; else why
 	Why          string    `json:"why"`
 	Liveness     string    `json:"liveness"` // up, agent-down, down

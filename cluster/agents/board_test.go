@@ -78,7 +78,7 @@ func checkAll(t interface {
 	}
 	nodes := map[netip.Addr]bool{}
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		for _, a := range n.Addresses {
+		for _, a := range slices.Concat(n.Addresses, n.Others) {
 			nodes[a] = true
 		}
 	}
@@ -224,7 +224,10 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, string(id))
 		switch change := rapid.IntRange(0, 3).Draw(t, "change of the node"); {
 		case node == nil || change < 2:
-			return &fsm.PutNode{ID: id, Addresses: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "addresses of the node")}
+			return &fsm.PutNode{
+				ID: id, Addresses: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "addresses of the node"),
+				Others: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "other addresses of the node"),
+			}
 		case change == 2:
 			return &fsm.DeleteNode{ID: id}
 		}

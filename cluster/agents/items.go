@@ -51,14 +51,14 @@ func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	return b.put(key, value, tellsAddressed)
 }
 
-// deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes.
+// deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes, by all addresses.
 func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
 	key := desired.NodeKey(string(id))
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
-	if !ok || len(n.Addresses) == 0 {
+	if !ok || len(n.Addresses)+len(n.Others) == 0 {
 		return b.drop(key)
 	}
-	value, err := desired.NodeValue(n.Addresses)
+	value, err := desired.NodeValue(slices.Concat(n.Addresses, n.Others))
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func afterFormer(c fsm.Command) string {
 		if c.Leaving {
 			return "that node " + string(c.ID) + " is leaving"
 		}
+		if len(c.Others) > 0 {
+			return "all addresses of node " + string(c.ID)
+		}
 	case *fsm.PutPool:
 		if c.Pool.Object != (fsm.ObjectRef{}) {
 			return "which object pool " + string(c.Pool.Name) + " came from"
