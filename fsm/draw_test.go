@@ -97,6 +97,7 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 		AllNodes: rapid.IntRange(0, 3).Draw(t, "all nodes") == 0, Local: rapid.Bool().Draw(t, "local"),
 		NodePortsIPv4: rapid.IntRange(0, 3).Draw(t, "node ports") == 0, NodePortsIPv6: rapid.IntRange(0, 3).Draw(t, "node ports of IPv6") == 0,
 		ClusterIPs: rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("10.96.0.7")}}).Draw(t, "cluster IPs"),
+		ByOthers:   rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("198.51.100.7")}}).Draw(t, "by others"),
 		History:    fsm.Trail{{What: "the proposer's, to be ignored"}},
 	}}
 }
@@ -228,6 +229,7 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 			ID: id, UID: rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid"),
 			Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Eligible: rapid.Bool().Draw(t, "eligible"),
 			Zone: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"), Leaving: rapid.IntRange(0, 3).Draw(t, "leaving") == 3,
+			Others: rapid.SampledFrom([][]netip.Addr{nil, nil, {netip.MustParseAddr("198.51.100.7")}}).Draw(t, "others"),
 		}
 	case 2:
 		return &fsm.DeleteNode{ID: id}

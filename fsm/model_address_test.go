@@ -93,7 +93,7 @@ func (m *model) putService(s *fsm.Service) bool {
 	if s.ID == "" || exists && old.uid == s.UID && s.Version < old.version {
 		return false
 	}
-	if m.format < 2 && (s.NodePortsIPv4 || s.NodePortsIPv6 || len(s.ClusterIPs) > 0) {
+	if m.format < 2 && (s.NodePortsIPv4 || s.NodePortsIPv6 || len(s.ClusterIPs) > 0 || len(s.ByOthers) > 0) {
 		return false
 	}
 	m.services[s.ID] = mService{mObject{s.UID, s.Version}, s.Deleting, s.AllNodes && !s.Local}

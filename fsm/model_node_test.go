@@ -16,6 +16,7 @@ type mNode struct {
 	eligible     bool
 	zone         string
 	leaving      bool
+	others       []netip.Addr
 	liveness     fsm.Liveness
 	boot         fsm.BootID
 	acknowledged rev
@@ -38,6 +39,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 		}
 		n.mObject, n.eligible, n.zone, n.leaving = mObject{c.UID, c.Version}, c.Eligible, c.Zone, c.Leaving
 		n.addresses = c.Addresses
+		n.others = c.Others
 		m.nodes[c.ID] = n
 		return true, true
 	case *fsm.DeleteNode:

@@ -52,6 +52,8 @@ type Node struct {
 	Leaving bool `pb:"14" json:"leaving,omitempty"`
 	// Tunnels says that its agent makes tunnels. From format 2 on.
 	Tunnels bool `pb:"40" json:"tunnels,omitempty"`
+	// Others are the rest of the addresses that the cluster says it has, at which programs dial its node ports, too. From format 2 on.
+	Others []netip.Addr `pb:"50" json:"others,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }
@@ -82,6 +84,7 @@ type PutNode struct {
 	Why       string       `pb:"6"`
 	Zone      string       `pb:"7"`
 	Leaving   bool         `pb:"8"`
+	Others    []netip.Addr `pb:"50"`
 }
 
 // Kind is KindPutNode.
@@ -101,6 +104,7 @@ func (c *PutNode) apply(tx *txn) Outcome {
 	}
 	next.ID, next.UID, next.Version = c.ID, c.UID, c.Version
 	next.Addresses, next.Eligible, next.Why, next.Zone, next.Leaving = c.Addresses, c.Eligible, c.Why, c.Zone, c.Leaving
+	next.Others = c.Others
 	switch {
 	case !known:
 		next.History = tx.step(nil, "joined")

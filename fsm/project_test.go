@@ -79,7 +79,7 @@ func (m *model) facts() facts {
 		f.add("lease", vip, l.holder, l.fence, l.kept)
 	}
 	for id, n := range m.nodes {
-		f.add("node", id, n.uid, n.version, n.eligible, n.tunnels, n.zone, n.leaving, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
+		f.add("node", id, n.uid, n.version, n.eligible, n.tunnels, n.zone, n.leaving, n.others, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
 		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused)
 	}
 	for id, p := range m.policies {
@@ -187,7 +187,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("lease", r.VIP, r.Holder, r.Fence, r.Keep)
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Tunnels, r.Zone, r.Leaving, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
+		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Tunnels, r.Zone, r.Leaving, r.Others, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
 		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {

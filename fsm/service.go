@@ -50,7 +50,7 @@ type Pending struct {
 }
 
 // Service is a Kubernetes Service as the group last agreed to see it: one of type LoadBalancer that is the group's, or another one
-// for its spec.externalIPs and, where the group serves those, its node ports.
+// for its spec.externalIPs and, where the group serves those, its node ports, ClusterIPs and what other controllers gave it.
 type Service struct {
 	seal
 	ID        ServiceID    `pb:"1" json:"id"`
@@ -90,9 +90,13 @@ type Service struct {
 	ClusterIPs []netip.Addr `pb:"22" json:"clusterIPs,omitempty"`
 	// InternalLocal is internalTrafficPolicy: Local, which is about ClusterIPs. From format 2 on.
 	InternalLocal bool `pb:"23" json:"internalLocal,omitempty"`
+	// ByOthers are the addresses that other controllers gave it, by status.loadBalancer, where nodes take connections to those: nobody
+	// announces them, and they are in no allocation. From format 2 on.
+	ByOthers []netip.Addr `pb:"24" json:"byOthers,omitempty"`
 }
 
-// formatInPart is the first format that knows Services for what needs no address of ours: their node ports or ClusterIPs.
+// formatInPart is the first format that knows Services for what needs no address of ours: their node ports, ClusterIPs, or addresses that
+// others gave them.
 const formatInPart uint32 = 2
 
 // HasNodePorts tells whether nodes serve its node ports whatever addresses it has.
@@ -131,7 +135,7 @@ func (c *PutService) apply(tx *txn) Outcome {
 	if next.ID == "" {
 		return refuse(RejectInvalid, subject, "", "namespace/name")
 	}
-	if next.HasNodePorts() || next.ServedInside() {
+	if next.HasNodePorts() || next.ServedInside() || len(next.ByOthers) > 0 {
 		if out, old := tx.formatBelow(formatInPart, subject); old {
 			return out
 		}

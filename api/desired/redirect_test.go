@@ -37,7 +37,9 @@ func drawRedirect(t *rapid.T) desired.Redirect {
 		})
 	}
 	if rapid.Bool().Draw(t, "probed") {
-		seconds := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(0, 3600).Draw(t, "seconds")) * time.Second })
+		seconds := rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.IntRange(0, 3600).Draw(t, "seconds")) * time.Second
+		})
 		r.Probe = desired.Probe{
 			Type: rapid.SampledFrom([]string{desired.ProbeTCP, desired.ProbeHTTP, "yet unknown"}).Draw(t, "type"), Port: rapid.Uint16().Draw(t, "probed port"),
 			Path: rapid.SampledFrom([]string{"", "/ok"}).Draw(t, "path"), Interval: seconds.Draw(t, "interval"), Timeout: seconds.Draw(t, "timeout"),

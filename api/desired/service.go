@@ -41,6 +41,9 @@ type Service struct {
 	ClusterIPs []netip.Addr `json:"clusterIPs,omitempty"`
 	// InternalLocal is internalTrafficPolicy: Local, which is about ClusterIPs.
 	InternalLocal bool `json:"internalLocal,omitempty"`
+	// ByOthers are addresses that other controllers gave it, which every frontend is at. Other ports there are
+	// none of ours, unlike at Addresses.
+	ByOthers []netip.Addr `json:"byOthers,omitempty"`
 }
 
 // HasNodePorts tells whether nodes serve its node ports in a family.
@@ -58,6 +61,11 @@ const (
 	SourceHash         = "sh"
 	DestinationHash    = "dh"
 	ConsistentHash     = "mh"
+	// These go by connections that each node counts.
+	LeastConnections         = "lc"
+	WeightedLeastConnections = "wlc"
+	ShortestExpectedDelay    = "sed"
+	NeverQueue               = "nq"
 )
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -107,6 +115,7 @@ func ServiceValue(s Service) ([]byte, error) {
 		Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler,
 		HealthCheckNodePort: uint32(s.HealthCheckNodePort), NodePortsIpv4: s.NodePortsIPv4, NodePortsIpv6: s.NodePortsIPv6,
 		Addresses: bytesOf(s.Addresses), ClusterIps: bytesOf(s.ClusterIPs), InternalLocal: s.InternalLocal,
+		ByOthers: bytesOf(s.ByOthers),
 	}
 	for _, f := range s.Frontends {
 		m.Frontends = append(m.Frontends, &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort), NotOn: bytesOf(f.NotOn)})
@@ -154,6 +163,9 @@ func decodeService(key string, value []byte) (*Service, error) {
 	}
 	if s.ClusterIPs, err = addressesOf(m.GetClusterIps()); err != nil {
 		return fail("ClusterIPs: %w", err)
+	}
+	if s.ByOthers, err = addressesOf(m.GetByOthers()); err != nil {
+		return fail("addresses by others: %w", err)
 	}
 	for _, f := range m.GetFrontends() {
 		port, err := portOf(f.GetPort())

@@ -35,7 +35,9 @@ type Service struct {
 	// NodePortFamilies are those in which nodes serve its node ports whatever addresses it has: IPv4, IPv6.
 	NodePortFamilies []string `json:"nodePortFamilies"`
 	// ClusterIPs are its addresses inside the cluster, where nodes resolve those.
-	ClusterIPs            []string `json:"clusterIPs"`
+	ClusterIPs []string `json:"clusterIPs"`
+	// ByOthers are the addresses that other controllers gave it, where nodes take connections to those.
+	ByOthers              []string `json:"byOthers"`
 	InternalTrafficPolicy string   `json:"internalTrafficPolicy"` // Cluster, Local: about clusterIPs
 	Version               uint64   `json:"version"`               // resourceVersion acted on; 0 where the source has none
 }
@@ -128,6 +130,7 @@ type Node struct {
 	Name         string    `json:"name"`
 	UID          string    `json:"uid"`
 	Addresses    []string  `json:"addresses"`
+	Others       []string  `json:"others"`   // the rest of what the cluster says it has
 	Eligible     bool      `json:"eligible"` // the cluster has nothing against it; else why
 	Why          string    `json:"why"`
 	Liveness     string    `json:"liveness"` // up, agent-down, down

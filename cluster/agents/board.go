@@ -193,14 +193,16 @@ func nodesThatFlipped(before, after *fsm.View) map[fsm.NodeID]bool {
 
 // nodesThatMoved are those whose addresses changed, in order.
 func nodesThatMoved(before, after *fsm.View) (out []fsm.NodeID) {
-	at := func(n *fsm.Node) []netip.Addr {
+	at := func(n *fsm.Node) (addresses, others []netip.Addr) {
 		if n == nil {
-			return nil
+			return nil, nil
 		}
-		return n.Addresses
+		return n.Addresses, n.Others
 	}
 	fsm.Changes(before, after, fsm.TableNodes, func(was, is *fsm.Node) {
-		if !slices.Equal(at(was), at(is)) {
+		before, othersBefore := at(was)
+		after, othersAfter := at(is)
+		if !slices.Equal(before, after) || !slices.Equal(othersBefore, othersAfter) {
 			out = append(out, cmp.Or(is, was).ID)
 		}
 	})

@@ -78,7 +78,7 @@ func checkAll(t interface {
 	}
 	nodes := map[netip.Addr]bool{}
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		for _, a := range n.Addresses {
+		for _, a := range slices.Concat(n.Addresses, n.Others) {
 			nodes[a] = true
 		}
 	}
@@ -169,16 +169,17 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 				addresses = append(addresses, a.Address)
 			}
 		}
-		if len(addresses) == 0 && !s.NodePortsIPv4 && !s.NodePortsIPv6 && len(s.ClusterIPs) == 0 {
+		if len(addresses) == 0 && !s.NodePortsIPv4 && !s.NodePortsIPv6 && len(s.ClusterIPs)+len(s.ByOthers) == 0 {
 			continue
 		}
 		var one desired.Service
 		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity, nil
 		one.HealthCheckNodePort, one.NodePortsIPv4, one.NodePortsIPv6 = s.HealthCheckNodePort, s.NodePortsIPv4, s.NodePortsIPv6
 		one.Addresses, one.ClusterIPs, one.InternalLocal = addresses, s.ClusterIPs, s.InternalLocal
+		one.ByOthers = s.ByOthers
 		for _, f := range s.Frontends {
 			front := desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}, NodePort: f.NodePort}
-			somewhere := f.NodePort != 0 && (s.NodePortsIPv4 || s.NodePortsIPv6) || len(s.ClusterIPs) > 0
+			somewhere := f.NodePort != 0 && (s.NodePortsIPv4 || s.NodePortsIPv6) || len(s.ClusterIPs)+len(s.ByOthers) > 0
 			for _, o := range v.Addresses(s.ID) {
 				if slices.Contains(o.Ports, f.Port) {
 					somewhere = true
@@ -243,7 +244,10 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, string(id))
 		switch change := rapid.IntRange(0, 3).Draw(t, "change of the node"); {
 		case node == nil || change < 2:
-			return &fsm.PutNode{ID: id, Addresses: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "addresses of the node")}
+			return &fsm.PutNode{
+				ID: id, Addresses: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "addresses of the node"),
+				Others: rapid.SliceOfN(rapid.Custom(drawAddress), 0, 2).Draw(t, "other addresses of the node"),
+			}
 		case change == 2:
 			return &fsm.DeleteNode{ID: id}
 		}
@@ -254,6 +258,9 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 		service.NodePortsIPv4, service.NodePortsIPv6 = rapid.Bool().Draw(t, "node ports of IPv4"), rapid.Bool().Draw(t, "node ports of IPv6")
 		if rapid.Bool().Draw(t, "inside") {
 			service.ClusterIPs, service.InternalLocal = []netip.Addr{drawAddress(t)}, rapid.Bool().Draw(t, "internal policy Local")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "given") == 0 {
+			service.ByOthers = []netip.Addr{drawAddress(t)}
 		}
 		for _, port := range rapid.SliceOfNDistinct(rapid.Uint16Range(80, 83), 0, 2, rapid.ID).Draw(t, "frontends") {
 			service.Frontends = append(service.Frontends, fsm.Frontend{Name: fmt.Sprint(port), Port: fsm.Port{Protocol: fsm.TCP, Number: port}})

@@ -32,12 +32,13 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
-// gives up: packets may still come. Without, it is told to those who have a use for its node ports or ClusterIPs, if it has any to be served.
+// gives up: packets may still come. Without, it is told to those who have a use for its node ports, its ClusterIPs or what others gave it, if
+// it has any to be served.
 func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	key := desired.ServiceKey(string(id))
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
 	owned := v.Addresses(id)
-	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() {
+	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() && len(s.ByOthers) == 0 {
 		return b.inside.drop(key)
 	}
 	value, err := desired.ServiceValue(b.serviceOf(v, s, owned))
@@ -50,14 +51,14 @@ func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
 	return b.inside.put(key, value, tellsAddressed)
 }
 
-// deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes.
+// deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes, by all addresses.
 func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
 	key := desired.NodeKey(string(id))
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
-	if !ok || len(n.Addresses) == 0 {
+	if !ok || len(n.Addresses)+len(n.Others) == 0 {
 		return b.inside.drop(key)
 	}
-	value, err := desired.NodeValue(n.Addresses)
+	value, err := desired.NodeValue(slices.Concat(n.Addresses, n.Others))
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 	out := desired.Service{
 		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
-		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal,
+		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal, ByOthers: s.ByOthers,
 	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
@@ -227,7 +228,7 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 				front.NotOn = append(front.NotOn, a.Address)
 			}
 		}
-		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() {
+		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() || len(s.ByOthers) > 0 {
 			out.Frontends = append(out.Frontends, front)
 		}
 	}

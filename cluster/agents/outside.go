@@ -79,9 +79,9 @@ func (b *board) tellService(v *fsm.View, id fsm.ServiceID) error {
 		Affinity: full.Affinity, Scheduler: full.Scheduler, NodePortsIPv4: full.NodePortsIPv4, NodePortsIPv6: full.NodePortsIPv6, ClusterIPs: full.ClusterIPs,
 	}
 	if len(full.SourceRanges) == 0 {
-		told.Addresses = full.Addresses
+		told.Addresses, told.ByOthers = full.Addresses, full.ByOthers
 	}
-	if len(told.Addresses) == 0 && !s.HasNodePorts() && !s.ServedInside() {
+	if len(told.Addresses)+len(told.ByOthers) == 0 && !s.HasNodePorts() && !s.ServedInside() {
 		return b.outside.drop(key)
 	}
 	for _, f := range full.Frontends {
@@ -125,10 +125,10 @@ func (b *board) tellNode(v *fsm.View, id fsm.NodeID) error {
 	sum := sha256.Sum256([]byte(id))
 	key := desired.NodeKey(hex.EncodeToString(sum[:8]))
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
-	if !ok || len(n.Addresses) == 0 {
+	if !ok || len(n.Addresses)+len(n.Others) == 0 {
 		return b.outside.drop(key)
 	}
-	value, err := desired.NodeValue(n.Addresses)
+	value, err := desired.NodeValue(slices.Concat(n.Addresses, n.Others))
 	if err != nil {
 		return err
 	}

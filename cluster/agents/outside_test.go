@@ -43,7 +43,7 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 		if want.Outside && want.Mode != "local" {
 			want.Nodes, want.EveryNode, want.SpareOwn = nil, false, false
 			for i := range want.Backends {
-				want.Backends[i].Node = ""
+				want.Backends[i].Node, want.Backends[i].UID = "", ""
 			}
 			redirects[name] = want
 		}
@@ -56,7 +56,7 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 	}
 	nodes := 0
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		if len(n.Addresses) > 0 {
+		if len(n.Addresses)+len(n.Others) > 0 {
 			nodes++
 		}
 	}

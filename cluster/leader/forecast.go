@@ -195,6 +195,7 @@ func serviceChange(was, is *fsm.Service) string {
 	note(was.HealthCheckNodePort != is.HealthCheckNodePort, "health-check node port %d, before %d", is.HealthCheckNodePort, was.HealthCheckNodePort)
 	note(was.NodePortsIPv4 != is.NodePortsIPv4 || was.NodePortsIPv6 != is.NodePortsIPv6, "node ports are served %s", nodePortsText(is))
 	note(!slices.Equal(was.ClusterIPs, is.ClusterIPs), "is resolved at ClusterIPs %v, before %v", is.ClusterIPs, was.ClusterIPs)
+	note(!slices.Equal(was.ByOthers, is.ByOthers), "is served at %v, which others gave it, before at %v", is.ByOthers, was.ByOthers)
 	note(was.InternalLocal != is.InternalLocal, "internalTrafficPolicy is %s", trafficPolicy(is.InternalLocal))
 	note(was.UID != is.UID, "is another object of the same name")
 	note(was.Pending.Code != "" && is.Pending.Code == "", "waits for no address any more")

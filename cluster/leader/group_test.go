@@ -149,6 +149,9 @@ func spell(c fsm.Command) string {
 		if s.InternalLocal {
 			out += " inside-local"
 		}
+		if len(s.ByOthers) > 0 {
+			out += fmt.Sprintf(" by-others=%v", s.ByOthers)
+		}
 		if s.Deleting {
 			out += " deleting"
 		}
@@ -187,7 +190,11 @@ func spell(c fsm.Command) string {
 		return out
 	case *fsm.PutNode:
 		leaving := map[bool]string{true: "leaving"}[c.Leaving]
-		return strings.Join(strings.Fields(fmt.Sprintf("%s %s eligible=%t %s %s %s", name, c.ID, c.Eligible, c.Zone, leaving, c.Why)), " ")
+		others := ""
+		if len(c.Others) > 0 {
+			others = fmt.Sprintf("others=%v", c.Others)
+		}
+		return strings.Join(strings.Fields(fmt.Sprintf("%s %s eligible=%t %s %s %s %s", name, c.ID, c.Eligible, c.Zone, leaving, others, c.Why)), " ")
 	case *fsm.DeleteNode:
 		return fmt.Sprintf("%s %s", name, c.ID)
 	case *fsm.PutPool:

@@ -36,6 +36,7 @@ func (p *planner) run() {
 	p.grantAddresses()
 	p.settleNodePorts()
 	p.settleClusterIPs()
+	p.settleByOthers()
 	p.explainPolicies()
 	p.emitServices()
 	p.out.Bulk = append(p.out.Bulk, p.selecting...)

@@ -10,13 +10,14 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// formatInPart is the first format of the record that has Services in part: node ports and ClusterIPs of those without an address.
+// formatInPart is the first format of the record that has Services in part: node ports and ClusterIPs of those without an address, and
+// addresses that others gave them.
 const formatInPart = 2
 
 // inPart tells whether a Service that is not ours to serve as a load balancer is served for what it names: addresses of
-// spec.externalIPs (K4), node ports (K2), and ClusterIPs (K1). It gets nothing of ours, and nothing is written to its status.
+// spec.externalIPs (K4), node ports (K2), ClusterIPs (K1), and what other controllers gave it (K32). It gets nothing of ours, and nothing is written to its status.
 func (p *planner) inPart(w *world.Service) bool {
-	return p.format >= formatInPart && !w.Foreign && (len(externalOf(w)) > 0 || p.servesNodePorts(w) || p.servesInside(w))
+	return p.format >= formatInPart && !w.Foreign && (len(externalOf(w)) > 0 || p.servesNodePorts(w) || p.servesInside(w) || len(p.byOthers(w)) > 0)
 }
 
 // servedInPart leaves of a Service what is served of one that is so in part. Source ranges are for addresses (K29), and health checks for
@@ -24,7 +25,10 @@ func (p *planner) inPart(w *world.Service) bool {
 func servedInPart(w *world.Service, next *fsm.Service) {
 	next.Requested, next.External, next.HealthCheckNodePort = nil, externalOf(w), 0
 	if len(next.External) == 0 {
-		next.SourceRanges, next.SharingKey, next.AllNodes, next.Advertisements = nil, "", false, nil
+		next.SharingKey, next.AllNodes, next.Advertisements = "", false, nil
+	}
+	if len(next.External)+len(next.ByOthers) == 0 {
+		next.SourceRanges = nil
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *planner) planNodes() {
 	for _, h := range fsm.List[*fsm.Node](p.in.Record, fsm.TableNodes) {
 		p.nodes[h.ID] = &nodePlan{
 			id: h.ID, have: h, liveness: h.Liveness,
-			next: fsm.PutNode{ID: h.ID, UID: h.UID, Version: h.Version, Addresses: h.Addresses, Eligible: h.Eligible, Why: h.Why, Zone: h.Zone, Leaving: h.Leaving},
+			next: fsm.PutNode{ID: h.ID, UID: h.UID, Version: h.Version, Addresses: h.Addresses, Eligible: h.Eligible, Why: h.Why, Zone: h.Zone, Leaving: h.Leaving, Others: h.Others},
 		}
 	}
 	for _, w := range p.seen.nodes {
@@ -89,6 +89,7 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 	}
 	if p.format >= formatTranslation {
 		next.Zone, next.Leaving = zoneOf(w), slices.Contains(w.Taints, taintAutoscaler)
+		next.Others = othersOf(w, next.Addresses)
 	}
 	var why []string
 	note := func(is bool, what string) {
@@ -106,6 +107,17 @@ func (p *planner) nodeOf(w *world.Node, have *fsm.Node) fsm.PutNode {
 		next.Why = p.in.Options.asideByCluster(w)
 	}
 	return next
+}
+
+// othersOf are the addresses of a node beside some, in order and each once. Loopback is everybody's own.
+func othersOf(w *world.Node, known []netip.Addr) (out []netip.Addr) {
+	for _, a := range w.Addresses {
+		if !slices.Contains(known, a.Address) && !slices.Contains(out, a.Address) && !a.Address.IsLoopback() {
+			out = append(out, a.Address)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
 }
 
 // labelZone names the zone that a node is in.
@@ -168,5 +180,5 @@ func (n *nodePlan) mayAcknowledge(prefix netip.Prefix) bool {
 // sameNode compares all but the version: nodes are written by their heartbeats all the time.
 func sameNode(have *fsm.Node, next *fsm.PutNode) bool {
 	return have.UID == next.UID && slices.Equal(have.Addresses, next.Addresses) && have.Eligible == next.Eligible && have.Why == next.Why && have.Zone == next.Zone &&
-		have.Leaving == next.Leaving
+		have.Leaving == next.Leaving && slices.Equal(have.Others, next.Others)
 }

@@ -25,6 +25,7 @@ var (
 	drawnPolicies  = []string{"q0", "q1"}
 	drawnMembers   = []string{"m0", "m1"}
 	drawnAddresses = []string{"203.0.113.1", "203.0.113.2", "203.0.113.5", "203.0.113.9", "2001:db8::1", "2001:db8::5"}
+	drawnShown     = append([]string{"198.51.100.7", "198.51.100.8", "10.96.0.2", "2001:db8:b::7"}, drawnAddresses...)
 )
 
 func some(t *rapid.T, of []string, max int, label string) []string {
@@ -40,8 +41,8 @@ func drawService(t *rapid.T) string {
 	} else if len(ips) > 0 && rapid.Bool().Draw(t, "requested") {
 		line += " request=" + strings.Join(ips, ",")
 	}
-	if shown := some(t, drawnAddresses, 2, "status"); len(shown) > 0 && rapid.Bool().Draw(t, "shown") {
-		line += " shown=" + strings.Join(shown, ",")
+	if shown := some(t, drawnShown, 2, "status"); len(shown) > 0 && rapid.Bool().Draw(t, "shown") {
+		line += " shown=" + strings.Join(shown, ",") + one(t, "proxied", "", "", " proxied=198.51.100.7", " proxied=198.51.100.8")
 	}
 	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp", " port=80:30080", " port=443:30080,80:30081", " port=80/udp:30080")
 	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
@@ -217,7 +218,7 @@ type account struct {
 
 func (a *account) check() string {
 	for _, check := range []func() string{
-		a.sharing, a.ported, a.inside, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
+		a.sharing, a.ported, a.inside, a.byOthers, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
 		a.lastDrained, a.lastMoved, a.removals,
 	} {
 		if why := check(); why != "" {
@@ -249,7 +250,7 @@ func (a *account) shown() map[fsm.ServiceID]*world.Service {
 			}
 		}
 		inside := a.scene.options.ClusterIPs && !s.Headless && len(s.ClusterIPs) > 0
-		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(&s)) > 0 || inside) {
+		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(&s)) > 0 || inside || len(a.givenByOthers(&s)) > 0) {
 			out[fsm.ServiceID(s.ID.String())] = &s
 		}
 	}
@@ -360,6 +361,68 @@ func (a *account) inside() string {
 		}
 		if local := w.InternalTrafficPolicy == world.PolicyLocal; len(w.ClusterIPs) > 0 && s.InternalLocal != local {
 			return fmt.Sprintf("%s: internalTrafficPolicy Local is %t, want %t", id, s.InternalLocal, local)
+		}
+	}
+	return ""
+}
+
+// givenByOthers are the addresses that a status shows for nodes to intercept, and that are nothing of the group's (K32).
+func (a *account) givenByOthers(w *world.Service) (out []netip.Addr) {
+	if w.Headless || !a.scene.options.ClusterIPs && !a.scene.options.NodePorts {
+		return nil
+	}
+	for _, x := range w.Intercepted {
+		_, ours := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(x).String())
+		ours = ours || len(a.after.Owners(x.String())) > 0
+		for _, pool := range fsm.List[*fsm.Pool](a.after, fsm.TablePools) {
+			ours = ours || pool.Contains(x)
+		}
+		if !ours {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// byOthers, K32: nodes are told of what other controllers wrote into the status of a Service, and of nothing that is the group's own, or
+// inside the cluster.
+func (a *account) byOthers() string {
+	served := a.scene.options.ClusterIPs || a.scene.options.NodePorts
+	inside := map[netip.Addr]bool{}
+	services := fsm.List[*fsm.Service](a.after, fsm.TableServices)
+	for _, s := range services {
+		for _, c := range s.ClusterIPs {
+			inside[c] = true
+		}
+	}
+	if a.scene.blind {
+		return ""
+	}
+	shown := a.shown()
+	for _, s := range services {
+		for _, x := range s.ByOthers {
+			if inside[x] || len(a.after.Owners(x.String())) > 0 {
+				return fmt.Sprintf("%s is served at %s as others gave it, and that is an address of the group, or a ClusterIP", s.ID, x)
+			}
+		}
+		w := shown[s.ID]
+		switch {
+		case w == nil || !a.after.Group().Quarantine.IsZero():
+		case !served || w.Headless:
+			if len(s.ByOthers) > 0 {
+				return fmt.Sprintf("%s is served at %v", s.ID, s.ByOthers)
+			}
+		default:
+			for _, x := range s.ByOthers {
+				if !slices.Contains(w.Intercepted, x) {
+					return fmt.Sprintf("%s is served at %s, which others did not give it for nodes to intercept", s.ID, x)
+				}
+			}
+			for _, x := range a.givenByOthers(w) {
+				if !inside[x] && !slices.Contains(s.ByOthers, x) {
+					return fmt.Sprintf("others gave %s %s, and nodes are told of %v", s.ID, x, s.ByOthers)
+				}
+			}
 		}
 	}
 	return ""

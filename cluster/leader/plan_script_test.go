@@ -361,6 +361,8 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
 		Headless: has("headless"), ClusterIPs: addresses(keys["cluster"]), InternalTrafficPolicy: world.PolicyCluster,
 	}
+	o.Intercepted = slices.Clone(o.Shown)
+	o.Shown = append(o.Shown, addresses(keys["proxied"])...)
 	o.Labels = labels(split(keys["labels"]))
 	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
 	if keys["health"] != "" {

@@ -136,6 +136,7 @@ func going(h *fsm.Service) fsm.Service {
 	next := *h
 	next.Deleting, next.Pending = true, fsm.Pending{}
 	next.ClusterIPs, next.InternalLocal = nil, false // the API server may give them to another
+	next.ByOthers = nil
 	return next
 }
 
@@ -172,6 +173,12 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	}
 	if p.servesInside(w) {
 		next.ClusterIPs, next.InternalLocal = w.ClusterIPs, w.InternalTrafficPolicy == world.PolicyLocal
+	}
+	if next.ByOthers = p.byOthers(w); p.quarantined {
+		next.ByOthers = nil // what was ours is not all in the record yet
+		if have != nil {
+			next.ByOthers = have.ByOthers
+		}
 	}
 	if p.refuses(w) != "" {
 		servedInPart(w, &next)
@@ -323,7 +330,7 @@ func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
 		a.NodePortsIPv4 == b.NodePortsIPv4 && a.NodePortsIPv6 == b.NodePortsIPv6 && a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.HealthCheckNodePort == b.HealthCheckNodePort &&
-		a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
+		a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ByOthers, b.ByOthers) && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
 }

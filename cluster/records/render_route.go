@@ -103,7 +103,7 @@ func (r *renderer) advertisement(a *fsm.Advertisement) any {
 
 func (r *renderer) node(n *fsm.Node) any {
 	return records.Node{
-		Name: string(n.ID), UID: n.UID, Addresses: texts(n.Addresses), Eligible: n.Eligible, Why: n.Why,
+		Name: string(n.ID), UID: n.UID, Addresses: texts(n.Addresses), Others: texts(n.Others), Eligible: n.Eligible, Why: n.Why,
 		Liveness: n.Liveness.String(), Boot: string(n.Boot), Acknowledged: maybe(n.Acknowledged),
 		Failed: texts(n.Failed), Version: n.Version,
 	}

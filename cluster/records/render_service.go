@@ -26,7 +26,7 @@ func (r *renderer) service(s *fsm.Service) any {
 	if s.NodePortsIPv6 {
 		d.NodePortFamilies = append(d.NodePortFamilies, "IPv6")
 	}
-	d.ClusterIPs = texts(s.ClusterIPs)
+	d.ClusterIPs, d.ByOthers = texts(s.ClusterIPs), texts(s.ByOthers)
 	d.TrafficPolicy, d.InternalTrafficPolicy = trafficPolicy(s.Local), trafficPolicy(s.InternalLocal)
 	if s.AllNodes {
 		d.NextHopsFrom = "all-nodes"

@@ -51,6 +51,8 @@ type Speaker interface {
 	// Links tells how the speaker stands with each peer that holds paths of ours, or may: also with those that it lost,
 	// or never reached, while they may keep what was announced before.
 	Links(ctx context.Context) ([]Link, error)
+	// Mend restarts sessions by what Links told last, where a peer has all that it is to have and may hold more.
+	Mend(ctx context.Context) error
 }
 
 // Store keeps what was announced last across a restart.
@@ -217,6 +219,7 @@ func (a *Announcer) turn(ctx context.Context) time.Duration {
 	if now >= a.retryAt {
 		a.lookWritten(ctx, now)
 		a.lookReceived(ctx, now)
+		a.mend(ctx, now)
 		a.news.take(routes)
 		if a.due(routes, v.Demoted, now) {
 			a.apply(ctx, routes, v.Demoted, now)

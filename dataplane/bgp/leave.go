@@ -54,5 +54,8 @@ func (a *Announcer) leaving(ctx context.Context, asked **receipt) (given bool, e
 	if *asked == nil {
 		*asked = askReceipt(links)
 	}
-	return (*asked).given(links), nil
+	if given = (*asked).given(links); given {
+		return true, nil
+	}
+	return false, a.Speaker.Mend(ctx)
 }

@@ -61,6 +61,16 @@ func (a *Announcer) lookReceived(ctx context.Context, now time.Duration) {
 	}
 }
 
+// mend has the speaker do something for a receipt that waits.
+func (a *Announcer) mend(ctx context.Context, now time.Duration) {
+	if a.receipt == nil {
+		return
+	}
+	if err := a.Speaker.Mend(ctx); err != nil && ctx.Err() == nil {
+		a.noteErr(err, now)
+	}
+}
+
 // advance reports how far things got: what has left, what has arrived, and of both what is kept. A revision that
 // changed nothing counts with the one before it.
 func (a *Announcer) advance() {

@@ -24,6 +24,9 @@ func (o *owner) Links(context.Context) ([]Link, error) {
 	return []Link{{Peer: netip.MustParseAddr("192.0.2.254"), Session: 1, Written: !o.queued, Sent: n, Arrived: arrived}}, nil
 }
 
+// Mend implements Speaker: there is nothing to mend.
+func (o *owner) Mend(context.Context) error { return nil }
+
 func (o *owner) withdraw(r Revision) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,10 +10,11 @@ import (
 
 // Attributes of connection tracking (linux/netfilter/nfnetlink_conntrack.h).
 const (
-	ctaTupleOrig, ctaProtoInfo, ctaTimeout = 1, 4, 7
+	ctaTupleOrig, ctaTupleReply            = 1, 2
+	ctaProtoInfo, ctaTimeout, ctaID        = 4, 7, 12
 	ctaTupleIP, ctaTupleProto              = 1, 2
 	ctaV4Src, ctaV4Dst, ctaV6Src, ctaV6Dst = 1, 2, 3, 4
-	ctaProtoNum                            = 1
+	ctaProtoNum, ctaProtoSrcPort           = 1, 2
 	ctaProtoInfoTCP, ctaTCPState           = 1, 1
 
 	headerBytes = 4      // of netfilter, before the attributes
@@ -29,6 +30,12 @@ func parse(message []byte) (f Flow, ok bool) {
 		switch kind {
 		case ctaTupleOrig:
 			attributes(value, f.tuple)
+		case ctaTupleReply:
+			attributes(value, f.reply)
+		case ctaID:
+			if len(value) == 4 {
+				f.ID = binary.BigEndian.Uint32(value)
+			}
 		case ctaProtoInfo:
 			attributes(value, f.protoInfo)
 		case ctaTimeout:
@@ -56,6 +63,23 @@ func (f *Flow) tuple(kind uint16, value []byte) {
 		attributes(value, func(kind uint16, value []byte) {
 			if kind == ctaProtoNum && len(value) > 0 {
 				f.Protocol = value[0]
+			}
+		})
+	}
+}
+
+func (f *Flow) reply(kind uint16, value []byte) {
+	switch kind {
+	case ctaTupleIP:
+		attributes(value, func(kind uint16, value []byte) {
+			if address, ok := netip.AddrFromSlice(value); ok && (kind == ctaV4Src || kind == ctaV6Src) {
+				f.By = netip.AddrPortFrom(address, f.By.Port())
+			}
+		})
+	case ctaTupleProto:
+		attributes(value, func(kind uint16, value []byte) {
+			if kind == ctaProtoSrcPort && len(value) == 2 {
+				f.By = netip.AddrPortFrom(f.By.Addr(), binary.BigEndian.Uint16(value))
 			}
 		})
 	}

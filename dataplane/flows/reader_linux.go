@@ -40,17 +40,33 @@ func (r Reader) Count(ctx context.Context, to []netip.Addr) (Count, error) {
 		if err := r.prepare(t); err != nil {
 			return err
 		}
-		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-			if err := dump(ctx, family, t); err != nil {
-				return err
-			}
-		}
-		return nil
+		return dumpAll(ctx, t.Add)
 	})
 	if err != nil {
 		return Count{}, fmt.Errorf("count flows: %w", err)
 	}
 	return t.Count, ctx.Err()
+}
+
+// Loads counts the connections that were translated to endpoints, given those of the count before; nil for none. It costs what Count does,
+// and memory for each connection that it counts.
+//
+// Errors: as for Count.
+func (r Reader) Loads(ctx context.Context, of []Endpoint, before map[uint32]bool) (*Loads, error) {
+	l := &Loads{Of: make(map[Endpoint]Load, len(of)), Before: before, Now: make(map[uint32]bool, len(before))}
+	for _, e := range of {
+		l.Of[e] = Load{}
+	}
+	err := netns.Do(r.NetNS, func() (err error) {
+		if l.Timeouts, err = r.allTimeouts(); err != nil {
+			return err
+		}
+		return dumpAll(ctx, l.Add)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count connections of endpoints: %w", err)
+	}
+	return l, ctx.Err()
 }
 
 // prepare reads what connections are judged by.
@@ -64,12 +80,16 @@ func (r Reader) prepare(t *Tally) error {
 			t.Own[ip.Unmap()] = true
 		}
 	}
-	t.Timeouts.TCP, err = r.timeouts("tcp_timeout_established", "tcp_timeout_unacknowledged", "tcp_timeout_max_retrans")
-	if err != nil {
-		return err
-	}
-	t.Timeouts.UDP, err = r.timeouts("udp_timeout", "udp_timeout_stream")
+	t.Timeouts, err = r.allTimeouts()
 	return err
+}
+
+func (r Reader) allTimeouts() (out Timeouts, err error) {
+	if out.TCP, err = r.timeouts("tcp_timeout_established", "tcp_timeout_unacknowledged", "tcp_timeout_max_retrans"); err != nil {
+		return out, err
+	}
+	out.UDP, err = r.timeouts("udp_timeout", "udp_timeout_stream")
+	return out, err
 }
 
 func (r Reader) timeouts(names ...string) (out []time.Duration, err error) {
@@ -92,13 +112,22 @@ func (r Reader) timeouts(names ...string) (out []time.Duration, err error) {
 	return out, nil
 }
 
+func dumpAll(ctx context.Context, add func(Flow)) error {
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		if err := dump(ctx, family, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // dump reads the connections of one family. Those that come and go meanwhile may be missed, or met twice.
-func dump(ctx context.Context, family uint8, t *Tally) error {
+func dump(ctx context.Context, family uint8, add func(Flow)) error {
 	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP)
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: family, Version: nl.NFNETLINK_V0})
 	err := req.ExecuteIter(unix.NETLINK_NETFILTER, 0, func(message []byte) bool {
 		if f, ok := parse(message); ok {
-			t.Add(f)
+			add(f)
 		}
 		return ctx.Err() == nil
 	})

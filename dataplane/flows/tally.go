@@ -25,6 +25,7 @@ type State uint8
 
 // The states in which both ends may have something to say still.
 const (
+	synSent     State = 1
 	synReceived State = 2
 	established State = 3
 	finWait     State = 4
@@ -40,8 +41,10 @@ const (
 type Flow struct {
 	Protocol uint8 // IANA number
 	From, To netip.Addr
-	State    State         // of TCP
-	Left     time.Duration // until the kernel forgets it, unless another packet comes
+	State    State          // of TCP
+	Left     time.Duration  // until the kernel forgets it, unless another packet comes
+	By       netip.AddrPort // who answers: the endpoint, if it was translated
+	ID       uint32         // of its own among those that there are
 }
 
 // Timeouts are after what time without a packet the kernel forgets a connection. Several may be meant, by what its last

@@ -2,10 +2,14 @@
 
 package nat
 
-import "context"
+import (
+	"context"
+
+	"fairlead.io/fairlead/dataplane/flows"
+)
 
 // Edge is the kernel, as far as the table is concerned, and its connections. One goroutine at a time uses it, but for
-// Watch, Tally and Clients.
+// Watch, Tally, Clients and Loads.
 type Edge interface {
 	// Read gives what is in the table, and whether there is one. Sets that are as wanted are given as such.
 	Read(ctx context.Context, want Ruleset) (have Ruleset, exists bool, err error)
@@ -21,6 +25,8 @@ type Edge interface {
 	// Clients counts the elements of dynamic sets: of all of these, or, where that means to list them, of the first ones
 	// until there were most.
 	Clients(ctx context.Context, sets []string, most int) (map[string]int, error)
+	// Loads counts the connections of endpoints.
+	Loads(ctx context.Context, of []flows.Endpoint) (map[flows.Endpoint]flows.Load, error)
 	// Watch calls changed whenever somebody else changed the table, or may have, until ctx ends or it fails.
 	Watch(ctx context.Context, changed func()) error
 }

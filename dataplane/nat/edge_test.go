@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/flows"
 )
 
 // strict is a kernel that takes a change only if it can be told in the kernel's words: elements go to a set that is
@@ -49,6 +50,10 @@ func (s *strict) EndFlows(Flows) (uint, error) { return 0, nil }
 func (s *strict) Tally() (map[string]uint64, error) { return nil, nil }
 
 func (s *strict) Clients(context.Context, []string, int) (map[string]int, error) { return nil, nil }
+
+func (s *strict) Loads(context.Context, []flows.Endpoint) (map[flows.Endpoint]flows.Load, error) {
+	return nil, nil
+}
 
 func (s *strict) Watch(context.Context, func()) error { return nil }
 

@@ -13,6 +13,7 @@ import (
 type targets struct {
 	at      []netip.AddrPort
 	weights []uint32 // reduced, in the same order; nil if all weigh the same
+	shares  []int    // slots that each has, in the same order; nil if weights say so
 }
 
 // here are the endpoints on this node that new connections to a frontend go to.
@@ -29,4 +30,4 @@ func (c Config) closest(s *desired.Service, front desired.Frontend, f family) ta
 	return targetsOf(endpoints.Closest(c.Node, c.Zone, s, front, f == ipv6))
 }
 
-func targetsOf(t endpoints.Targets) targets { return targets{t.At, t.Weights} }
+func targetsOf(t endpoints.Targets) targets { return targets{at: t.At, weights: t.Weights} }

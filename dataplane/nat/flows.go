@@ -25,7 +25,7 @@ func (f Flows) add(c Config, one planned) {
 			continue
 		}
 		for _, is := range []family{ipv4, ipv6} {
-			for _, d := range append(free(ofFamily(s, is), front.Port, one.skip), c.nodePort(s, front, is, one.skip)...) {
+			for _, d := range append(free(append(ofFamily(s.Addresses, is), c.byOthers(s, is)...), front.Port, one.skip), c.nodePort(s, front, is, one.skip)...) {
 				serving := map[netip.AddrPort]bool{}
 				addServing(serving, s, front, is)
 				f[Frontend(netip.AddrPortFrom(d.address, d.port.Number))] = serving

@@ -31,6 +31,16 @@ func servingOf(services []*desired.Service, at netip.AddrPort) map[netip.AddrPor
 			}
 		}
 	}
+	if owner == nil { // nobody has it as an address of the group
+		for _, s := range services {
+			for _, f := range s.Frontends {
+				given := slices.Contains(s.ByOthers, at.Addr()) && !slices.Contains(s.Addresses, at.Addr())
+				if given && f.Port == (desired.Port{Protocol: 17, Number: at.Port()}) && (owner == nil || s.Name < owner.Name) {
+					owner, front = s, f
+				}
+			}
+		}
+	}
 	if owner == nil {
 		return nil
 	}
@@ -57,7 +67,7 @@ func TestPropertyK18StepNamesFlowsToEndpointsThatLeft(t *testing.T) {
 			}
 			_, flows := planner.Step(next)
 			fronts := []netip.AddrPort{}
-			for _, a := range append(addrs("0.0.0.0", "::"), vips...) {
+			for _, a := range slices.Concat(addrs("0.0.0.0", "::"), vips, givenOf) {
 				for _, port := range []uint16{53, 30053, 30054} {
 					fronts = append(fronts, netip.AddrPortFrom(a, port))
 				}

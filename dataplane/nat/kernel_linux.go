@@ -38,6 +38,8 @@ type kernel struct {
 	netns  int // file descriptor, 0 for our own
 	// nodePorts are ranges of this node's addresses where node ports are served.
 	nodePorts []netip.Prefix
+	// connections are those that Loads counted last; nil if none were.
+	connections map[uint32]bool
 
 	mu    sync.Mutex
 	ports map[uint32]bool // netlink ports that we write from, or did

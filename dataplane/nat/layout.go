@@ -100,8 +100,8 @@ func (c Config) layout() Ruleset {
 		chain.Hook, chain.Priority = hook, priority
 		r.Chains[base] = chain
 	}
-	entry(chainPrerouting, Prerouting, priorityDestination, c.entrance(chainArrive, chainPorts)...)
-	entry(chainOutput, Output, priorityDestination, c.entrance(chainInside, chainPortsInside)...)
+	entry(chainPrerouting, Prerouting, priorityDestination, c.entrance(chainArrive, chainOthers, chainPorts)...)
+	entry(chainOutput, Output, priorityDestination, c.entrance(chainInside, chainOthersInside, chainPortsInside)...)
 	entry(chainPostrouting, Postrouting, prioritySource, c.exits()...)
 	for _, chain := range away() {
 		r.add(chain)
@@ -117,6 +117,7 @@ func (c Config) layout() Ruleset {
 		r.put(intervals(f.name(setCluster), f, c.ClusterCIDRs))
 		if c.servesNodePorts(f) {
 			c.addNodePorts(r, f)
+			c.addOthers(r, f)
 		}
 	}
 	return r
@@ -149,28 +150,29 @@ func (f family) sets() []Set {
 	}
 }
 
-// entrance sends packets on: those to service addresses, and after them those to node ports, where they are served.
-func (c Config) entrance(addresses, ports string) []Rule {
-	rules := []Rule{c.enter(ipv4, addresses), c.enter(ipv6, addresses)}
+// entrance sends packets on: those to service addresses, and after them those to addresses that others gave, and those to node ports,
+// where they are served.
+func (c Config) entrance(addresses, others, ports string) []Rule {
+	rules := []Rule{c.enter(ipv4, setAddresses, goTo(ipv4.name(addresses))), c.enter(ipv6, setAddresses, goTo(ipv6.name(addresses)))}
 	for _, f := range []family{ipv4, ipv6} {
 		if c.servesNodePorts(f) {
-			rules = append(rules, f.enterNode(ports))
+			rules = append(rules, c.enter(f, setOthers, call(f.name(others))), f.enterNode(ports))
 		}
 	}
 	return rules
 }
 
-// enter sends packets to service addresses to a chain, marked. Only the first packet of a connection comes here.
-func (c Config) enter(f family, chain string) Rule {
+// enter sends packets to addresses in a set on, marked. Only the first packet of a connection comes here.
+func (c Config) enter(f family, set, verdict string) Rule {
 	bits := c.mark()
 	if c.servesNodePorts(f) {
 		bits |= c.nodePortMark()
 	}
 	return Rule{
 		Load{Family, 0}, Match{Register: 0, Value: string([]byte{f.netfilter})},
-		Load{f.destination, 0}, Member{f.name(setAddresses), 0},
+		Load{f.destination, 0}, Member{f.name(set), 0},
 		SetMark{bits, c.mark(), 0},
-		Verdict{goTo(f.name(chain))},
+		Verdict{verdict},
 	}
 }
 

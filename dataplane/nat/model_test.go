@@ -24,6 +24,7 @@ type expected struct {
 	agreed    bool   // all nodes choose the same one
 	by        string // what decides then: the flow, the source or the destination
 	reason    string // why it is not served, as metrics say it
+	nodePort  bool   // it was dialled by a node port
 }
 
 func (e expected) total() (sum int) {
@@ -77,6 +78,14 @@ func kubernetes(c Config, services []*desired.Service, p packet) expected {
 			}
 		}
 	}
+	for _, s := range services { // K32
+		for _, front := range s.Frontends {
+			given := !slices.Contains(s.Addresses, p.destination) && slices.Contains(s.ByOthers, p.destination) && inPlaceOfKubeProxy(c, p.destination.Is4())
+			if given && front.Port == (desired.Port{Protocol: p.protocol, Number: p.port}) && !(p.protocol == 132 && c.WithoutSCTP) {
+				return serve(c, s, front, p)
+			}
+		}
+	}
 	if ours && (p.protocol == 6 || p.protocol == 17 || p.protocol == 132) {
 		return expected{verdict: "refused", reason: "no-port"} // K10
 	}
@@ -86,11 +95,18 @@ func kubernetes(c Config, services []*desired.Service, p packet) expected {
 	for _, s := range services {
 		for _, front := range s.Frontends {
 			if front.NodePort == p.port && front.Port.Protocol == p.protocol && inFamily(s, p.destination.Is4()) && !(p.protocol == 132 && c.WithoutSCTP) {
-				return choose(c, s, front, p) // whatever the source ranges (K29)
+				out := choose(c, s, front, p) // whatever the source ranges (K29)
+				out.nodePort = true
+				return out
 			}
 		}
 	}
 	return expected{verdict: "passed"} // a program of the node's may have the port
+}
+
+// inPlaceOfKubeProxy tells whether the node does its work in a family: it does if it serves node ports.
+func inPlaceOfKubeProxy(c Config, is4 bool) bool {
+	return slices.ContainsFunc(c.NodePortAddresses, func(r netip.Prefix) bool { return r.Addr().Is4() == is4 })
 }
 
 // answersNodePorts tells whether an address is one of the node's at which it serves node ports (K2).
@@ -132,7 +148,7 @@ func choose(c Config, s *desired.Service, front desired.Frontend, p packet) expe
 		case s.Scheduler == "sh" || s.Affinity > 0:
 			by = "source"
 		}
-		return expected{"translated", chosen, weights, s.Affinity, agreed(c, s), by, ""}
+		return expected{"translated", chosen, weights, s.Affinity, agreed(c, s), by, "", false}
 	case len(all) > 0:
 		return expected{verdict: "dropped", reason: "no-local-endpoint"} // K19
 	}
@@ -225,7 +241,7 @@ func usable(s *desired.Service, front desired.Frontend, is4 bool, where func(des
 					out = append(out, at)
 				}
 				weight := int(e.Weight)
-				if weight == 0 || s.Scheduler == "rr" {
+				if weight == 0 || s.Scheduler == "rr" || s.Scheduler == "lc" {
 					weight = 1
 				}
 				weights[at] = max(weights[at], weight)
@@ -244,7 +260,7 @@ func masqueraded(c Config, services []*desired.Service, p packet, to netip.AddrP
 	if c.MasqueradeAll || p.local || p.source == to.Addr() && onNode(c, services, to.Addr()) {
 		return true
 	}
-	if answersNodePorts(c, p.destination) {
+	if kubernetes(c, services, p).nodePort {
 		return !onNode(c, services, to.Addr()) // the client may be a pod of another node
 	}
 	return !onNode(c, services, to.Addr()) && !allowedBy(c.ClusterCIDRs, p.source)
@@ -255,6 +271,9 @@ func onNode(c Config, services []*desired.Service, a netip.Addr) bool {
 		family := false
 		for _, vip := range s.Addresses {
 			family = family || vip.Is4() == a.Is4()
+		}
+		for _, given := range s.ByOthers {
+			family = family || given.Is4() == a.Is4() && inPlaceOfKubeProxy(c, a.Is4())
 		}
 		for _, r := range c.NodePortAddresses {
 			family = family || r.Addr().Is4() == a.Is4() && inFamily(s, a.Is4())
@@ -271,6 +290,7 @@ func onNode(c Config, services []*desired.Service, a netip.Addr) bool {
 // Few values, so that they meet.
 var (
 	vips       = addrs("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
+	givenOf    = addrs("192.0.2.2", "192.0.2.50", "198.51.100.7", "2001:db8::50", "fd00::9")
 	pods       = addrs("10.0.0.1", "10.0.0.2", "10.0.1.3", "fd00::1", "fd00::2")
 	clients    = addrs("203.0.113.1", "203.0.113.200", "10.0.0.1", "10.0.1.3", "198.51.100.7", "2001:db8:c::1", "fd00::1", "fd00::9")
 	fronts     = []desired.Frontend{{Name: "web", Port: desired.Port{Protocol: 6, Number: 80}}, {Name: "dns", Port: desired.Port{Protocol: 17, Number: 53}}, {Name: "dns-tcp", Port: desired.Port{Protocol: 6, Number: 53}}, {Name: "sig", Port: desired.Port{Protocol: 132, Number: 80}}}
@@ -322,7 +342,10 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 		s := &desired.Service{
 			Name: name, Addresses: some(vips, 0, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
 			Affinity:  rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
-			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "wrr", "sh", "dh", "mh", "wlc"}).Draw(t, "scheduler"),
+			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "wrr", "sh", "dh", "mh", "wlc", "lc", "sed", "nq"}).Draw(t, "scheduler"),
+		}
+		if rapid.IntRange(0, 2).Draw(t, "others") == 2 {
+			s.ByOthers = some(givenOf, 1, 2).Draw(t, "by others")
 		}
 		s.NodePortsIPv4, s.NodePortsIPv6 = rapid.Bool().Draw(t, "node ports of IPv4"), rapid.Bool().Draw(t, "node ports of IPv6")
 		for _, i := range some([]int{0, 1, 2, 3}, 1, 4).Draw(t, "frontends") {
@@ -417,6 +440,9 @@ func genPacket(services []*desired.Service) *rapid.Generator[packet] {
 			front := rapid.SampledFrom(s.Frontends).Draw(t, "frontend")
 			if len(s.Addresses) > 0 {
 				p.destination = rapid.SampledFrom(s.Addresses).Draw(t, "address")
+			}
+			if len(s.ByOthers) > 0 && rapid.Bool().Draw(t, "as others gave it") {
+				p.destination = rapid.SampledFrom(s.ByOthers).Draw(t, "given")
 			}
 			p.protocol, p.port = front.Port.Protocol, front.Port.Number
 			if front.NodePort != 0 && rapid.Bool().Draw(t, "by the node") {

@@ -66,6 +66,10 @@ type NAT struct {
 	told    bool           // a State was ever to be carried out
 	known   bool           // the table holds what planner says, as far as we know
 	flows   Flows          // still to be looked through
+
+	// Of balance, which Run alone calls:
+	balanced  bool // something was counted last time
+	uncounted bool // it failed
 }
 
 // Over makes a NAT over another kernel than this host's, as simulations have. It does not touch it.

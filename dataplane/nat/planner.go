@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/flows"
 )
 
 // Planner knows what the table shall hold, and tells what a change of the Services means for it, at a cost that
@@ -19,6 +20,7 @@ type Planner struct {
 	services map[string]planned
 	owners   map[dialled]string // Services that have a frontend, by what is dialled
 	pieces   map[string]*counted
+	loads    map[flows.Endpoint]flows.Load // as counted last; nil if nothing was
 }
 
 // planned is a Service, what of it is left out because another one has it, and the zone that it was planned for, if
@@ -27,6 +29,7 @@ type planned struct {
 	service *desired.Service
 	skip    map[dialled]bool
 	zone    string
+	load    *load // of its endpoints, if its scheduler goes by that and it is known
 }
 
 type counted struct {
@@ -77,10 +80,12 @@ func (p *Planner) Flows() Flows {
 }
 
 func (a planned) same(b planned) bool {
-	return a.service == b.service && a.zone == b.zone && maps.Equal(a.skip, b.skip)
+	return a.service == b.service && a.zone == b.zone && a.load == b.load && maps.Equal(a.skip, b.skip)
 }
 
-func (p *Planner) part(one planned) part { return p.config.in(one.zone).part(one.service, one.skip) }
+func (p *Planner) part(one planned) part {
+	return p.config.in(one.zone).part(one.service, one.skip, one.load)
+}
 
 // Move says which zone the node is in, as the next Step plans for it. Empty means unknown.
 func (p *Planner) Move(zone string) { p.config = p.config.in(zone) }
@@ -102,7 +107,7 @@ func (p *Planner) next(services []*desired.Service) map[string]planned {
 	clear(p.owners)
 	sorted := slices.SortedFunc(slices.Values(services), func(a, b *desired.Service) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range sorted {
-		one := planned{service: s, zone: p.zoneFor(s)}
+		one := planned{service: s, zone: p.zoneFor(s), load: p.loadOf(s, p.services[s.Name].load)}
 		for _, a := range s.Addresses {
 			for _, front := range s.Frontends {
 				p.claim(&one, dialled{a.Unmap(), front.Port}, slices.Contains(front.NotOn, a))
@@ -112,6 +117,19 @@ func (p *Planner) next(services []*desired.Service) map[string]planned {
 			for _, f := range []family{ipv4, ipv6} {
 				for _, d := range p.config.nodePort(s, front, f, nil) {
 					p.claim(&one, d, false)
+				}
+			}
+		}
+		next[s.Name] = one
+	}
+	for _, s := range sorted { // after all that is ours
+		one := next[s.Name]
+		for _, f := range []family{ipv4, ipv6} {
+			for _, a := range p.config.byOthers(s, f) {
+				for _, front := range s.Frontends {
+					if !slices.Contains(s.Addresses, a) {
+						p.claim(&one, dialled{a, front.Port}, false)
+					}
 				}
 			}
 		}

@@ -31,6 +31,8 @@ func (n *NAT) Run(ctx context.Context) error {
 	defer audit.Stop()
 	count := time.NewTicker(clientsEvery)
 	defer count.Stop()
+	loads := time.NewTimer(loadsEvery)
+	defer loads.Stop()
 	for {
 		wait := settleTime
 		select {
@@ -38,6 +40,9 @@ func (n *NAT) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-count.C:
 			n.countClients(ctx)
+			continue
+		case <-loads.C:
+			loads.Reset(n.balance(ctx))
 			continue
 		case <-touched:
 		case <-audit.C:

@@ -89,7 +89,7 @@ type part struct {
 }
 
 // part plans one Service, without the frontends that skip names.
-func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
+func (c Config) part(s *desired.Service, skip map[dialled]bool, load *load) part {
 	var p part
 	for _, a := range s.Addresses {
 		a = a.Unmap()
@@ -98,13 +98,17 @@ func (c Config) part(s *desired.Service, skip map[dialled]bool) part {
 		})
 	}
 	for _, f := range []family{ipv4, ipv6} {
-		addresses := ofFamily(s, f)
+		others := c.byOthers(s, f)
+		for _, a := range others {
+			p.pieces = append(p.pieces, piece{name: "by others " + a.String(), elements: []Element{{f.name(setOthers), string(a.AsSlice()), ""}}})
+		}
+		addresses := append(ofFamily(s.Addresses, f), others...)
 		if len(addresses) == 0 && !c.servesNodePortsOf(s, f) {
 			continue
 		}
 		for _, front := range s.Frontends {
 			if c.translates(front.Port.Protocol) {
-				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip), c.nodePort(s, front, f, skip))
+				c.addFrontend(&p, s, front, f, free(addresses, front.Port, skip), c.nodePort(s, front, f, skip), load)
 			}
 		}
 		c.addLocal(&p, s, f)
@@ -122,9 +126,9 @@ func (c Config) translates(protocol uint8) bool {
 	return false
 }
 
-func ofFamily(s *desired.Service, f family) []netip.Addr {
+func ofFamily(addresses []netip.Addr, f family) []netip.Addr {
 	var out []netip.Addr
-	for _, a := range s.Addresses {
+	for _, a := range addresses {
 		if familyOf(a) == f {
 			out = append(out, a.Unmap())
 		}
@@ -144,7 +148,7 @@ func free(addresses []netip.Addr, port desired.Port, skip map[dialled]bool) []di
 }
 
 // addFrontend adds who may use a service port, and where it leads: at service addresses and, if there are any, as node ports.
-func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at, nodePorts []dialled) {
+func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend, f family, at, nodePorts []dialled, load *load) {
 	if len(s.SourceRanges) > 0 {
 		allowed := c.allowance(f, s.SourceRanges)
 		p.pieces = append(p.pieces, allowed)
@@ -152,11 +156,11 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 			p.elements = append(p.elements, Element{f.name(mapRanged), d.key(), call(allowed.name)})
 		}
 	}
-	for _, l := range c.lanes(s, front, f) {
+	for _, l := range c.lanes(s, front, f, load) {
 		verdict, bySlot := p.addChoice(s, l, f)
 		for i, at := range [][]dialled{byAddress: at, byNodePort: nodePorts} {
 			by := dialling(i)
-			if bySlot && (len(at) > 0 || by == byAddress && len(ofFamily(s, f)) > 0) {
+			if bySlot && (len(at) > 0 || by == byAddress && len(ofFamily(s.Addresses, f))+len(c.byOthers(s, f)) > 0) {
 				verdict = p.addDraw(l, f, by)
 			}
 			for _, d := range at {
@@ -178,7 +182,7 @@ func (p *part) addChoice(s *desired.Service, l lane, f family) (verdict string, 
 		var elements []Element
 		if l.hashes() {
 			first, sets, elements = f.first(l)
-		} else if l.weights != nil {
+		} else if l.weights != nil || l.shares != nil {
 			first, sets, elements = f.weighted(l)
 		}
 		p.sets, p.elements = append(p.sets, sets...), append(p.elements, elements...)
@@ -254,11 +258,8 @@ func inTurn(scheduler string) bool {
 	return scheduler == desired.RoundRobin || scheduler == desired.WeightedRoundRobin
 }
 
-func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
-	all := c.closest(s, front, f)
-	if c.scheduler(s) == desired.RoundRobin {
-		all.weights = nil // as with IPVS: who wants weights says wrr
-	}
+func (c Config) lanes(s *desired.Service, front desired.Frontend, f family, load *load) []lane {
+	all := load.share(c.scheduler(s), front.Port.Protocol, unweighted(c.scheduler(s), c.closest(s, front, f)))
 	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
 	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	if !s.Local {
@@ -266,14 +267,19 @@ func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []la
 	}
 	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	outside := everybody
-	outside.targets = c.here(s, front, f)
-	if c.scheduler(s) == desired.RoundRobin {
-		outside.weights = nil
-	}
+	outside.targets = load.share(c.scheduler(s), front.Port.Protocol, unweighted(c.scheduler(s), c.here(s, front, f)))
 	if len(all.at) > 0 {
 		outside.empty = goTo(chainNoLocal)
 	}
 	return []lane{outside, inside}
+}
+
+// unweighted leaves weights out where a scheduler does not heed them, as with IPVS: who wants them says wrr, or wlc.
+func unweighted(scheduler string, t targets) targets {
+	if scheduler == desired.RoundRobin || scheduler == desired.LeastConnections {
+		t.weights = nil
+	}
+	return t
 }
 
 // in is the configuration of a node that turned out to be in a zone.
@@ -286,7 +292,7 @@ func (c Config) in(zone string) Config {
 // the policy Local there is nothing to choose alike: each node has endpoints of its own.
 func (c Config) scheduler(s *desired.Service) string {
 	switch {
-	case s.Local && !inTurn(s.Scheduler):
+	case s.Local && !inTurn(s.Scheduler) && !counts(s.Scheduler):
 		return ""
 	case s.Scheduler != "":
 		return s.Scheduler

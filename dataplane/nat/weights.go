@@ -25,10 +25,18 @@ func (t targets) turns(number int) []int {
 
 // dealt are the targets by slot: those of a weight have as many slots.
 func (t targets) dealt() []netip.AddrPort {
+	var out []netip.AddrPort
+	if t.shares != nil { // side by side, so that few change hands when shares do
+		for i, slots := range t.shares {
+			for range slots {
+				out = append(out, t.at[i])
+			}
+		}
+		return out
+	}
 	if t.weights == nil {
 		return t.at
 	}
-	var out []netip.AddrPort
 	for _, i := range t.turns(slotsFor(t.weights)) {
 		out = append(out, t.at[i])
 	}

@@ -22,8 +22,8 @@ type Config struct {
 	Outside bool
 }
 
-// RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, or that it
-// names, and at its node ports, it is its endpoints wherever they are, whatever externalTrafficPolicy says, since clients
+// RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, that it
+// names, or that others gave it, and at its node ports, it is its endpoints wherever they are, whatever externalTrafficPolicy says, since clients
 // here are inside the cluster; internalTrafficPolicy is about its ClusterIPs. It is nil where nothing is to be resolved:
 // addresses that only some clients may use, which node ports are not (K29), are left to who sees the client's own address.
 func (c Config) RuleOf(s *desired.Service, id uint32) *Rule {
@@ -45,6 +45,7 @@ func (c Config) RuleOf(s *desired.Service, id uint32) *Rule {
 // fronts are where one port of a Service is dialled in one family. Those with the same backends are one, so that they have one set.
 func (c Config) fronts(s *desired.Service, front desired.Frontend, v6 bool) (out []Front) {
 	external := placesOf(s.Addresses, front, v6, ServiceLoadBalancer)
+	external = append(external, placesOf(s.ByOthers, front, v6, ServiceLoadBalancer)...)
 	if len(s.SourceRanges) > 0 {
 		external = nil
 	}

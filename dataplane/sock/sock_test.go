@@ -148,6 +148,45 @@ func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
 	}
 }
 
+// Balancing §10 row 2, K32: what other controllers wrote into the status of a Service leads to its endpoints as addresses of the group do,
+// whatever ports are another one's on those, and nothing else there is resolved.
+func TestBalancing10K32AddressesOfOthersAreResolved(t *testing.T) {
+	elsewhere := netip.MustParseAddr("192.0.2.9")
+	front := web
+	front.NotOn = []netip.Addr{elsewhere}
+	plain := desired.Service{
+		Name: "shop/web", Addresses: []netip.Addr{elsewhere}, ByOthers: []netip.Addr{vip}, Frontends: []desired.Frontend{front},
+		Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")},
+	}
+	for name, c := range map[string]struct {
+		change  func(*desired.Service)
+		port    uint16
+		verdict Verdict
+	}{
+		"as it is":         {func(*desired.Service) {}, web.Port.Number, Use},
+		"the policy Local": {func(s *desired.Service) { s.Local, s.InternalLocal = true, true }, web.Port.Number, Use},
+		"without endpoint": {func(s *desired.Service) { s.Endpoints = nil }, web.Port.Number, Refuse},
+		"source ranges":    {func(s *desired.Service) { s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }, web.Port.Number, Pass},
+		"another port":     {func(*desired.Service) {}, web.Port.Number + 1, Pass},
+		"taken back":       {func(s *desired.Service) { s.ByOthers = nil }, web.Port.Number, Pass},
+	} {
+		k, was, is := newMemory(), plain, plain
+		c.change(&is)
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []*desired.Service{&was, &is} {
+			if err := s.apply(wanted{services: []*desired.Service{v}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a := k.rows.Resolve(Call{To: Place{Address: vip, Port: c.port, Protocol: TCP}}); a.Verdict != c.verdict {
+			t.Errorf("%s: %s, want %s", name, a.Verdict, c.verdict)
+		}
+	}
+}
+
 // Balancing §10: a node port leads to the endpoints wherever they are, at every node and in families that it is served in.
 func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
 	n4, n6 := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8:9::1")

@@ -44,6 +44,7 @@ func (s Service) clone() Service {
 	s.ExternalIPs = slices.Clone(s.ExternalIPs)
 	s.Requested = slices.Clone(s.Requested)
 	s.Shown = slices.Clone(s.Shown)
+	s.Intercepted = slices.Clone(s.Intercepted)
 	s.Families = slices.Clone(s.Families)
 	s.SourceRanges = slices.Clone(s.SourceRanges)
 	s.Weights = slices.Clone(s.Weights)

@@ -134,6 +134,7 @@ func (s *Service) sort() {
 	sortSet(&s.ExternalIPs, compareAddrs)
 	sortSet(&s.Requested, compareAddrs)
 	sortSet(&s.Shown, compareAddrs)
+	sortSet(&s.Intercepted, compareAddrs)
 	sortSet(&s.SourceRanges, comparePrefixes)
 	sortKVs(&s.Annotations)
 	sortKVs(&s.Labels)

@@ -265,6 +265,6 @@ func (r BackendRecord) clone() BackendRecord {
 }
 
 func (p Pod) clone() Pod {
-	p.Labels = slices.Clone(p.Labels)
+	p.Labels, p.Ports = slices.Clone(p.Labels), slices.Clone(p.Ports)
 	return p
 }

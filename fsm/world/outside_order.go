@@ -37,6 +37,9 @@ func (w *World) sortOutside() {
 	}
 	for i := range w.Pods {
 		sortKVs(&w.Pods[i].Labels)
+		sortSet(&w.Pods[i].Ports, func(a, b PodPort) int {
+			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port))
+		})
 	}
 }
 

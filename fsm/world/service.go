@@ -75,6 +75,11 @@ const (
 	SourceHash         Scheduler = "sh"  // by the client's address, alike on all nodes
 	DestinationHash    Scheduler = "dh"  // by the address that is dialled, alike on all nodes
 	ConsistentHash     Scheduler = "mh"  // by protocol, addresses and ports, alike on all nodes
+	// Each node by what it counts of connections:
+	LeastConnections         Scheduler = "lc"  // the fewest
+	WeightedLeastConnections Scheduler = "wlc" // the fewest for the weight
+	ShortestExpectedDelay    Scheduler = "sed" // likewise, the new one included
+	NeverQueue               Scheduler = "nq"  // one that has none, else likewise
 )
 
 // Service is a Service of any type, with defaults filled in.
@@ -90,6 +95,9 @@ type Service struct {
 	Requested []netip.Addr
 	// Shown are the addresses in status.loadBalancer: what users were told, whoever wrote it.
 	Shown []netip.Addr
+	// Intercepted are those of Shown at which nodes take connections themselves (ipMode VIP, or none), instead of sending them where
+	// the address is (ipMode Proxy).
+	Intercepted []netip.Addr
 	// Pool is the pool asked for by annotation; empty means any.
 	Pool string
 	// SharingKey lets Services with the same key and disjoint ports have one address.

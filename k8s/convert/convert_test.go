@@ -315,6 +315,19 @@ func TestStatusTellsWhatUsersKnow(t *testing.T) {
 	}
 }
 
+// K32: what a status shows is for nodes to intercept, unless it says that it is to be sent where the address is.
+func TestK32ModesOfAddressesInTheStatusAreRead(t *testing.T) {
+	proxy, vip, other := corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPMode("Other")
+	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
+		{IP: "203.0.113.1"}, {IP: "203.0.113.2", IPMode: &proxy}, {IP: "203.0.113.3", IPMode: &vip}, {IP: "203.0.113.4", IPMode: &other}, {Hostname: "lb.example.com"},
+	}
+	s, problems := Service(o)
+	if got := fmt.Sprint(s.Intercepted, s.Shown); got != "[203.0.113.1 203.0.113.3] [203.0.113.1 203.0.113.2 203.0.113.3 203.0.113.4]" || len(problems) > 0 {
+		t.Errorf("%s, %v", got, problems)
+	}
+}
+
 func TestVersionOfAnObjectIsKept(t *testing.T) {
 	n, problems := Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "18446744073709551615"}})
 	if n.Version != 1<<64-1 || len(problems) > 0 {

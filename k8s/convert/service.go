@@ -28,7 +28,8 @@ const (
 	AnnotationAcross = "fairlead.io/sharing-cross-namespace"
 	// AnnotationNextHops is "endpoints" (the default) or "all".
 	AnnotationNextHops = "fairlead.io/nextHops"
-	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "wrr", "sh", "dh" or "mh"; else by chance.
+	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "wrr", "sh", "dh", "mh", "lc", "wlc", "sed" or "nq"; else by
+	// chance.
 	AnnotationScheduler = "fairlead.io/scheduler"
 	// AnnotationEndpointWeights gives endpoints weights, by rules separated by commas: an address, pod/NAME, node/NAME or zone/NAME, =, and
 	// a number. Names are patterns, and the first rule that names an endpoint counts.
@@ -117,6 +118,9 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 	for _, i := range o.Status.LoadBalancer.Ingress { // not the user's: what cannot be read is nobody's to mend
 		if a, err := netip.ParseAddr(i.IP); err == nil && a.Zone() == "" && unroutable(a.Unmap()) == "" {
 			s.Shown = addTo(s.Shown, a.Unmap())
+			if i.IPMode == nil || *i.IPMode == corev1.LoadBalancerIPModeVIP {
+				s.Intercepted = addTo(s.Intercepted, a.Unmap())
+			}
 		}
 	}
 	return s, r.problems
@@ -249,18 +253,19 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	}
 }
 
-// scheduler reads the name of one. Those of IPVS that count connections have nothing here to go by.
+// scheduler reads the name of one. Those of IPVS that keep clients of a cache together have nothing here to go by.
 func (r *report) scheduler(name string) world.Scheduler {
-	known := []world.Scheduler{world.RoundRobin, world.WeightedRoundRobin, world.SourceHash, world.DestinationHash, world.ConsistentHash}
-	const remedy = "use rr, wrr, sh, dh or mh, or remove the annotation"
+	known := []world.Scheduler{world.RoundRobin, world.WeightedRoundRobin, world.SourceHash, world.DestinationHash, world.ConsistentHash,
+		world.LeastConnections, world.WeightedLeastConnections, world.ShortestExpectedDelay, world.NeverQueue}
+	const remedy = "use rr, wrr, sh, dh, mh, lc, wlc, sed or nq, or remove the annotation"
 	switch {
 	case name == "":
 		return ""
 	case slices.Contains(known, world.Scheduler(name)):
 		return world.Scheduler(name)
-	case slices.Contains([]string{"lc", "wlc", "sed", "nq", "lblc", "lblcr"}, name):
+	case slices.Contains([]string{"lblc", "lblcr"}, name):
 		r.degrade(annotationField(AnnotationScheduler), remedy,
-			"%q goes by connections in being, which nodes do not count; endpoints are chosen by chance, and by their weights", name)
+			"%q is not offered: it has every address that is dialled keep an endpoint until that is overloaded; endpoints are chosen by chance, and by their weights", name)
 	default:
 		r.degrade(annotationField(AnnotationScheduler), remedy, "%q is unknown; endpoints are chosen by chance, and by their weights", name)
 	}

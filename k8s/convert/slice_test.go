@@ -83,7 +83,8 @@ func TestK39SchedulersAreReadByName(t *testing.T) {
 		said      string
 	}{
 		"": {}, "rr": {world.RoundRobin, ""}, "wrr": {world.WeightedRoundRobin, ""}, "dh": {world.DestinationHash, ""}, "sh": {world.SourceHash, ""}, "mh": {world.ConsistentHash, ""},
-		"wlc": {"", "use rr, wrr, sh, dh or mh"}, "lblcr": {"", "use rr, wrr, sh, dh or mh"}, "best": {"", `"best" is unknown`},
+		"lc": {world.LeastConnections, ""}, "wlc": {world.WeightedLeastConnections, ""}, "sed": {world.ShortestExpectedDelay, ""}, "nq": {world.NeverQueue, ""},
+		"lblc": {"", "use rr, wrr, sh, dh, mh, lc, wlc, sed or nq"}, "lblcr": {"", "use rr, wrr, sh, dh, mh, lc, wlc, sed or nq"}, "best": {"", `"best" is unknown`},
 	} {
 		s, problems := Service(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{AnnotationScheduler: name}},

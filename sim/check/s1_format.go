@@ -51,12 +51,18 @@ func afterFormer(c fsm.Command) string {
 		if c.Service.ServedInside() || c.Service.InternalLocal {
 			return "that nodes resolve ClusterIPs of Service " + string(c.Service.ID)
 		}
+		if len(c.Service.ByOthers) > 0 {
+			return "the addresses that others gave Service " + string(c.Service.ID)
+		}
 		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {
 			return "weights of endpoints, of Service " + string(c.Service.ID)
 		}
 	case *fsm.PutNode:
 		if c.Leaving {
 			return "that node " + string(c.ID) + " is leaving"
+		}
+		if len(c.Others) > 0 {
+			return "all addresses of node " + string(c.ID)
 		}
 	case *fsm.PutPool:
 		if c.Pool.Object != (fsm.ObjectRef{}) {

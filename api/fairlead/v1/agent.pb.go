@@ -2058,7 +2058,7 @@ type Service struct {
 	AffinitySeconds uint32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// The only clients that may use the addresses, as CIDRs; none means all.
 	SourceRanges []string `protobuf:"bytes,6,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
-	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh or mh. By chance if it is empty, or a name that the node does not know.
+	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh, mh, lc, wlc, sed or nq. By chance if it is empty, or a name that the node does not know.
 	Scheduler string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
 	// Where the node tells over HTTP how many ready endpoints it has (spec.healthCheckNodePort); 0 for nowhere.
 	HealthCheckNodePort uint32 `protobuf:"varint,8,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
@@ -2069,6 +2069,9 @@ type Service struct {
 	ClusterIps [][]byte `protobuf:"bytes,11,rep,name=cluster_ips,json=clusterIps,proto3" json:"cluster_ips,omitempty"`
 	// internalTrafficPolicy: Local, which is about cluster_ips: only endpoints on the client's node serve it there.
 	InternalLocal bool `protobuf:"varint,12,opt,name=internal_local,json=internalLocal,proto3" json:"internal_local,omitempty"`
+	// Its addresses that other controllers gave it, which have no item of their own: 4 or 16 bytes each. Nodes take connections to its
+	// frontends there, and leave all other ports alone.
+	ByOthers      [][]byte `protobuf:"bytes,13,rep,name=by_others,json=byOthers,proto3" json:"by_others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2185,6 +2188,13 @@ func (x *Service) GetInternalLocal() bool {
 		return x.InternalLocal
 	}
 	return false
+}
+
+func (x *Service) GetByOthers() [][]byte {
+	if x != nil {
+		return x.ByOthers
+	}
+	return nil
 }
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -3956,7 +3966,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x03vni\x18\x02 \x01(\rR\x03vni\x12\x10\n" +
 	"\x03mtu\x18\x03 \x01(\rR\x03mtu\x12\x14\n" +
 	"\x05over6\x18\x04 \x01(\bR\x05over6\x12\x16\n" +
-	"\x06ranges\x18\x05 \x03(\tR\x06ranges\"\xe2\x03\n" +
+	"\x06ranges\x18\x05 \x03(\tR\x06ranges\"\xff\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -3971,7 +3981,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	" \x01(\bR\rnodePortsIpv6\x12\x1f\n" +
 	"\vcluster_ips\x18\v \x03(\fR\n" +
 	"clusterIps\x12%\n" +
-	"\x0einternal_local\x18\f \x01(\bR\rinternalLocal\"y\n" +
+	"\x0einternal_local\x18\f \x01(\bR\rinternalLocal\x12\x1b\n" +
+	"\tby_others\x18\r \x03(\fR\bbyOthers\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +

@@ -27,6 +27,7 @@ type routes struct {
 	secrets derive.Secrets
 	log     *slog.Logger
 	changed chan struct{}
+	holding *holding // nil: nobody waits for peers that are left out
 
 	mu      sync.Mutex
 	missing map[fsm.PeerName]bool // already complained about
@@ -74,6 +75,9 @@ func (r *routes) derive(view *fsm.View) {
 		}
 	}
 	r.sayMissing(missing)
+	if r.holding != nil {
+		r.holding.peers(peers, addressesOf(view, missing))
+	}
 	rev := view.Revision()
 	next := bgp.Routes{
 		Revision: bgp.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}, Paths: paths, Peers: peers,
@@ -82,6 +86,16 @@ func (r *routes) derive(view *fsm.View) {
 		next.Since, next.Touched = r.derived.Revision, touched
 	}
 	r.derived, r.kept = next, !view.Group().Quarantine.IsZero()
+}
+
+// addressesOf are those of peers of the record.
+func addressesOf(view *fsm.View, peers []fsm.PeerName) (out []netip.Addr) {
+	for _, name := range peers {
+		if p, ok := fsm.Get[*fsm.Peer](view, fsm.TablePeers, string(name)); ok {
+			out = append(out, p.Address)
+		}
+	}
+	return out
 }
 
 // sayMissing says once of a peer that it is left out, and again if that happens another time.

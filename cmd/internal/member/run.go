@@ -97,11 +97,12 @@ func (m *Member) openBGP() (err error) {
 	m.passwords = m.openPasswords(store)
 	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, m.passwords.Of), m.log)
 	m.passwords.News = m.routes.again
+	m.routes.holding = newHolding(store, m.reporter.withdrawn)
 	m.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{
 		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
 		Store:  store,
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
-		Logger: m.log, Announced: m.reporter.announced, Withdrawn: m.reporter.withdrawn,
+		Logger: m.log, Announced: m.reporter.announced, Withdrawn: m.routes.holding.withdrawn,
 	})
 	missing := passwords.Missing(m.routes.without)
 	if err := errors.Join(m.announcer.Register(m.registry), m.registry.Register(m.speaker), m.registry.Register(missing)); err != nil {

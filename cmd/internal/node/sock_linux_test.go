@@ -163,6 +163,8 @@ func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
 	netnstest.Eventually(t, 20*time.Second, "first", func() bool { return strings.Contains(hears(), "first") })
 	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Addresses: []netip.Addr{netip.MustParseAddr("203.0.113.8")}})
 	netnstest.Eventually(t, 20*time.Second, "the node is elsewhere", func() bool { return !strings.Contains(hears(), "first") })
+	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Others: []netip.Addr{netip.MustParseAddr("203.0.113.7")}})
+	netnstest.Eventually(t, 20*time.Second, "the address is another one of the node's", func() bool { return strings.Contains(hears(), "first") })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}

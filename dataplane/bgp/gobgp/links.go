@@ -16,7 +16,7 @@ import (
 )
 
 // Links implements bgp.Speaker. How much has been sent and has arrived is counted in bytes, as TCP does. BGP itself
-// confirms nothing. A session that leaves its peer a residue is restarted once everything has arrived: see heal.
+// confirms nothing. It changes nothing: sessions that leave their peers a residue are for Mend.
 //
 // Errors: ErrStopped; ctx.Err().
 func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
@@ -33,7 +33,8 @@ func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, s.heal(ctx, out)
+	s.linked = out
+	return out, nil
 }
 
 // links tells how the speaker stands with each peer.

@@ -50,7 +50,7 @@ func encodePeer(p bgp.Peer) *api.Peer {
 	for _, f := range p.Families {
 		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{
 			Config:            &api.AfiSafiConfig{Family: apiFamily(f), Enabled: true},
-			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{SendMax: uint32(p.SendMax)}},
+			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{SendMax: sendMax(p.SendMax)}},
 			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: r.Mode != bgp.RestartNone}},
 			LongLivedGracefulRestart: &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{
 				Enabled: r.Mode == bgp.RestartLongLived, RestartTime: uint32(seconds(r.StaleTime)),
@@ -58,6 +58,14 @@ func encodePeer(p bgp.Peer) *api.Peer {
 		})
 	}
 	return out
+}
+
+// sendMax is what GoBGP is told. With 1 it would offer ADD-PATH, and then send all that there is when a session opens, so it is told none.
+func sendMax(paths uint8) uint32 {
+	if paths == 1 {
+		return 0
+	}
+	return uint32(paths)
 }
 
 // leastTTL is what is left of the TTL of a packet that took so many hops at most; each was sent with 255.
@@ -125,7 +133,7 @@ func decodePeer(p *api.Peer) (bgp.Peer, error) {
 			family = bgp.IPv6
 		}
 		out.Families = append(out.Families, family)
-		out.SendMax = uint8(af.GetAddPaths().GetConfig().GetSendMax())
+		out.SendMax = max(1, uint8(af.GetAddPaths().GetConfig().GetSendMax()))
 		if out.Restart.Mode == bgp.RestartLongLived {
 			out.Restart.StaleTime = ofSeconds(uint64(af.GetLongLivedGracefulRestart().GetConfig().GetRestartTime()))
 		}

@@ -60,8 +60,17 @@ func (s *Speaker) judge(n *session, p *api.Peer, l *bgp.Link) {
 	}
 }
 
-// heal restarts the sessions whose peers have everything, and may hold more. Errors: GoBGP's.
-func (s *Speaker) heal(ctx context.Context, links []bgp.Link) error {
+// Mend implements bgp.Speaker: it restarts the sessions whose peers have everything, and may hold more.
+//
+// Errors: ErrStopped; GoBGP's.
+func (s *Speaker) Mend(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	links := s.linked
+	s.linked = nil // what it says of sessions that are restarted is over
 	for _, l := range links {
 		n := s.session(l.Peer)
 		if n == nil || !l.Residue || l.Arrived < l.Sent || time.Since(n.had) < healAfter || time.Since(s.healed[l.Peer]) < healEvery {

@@ -23,6 +23,9 @@ func settled(t *testing.T, s *Speaker) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := s.Mend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		return len(links) > 0 && !slices.ContainsFunc(links, func(l bgp.Link) bool {
 			return l.Session == 0 || l.Residue || !l.Written || l.Arrived < l.Sent
 		})
@@ -129,6 +132,52 @@ func TestFRRSessionsAreRestartedForAResidueOnly(t *testing.T) {
 		if n := sessionsOf(speaker) - opened; n != c.sessions {
 			t.Errorf("%d sessions after one was lost, with %v left, want %d", n, left, c.sessions)
 		}
+	}
+}
+
+// A peer whose sessions are to be without restarts from now on keeps nothing of the one before that the next one does not tell it of.
+func TestFRRKeepsNothingForAPeerThatLosesItsRestarts(t *testing.T) {
+	noRaceDetector(t)
+	parallel(t)
+	self := newSelf(t, 33)
+	frr := frrtest.Start(t, self.neighbor())
+	peer := frrPeer(frr, self, 30*time.Second)
+	desired := bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{peer}}
+	speaker := self.start(t)
+	apply(t, speaker, desired)
+	settled(t, speaker)
+	frr.WaitHolds(prefix(vip), hops...)
+	before := sessionsOf(speaker)
+	peer.Restart.Mode = bgp.RestartNone
+	stays := desired.Paths[len(desired.Paths)-1:]
+	apply(t, speaker, bgp.Desired{Paths: stays, Peers: []bgp.Peer{peer}})
+	settled(t, speaker)
+	frr.WaitHolds(prefix(vip))
+	frr.WaitHolds(stays[0].Prefix, hops[0])
+	if n := sessionsOf(speaker) - before; n != 1 {
+		t.Errorf("%d sessions without restarts", n)
+	}
+}
+
+// Links is a question: however often it is asked, sessions stay as they are.
+func TestLinksRestartNothing(t *testing.T) {
+	noRaceDetector(t)
+	parallel(t)
+	self := newSelf(t, 34)
+	frr := frrtest.Start(t, self.neighbor())
+	speaker := self.start(t)
+	apply(t, speaker, bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{frrPeer(frr, self, time.Second)}})
+	eventually(t, "the switch to have had everything for long enough", func() bool {
+		l, _ := link(t, speaker)
+		n := speaker.session(frr.Address())
+		return l.Residue && n != nil && !n.had.IsZero() && time.Since(n.had) > healAfter+time.Second
+	})
+	if n := sessionsOf(speaker); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+	settled(t, speaker)
+	if n := sessionsOf(speaker); n != 2 {
+		t.Errorf("%d sessions once somebody mended", n)
 	}
 }
 

@@ -170,9 +170,6 @@ func (s *Speaker) replacePeer(ctx context.Context, old, peer bgp.Peer) error {
 // restartPeer changes a peer by a new session. The old one ends without a NOTIFICATION, so that the switch keeps the
 // paths: every speaker does this at about the same time, and a prefix must not be lost between them.
 func (s *Speaker) restartPeer(ctx context.Context, peer bgp.Peer) error {
-	if err := s.closeSessions(ctx, peer.Address); err != nil {
-		s.logger.log.Warn("peer restarted with notification", "peer", peer.Address, "err", err)
-	}
 	peers, err := s.listPeers(ctx)
 	if err != nil {
 		return fmt.Errorf("list peers: %w", err)
@@ -180,6 +177,13 @@ func (s *Speaker) restartPeer(ctx context.Context, peer bgp.Peer) error {
 	old, err := decodePeer(peers[peer.Address])
 	if err != nil {
 		return err
+	}
+	if ends := peer.Restart.Mode == bgp.RestartNone && old.Restart.Mode != bgp.RestartNone && !old.Restart.Notification; ends {
+		// The next session is one without restarts, at which the switch is to drop what it kept. FRR drops one path of each prefix, and
+		// nobody could restart that session for the rest without losing all: the former one takes leave, which ends it all at once.
+		s.leaveSession(peer.Address)
+	} else if err := s.closeSessions(ctx, peer.Address); err != nil {
+		s.logger.log.Warn("peer restarted with notification", "peer", peer.Address, "err", err)
 	}
 	if !slices.Equal(old.Families, peer.Families) {
 		s.residue.Doubt(peer.Address)

@@ -59,6 +59,7 @@ type Speaker struct {
 	told    told
 	terms   terms // under which paths are announced
 	residue bgp.Residue
+	linked  []bgp.Link               // what Links told last
 	healed  map[netip.Addr]time.Time // when sessions were last restarted for what peers kept
 
 	sessionsMu sync.Mutex

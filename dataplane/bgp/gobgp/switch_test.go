@@ -73,6 +73,29 @@ func entry(p string, hops ...string) testswitch.Entry {
 	return e
 }
 
+// A peer that is to be sent one path of a prefix is sent one, also of what there was before the session opened.
+func TestSendMaxOfOneIsOnePath(t *testing.T) {
+	parallel(t)
+	for most, want := range map[uint8]int{1: 1, 0: 2} {
+		s, speaker := startSwitch(t, 1), dialler(t, 0)
+		peer := switchPeer(s)
+		peer.SendMax = most
+		paths := []bgp.Path{path(vip, hop1), path(vip, hop2)}
+		apply(t, speaker, bgp.Desired{Paths: paths})
+		apply(t, speaker, bgp.Desired{Paths: paths, Peers: []bgp.Peer{peer}})
+		eventually(t, "the first table", func() bool { return len(s.RIB()) == 1 })
+		paths = append(paths, path("203.0.113.99/32", hop1), path("203.0.113.99/32", hop2))
+		apply(t, speaker, bgp.Desired{Paths: paths, Peers: []bgp.Peer{peer}})
+		eventually(t, "what came later", func() bool {
+			rib := s.RIB()
+			return len(rib) == 2 && len(rib[1].NextHops) == want
+		})
+		if first := s.RIB()[0]; len(first.NextHops) != want {
+			t.Errorf("send max %d: of what there was the switch has %v", most, first)
+		}
+	}
+}
+
 // Whatever three speakers are told, one after the other, the switch sends packets where the best of all paths point,
 // no session bounces, and telling a speaker what it was told already sends nothing.
 func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"fairlead.io/fairlead/dataplane/flows"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/sim/kernel/message"
 )
@@ -111,6 +112,11 @@ func (t *translation) Tally() (map[string]uint64, error) { return nil, nil }
 
 // Clients implements nat.Edge, likewise.
 func (t *translation) Clients(context.Context, []string, int) (map[string]int, error) {
+	return nil, nil
+}
+
+// Loads implements nat.Edge, likewise.
+func (t *translation) Loads(context.Context, []flows.Endpoint) (map[flows.Endpoint]flows.Load, error) {
 	return nil, nil
 }
 

@@ -168,6 +168,9 @@ func (s *Speaker) Written(context.Context) (bool, error) {
 	return true, nil
 }
 
+// Mend implements bgp.Speaker: switches of the model keep nothing that they are not told of.
+func (s *Speaker) Mend(context.Context) error { return nil }
+
 // Links implements bgp.Speaker.
 func (s *Speaker) Links(context.Context) ([]bgp.Link, error) {
 	s.mu.Lock()
