@@ -52,6 +52,10 @@ type Node struct {
 	Leaving bool `pb:"14" json:"leaving,omitempty"`
 	// Tunnels says that its agent makes tunnels. From format 2 on.
 	Tunnels bool `pb:"40" json:"tunnels,omitempty"`
+	// Number is its id on hosts, unlike that of any other node; 0 until it is given one. From format 2 on.
+	Number uint32 `pb:"60" json:"number,omitempty"`
+	// Redirects says that its agent carries redirects out. From format 2 on.
+	Redirects bool `pb:"61" json:"redirects,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }

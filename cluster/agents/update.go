@@ -52,6 +52,9 @@ func (b *board) since(p place, node fsm.NodeID) (update, error) {
 		to:       place{wants: p.wants, seq: t.seq, ownSeq: b.own.seq},
 		revision: b.at, digest: t.digest, wanted: b.wanted[node], boot: boot, known: known, mayTunnel: b.own.mayTunnel, tunnels: b.own.tunneling[node], changed: b.changed,
 	}
+	if p.wants == tellsAll && u.wanted.Before(b.redirected) {
+		u.wanted = b.redirected
+	}
 	if p.ownSeq != b.own.seq {
 		u.own = b.own.of(node)
 	}

@@ -60,9 +60,11 @@ type Options struct {
 	AllServices bool
 	// Tunnels says that the Applier makes tunnels, for which it needs AllServices. Optional.
 	Tunnels bool
-	Leases  Leases  // optional: without, the node answers for nothing on its segments
-	Flows   Flows   // optional: without, the node says that it counts none
-	Speaker Speaker // optional: without, the node announces nothing itself
+	// Redirects says that the Applier carries redirects out. Optional.
+	Redirects bool
+	Leases    Leases  // optional: without, the node answers for nothing on its segments
+	Flows     Flows   // optional: without, the node says that it counts none
+	Speaker   Speaker // optional: without, the node announces nothing itself
 	// Retirement is for a node without Speaker that had one; optional.
 	Retirement *Retirement
 	Log        *slog.Logger

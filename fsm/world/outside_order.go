@@ -37,6 +37,7 @@ func (w *World) sortOutside() {
 	}
 	for i := range w.Pods {
 		sortKVs(&w.Pods[i].Labels)
+		sortSet(&w.Pods[i].IPs, compareAddrs)
 	}
 }
 

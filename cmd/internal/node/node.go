@@ -46,13 +46,15 @@ type Options struct {
 	AllServices bool
 	// Tunnels says that the Applier makes tunnels. Optional.
 	Tunnels bool
-	Leases  agent.Leases      // optional
-	Flows   agent.Flows       // optional
-	Speaker agent.Speaker     // optional
-	Retire  *agent.Retirement // optional
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // optional
-	Tuning  agent.Tuning          // zero fields take their default
+	// Redirects says that the Applier carries redirects out. Optional.
+	Redirects bool
+	Leases    agent.Leases      // optional
+	Flows     agent.Flows       // optional
+	Speaker   agent.Speaker     // optional
+	Retire    *agent.Retirement // optional
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer // optional
+	Tuning    agent.Tuning          // zero fields take their default
 }
 
 // conn is a way to one member.
@@ -106,7 +108,8 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Leases: o.Leases, Flows: o.Flows,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Redirects: o.Redirects,
+		Leases: o.Leases, Flows: o.Flows,
 		Speaker: o.Speaker, Retirement: o.Retire,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
