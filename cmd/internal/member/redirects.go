@@ -19,7 +19,7 @@ type numbers struct{ state *fsm.State }
 
 // Holder is redirects.Numbers'.
 func (n numbers) Holder(id balancing.ID) (redirects.Holder, bool) {
-	of, gone, held := n.state.Read().Holder(uint32(id))
+	of, gone, held := n.state.Read().NumberHolder(uint32(id))
 	kind, name, _ := strings.Cut(string(of), "/")
 	return redirects.Holder{Kind: admission.Kind(kind), Name: name, Gone: gone}, held
 }
