@@ -70,6 +70,9 @@ func (b *board) since(p place, name string) (update, error) {
 		u.wanted = b.wanted[fsm.NodeID(name)]
 		u.boot, u.known = b.own.boots[fsm.NodeID(name)]
 		u.mayTunnel, u.tunnels = b.own.mayTunnel, b.own.tunneling[fsm.NodeID(name)]
+		if p.wants == tellsAll && u.wanted.Before(b.redirected) {
+			u.wanted = b.redirected
+		}
 	}
 	switch {
 	case p.ownSeq == b.own.seq:

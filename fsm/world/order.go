@@ -44,6 +44,7 @@ func (w *World) Sort() {
 		n := &w.Nodes[i]
 		n.Addresses = orNil(n.Addresses)
 		sortSet(&n.Taints, strings.Compare)
+		sortSet(&n.Proxies, compareAddrs)
 		sortKVs(&n.Labels)
 	}
 	for i := range w.Pools {
