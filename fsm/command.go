@@ -87,6 +87,8 @@ const (
 	KindRegisterHost          Kind = 84
 	KindReportHosts           Kind = 85
 	KindRemoveHost            Kind = 86
+	KindNumberNode            Kind = 87
+	KindCarryRedirects        Kind = 88
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -116,6 +118,7 @@ func Kinds() []Command {
 		&PutRedirect{}, &DeleteRedirect{}, &JudgeRedirect{},
 		&SetTunnels{}, &PutTunnel{}, &ReleaseTunnel{}, &FreeTunnel{}, &ReportTunnels{},
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
+		&NumberNode{}, &CarryRedirects{},
 	}
 }
 

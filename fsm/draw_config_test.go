@@ -97,7 +97,8 @@ func drawRedirect(t *rapid.T) fsm.Redirect {
 		Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
 		Probe:   fsm.Probe{Type: rapid.SampledFrom([]string{"", "None", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe")},
 		History: fsm.Trail{{What: "the proposer's, to be ignored"}}, Verdicts: []fsm.ProbeVerdict{{Address: listed[0], Port: targets[0], Say: 99, Of: 99}},
-		Proxied: drawProxied(t),
+		Proxied: drawProxied(t), EveryNode: rapid.Bool().Draw(t, "every node"), Since: fsm.Revision{Epoch: 9},
+		Pending: fsm.Pending{Text: rapid.SampledFrom([]string{"", "x"}).Draw(t, "pending")},
 	}
 	for i, p := range some(t, "ports", targets) {
 		r.Captures = append(r.Captures, fsm.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: p.Protocol, Number: uint16(i)}, Target: p.Number})
@@ -119,11 +120,36 @@ func drawVerdict(t *rapid.T) fsm.ProbeVerdict {
 	}
 }
 
+// drawNumbered has redirects come and go, on nodes that carry them out and hear of it later.
+func (w *world) drawNumbered(t *rapid.T) fsm.Command {
+	id := rapid.SampledFrom(nodes[:2]).Draw(t, "node")
+	n, known := w.model.nodes[id]
+	of := rapid.SampledFrom(redirects).Draw(t, "redirect")
+	verb := rapid.IntRange(0, 9).Draw(t, "verb")
+	switch {
+	case w.model.format < 2 && verb == 0:
+		return &fsm.RaiseFormat{Format: 2}
+	case !known:
+		return &fsm.PutNode{ID: id, UID: "u1", Version: 3}
+	case n.boot == "":
+		return &fsm.RegisterBoot{Node: id, Boot: "b1"}
+	case !n.carries && verb < 6:
+		return &fsm.CarryRedirects{Node: id, Boot: n.boot, Carries: true}
+	case verb == 0:
+		return &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: id, Boot: n.boot, Upto: w.near(t, "upto", w.model.now)}}}
+	case verb == 1:
+		return &fsm.RegisterBoot{Node: id, Boot: among(t, "boot", boots)}
+	case verb < 5:
+		return &fsm.DeleteRedirect{ID: of, UID: w.model.redirects[of].uid}
+	}
+	return &fsm.PutRedirect{Redirect: fsm.Redirect{ID: of, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: 9, Number: rapid.Uint32Range(0, 3).Draw(t, "number")}}
+}
+
 func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 29).Draw(t, "verb") {
+	switch rapid.IntRange(0, 33).Draw(t, "verb") {
 	case 20, 21, 22, 23:
 		return w.drawHost(t)
 	case 12, 13, 14, 15:
@@ -144,6 +170,10 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 		return &fsm.FreeTunnel{Host: among(t, "host", nodes)}
 	case 29:
 		return &fsm.ReportTunnels{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Tunnels: rapid.IntRange(0, 3).Draw(t, "tunnels") > 0}
+	case 30, 31:
+		return &fsm.NumberNode{ID: among(t, "node", nodes), Number: rapid.Uint32Range(0, 3).Draw(t, "number")}
+	case 32, 33:
+		return &fsm.CarryRedirects{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Carries: rapid.IntRange(0, 3).Draw(t, "carries") > 0}
 	case 16:
 		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
 	case 9:

@@ -74,7 +74,8 @@ func (w *world) draw(t *rapid.T) fsm.Command {
 	rest := []func(*rapid.T) fsm.Command{w.drawConfig, w.drawPlanner, w.drawGroup}
 	about := map[string][]func(*rapid.T) fsm.Command{
 		"addresses": addresses, "ports": ports, "nodes": nodes, "backends": backends, "balancers": balancers, "rest": rest,
-		"all": slices.Concat(addresses, nodes, backends, rest),
+		"numbers": {w.drawPlanner, w.drawNumbered},
+		"all":     slices.Concat(addresses, nodes, backends, rest),
 	}[w.about]
 	return rapid.SampledFrom(about).Draw(t, "noun")(t)
 }

@@ -23,6 +23,8 @@ type mNode struct {
 	failed       []netip.Prefix
 	tunnels      bool
 	addresses    []netip.Addr
+	number       uint32
+	carries      bool // redirects
 	speaks       bool // its own speaker may have told a switch something
 	announced    rev
 	withdrawn    rev

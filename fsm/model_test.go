@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -43,6 +44,7 @@ type model struct {
 	moves     map[fsm.ServiceID]mMove
 	redirects map[fsm.RedirectID]mRedirect
 	hosts     map[fsm.HostID]mHost
+	numbers   []mNumber
 	numbered  uint32 // the newest number that one got without asking
 	mesh      fsm.TunnelSettings
 	tunnels   map[fsm.NodeID]mTunnel
@@ -97,6 +99,8 @@ type (
 	mRedirect struct {
 		mObject
 		number   uint32
+		told     string // to hosts
+		since    rev
 		probe    string
 		probed   map[mProbed]bool
 		verdicts map[mProbed]fsm.ProbeVerdict
@@ -105,6 +109,11 @@ type (
 	mProbed struct {
 		address netip.Addr
 		port    fsm.Port
+	}
+	mNumber struct { // that hosts may still hold
+		number uint32
+		of     fsm.RedirectID
+		at     rev
 	}
 	mHold struct {
 		subjects string
@@ -263,7 +272,18 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		if r, exists := m.redirects[c.ID]; !exists || r.uid != c.UID || m.quarantined() {
 			return false
 		}
+		m.retire(m.redirects[c.ID].number, c.ID)
 		return drop(m.redirects, c.ID)
+	case *fsm.NumberNode:
+		return m.numberNode(c)
+	case *fsm.CarryRedirects:
+		n, exists := m.nodes[c.Node]
+		if m.format < 2 || !exists || c.Boot == "" || n.boot != c.Boot {
+			return false
+		}
+		n.carries = c.Carries
+		m.nodes[c.Node] = n
+		return true
 	case *fsm.PutPolicy:
 		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
 	case *fsm.DeletePolicy:
@@ -344,7 +364,7 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	if m.format < 2 || r.ID == "" || exists && old.uid == r.UID && r.Version < old.version {
 		return false
 	}
-	next := mRedirect{mObject{r.UID, r.Version}, old.number, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}, map[string]mProxied{}}
+	next := mRedirect{mObject{r.UID, r.Version}, old.number, "", old.since, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}, map[string]mProxied{}}
 	for _, b := range r.Backends {
 		for _, c := range r.Captures {
 			if b.Pod == "" && b.Address.BitLen() == c.Address.BitLen() && r.Probe.Type != "" && r.Probe.Type != "None" {
@@ -364,17 +384,40 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 		}
 		next.pods[p.Pod] = mProxied{p.UID, p.Ready, since}
 	}
+	told := fmt.Sprint(r.UID, r.Created, r.Captures, r.EveryNode, r.Backends, r.Probe)
+	for _, p := range r.Proxied {
+		p.Since = next.pods[p.Pod].since
+		told += fmt.Sprint(p)
+	}
+	next.told = told
 	if !exists || old.uid != r.UID {
 		taken := map[uint32]bool{0: true}
 		for id, other := range m.redirects {
 			taken[other.number] = taken[other.number] || id != r.ID
 		}
+		own := map[uint32]bool{}
+		for i, n := range m.numbers { // who had it last
+			again := slices.ContainsFunc(m.numbers[i+1:], func(later mNumber) bool { return later.number == n.number })
+			if m.mayHold(n) && !again {
+				taken[n.number] = taken[n.number] || n.of != r.ID
+				own[n.number] = n.of == r.ID
+			}
+		}
 		if next.number = r.Number; taken[r.Number] {
 			taken[old.number] = true
+			for number := range own { // it may ask for it, but is not given it
+				taken[number] = true
+			}
 			for m.numbered++; taken[m.numbered]; m.numbered++ {
 			}
 			next.number = m.numbered
 		}
+	}
+	if exists && old.number != next.number {
+		m.retire(old.number, r.ID)
+	}
+	if !exists || old.told != told || old.number != next.number {
+		next.since = m.now
 	}
 	m.redirects[r.ID] = next
 	return true
@@ -437,6 +480,47 @@ func (m *model) removeHost(id fsm.HostID) bool {
 		}
 	}
 	return some
+}
+
+// mayHold tells whether a node that carries redirects out has not acknowledged that a number was given up.
+func (m *model) mayHold(n mNumber) bool {
+	for _, node := range m.nodes {
+		if node.carries && older(node.acknowledged, n.at) {
+			return true
+		}
+	}
+	for _, host := range m.hosts {
+		if host.boot != "" && older(host.acknowledged, n.at) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) retire(number uint32, of fsm.RedirectID) {
+	m.numbers = slices.DeleteFunc(m.numbers, func(n mNumber) bool { return !m.mayHold(n) })
+	if now := (mNumber{number, of, m.now}); m.mayHold(now) { // nobody has acknowledged yet what is happening
+		m.numbers = append(slices.DeleteFunc(m.numbers, func(n mNumber) bool { return n.number == number && n.at == m.now }), now)
+	}
+}
+
+// numberNode: a node has the number that it asks for if no other has it, otherwise the next that none has, and keeps it.
+func (m *model) numberNode(c *fsm.NumberNode) bool {
+	n, exists := m.nodes[c.ID]
+	if m.format < 2 || !exists || n.number != 0 {
+		return false
+	}
+	taken := map[uint32]bool{0: true}
+	for _, other := range m.nodes {
+		taken[other.number] = true
+	}
+	if n.number = c.Number; taken[c.Number] {
+		for m.numbered++; taken[m.numbered]; m.numbered++ {
+		}
+		n.number = m.numbered
+	}
+	m.nodes[c.ID] = n
+	return true
 }
 
 // names counts the servers of each member.

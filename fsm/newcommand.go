@@ -153,6 +153,10 @@ func newCommand(k Kind) Command {
 		return &FreeTunnel{}
 	case KindReportTunnels:
 		return &ReportTunnels{}
+	case KindNumberNode:
+		return &NumberNode{}
+	case KindCarryRedirects:
+		return &CarryRedirects{}
 	}
 	return nil
 }

@@ -54,6 +54,10 @@ type Node struct {
 	Tunnels bool `pb:"40" json:"tunnels,omitempty"`
 	// Others are the rest of the addresses that the cluster says it has, at which programs dial its node ports, too. From format 2 on.
 	Others []netip.Addr `pb:"50" json:"others,omitempty"`
+	// Number is its id on hosts, unlike that of any other node; 0 until it is given one. From format 2 on.
+	Number uint32 `pb:"60" json:"number,omitempty"`
+	// Redirects says that its agent carries redirects out. From format 2 on.
+	Redirects bool `pb:"61" json:"redirects,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }

@@ -98,7 +98,7 @@ func (m *model) facts() facts {
 		f.add("move", id, to.node, to.since)
 	}
 	for id, r := range m.redirects {
-		f.add("redirect", id, r.uid, r.version, r.number)
+		f.add("redirect", id, r.uid, r.version, r.number, r.since)
 		for _, v := range r.verdicts {
 			f.add("verdict", fmt.Sprint(id, v.Address, v.Port), v)
 		}
@@ -113,6 +113,12 @@ func (m *model) facts() facts {
 	f.add("mesh", m.group, m.mesh, m.given)
 	for id, t := range m.tunnels {
 		f.add("tunnel", id, t.number, t.underlay, t.since, t.leaving, m.reached(id))
+	}
+	for _, n := range m.numbers {
+		f.add("number", fmt.Sprint(n.number, n.at), n.of)
+	}
+	for id, n := range m.nodes {
+		f.add("node's number", id, n.number, n.carries)
 	}
 	for source, v := range m.views {
 		f.add("view", source, v.cluster, v.versions, v.rewind)
@@ -206,7 +212,7 @@ func factsOf(v *fsm.View) facts {
 		f.add("move", r.Service, r.Node, r.Since)
 	}
 	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
-		f.add("redirect", r.ID, r.UID, r.Version, r.Number)
+		f.add("redirect", r.ID, r.UID, r.Version, r.Number, r.Since)
 		for _, v := range r.Verdicts {
 			f.add("verdict", fmt.Sprint(r.ID, v.Address, v.Port), v)
 		}
@@ -216,6 +222,12 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
 		f.add("host", r.ID, r.Since, r.Boot, fmt.Sprint(r.Addresses), r.Acknowledged)
+	}
+	for _, r := range fsm.List[*fsm.Number](v, fsm.TableNumbers) {
+		f.add("number", fmt.Sprint(r.Number, r.At), r.Of)
+	}
+	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+		f.add("node's number", r.ID, r.Number, r.Redirects)
 	}
 	f.add("numbered", g.ID, g.LastNumber)
 	f.add("mesh", g.ID, g.Tunnels, g.LastTunnel)

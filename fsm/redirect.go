@@ -42,6 +42,10 @@ type Redirect struct {
 	// Pending says why it is not carried out as it asks.
 	Pending Pending `pb:"16" json:"pending"`
 	History Trail   `pb:"17" json:"history"`
+	// Since is when what hosts are told of it last changed, other than verdicts. Apply gives it. A node that acknowledged this has it as it is.
+	Since Revision `pb:"18" json:"since"`
+	// Generation is the object's, of which this was made.
+	Generation int64 `pb:"19" json:"generation,omitempty"`
 	// Verdicts are what the nodes that probe listed addresses think of them, in order of place; of one that is not there nobody knows.
 	// They are as of when a majority last changed its mind. Apply keeps them while probe, address and port stay.
 	Verdicts []ProbeVerdict `pb:"20" json:"verdicts,omitempty"`
@@ -128,8 +132,8 @@ func (r *Redirect) Key() string { return string(r.ID) }
 func (r *Redirect) EffectiveOn(n NodeID) bool { return r.EveryNode || slices.Contains(r.Nodes, n) }
 
 // PutRedirect adds or replaces a redirect. Its history is kept by Apply; the proposer's is ignored. Number is the one that a new object
-// asks for, or 0: it gets that if no other redirect has it, else one that none had before. An older version of the same object is
-// refused.
+// asks for, or 0: it gets that if no other redirect has it and no host may hold it as another's, else one that none had before. An older
+// version of the same object is refused.
 type PutRedirect struct {
 	Redirect Redirect `pb:"1"`
 }
@@ -161,10 +165,16 @@ func (c *PutRedirect) apply(tx *txn) Outcome {
 	} else if !tx.numberFree(next.Number, next.ID) {
 		next.Number = tx.nextNumber()
 	}
+	if ok && old.Number != next.Number {
+		tx.giveUp(old.Number, old.ID)
+	}
+	next.Proxied = tx.proxied(old, next.Proxied)
+	if next.Since = tx.revision(); ok && toldAlike(old, &next) {
+		next.Since = old.Since
+	}
 	if what != "" {
 		next.History = tx.step(next.History, what)
 	}
-	next.Proxied = tx.proxied(old, next.Proxied)
 	tx.put(&next)
 	return tx.ok()
 }
@@ -184,6 +194,17 @@ func (tx *txn) proxied(old *Redirect, pods []ProxiedPod) []ProxiedPod {
 	return out
 }
 
+// toldAlike tells whether hosts are told the same of two versions of a redirect, or what says more than that.
+func toldAlike(a, b *Redirect) bool {
+	told := func(r *Redirect) Digest {
+		c := *r
+		c.Version, c.Pending, c.History, c.Since, c.Generation, c.Verdicts = 0, Pending{}, nil, Revision{}, 0, nil
+		sum, _ := sumOf(&c, nil)
+		return sum
+	}
+	return told(a) == told(b)
+}
+
 // redirectChange names the change that a reader of the history would ask about; backends come and go too often.
 func redirectChange(old, next *Redirect) string {
 	switch {
@@ -195,22 +216,6 @@ func redirectChange(old, next *Redirect) string {
 		return "no longer pending"
 	}
 	return ""
-}
-
-// numberFree tells whether a number may be given to a redirect.
-func (tx *txn) numberFree(n uint32, id RedirectID) bool {
-	has := listRefs[*Redirect](tx.rows, TableRedirects, refNumber, utoa(uint64(n)))
-	return n != 0 && (len(has) == 0 || has[0].ID == id)
-}
-
-// nextNumber is one that no redirect has. A host may hold what is gone from the record, so they are given in turn.
-func (tx *txn) nextNumber() uint32 {
-	g := *tx.group()
-	for g.LastNumber++; !tx.numberFree(g.LastNumber, ""); {
-		g.LastNumber++
-	}
-	tx.put(&g)
-	return g.LastNumber
 }
 
 // DeleteRedirect removes a redirect.
@@ -234,6 +239,7 @@ func (c *DeleteRedirect) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
+	tx.giveUp(r.Number, r.ID)
 	tx.bury(r, r.History, "gone")
 	return tx.ok()
 }

@@ -18,7 +18,7 @@ const (
 	refSpec     index = "spec"     // balancers by driver and what they are to be
 	refBalancer index = "balancer" // bindings by balancer
 	refAge      index = "age"      // graves, oldest first
-	refNumber   index = "number"   // redirects by number
+	refNumber   index = "number"   // redirects, nodes, and numbers that hosts may hold, by number
 )
 
 // refPrefix begins the composite key of every record that an index holds under a value; the record's key ends it.
@@ -41,6 +41,12 @@ func refsOf(r Record) []ref {
 		return []ref{{refSubject, string(r.Subject())}, {refDriver, r.Driver}, {refSpec, r.wish()}}
 	case *Redirect:
 		return []ref{{refNumber, utoa(uint64(r.Number))}}
+	case *Number:
+		return []ref{{refNumber, utoa(uint64(r.Number))}}
+	case *Node:
+		if r.Number != 0 {
+			return []ref{{refNumber, utoa(uint64(r.Number))}}
+		}
 	case *Grave:
 		return []ref{{refAge, fmt.Sprintf("%016x%016x", uint64(r.At.Epoch), uint64(r.At.Index))}}
 	}
@@ -59,6 +65,8 @@ func sameRefs(old, now Record) bool {
 		return old.Identity == now.(*LoadBalancer).Identity // driver and spec stay
 	case *Redirect:
 		return old.Number == now.(*Redirect).Number
+	case *Node:
+		return old.Number == now.(*Node).Number
 	case *Grave:
 		return old.At == now.(*Grave).At
 	}

@@ -35,6 +35,7 @@ const (
 	TableRedirects        Table = "redirects"
 	TableHosts            Table = "hosts"
 	TableTunnels          Table = "tunnels"
+	TableNumbers          Table = "numbers"
 )
 
 // Tables lists every table in snapshot order.
@@ -46,6 +47,7 @@ func Tables() []Table {
 		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves, TableRedirects,
 		TableHosts,
 		TableTunnels,
+		TableNumbers,
 	}
 }
 
@@ -117,6 +119,8 @@ func newRecord(t Table) (Record, error) {
 		return &Host{}, nil
 	case TableTunnels:
 		return &Tunnel{}, nil
+	case TableNumbers:
+		return &Number{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

@@ -43,7 +43,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 // themes are what a history may mostly be about.
-var themes = []string{"all", "addresses", "ports", "nodes", "backends", "balancers", "rest"}
+var themes = []string{"all", "addresses", "ports", "nodes", "backends", "balancers", "numbers", "rest"}
 
 // run draws and applies a history that is for some time about a few nouns, now and then in a new epoch.
 func (w *world) run(t *rapid.T, most int, theme string) {

@@ -33,7 +33,10 @@ type board struct {
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
 	// leads there: its node has to acknowledge that, whether or not anything changed for it.
 	wanted map[fsm.NodeID]fsm.Revision
-	own    own
+	// redirected is the newest revision at which a redirect came to be what it is, or gave its number up: those who are told redirects
+	// have to acknowledge that, whether or not anything changed for them.
+	redirected fsm.Revision
+	own        own
 }
 
 func newBoard(record Record) *board {
@@ -45,7 +48,9 @@ func newBoard(record Record) *board {
 
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
 func itemTables() []fsm.Table {
-	return []fsm.Table{fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TableRedirects, fsm.TableTunnels, fsm.TableGroup}
+	return []fsm.Table{
+		fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TableRedirects, fsm.TableNumbers, fsm.TableTunnels, fsm.TableGroup,
+	}
 }
 
 func ownTables() []fsm.Table {
@@ -150,6 +155,7 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode tunnel of %s for agents: %w", host, err)
 		}
 	}
+	news = b.noteRedirects(v) || news
 	for _, id := range moved {
 		if err := b.deriveNode(v, id); err != nil {
 			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
@@ -254,6 +260,26 @@ func (b *board) noteWanted(r *fsm.Route) (news bool) {
 			}
 		}
 	}
+	return news
+}
+
+// noteRedirects remembers since when there is something to acknowledge of redirects, and tells whether that is new.
+func (b *board) noteRedirects(v *fsm.View) (news bool) {
+	note := func(at fsm.Revision) {
+		if b.redirected.Before(at) {
+			b.redirected, news = at, true
+		}
+	}
+	fsm.Changes(b.view, v, fsm.TableRedirects, func(_, after *fsm.Redirect) {
+		if after != nil {
+			note(after.Since)
+		}
+	})
+	fsm.Changes(b.view, v, fsm.TableNumbers, func(_, after *fsm.Number) {
+		if after != nil {
+			note(after.At)
+		}
+	})
 	return news
 }
 

@@ -132,6 +132,10 @@ func number(t *fsm.Tunnel) uint32 {
 	return t.Number
 }
 
+// atHostPorts is the mode in which pods of one node have one address, that node's: each is a backend once, which is ready if any of its
+// pods is (balancing specification, section 6). They are in order of their addresses.
+const atHostPorts = "hostPort"
+
 func redirectOf(r *fsm.Redirect) desired.Redirect {
 	out := desired.Redirect{
 		Name: string(r.ID), Number: r.Number, Created: r.Created, EveryNode: r.EveryNode,
@@ -144,11 +148,14 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 		out.Captures = append(out.Captures, desired.Capture{Address: c.Address, Port: portOf(c.Port), Target: c.Target})
 	}
 	for _, e := range r.Backends {
-		b := desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready}
+		next := desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready}
 		if r.SpareOwn {
-			b.UID = e.UID
+			next.UID = e.UID
+		} else if last := len(out.Backends) - 1; r.Mode == atHostPorts && last >= 0 && out.Backends[last].Address == e.Address {
+			out.Backends[last].Ready = out.Backends[last].Ready || e.Ready
+			continue
 		}
-		out.Backends = append(out.Backends, b)
+		out.Backends = append(out.Backends, next)
 	}
 	if r.Probe.Wanted() {
 		out.Probe = desired.Probe(r.Probe)

@@ -30,6 +30,8 @@ type stream struct {
 	boot fsm.BootID
 	send func(*fairleadv1.SyncResponse) error
 	end  context.CancelCauseFunc
+	// carries says that the agent carries redirects out.
+	carries bool
 
 	at         place
 	sent       fsm.Revision // of the newest step, or what the agent came with
@@ -48,7 +50,7 @@ func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *co
 	defer end(nil)
 	st := &stream{
 		s: s, node: fsm.NodeID(req.GetNode()), boot: fsm.BootID(req.GetBoot()), send: out.Send, end: end,
-		sent: desired.RevisionOf(req.GetHave()),
+		sent: desired.RevisionOf(req.GetHave()), carries: req.GetRedirects(),
 	}
 	if caller, _ := admin.CallerFrom(ctx); caller.Identity.Role == pki.Host {
 		at, err := underlayOf(req)
@@ -215,7 +217,7 @@ func (st *stream) checkBoot(ctx context.Context, u update) error {
 		return nil // it gets its rules all the same; registered once the record knows it
 	case st.isAs(u):
 		st.registered = true
-		return nil
+		return st.checkCarries(ctx)
 	case st.registered && u.boot != "" && u.boot != st.boot:
 		why := "its node is registered under another boot, " + string(u.boot)
 		return &admin.Refusal{Code: admin.Stopped, What: "serve this node", Why: why, Remedy: "run one agent on a node, and give no two machines one node's name"}
@@ -265,6 +267,27 @@ func (st *stream) awaits(v *fsm.View) bool {
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node))
 	return ok && n.Boot != st.boot
 }
+
+// checkCarries makes sure that the record knows whether the node carries redirects out, once it can hold that.
+func (st *stream) checkCarries(ctx context.Context) error {
+	v := st.s.o.Record.Read()
+	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node))
+	if st.host != nil || !ok || n.Boot != st.boot || n.Redirects == st.carries || v.Group().Format < formatRedirects {
+		return nil
+	}
+	c := &fsm.CarryRedirects{Node: st.node, Boot: st.boot, Carries: st.carries}
+	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Bulk, st.s.proposal("agent connected", c))
+	if err != nil {
+		return fmt.Errorf("say whether node %s carries redirects out: %w", st.node, err)
+	}
+	if o := outcomes[0]; o.Reject != fsm.Accepted && o.Reject != fsm.RejectNotFound && o.Reject != fsm.RejectStaleBoot {
+		return fmt.Errorf("say whether node %s carries redirects out: %w", st.node, o.Err())
+	}
+	return nil
+}
+
+// formatRedirects is the first format of the record with redirects.
+const formatRedirects = 2
 
 // awaitBoot waits until a registration that was committed is applied here.
 func (st *stream) awaitBoot(ctx context.Context) error {

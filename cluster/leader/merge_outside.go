@@ -106,12 +106,12 @@ func differ[T any](a, b []T, id func(*T) world.ID, alike func(a, b *T) bool) boo
 
 func likePod(a, b *world.Pod) bool {
 	return a.Version == b.Version || a.UID == b.UID && a.Deleting == b.Deleting && a.IP == b.IP && a.Ready == b.Ready && a.Running == b.Running &&
-		slices.Equal(a.Labels, b.Labels)
+		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.IPs, b.IPs)
 }
 
 func likeNode(a, b *world.Node) bool {
 	return a.Version == b.Version || a.UID == b.UID && a.Deleting == b.Deleting && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Labels, b.Labels) &&
-		a.Ready == b.Ready && slices.Equal(a.Proxies, b.Proxies)
+		a.Ready == b.Ready && slices.Equal(a.Proxies, b.Proxies) && a.NodeID == b.NodeID
 }
 
 // recordsDiffer tells whether a record came that is not ours, went, or is to go. What else happens to ours we did, and when

@@ -4,6 +4,7 @@ package leader
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -105,8 +106,12 @@ func (r *redirectPlanning) idle(worlds []world.World, record *fsm.View) bool {
 	shown := slices.ContainsFunc(worlds, func(w world.World) bool { return len(w.BalancingPolicies)+len(w.LocalRedirectPolicies) > 0 })
 	held := slices.ContainsFunc(fsm.List[*fsm.Hold](record, fsm.TableHolds), func(h *fsm.Hold) bool { return r.part.holds(h.ID) })
 	tunnels := r.c.Options.Tunnels.On() || record.Group().Tunnels.On() || record.Count(fsm.TableTunnels) > 0
-	return !shown && !held && !tunnels && record.Count(fsm.TableRedirects) == 0
+	unnumbered := record.Group().Format >= formatNumbers && slices.ContainsFunc(fsm.List[*fsm.Node](record, fsm.TableNodes), func(n *fsm.Node) bool { return n.Number == 0 })
+	return !shown && !held && !tunnels && record.Count(fsm.TableRedirects) == 0 && !(unnumbered && len(worlds) > 0)
 }
+
+// formatNumbers is the first format in which nodes have ids.
+const formatNumbers = 2
 
 // changed tells whether anything has come since the newest plan that another one could come of.
 func (r *redirectPlanning) changed(worlds []world.World, verdicts []Verdict, record *fsm.View) bool {
@@ -116,9 +121,22 @@ func (r *redirectPlanning) changed(worlds []world.World, verdicts []Verdict, rec
 
 // redirectsAlike compares views of a source by all that policies are planned from.
 func redirectsAlike(a, b world.World) bool {
-	return same(a.BalancingPolicies, b.BalancingPolicies) && same(a.LocalRedirectPolicies, b.LocalRedirectPolicies) && same(a.Services, b.Services) &&
+	return !differ(a.BalancingPolicies, b.BalancingPolicies, func(o *world.BalancingPolicy) world.ID { return o.ID }, func(a, b *world.BalancingPolicy) bool { return likePolicy(a.Meta, b.Meta, &a.Redirect, &b.Redirect) }) &&
+		!differ(a.LocalRedirectPolicies, b.LocalRedirectPolicies, func(o *world.LocalRedirectPolicy) world.ID { return o.ID }, func(a, b *world.LocalRedirectPolicy) bool {
+			return likePolicy(a.Meta, b.Meta, &a.Redirect, &b.Redirect)
+		}) &&
+		same(a.Services, b.Services) &&
 		!differ(a.Nodes, b.Nodes, func(n *world.Node) world.ID { return n.ID }, likeNode) &&
 		!differ(a.Pods, b.Pods, func(p *world.Pod) world.ID { return p.ID }, likePod)
+}
+
+// likePolicy compares all but the version, which changes with every status that is shown.
+func likePolicy(a, b world.Meta, ra, rb *world.Redirect) bool {
+	if a.Version == b.Version && a.UID == b.UID {
+		return true
+	}
+	a.Version = b.Version
+	return a == b && reflect.DeepEqual(ra, rb)
 }
 
 // merge is what all views show together, as far as they may be acted on.

@@ -60,6 +60,8 @@ type Options struct {
 	AllServices bool
 	// Tunnels says that the Applier makes tunnels, for which it needs AllServices. Optional.
 	Tunnels bool
+	// Redirects says that the Applier carries redirects out. Optional.
+	Redirects bool
 	// Underlay is, of a host outside the cluster, where other machines reach it. Optional.
 	Underlay []netip.Addr
 	Leases   Leases  // optional: without, the node answers for nothing on its segments

@@ -83,7 +83,7 @@ func (a *Agent) followOne(ctx context.Context, p *peer, steps *desired.Steps) (s
 	defer first.Stop()
 	req := &fairleadv1.SyncRequest{
 		Node: a.o.Node, Boot: a.o.Boot, Have: desired.RevisionMessage(steps.State.Revision), AddressesOnly: a.o.AddressesOnly, AllServices: a.o.AllServices,
-		Tunnels: a.o.Tunnels,
+		Tunnels: a.o.Tunnels, Redirects: a.o.Redirects,
 	}
 	for _, at := range a.o.Underlay {
 		req.Addresses = append(req.Addresses, at.AsSlice())

@@ -229,6 +229,7 @@ func records() []fsm.Record {
 		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{}, &fsm.Redirect{},
 		&fsm.Host{},
 		&fsm.Tunnel{},
+		&fsm.Number{},
 	}
 }
 

@@ -104,6 +104,9 @@ func story() []fsm.Command {
 		43: &fsm.PutTunnel{Host: "node-1", Underlay: netip.MustParseAddr("198.51.100.1")},
 		44: &fsm.PutTunnel{Host: "node-2", Underlay: netip.MustParseAddr("198.51.100.2")},
 		45: &fsm.ReleaseTunnel{Host: "node-2"},
+		46: &fsm.CarryRedirects{Node: "node-1", Boot: "boot-1", Carries: true},
+		47: &fsm.NumberNode{ID: "node-1", Number: 31007},
+		48: &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/db", UID: "u14", Version: 5, EveryNode: true, Mode: "address"}},
 	}
 }
 

@@ -31,6 +31,8 @@ type Node struct {
 	BootID string
 	// Proxies are proxy addresses that an administrator gave it, at most one of each family: what is behind their ports is up to them.
 	Proxies []netip.Addr
+	// NodeID is the id that it has by annotation, 0 for none.
+	NodeID uint32
 }
 
 // NodeAddress is one address of a node. The order among those of one type and family is the node's own: the first

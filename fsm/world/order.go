@@ -45,6 +45,7 @@ func (w *World) Sort() {
 		n.Addresses = orNil(n.Addresses)
 		sortSet(&n.Taints, strings.Compare)
 		sortKVs(&n.Labels)
+		sortSet(&n.Proxies, compareAddrs)
 	}
 	for i := range w.Pools {
 		p := &w.Pools[i]

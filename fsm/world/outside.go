@@ -3,6 +3,7 @@
 package world
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -188,7 +189,9 @@ type BackendRecord struct {
 // Pod is a pod as far as it can be a backend.
 type Pod struct {
 	Meta
-	IP   string
+	IP string
+	// IPs are all of its addresses, of which IP should be one: at most one of each family.
+	IPs  []netip.Addr
 	Node string
 	// Ready is the Ready condition, Running the phase.
 	Ready   bool
@@ -203,6 +206,24 @@ type PodPort struct {
 	Name     string
 	Protocol Protocol
 	Port     uint16
+}
+
+// Addresses are where the pod can be reached, the first of each family.
+func (p *Pod) Addresses() []netip.Addr {
+	var out []netip.Addr
+	add := func(a netip.Addr) {
+		a = a.Unmap()
+		if !slices.ContainsFunc(out, func(b netip.Addr) bool { return FamilyOf(a) == FamilyOf(b) }) {
+			out = append(out, a)
+		}
+	}
+	if a, err := netip.ParseAddr(p.IP); err == nil {
+		add(a)
+	}
+	for _, a := range p.IPs {
+		add(a)
+	}
+	return out
 }
 
 // Available tells whether the pod can be registered: it has an address, is ready, and stays (spec section 5.1).
@@ -265,6 +286,6 @@ func (r BackendRecord) clone() BackendRecord {
 }
 
 func (p Pod) clone() Pod {
-	p.Labels, p.Ports = slices.Clone(p.Labels), slices.Clone(p.Ports)
+	p.Labels, p.IPs, p.Ports = slices.Clone(p.Labels), slices.Clone(p.IPs), slices.Clone(p.Ports)
 	return p
 }

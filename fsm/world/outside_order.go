@@ -40,6 +40,7 @@ func (w *World) sortOutside() {
 		sortSet(&w.Pods[i].Ports, func(a, b PodPort) int {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port))
 		})
+		sortSet(&w.Pods[i].IPs, compareAddrs)
 	}
 }
 

@@ -26,6 +26,8 @@ type LocalRedirectPolicy struct {
 // Redirect is what both kinds have: what is captured, where that holds, and what it becomes. Policies have no session affinity,
 // and heed no traffic policy of a Service.
 type Redirect struct {
+	// Generation is the object's.
+	Generation int64
 	// Disabled withdraws it everywhere.
 	Disabled bool
 	// ServiceID is the id in its annotations, zero if it has none.

@@ -24,6 +24,8 @@ func Node(o *corev1.Node) (world.Node, []world.Problem) {
 		Labels:        kvs(o.Labels, all),
 		BootID:        o.Status.NodeInfo.BootID,
 	}
+	notes, _ := balancing.NodeOf(o.Annotations) // what cannot be read is given anew
+	n.NodeID = uint32(notes.ID)
 	for _, t := range o.Spec.Taints {
 		n.Taints = append(n.Taints, t.Key)
 	}

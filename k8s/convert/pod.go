@@ -5,6 +5,7 @@ package convert
 import (
 	"cmp"
 	"math"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,6 +23,11 @@ func Pod(o *corev1.Pod) (world.Pod, []world.Problem) {
 			if port.Name != "" && port.ContainerPort > 0 && port.ContainerPort <= math.MaxUint16 {
 				p.Ports = append(p.Ports, world.PodPort{Name: port.Name, Protocol: world.Protocol(cmp.Or(port.Protocol, corev1.ProtocolTCP)), Port: uint16(port.ContainerPort)})
 			}
+		}
+	}
+	for _, one := range o.Status.PodIPs {
+		if a, err := netip.ParseAddr(one.IP); err == nil {
+			p.IPs = append(p.IPs, a.Unmap())
 		}
 	}
 	for _, c := range o.Status.Conditions {

@@ -21,7 +21,7 @@ import (
 // A numbers below are its rules); what is only ignored it warns of.
 func BalancingPolicy(o *v1beta1.BalancingPolicy) (world.BalancingPolicy, []world.Problem) {
 	meta, r := open(world.KindBalancingPolicy, &o.ObjectMeta, false)
-	out := world.Redirect{Disabled: o.Spec.Enabled != nil && !*o.Spec.Enabled}
+	out := world.Redirect{Generation: o.Generation, Disabled: o.Spec.Enabled != nil && !*o.Spec.Enabled}
 	r.redirectConfig(&out, o.Spec.Config)
 	r.redirectNotes(&out, o.Annotations)
 	var err error
@@ -38,7 +38,7 @@ func BalancingPolicy(o *v1beta1.BalancingPolicy) (world.BalancingPolicy, []world
 // LocalRedirectPolicy converts a policy of local redirection, as BalancingPolicy does.
 func LocalRedirectPolicy(o *v1beta1.LocalRedirectPolicy) (world.LocalRedirectPolicy, []world.Problem) {
 	meta, r := open(world.KindLocalRedirect, &o.ObjectMeta, false)
-	out := world.Redirect{Disabled: o.Spec.Enabled != nil && !*o.Spec.Enabled, Mode: world.ToLocalPods}
+	out := world.Redirect{Generation: o.Generation, Disabled: o.Spec.Enabled != nil && !*o.Spec.Enabled, Mode: world.ToLocalPods}
 	r.redirectConfig(&out, o.Spec.Config)
 	r.redirectNotes(&out, o.Annotations)
 	if _, ok := o.Annotations[balancing.AnnotationOnNoBackend]; ok {

@@ -892,7 +892,10 @@ type SyncRequest struct {
 	// not know this gives it none.
 	Tunnels bool `protobuf:"varint,30,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
 	// Of a host outside the cluster: where other machines reach it, 4 or 16 bytes each.
-	Addresses     [][]byte `protobuf:"bytes,50,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Addresses [][]byte `protobuf:"bytes,50,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// Whether the agent carries redirects out. The record holds that of each node, so that people are told which nodes have acknowledged
+	// a policy that nobody else would carry out. A member that does not know this counts no node.
+	Redirects     bool `protobuf:"varint,60,opt,name=redirects,proto3" json:"redirects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -981,6 +984,13 @@ func (x *SyncRequest) GetAddresses() [][]byte {
 		return x.Addresses
 	}
 	return nil
+}
+
+func (x *SyncRequest) GetRedirects() bool {
+	if x != nil {
+		return x.Redirects
+	}
+	return false
 }
 
 // SyncResponse is one step from what the agent has to a newer revision, or a part of one.
@@ -3876,7 +3886,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
 	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
-	"\x15ReportSpeakerResponse\"\xfa\x01\n" +
+	"\x15ReportSpeakerResponse\"\x98\x02\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
@@ -3885,7 +3895,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x0eaddresses_only\x18\x05 \x01(\bR\raddressesOnly\x12!\n" +
 	"\fall_services\x18\x06 \x01(\bR\vallServices\x12\x18\n" +
 	"\atunnels\x18\x1e \x01(\bR\atunnels\x12\x1c\n" +
-	"\taddresses\x182 \x03(\fR\taddresses\"\xc7\x01\n" +
+	"\taddresses\x182 \x03(\fR\taddresses\x12\x1c\n" +
+	"\tredirects\x18< \x01(\bR\tredirects\"\xc7\x01\n" +
 	"\fSyncResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x18\n" +

@@ -4,7 +4,6 @@ package redirects
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -40,15 +39,13 @@ func (p *planner) backends(o policy, old *fsm.Redirect) (out []fsm.RedirectBacke
 // backendsOf are the addresses that stand for a pod.
 func (p *planner) backendsOf(o policy, pod *world.Pod, old *fsm.Redirect) (out []fsm.RedirectBackend) {
 	backend := fsm.RedirectBackend{Node: fsm.NodeID(pod.Node), Pod: pod.ID.String(), UID: pod.UID, Ready: pod.Ready}
-	if o.Mode != world.ToHostPorts {
-		address, err := netip.ParseAddr(pod.IP)
-		if err != nil {
-			return nil
-		}
-		backend.Address = address.Unmap()
-		return append(out, backend)
+	if o.Mode == world.ToHostPorts {
+		return p.atNode(backend, old)
 	}
-	return p.atNode(backend, old)
+	for _, backend.Address = range pod.Addresses() {
+		out = append(out, backend)
+	}
+	return out
 }
 
 // atNode are the addresses of the node that a pod is on.

@@ -35,6 +35,7 @@ func Plan(in Input) Result {
 		p.tellLosers()
 		p.propose()
 	}
+	p.numberNodes()
 	slices.SortStableFunc(p.out.Waiting, func(a, b Explanation) int { return strings.Compare(a.Name, b.Name) })
 	return p.out
 }
@@ -149,6 +150,18 @@ func (p *planner) propose() {
 	}
 }
 
+// numberNodes gives ids to the nodes of the record that have none: what stands in their annotations, if that is nobody else's.
+func (p *planner) numberNodes() {
+	if p.in.Off {
+		return
+	}
+	for _, n := range fsm.List[*fsm.Node](p.in.Record, fsm.TableNodes) {
+		if seen := p.nodes[n.ID]; seen != nil && n.Number == 0 {
+			p.say("node without id", &fsm.NumberNode{ID: n.ID, Number: seen.NodeID})
+		}
+	}
+}
+
 func (p *planner) say(reason string, c fsm.Command) {
 	p.out.Proposals = append(p.out.Proposals, fsm.Proposal{Actor: actor, Reason: reason, AtUnixMilli: p.in.Now.UnixMilli(), Command: c})
 }
@@ -165,7 +178,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 
 // same compares all but the version, and what Apply gives.
 func same(a, b *fsm.Redirect) bool {
-	return a.UID == b.UID && a.Created == b.Created && slices.Equal(a.Nodes, b.Nodes) && a.EveryNode == b.EveryNode && a.Outside == b.Outside &&
+	return a.UID == b.UID && a.Generation == b.Generation && a.Created == b.Created && slices.Equal(a.Nodes, b.Nodes) && a.EveryNode == b.EveryNode && a.Outside == b.Outside &&
 		a.Service == b.Service && slices.Equal(a.Captures, b.Captures) && a.Mode == b.Mode && slices.Equal(a.Backends, b.Backends) &&
 		sameProbe(a.Probe, b.Probe) && a.SpareOwn == b.SpareOwn && a.FallThrough == b.FallThrough && a.Pending == b.Pending &&
 		slices.EqualFunc(a.Proxied, b.Proxied, fsm.ProxiedPod.Alike)

@@ -26,7 +26,7 @@ func (p *planner) resolve(o policy, old *fsm.Redirect) *fsm.Redirect {
 	}
 	r := &fsm.Redirect{
 		ID: o.id(), UID: o.UID, Version: o.Version, Number: o.ServiceID, Created: o.Created, Mode: string(o.Mode), Probe: probeOf(o.Health),
-		SpareOwn: o.SpareOwn, FallThrough: o.FallThrough, Outside: o.Outside && !o.Disabled,
+		Generation: o.Generation, SpareOwn: o.SpareOwn, FallThrough: o.FallThrough, Outside: o.Outside && !o.Disabled,
 	}
 	if o.Service != (world.ID{}) {
 		r.Service = fsm.ServiceID(o.Service.String())

@@ -47,6 +47,8 @@ type Options struct {
 	AllServices bool
 	// Tunnels says that the Applier makes tunnels. Optional.
 	Tunnels bool
+	// Redirects says that the Applier carries redirects out. Optional.
+	Redirects bool
 	// Outside says that it is the agent of a host outside the cluster, which other machines reach at Underlay. Optional.
 	Outside  bool
 	Underlay []netip.Addr
@@ -111,7 +113,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		return nil, err
 	}
 	l.Agent, err = agent.New(agent.Options{
-		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Underlay: o.Underlay, Leases: o.Leases, Flows: o.Flows,
+		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels, Redirects: o.Redirects, Underlay: o.Underlay, Leases: o.Leases, Flows: o.Flows,
 		Speaker: o.Speaker, Retirement: o.Retire, Probes: o.Probes,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {

@@ -165,7 +165,7 @@ func (p *Process) openLoop() error {
 	o := Options{
 		Node: p.config.Node, Boot: boot, Servers: p.config.Members, State: p.config.StateDir,
 		Applier: p.applier, AddressesOnly: !p.config.NeedsServices(),
-		AllServices: p.config.NeedsAllServices(), Tunnels: p.config.Tunnel != nil, Log: p.log, Metrics: p.registry, Tuning: tuning,
+		AllServices: p.config.NeedsAllServices(), Tunnels: p.config.Tunnel != nil, Redirects: p.config.Sock != nil, Log: p.log, Metrics: p.registry, Tuning: tuning,
 	}
 	if p.config.OutOfCluster {
 		o.Outside = true

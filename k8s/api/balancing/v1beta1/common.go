@@ -52,15 +52,36 @@ type PortInfo struct {
 	Name     string `json:"name,omitempty"`
 }
 
-// PolicyStatus is what became of a policy.
+// PolicyStatus is what became of a policy. It is written by the controllers alone.
 type PolicyStatus struct {
+	// ObservedGeneration is the generation of the policy that the rest is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Accepted, Programmed, BackendsAvailable and Conflict.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Frontends and Backends are how many of them there are, Nodes how many carry the policy out.
-	Frontends int32 `json:"frontends,omitempty"`
-	Backends  int32 `json:"backends,omitempty"`
-	Nodes     int32 `json:"nodes,omitempty"`
+	// Frontends are how many places are captured, each an address with a port and a protocol.
+	// +optional
+	Frontends int32 `json:"frontends"`
+	// Backends are how many addresses connections get.
+	// +optional
+	Backends int32 `json:"backends"`
+	// Nodes are how many have acknowledged the policy as it is now and carry it out.
+	// +optional
+	Nodes int32 `json:"nodes"`
+	// Pods are those that the policy selects and that run, by namespace.
+	// +listType=map
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MaxItems=100
+	Pods []NamespacePods `json:"pods,omitempty"`
+}
+
+// NamespacePods are pods of one namespace.
+type NamespacePods struct {
+	Namespace string `json:"namespace"`
+	// Selected are those that run and that the policy selects, Ready those of them that are ready.
+	// +optional
+	Selected int32 `json:"selected"`
+	// +optional
+	Ready int32 `json:"ready"`
 }
