@@ -267,3 +267,16 @@ func TestAWatchThatStaysBehindIsBelieved(t *testing.T) {
 		})
 	}
 }
+
+func TestEventsOfOneObjectAreLimited(t *testing.T) {
+	var a Allowance
+	n, now := 0, time.Unix(1000, 0)
+	for range 100 {
+		if a.Take(now) {
+			n++
+		}
+	}
+	if n != eventBurst || !a.Take(now.Add(eventEvery)) || a.Take(now.Add(eventEvery)) {
+		t.Errorf("%d at once", n)
+	}
+}

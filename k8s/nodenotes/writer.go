@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/keep"
 )
@@ -64,7 +65,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Writer keeps annotations of Nodes as they shall be. It is shown Nodes all the time (Set, Delete), and writes while it runs.
+// Writer keeps annotations of Nodes as they shall be. It is shown Nodes all the time (Show), and writes while it runs.
 type Writer struct {
 	c      Config
 	nodes  *keep.Store[string, *Seen]
@@ -96,11 +97,18 @@ func New(c Config) (*Writer, error) {
 	return w, err
 }
 
-// Set takes in a Node that was listed, added or changed.
-func (w *Writer) Set(o *corev1.Node) { w.nodes.Set(o.Name, SeenOf(o)) }
-
-// Delete takes in that a Node is gone.
-func (w *Writer) Delete(name string) { w.nodes.Delete(name) }
+// Show takes in a Node that was listed, added or changed, as a source shows it, or that it is gone. Objects of other kinds are not looked
+// at.
+func (w *Writer) Show(kind world.Kind, name string, o any) {
+	if kind != world.KindNode {
+		return
+	}
+	if shown, ok := o.(*corev1.Node); ok {
+		w.nodes.Set(name, SeenOf(shown))
+	} else {
+		w.nodes.Delete(name)
+	}
+}
 
 // Run writes for one term, until ctx ends, and returns once everything that it started has ended.
 func (w *Writer) Run(ctx context.Context) {

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
-
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/keep"
 	"fairlead.io/fairlead/k8s/writes"
 )
 
@@ -19,7 +18,7 @@ type run struct {
 	*Projector
 	changed chan struct{}
 	results chan result
-	events  chan *eventsv1.Event
+	teller  *keep.Teller
 	calls   *sync.WaitGroup
 
 	view    *fsm.View
@@ -47,7 +46,7 @@ type work struct {
 
 	told    *story // nil: what people know is not known
 	waiting time.Time
-	events  allowance
+	events  keep.Allowance
 }
 
 // loop takes in what changed and gives out what to do, until ctx ends.

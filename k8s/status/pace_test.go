@@ -21,16 +21,3 @@ func TestDigestTellsContentNotTime(t *testing.T) {
 		t.Error("nothing looks like something, or like never written")
 	}
 }
-
-func TestEventsOfOneServiceAreLimited(t *testing.T) {
-	var a allowance
-	n := 0
-	for range 100 {
-		if a.take(noon) {
-			n++
-		}
-	}
-	if n != eventBurst || !a.take(noon.Add(eventEvery)) || a.take(noon.Add(eventEvery)) {
-		t.Errorf("%d at once", n)
-	}
-}

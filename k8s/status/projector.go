@@ -9,11 +9,10 @@ import (
 	"sync"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/k8s/keep"
 	"fairlead.io/fairlead/k8s/writes"
 )
 
@@ -117,7 +116,7 @@ func New(c Config) (*Projector, error) {
 func (p *Projector) Run(ctx context.Context) {
 	r := &run{
 		Projector: p, work: map[fsm.ServiceID]*work{}, writes: writes.NewQueue[fsm.ServiceID](), tales: writes.NewQueue[fsm.ServiceID](),
-		results: make(chan result, p.c.Timing.Concurrent), events: make(chan *eventsv1.Event, waitingEvents),
+		results: make(chan result, p.c.Timing.Concurrent), teller: keep.NewTeller(p.c.API.Tell, p.c.Clock, p.c.Log, p.metrics.events),
 		changed: make(chan struct{}, 1), complained: map[string]bool{},
 	}
 	defer p.metrics.pending.Set(0)
@@ -126,7 +125,7 @@ func (p *Projector) Run(ctx context.Context) {
 	defer running.Wait()
 	defer stop()
 	r.calls = &running
-	running.Go(func() { r.speak(ctx) })
+	running.Go(func() { r.teller.Run(ctx) })
 	running.Go(func() { r.follow(ctx) })
 	r.loop(ctx)
 }

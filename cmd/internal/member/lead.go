@@ -53,7 +53,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	if m.kube != nil {
 		s, err := informers.New(informers.Options{
-			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Redirects: c.BalancingPolicies,
+			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Redirects: c.BalancingPolicies, Show: m.showing,
 			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {

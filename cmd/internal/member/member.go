@@ -26,6 +26,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/handover"
 	"fairlead.io/fairlead/k8s/objects"
@@ -52,9 +53,10 @@ type Member struct {
 	run       string          // drawn at this start
 	open      context.Context // until Close
 	close     context.CancelFunc
-	kube      *client.API   // nil: no cluster is read
-	shown     *status.Store // what the cluster shows of its Services; nil without one
-	judges    http.Handler  // answers the API server; nil: admission is not served
+	kube      *client.API                     // nil: no cluster is read
+	shown     *status.Store                   // what the cluster shows of its Services; nil without one
+	showing   func(world.Kind, world.ID, any) // is shown policies and Nodes as the cluster has them; nil: nobody looks
+	judges    http.Handler                    // answers the API server; nil: admission is not served
 	drivers   *pool.Pool
 	stored    *objects.Store  // what webhook calls and admission need of the cluster
 	handover  *handover.Check // nil: no cluster is read

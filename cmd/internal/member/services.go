@@ -27,6 +27,9 @@ func (m *Member) openServices() (err error) {
 	if err = m.openStatus(); err != nil {
 		return err
 	}
+	if err = m.openRedirects(); err != nil {
+		return err
+	}
 	if m.work, err = m.newLeaderWork(); err != nil {
 		return err
 	}
