@@ -83,6 +83,8 @@ type Rules struct {
 type Decision struct {
 	// Denied says what is wrong, why, and what to do; empty if the request is allowed.
 	Denied string
+	// Rules are the rules that deny, by short names of which there are few; none where nobody counts them.
+	Rules []string
 	// Warnings are shown to the user. They deny nothing.
 	Warnings []string
 	// Patch changes the object of a request that is allowed.

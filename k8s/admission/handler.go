@@ -72,7 +72,11 @@ func (h *Handler) serve(path string, kind Kind, decide func(context.Context, Req
 func Serve(path string, kind Kind, metrics *Metrics, decide func(context.Context, Request) Decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		began := time.Now()
-		metrics.answered(path, answer(w, q, kind, decide), time.Since(began))
+		metrics.answered(path, answer(w, q, kind, func(ctx context.Context, r Request) Decision {
+			d := decide(ctx, r)
+			metrics.judged(kind, &d)
+			return d
+		}), time.Since(began))
 	})
 }
 

@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ import (
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	denials  *prometheus.CounterVec
 }
 
 // Verdicts on requests, as metrics have them.
@@ -33,8 +35,11 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Name: "fairlead_admission_seconds", Help: "Time from a request of the API server to the answer, calls of drivers included.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
 		}, []string{"path"}),
+		denials: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fairlead_admission_denials_total", Help: "Requests of the API server about policies that were denied, by kind and rule.",
+		}, []string{"kind", "rule"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.denials} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}
@@ -46,6 +51,18 @@ func (m *Metrics) answered(path, verdict string, took time.Duration) {
 	if m != nil {
 		m.requests.WithLabelValues(path, verdict).Inc()
 		m.seconds.WithLabelValues(path).Observe(took.Seconds())
+	}
+}
+
+// judged counts the rules that denied a request, each once.
+func (m *Metrics) judged(kind Kind, d *Decision) {
+	if m == nil {
+		return
+	}
+	rules := slices.Clone(d.Rules)
+	slices.Sort(rules)
+	for _, rule := range slices.Compact(rules) {
+		m.denials.WithLabelValues(string(kind), rule).Inc()
 	}
 }
 

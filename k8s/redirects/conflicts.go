@@ -42,7 +42,7 @@ func (v *verdict) conflicts(p *policy, others []*policy, nodes []corev1.Node, by
 			continue
 		}
 		if by.Conflict != Warn {
-			v.deny(field, "%s is captured by %s", "change that one, or remove it first", what, o)
+			v.deny(ruleConflict, field, "%s is captured by %s", "change that one, or remove it first", what, o)
 		} else if where := meet(&p.value, &o.value, nodes); where != "" {
 			v.warn(field, "%s is captured by %s, too, on %s", "there the older one counts among those of a kind, and a LocalRedirectPolicy goes first", what, o, where)
 		}
@@ -84,7 +84,7 @@ func (v *verdict) proxies(p *policy, others []*policy, nodes []corev1.Node) {
 			}
 			const field = "spec.backend.serviceEndpoint.toPorts"
 			if managed {
-				v.deny(field, "%d/%s at the proxy address of node %s leads to the pods of %s", "choose another port", at.Port, at.Protocol, node, o)
+				v.deny(ruleProxy, field, "%d/%s at the proxy address of node %s leads to the pods of %s", "choose another port", at.Port, at.Protocol, node, o)
 			} else {
 				v.warn(field, "%d/%s at the proxy address of node %s is used by %s, for other pods", "make sure that it leads to both, or choose another port", at.Port, at.Protocol, node, o)
 			}

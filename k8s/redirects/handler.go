@@ -24,19 +24,28 @@ type Handler struct {
 	Look func(context.Context) *Stored
 	// Draw gives a number like no other. It is called by several goroutines.
 	Draw func() uint32
+	// Numbers are the ids that the group's record knows of; optional. It is called by several goroutines.
+	Numbers Numbers
 	// Rules are those of this installation.
 	Rules Rules
 	// Metrics is optional.
 	Metrics *admission.Metrics
 }
 
+// look is what is stored, and the ids that the record knows of.
+func (h *Handler) look(ctx context.Context) *Stored {
+	s := *h.Look(ctx)
+	s.Numbers = h.Numbers
+	return &s
+}
+
 // Routes are the handlers by path.
 func (h *Handler) Routes() map[string]http.Handler {
 	mutate := func(ctx context.Context, r admission.Request) admission.Decision {
-		return Mutate(r, h.Look(ctx), balancing.ID(h.Draw()))
+		return Mutate(r, h.look(ctx), balancing.ID(h.Draw()))
 	}
 	validate := func(ctx context.Context, r admission.Request) admission.Decision {
-		return Validate(r, h.Look(ctx), h.Rules)
+		return Validate(r, h.look(ctx), h.Rules)
 	}
 	return map[string]http.Handler{
 		PathMutateBalancing:       admission.Serve(PathMutateBalancing, Balancing, h.Metrics, mutate),

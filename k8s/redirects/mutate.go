@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/balancing"
 )
 
-// Mutate answers a request of a mutating webhook: a policy without an id gets one that no other has, beginning with the one
+// Mutate answers a request of a mutating webhook: a policy without an id gets one that no other has, neither here nor in the record, beginning with the one
 // that was drawn, and one that lost its id gets it back (section 2.3). It gives the same patch for the same input; a
 // patched object needs none.
 func Mutate(r admission.Request, stored *Stored, drawn balancing.ID) admission.Decision {
@@ -39,7 +39,11 @@ func Mutate(r admission.Request, stored *Stored, drawn balancing.ID) admission.D
 	for _, o := range stored.others(p) {
 		used[o.id()] = true
 	}
-	for used[drawn] { // ends after as many steps as there are policies
+	held := func(id balancing.ID) bool {
+		_, is := stored.holder(id)
+		return is || used[id]
+	}
+	for held(drawn) { // ends after as many steps as there are policies, here and in the record
 		drawn++
 	}
 	return annotate(r, drawn)

@@ -44,6 +44,28 @@ type Stored struct {
 	Nodes          []corev1.Node
 	// APIServers are where API servers listen.
 	APIServers []netip.AddrPort
+	// Numbers are the ids that the group's record knows of; nil: none.
+	Numbers Numbers
+}
+
+// Numbers are the ids that the group's record knows of.
+type Numbers interface {
+	// Holder tells who has an id by the record, or had it and hosts may still hold it; false for a free one.
+	Holder(id balancing.ID) (Holder, bool)
+}
+
+// Holder is a policy that has an id.
+type Holder struct {
+	Kind admission.Kind
+	Name string
+	Gone bool // it had it: hosts may still hold it
+}
+
+func (s *Stored) holder(id balancing.ID) (Holder, bool) {
+	if s.Numbers == nil || id == 0 {
+		return Holder{}, false
+	}
+	return s.Numbers.Holder(id)
 }
 
 // Conflict is what becomes of a policy that captures what another one does (A13).
@@ -105,9 +127,20 @@ func (s *Stored) others(than *policy) []*policy {
 }
 
 // verdict collects what is wrong with an object.
-type verdict struct{ denied, warnings []string }
+type verdict struct{ denied, rules, warnings []string }
 
-func (v *verdict) deny(field, why, remedy string, args ...any) {
+// Names of rules that deny, as metrics have them (section 20).
+const (
+	ruleID        = "id"        // A1
+	ruleImmutable = "immutable" // A2, A3
+	ruleSpec      = "spec"      // A4 to A12, A15
+	ruleConflict  = "conflict"  // A13
+	ruleProxy     = "proxy"     // A14
+	ruleUnknown   = "not-known" // what is stored could not be read
+)
+
+func (v *verdict) deny(rule, field, why, remedy string, args ...any) {
+	v.rules = append(v.rules, rule)
 	v.denied = append(v.denied, field+": "+fmt.Sprintf(why, args...)+": "+remedy)
 }
 
@@ -139,6 +172,7 @@ func Validate(r admission.Request, stored *Stored, by Rules) admission.Decision 
 	}
 	d := admission.Decision{Warnings: v.warnings}
 	if len(v.denied) > 0 {
+		d.Rules = v.rules
 		d.Denied = after.String() + ": " + strings.Join(v.denied, "; ")
 	}
 	return d
@@ -151,11 +185,11 @@ func (v *verdict) create(p *policy, stored *Stored, by Rules) {
 		v.warn("metadata", "%s", only.Remedy, only.Why)
 	}
 	if stored.Err != nil {
-		v.deny("metadata", "cannot be judged yet: %v", "try again in a moment", stored.Err)
+		v.deny(ruleUnknown, "metadata", "cannot be judged yet: %v", "try again in a moment", stored.Err)
 		return
 	}
 	others := stored.others(p)
-	v.identity(p, others)
+	v.identity(p, stored, others)
 	v.conflicts(p, others, stored.Nodes, by)
 	v.proxies(p, others, stored.Nodes)
 	v.occupied(p, stored)
@@ -165,10 +199,10 @@ func (v *verdict) create(p *policy, stored *Stored, by Rules) {
 func (v *verdict) update(before, after *policy, stored *Stored) {
 	const remedy = "delete the policy and make another; only config and enabled can change"
 	if !equality.Semantic.DeepEqual(before.front, after.front) {
-		v.deny("spec.frontend", "cannot change", remedy)
+		v.deny(ruleImmutable, "spec.frontend", "cannot change", remedy)
 	}
 	if !equality.Semantic.DeepEqual(before.back, after.back) {
-		v.deny("spec.backend", "cannot change", remedy)
+		v.deny(ruleImmutable, "spec.backend", "cannot change", remedy)
 	}
 	v.judge(slices.DeleteFunc(after.problems, func(p world.Problem) bool {
 		return slices.ContainsFunc(before.problems, func(was world.Problem) bool { return was.Field == p.Field && was.Why == p.Why })
@@ -176,12 +210,12 @@ func (v *verdict) update(before, after *policy, stored *Stored) {
 	was := before.id()
 	switch {
 	case was != 0 && was != after.id(): // section 2.3: it is stable for the object's life
-		v.deny(idField, "is %s, and cannot become %q", "leave it", was, after.notes[balancing.AnnotationServiceID])
+		v.deny(ruleID, idField, "is %s, and cannot become %q", "leave it", was, after.notes[balancing.AnnotationServiceID])
 	case was == after.id():
 	case stored.Err != nil:
-		v.deny("metadata", "cannot be judged yet: %v", "try again in a moment", stored.Err)
+		v.deny(ruleUnknown, "metadata", "cannot be judged yet: %v", "try again in a moment", stored.Err)
 	default:
-		v.identity(after, stored.others(after))
+		v.identity(after, stored, stored.others(after))
 	}
 }
 
@@ -191,7 +225,7 @@ func (v *verdict) judge(problems []world.Problem) {
 		if p.Severity == world.Ignored {
 			v.warn(p.Field, "%s", p.Remedy, p.Why)
 		} else {
-			v.deny(p.Field, "%s", p.Remedy, p.Why)
+			v.deny(ruleSpec, p.Field, "%s", p.Remedy, p.Why)
 		}
 	}
 }
@@ -200,16 +234,24 @@ func (v *verdict) judge(problems []world.Problem) {
 const idField = "metadata.annotations[" + balancing.AnnotationServiceID + "]"
 
 // identity checks that a policy has an id of its own (A1).
-func (v *verdict) identity(p *policy, others []*policy) {
+func (v *verdict) identity(p *policy, stored *Stored, others []*policy) {
 	if _, ok := p.notes[balancing.AnnotationServiceID]; !ok {
-		v.deny(idField, "is missing", "install the mutating webhook, which gives one, or write a free number")
+		v.deny(ruleID, idField, "is missing", "install the mutating webhook, which gives one, or write a free number")
 		return
 	}
 	for _, o := range others {
 		if id := p.id(); id != 0 && o.id() == id {
-			v.deny(idField, "%s is the id of %s", "remove it, and a free one is given", id, o)
+			v.deny(ruleID, idField, "%s is the id of %s", "remove it, and a free one is given", id, o)
 			return
 		}
+	}
+	id := p.id()
+	switch h, held := stored.holder(id); {
+	case !held || h.Kind == p.kind && h.Name == p.name: // the same name may have it again
+	case h.Gone:
+		v.deny(ruleID, idField, "%s was the id of %s %s, and a host may still hold it as that", "remove it, and a free one is given, or wait until every node has heard that it is gone", id, h.Kind, h.Name)
+	default:
+		v.deny(ruleID, idField, "%s is the id of %s %s", "remove it, and a free one is given", id, h.Kind, h.Name)
 	}
 }
 

@@ -4,6 +4,7 @@ package redirects
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/k8s/admission"
+	"fairlead.io/fairlead/k8s/api/balancing"
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 	"fairlead.io/fairlead/k8s/convert"
 )
@@ -314,4 +316,32 @@ func TestPropertyWhatIsAcceptedConverts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// numbered is a record of one policy that has an id, and one that had it.
+type numbered map[balancing.ID]Holder
+
+func (n numbered) Holder(id balancing.ID) (Holder, bool) {
+	h, ok := n[id]
+	return h, ok
+}
+
+// Section 2.3: an id that the record knows of is nobody else's, also while only hosts may still hold it. Its own name may have it again.
+func TestBalancing02IDsOfTheRecordAreHeld(t *testing.T) {
+	stored := &Stored{Numbers: numbered{31007: {Balancing, "other", false}, 31008: {LocalRedirect, "gone", true}, 31009: {Balancing, "legacy-db", true}}}
+	for id, want := range map[string]string{
+		"31007": "31007 is the id of BalancingPolicy other", "31008": "31008 was the id of LocalRedirectPolicy gone, and a host may still hold it", "31009": "", "31010": "", "0": "0",
+	} {
+		r := accepted(t)[1]
+		r.Object = []byte(strings.ReplaceAll(string(r.Object), "31007", id))
+		d := Validate(r, stored, Rules{CarriedOut: true})
+		if (d.Denied == "") != (want == "") || !strings.Contains(d.Denied, want) || want != "" && len(d.Rules) == 0 {
+			t.Errorf("%s: %q by %v, want %q", id, d.Denied, d.Rules, want)
+		}
+	}
+	r := accepted(t)[1]
+	r.Object = []byte(strings.ReplaceAll(string(r.Object), `"balancing.elf.io/serviceId":"31007"`, ""))
+	if d := Mutate(r, stored, 31007); len(d.Patch) != 1 || !strings.Contains(fmt.Sprint(d.Patch[0].Value), "31010") {
+		t.Errorf("given %+v", d)
+	}
 }

@@ -5,11 +5,24 @@ package member
 import (
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/admission"
+	"fairlead.io/fairlead/k8s/api/balancing"
 	"fairlead.io/fairlead/k8s/redirects"
 )
+
+// numbers are the ids that this member's record knows of.
+type numbers struct{ state *fsm.State }
+
+// Holder is redirects.Numbers'.
+func (n numbers) Holder(id balancing.ID) (redirects.Holder, bool) {
+	of, gone, held := n.state.Read().NumberHolder(uint32(id))
+	kind, name, _ := strings.Cut(string(of), "/")
+	return redirects.Holder{Kind: admission.Kind(kind), Name: name, Gone: gone}, held
+}
 
 // policyRoutes are the handlers by which policies of client-side balancing are judged; none unless the configuration says how.
 func (m *Member) policyRoutes(metrics *admission.Metrics) (map[string]http.Handler, error) {
@@ -23,7 +36,7 @@ func (m *Member) policyRoutes(metrics *admission.Metrics) (map[string]http.Handl
 	}
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(m.edges.Random.Uint64(), m.edges.Random.Uint64()))
-	h := redirects.Handler{Look: shelf.Look, Metrics: metrics, Rules: redirects.Rules{
+	h := redirects.Handler{Look: shelf.Look, Numbers: numbers{m.state}, Metrics: metrics, Rules: redirects.Rules{
 		Conflict: redirects.Conflict(conflict), CarriedOut: m.config.BalancingPolicies,
 	}, Draw: func() uint32 {
 		mu.Lock()
