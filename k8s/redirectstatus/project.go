@@ -32,7 +32,7 @@ type Write struct {
 	ID                   fsm.RedirectID
 	UID, ResourceVersion string
 	Status               v1beta1.PolicyStatus
-	// Urgent says that a condition changed, rather than how many nodes or backends there are.
+	// Urgent says that people wait to see it: that a condition changed, or the policy itself, rather than how many nodes or backends there are.
 	Urgent bool
 }
 
@@ -50,7 +50,7 @@ func Project(v *fsm.View, said Said, seen *Seen, now time.Time) *Write {
 	if sameStatus(&have, want) {
 		return nil
 	}
-	return &Write{seen.ID, seen.UID, seen.ResourceVersion, *want, urgent(have.Conditions, want.Conditions)}
+	return &Write{seen.ID, seen.UID, seen.ResourceVersion, *want, have.ObservedGeneration != want.ObservedGeneration || urgent(have.Conditions, want.Conditions)}
 }
 
 // statusOf is what the status shall be.

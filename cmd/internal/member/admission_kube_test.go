@@ -219,7 +219,7 @@ func (k *shop) judge(t *testing.T, kubeconfig string) string {
 }
 
 // judging runs a member that the API server can ask at 127.0.0.1, and gives the address.
-func judging(t *testing.T, kubeconfig string, by config.Admission) string {
+func judging(t *testing.T, kubeconfig string, by config.Admission, change ...func(*config.Controller)) string {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca")
 	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
@@ -248,6 +248,9 @@ func judging(t *testing.T, kubeconfig string, by config.Admission) string {
 		Admission: by,
 	}
 	c.Admission.Names = []string{"127.0.0.1"}
+	for _, by := range change {
+		by(&c)
+	}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,21 @@ import (
 const component = "../../../deploy/components/balancing/"
 
 // policies are those of a cluster whose API server asks a member.
-type policies struct{ client dynamic.Interface }
+type policies struct {
+	cluster *kubetest.Cluster
+	client  dynamic.Interface
+}
 
-func newPolicies(t *testing.T) *policies {
+// newPolicies has the member work with the rights that we ship, and no others.
+func newPolicies(t *testing.T, change ...func(*config.Controller)) *policies {
 	t.Helper()
 	cluster := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	client, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &policies{client}
+	p := &policies{cluster, client}
+	account := shippedAccount(t, cluster)
 	if err := cluster.ApplyFiles(t.Context(), component+"crds/*.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +46,7 @@ func newPolicies(t *testing.T) *policies {
 	for _, file := range []string{"lbcf.tkestack.io_loadbalancerdrivers", "lbcf.tkestack.io_loadbalancers", "lbcf.tkestack.io_backendgroups", "lbcf.tkestack.io_backendrecords", "lbcf.tkestack.io_binds"} {
 		k.install(t, "apiextensions.k8s.io", "customresourcedefinitions", objects(t, "../../../deploy/crds/"+file+".yaml")...)
 	}
-	address := judging(t, cluster.Kubeconfig(), config.Admission{PolicyConflict: "refuse"})
+	address := judging(t, account, config.Admission{PolicyConflict: "refuse"}, change...)
 	for _, o := range objects(t, component+"webhooks.yaml") {
 		k.install(t, "admissionregistration.k8s.io", strings.ToLower(o.GetKind())+"s", at(t, o, address))
 	}
@@ -59,6 +64,32 @@ func newPolicies(t *testing.T) *policies {
 		return nil
 	})
 	return p
+}
+
+// shippedAccount has the rights of deploy/base and of the component, and no others; in kube-system, where overlays put it.
+func shippedAccount(t *testing.T, cluster *kubetest.Cluster) (kubeconfig string) {
+	t.Helper()
+	rights, err := os.ReadFile("../../../deploy/base/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := strings.Split(string(rights), "\n---\n")
+	for i, d := range docs {
+		if strings.Contains(d, "\nkind: Role") || strings.HasPrefix(d, "kind: Role") {
+			docs[i] = strings.Replace(d, "metadata: {name: fairlead-controller}", "metadata: {name: fairlead-controller, namespace: kube-system}", 1)
+		}
+	}
+	docs = append(docs, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: fairlead-controller, namespace: kube-system}}")
+	if err := cluster.Apply(t.Context(), strings.Join(docs, "\n---\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.ApplyFiles(t.Context(), component+"rbac.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if kubeconfig, err = cluster.KubeconfigForAccount(t.Context(), "kube-system", "fairlead-controller"); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
 }
 
 func (p *policies) of(kind string) dynamic.ResourceInterface {
