@@ -270,12 +270,9 @@ func (st *stream) awaits(v *fsm.View) bool {
 
 // checkCarries makes sure that the record knows whether the node carries redirects out, once it can hold that.
 func (st *stream) checkCarries(ctx context.Context) error {
-	if st.host != nil {
-		return nil
-	}
 	v := st.s.o.Record.Read()
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node))
-	if !ok || n.Boot != st.boot || n.Redirects == st.carries || v.Group().Format < formatRedirects {
+	if st.host != nil || !ok || n.Boot != st.boot || n.Redirects == st.carries || v.Group().Format < formatRedirects {
 		return nil
 	}
 	c := &fsm.CarryRedirects{Node: st.node, Boot: st.boot, Carries: st.carries}

@@ -68,6 +68,9 @@ func (b *board) since(p place, name string) (update, error) {
 		u.boot, u.at = h.boot, h.at
 	} else {
 		u.wanted = b.wanted[fsm.NodeID(name)]
+		if p.wants == tellsAll && u.wanted.Before(b.redirected) {
+			u.wanted = b.redirected
+		}
 		u.boot, u.known = b.own.boots[fsm.NodeID(name)]
 		u.mayTunnel, u.tunnels = b.own.mayTunnel, b.own.tunneling[fsm.NodeID(name)]
 		if p.wants == tellsAll && u.wanted.Before(b.redirected) {

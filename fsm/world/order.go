@@ -46,6 +46,7 @@ func (w *World) Sort() {
 		sortSet(&n.Taints, strings.Compare)
 		sortSet(&n.Proxies, compareAddrs)
 		sortKVs(&n.Labels)
+		sortSet(&n.Proxies, compareAddrs)
 	}
 	for i := range w.Pools {
 		p := &w.Pools[i]

@@ -36,6 +36,9 @@ const (
 	ReasonNoPort          = "NoPort"
 	ReasonPortsMissing    = "PortsMissing"
 	ReasonNotCarriedOut   = "NotCarriedOut"
+	ReasonNoProxyAddress  = "NoProxyAddress"
+	ReasonProxyPort       = "ProxyPort"
+	ReasonNoneHealthy     = "NoneHealthy"
 	ReasonFormat          = "RecordFormat"
 	ReasonNoEvidence      = "NoEvidence"
 	ReasonPending         = "Pending"
@@ -55,6 +58,8 @@ const (
 	codeFormat    = "format"
 	codeEvidence  = "evidence"
 	codeSupport   = "not-carried-out"
+	codeProxy     = "no-proxy-address"
+	codeProxyPort = "proxy-port"
 	codeService   = "no-service"
 	codeClusterIP = "no-cluster-ip"
 	codePort      = "no-port"
@@ -123,6 +128,10 @@ func (f *facts) accepted() verdict {
 		return say(no, ReasonNoClusterIP, p.Text)
 	case codeSupport:
 		return say(no, ReasonNotCarriedOut, p.Text)
+	case codeProxy:
+		return say(no, ReasonNoProxyAddress, p.Text)
+	case codeProxyPort:
+		return say(no, ReasonProxyPort, p.Text)
 	case codePort:
 		if len(f.row.Captures) == 0 {
 			return say(no, ReasonNoPort, p.Text)
@@ -198,10 +207,32 @@ func (f *facts) available() verdict {
 		return say(no, ReasonNoBackend, text)
 	case f.ready == 0:
 		return say(yes, ReasonNoneReady, fmt.Sprintf("none of %d is ready; all of them are used", f.backends))
+	case f.noneHealthy():
+		return say(unknown, ReasonNoneHealthy, fmt.Sprintf("of a port none of %d listed addresses answers to those who probe; all of them are used", f.backends))
 	case f.row.Mode == modeAddress:
 		return say(yes, ReasonAvailable, fmt.Sprintf("%d listed", f.backends))
 	}
 	return say(yes, ReasonAvailable, fmt.Sprintf("%d of %d are ready", f.ready, f.backends))
+}
+
+// noneHealthy tells whether the record has of all listed addresses of a port that they do not answer (section 14).
+func (f *facts) noneHealthy() bool {
+	answers := map[fsm.Port]bool{}
+	for _, v := range f.row.Verdicts {
+		answers[v.Port] = answers[v.Port] || v.Healthy
+	}
+	bad := map[fsm.Port]int32{}
+	for _, v := range f.row.Verdicts {
+		if !answers[v.Port] {
+			bad[v.Port]++
+		}
+	}
+	for _, n := range bad {
+		if n >= f.backends {
+			return true
+		}
+	}
+	return false
 }
 
 // Modes of redirects, as package world names them.

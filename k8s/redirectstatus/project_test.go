@@ -44,6 +44,8 @@ func TestBalancing02ConditionsSayWhatBecameOfAPolicy(t *testing.T) {
 		"none ready":          {redirect(func(r *fsm.Redirect) { r.Backends = r.Backends[1:] }), Said{}, seen(), map[string]string{BackendsAvailable: "True NoneReady: none of 2"}},
 		"none ready, local":   {redirect(func(r *fsm.Redirect) { r.Mode, r.Backends = "local", r.Backends[1:] }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend"}},
 		"nobody does that":    {redirect(pends("not-carried-out", "proxy"), nothing), Said{}, seen(), map[string]string{Accepted: "False NotCarriedOut: proxy"}},
+		"no proxy address":    {redirect(pends("no-proxy-address", "yet"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoProxyAddress: yet"}},
+		"somebody's port":     {redirect(pends("proxy-port", "10080"), nothing), Said{}, seen(), map[string]string{Accepted: "False ProxyPort: 10080"}},
 		"withdrawn":           {redirect(func(r *fsm.Redirect) { r.EveryNode, r.Outside = false, false }), Said{}, seen(func(s *Seen) { s.Disabled = true }), map[string]string{Accepted: "True", Programmed: "False Disabled"}},
 		"without sock at all": {redirect(func(r *fsm.Redirect) { r.EveryNode, r.Nodes = false, []fsm.NodeID{"n2"} }), Said{}, seen(), map[string]string{Programmed: "False NoNodes"}},
 	} {
