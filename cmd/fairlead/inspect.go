@@ -38,6 +38,16 @@ func newInspect(c *cli) *cobra.Command {
 		in.command("clients", "List the clients that keep their endpoint", in.clients),
 		in.command("sockets", "List the sockets that got to an endpoint", in.sockets),
 		in.command("counters", "Count calls, by what kind of rule decided and how they ended", in.counters),
+		&cobra.Command{
+			Use: "probes", Short: "List the addresses that are probed for policies, and what is thought of them", Args: arguments(0, 0),
+			RunE: func(*cobra.Command, []string) error {
+				v, err := in.probes()
+				if err != nil {
+					return err
+				}
+				return in.print(v)
+			},
+		},
 		in.trace(),
 	)
 	return cmd

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/health"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/program"
 )
@@ -101,6 +103,32 @@ func TestBalancing21InspectTellsWhatTheKernelHolds(t *testing.T) {
 	}
 }
 
+// Balancing §14, §21: what the agent thinks of listed addresses is told as it wrote it down.
+func TestBalancing14InspectTellsWhatIsThought(t *testing.T) {
+	config := inspected(t)
+	fairlead(t, "inspect", "--config", config, "probes").mustFail(t, exitFailed, "the agent has written nothing down")
+	folder := filepath.Join(filepath.Dir(config), "state")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal([]health.State{
+		{Policy: "BalancingPolicy/db", Address: "198.51.100.11", Port: "6432/tcp", By: []string{"TCP 198.51.100.11:6432"}, Opinion: "bad", Why: "refused", Open: true, At: time.Now()},
+		{Policy: "BalancingPolicy/db", Address: "198.51.100.12", Port: "6432/tcp", By: []string{"TCP 198.51.100.12:6432"}, Opinion: "unknown", At: time.Now()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, node.ProbesFile), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := fairlead(t, "inspect", "--config", config, "probes").mustPrint(t)
+	for _, want := range []string{"BalancingPolicy/db", "198.51.100.11", "6432/tcp", "TCP 198.51.100.12:6432", "bad, used", "refused", "unknown"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
 func TestInspectThatCannotSaysWhy(t *testing.T) {
 	config := inspected(t)
 	fairlead(t, "inspect", "--config", config, "trace", "192.0.2.1").mustFail(t, exitUsage, "no address and port; write it as 192.0.2.1:443")
@@ -124,7 +152,7 @@ func TestTheAnswersOfInspectAreDocumentedWithTheirFields(t *testing.T) {
 		answer  any
 	}{
 		{"`inspect places`", inspectedPlaces{}}, {"`inspect clients`", inspectedClients{}}, {"`inspect sockets`", inspectedSockets{}},
-		{"`inspect counters`", inspectedCounters{}}, {"`inspect trace`", traced{}},
+		{"`inspect counters`", inspectedCounters{}}, {"`inspect probes`", inspectedProbes{}}, {"`inspect trace`", traced{}},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", x.command, fields(reflect.TypeOf(x.answer)))
 	}

@@ -5,9 +5,12 @@ package machine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -70,6 +73,11 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 	}
 	probes, err := health.New(health.Options{
 		Node: c.Node, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
+		Show: func(states []health.State) {
+			if err := show(c.StateDir, states); err != nil {
+				log.Warn("what is thought of listed addresses is not written down", "err", err)
+			}
+		},
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -90,6 +98,22 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 		return nil, errors.Join(err, p.Close())
 	}
 	return resolution{s, p, probes, c.Sock.Events > 0, log}, nil
+}
+
+// show writes down what is thought of listed addresses, whole or not at all.
+func show(folder string, states []health.State) error {
+	if states == nil {
+		states = []health.State{}
+	}
+	data, err := json.Marshal(states)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, node.ProbesFile)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // sizesOf are the sizes that a configuration asks for, over the default ones.

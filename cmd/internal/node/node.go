@@ -27,7 +27,9 @@ import (
 // Files of the state folder.
 const (
 	// StateFile holds what the node was told last.
-	StateFile    = "desired.state"
+	StateFile = "desired.state"
+	// ProbesFile holds what is thought of addresses that policies list, for people; the agent does not read it.
+	ProbesFile   = "probes.json"
 	drainingFile = "draining.state" // what left that and still has its rules
 	tlsFolder    = "tls"            // a certificate that cannot be renewed where it was given
 )

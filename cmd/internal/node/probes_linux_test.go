@@ -4,6 +4,7 @@ package node_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/probes"
+	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
 )
@@ -137,11 +139,77 @@ func TestBalancing14FailOpenWhenAllAreBad(t *testing.T) {
 		_, text := ask(t, l.config, "/metrics")
 		return strings.Contains(text, `fairlead_health_targets{opinion="bad"} 2`)
 	})
+	netnstest.Eventually(t, 20*time.Second, "that is written down for people", func() bool {
+		text, err := os.ReadFile(filepath.Join(l.config.StateDir, node.ProbesFile))
+		return err == nil && strings.Count(string(text), `"opinion":"bad","why":"dial tcp`) == 2 && strings.Count(string(text), `"open":true`) == 2
+	})
 	for range 3 {
 		if got := l.dials(vip); got != "127.0.0.2 127.0.0.3" {
 			t.Errorf("though all are bad, connections get to %q only", got)
 		}
 	}
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Balancing §12, §14: a socket of datagrams keeps the backend that it got until that is bad, and gets another one at once.
+func TestBalancing14WhatIsBadIsKeptByNobody(t *testing.T) {
+	l := newSockLab(t)
+	vip := netip.MustParseAddrPort("192.0.2.1:80")
+	servers := hosts(t, 2) // a port of UDP follows the one of TCP
+	policy := listing(vip, servers...)
+	policy.Captures[0].Port.Protocol = fsm.UDP
+	policy.Captures = append(policy.Captures, listing(vip, servers...).Captures...)
+	for _, s := range servers {
+		c, err := net.ListenPacket("udp", s.at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		go func() {
+			b := make([]byte, 10)
+			for {
+				_, from, err := c.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				_, _ = c.WriteTo([]byte(s.at.Addr().String()), from)
+			}
+		}()
+	}
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
+	agent := start(t, l.config)
+	l.soon(vip, "127.0.0.2 127.0.0.3")
+	l.enter()
+	client, err := net.ListenUDP("udp4", &net.UDPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	asks := func() string {
+		t.Helper()
+		b := make([]byte, 100)
+		deadline := client.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_, err := client.WriteToUDPAddrPort([]byte("?"), vip)
+		n, from, readErr := client.ReadFromUDPAddrPort(b)
+		if err := errors.Join(deadline, err, readErr); err != nil || from != vip {
+			t.Fatalf("an answer from %v: %v", from, err)
+		}
+		return string(b[:n])
+	}
+	kept := asks()
+	for range 5 {
+		if got := asks(); got != kept {
+			t.Errorf("the socket got to %s, then to %s", kept, got)
+		}
+	}
+	for _, s := range servers {
+		if s.at.Addr().String() == kept {
+			s.stop() // its UDP goes on answering
+		}
+	}
+	netnstest.Eventually(t, 20*time.Second, "the socket gets to the other one", func() bool { return asks() != kept })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}
