@@ -56,6 +56,9 @@ func Kinds() []Kind {
 			{"NAME", "name"}, {"ADDRESSES", "addresses"}, {"ELIGIBLE", "eligible"}, {"LIVENESS", "liveness"}, {"ACKNOWLEDGED", "acknowledged"}, {"WHY", "why"},
 		}},
 		{"hosts", []string{"host"}, []Column{{"NAME", "name"}, {"ADDRESSES", "addresses"}, {"SINCE", "since"}, {"BOOT", "boot"}, {"ACKNOWLEDGED", "acknowledged"}}},
+		{"tunnels", []string{"tunnel"}, []Column{
+			{"HOST", "name"}, {"ADDRESSES", "addresses"}, {"UNDERLAY", "underlay"}, {"READY", "ready"}, {"LEAVING", "leaving"}, {"SINCE", "since"},
+		}},
 		{"nodeconfigs", []string{"nodeconfig", "nc"}, []Column{
 			{"NAME", "name"}, {"SWITCHES", "switches"}, {"IN-TABLE", "inTable"}, {"OUT-TABLE", "outTable"}, {"REPLACE-DEFAULT", "replaceDefault"},
 		}},

@@ -84,6 +84,8 @@ func byName(name string) kind {
 		return of((*renderer).node, func(n *fsm.Node) fsm.Trail { return n.History })
 	case "hosts":
 		return of((*renderer).host, func(h *fsm.Host) fsm.Trail { return h.History })
+	case "tunnels":
+		return of((*renderer).tunnel, func(t *fsm.Tunnel) fsm.Trail { return t.History }, fsm.TableGroup, fsm.TableNodes)
 	case "nodeconfigs":
 		return of((*renderer).nodeConfig, nil)
 	case "leases":

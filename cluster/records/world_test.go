@@ -99,5 +99,10 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		}},
 		&fsm.RegisterHost{ID: "edge-1", Boot: "b7", Addresses: []netip.Addr{addr("198.51.100.77"), addr("2001:db8::77")}, Admit: true},
 		&fsm.RegisterHost{ID: "edge-2", Admit: true},
+		&fsm.SetTunnels{Settings: fsm.TunnelSettings{
+			Range4: netip.MustParsePrefix("10.250.0.0/16"), Range6: netip.MustParsePrefix("fd00:250::/64"), Port: 7446, VNI: 7446,
+		}},
+		&fsm.PutTunnel{Host: "n1", Underlay: addr("198.51.100.1")}, &fsm.PutTunnel{Host: "n2", Underlay: addr("198.51.100.2")},
+		&fsm.ReleaseTunnel{Host: "n2"},
 	)
 }

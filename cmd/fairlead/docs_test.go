@@ -25,7 +25,7 @@ func documents() map[string]any {
 		"services": records.Service{}, "pools": records.Pool{}, "allocations": records.Allocation{},
 		"drivers": records.Driver{}, "loadbalancers": records.LoadBalancer{}, "bindings": records.Binding{}, "operations": records.Operation{},
 		"routes": records.Route{}, "peers": records.Peer{}, "advertisements": records.Advertisement{},
-		"nodes": records.Node{}, "hosts": records.Host{}, "nodeconfigs": records.NodeConfig{}, "leases": records.Lease{},
+		"nodes": records.Node{}, "hosts": records.Host{}, "tunnels": records.Tunnel{}, "nodeconfigs": records.NodeConfig{}, "leases": records.Lease{},
 		"policies": records.Policy{}, "redirects": records.Redirect{}, "holds": records.Hold{}, "drains": records.Drain{}, "moves": records.Move{}, "members": records.Member{},
 		"sources": records.Source{}, "group": records.Group{},
 	}
