@@ -69,7 +69,7 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 		return nil, err
 	}
 	probes, err := health.New(health.Options{
-		Node: c.Node, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
+		Node: c.Node, Outside: c.OutOfCluster, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
