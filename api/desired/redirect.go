@@ -101,6 +101,9 @@ func (r *Redirect) EffectiveOn(node string) bool {
 	return r.EveryNode || slices.Contains(r.Nodes, node)
 }
 
+// EffectiveOutside tells whether it is effective on hosts that are no nodes. None of its pods are theirs, so that local redirection never is.
+func (r *Redirect) EffectiveOutside() bool { return r.Outside && !r.Local() }
+
 // RedirectKey is the key of a redirect's item; name is kind/name of the policy.
 func RedirectKey(name string) string { return string(kindRedirect) + name }
 

@@ -67,9 +67,9 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"n1", "n2", "ns/p"} {
+	for _, secret := range []string{"\x02n1", "\x02n2", "\x03nn1", "\x03nn2", "\x04ns/p"} { // strings on the wire, with their lengths
 		if strings.Contains(string(data), secret) {
-			t.Fatalf("it is told the name %s", secret)
+			t.Fatalf("it is told the name %q", secret)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Prober interface {
 // Options of a Checker. Fields without "optional" are required.
 type Options struct {
 	Node    string // only policies that are effective there are probed for
+	Outside bool   // it is no node, whatever its name. Optional
 	Prober  Prober
 	Random  *rand.Rand // spreads probes
 	Limits  Limits     // optional
@@ -86,7 +87,7 @@ func (c *Checker) Take(redirects []*desired.Redirect) {
 	for _, r := range redirects {
 		p, known := c.policies[r]
 		if !known {
-			if !r.EffectiveOn(c.o.Node) {
+			if c.o.Outside && !r.EffectiveOutside() || !c.o.Outside && !r.EffectiveOn(c.o.Node) {
 				continue
 			}
 			if p = policyOf(r); len(p.checks) == 0 {

@@ -34,7 +34,7 @@ func (c Config) RedirectRule(d *desired.Redirect) *Rule {
 // effective tells whether a policy is effective here (balancing §8). Local redirection is nowhere but on nodes.
 func (c Config) effective(d *desired.Redirect) bool {
 	if c.Outside {
-		return d.Outside && !d.Local()
+		return d.EffectiveOutside()
 	}
 	return d.EffectiveOn(c.Node)
 }

@@ -349,6 +349,7 @@ func (c *Agent) validateOutside(bad func(field, why string)) {
 		{"steer", c.Steer, "no packets to service addresses are led to a host outside the cluster"},
 		{"nat", c.NAT != "", "no packets of others are translated on a host outside the cluster"},
 		{"l2", c.L2, "a host outside the cluster is given no addresses to answer for"},
+		{"tunnel", c.Tunnel != nil, "a host outside the cluster has no tunnel to nodes"},
 		{"bgp", c.BGP != nil, "a host outside the cluster is no next hop, and announces nothing"},
 	} {
 		if no.set {

@@ -72,7 +72,7 @@ func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (
 		return nil, err
 	}
 	probes, err := health.New(health.Options{
-		Node: c.Node, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
+		Node: c.Node, Outside: c.OutOfCluster, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
 		Show: func(states []health.State) {
 			if err := show(c.StateDir, states); err != nil {
 				log.Warn("what is thought of listed addresses is not written down", "err", err)
