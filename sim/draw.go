@@ -33,6 +33,9 @@ var socketsDrawn = []start.Sockets{
 	{Policies: true, ClusterIPs: true, NodePorts: true},
 }
 
+// In one of so many of these, tables have less room than it takes.
+const roomsOf = 7
+
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
 	MostMembers, MostNodes, MostServices = 9, 50, 200
@@ -52,6 +55,9 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 	o.Weights = o.Segments == 0 && seed%weightsOf == 3
 	if o.Sockets = (start.Sockets{}); o.Segments == 0 && seed%socketsOf == 5 {
 		o.Sockets = socketsDrawn[seed/socketsOf%uint64(len(socketsDrawn))]
+		if seed/socketsOf%roomsOf == 2 {
+			o.Sockets.Room = 8 + int(seed%29)
+		}
 		o.Weights = false // who gets how many connections is not judged at sockets
 	}
 	return scenario.Draw(seed, o)

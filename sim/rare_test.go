@@ -16,3 +16,8 @@ func TestRareScenariosHold(t *testing.T) {
 func TestSegmentScenariosHold(t *testing.T) {
 	hold(t, shipped(t), "testdata/segments/*.yaml", 10)
 }
+
+// Policies, ClusterIPs and node ports at sockets, through what planted bugs there need to be seen.
+func TestSocketScenariosHold(t *testing.T) {
+	hold(t, shipped(t), "mutants/scenarios/sockets*.yaml", 5)
+}

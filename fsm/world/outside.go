@@ -197,7 +197,7 @@ type Pod struct {
 	Ready   bool
 	Running bool
 	Labels  []KV
-	// Ports are those of its containers that have a name.
+	// Ports are those of its containers that have a name, in their order: of two of a name the first counts.
 	Ports []PodPort
 }
 

@@ -14,10 +14,10 @@ import (
 
 // sockets compares what calls get on each node with what the objects ask for, at every place that anybody captures or serves, and at those that
 // tables ever had a row for. Left out are Services with endpoints on nodes that the group holds down, or on the way from one address to
-// another, whatever waits for an operator, and nodes without power or agent.
+// another, tables without room for all of it, whatever waits for an operator, and nodes without power or agent.
 func (r *l1) sockets(v *fsm.View) {
 	on := r.topology.Sockets
-	if !on.Any() || r.scene.now < r.atSockets.changed+r.bounds.L1 {
+	if !on.Any() || on.Room > 0 || r.scene.now < r.atSockets.changed+r.bounds.L1 {
 		return
 	}
 	if slices.ContainsFunc(fsm.List[*fsm.Hold](v, fsm.TableHolds), func(h *fsm.Hold) bool { return !h.Released }) {

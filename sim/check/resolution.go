@@ -81,7 +81,7 @@ func (r resolution) captures(p *policy) (out []capture) {
 		}
 	}
 	if f := p.spec.Frontend.Address; f != nil {
-		if a, err := netip.ParseAddr(f.IP); err == nil {
+		if a, err := netip.ParseAddr(f.IP); err == nil && p.leadsOn(a) {
 			for _, port := range f.Ports {
 				join(a, port)
 			}
@@ -112,6 +112,16 @@ func (r resolution) captures(p *policy) (out []capture) {
 		}
 	}
 	return out
+}
+
+// leadsOn tells whether one of the addresses that a policy lists, if it does, is of the family of the one that it captures: others are not
+// used as written, nor let in where somebody admits policies (A11).
+func (p *policy) leadsOn(from netip.Addr) bool {
+	b := p.spec.Backend.Addresses
+	return b == nil || slices.ContainsFunc(b.List, func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		return err == nil && a.Is4() == from.Is4()
+	})
 }
 
 // targetOf is the port of backends for a port of a Service, where all are captured: that of its name, else the only one of its protocol.

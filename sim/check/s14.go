@@ -60,6 +60,9 @@ func (r *s14) hear(e event.Stamped) {
 }
 
 func (r *s14) step(s *step) {
+	if !r.topology.Sockets.Any() {
+		return
+	}
 	if s.replaced {
 		r.forgot = true
 		clear(r.counts)

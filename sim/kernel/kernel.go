@@ -32,6 +32,8 @@ type Options struct {
 	Switches []netip.Addr
 	// NAT says that translation is ours: without it kube-proxy is taken to translate everything.
 	NAT bool
+	// Room is that of the tables of programs at sockets; the zero one is the usual.
+	Room message.Room
 }
 
 // Kernel is that of one node.
@@ -62,6 +64,9 @@ type Kernel struct {
 func New(w *engine.World, n *network.Network, o Options) *Kernel {
 	if o.Device == "" {
 		o.Device = "eth0"
+	}
+	if o.Room == (message.Room{}) {
+		o.Room = message.RoomFor(0)
 	}
 	k := &Kernel{o: o, world: w, random: w.Random("kernel " + o.Node)}
 	n.Listen(o.Node, Port, k.accept)

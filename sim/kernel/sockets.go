@@ -75,7 +75,7 @@ func (k *Kernel) writes(r message.Sockets) func(yield func(func() string) bool) 
 	s := &k.sockets
 	return func(yield func(func() string) bool) {
 		_ = each(r.PutSlots, k.putSlot, yield) &&
-			each(r.PutWindows, func(at message.Place) string { return put(s.windows, at, true, message.RoomPlaces) }, yield) &&
+			each(r.PutWindows, func(at message.Place) string { return put(s.windows, at, true, k.o.Room.Places) }, yield) &&
 			each(r.PutNodes, k.putNode, yield) &&
 			each(r.PutPlaces, k.putPlace, yield) &&
 			each(r.DropPlaces, k.dropPlace, yield) &&
@@ -108,7 +108,7 @@ func (k *Kernel) putSlot(row message.Slot) string {
 	if was, there := s.slots[row.Key]; s.users[row.Key.Set] > 0 && (!there || was != row) {
 		return k.refuse("a slot", fmt.Sprintf("set %d is in use, and changes at %d", row.Key.Set, row.Key.Index))
 	}
-	return put(s.slots, row.Key, row, message.RoomSlots)
+	return put(s.slots, row.Key, row, k.o.Room.Slots)
 }
 
 func (k *Kernel) dropSlot(key message.SlotKey) string {
@@ -123,7 +123,7 @@ func (k *Kernel) putNode(a netip.Addr) string {
 	if k.sockets.nodes[a] {
 		return ""
 	}
-	name := put(k.sockets.nodes, a, true, message.RoomNodes)
+	name := put(k.sockets.nodes, a, true, k.o.Room.Nodes)
 	k.publishPrograms()
 	return name
 }
@@ -152,7 +152,7 @@ func (k *Kernel) putPlace(row message.PlaceRow) string {
 		}
 	}
 	was, there := s.places[row.At]
-	if name := put(s.places, row.At, row, message.RoomPlaces); name != "" {
+	if name := put(s.places, row.At, row, k.o.Room.Places); name != "" {
 		return name
 	}
 	s.use(row, 1)

@@ -143,7 +143,7 @@ func TestFullTablesTakeAPart(t *testing.T) {
 	if a := l.ask(sockets(message.Sockets{PutSlots: []message.Slot{slot(99, 0, "10.244.0.1:80", 4)}})); a.Error != "" {
 		t.Errorf("it takes nothing any more: %s", a.Error)
 	}
-	for i := range uint32(message.RoomPlaces / 64) {
+	for i := range uint32(message.RoomFor(0).Places / 64) {
 		var some []message.Place
 		for j := range uint32(64) {
 			some = append(some, message.Place{Address: dialled.Address, Port: uint16(64*i + j), Protocol: 6})

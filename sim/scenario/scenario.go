@@ -141,6 +141,7 @@ const (
 	mostServices = 200
 	mostOthers   = 8
 	mostDrift    = 100_000
+	mostRoom     = 4096
 	longest      = time.Hour
 
 	leastAggregate, mostAggregate = 20, 31
@@ -155,7 +156,7 @@ func (s Scenario) Validate() error {
 		{"members", s.Members, 1, mostMembers}, {"nodes", s.Nodes, 1, mostNodes}, {"switches", s.Switches, 1, mostSwitches},
 		{"services", s.Services, 0, mostServices}, {"balancers", s.Balancers, 0, mostOthers},
 		{"clients", s.Clients, 0, mostOthers}, {"outside", s.Outside, 0, mostOthers}, {"segments", s.Segments, 0, stage.MostSegments},
-		{"drift", s.Drift, 0, mostDrift},
+		{"drift", s.Drift, 0, mostDrift}, {"room", s.Sockets.Room, 0, mostRoom},
 	} {
 		if n.have < n.least || n.have > n.most {
 			return fmt.Errorf("%s: %d is not possible; write a number from %d to %d", n.field, n.have, n.least, n.most)

@@ -8,6 +8,7 @@ import (
 
 	"fairlead.io/fairlead/sim/fabric"
 	"fairlead.io/fairlead/sim/kernel"
+	"fairlead.io/fairlead/sim/kernel/message"
 	"fairlead.io/fairlead/sim/kube"
 )
 
@@ -51,7 +52,7 @@ func (s *Stage) addNode(n ClusterNode) {
 		s.Network.Alias(a.Addr().String(), n.Name)
 	}
 	s.machines[n.Name].kernel = kernel.New(s.World, s.Network, kernel.Options{
-		Node: n.Name, Addresses: n.Addresses, Gateways: n.Gateways, NAT: true,
+		Node: n.Name, Addresses: n.Addresses, Gateways: n.Gateways, NAT: true, Room: message.RoomFor(s.options.Sockets.Room),
 	})
 }
 

@@ -45,7 +45,7 @@ func (g *guest) agent(ctx context.Context) error {
 			return k.NAT(o)
 		},
 		Sock: func(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Resolving, error) {
-			s, err := k.Sock(node.SockOptions(c, kernel.SocketRoom, log, metrics))
+			s, err := k.Sock(node.SockOptions(c, kernel.SocketRoom(g.start.Sockets.Room), log, metrics))
 			return resolving{s}, err
 		},
 		L2: func(_ config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Answering, error) {

@@ -13,8 +13,8 @@ import (
 	"fairlead.io/fairlead/sim/kernel/message"
 )
 
-// SocketRoom is how much the tables have room for.
-var SocketRoom = sock.Capacity{Places: message.RoomPlaces, Slots: message.RoomSlots, Nodes: message.RoomNodes}
+// SocketRoom is what tables have room for that are made for so many places, 0 for the usual number.
+func SocketRoom(places int) sock.Capacity { return sock.Capacity(message.RoomFor(places)) }
 
 // Sock makes balancing at sockets over this kernel.
 func (k *Kernel) Sock(o sock.Options) (*sock.Sock, error) { return sock.Over(o, &tables{k}) }

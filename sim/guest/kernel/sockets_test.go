@@ -45,7 +45,7 @@ func TestPropertySockFindsItsWayFromWhatAKillLeft(t *testing.T) {
 					l.Do(func() { heal = l.node.Fail(kernel.Fault{Errno: "E2BIG", Share: 0.5, Sockets: true}) })
 				}
 				p := l.Process("n1")
-				s := must(guest.Open(p.Dial, "n1").Sock(sock.Options{Config: sock.Config{Node: "n1"}, Room: guest.SocketRoom}))(t)
+				s := must(guest.Open(p.Dial, "n1").Sock(sock.Options{Config: sock.Config{Node: "n1"}, Room: guest.SocketRoom(0)}))(t)
 				go func() { _, _ = s.Apply(l.t.Context(), want) }()
 				time.Sleep(time.Duration(kills[i]) * time.Microsecond)
 				p.Kill()
@@ -54,7 +54,7 @@ func TestPropertySockFindsItsWayFromWhatAKillLeft(t *testing.T) {
 					continue
 				}
 				p = l.Process("n1")
-				s = must(guest.Open(p.Dial, "n1").Sock(sock.Options{Config: sock.Config{Node: "n1"}, Room: guest.SocketRoom}))(t)
+				s = must(guest.Open(p.Dial, "n1").Sock(sock.Options{Config: sock.Config{Node: "n1"}, Room: guest.SocketRoom(0)}))(t)
 				if _, err := s.Apply(l.t.Context(), want); err != nil {
 					wrong = err.Error()
 				}

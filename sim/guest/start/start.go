@@ -80,10 +80,12 @@ type Sockets struct {
 	Policies   bool `json:"policies,omitempty"`   // members have balancingPolicies
 	ClusterIPs bool `json:"clusterIPs,omitempty"` // and so on
 	NodePorts  bool `json:"nodePorts,omitempty"`
+	// Room is for how many places tables have room, with some slots for each; 0: for all that a world asks for.
+	Room int `json:"room,omitempty"`
 }
 
-// Any tells whether there is any of it.
-func (s Sockets) Any() bool { return s != Sockets{} }
+// Any tells whether anything is served.
+func (s Sockets) Any() bool { return s.Policies || s.ClusterIPs || s.NodePorts }
 
 // Raft is what a world may want otherwise than a configuration's defaults.
 type Raft struct {

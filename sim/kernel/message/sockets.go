@@ -64,9 +64,13 @@ type Slot struct {
 	ID  uint32
 }
 
-// How many rows the tables have room for.
-const (
-	RoomPlaces = 4096
-	RoomSlots  = 16384
-	RoomNodes  = 1024
-)
+// Room is how many rows tables have room for.
+type Room struct{ Places, Slots, Nodes int }
+
+// RoomFor is the room of tables for so many places, 0 for the usual one: more than any world asks for.
+func RoomFor(places int) Room {
+	if places == 0 {
+		return Room{Places: 4096, Slots: 16384, Nodes: 1024}
+	}
+	return Room{Places: places, Slots: 3 * places, Nodes: 1024}
+}

@@ -45,6 +45,7 @@ type options struct {
 	seeds    int
 	drawn    int
 	first    uint64
+	step     uint64
 	duration time.Duration
 	workers  int
 }
@@ -59,6 +60,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.seeds, "seeds", 25, "how many seeds to try with each bug")
 	flags.IntVar(&o.drawn, "drawn", 2, "with how many of them to try bugs that have a scenario of their own in drawn worlds, too")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed")
+	flags.Uint64Var(&o.step, "step", 1, "from one seed to the next: 6 from 5 on has all worlds that serve something at sockets")
 	flags.DurationVar(&o.duration, "duration", time.Minute, "virtual time of a world, without what follows its faults")
 	flags.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "worlds that run at once")
 	if err := flags.Parse(args); err != nil {
@@ -69,6 +71,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("mutants: unknown argument %q", flags.Arg(0))
 	case o.seeds < 1 || o.workers < 1:
 		err = errors.New("mutants: --seeds, --workers: want at least one")
+	case o.step < 1:
+		err = errors.New("mutants: --step: want at least 1")
 	case o.drawn < 0:
 		err = errors.New("mutants: --drawn: want at least 0")
 	case o.duration <= 0:
@@ -131,7 +135,7 @@ func hunt(ctx context.Context, o options, chosen []mutants.Mutant, stdout, stder
 	defer worlds.close()
 	h := mutants.Hunt{World: worlds.play, Drawn: o.drawn, Workers: o.workers, Done: func(m mutants.Mutant, c mutants.Catch) { tell(stderr, m, c) }}
 	for i := range o.seeds {
-		h.Seeds = append(h.Seeds, o.first+uint64(i))
+		h.Seeds = append(h.Seeds, o.first+uint64(i)*o.step)
 	}
 	catches, err := h.Run(ctx, chosen)
 	if err != nil {
