@@ -20,7 +20,7 @@ fi
 [ "$build_only" = --build-only ] && exit 0
 
 # tool -> Debian package
-declare -A package=([chromium-headless-shell]=chromium-headless-shell [bird]=bird2 [birdc]=bird2 [haproxy]=haproxy [vtysh]=frr [ip]=iproute2 [nft]=nftables [tcpdump]=tcpdump [protoc]=protobuf-compiler)
+declare -A package=([chromium-headless-shell]=chromium-headless-shell [dig]=dnsutils [bird]=bird2 [birdc]=bird2 [haproxy]=haproxy [vtysh]=frr [ip]=iproute2 [nft]=nftables [tcpdump]=tcpdump [protoc]=protobuf-compiler)
 export PATH="$PATH:/usr/sbin:/sbin"
 missing=()
 for tool in "${!package[@]}"; do

@@ -20,11 +20,13 @@ type Config struct {
 	// Outside says that the host is no node, whatever its name: nothing is local to it, and nothing is meant for it before others
 	// (balancing §8, §15).
 	Outside bool
+	// StrictExternalLocal has externalTrafficPolicy: Local heeded by clients of this host, too, as elf-io's balancing did (balancing §10).
+	StrictExternalLocal bool
 }
 
 // RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, that it
 // names, or that others gave it, and at its node ports, it is its endpoints wherever they are, whatever externalTrafficPolicy says, since clients
-// here are inside the cluster; internalTrafficPolicy is about its ClusterIPs. It is nil where nothing is to be resolved:
+// here are inside the cluster (unless StrictExternalLocal); internalTrafficPolicy is about its ClusterIPs. It is nil where nothing is to be resolved:
 // addresses that only some clients may use, which node ports are not (K29), are left to who sees the client's own address.
 func (c Config) RuleOf(s *desired.Service, id uint32) *Rule {
 	r := &Rule{ID: id, Kind: Service, Name: s.Name}
@@ -57,13 +59,21 @@ func (c Config) fronts(s *desired.Service, front desired.Frontend, v6 bool) (out
 	if len(external)+len(inside) > 0 {
 		all.Backends = backendsOf(c.targets(s, front, v6))
 	}
-	if s.InternalLocal && len(inside) > 0 && !c.Outside {
+	here := func(at []At) {
 		local := all
-		local.At, local.Backends = inside, backendsOf(endpoints.On(c.Node, s, front, v6))
+		local.At, local.Backends = at, backendsOf(endpoints.On(c.Node, s, front, v6))
 		if len(all.Backends) > 0 {
 			local.Empty = Unreachable
 		}
-		out, inside = append(out, local), nil
+		out = append(out, local)
+	}
+	if s.InternalLocal && len(inside) > 0 && !c.Outside {
+		here(inside)
+		inside = nil
+	}
+	if s.Local && c.StrictExternalLocal && len(external) > 0 && !c.Outside {
+		here(external)
+		external = nil
 	}
 	if all.At = append(inside, external...); len(all.At) > 0 {
 		out = append(out, all)

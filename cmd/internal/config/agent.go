@@ -113,6 +113,9 @@ type Sock struct {
 	IPv6 *bool `yaml:"ipv6"`
 	// PodLogs is the kubelet's folder of logs, for the names of pods in events; empty: /var/log/pods.
 	PodLogs string `yaml:"podLogs"`
+	// StrictExternalLocal has programs of this host get to endpoints of this host alone at the load-balancer addresses and node ports of Services
+	// with externalTrafficPolicy: Local.
+	StrictExternalLocal bool `yaml:"strictExternalLocal"`
 	// EndTCP has connections of TCP end, too, whose endpoint left; those of UDP do anyway.
 	EndTCP bool `yaml:"endTCP"`
 	// Namespaces is a folder with a file for each pod's network namespace, for those sockets; empty: /run/netns.

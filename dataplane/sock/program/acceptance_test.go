@@ -43,7 +43,7 @@ const matrixServers = 6
 
 func newMatrix(t *testing.T) *matrix {
 	l := newLab(t)
-	m := &matrix{lab: l, t: t, p: l.open(), config: sock.Config{Node: "n1"}, clients: map[string]*client{}}
+	m := &matrix{lab: l, t: t, p: l.open(), clients: map[string]*client{}}
 	m.k = l.tables(m.p)
 	host, pod := netnstest.New(t, "host"), netnstest.New(t, "pod")
 	at := netnstest.Link{In: host, Name: "pods"}
@@ -75,7 +75,7 @@ func newMatrix(t *testing.T) *matrix {
 
 // begin forgets the policies and Services of before.
 func (m *matrix) begin() {
-	m.services, m.redirects = nil, nil
+	m.services, m.redirects, m.config = nil, nil, sock.Config{Node: "n1"}
 	m.nodes = []netip.Addr{netip.MustParseAddr("192.0.2.201"), netip.MustParseAddr("192.0.2.202"), netip.MustParseAddr("2001:db8:2::201"), netip.MustParseAddr("2001:db8:2::202")}
 	if err := m.p.Set(Settings{IPv4: true, IPv6: true}); err != nil {
 		m.t.Fatal(err)
@@ -189,7 +189,7 @@ func (m *matrix) said(c *client, what call) string {
 	return r.Error
 }
 
-// Balancing §24: rows of the closing table, from a pod and from a process of the host, over TCP and UDP, IPv4 and IPv6.
+// Balancing §10, §24: rows of the closing table, from a pod and from a process of the host, over TCP and UDP, IPv4 and IPv6.
 func TestBalancing24ClosingTable(t *testing.T) {
 	m := newMatrix(t)
 	vip := matrixVIPs
@@ -222,6 +222,35 @@ func TestBalancing24ClosingTable(t *testing.T) {
 		m.services[0].InternalLocal = true
 		m.hold()
 		m.asks("none on this node", matrixClusterIPs, 80, "unreachable")
+	})
+	row("2-strict", func() {
+		m.services = append(m.services, aService(1, 2))
+		m.services[0].Local, m.services[0].Addresses = true, matrixExternals
+		m.hold()
+		m.asks("externalTrafficPolicy is about clients outside", matrixExternals, 80, "s1", "s2")
+		m.config.StrictExternalLocal = true
+		m.hold()
+		m.asks("strictExternalLocal", matrixExternals, 80, "s1")
+		m.asks("at a node port", both("192.0.2.202", "2001:db8:2::202"), 30080, "s1")
+		m.asks("at the ClusterIP", matrixClusterIPs, 80, "s1", "s2")
+		m.services[0].Endpoints = aService(2).Endpoints
+		m.hold()
+		m.asks("none on this node", matrixExternals, 80, "unreachable")
+	})
+	row("10-without-endpoints", func() {
+		m.services = append(m.services, aService())
+		sctp := desired.Frontend{Name: "s", Port: desired.Port{Protocol: 132, Number: 81}}
+		m.services[0].Addresses, m.services[0].Frontends = matrixExternals, append(m.services[0].Frontends, sctp)
+		m.hold()
+		for _, at := range [][]netip.Addr{matrixClusterIPs, matrixExternals} {
+			m.asks("no EndpointSlice", at, 80, "refused")
+			m.asks("SCTP", at, 81, "untouched")
+		}
+		for at := range m.k.planner.Rows().Places {
+			if at.Protocol != sock.TCP && at.Protocol != sock.UDP {
+				t.Errorf("there is a row for %s", at)
+			}
+		}
 	})
 	row("3-affinity", func() {
 		m.services = append(m.services, aService(1, 2, 3, 4))
