@@ -51,8 +51,9 @@ type Speaker interface {
 	// Links tells how the speaker stands with each peer that holds paths of ours, or may: also with those that it lost,
 	// or never reached, while they may keep what was announced before.
 	Links(ctx context.Context) ([]Link, error)
-	// Mend restarts sessions by what Links told last, where a peer has all that it is to have and may hold more.
-	Mend(ctx context.Context) error
+	// Mend restarts sessions by what Links told last, where a peer has all that it is to have and may hold more. It waits so much longer
+	// than it would by itself since the peer had all.
+	Mend(ctx context.Context, longer time.Duration) error
 }
 
 // Store keeps what was announced last across a restart.
@@ -75,7 +76,7 @@ type systemClock struct{ start time.Time }
 func (c systemClock) Now() time.Duration                     { return time.Since(c.start) }
 func (c systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// AnnouncerConfig is what an Announcer works with. Rules, Clock, Logger, Announced and Withdrawn may be left out.
+// AnnouncerConfig is what an Announcer works with. Rules, Clock, Logger, Announced, Turn and Withdrawn may be left out.
 type AnnouncerConfig struct {
 	Source  Source
 	Group   Group
@@ -87,6 +88,9 @@ type AnnouncerConfig struct {
 	// Announced is told, from the announcer's goroutine, up to which revision the routes are on the wire and kept for a
 	// restart. The revision never runs back. It must not block.
 	Announced func(Revision)
+	// Turn is how many speakers that announce the same restart a session with a peer before this one does, where all may have to: one
+	// waits for the other, for so long as that takes, and for nobody's word. Nil is none.
+	Turn func() int
 	// Withdrawn is told in the same way up to which revision no peer holds anything that the routes lack.
 	Withdrawn func(Revision)
 }
@@ -152,6 +156,9 @@ func NewAnnouncer(c AnnouncerConfig) *Announcer {
 	}
 	if c.Announced == nil {
 		c.Announced = func(Revision) {}
+	}
+	if c.Turn == nil {
+		c.Turn = func() int { return 0 }
 	}
 	if c.Withdrawn == nil {
 		c.Withdrawn = func(Revision) {}

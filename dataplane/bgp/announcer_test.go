@@ -35,6 +35,8 @@ type owner struct {
 	announced []Revision
 	lost      bool // what is written does not arrive
 	withdrawn Revision
+	mends     []time.Duration
+	turn      func() int // of an announcer that is about to run; nil for none
 	fault     string
 }
 
@@ -168,7 +170,7 @@ func (o *owner) reported() Revision {
 // run runs an announcer in a bubble of virtual time until the returned function is called.
 func (o *owner) run() (a *Announcer, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	a = NewAnnouncer(AnnouncerConfig{Source: o, Group: o, Speaker: o, Store: o, Announced: o.report, Withdrawn: o.withdraw})
+	a = NewAnnouncer(AnnouncerConfig{Source: o, Group: o, Speaker: o, Store: o, Announced: o.report, Withdrawn: o.withdraw, Turn: o.turn})
 	done := make(chan struct{})
 	go func() { defer close(done); a.Run(ctx) }()
 	return a, func() { cancel(); <-done }

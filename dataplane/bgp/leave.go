@@ -57,5 +57,5 @@ func (a *Announcer) leaving(ctx context.Context, asked **receipt) (given bool, e
 	if given = (*asked).given(links); given {
 		return true, nil
 	}
-	return false, a.Speaker.Mend(ctx)
+	return false, a.Speaker.Mend(ctx, 0)
 }

@@ -61,12 +61,15 @@ func (a *Announcer) lookReceived(ctx context.Context, now time.Duration) {
 	}
 }
 
+// mendTurn is for how long the restart of a session is left to each speaker that goes before: a session takes some seconds to be back.
+const mendTurn = 15 * time.Second
+
 // mend has the speaker do something for a receipt that waits.
 func (a *Announcer) mend(ctx context.Context, now time.Duration) {
 	if a.receipt == nil {
 		return
 	}
-	if err := a.Speaker.Mend(ctx); err != nil && ctx.Err() == nil {
+	if err := a.Speaker.Mend(ctx, time.Duration(a.Turn())*mendTurn); err != nil && ctx.Err() == nil {
 		a.noteErr(err, now)
 	}
 }

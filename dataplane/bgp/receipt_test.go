@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +26,42 @@ func (o *owner) Links(context.Context) ([]Link, error) {
 }
 
 // Mend implements Speaker: there is nothing to mend.
-func (o *owner) Mend(context.Context) error { return nil }
+func (o *owner) Mend(_ context.Context, longer time.Duration) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mends = append(o.mends, longer)
+	return nil
+}
+
+// Sessions are mended only for a receipt that waits, and one speaker after the other: each leaves time to those before it.
+func TestSpeakersMendSessionsInTurn(t *testing.T) {
+	story(t, func(t *testing.T, o *owner) {
+		turn := 2
+		o.turn = func() int { return turn }
+		o.set(5, 5)
+		_, stop := o.run()
+		defer stop()
+		mends := func() []time.Duration { o.mu.Lock(); defer o.mu.Unlock(); out := o.mends; o.mends = nil; return out }
+		o.keepContact(2*time.Second, 5)
+		mends()
+		o.keepContact(20*time.Second, 5)
+		if got := mends(); len(got) > 0 {
+			t.Fatalf("with nothing to wait for it was mended %d times", len(got))
+		}
+		o.lose(true)
+		o.set(6, 4)
+		o.keepContact(time.Second, 6)
+		for _, want := range []time.Duration{2 * mendTurn, 0} {
+			if got := mends(); len(got) == 0 || slices.ContainsFunc(got, func(d time.Duration) bool { return d != want }) {
+				t.Fatalf("mended after %v more, want %s", got, want)
+			}
+			turn = 0
+			o.keepContact(time.Second, 6)
+			mends()
+			o.keepContact(time.Second, 6)
+		}
+	})
+}
 
 func (o *owner) withdraw(r Revision) {
 	o.mu.Lock()

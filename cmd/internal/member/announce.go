@@ -88,6 +88,16 @@ func (r *routes) derive(view *fsm.View) {
 	r.derived, r.kept = next, !view.Group().Quarantine.IsZero()
 }
 
+// before is how many members come before one, by name. Sessions are restarted in that order.
+func before(view *fsm.View, self string) (n int) {
+	for _, m := range fsm.List[*fsm.Member](view, fsm.TableMembers) {
+		if m.Name < self {
+			n++
+		}
+	}
+	return n
+}
+
 // addressesOf are those of peers of the record.
 func addressesOf(view *fsm.View, peers []fsm.PeerName) (out []netip.Addr) {
 	for _, name := range peers {

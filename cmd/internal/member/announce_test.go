@@ -45,10 +45,13 @@ func TestOnlyTheMarkThatEndsADoubtMakesRoutes(t *testing.T) {
 		}
 		return out
 	}
-	before := routes(2)
+	if first, last := before(state.Read(), "m1"), before(state.Read(), "m3"); first != 0 || last != 1 {
+		t.Errorf("of m2 %d come before m1, and %d before m3", first, last)
+	}
+	was := routes(2)
 	mark()
-	if now := routes(2); now.Revision != before.Revision {
-		t.Errorf("a mark made routes of %s out of those of %s", now.Revision, before.Revision)
+	if now := routes(2); now.Revision != was.Revision {
+		t.Errorf("a mark made routes of %s out of those of %s", now.Revision, was.Revision)
 	}
 	for i := range 2 { // m2 is away, and node 2 goes
 		apply(&fsm.SetRoute{Prefix: prefix(i), Hops: []fsm.HopSpec{hop(1)}})
@@ -56,11 +59,11 @@ func TestOnlyTheMarkThatEndsADoubtMakesRoutes(t *testing.T) {
 			Prefix: prefix(i), Node: "n2", Address: hop(2).Address, Since: state.Read().Revision(), Excused: []fsm.ServerID{"m2-x"},
 		})
 	}
-	before = routes(2) // of single addresses
+	was = routes(2) // of single addresses
 	mark()
 	after := routes(1)
-	if after.Revision == before.Revision || after.Since != before.Revision || len(after.Touched) != 3 {
-		t.Errorf("routes of %s became those of %s, which differ from %s at %v", before.Revision, after.Revision, after.Since, after.Touched)
+	if after.Revision == was.Revision || after.Since != was.Revision || len(after.Touched) != 3 {
+		t.Errorf("routes of %s became those of %s, which differ from %s at %v", was.Revision, after.Revision, after.Since, after.Touched)
 	}
 	mark()
 	if now := routes(1); now.Revision != after.Revision {

@@ -219,7 +219,7 @@ func (s *speaker) Apply(_ context.Context, d bgp.Desired) error {
 
 func (s *speaker) Written(context.Context) (bool, error)     { return true, nil }
 func (s *speaker) Links(context.Context) ([]bgp.Link, error) { return nil, nil }
-func (s *speaker) Mend(context.Context) error                { return nil }
+func (s *speaker) Mend(context.Context, time.Duration) error { return nil }
 
 func (s *speaker) Sessions(context.Context) (map[string]string, error) { return nil, nil }
 

@@ -102,6 +102,7 @@ func (m *Member) openBGP() (err error) {
 		Source: m.routes, Group: standing{m.node}, Speaker: m.speaker,
 		Store:  store,
 		Rules:  bgp.Rules{DemoteAfter: m.config.BGP.DemoteAfter, RestartWindow: m.config.BGP.RestartWindow},
+		Turn:   func() int { return before(m.state.Read(), m.self.Name) },
 		Logger: m.log, Announced: m.reporter.announced, Withdrawn: m.routes.holding.withdrawn,
 	})
 	missing := passwords.Missing(m.routes.without)

@@ -30,7 +30,7 @@ type mute struct{ sessions map[string]string }
 func (mute) Apply(context.Context, bgp.Desired) error  { return nil }
 func (mute) Written(context.Context) (bool, error)     { return true, nil }
 func (mute) Links(context.Context) ([]bgp.Link, error) { return nil, nil }
-func (mute) Mend(context.Context) error                { return nil }
+func (mute) Mend(context.Context, time.Duration) error { return nil }
 func (mute) Describe(chan<- *prometheus.Desc)          {}
 func (mute) Collect(chan<- prometheus.Metric)          {}
 func (mute) Detach(context.Context) error              { return nil }

@@ -60,10 +60,10 @@ func (s *Speaker) judge(n *session, p *api.Peer, l *bgp.Link) {
 	}
 }
 
-// Mend implements bgp.Speaker: it restarts the sessions whose peers have everything, and may hold more.
+// Mend implements bgp.Speaker: it restarts the sessions whose peers have had everything for long enough, and may hold more.
 //
 // Errors: ErrStopped; GoBGP's.
-func (s *Speaker) Mend(ctx context.Context) error {
+func (s *Speaker) Mend(ctx context.Context, longer time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -73,7 +73,7 @@ func (s *Speaker) Mend(ctx context.Context) error {
 	s.linked = nil // what it says of sessions that are restarted is over
 	for _, l := range links {
 		n := s.session(l.Peer)
-		if n == nil || !l.Residue || l.Arrived < l.Sent || time.Since(n.had) < healAfter || time.Since(s.healed[l.Peer]) < healEvery {
+		if n == nil || !l.Residue || l.Arrived < l.Sent || time.Since(n.had) < healAfter+longer || time.Since(s.healed[l.Peer]) < healEvery {
 			continue
 		}
 		if err := s.renewSession(ctx, l.Peer); err != nil {

@@ -169,7 +169,7 @@ func (s *Speaker) Written(context.Context) (bool, error) {
 }
 
 // Mend implements bgp.Speaker: switches of the model keep nothing that they are not told of.
-func (s *Speaker) Mend(context.Context) error { return nil }
+func (s *Speaker) Mend(context.Context, time.Duration) error { return nil }
 
 // Links implements bgp.Speaker.
 func (s *Speaker) Links(context.Context) ([]bgp.Link, error) {
