@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
@@ -142,14 +141,4 @@ func proportional(a, b map[string]int) bool {
 		sumB += n
 	}
 	return maps.EqualFunc(a, b, func(x, y int) bool { return x*sumB == y*sumA })
-}
-
-// asksFor tells whether the policy of a UID asks for a number.
-func (a *atSockets) asksFor(uid string, number uint32) bool {
-	for _, p := range a.policies {
-		if p.uid == uid && strings.TrimSpace(p.annotations["balancing.elf.io/serviceId"]) == fmt.Sprint(number) {
-			return true
-		}
-	}
-	return false
 }

@@ -9,17 +9,16 @@ import (
 )
 
 // s15 is that numbers of redirects, by which hosts and events name them, mean one policy each: no two have the same at a time, a policy
-// keeps its own as long as it lives, and a number that nobody atSockets for is one that no other policy had before. What a record that was replaced had
-// given is forgotten with it.
+// keeps its own as long as it lives, and none is given to another one while rows of any node are still those of the former.
 type s15 struct {
 	idle
 	*judge
-	of     map[uint32]string // the UID of who had a number last
-	number map[string]uint32 // by UID
+	of     map[uint32]fsm.RedirectID // who had a number last
+	number map[string]uint32         // by UID
 }
 
 func newS15(j *judge) rule {
-	return &s15{judge: j, of: map[uint32]string{}, number: map[string]uint32{}}
+	return &s15{judge: j, of: map[uint32]fsm.RedirectID{}, number: map[string]uint32{}}
 }
 
 func (r *s15) step(s *step) {
@@ -45,12 +44,24 @@ func (r *s15) step(s *step) {
 		}
 		was, known := r.number[d.UID]
 		last, used := r.of[d.Number]
-		r.number[d.UID], r.of[d.Number] = d.Number, d.UID
+		r.number[d.UID], r.of[d.Number] = d.Number, d.ID
 		if known && was != d.Number {
 			r.broken("redirect "+string(d.ID), fmt.Sprintf("its number was %d, and is %d", was, d.Number), s.Number)
 		}
-		if !known && used && last != d.UID && !r.atSockets.asksFor(d.UID, d.Number) {
-			r.broken(fmt.Sprintf("number %d", d.Number), fmt.Sprintf("%s was given it, which another policy had before", d.ID), s.Number)
+		if node := r.holds(d.Number); !known && used && last != d.ID && node != "" {
+			r.broken(fmt.Sprintf("number %d", d.Number), fmt.Sprintf("%s was given it, and %s still has rows of %s by it", d.ID, node, last), s.Number)
 		}
 	}
+}
+
+// holds gives a node that has a row by a number, empty for none.
+func (r *s15) holds(number uint32) string {
+	for _, n := range r.topology.Nodes {
+		for _, row := range r.scene.tables(n.Name).rows {
+			if row.Way.Rule == number || row.Limited && row.Beyond.Rule == number {
+				return n.Name
+			}
+		}
+	}
+	return ""
 }

@@ -160,20 +160,23 @@ func socketTales() []tale {
 			s.commit(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b2", Upto: s.state.Read().Revision()}}})
 		}),
 
-		fine("S15", "asked-for-again", func(s *story) {
+		fine("S15", "given-again-when-nobody-has-it", func(s *story) {
 			redirected(s)
 			s.policy("BalancingPolicy", "p", "delete", "", toDNS)
 			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
-			s.object("BalancingPolicy", "q", "create", "user", `{"metadata":{"name":"q","uid":"u-q","annotations":{"balancing.elf.io/serviceId":"1"}},"spec":{}}`)
+			for _, n := range []string{"n1", "n2", "n3"} {
+				s.say(event.Resolves{Node: n, Boot: "b1", Address: addr(virtual), Port: 80, Protocol: "TCP"})
+			}
+			s.acknowledge("n1", "n2", "n3")
 			r := redirect("BalancingPolicy/q", 1)
 			r.Redirect.Number = 1
 			s.commit(r)
 		}),
-		breaks("S15", "given-again", func(s *story) {
+		breaks("S15", "given-again-while-a-node-has-rows-by-it", func(s *story) {
 			redirected(s)
 			s.policy("BalancingPolicy", "p", "delete", "", toDNS)
 			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
-			s.policy("BalancingPolicy", "q", "create", "2026-01-01T00:00:00Z", toDNS)
+			s.acknowledge("n1", "n2", "n3")
 			r := redirect("BalancingPolicy/q", 1)
 			r.Redirect.Number = 1
 			s.commit(r)
