@@ -4,6 +4,7 @@ package agents
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -63,10 +64,12 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 	if s.AddressCount() != 0 || s.Config != nil || s.Zone != "" || s.Leaving || s.Len() != len(services)+len(redirects)+nodes {
 		t.Fatalf("%d items besides, of them %d addresses; configuration %v", s.Len(), s.AddressCount(), s.Config)
 	}
+	s.Digest = desired.Digest{} // sums are by chance what they are
 	data, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
+	data = data[sha256.Size:]
 	for _, secret := range []string{"\x02n1", "\x02n2", "\x03nn1", "\x03nn2", "\x04ns/p"} { // strings on the wire, with their lengths
 		if strings.Contains(string(data), secret) {
 			t.Fatalf("it is told the name %q", secret)

@@ -26,7 +26,8 @@ func (m *Member) openRedirects() error {
 		return err
 	}
 	notes, err := nodenotes.New(nodenotes.Config{
-		Record: m.state, API: nodenotes.Kubernetes{Nodes: m.kube.Client.CoreV1().Nodes()}, By: []nodenotes.Contributor{nodenotes.IDs(m.state)},
+		Record: m.state, API: nodenotes.Kubernetes{Nodes: m.kube.Client.CoreV1().Nodes()},
+		By: []nodenotes.Contributor{nodenotes.IDs(m.state), nodenotes.Proxies(m.state)}, Tables: []fsm.Table{fsm.TableTunnels, fsm.TableGroup},
 		Clock: wallClock{}, Log: m.log, Ours: m.ours, Metrics: m.registry,
 	})
 	if err != nil {
