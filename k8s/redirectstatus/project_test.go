@@ -17,7 +17,7 @@ import (
 )
 
 // Sections 2.2, 4, 9: what a policy is told of each state of the record.
-func TestBalancing02ConditionsSayWhatBecameOfAPolicy(t *testing.T) {
+func TestBalancing2ConditionsSayWhatBecameOfAPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  *fsm.PutRedirect // nil: none
 		said Said
@@ -76,7 +76,7 @@ func TestBalancing02ConditionsSayWhatBecameOfAPolicy(t *testing.T) {
 func nothing(r *fsm.Redirect) { r.Captures, r.Backends = nil, nil }
 
 // Section 6: selectors choose among the pods of all namespaces, and how many of each is shown.
-func TestBalancing06PodsAreCountedByNamespace(t *testing.T) {
+func TestBalancing6PodsAreCountedByNamespace(t *testing.T) {
 	b := newBook(t)
 	b.must(t, redirect())
 	w := Project(b.Read(), Said{}, seen(), noon)
@@ -192,7 +192,7 @@ func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
 }
 
 // Events tell what changed, once, and nothing that an earlier leader told already.
-func TestBalancing09EventsTellWhatChanged(t *testing.T) {
+func TestBalancing9EventsTellWhatChanged(t *testing.T) {
 	at := func(said Said, change ...func(*fsm.Redirect)) story {
 		b := newBook(t)
 		b.node(t, "n1", true)
