@@ -3,6 +3,8 @@
 package sock
 
 import (
+	"net/netip"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -16,6 +18,9 @@ type metrics struct {
 	unfit    prometheus.Gauge
 	events   *prometheus.CounterVec
 	ended    prometheus.Counter
+	attached prometheus.Gauge
+	compared prometheus.Gauge
+	backends *prometheus.GaugeVec
 }
 
 func newMetrics(to prometheus.Registerer, e Edge, room Capacity) (*metrics, error) {
@@ -30,6 +35,9 @@ func newMetrics(to prometheus.Registerer, e Edge, room Capacity) (*metrics, erro
 		room:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fairlead_sock_rows_max", Help: "Rows that a table has room for."}, []string{"table"}),
 		unfit:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "fairlead_sock_rules_unfit", Help: "Services that the tables have no room for."}),
 		events:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fairlead_sock_events_total", Help: "Calls of clients that were to be logged, by whether they were."}, []string{"fate"}),
+		attached: prometheus.NewGauge(prometheus.GaugeOpts{Name: "fairlead_sock_attached", Help: "Whether the programs are where they shall be, as far as is known."}),
+		compared: prometheus.NewGauge(prometheus.GaugeOpts{Name: "fairlead_sock_compared_timestamp_seconds", Help: "When the tables were last compared as a whole and put right."}),
+		backends: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fairlead_sock_policy_backends", Help: "Backends of a policy on this host: used, or resting for failed probes."}, []string{"policy", "state"}),
 		ended:    prometheus.NewCounter(prometheus.CounterOpts{Name: "fairlead_sock_ended_total", Help: "Sockets that were ended since their endpoint left."}),
 	}
 	m.room.WithLabelValues("places").Set(float64(room.Places))
@@ -37,7 +45,7 @@ func newMetrics(to prometheus.Registerer, e Edge, room Capacity) (*metrics, erro
 	if to == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.writes, m.failures, m.rows, m.room, m.unfit, m.events, m.ended, callCounters{e}} {
+	for _, c := range []prometheus.Collector{m.seconds, m.writes, m.failures, m.rows, m.room, m.unfit, m.events, m.ended, m.attached, m.compared, m.backends, callCounters{e}} {
 		if err := to.Register(c); err != nil {
 			return nil, err
 		}
@@ -49,6 +57,27 @@ func (m *metrics) is(rows Rows, unfit int) {
 	m.rows.WithLabelValues("places").Set(float64(len(rows.Places)))
 	m.rows.WithLabelValues("slots").Set(float64(len(rows.Slots)))
 	m.unfit.Set(float64(unfit))
+}
+
+// of tells of the backends of policies; those of Services are not told one by one, since there may be many.
+func (m *metrics) of(rules []*Rule) {
+	m.backends.Reset()
+	for _, r := range rules {
+		if r.Kind != Balancing && r.Kind != LocalRedirect {
+			continue
+		}
+		used, resting := map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
+		for _, f := range r.Fronts {
+			for _, b := range f.Backends {
+				used[b.At] = true
+			}
+			for _, b := range f.Resting {
+				resting[b.At] = true
+			}
+		}
+		m.backends.WithLabelValues(r.Name, "used").Set(float64(len(used)))
+		m.backends.WithLabelValues(r.Name, "resting").Set(float64(len(resting)))
+	}
 }
 
 // callCounters are the counters of programs, read when they are asked for.

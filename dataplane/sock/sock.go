@@ -62,6 +62,8 @@ type Sock struct {
 	known     bool // the tables hold what the planner says, as far as we know
 	left      bool // backends may have left since sockets were last looked at
 	attached  bool
+	room      Capacity
+	scarce    map[string]bool   // tables that are about to be full
 	reported  map[uint32]string // problems that were logged
 }
 
@@ -89,7 +91,7 @@ func Over(o Options, e Edge) (*Sock, error) {
 	}
 	return &Sock{
 		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, sparing: o.Sparing, ending: o.Ending, left: true, config: o.Config, edge: e, planner: NewPlanner(o.Room),
-		rules: map[string]resolved{}, reported: map[uint32]string{},
+		rules: map[string]resolved{}, reported: map[uint32]string{}, room: o.Room, scarce: map[string]bool{},
 	}, nil
 }
 
@@ -211,7 +213,8 @@ func (s *Sock) rulesOf(zone string, services []*desired.Service) []*Rule {
 
 // settle carries out what leads to what is wanted last.
 func (s *Sock) settle() error {
-	if !s.known {
+	whole := !s.known
+	if whole {
 		rows, err := s.edge.Read()
 		if err != nil {
 			return err
@@ -228,20 +231,27 @@ func (s *Sock) settle() error {
 		s.left = s.left || len(c.DropSlots) > 0
 	}
 	if !s.attached {
+		s.metrics.attached.Set(0)
 		if err := s.edge.Attach(); err != nil {
 			return err
 		}
 		s.attached = true
+		s.metrics.attached.Set(1)
 		s.log.Info("service addresses are resolved at the client", "rules", len(s.last.Rules))
+	}
+	if whole {
+		s.metrics.compared.SetToCurrentTime()
 	}
 	s.report()
 	return nil
 }
 
-// report tells of what does not fit, each once.
+// report tells of what does not fit, each once, and of tables that are about to be full.
 func (s *Sock) report() {
 	problems := s.planner.Problems()
 	s.metrics.is(s.planner.Rows(), len(problems))
+	s.metrics.of(s.last.Rules)
+	s.warnOfRoom()
 	now := map[uint32]string{}
 	for _, p := range problems {
 		now[p.Rule.ID] = p.Rule.Name
@@ -250,6 +260,21 @@ func (s *Sock) report() {
 		}
 	}
 	s.reported = now
+}
+
+// scarce is the share of a table's rows, in hundredths, from which on there is a warning (balancing §23).
+const scarce = 80
+
+// warnOfRoom tells once of each table that is about to be full.
+func (s *Sock) warnOfRoom() {
+	rows := s.planner.Rows()
+	for table, n := range map[string][2]int{"places": {len(rows.Places), s.room.Places}, "slots": {len(rows.Slots), s.room.Slots}} {
+		full := n[0]*100 >= n[1]*scarce
+		if full && !s.scarce[table] {
+			s.log.Warn("table of resolution is about to be full", "table", table, "rows", n[0], "room", n[1], "remedy", "raise sock."+table+" in agent.yaml")
+		}
+		s.scarce[table] = full
+	}
 }
 
 // lookAround is how often the cgroups of pods are looked for that rules spare, and sockets whose backend left.

@@ -3,17 +3,22 @@
 package sock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/netip"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
@@ -329,4 +334,52 @@ func TestTablesArePutRight(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Balancing §20, §23: how many backends each policy has here, whether programs are in place, when tables were compared, and tables that are about to be full.
+func TestBalancing20WhatIsToBeSeenOfPolicies(t *testing.T) {
+	var log bytes.Buffer
+	metrics := prometheus.NewRegistry()
+	s, err := Over(Options{
+		Config: Config{Node: "n1", Usable: func(_ *desired.Redirect, _ desired.Capture, of []netip.Addr) []netip.Addr { return of[:1] }},
+		Room:   Capacity{Places: 4, Slots: 5, Nodes: 1}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: metrics,
+	}, newMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := func(number uint32, ports ...uint16) *desired.Redirect {
+		r := &desired.Redirect{Name: fmt.Sprintf("BalancingPolicy/%d", number), Number: number, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
+		for i := range 2 {
+			r.Backends = append(r.Backends, desired.RedirectBackend{Address: netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), Ready: true})
+		}
+		for _, p := range ports {
+			r.Captures = append(r.Captures, desired.Capture{Address: vip, Port: desired.Port{Protocol: TCP, Number: p}, Target: 80})
+		}
+		return r
+	}
+	for i, c := range []struct {
+		redirects []*desired.Redirect
+		warnings  int
+	}{{[]*desired.Redirect{listed(1, 1)}, 0}, {[]*desired.Redirect{listed(1, 1, 2, 3, 4)}, 1}, {[]*desired.Redirect{listed(1, 1, 2, 3)}, 1}, {[]*desired.Redirect{listed(1, 1, 2, 3, 4)}, 2}} {
+		if err := s.apply(wanted{redirects: c.redirects}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(log.String(), "about to be full"); got != c.warnings {
+			t.Errorf("step %d: %d warnings of room, want %d: %s", i, got, c.warnings, log.String())
+		}
+	}
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP fairlead_sock_attached Whether the programs are where they shall be, as far as is known.
+# TYPE fairlead_sock_attached gauge
+fairlead_sock_attached 1
+# HELP fairlead_sock_policy_backends Backends of a policy on this host: used, or resting for failed probes.
+# TYPE fairlead_sock_policy_backends gauge
+fairlead_sock_policy_backends{policy="BalancingPolicy/1",state="resting"} 1
+fairlead_sock_policy_backends{policy="BalancingPolicy/1",state="used"} 1
+`), "fairlead_sock_attached", "fairlead_sock_policy_backends"); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(metrics, "fairlead_sock_compared_timestamp_seconds"); err != nil || n != 1 {
+		t.Errorf("the time of the comparison: %d, %v", n, err)
+	}
 }
