@@ -29,11 +29,19 @@ type inside struct {
 	agent  *lab.Process
 }
 
-func newInside(t *testing.T) *inside {
+// newInside makes one whose members have lines more in their configuration; kinds are files that define some.
+func newInside(t *testing.T, lines string, kinds ...string) *inside {
+	t.Helper()
 	bind := netip.MustParseAddr("198.51.100.1") // the API server does not say of itself that it is on loopback
 	l := &inside{client: socktest.New(t)}
 	addAddress(t, bind)
-	l.stage = stageOf(t, kubetest.Start(t, kubetest.Options{Bind: bind}), lab.Options{Extra: "clusterIPs: true\n"})
+	kube := kubetest.Start(t, kubetest.Options{Bind: bind})
+	for _, files := range kinds {
+		if err := kube.ApplyFiles(t.Context(), files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.stage = stageOf(t, kube, lab.Options{Extra: "clusterIPs: true\n" + lines})
 	l.agent = l.Agent(nil, 1, fmt.Sprintf("steer: false\nhealth: 127.0.0.1:7480\nsock: {cgroup: %s, pins: %s}\n", l.client.Cgroup, l.client.Pins))
 	return l
 }
@@ -60,7 +68,12 @@ func (l *inside) clusterIP(change ...func(*corev1.Service)) string {
 func (l *inside) answering(node int, word string) {
 	l.t.Helper()
 	l.pod(0, node)
-	address := netip.AddrFrom4([4]byte{10, 244, byte(node), 1})
+	l.serve(netip.AddrFrom4([4]byte{10, 244, byte(node), 1}), word)
+}
+
+// serve answers at an address as a pod of service 0 does.
+func (l *inside) serve(address netip.Addr, word string) {
+	l.t.Helper()
 	addAddress(l.t, address)
 	tcp, err := net.Listen("tcp", netip.AddrPortFrom(address, 80).String())
 	l.must(err)
@@ -107,7 +120,7 @@ func (l *inside) hears(at, want string) {
 // K1, K21, balancing §10: in a cluster without kube-proxy a program of a node gets to the endpoints of a Service at the ClusterIP that the
 // API server gave it, over TCP and UDP; the API server itself is at its own. What the node was told holds while nobody is there to tell.
 func TestK1ClusterIPsLeadToEndpointsWithoutKubeProxy(t *testing.T) {
-	l := newInside(t)
+	l := newInside(t, "")
 	at := l.clusterIP()
 	l.hears(at, "refused") // nobody serves it yet
 	l.answering(1, "first")
