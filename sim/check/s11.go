@@ -3,7 +3,9 @@
 package check
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"fairlead.io/fairlead/sim/event"
 )
@@ -14,9 +16,12 @@ type s11 struct {
 	idle
 	*judge
 	wished *s11Wishes
+	nodes  map[string]string // Nodes without what members write to them, by name
 }
 
-func newS11(j *judge) rule { return &s11{judge: j, wished: newS11Wishes(j)} }
+func newS11(j *judge) rule {
+	return &s11{judge: j, wished: newS11Wishes(j), nodes: map[string]string{}}
+}
 
 func (r *s11) hear(e event.Stamped) {
 	switch x := e.Event.(type) {
@@ -34,18 +39,49 @@ func (r *s11) hear(e event.Stamped) {
 			r.wished.wrote(e.Number, x)
 			return
 		}
+		noted := r.noted(x)
 		if !r.ours(x.By) {
 			return
 		}
 		r.checked()
 		status := x.Kind == "Service" && x.Verb == "status"
 		told := x.Kind == "Event" && x.Verb != "delete"
-		if !status && !told {
+		policy := (x.Kind == "BalancingPolicy" || x.Kind == "LocalRedirectPolicy") && x.Verb == "status"
+		if !status && !told && !noted && !policy {
 			r.broken(x.Kind+" "+x.Namespace+"/"+x.Name, "not ours to write, by "+x.By+": "+x.Verb, e.Number)
 		}
 	case event.Steered, event.Forwarding:
 		r.checked() // the models behind them look at the mark of everything
 	}
+}
+
+// noted tells whether a write is one of a Node that changes annotations of client-side balancing alone, which members write where policies
+// are carried out.
+func (r *s11) noted(x event.Object) bool {
+	if x.Kind != "Node" || !r.topology.Sockets.Policies {
+		return false
+	}
+	var o map[string]any
+	if json.Unmarshal(x.JSON, &o) != nil {
+		return false
+	}
+	meta, _ := o["metadata"].(map[string]any)
+	for _, own := range []string{"managedFields", "resourceVersion"} {
+		delete(meta, own)
+	}
+	annotations, _ := meta["annotations"].(map[string]any)
+	for name := range annotations {
+		if strings.HasPrefix(name, "balancing.elf.io/") {
+			delete(annotations, name)
+		}
+	}
+	if len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
+	plain, _ := json.Marshal(o) // of what was read
+	before := r.nodes[x.Name]
+	r.nodes[x.Name] = string(plain)
+	return x.Verb == "update" && before == string(plain)
 }
 
 // ours tells whether somebody is one of the group's processes.

@@ -40,6 +40,7 @@ type resource struct {
 	custom     bool // defined in the cluster
 	reviewed   bool // is answered and never kept
 	tracked    bool // has managed fields
+	applied    bool // has those of who applied something, and of nobody else
 	other      bool // who names the kind alone means another resource
 
 	blank func() Object
@@ -146,7 +147,7 @@ func resources() []*resource {
 		}
 	}
 	nodes := typed(corev1.SchemeGroupVersion, "nodes", "Node", func(l *corev1.NodeList) *[]corev1.Node { return &l.Items })
-	nodes.status, nodes.namespaced = true, false
+	nodes.status, nodes.namespaced, nodes.applied = true, false, true
 	nodes.keep = func(next, before Object, subresource string) {
 		to, from := next.(*corev1.Node), before.(*corev1.Node).DeepCopy()
 		if subresource == "status" {

@@ -168,7 +168,8 @@ func (c *call) apply(w writer, force bool) *failure {
 	if c.Query.Get("fieldManager") == "" {
 		return invalid(patchOptions, "", field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
 	}
-	if !c.resource.tracked {
+	alone := c.resource.custom && c.subresource == "status" // one manager has all of it
+	if !c.resource.tracked && !c.resource.applied && !alone {
 		return badRequest("apply to %s is not modelled", c.resource.name)
 	}
 	patch := &unstructured.Unstructured{}
@@ -188,8 +189,27 @@ func (c *call) apply(w writer, force bool) *failure {
 		return c.nothingToApplyTo(patch)
 	}
 	w.applied = true
+	if alone {
+		return c.applyStatus(w, patch)
+	}
 	o, f := c.server.update(c.store, c.resource, c.key, w, func(o Object) (Object, *failure) {
 		return c.server.owners.apply(c.resource, o, patch, w, force, c.store.now())
+	})
+	if f == nil {
+		c.respond(http.StatusOK, c.resource.dress(o))
+	}
+	return f
+}
+
+// applyStatus is server-side apply to the status of a custom resource by the only one who writes there: what it does not name goes.
+func (c *call) applyStatus(w writer, patch *unstructured.Unstructured) *failure {
+	o, f := c.server.update(c.store, c.resource, c.key, w, func(o Object) (Object, *failure) {
+		if uid := patch.GetUID(); uid != "" && uid != o.GetUID() {
+			return nil, conflict(c.resource, c.key.name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, o.GetUID()))
+		}
+		next := o.DeepCopyObject().(*unstructured.Unstructured)
+		next.Object["status"] = patch.Object["status"]
+		return next, nil
 	})
 	if f == nil {
 		c.respond(http.StatusOK, c.resource.dress(o))
