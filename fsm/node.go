@@ -206,6 +206,23 @@ func (c *Acknowledge) apply(tx *txn) Outcome {
 	return out
 }
 
+// says gives the node whose agent says something of itself, under the boot that it is registered with, in a group of a format at least;
+// nil with a refusal where that is not so.
+func (tx *txn) says(id NodeID, boot BootID, format uint32) (*Node, Outcome) {
+	subject := "node " + string(id)
+	if out, old := tx.formatBelow(format, subject); old {
+		return nil, out
+	}
+	n, ok := find[*Node](tx.rows, TableNodes, string(id))
+	switch {
+	case !ok:
+		return nil, refuse(RejectNotFound, subject, "", "")
+	case n.Boot != boot || boot == "":
+		return nil, refuse(RejectStaleBoot, subject, string(n.Boot), string(boot))
+	}
+	return n, tx.ok()
+}
+
 func (tx *txn) acknowledge(m AppliedMark) Outcome {
 	subject := "node " + string(m.Node)
 	n, ok := find[*Node](tx.rows, TableNodes, string(m.Node))

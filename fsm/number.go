@@ -167,18 +167,9 @@ type CarryRedirects struct {
 func (*CarryRedirects) Kind() Kind { return KindCarryRedirects }
 
 func (c *CarryRedirects) apply(tx *txn) Outcome {
-	subject := "node " + string(c.Node)
-	if out, old := tx.formatBelow(formatRedirects, subject); old {
+	n, out := tx.says(c.Node, c.Boot, formatRedirects)
+	if n == nil || n.Redirects == c.Carries {
 		return out
-	}
-	n, ok := find[*Node](tx.rows, TableNodes, string(c.Node))
-	switch {
-	case !ok:
-		return refuse(RejectNotFound, subject, "", "")
-	case n.Boot != c.Boot || c.Boot == "":
-		return refuse(RejectStaleBoot, subject, string(n.Boot), string(c.Boot))
-	case n.Redirects == c.Carries:
-		return tx.ok()
 	}
 	next := *n
 	next.Redirects = c.Carries

@@ -363,18 +363,9 @@ type ReportTunnels struct {
 func (*ReportTunnels) Kind() Kind { return KindReportTunnels }
 
 func (c *ReportTunnels) apply(tx *txn) Outcome {
-	subject := "node " + string(c.Node)
-	if out, old := tx.formatBelow(formatTunnels, subject); old {
+	n, out := tx.says(c.Node, c.Boot, formatTunnels)
+	if n == nil || n.Tunnels == c.Tunnels {
 		return out
-	}
-	n, ok := find[*Node](tx.rows, TableNodes, string(c.Node))
-	switch {
-	case !ok:
-		return refuse(RejectNotFound, subject, "", "")
-	case n.Boot != c.Boot || c.Boot == "":
-		return refuse(RejectStaleBoot, subject, string(n.Boot), string(c.Boot))
-	case n.Tunnels == c.Tunnels:
-		return tx.ok()
 	}
 	next := *n
 	next.Tunnels = c.Tunnels
