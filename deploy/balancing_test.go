@@ -57,6 +57,8 @@ func TestTheComponentOfPoliciesHasThemJudgedAndIsInNoOverlay(t *testing.T) {
 			}
 			rules := []rbacv1.PolicyRule{
 				{APIGroups: []string{"balancing.elf.io"}, Resources: []string{"balancingpolicies", "localredirectpolicies"}, Verbs: []string{"get", "list", "watch"}},
+				{APIGroups: []string{"balancing.elf.io"}, Resources: []string{"balancingpolicies/status", "localredirectpolicies/status"}, Verbs: []string{"patch"}},
+				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}, // their annotations
 				{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"}, ResourceNames: []string{"fairlead-balancing-validate"}, Verbs: []string{"get", "patch"}},
 				{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, ResourceNames: []string{"fairlead-balancing-mutate"}, Verbs: []string{"get", "patch"}},
 			}

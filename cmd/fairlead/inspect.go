@@ -37,6 +37,7 @@ func newInspect(c *cli) *cobra.Command {
 		in.command("places", "List the addresses that are resolved, and what becomes of calls to them", in.places),
 		in.command("clients", "List the clients that keep their endpoint", in.clients),
 		in.command("sockets", "List the sockets that got to an endpoint", in.sockets),
+		in.command("diff", "List the places where the kernel does not hold what the agent was told last", in.diff),
 		in.command("counters", "Count calls, by what kind of rule decided and how they ended", in.counters),
 		&cobra.Command{
 			Use: "probes", Short: "List the addresses that are probed for policies, and what is thought of them", Args: arguments(0, 0),
@@ -57,6 +58,8 @@ func newInspect(c *cli) *cobra.Command {
 type inspection struct {
 	*cli
 	path   string
+	conf   config.Agent
+	state  desired.State // that the agent was told last
 	tables *program.Tables
 	names  map[uint32]string
 }
@@ -69,21 +72,21 @@ func (in *inspection) command(use, short string, answer func() (output.Tabler, e
 
 // show opens the tables, and prints an answer from them.
 func (in *inspection) show(answer func() (output.Tabler, error)) (err error) {
-	conf, err := config.LoadAgent(in.path, os.Getenv("NODE_NAME"))
-	if err != nil {
+	if in.conf, err = config.LoadAgent(in.path, os.Getenv("NODE_NAME")); err != nil {
 		return err
 	}
-	pins := program.DefaultPins
-	if conf.Sock != nil {
-		pins = cmp.Or(conf.Sock.Pins, pins)
+	if in.conf.Sock == nil {
+		in.conf.Sock = &config.Sock{} // what an agent left is where it is by default
 	}
+	pins := cmp.Or(in.conf.Sock.Pins, program.DefaultPins)
 	if in.tables, err = program.Look(pins); err != nil {
 		return fmt.Errorf("inspect: %w; is `sock` in %s, and has the agent run?", err, in.path)
 	}
 	defer in.tables.Close()
-	if in.names, err = namesOf(conf); err != nil {
+	if in.state, err = stateOf(in.conf); err != nil {
 		return err
 	}
+	in.names = namesOf(in.state)
 	v, err := answer()
 	if err != nil {
 		return fmt.Errorf("inspect: %w", err)
@@ -91,24 +94,29 @@ func (in *inspection) show(answer func() (output.Tabler, error)) (err error) {
 	return in.print(v)
 }
 
-// namesOf are the names of rules, from what the agent was told last; none where it was told nothing yet.
-func namesOf(conf config.Agent) (map[uint32]string, error) {
+// stateOf is what the agent was told last; nothing where it was told nothing yet.
+func stateOf(conf config.Agent) (desired.State, error) {
 	data, err := os.ReadFile(filepath.Join(conf.StateDir, node.StateFile))
 	if os.IsNotExist(err) {
-		return nil, nil
+		return desired.State{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("inspect: %w", err)
+		return desired.State{}, fmt.Errorf("inspect: %w", err)
 	}
 	state, err := desired.Unmarshal(data)
 	if err != nil {
-		return nil, fmt.Errorf("inspect: %s: %w", node.StateFile, err)
+		return desired.State{}, fmt.Errorf("inspect: %s: %w", node.StateFile, err)
 	}
+	return state, nil
+}
+
+// namesOf are the names of rules.
+func namesOf(state desired.State) map[uint32]string {
 	var names []string
 	for _, s := range state.Services() {
 		names = append(names, s.Name)
 	}
-	return sock.Names(names, state.Redirects()), nil
+	return sock.Names(names, state.Redirects())
 }
 
 func (in *inspection) name(rule uint32) string {

@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/api/desired"
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/health"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/program"
+	"fairlead.io/fairlead/fsm"
 )
 
 // inspected is a node whose kernel has these rules, and its agent.yaml.
@@ -129,6 +132,115 @@ func TestBalancing14InspectTellsWhatIsThought(t *testing.T) {
 	}
 }
 
+// told has the agent of a node be told this last.
+func told(t *testing.T, config string, items map[string][]byte) {
+	t.Helper()
+	var pieces desired.Pieces
+	var sum desired.Digest
+	for key, value := range items {
+		sum = sum.Plus(key, value)
+		if err := pieces.Put(key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes, err := pieces.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps desired.Steps
+	if _, err := steps.Add(&fairleadv1.SyncResponse{
+		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: sum[:], Node: desired.NodeMessage("g", nil, nil),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := steps.State.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(filepath.Dir(config), "state")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, node.StateFile), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Balancing §21: where the kernel does not hold what the agent was told last, that is told, place by place, and nothing where it does. A listed
+// address that the agent found bad is not missed.
+func TestBalancing21InspectComparesTheKernelWithWhatItShallHold(t *testing.T) {
+	vip := netip.MustParseAddr("192.0.2.1")
+	redirect := desired.Redirect{Name: "BalancingPolicy/db", Number: 7, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
+	var backends []sock.Backend
+	for _, a := range []string{"198.51.100.1", "198.51.100.2"} {
+		redirect.Backends = append(redirect.Backends, desired.RedirectBackend{Address: netip.MustParseAddr(a), Ready: true})
+		backends = append(backends, sock.Backend{At: netip.MustParseAddrPort(a + ":6432")})
+	}
+	for _, port := range []uint16{5432, 5433} {
+		redirect.Captures = append(redirect.Captures, desired.Capture{Address: vip, Port: desired.Port{Protocol: sock.TCP, Number: port}, Target: 6432})
+	}
+	front := func(port uint16, backends ...sock.Backend) sock.Front {
+		return sock.Front{At: []sock.At{{Address: vip, Port: port, Mode: sock.BalancingAddress}}, Protocol: sock.TCP, Backends: backends, Empty: sock.Refuse}
+	}
+	value, err := desired.RedirectValue(redirect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := map[string][]byte{desired.RedirectKey(redirect.Name): value}
+	rule := func(fronts ...sock.Front) *sock.Rule {
+		return &sock.Rule{ID: 7, Kind: sock.Balancing, Name: redirect.Name, Fronts: fronts}
+	}
+	diff := func(config string) []inspectedDifference {
+		t.Helper()
+		var answer inspectedDifferences
+		text := fairlead(t, "inspect", "--config", config, "diff", "-o", "json").mustPrint(t)
+		if err := json.Unmarshal([]byte(text), &answer); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		return answer.Places
+	}
+
+	t.Run("equal", func(t *testing.T) {
+		config := inspected(t, rule(front(5432, backends...), front(5433, backends...)))
+		told(t, config, items)
+		if got := diff(config); len(got) > 0 {
+			t.Errorf("differs: %v", got)
+		}
+	})
+	t.Run("other", func(t *testing.T) {
+		config := inspected(t, rule(front(5432, backends[0]), front(80, backends...)))
+		told(t, config, items)
+		both := "use 198.51.100.1:6432, 198.51.100.2:6432 (BalancingPolicy/db, balancingAddress)"
+		want := []inspectedDifference{
+			{"192.0.2.1:80/tcp", both, ""},
+			{"192.0.2.1:5432/tcp", "use 198.51.100.1:6432 (BalancingPolicy/db, balancingAddress)", both}, {"192.0.2.1:5433/tcp", "", both},
+		}
+		if got := diff(config); !reflect.DeepEqual(got, want) {
+			t.Errorf("differs in %v, want %v", got, want)
+		}
+		text := fairlead(t, "inspect", "--config", config, "diff").mustPrint(t)
+		for _, want := range []string{"SHALL BE", "192.0.2.1:5433/tcp", both} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	})
+	t.Run("bad", func(t *testing.T) {
+		config := inspected(t, rule(front(5432, backends[0]), front(5433, backends[0])))
+		told(t, config, items)
+		data, err := json.Marshal([]health.State{{Policy: redirect.Name, Address: "198.51.100.2", Port: "6432/tcp", Opinion: "bad"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(filepath.Dir(config), "state", node.ProbesFile), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := diff(config); len(got) > 0 {
+			t.Errorf("differs: %v", got)
+		}
+	})
+}
+
 func TestInspectThatCannotSaysWhy(t *testing.T) {
 	config := inspected(t)
 	fairlead(t, "inspect", "--config", config, "trace", "192.0.2.1").mustFail(t, exitUsage, "no address and port; write it as 192.0.2.1:443")
@@ -152,7 +264,7 @@ func TestTheAnswersOfInspectAreDocumentedWithTheirFields(t *testing.T) {
 		answer  any
 	}{
 		{"`inspect places`", inspectedPlaces{}}, {"`inspect clients`", inspectedClients{}}, {"`inspect sockets`", inspectedSockets{}},
-		{"`inspect counters`", inspectedCounters{}}, {"`inspect probes`", inspectedProbes{}}, {"`inspect trace`", traced{}},
+		{"`inspect diff`", inspectedDifferences{}}, {"`inspect counters`", inspectedCounters{}}, {"`inspect probes`", inspectedProbes{}}, {"`inspect trace`", traced{}},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", x.command, fields(reflect.TypeOf(x.answer)))
 	}

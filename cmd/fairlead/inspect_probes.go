@@ -3,18 +3,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
 	"fairlead.io/fairlead/cmd/internal/config"
-	"fairlead.io/fairlead/cmd/internal/node"
-	"fairlead.io/fairlead/dataplane/health"
 )
 
 // inspectedProbes is what `fairlead inspect probes` prints.
@@ -53,16 +49,12 @@ func (in *inspection) probes() (output.Tabler, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(filepath.Join(conf.StateDir, node.ProbesFile))
-	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("inspect: the agent has written nothing down; is `sock` in %s, and has the agent run?", in.path)
-	}
+	states, err := thoughtOf(conf)
 	if err != nil {
-		return nil, fmt.Errorf("inspect: %w", err)
+		return nil, err
 	}
-	var states []health.State
-	if err := json.Unmarshal(data, &states); err != nil {
-		return nil, fmt.Errorf("inspect: %s: %w", node.ProbesFile, err)
+	if states == nil {
+		return nil, fmt.Errorf("inspect: the agent has written nothing down; is `sock` in %s, and has the agent run?", in.path)
 	}
 	out := inspectedProbes{Probes: []inspectedProbe{}}
 	for _, s := range states {
