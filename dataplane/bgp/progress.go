@@ -61,8 +61,9 @@ func (a *Announcer) lookReceived(ctx context.Context, now time.Duration) {
 	}
 }
 
-// mendTurn is for how long the restart of a session is left to each speaker that goes before: a session takes some seconds to be back.
-const mendTurn = 15 * time.Second
+// mendTurn is for how long the restart of a session is left to each speaker that goes before: one is back within two seconds. Longer
+// turns would have withdrawals of the last one wait for all the others'.
+const mendTurn = 3 * time.Second
 
 // mend has the speaker do something for a receipt that waits.
 func (a *Announcer) mend(ctx context.Context, now time.Duration) {
