@@ -2,7 +2,10 @@
 
 package fsm
 
-import "net/netip"
+import (
+	"net/netip"
+	"strings"
+)
 
 // Protocol is the IANA number of a transport protocol.
 type Protocol uint8
@@ -58,6 +61,21 @@ func (a *Allocation) Key() string { return allocationKey(a.Address, a.Service) }
 
 func allocationKey(a netip.Addr, s ServiceID) string { return a.String() + " " + string(s) }
 
+// ownersOf lists the allocations of one address, with which their keys begin.
+func ownersOf(r *rows, address string) (out []*Allocation) {
+	prefix, t := address+" ", r.tables[TableAllocations]
+	t.order.Ascend(prefix, func(key string, slot uint32) bool {
+		if !strings.HasPrefix(key, prefix) {
+			return false
+		}
+		rec := t.records.at(slot)
+		unchanged(rec)
+		out = append(out, rec.(*Allocation))
+		return true
+	})
+	return out
+}
+
 // Allocate makes a service an owner of an address, or changes the ports of one that it is already. A port that another
 // one gave up is refused until no node can pass it to that one any more.
 type Allocate struct {
@@ -83,7 +101,7 @@ func (c *Allocate) give(tx *txn, adopted bool) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, "service "+string(c.Service), "", "")
 	}
-	for _, other := range listRefs[*Allocation](tx.rows, TableAllocations, refAddress, c.Address.String()) {
+	for _, other := range ownersOf(tx.rows, c.Address.String()) {
 		if other.Service != c.Service && !c.mayShare(other) {
 			return refuse(RejectAddressTaken, subject, string(other.Service), string(c.Service))
 		}
@@ -100,7 +118,7 @@ func (c *Allocate) give(tx *txn, adopted bool) Outcome {
 	}
 	tx.portsChanged(c.Address, c.Service, old.Ports, c.Ports)
 	next := &Allocation{
-		Address: c.Address, Service: c.Service, Pool: c.Pool, Ports: c.Ports, SharingKey: c.SharingKey, Since: tx.revision(),
+		Address: c.Address, Service: svc.ID, Pool: word(&tx.state.alike, c.Pool), Ports: c.Ports, SharingKey: c.SharingKey, Since: tx.revision(),
 	}
 	switch {
 	case owned && !old.Releasing:
@@ -181,7 +199,7 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 	if out, wait := tx.quarantined(subject); wait {
 		return out
 	}
-	if owners := listRefs[*Allocation](tx.rows, TableAllocations, refAddress, c.Address.String()); len(owners) == 1 {
+	if owners := ownersOf(tx.rows, c.Address.String()); len(owners) == 1 {
 		if _, routed := find[*Route](tx.rows, TableRoutes, HostPrefix(c.Address).String()); routed {
 			return refuse(RejectNotWithdrawn, subject, "a route", "none")
 		}

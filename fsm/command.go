@@ -89,6 +89,7 @@ const (
 	KindRemoveHost            Kind = 86
 	KindNumberNode            Kind = 87
 	KindCarryRedirects        Kind = 88
+	KindJudgeService          Kind = 95
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -118,7 +119,7 @@ func Kinds() []Command {
 		&PutRedirect{}, &DeleteRedirect{}, &JudgeRedirect{},
 		&SetTunnels{}, &PutTunnel{}, &ReleaseTunnel{}, &FreeTunnel{}, &ReportTunnels{},
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
-		&NumberNode{}, &CarryRedirects{},
+		&NumberNode{}, &CarryRedirects{}, &JudgeService{},
 	}
 }
 

@@ -106,7 +106,7 @@ func drawRedirect(t *rapid.T) fsm.Redirect {
 	for _, a := range some(t, "backends", listed) {
 		b := fsm.RedirectBackend{Address: a, Ready: true}
 		if rapid.IntRange(0, 3).Draw(t, "of a pod") == 0 {
-			b.Pod = "shop/web"
+			b.Pod, b.HostUID = "shop/web", rapid.SampledFrom([]string{"", "h"}).Draw(t, "static")
 		}
 		r.Backends = append(r.Backends, b)
 	}
@@ -163,11 +163,11 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 	case 24:
 		return &fsm.SetTunnels{Settings: drawTunnels(t)}
 	case 25, 26:
-		return &fsm.PutTunnel{Host: among(t, "host", nodes), Underlay: among(t, "underlay", append(slices.Clone(oddAddresses), underlays...))}
+		return &fsm.PutTunnel{Host: among(t, "host", ends), Underlay: among(t, "underlay", append(slices.Clone(oddAddresses), underlays...))}
 	case 27:
-		return &fsm.ReleaseTunnel{Host: among(t, "host", nodes)}
+		return &fsm.ReleaseTunnel{Host: among(t, "host", ends)}
 	case 28:
-		return &fsm.FreeTunnel{Host: among(t, "host", nodes)}
+		return &fsm.FreeTunnel{Host: among(t, "host", ends)}
 	case 29:
 		return &fsm.ReportTunnels{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Tunnels: rapid.IntRange(0, 3).Draw(t, "tunnels") > 0}
 	case 30, 31:
@@ -213,7 +213,7 @@ func (w *world) drawHost(t *rapid.T) fsm.Command {
 	case 1, 2:
 		return &fsm.RegisterHost{
 			ID: id, Boot: boot, Addresses: rapid.SliceOfN(rapid.SampledFrom(slices.Concat(vips, vips, oddAddresses)), 0, 2).Draw(t, "underlay"),
-			Admit: rapid.Bool().Draw(t, "admit"),
+			Admit: rapid.Bool().Draw(t, "admit"), Tunnels: rapid.Bool().Draw(t, "tunnels"),
 		}
 	}
 	marks := make([]fsm.HostMark, rapid.IntRange(0, 2).Draw(t, "marks"))
@@ -225,6 +225,9 @@ func (w *world) drawHost(t *rapid.T) fsm.Command {
 	}
 	return &fsm.ReportHosts{Marks: marks}
 }
+
+// ends are whose tunnels there are: nodes', and of hosts outside that are called as they are.
+var ends = []fsm.TunnelID{"n1", "n2", "n3", fsm.HostTunnel("n1"), fsm.HostTunnel("n2")}
 
 // underlays are where hosts are reached; the last one is in one of the ranges that tunnels may have.
 var underlays = []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8:9::1"), netip.MustParseAddr("10.250.0.1")}

@@ -83,7 +83,15 @@ func (w *world) draw(t *rapid.T) fsm.Command {
 func (w *world) drawService(t *rapid.T) fsm.Command {
 	id := among(t, "service", services)
 	uid := rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid")
-	switch rapid.IntRange(0, 9).Draw(t, "verb") {
+	switch rapid.IntRange(0, 11).Draw(t, "verb") {
+	case 10, 11:
+		c := &fsm.JudgeService{ID: id, UID: uid}
+		for range rapid.IntRange(0, 4).Draw(t, "verdicts") {
+			v := drawVerdict(t)
+			v.Port = rapid.SampledFrom([]fsm.Port{{}, {}, {}, v.Port}).Draw(t, "port")
+			c.Verdicts = append(c.Verdicts, v)
+		}
+		return c
 	case 8:
 		return &fsm.EndMove{Service: id}
 	case 9:
@@ -93,7 +101,20 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 	case 2:
 		return drawDrain(t, fsm.DrainService, string(id))
 	}
+	var endpoints []fsm.Endpoint
+	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+		endpoints = append(endpoints, fsm.Endpoint{
+			Address: drawVerdict(t).Address, Ready: rapid.Bool().Draw(t, "ready"), Failing: rapid.IntRange(0, 3).Draw(t, "failing") == 0,
+			Ports: rapid.SampledFrom([][]fsm.EndpointPort{{{Port: ports[0]}}, {{Port: ports[0]}}, {{Port: ports[0]}}, {{Port: ports[1]}}, nil}).Draw(t, "endpoint's ports"),
+		})
+	}
+	probe := fsm.Probe{
+		Type: rapid.SampledFrom([]string{"", "None", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe"),
+		Port: rapid.SampledFrom([]uint16{0, 0, 0, 0, 8080}).Draw(t, "probed port"),
+	}
 	return &fsm.PutService{Service: fsm.Service{
+		Endpoints: endpoints, Probe: probe,
+		Verdicts: []fsm.ProbeVerdict{drawVerdict(t)}, ProbedSince: fsm.Revision{Epoch: 9}, // the proposer's, to be ignored
 		ID: id, UID: uid, Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Deleting: rapid.Bool().Draw(t, "deleting"),
 		AllNodes: rapid.IntRange(0, 3).Draw(t, "all nodes") == 0, Local: rapid.Bool().Draw(t, "local"),
 		NodePortsIPv4: rapid.IntRange(0, 3).Draw(t, "node ports") == 0, NodePortsIPv6: rapid.IntRange(0, 3).Draw(t, "node ports of IPv6") == 0,

@@ -64,22 +64,9 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 
 // step extends a trail by what the current command did.
 func (tx *txn) step(trail Trail, what string) Trail {
-	keepOne(&tx.words.actor, tx.item.Actor)
-	keepOne(&tx.words.reason, tx.item.Reason)
-	keepOne(&tx.words.what, what)
+	a := &tx.state.alike
 	return trail.with(Transition{
 		Revision: tx.revision(), Term: tx.term, AtUnixMilli: tx.item.AtUnixMilli,
-		Actor: tx.words.actor, Reason: tx.words.reason, What: tx.words.what,
+		Actor: word(a, tx.item.Actor), Reason: word(a, tx.item.Reason), What: word(a, what),
 	}, tx.group().Settings.historyLimit())
-}
-
-// words are those of the previous step. Most steps of a batch say the same, and then share one copy: with a million
-// trails that is memory, and work for the garbage collector.
-type words struct{ actor, reason, what string }
-
-// keepOne makes kept equal to now, and leaves it the copy that it was if it says that already.
-func keepOne(kept *string, now string) {
-	if *kept != now {
-		*kept = now
-	}
 }

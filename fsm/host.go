@@ -16,8 +16,8 @@ const (
 	maxUnderlay = 16
 )
 
-// Host is a machine outside the cluster whose agent resolves service addresses for its own programs. It is never a next hop,
-// holds no lease, and nobody waits for it. It may be called as a node is, and is another machine nevertheless. The group
+// Host is a machine outside the cluster whose agent resolves service addresses for its own programs. It is never a next hop and
+// holds no lease, and nobody waits for it, but for the number of a tunnel that it may have in its tables. It may be called as a node is, and is another machine nevertheless. The group
 // serves only hosts that are here, so that one that is taken out is told nothing more. From format 2 on.
 type Host struct {
 	seal
@@ -30,6 +30,8 @@ type Host struct {
 	Acknowledged   Revision `pb:"5" json:"acknowledged"`
 	AcknowledgedAt Revision `pb:"6" json:"acknowledgedAt"` // when that was committed
 	History        Trail    `pb:"7" json:"history"`
+	// Tunnels says that its agent makes tunnels to nodes.
+	Tunnels bool `pb:"8" json:"tunnels,omitempty"`
 }
 
 // Table is TableHosts.
@@ -38,13 +40,14 @@ func (*Host) Table() Table { return TableHosts }
 // Key is the host's name.
 func (h *Host) Key() string { return string(h.ID) }
 
-// RegisterHost is the hello of a host that the group took in: under which boot it runs, and where it is. With Admit it takes the host
+// RegisterHost is the hello of a host that the group took in: under which boot it runs, where it is, and whether it makes tunnels. With Admit it takes the host
 // in, on an operator's word; without a boot it says nothing else.
 type RegisterHost struct {
 	ID        HostID       `pb:"1"`
 	Boot      BootID       `pb:"2"`
 	Addresses []netip.Addr `pb:"3"`
 	Admit     bool         `pb:"4"`
+	Tunnels   bool         `pb:"5"`
 }
 
 // Kind is KindRegisterHost.
@@ -67,11 +70,11 @@ func (c *RegisterHost) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "a host that the group took in")
 	}
-	if c.Boot == "" || h.Boot == c.Boot && slices.Equal(h.Addresses, c.Addresses) {
+	if c.Boot == "" || h.Boot == c.Boot && slices.Equal(h.Addresses, c.Addresses) && h.Tunnels == c.Tunnels {
 		return tx.ok()
 	}
 	next := *h
-	next.Addresses = c.Addresses
+	next.Addresses, next.Tunnels = c.Addresses, c.Tunnels
 	if h.Boot != c.Boot {
 		next.Boot, next.Acknowledged, next.AcknowledgedAt = c.Boot, Revision{}, Revision{}
 		next.History = tx.step(h.History, "booted "+string(c.Boot))

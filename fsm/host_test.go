@@ -78,3 +78,23 @@ func TestHostsAreBounded(t *testing.T) {
 	}
 	tell(t, s, &fsm.RemoveHost{ID: "edge7"}, &fsm.RegisterHost{ID: "one-more", Admit: true})
 }
+
+// Balancing §13.1: a tunnel of a host outside waits for its own host, and not for others outside, which are not told of it.
+func TestTunnelsOfHostsOutsideWaitForNoOtherHost(t *testing.T) {
+	s := fsm.New()
+	tell(t, s, &fsm.InitGroup{Group: "g1", Format: 2})
+	hello := func(id fsm.HostID, at string) fsm.Command {
+		return &fsm.RegisterHost{ID: id, Boot: "b1", Addresses: []netip.Addr{netip.MustParseAddr(at)}, Admit: true, Tunnels: true}
+	}
+	tell(t, s, hello("edge1", "198.51.100.7"), hello("edge2", "198.51.100.8"),
+		&fsm.SetTunnels{Settings: fsm.TunnelSettings{Range4: netip.MustParsePrefix("10.250.0.0/24"), Port: 7446, VNI: 7446}},
+		&fsm.PutTunnel{Host: fsm.HostTunnel("edge1"), Underlay: netip.MustParseAddr("198.51.100.7")}, &fsm.ReleaseTunnel{Host: fsm.HostTunnel("edge1")})
+	free := &fsm.FreeTunnel{Host: fsm.HostTunnel("edge1")}
+	if have := outcome(t, s, free); have != fsm.RejectInUse {
+		t.Errorf("before its host said so it is %s", have)
+	}
+	tell(t, s, &fsm.ReportHosts{Marks: []fsm.HostMark{{Host: "edge1", Boot: "b1", Upto: s.Read().Revision()}}})
+	if have := outcome(t, s, free); have != fsm.Accepted {
+		t.Errorf("once it did it is %s", have)
+	}
+}

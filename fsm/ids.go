@@ -5,6 +5,7 @@ package fsm
 import (
 	"cmp"
 	"fmt"
+	"strings"
 )
 
 // Index is a position in the Raft log. It starts anew in no epoch, but a restored group may lose some.
@@ -58,6 +59,9 @@ type (
 	RedirectID string
 	// HostID is the name of a host outside the cluster. It may be the name of a node, which is another machine.
 	HostID string
+	// TunnelID names the host at the end of a tunnel: a node by its name, a host outside the cluster by "outside/" and its name. See
+	// NodeTunnel and HostTunnel.
+	TunnelID string
 	// BalancerID names an object that means an outside load balancer: "LoadBalancer/namespace/name/uid" or
 	// "Bind/namespace/name/uid/entry".
 	BalancerID string
@@ -71,6 +75,21 @@ type (
 	// HoldID names a mass change that waits for an operator.
 	HoldID string
 )
+
+// outsideTunnel begins the ids of tunnels of hosts outside the cluster; nodes' names have no slash.
+const outsideTunnel = "outside/"
+
+// NodeTunnel names the tunnel of a node.
+func NodeTunnel(id NodeID) TunnelID { return TunnelID(id) }
+
+// HostTunnel names the tunnel of a host outside the cluster.
+func HostTunnel(id HostID) TunnelID { return outsideTunnel + TunnelID(id) }
+
+// Outside gives the host outside the cluster whose tunnel it is; false for a node's.
+func (t TunnelID) Outside() (HostID, bool) {
+	name, ok := strings.CutPrefix(string(t), outsideTunnel)
+	return HostID(name), ok
+}
 
 // KV is one entry of a small map, kept as a sorted slice so that it has one encoding.
 type KV struct {

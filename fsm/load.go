@@ -16,6 +16,7 @@ func (tx *txn) load(r Record) error {
 	if _, exists := t.slots[key]; exists {
 		return fmt.Errorf("%s %s comes twice", name, key)
 	}
+	tx.state.alike.same(r)
 	r.sealed().sum, tx.buf = sumOf(r, tx.buf)
 	tx.state.digest.add(r.sealed().sum)
 	if name == TableGraves {

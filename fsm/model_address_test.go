@@ -3,6 +3,7 @@
 package fsm_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -14,6 +15,11 @@ type (
 		mObject
 		deleting   bool
 		everywhere bool // it asks for all nodes
+		probe      string
+		probed     map[netip.Addr]bool
+		verdicts   map[netip.Addr]fsm.ProbeVerdict
+		asked      map[netip.Addr]string // which ports
+		since      rev                   // that is so
 	}
 	mOwner struct {
 		key       string
@@ -41,6 +47,19 @@ func (m *model) applyAddress(command fsm.Command) (ok, known bool) {
 	switch c := command.(type) {
 	case *fsm.PutService:
 		return m.putService(&c.Service), true
+	case *fsm.JudgeService:
+		s, exists := m.services[c.ID]
+		if m.format < 2 || !exists || s.uid != c.UID {
+			return false, true
+		}
+		s.verdicts = map[netip.Addr]fsm.ProbeVerdict{}
+		for _, v := range c.Verdicts {
+			if _, said := s.verdicts[v.Address]; v.Port == (fsm.Port{}) && s.probed[v.Address] && !said {
+				s.verdicts[v.Address] = v
+			}
+		}
+		m.services[c.ID] = s
+		return true, true
 	case *fsm.DeleteService:
 		s, exists := m.services[c.ID]
 		ok := exists && s.uid == c.UID && !m.ownsAny(c.ID) && !m.quarantined()
@@ -96,7 +115,40 @@ func (m *model) putService(s *fsm.Service) bool {
 	if m.format < 2 && (s.NodePortsIPv4 || s.NodePortsIPv6 || len(s.ClusterIPs) > 0 || len(s.ByOthers) > 0) {
 		return false
 	}
-	m.services[s.ID] = mService{mObject{s.UID, s.Version}, s.Deleting, s.AllNodes && !s.Local}
+	next := mService{
+		mObject: mObject{s.UID, s.Version}, deleting: s.Deleting, everywhere: s.AllNodes && !s.Local, probe: fmt.Sprint(s.Probe),
+		probed: map[netip.Addr]bool{}, verdicts: map[netip.Addr]fsm.ProbeVerdict{}, asked: map[netip.Addr]string{},
+	}
+	for _, e := range s.Endpoints {
+		next.asked[e.Address] += "" // two may have one address
+		for _, port := range e.Ports {
+			if s.Probe.Port == 0 {
+				next.asked[e.Address] += fmt.Sprint(port.Port, " ")
+			}
+		}
+		if !s.Deleting && (e.Ready || e.Failing) && s.Probe.Type != "" && s.Probe.Type != "None" {
+			next.probed[e.Address] = true
+		}
+	}
+	same := exists && old.uid == s.UID && old.probe == next.probe
+	for a, v := range old.verdicts {
+		if next.probed[a] && same && next.asked[a] == old.asked[a] {
+			next.verdicts[a] = v
+		}
+	}
+	for a, by := range next.asked {
+		if before, had := old.asked[a]; had && before != by {
+			same = false
+		}
+	}
+	switch {
+	case s.Probe.Type == "" || s.Probe.Type == "None":
+	case same:
+		next.since = old.since
+	default:
+		next.since = m.now
+	}
+	m.services[s.ID] = next
 	return true
 }
 

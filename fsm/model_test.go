@@ -47,7 +47,7 @@ type model struct {
 	numbers   []mNumber
 	numbered  uint32 // the newest number that one got without asking
 	mesh      fsm.TunnelSettings
-	tunnels   map[fsm.NodeID]mTunnel
+	tunnels   map[fsm.TunnelID]mTunnel
 	given     uint32 // the newest number that a tunnel got
 	views     map[string]mView
 	drivers   map[string]string // their URLs
@@ -87,6 +87,7 @@ type (
 		boot         fsm.BootID
 		addresses    string
 		acknowledged rev
+		tunnels      bool
 	}
 	mDrain struct {
 		of   fsm.DrainOf
@@ -132,7 +133,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, tunnels: map[fsm.NodeID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, tunnels: map[fsm.TunnelID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -450,7 +451,7 @@ func (m *model) registerHost(c *fsm.RegisterHost) bool {
 	if h.boot != c.Boot {
 		h.boot, h.acknowledged = c.Boot, rev{}
 	}
-	h.addresses = fmt.Sprint(c.Addresses)
+	h.addresses, h.tunnels = fmt.Sprint(c.Addresses), c.Tunnels
 	m.hosts[c.ID] = h
 	return true
 }

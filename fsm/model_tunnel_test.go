@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -49,6 +50,12 @@ func (m *model) applyTunnel(command fsm.Command) (ok, known bool) {
 		}
 		for _, n := range m.nodes {
 			if n.tunnels && older(n.acknowledged, t.since) {
+				return false, true
+			}
+		}
+		for id, h := range m.hosts { // outside the cluster they hear of nodes' tunnels and their own
+			concerned := c.Host == fsm.TunnelID("outside/"+id) || !strings.HasPrefix(string(c.Host), "outside/")
+			if concerned && h.tunnels && older(h.acknowledged, t.since) {
 				return false, true
 			}
 		}
@@ -172,8 +179,12 @@ func (m *model) putTunnel(c *fsm.PutTunnel) bool {
 }
 
 // reached tells whether others may send to a host by its tunnel: it acknowledged it.
-func (m *model) reached(host fsm.NodeID) bool {
-	t, n := m.tunnels[host], m.nodes[host]
+func (m *model) reached(host fsm.TunnelID) bool {
+	t, n := m.tunnels[host], m.nodes[fsm.NodeID(host)]
+	if id, outside := strings.CutPrefix(string(host), "outside/"); outside {
+		h := m.hosts[fsm.HostID(id)]
+		n = mNode{tunnels: h.tunnels, acknowledged: h.acknowledged}
+	}
 	if t.leaving || !n.tunnels || n.acknowledged == (rev{}) || older(n.acknowledged, t.since) || m.mesh == (fsm.TunnelSettings{}) {
 		return false
 	}

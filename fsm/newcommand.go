@@ -137,6 +137,8 @@ func newCommand(k Kind) Command {
 		return &DeleteRedirect{}
 	case KindJudgeRedirect:
 		return &JudgeRedirect{}
+	case KindJudgeService:
+		return &JudgeService{}
 	case KindRegisterHost:
 		return &RegisterHost{}
 	case KindReportHosts:

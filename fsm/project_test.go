@@ -57,7 +57,10 @@ func (m *model) facts() facts {
 		f.add("config", name)
 	}
 	for id, s := range m.services {
-		f.add("service", id, s.uid, s.version, s.deleting, s.everywhere)
+		f.add("service", id, s.uid, s.version, s.deleting, s.everywhere, s.since)
+		for a, v := range s.verdicts {
+			f.add("verdict on endpoint", fmt.Sprint(id, a), v)
+		}
 	}
 	for address, owners := range m.owners {
 		for s, o := range owners {
@@ -107,7 +110,7 @@ func (m *model) facts() facts {
 		}
 	}
 	for id, h := range m.hosts {
-		f.add("host", id, h.since, h.boot, h.addresses, h.acknowledged)
+		f.add("host", id, h.since, h.boot, h.addresses, h.acknowledged, h.tunnels)
 	}
 	f.add("numbered", m.group, m.numbered)
 	f.add("mesh", m.group, m.mesh, m.given)
@@ -169,7 +172,10 @@ func factsOf(v *fsm.View) facts {
 		f.add("config", r.Name)
 	}
 	for _, r := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-		f.add("service", r.ID, r.UID, r.Version, r.Deleting, r.AllNodes && !r.Local)
+		f.add("service", r.ID, r.UID, r.Version, r.Deleting, r.AllNodes && !r.Local, r.ProbedSince)
+		for _, v := range r.Verdicts {
+			f.add("verdict on endpoint", fmt.Sprint(r.ID, v.Address), v)
+		}
 		for _, a := range v.Addresses(r.ID) {
 			f.add("owner", a.Address, "of many", v.MovedTo(a.Address.String()))
 		}
@@ -221,7 +227,7 @@ func factsOf(v *fsm.View) facts {
 		}
 	}
 	for _, r := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
-		f.add("host", r.ID, r.Since, r.Boot, fmt.Sprint(r.Addresses), r.Acknowledged)
+		f.add("host", r.ID, r.Since, r.Boot, fmt.Sprint(r.Addresses), r.Acknowledged, r.Tunnels)
 	}
 	for _, r := range fsm.List[*fsm.Number](v, fsm.TableNumbers) {
 		f.add("number", fmt.Sprint(r.Number, r.At), r.Of)

@@ -62,12 +62,14 @@ type Capture struct {
 
 // RedirectBackend is an address that connections get; one that is listed twice gets twice as many. Pod is "namespace/name" of the pod
 // that is behind it, UID that pod's and Node the one that it is on; all are empty for an address that the policy lists itself.
+// HostUID is the one by which that node's kubelet knows the pod, if that is another one: a static pod's.
 type RedirectBackend struct {
 	Address netip.Addr `pb:"1" json:"address"`
 	Node    NodeID     `pb:"2" json:"node,omitempty"`
 	Pod     string     `pb:"3" json:"pod,omitempty"`
 	UID     string     `pb:"4" json:"uid,omitempty"`
 	Ready   bool       `pb:"5" json:"ready"`
+	HostUID string     `pb:"6" json:"hostUID,omitempty"`
 }
 
 // ProbeVerdict is what most of the nodes that probe an address think of it.
@@ -79,8 +81,8 @@ type ProbeVerdict struct {
 	Of      uint32     `pb:"5" json:"of"`  // of so many that probe
 }
 
-// ProxiedPod is a pod behind the proxy address of its node. Apply keeps Since, when it came to be as it is: a node that acknowledged
-// that leads its proxy ports there. The proposer's is ignored.
+// ProxiedPod is a pod behind the proxy address of its node, or some proxy ports of it: a pod may be there for each of them, so that each has
+// a Since. Apply keeps Since, when it came to be as it is: a node that acknowledged that leads its proxy ports there. The proposer's is ignored.
 type ProxiedPod struct {
 	Node    NodeID     `pb:"1" json:"node"`
 	Pod     string     `pb:"2" json:"pod"`
@@ -97,10 +99,11 @@ func (p ProxiedPod) Alike(o ProxiedPod) bool {
 	return p.Node == o.Node && p.Pod == o.Pod && p.UID == o.UID && p.Address == o.Address && p.Ready == o.Ready && slices.Equal(p.Ports, o.Ports)
 }
 
-// SamePlace tells whether a node that leads to one leads to the other, too.
+// SamePlace tells whether a node that leads to one leads to the other, too, or does so at once when it is told: where a proxy port leads to
+// another port of the pod nobody comes in vain meanwhile.
 func (p ProxiedPod) SamePlace(o ProxiedPod) bool {
-	p.Ready = o.Ready
-	return p.Alike(o)
+	return p.Node == o.Node && p.Pod == o.Pod && p.UID == o.UID && p.Address == o.Address &&
+		slices.EqualFunc(p.Ports, o.Ports, func(a, b ProxyPort) bool { return a.Port == b.Port })
 }
 
 // ProxyPort is a port of a node's proxy address, and the pod's behind it.

@@ -34,7 +34,7 @@ func (c *JudgeRedirect) apply(tx *txn) Outcome {
 		return refuse(RejectStaleRevision, subject, r.UID, c.UID)
 	}
 	next := *r
-	next.Verdicts = verdictsAt(c.Verdicts, r)
+	next.Verdicts = verdictsAt(c.Verdicts, r.Probed())
 	if slices.Equal(next.Verdicts, r.Verdicts) {
 		return tx.ok()
 	}
@@ -47,16 +47,16 @@ func (c *JudgeRedirect) apply(tx *txn) Outcome {
 
 // verdictsFor are what of the verdicts of a redirect goes for what it becomes.
 func (r *Redirect) verdictsFor(next *Redirect) []ProbeVerdict {
-	if r.UID != next.UID || !r.Probe.equal(next.Probe) {
+	if r.UID != next.UID || !r.Probe.Equal(next.Probe) {
 		return nil
 	}
-	return verdictsAt(r.Verdicts, next)
+	return verdictsAt(r.Verdicts, next.Probed())
 }
 
-// verdictsAt are those of a redirect's own places, each once, in order.
-func verdictsAt(all []ProbeVerdict, r *Redirect) (out []ProbeVerdict) {
+// verdictsAt are those of places that are probed, each once, in order.
+func verdictsAt(all []ProbeVerdict, probed []Probed) (out []ProbeVerdict) {
 	places := map[Probed]bool{}
-	for _, p := range r.Probed() {
+	for _, p := range probed {
 		places[p] = true
 	}
 	for _, v := range all {
@@ -68,10 +68,17 @@ func verdictsAt(all []ProbeVerdict, r *Redirect) (out []ProbeVerdict) {
 	return slices.CompactFunc(out, func(a, b ProbeVerdict) bool { return a.place() == b.place() })
 }
 
-// Probed is a place that is probed: a listed address, and a target port.
+// Probed is a place that is probed: a listed address, and a target port; or an endpoint of a Service, without a port.
 type Probed struct {
 	Address netip.Addr
 	Port    Port
+}
+
+func (p Probed) String() string {
+	if p.Port == (Port{}) {
+		return p.Address.String()
+	}
+	return fmt.Sprintf("%s %d/%s", p.Address, p.Port.Number, p.Port.Protocol)
 }
 
 func (p Probed) compare(o Probed) int {
@@ -125,7 +132,8 @@ func (r *Redirect) FailsOpen() (out []Capture) {
 	return out
 }
 
-func (p Probe) equal(o Probe) bool {
+// Equal tells whether both ask for the same.
+func (p Probe) Equal(o Probe) bool {
 	return p.Type == o.Type && p.Port == o.Port && p.Path == o.Path && slices.Equal(p.Statuses, o.Statuses) && p.Interval == o.Interval &&
 		p.Timeout == o.Timeout && p.Healthy == o.Healthy && p.Unhealthy == o.Unhealthy
 }
@@ -149,7 +157,7 @@ func verdictChange(before, after []ProbeVerdict) string {
 		if v.Healthy {
 			what = "good again"
 		}
-		told = append(told, fmt.Sprintf("%s %d/%s is %s, say %d of %d nodes", v.Address, v.Port.Number, v.Port.Protocol, what, v.Say, v.Of))
+		told = append(told, fmt.Sprintf("%s is %s, say %d of %d nodes", v.place(), what, v.Say, v.Of))
 	}
 	if n := len(told) - mostTold; n > 0 {
 		told = append(told[:mostTold], fmt.Sprintf("and %d more", n))

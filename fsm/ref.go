@@ -11,7 +11,6 @@ import (
 type index string
 
 const (
-	refAddress  index = "address"  // allocations by address
 	refService  index = "service"  // allocations by service
 	refSubject  index = "subject"  // bindings and balancers by line of operations
 	refDriver   index = "driver"   // balancers by driver
@@ -34,7 +33,7 @@ type ref struct {
 func refsOf(r Record) []ref {
 	switch r := r.(type) {
 	case *Allocation:
-		return []ref{{refAddress, r.Address.String()}, {refService, string(r.Service)}}
+		return []ref{{refService, string(r.Service)}}
 	case *Binding:
 		return []ref{{refSubject, string(r.Subject())}, {refBalancer, string(r.Balancer)}}
 	case *LoadBalancer:
@@ -57,7 +56,7 @@ func refsOf(r Record) []ref {
 func sameRefs(old, now Record) bool {
 	switch old := old.(type) {
 	case *Allocation:
-		return true // address and service are its key
+		return true // the service is in its key
 	case *Binding:
 		now := now.(*Binding)
 		return old.Balancer == now.Balancer && old.Address == now.Address && old.Identity == now.Identity

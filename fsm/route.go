@@ -91,7 +91,7 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 		}
 		old = &Route{Prefix: c.Prefix}
 	}
-	next := &Route{Prefix: c.Prefix, NextHops: c.merge(old.NextHops, tx.revision()), History: old.History, Closing: old.Closing}
+	next := &Route{Prefix: c.Prefix, NextHops: tx.state.alike.sameHops(c.merge(old.NextHops, tx.revision())), History: old.History, Closing: old.Closing}
 	next.Closing = tx.lingering(next)
 	if what := hopChange(old.NextHops, next.NextHops); what != "" {
 		next.History = tx.step(old.History, what)
@@ -102,7 +102,7 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 
 // allocated tells whether some service owns a and is not giving it up.
 func (tx *txn) allocated(a netip.Addr) bool {
-	owners := listRefs[*Allocation](tx.rows, TableAllocations, refAddress, a.String())
+	owners := ownersOf(tx.rows, a.String())
 	return slices.ContainsFunc(owners, func(o *Allocation) bool { return !o.Releasing })
 }
 

@@ -34,6 +34,8 @@ type Endpoint struct {
 	Weight uint16 `pb:"8" json:"weight,omitempty"`
 	// Quiesced is weight 0: it takes no new connections, and those that it has go on. From format 2 on.
 	Quiesced bool `pb:"9" json:"quiesced,omitempty"`
+	// Failing says that it is not Ready because it does not answer probes; its sources show it ready. From format 2 on.
+	Failing bool `pb:"10" json:"failing,omitempty"`
 }
 
 // Hint names a node or a zone whose clients an endpoint is for; one of both is empty.
@@ -93,6 +95,14 @@ type Service struct {
 	// ByOthers are the addresses that other controllers gave it, by status.loadBalancer, where nodes take connections to those: nobody
 	// announces them, and they are in no allocation. From format 2 on.
 	ByOthers []netip.Addr `pb:"24" json:"byOthers,omitempty"`
+	// Probe is how nodes find out which endpoints answer; zero for not at all. From format 2 on.
+	Probe Probe `pb:"25" json:"probe,omitzero"`
+	// Verdicts are what most nodes that probe think of endpoints, as of when that changed last; without a port. They are set by
+	// JudgeService, and kept by Apply.
+	Verdicts []ProbeVerdict `pb:"26" json:"verdicts,omitempty"`
+	// ProbedSince is when its probe, or where it is asked at an endpoint, last changed; zero without a probe. Apply gives it. What a node says
+	// that has not acknowledged this may be of what was probed before. From format 2 on.
+	ProbedSince Revision `pb:"27" json:"probedSince,omitzero"`
 }
 
 // formatInPart is the first format that knows Services for what needs no address of ours: their node ports, ClusterIPs, or addresses that
@@ -140,9 +150,17 @@ func (c *PutService) apply(tx *txn) Outcome {
 			return out
 		}
 	}
-	next.History = nil
+	next.History, next.Verdicts, next.ProbedSince = nil, nil, Revision{}
+	if next.Probe.Wanted() {
+		next.ProbedSince = tx.revision()
+	}
+	tx.state.alike.sameEndpoints(next.Endpoints)
 	what := "seen"
 	if old, ok := find[*Service](tx.rows, TableServices, string(next.ID)); ok {
+		next.Verdicts = old.VerdictsFor(&next)
+		if next.Probe.Wanted() && old.probedAlike(&next) {
+			next.ProbedSince = old.ProbedSince
+		}
 		if old.UID == next.UID && next.Version < old.Version {
 			return refuse(RejectStaleRevision, subject, utoa(old.Version), utoa(next.Version))
 		}

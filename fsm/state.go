@@ -24,6 +24,7 @@ type State struct {
 	digest  Digest
 	graves  int
 	recent  digests
+	alike   alike
 	view    atomic.Pointer[View]
 	waiters *waiters
 	// published counts the views that were given out, for waiters.
@@ -78,7 +79,6 @@ type txn struct {
 	fenced  map[string]bool // what the present entry gave a fence to
 	drawn   int             // how many UIDs the present entry drew
 	meta    *Group          // the group's row, read once and kept current
-	words   words
 }
 
 func (tx *txn) applyEntry(e LogEntry) []Outcome {

@@ -130,7 +130,7 @@ func overlap(rows *rows, s TunnelSettings) string {
 // Tunnel is a host that others reach by a tunnel. Its addresses are those that the settings have for its number.
 type Tunnel struct {
 	seal
-	Host NodeID `pb:"1" json:"host"`
+	Host TunnelID `pb:"1" json:"host"`
 	// Number is from 1 up, unlike that of any other host, and stays as long as the row does.
 	Number   uint32     `pb:"2" json:"number"`
 	Underlay netip.Addr `pb:"3" json:"underlay"` // where others send its packets to
@@ -144,23 +144,40 @@ type Tunnel struct {
 // Table is TableTunnels.
 func (*Tunnel) Table() Table { return TableTunnels }
 
-// Key is the host's name.
+// Key names the host.
 func (t *Tunnel) Key() string { return string(t.Host) }
 
-// TunnelOf gives the addresses of a node's tunnel, if the node has acknowledged that it has it. They stay with it while
+// TunnelOf gives the addresses of a host's tunnel, if the host has acknowledged that it has it. They stay with it while
 // it runs: a new boot has to say so anew, as for routes (S9).
-func (v *View) TunnelOf(id NodeID) (addresses []netip.Addr, ready bool) {
+func (v *View) TunnelOf(id TunnelID) (addresses []netip.Addr, ready bool) {
 	t, ok := find[*Tunnel](v.rows, TableTunnels, string(id))
-	n, known := find[*Node](v.rows, TableNodes, string(id))
-	if !ok || !known || t.Leaving || !n.Tunnels || n.Acknowledged.IsZero() || n.Acknowledged.Before(t.Since) {
+	if !ok || t.Leaving {
+		return nil, false
+	}
+	makes, acknowledged, failed := makerOf(v.rows, id)
+	if !makes || acknowledged.IsZero() || acknowledged.Before(t.Since) {
 		return nil, false
 	}
 	for _, a := range v.Group().Tunnels.Addresses(t.Number) {
-		if !slices.Contains(n.Failed, HostPrefix(a)) {
+		if !slices.Contains(failed, HostPrefix(a)) {
 			addresses = append(addresses, a)
 		}
 	}
 	return addresses, len(addresses) > 0
+}
+
+// makerOf is what the host of a tunnel said: that it makes tunnels, what it carried out, and what it could not.
+func makerOf(rows *rows, id TunnelID) (makes bool, acknowledged Revision, failed []netip.Prefix) {
+	if outside, is := id.Outside(); is {
+		if h, ok := find[*Host](rows, TableHosts, string(outside)); ok {
+			return h.Tunnels, h.Acknowledged, nil
+		}
+		return false, Revision{}, nil
+	}
+	if n, ok := find[*Node](rows, TableNodes, string(id)); ok {
+		return n.Tunnels, n.Acknowledged, n.Failed
+	}
+	return false, Revision{}, nil
 }
 
 // SetTunnels replaces the settings. Numbers stay, where there is an address for them.
@@ -217,7 +234,7 @@ func (c *SetTunnels) apply(tx *txn) Outcome {
 // PutTunnel gives a host a tunnel, or says where others reach it. It keeps its number; a new one gets one that nobody has, and that
 // was not given for as long as possible: a host that nobody heard of for long may have it in its tables.
 type PutTunnel struct {
-	Host     NodeID     `pb:"1"`
+	Host     TunnelID   `pb:"1"`
 	Underlay netip.Addr `pb:"2"`
 }
 
@@ -288,7 +305,7 @@ func (tx *txn) nextTunnel() (number uint32, ok bool) {
 
 // ReleaseTunnel has all hosts forget a host.
 type ReleaseTunnel struct {
-	Host NodeID `pb:"1"`
+	Host TunnelID `pb:"1"`
 }
 
 // Kind is KindReleaseTunnel.
@@ -312,10 +329,10 @@ func (c *ReleaseTunnel) apply(tx *txn) Outcome {
 	return tx.ok()
 }
 
-// FreeTunnel ends a tunnel that was given up, once no node has it in its tables: each that makes tunnels, the host itself too,
-// acknowledged that it is gone.
+// FreeTunnel ends a tunnel that was given up, once no host has it in its tables: each that makes tunnels and was told of it, the host
+// itself too, acknowledged that it is gone.
 type FreeTunnel struct {
-	Host NodeID `pb:"1"`
+	Host TunnelID `pb:"1"`
 }
 
 // Kind is KindFreeTunnel.
@@ -334,19 +351,25 @@ func (c *FreeTunnel) apply(tx *txn) Outcome {
 		return out
 	}
 	if holder := holderOf(tx.rows, t); holder != "" {
-		return refuse(RejectInUse, subject, "node "+string(holder)+" may have it in its tables", "that it acknowledges "+t.Since.String())
+		return refuse(RejectInUse, subject, holder+" may have it in its tables", "that it acknowledges "+t.Since.String())
 	}
 	tx.bury(t, t.History, "gone")
 	return tx.ok()
 }
 
-// Holder names a node that may have a tunnel in its tables which was given up; empty for none.
-func (v *View) Holder(t *Tunnel) NodeID { return holderOf(v.rows, t) }
+// Holder names a host that may have a tunnel in its tables which was given up, such as "node n1"; empty for none.
+func (v *View) Holder(t *Tunnel) string { return holderOf(v.rows, t) }
 
-func holderOf(rows *rows, t *Tunnel) NodeID {
+func holderOf(rows *rows, t *Tunnel) string {
 	for _, n := range list[*Node](rows, TableNodes) {
 		if n.Tunnels && n.Acknowledged.Before(t.Since) {
-			return n.ID
+			return "node " + string(n.ID)
+		}
+	}
+	own, outside := t.Host.Outside()
+	for _, h := range list[*Host](rows, TableHosts) {
+		if h.Tunnels && h.Acknowledged.Before(t.Since) && (!outside || h.ID == own) { // hosts outside are not told of each other
+			return "host " + string(h.ID)
 		}
 	}
 	return ""

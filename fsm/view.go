@@ -58,7 +58,7 @@ func (v *View) Count(t Table) int { return v.rows.tables[t].order.Len() }
 
 // Owners lists the allocations of one address.
 func (v *View) Owners(address string) []*Allocation {
-	return listRefs[*Allocation](v.rows, TableAllocations, refAddress, address)
+	return ownersOf(v.rows, address)
 }
 
 // Addresses lists the allocations of one service, in order of address text.

@@ -36,6 +36,9 @@ var socketsDrawn = []start.Sockets{
 // In one of so many of these, tables have less room than it takes.
 const roomsOf = 7
 
+// In one of so many of these, where there are policies, some lead to proxy addresses, by tunnels; in another one to listed addresses that are probed.
+const tunnelsOf = 3
+
 // Limits of what is drawn. A run of less time has none for anything, and one of more is better made of several.
 const (
 	MostMembers, MostNodes, MostServices = 9, 50, 200
@@ -58,6 +61,8 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 		if seed/socketsOf%roomsOf == 2 {
 			o.Sockets.Room = 8 + int(seed%29)
 		}
+		o.Sockets.Tunnels = o.Sockets.Policies && seed/socketsOf%tunnelsOf == 1 && o.Nodes <= start.MostTunnels
+		o.Sockets.Probes = o.Sockets.Policies && seed/socketsOf%tunnelsOf == 2
 		o.Weights = false // who gets how many connections is not judged at sockets
 	}
 	return scenario.Draw(seed, o)

@@ -21,3 +21,10 @@ func TestSegmentScenariosHold(t *testing.T) {
 func TestSocketScenariosHold(t *testing.T) {
 	hold(t, shipped(t), "mutants/scenarios/sockets*.yaml", 5)
 }
+
+// Listed addresses that are probed, through what planted bugs there need to be seen, and without a group.
+func TestProbeScenariosHold(t *testing.T) {
+	m := shipped(t)
+	hold(t, m, "mutants/scenarios/probes*.yaml", 1)
+	hold(t, m, "testdata/probes/*.yaml", 1)
+}

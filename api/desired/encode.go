@@ -68,7 +68,7 @@ func (s State) Marshal() ([]byte, error) {
 	}
 	var pieces Pieces
 	for _, i := range s.items {
-		if err := pieces.Put(i.key, i.value); err != nil {
+		if err := pieces.Put(i.key, i.encoded()); err != nil {
 			return nil, err
 		}
 	}

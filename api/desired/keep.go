@@ -34,33 +34,27 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 	if len(kept) == 0 {
 		return s, nil
 	}
-	for _, i := range s.items {
-		if i.service == nil {
-			continue
-		}
-		for _, a := range i.service.addresses {
+	for _, t := range s.Told() {
+		for _, a := range t.addresses() {
 			delete(kept, a) // translated already
 		}
 	}
-	for _, i := range old.items {
-		if i.service == nil {
-			continue
-		}
-		left := slices.DeleteFunc(slices.Clone(i.service.addresses), func(a netip.Addr) bool { return !kept[a] })
+	for _, t := range old.Told() {
+		left := slices.DeleteFunc(t.addresses(), func(a netip.Addr) bool { return !kept[a] })
 		if len(left) == 0 {
 			continue
 		}
-		service := *i.Service()
+		service := *t.Service()
 		service.leave(left)
-		if have, found := s.find(i.key); found && have.service != nil {
-			service = *have.Service()
-			service.Addresses = slices.Concat(have.service.addresses, left)
+		if have, _ := s.find(t.key); have.decoded != nil {
+			service = *have.decoded.(*Told).Service() // by its key
+			service.Addresses = slices.Concat(service.Addresses, left)
 		}
 		value, err := ServiceValue(service)
 		if err != nil {
 			return s, err
 		}
-		next, err := newItem(i.key, value)
+		next, err := newItem(t.key, value)
 		if err != nil {
 			return s, err
 		}

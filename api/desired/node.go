@@ -40,7 +40,7 @@ func decodeNode(key string, value []byte) (addresses []netip.Addr, err error) {
 func (s State) NodeAddresses() (out []netip.Addr) {
 	for _, i := range s.items {
 		if i.key != "" && i.key[0] == kindNode {
-			addresses, _ := decodeNode(i.key, i.value) // newItem found that it can be
+			addresses, _ := decodeNode(i.key, []byte(i.value)) // newItem found that it can be
 			out = append(out, addresses...)
 		}
 	}

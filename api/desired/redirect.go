@@ -93,7 +93,7 @@ type RedirectBackend struct {
 	Address netip.Addr `json:"address"`
 	Node    string     `json:"node,omitempty"`
 	Ready   bool       `json:"ready"`
-	UID     string     `json:"uid,omitempty"` // of that pod, with SpareOwn
+	UID     string     `json:"uid,omitempty"` // of that pod, as its node knows it, with SpareOwn
 }
 
 // EffectiveOn tells whether it is effective on a node.
@@ -207,8 +207,8 @@ func decodeRedirect(key string, value []byte) (*Redirect, error) {
 // both. They must not be written to. Only nodes that are told of all Services are told of these.
 func (s State) Redirects() (out []*Redirect) {
 	for _, i := range s.items {
-		if i.redirect != nil {
-			out = append(out, i.redirect)
+		if r, ok := i.decoded.(*Redirect); ok {
+			out = append(out, r)
 		}
 	}
 	return out

@@ -44,6 +44,8 @@ type Service struct {
 	// ByOthers are addresses that other controllers gave it, which every frontend is at. Other ports there are
 	// none of ours, unlike at Addresses.
 	ByOthers []netip.Addr `json:"byOthers,omitempty"`
+	// Probe is how nodes find out which endpoints answer; zero for not at all.
+	Probe Probe `json:"probe,omitzero"`
 }
 
 // HasNodePorts tells whether nodes serve its node ports in a family.
@@ -66,6 +68,9 @@ const (
 	WeightedLeastConnections = "wlc"
 	ShortestExpectedDelay    = "sed"
 	NeverQueue               = "nq"
+	// And these have whoever dials an address keep endpoints until they are overloaded.
+	LocalityLeastConnections           = "lblc"
+	LocalityLeastConnectionsReplicated = "lblcr"
 )
 
 // Frontend is one port that clients dial on the addresses of a Service.
@@ -92,6 +97,8 @@ type Endpoint struct {
 	Weight uint16 `json:"weight,omitempty"`
 	// Quiesced is weight 0: it takes no new connections, and those that it has go on.
 	Quiesced bool `json:"quiesced,omitempty"`
+	// Failing says that it is not ready because it does not answer probes.
+	Failing bool `json:"failing,omitempty"`
 }
 
 // Hint names a node or a zone; the other is empty.
@@ -115,7 +122,7 @@ func ServiceValue(s Service) ([]byte, error) {
 		Local: s.Local, AffinitySeconds: uint32(s.Affinity / time.Second), Scheduler: s.Scheduler,
 		HealthCheckNodePort: uint32(s.HealthCheckNodePort), NodePortsIpv4: s.NodePortsIPv4, NodePortsIpv6: s.NodePortsIPv6,
 		Addresses: bytesOf(s.Addresses), ClusterIps: bytesOf(s.ClusterIPs), InternalLocal: s.InternalLocal,
-		ByOthers: bytesOf(s.ByOthers),
+		ByOthers: bytesOf(s.ByOthers), Probe: probeMessage(s.Probe),
 	}
 	for _, f := range s.Frontends {
 		m.Frontends = append(m.Frontends, &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort), NotOn: bytesOf(f.NotOn)})
@@ -123,7 +130,7 @@ func ServiceValue(s Service) ([]byte, error) {
 	for _, e := range s.Endpoints {
 		out := &fairleadv1.Endpoint{
 			Address: e.Address.AsSlice(), Node: e.Node, Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
-			Weight: uint32(e.Weight), Quiesced: e.Quiesced,
+			Weight: uint32(e.Weight), Quiesced: e.Quiesced, Failing: e.Failing,
 		}
 		for _, p := range e.Ports {
 			out.Ports = append(out.Ports, &fairleadv1.EndpointPort{Name: p.Name, Port: portMessage(p.Port)})
@@ -163,6 +170,9 @@ func decodeService(key string, value []byte) (*Service, error) {
 	}
 	if s.ClusterIPs, err = addressesOf(m.GetClusterIps()); err != nil {
 		return fail("ClusterIPs: %w", err)
+	}
+	if s.Probe, err = probeOf(m.GetProbe()); err != nil {
+		return fail("probe: %w", err)
 	}
 	if s.ByOthers, err = addressesOf(m.GetByOthers()); err != nil {
 		return fail("addresses by others: %w", err)
@@ -227,7 +237,7 @@ func endpointOf(e *fairleadv1.Endpoint) (Endpoint, error) {
 	}
 	out := Endpoint{
 		Address: address, Node: unique.Make(e.GetNode()).Value(), Ready: e.GetReady(), Serving: e.GetServing(), Terminating: e.GetTerminating(),
-		Weight: uint16(e.GetWeight()), Quiesced: e.GetQuiesced(),
+		Weight: uint16(e.GetWeight()), Quiesced: e.GetQuiesced(), Failing: e.GetFailing(),
 	}
 	for _, p := range e.GetPorts() {
 		port, err := portOf(p.GetPort())

@@ -46,7 +46,7 @@ func drawService(t *rapid.T) desired.Service {
 		e := desired.Endpoint{
 			Address: address.Draw(t, "endpoint"), Node: name.Draw(t, "node"),
 			Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
-			Weight: rapid.Uint16().Draw(t, "weight"), Quiesced: rapid.Bool().Draw(t, "quiesced"),
+			Weight: rapid.Uint16().Draw(t, "weight"), Quiesced: rapid.Bool().Draw(t, "quiesced"), Failing: rapid.Bool().Draw(t, "failing"),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "ports") {
 			e.Ports = append(e.Ports, desired.EndpointPort{Name: name.Draw(t, "name"), Port: drawPort(t)})
@@ -90,7 +90,7 @@ func TestUnchangedServiceIsTheSamePointerInTheNextState(t *testing.T) {
 	}
 	var steps desired.Steps
 	var digest desired.Digest
-	step := func(index fsm.Index, name string, local bool) []*desired.Service {
+	step := func(index fsm.Index, name string, local bool) []*desired.Told {
 		changes, err := put(name, local).Bytes()
 		must(t, err)
 		value, err := desired.ServiceValue(desired.Service{Name: name, Local: local})
@@ -103,7 +103,7 @@ func TestUnchangedServiceIsTheSamePointerInTheNextState(t *testing.T) {
 		if _, err := steps.Add(m); err != nil {
 			t.Fatal(err)
 		}
-		return steps.State.Services()
+		return steps.State.Told()
 	}
 	first := step(1, "a/a", false)
 	second := step(2, "a/b", true)

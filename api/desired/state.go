@@ -7,7 +7,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"sync"
+	"unique"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/fsm"
@@ -49,19 +49,9 @@ type State struct {
 }
 
 type item struct {
-	key      string
-	value    []byte
-	service  *lazyService // of items of that kind
-	redirect *Redirect    // likewise
-	tunnel   tunnelItem   // likewise
-}
-
-// lazyService is a Service that is decoded when somebody asks for it: a node that does not translate never does, and endpoints
-// are most of what it is told.
-type lazyService struct {
-	addresses []netip.Addr
-	once      sync.Once
-	decoded   *Service
+	key     string
+	value   string
+	decoded any // *Told, *Redirect or tunnelItem, of items of these kinds
 }
 
 func (i item) compare(o item) int { return cmp.Compare(i.key, o.key) }
@@ -90,11 +80,11 @@ func (s State) Addresses() []Address {
 		if !IsAddress(i.key) {
 			continue
 		}
-		ports, there := known[string(i.value)]
+		ports, there := known[i.value]
 		if !there {
-			ports, _ = decodePorts(i.value) // newItem found that it can be
+			ports, _ = decodePorts([]byte(i.value)) // newItem found that it can be
 			ports = slices.Clip(ports)
-			known[string(i.value)] = ports
+			known[i.value] = ports
 		}
 		a, _ := addressOf(i.key)
 		out = append(out, Address{Prefix: netip.PrefixFrom(a, a.BitLen()), Ports: ports})
@@ -123,46 +113,57 @@ func (s State) Has(a netip.Addr) bool {
 	return there
 }
 
-// Services lists the Services, in order of their names. One that did not change from one state to the next is the
-// same pointer in both. They must not be written to.
+// Told lists the Services, in order of their names. One that did not change from one state to the next is the same pointer in both.
+func (s State) Told() []*Told {
+	var out []*Told
+	for _, i := range s.items {
+		if t, ok := i.decoded.(*Told); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Services lists the Services, in order of their names, decoded anew: who has much to do with them asks for Told.
 func (s State) Services() []*Service {
 	var out []*Service
-	for _, i := range s.items {
-		if i.service != nil {
-			out = append(out, i.Service())
-		}
+	for _, t := range s.Told() {
+		out = append(out, t.Service())
 	}
 	return out
 }
 
 // newItem checks what this release understands of an item, and decodes what has to be at hand.
 func newItem(key string, value []byte) (i item, err error) {
-	i = item{key: key, value: value}
+	i = item{key: key, value: string(value)}
 	if key == "" {
 		return i, nil
 	}
 	switch key[0] {
 	case kindAddress:
 		err = checkAddress(key, value)
+		i.value = unique.Make(i.value).Value() // most have the same few ports
 	case kindRedirect:
-		i.redirect, err = decodeRedirect(key, value)
+		i.decoded, err = decodeRedirect(key, value)
 	case kindTunnel:
-		i.tunnel, err = decodeTunnel(key, value)
+		i.decoded, err = decodeTunnel(key, value)
 	case kindNode:
 		_, err = decodeNode(key, value)
 	case kindService:
-		var s *Service
-		if s, err = decodeService(key, value); err == nil {
-			i.service = &lazyService{addresses: slices.Clone(s.Addresses)} // which hold on to nothing else of it
+		var t *Told
+		if t, err = newTold(key, i.value); err == nil {
+			i.decoded, i.value = t, ""
 		}
 	}
 	return i, err
 }
 
-// Service decodes an item of that kind, once for all states that it is in.
-func (i item) Service() *Service {
-	i.service.once.Do(func() { i.service.decoded, _ = decodeService(i.key, i.value) }) // newItem found that it can be
-	return i.service.decoded
+// encoded is the value as it was sent.
+func (i item) encoded() []byte {
+	if t, ok := i.decoded.(*Told); ok {
+		return t.encoded()
+	}
+	return []byte(i.value)
 }
 
 // RevisionOf reads a revision from its message; nil is the zero one.

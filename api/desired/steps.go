@@ -160,11 +160,11 @@ func (s *State) splice(edits []edit) {
 			out, old = append(out, old[0]), old[1:]
 		}
 		if len(old) > 0 && old[0].key == e.key {
-			s.Digest = s.Digest.Minus(e.key, old[0].value)
+			s.Digest = s.Digest.Minus(e.key, old[0].encoded())
 			old = old[1:]
 		}
 		if !e.remove {
-			s.Digest = s.Digest.Plus(e.key, e.value)
+			s.Digest = s.Digest.Plus(e.key, e.encoded())
 			out = append(out, e.item)
 		}
 	}

@@ -29,6 +29,8 @@ type TunnelSettings struct {
 	// Over6 says that packets between hosts are of IPv6.
 	Over6  bool           `json:"over6,omitempty"`
 	Ranges []netip.Prefix `json:"ranges"` // that tunnel addresses are of
+	// Own is the tunnel of the host itself where it is outside the cluster, if it has one: it finds itself in no item.
+	Own *TunnelHost `json:"own,omitempty"`
 }
 
 // TunnelHost is a host that is reached by a tunnel.
@@ -64,9 +66,11 @@ func TunnelHostKey(host string) string { return string([]byte{kindTunnel, tunnel
 
 // TunnelHostValue encodes what a host's item says. The name is the key's.
 func TunnelHostValue(h TunnelHost) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&fairleadv1.TunnelHost{
-		Underlay: h.Underlay.AsSlice(), Addresses: bytesOf(h.Addresses), Number: h.Number,
-	})
+	return proto.MarshalOptions{Deterministic: true}.Marshal(tunnelHostMessage(h))
+}
+
+func tunnelHostMessage(h TunnelHost) *fairleadv1.TunnelHost {
+	return &fairleadv1.TunnelHost{Underlay: h.Underlay.AsSlice(), Addresses: bytesOf(h.Addresses), Number: h.Number}
 }
 
 // ProxyKey is the key of the item about a policy's proxy ports; name is kind/name of it.
@@ -110,13 +114,21 @@ func decodeTunnelHost(name string, value []byte) (*TunnelHost, error) {
 	if err := proto.Unmarshal(value, &m); err != nil {
 		return fail(err)
 	}
-	underlay, err := addressesOf([][]byte{m.GetUnderlay()})
+	h, err := tunnelHostOf(name, &m)
 	if err != nil {
 		return fail(err)
 	}
+	return h, nil
+}
+
+func tunnelHostOf(name string, m *fairleadv1.TunnelHost) (*TunnelHost, error) {
+	underlay, err := addressesOf([][]byte{m.GetUnderlay()})
+	if err != nil {
+		return nil, err
+	}
 	addresses, err := addressesOf(m.GetAddresses())
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	return &TunnelHost{Name: name, Underlay: underlay[0], Addresses: addresses, Number: m.GetNumber()}, nil
 }
@@ -155,19 +167,35 @@ func decodeProxy(name string, value []byte) (*Proxy, error) {
 // are told of all Services are told of these.
 func (s State) TunnelHosts() (out []*TunnelHost) {
 	for _, i := range s.items {
-		if i.tunnel.host != nil {
-			out = append(out, i.tunnel.host)
+		if t, ok := i.decoded.(tunnelItem); ok && t.host != nil {
+			out = append(out, t.host)
 		}
 	}
 	return out
+}
+
+// OwnTunnel is the tunnel that a host has; nil for none. A host outside the cluster is told its own apart, whatever nodes are called.
+func (s State) OwnTunnel(host string) *TunnelHost {
+	if s.Tunnels == nil {
+		return nil
+	}
+	if s.Tunnels.Own != nil {
+		return s.Tunnels.Own
+	}
+	for _, h := range s.TunnelHosts() {
+		if h.Name == host {
+			return h
+		}
+	}
+	return nil
 }
 
 // Proxies lists what proxy ports lead to, in order of the policies' names. They must not be written to. Only nodes that are told of all
 // Services are told of these.
 func (s State) Proxies() (out []*Proxy) {
 	for _, i := range s.items {
-		if i.tunnel.proxy != nil {
-			out = append(out, i.tunnel.proxy)
+		if t, ok := i.decoded.(tunnelItem); ok && t.proxy != nil {
+			out = append(out, t.proxy)
 		}
 	}
 	return out
@@ -179,6 +207,9 @@ func TunnelMessage(t *TunnelSettings) *fairleadv1.TunnelSettings {
 		return nil
 	}
 	m := &fairleadv1.TunnelSettings{Port: uint32(t.Port), Vni: t.VNI, Mtu: t.MTU, Over6: t.Over6}
+	if t.Own != nil {
+		m.Own = tunnelHostMessage(*t.Own)
+	}
 	for _, r := range t.Ranges {
 		m.Ranges = append(m.Ranges, r.String())
 	}
@@ -193,6 +224,13 @@ func tunnelsOf(m *fairleadv1.TunnelSettings) (*TunnelSettings, error) {
 		return nil, errors.New("settings of tunnels: no such port")
 	}
 	t := &TunnelSettings{Port: uint16(m.GetPort()), VNI: m.GetVni(), MTU: m.GetMtu(), Over6: m.GetOver6()}
+	if m.GetOwn() != nil {
+		own, err := tunnelHostOf("", m.GetOwn())
+		if err != nil {
+			return nil, fmt.Errorf("settings of tunnels: own: %w", err)
+		}
+		t.Own = own
+	}
 	for _, text := range m.GetRanges() {
 		r, err := netip.ParsePrefix(text)
 		if err != nil {

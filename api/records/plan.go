@@ -11,11 +11,28 @@ type Plan struct {
 	Held       []PlanHold   `json:"held"`     // mass changes that would wait for an operator; not among the changes
 	Waiting    []PlanWait   `json:"waiting"`  // what would wait then, and does not now
 	Problems   []string     `json:"problems"` // of the manifests: what is refused, and what is doubtful
-	// Left counts objects of outside load balancers among the manifests: they are not part of this plan.
-	Left int `json:"left"`
+	// Calls are those that drivers of outside load balancers would get, in the order in which they would be due.
+	Calls []PlanCall `json:"calls"`
+	// Left counts objects of outside load balancers among the manifests that are not part of this plan, and LeftWhy says why. With none left
+	// LeftWhy says why it is not told what manifests take away that stand for a source.
+	Left    int    `json:"left"`
+	LeftWhy string `json:"leftWhy"`
 }
 
-// PlanChange is what would become of one target: service, address, route, node, pool, peer, advertisement or nodeconfig.
+// PlanCall is a call that a driver of outside load balancers would get.
+type PlanCall struct {
+	Driver       string `json:"driver"`       // namespace/name
+	Action       string `json:"action"`       // as in Operation, or judge: which pods stay that are not ready
+	LoadBalancer string `json:"loadBalancer"` // the object that means it; empty: the call is about none
+	Backend      string `json:"backend"`      // binding, and BackendRecord; empty: the call is about none
+	Target       string `json:"target"`       // that backend in words
+	Owner        string `json:"owner"`        // the object that the backend is for
+	Address      string `json:"address"`      // of the backend; empty: the driver has yet to tell it
+	With         string `json:"with"`         // parameters, attributes, lbSpec or pods, "key=value key=value"
+}
+
+// PlanChange is what would become of one target: service, address, route, node, pool, peer, advertisement, nodeconfig, driver,
+// loadbalancer or backend.
 type PlanChange struct {
 	Target string `json:"target"`
 	Name   string `json:"name"`

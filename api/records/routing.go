@@ -39,7 +39,9 @@ type Service struct {
 	// ByOthers are the addresses that other controllers gave it, where nodes take connections to those.
 	ByOthers              []string `json:"byOthers"`
 	InternalTrafficPolicy string   `json:"internalTrafficPolicy"` // Cluster, Local: about clusterIPs
-	Version               uint64   `json:"version"`               // resourceVersion acted on; 0 where the source has none
+	// Probe is how nodes find out which endpoints answer; absent where they do not.
+	Probe   *Probe `json:"probe,omitempty"`
+	Version uint64 `json:"version"` // resourceVersion acted on; 0 where the source has none
 }
 
 // Pending says what is missing: a code for programs, a sentence with the remedy for people.
@@ -75,6 +77,17 @@ type Endpoint struct {
 	Ports       []EndpointPort `json:"ports"`
 	// Weight is its share of new connections beside the others'; absent where nobody chose it: 1.
 	Weight *uint16 `json:"weight,omitempty"`
+	// Failing says that it is not ready because it does not answer probes. Verdict is what most of the nodes that probe think, as of when
+	// that changed last; absent where nobody knows.
+	Failing bool             `json:"failing,omitempty"`
+	Verdict *EndpointVerdict `json:"verdict,omitempty"`
+}
+
+// EndpointVerdict is what is thought of an endpoint.
+type EndpointVerdict struct {
+	Healthy bool   `json:"healthy"`
+	Say     uint32 `json:"say"` // how many nodes said so
+	Of      uint32 `json:"of"`  // of so many that probe
 }
 
 // EndpointPort is where an endpoint answers for the service port of the same name and protocol.

@@ -2,9 +2,9 @@
 
 package records
 
-// Why is what `fairlead why` answers: what became of Services, and why.
+// Why is what `fairlead why` answers: what became of Services, or of objects of outside load balancers, and why.
 type Why struct {
-	Asked      string `json:"asked"`      // as asked for: a Service or an address
+	Asked      string `json:"asked"`      // as asked for: a Service or an address, or "KIND NAME"
 	AnsweredBy string `json:"answeredBy"` // member
 	Leader     string `json:"leader"`     // who leads, as far as that member knows; empty: nobody
 	Basis      string `json:"basis"`      // sources, record
@@ -16,6 +16,7 @@ type Why struct {
 	Quarantine    bool         `json:"quarantine"` // nothing is removed or given out
 	Sources       []WhySource  `json:"sources"`    // of the leader
 	Services      []WhyService `json:"services"`
+	Outside       []WhyOutside `json:"outside"` // of a question about outside load balancers
 }
 
 // What an answer is made from.

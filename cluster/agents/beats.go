@@ -37,8 +37,9 @@ type beats struct {
 	last map[fsm.NodeID]Beat
 	// sessions are the own BGP sessions of nodes that have some, by neighbour.
 	sessions map[fsm.NodeID]map[fsm.PeerName]string
-	// probes are what nodes think of addresses that they probe, coming those whose last piece has not come.
-	probes, coming map[fsm.NodeID]probes.Report
+	// probes are what nodes think of addresses that they probe, coming reports whose last piece has not come.
+	probes map[fsm.NodeID]probes.Said
+	coming map[fsm.NodeID]probes.Report
 }
 
 // Beat is the newest heartbeat of a node. At has a monotonic reading.
@@ -59,7 +60,7 @@ type Flows struct {
 
 func newBeats(now func() time.Time) *beats {
 	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}, sessions: map[fsm.NodeID]map[fsm.PeerName]string{},
-		probes: map[fsm.NodeID]probes.Report{}, coming: map[fsm.NodeID]probes.Report{}}
+		probes: map[fsm.NodeID]probes.Said{}, coming: map[fsm.NodeID]probes.Report{}}
 }
 
 // Beats lists the newest heartbeat of each node that was ever heard of, by name, and since when this member
@@ -175,7 +176,7 @@ func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 	if err != nil {
 		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: err.Error(), Remedy: "use an agent of this release"}
 	}
-	if err := s.beats.addProbes(b.Node, req.GetProbes()); err != nil {
+	if err := s.beats.addProbes(b.Node, req.GetProbes(), desired.RevisionOf(req.GetProbing())); err != nil {
 		return &admin.Refusal{Code: admin.Invalid, What: "heartbeat", Why: err.Error(), Remedy: "use an agent of this release"}
 	}
 	if !s.beats.add(b, sessions) {

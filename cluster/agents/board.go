@@ -36,7 +36,11 @@ type board struct {
 	// redirected is the newest revision at which a redirect came to be what it is, or gave its number up: those who are told redirects
 	// have to acknowledge that, whether or not anything changed for them.
 	redirected fsm.Revision
-	own        own
+	// meshed is likewise of tunnels, for those who make them.
+	meshed fsm.Revision
+	// probed is likewise of what is probed of Services, for those who are told those.
+	probed fsm.Revision
+	own    own
 }
 
 func newBoard(record Record) *board {
@@ -54,7 +58,7 @@ func itemTables() []fsm.Table {
 }
 
 func ownTables() []fsm.Table {
-	return []fsm.Table{fsm.TableGroup, fsm.TableMembers, fsm.TableNodeConfigs, fsm.TableNodes, fsm.TableHosts}
+	return []fsm.Table{fsm.TableGroup, fsm.TableMembers, fsm.TableNodeConfigs, fsm.TableNodes, fsm.TableHosts, fsm.TableTunnels}
 }
 
 // run keeps the board current until ctx ends.
@@ -150,12 +154,15 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			return false, fmt.Errorf("encode redirect %s for agents: %w", id, err)
 		}
 	}
-	for _, host := range b.tunnelsThatChanged(v) {
+	tunnels := b.tunnelsThatChanged(v)
+	for _, host := range tunnels {
 		if err := b.deriveTunnel(v, host); err != nil {
 			return false, fmt.Errorf("encode tunnel of %s for agents: %w", host, err)
 		}
 	}
-	news = b.noteRedirects(v) || news
+	for _, note := range []func(*fsm.View) bool{b.noteTunnels, b.noteRedirects, b.noteProbes} {
+		news = note(v) || news
+	}
 	for _, id := range moved {
 		if err := b.deriveNode(v, id); err != nil {
 			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
@@ -165,7 +172,7 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	changedOutside, err := b.deriveOutside(v, slices.Collect(maps.Keys(serving)), redirects, moved)
+	changedOutside, err := b.deriveOutside(v, changedItems{slices.Collect(maps.Keys(serving)), redirects, moved, tunnels})
 	if err != nil {
 		return false, err
 	}
@@ -224,7 +231,7 @@ func redirectsThatChanged(before, after *fsm.View) (out []fsm.RedirectID) {
 }
 
 // tunnelsThatChanged are in order: all, if the way in which they are made did.
-func (b *board) tunnelsThatChanged(after *fsm.View) (out []fsm.NodeID) {
+func (b *board) tunnelsThatChanged(after *fsm.View) (out []fsm.TunnelID) {
 	if b.view == nil || b.view.Group().Tunnels != after.Group().Tunnels {
 		for _, t := range fsm.List[*fsm.Tunnel](after, fsm.TableTunnels) {
 			out = append(out, t.Host)
@@ -278,6 +285,26 @@ func (b *board) noteRedirects(v *fsm.View) (news bool) {
 	fsm.Changes(b.view, v, fsm.TableNumbers, func(_, after *fsm.Number) {
 		if after != nil {
 			note(after.At)
+		}
+	})
+	return news
+}
+
+// noteTunnels remembers since when there is something to acknowledge of tunnels, and tells whether that is new.
+func (b *board) noteTunnels(v *fsm.View) (news bool) {
+	fsm.Changes(b.view, v, fsm.TableTunnels, func(_, after *fsm.Tunnel) {
+		if after != nil && b.meshed.Before(after.Since) {
+			b.meshed, news = after.Since, true
+		}
+	})
+	return news
+}
+
+// noteProbes remembers since when there is something to acknowledge of what is probed of Services, and tells whether that is new.
+func (b *board) noteProbes(v *fsm.View) (news bool) {
+	fsm.Changes(b.view, v, fsm.TableServices, func(_, after *fsm.Service) {
+		if after != nil && b.probed.Before(after.ProbedSince) {
+			b.probed, news = after.ProbedSince, true
 		}
 	})
 	return news

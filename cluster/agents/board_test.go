@@ -102,7 +102,9 @@ func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
 		for _, b := range r.Backends {
 			told := desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready}
 			if r.SpareOwn { // who is spared is found by UID
-				told.UID = b.UID
+				if told.UID = b.UID; b.HostUID != "" {
+					told.UID = b.HostUID
+				}
 			}
 			one.Backends = append(one.Backends, told)
 		}
@@ -144,6 +146,8 @@ func drawRedirect(t *rapid.T) fsm.Command {
 		b := fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", UID: "u-p", Ready: rapid.Bool().Draw(t, "ready")}
 		if rapid.Bool().Draw(t, "listed") {
 			b.Node, b.Pod, b.UID = "", "", ""
+		} else if rapid.Bool().Draw(t, "static") {
+			b.HostUID = "h-p"
 		}
 		r.Backends = append(r.Backends, b)
 	}
@@ -732,5 +736,34 @@ func TestPortGivenUpIsToBeAcknowledged(t *testing.T) {
 	u, err := b.since(place{}, "n1")
 	if err != nil || u.wanted != since {
 		t.Errorf("n1 is to acknowledge %s (%v), want %s", u.wanted, err, since)
+	}
+}
+
+// K50: nodes that are told Services have to say that they carried out what is probed of one, also if nothing else is new for them: what they say of
+// its endpoints counts from then on.
+func TestK50ProbesAreToBeAcknowledged(t *testing.T) {
+	g, b := furnished(t, 1)
+	put := func(probe string) {
+		t.Helper()
+		g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/probed", UID: "u", Probe: fsm.Probe{Type: probe}}})
+	}
+	put("TCP")
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	put("HTTP") // and back: there is nothing to tell
+	put("TCP")
+	since := g.Read().Revision()
+	g.Apply(t, &fsm.PutNode{ID: "n9"})
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		wants tells
+		want  fsm.Revision
+	}{{tellsAddresses, fsm.Revision{}}, {tellsAddressed, since}, {tellsAll, since}} {
+		if u, err := b.since(place{wants: c.wants}, "n1"); err != nil || u.wanted != c.want {
+			t.Errorf("who wants %d is to acknowledge %s (%v), want %s", c.wants, u.wanted, err, c.want)
+		}
 	}
 }

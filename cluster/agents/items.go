@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -94,10 +95,13 @@ func (b *board) deriveProxy(r *fsm.Redirect, id fsm.RedirectID) error {
 				continue
 			}
 			one := desired.ProxiedPod{Node: string(pod.Node), Address: pod.Address, Ready: pod.Ready}
-			for _, port := range pod.Ports {
-				one.Ports = append(one.Ports, desired.ProxyPort{Port: portOf(port.Port), Target: port.Target})
+			last := len(p.Pods) - 1 // rows of a pod's ports follow each other
+			if last < 0 || p.Pods[last].Node != one.Node || p.Pods[last].Address != one.Address || p.Pods[last].Ready != one.Ready {
+				p.Pods, last = append(p.Pods, one), last+1
 			}
-			p.Pods = append(p.Pods, one)
+			for _, port := range pod.Ports {
+				p.Pods[last].Ports = append(p.Pods[last].Ports, desired.ProxyPort{Port: portOf(port.Port), Target: port.Target})
+			}
 		}
 	}
 	if len(p.Pods) == 0 {
@@ -111,25 +115,30 @@ func (b *board) deriveProxy(r *fsm.Redirect, id fsm.RedirectID) error {
 }
 
 // deriveTunnel brings the item of a host that is reached by a tunnel up to date.
-func (b *board) deriveTunnel(v *fsm.View, host fsm.NodeID) error {
+func (b *board) deriveTunnel(v *fsm.View, host fsm.TunnelID) error {
 	key := desired.TunnelHostKey(string(host))
-	t, ok := fsm.Get[*fsm.Tunnel](v, fsm.TableTunnels, string(host))
-	addresses := v.Group().Tunnels.Addresses(number(t))
-	if !ok || t.Leaving || len(addresses) == 0 {
+	end := endOf(v, host)
+	if end == nil {
 		return b.inside.drop(key)
 	}
-	value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: t.Underlay, Addresses: addresses, Number: t.Number})
+	value, err := desired.TunnelHostValue(*end)
 	if err != nil {
 		return err
 	}
 	return b.inside.put(key, value, tellsAll)
 }
 
-func number(t *fsm.Tunnel) uint32 {
-	if t == nil {
-		return 0
+// endOf is how a host is reached by its tunnel; nil for one that is not, or no more.
+func endOf(v *fsm.View, host fsm.TunnelID) *desired.TunnelHost {
+	t, ok := fsm.Get[*fsm.Tunnel](v, fsm.TableTunnels, string(host))
+	if !ok || t.Leaving {
+		return nil
 	}
-	return t.Number
+	addresses := v.Group().Tunnels.Addresses(t.Number)
+	if len(addresses) == 0 {
+		return nil
+	}
+	return &desired.TunnelHost{Underlay: t.Underlay, Addresses: addresses, Number: t.Number}
 }
 
 // atHostPorts is the mode in which pods of one node have one address, that node's: each is a backend once, which is ready if any of its
@@ -150,7 +159,7 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 	for _, e := range r.Backends {
 		next := desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready}
 		if r.SpareOwn {
-			next.UID = e.UID
+			next.UID = cmp.Or(e.HostUID, e.UID) // its cgroup is named by
 		} else if last := len(out.Backends) - 1; r.Mode == atHostPorts && last >= 0 && out.Backends[last].Address == e.Address {
 			out.Backends[last].Ready = out.Backends[last].Ready || e.Ready
 			continue
@@ -225,6 +234,9 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
 		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal, ByOthers: s.ByOthers,
 	}
+	if s.Probe.Wanted() {
+		out.Probe = desired.Probe(s.Probe)
+	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
 	}
@@ -242,7 +254,7 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 	for _, e := range b.reachable(v, s.Endpoints) {
 		endpoint := desired.Endpoint{
 			Address: e.Address, Node: string(b.nodeOf(e)), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
-			Weight: e.Weight, Quiesced: e.Quiesced,
+			Weight: e.Weight, Quiesced: e.Quiesced, Failing: e.Failing,
 		}
 		for _, h := range e.Hints {
 			endpoint.Hints = append(endpoint.Hints, desired.Hint{Node: string(h.Node), Zone: h.Zone})

@@ -14,14 +14,22 @@ import (
 
 // Hosts outside the cluster are told what their own programs can get to, and no more: where Services and policies are dialled,
 // and the addresses behind that. They hear no names of nodes, pods or zones, nothing of routes, leases and peers, and of
-// policies only those that are effective outside.
+// policies only those that are effective outside. Of tunnels they hear where those of nodes end, and of their own; not of each other's.
 
 // anyHosts tells whether there is anybody to tell.
 func anyHosts(v *fsm.View) bool { return v.Count(fsm.TableHosts) > 0 }
 
+// changedItems are what changed of what hosts may hear of.
+type changedItems struct {
+	services  []fsm.ServiceID
+	redirects []fsm.RedirectID
+	nodes     []fsm.NodeID
+	tunnels   []fsm.TunnelID
+}
+
 // deriveOutside brings what hosts are told up to date, given what changed, and tells whether that is news. While there are no hosts
 // nothing is kept for them.
-func (b *board) deriveOutside(v *fsm.View, services []fsm.ServiceID, redirects []fsm.RedirectID, nodes []fsm.NodeID) (bool, error) {
+func (b *board) deriveOutside(v *fsm.View, changed changedItems) (bool, error) {
 	if was := b.hosts; !anyHosts(v) {
 		if b.hosts = false; was {
 			seq := b.outside.trays[0].seq
@@ -30,40 +38,48 @@ func (b *board) deriveOutside(v *fsm.View, services []fsm.ServiceID, redirects [
 		}
 		return false, nil
 	} else if b.hosts = true; !was {
-		services, redirects, nodes = idsOf(v)
+		changed = allItems(v)
 	}
 	b.outside.begin(b.at, v.Revision())
-	slices.Sort(services)
-	for _, id := range services {
+	slices.Sort(changed.services)
+	for _, id := range changed.services {
 		if err := b.tellService(v, id); err != nil {
 			return false, fmt.Errorf("encode service %s for hosts: %w", id, err)
 		}
 	}
-	for _, id := range redirects {
+	for _, id := range changed.redirects {
 		if err := b.tellRedirect(v, id); err != nil {
 			return false, fmt.Errorf("encode redirect %s for hosts: %w", id, err)
 		}
 	}
-	for _, id := range nodes {
+	for _, id := range changed.nodes {
 		if err := b.tellNode(v, id); err != nil {
 			return false, fmt.Errorf("encode node %s for hosts: %w", id, err)
+		}
+	}
+	for _, id := range changed.tunnels {
+		if err := b.tellTunnel(v, id); err != nil {
+			return false, fmt.Errorf("encode tunnel of %s for hosts: %w", id, err)
 		}
 	}
 	return b.outside.push(b.limit)
 }
 
-// idsOf are all Services, redirects and nodes.
-func idsOf(v *fsm.View) (services []fsm.ServiceID, redirects []fsm.RedirectID, nodes []fsm.NodeID) {
+// allItems are all that there are.
+func allItems(v *fsm.View) (all changedItems) {
 	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-		services = append(services, s.ID)
+		all.services = append(all.services, s.ID)
 	}
 	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
-		redirects = append(redirects, r.ID)
+		all.redirects = append(all.redirects, r.ID)
 	}
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		nodes = append(nodes, n.ID)
+		all.nodes = append(all.nodes, n.ID)
 	}
-	return services, redirects, nodes
+	for _, t := range fsm.List[*fsm.Tunnel](v, fsm.TableTunnels) {
+		all.tunnels = append(all.tunnels, t.Host)
+	}
+	return all
 }
 
 // tellService: nothing is local to a host, so that it needs no traffic policies, hints or places (balancing §15). Where only some clients may
@@ -120,10 +136,32 @@ func (b *board) tellRedirect(v *fsm.View, id fsm.RedirectID) error {
 	return b.outside.put(key, value, tellsAll)
 }
 
+// nameless tells one node from another without its name.
+func nameless(id fsm.NodeID) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// tellTunnel tells where a node's tunnel ends. What a host's own is like it is told by itself.
+func (b *board) tellTunnel(v *fsm.View, id fsm.TunnelID) error {
+	if _, outside := id.Outside(); outside {
+		return nil
+	}
+	key := desired.TunnelHostKey(nameless(fsm.NodeID(id)))
+	end := endOf(v, id)
+	if end == nil {
+		return b.outside.drop(key)
+	}
+	value, err := desired.TunnelHostValue(*end)
+	if err != nil {
+		return err
+	}
+	return b.outside.put(key, value, tellsAll)
+}
+
 // tellNode tells the addresses of a node, for node ports, under a key that does not have its name.
 func (b *board) tellNode(v *fsm.View, id fsm.NodeID) error {
-	sum := sha256.Sum256([]byte(id))
-	key := desired.NodeKey(hex.EncodeToString(sum[:8]))
+	key := desired.NodeKey(nameless(id))
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
 	if !ok || len(n.Addresses)+len(n.Others) == 0 {
 		return b.outside.drop(key)

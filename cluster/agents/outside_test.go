@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 			nodes++
 		}
 	}
-	if s.AddressCount() != 0 || s.Config != nil || s.Zone != "" || s.Leaving || s.Len() != len(services)+len(redirects)+nodes {
+	if s.AddressCount() != 0 || s.Config != nil || s.Zone != "" || s.Leaving || s.Len() != len(services)+len(redirects)+nodes+checkTunnelsOutside(t, s, v) {
 		t.Fatalf("%d items besides, of them %d addresses; configuration %v", s.Len(), s.AddressCount(), s.Config)
 	}
 	s.Digest = desired.Digest{} // sums are by chance what they are
@@ -70,11 +71,65 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 		t.Fatal(err)
 	}
 	data = data[sha256.Size:]
-	for _, secret := range []string{"\x02n1", "\x02n2", "\x03nn1", "\x03nn2", "\x04ns/p"} { // strings on the wire, with their lengths
+	for _, secret := range []string{"\x02n1", "\x02n2", "\x03nn1", "\x03nn2", "\x04ns/p", "thn1", "thn2", "outside/", "edge"} { // strings on the wire, with their lengths
 		if strings.Contains(string(data), secret) {
 			t.Fatalf("it is told the name %q", secret)
 		}
 	}
+}
+
+// checkTunnelsOutside: a host is told where nodes' tunnels end, without their names, and its own, and nothing of other hosts outside. It gives
+// how many items that is.
+func checkTunnelsOutside(t *rapid.T, s desired.State, v *fsm.View) int {
+	g := v.Group().Tunnels
+	var want, have []string
+	own := ""
+	for _, r := range fsm.List[*fsm.Tunnel](v, fsm.TableTunnels) {
+		if r.Leaving || !g.On() {
+			continue
+		}
+		text := fmt.Sprint(r.Underlay, r.Number, g.Addresses(r.Number))
+		switch r.Host {
+		case "n1", "n2":
+			want = append(want, text)
+		case "outside/n1":
+			own = text
+		}
+	}
+	for _, h := range s.TunnelHosts() {
+		have = append(have, fmt.Sprint(h.Underlay, h.Number, h.Addresses))
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if !slices.Equal(want, have) || (s.Tunnels != nil) != g.On() {
+		t.Fatalf("it is told tunnels %v by %+v, not %v", have, s.Tunnels, want)
+	}
+	told := ""
+	if s.Tunnels != nil && s.Tunnels.Own != nil {
+		told = fmt.Sprint(s.Tunnels.Own.Underlay, s.Tunnels.Own.Number, s.Tunnels.Own.Addresses)
+	}
+	if told != own {
+		t.Fatalf("its own is %q, not %q", told, own)
+	}
+	return len(want)
+}
+
+// drawTunnel draws what becomes of tunnels of nodes, of the host that is looked at, and of another one.
+func drawTunnel(t *rapid.T) fsm.Command {
+	id := rapid.SampledFrom([]fsm.TunnelID{"n1", "n2", "outside/n1", "outside/edge"}).Draw(t, "end")
+	switch rapid.IntRange(0, 5).Draw(t, "of tunnels") {
+	case 0:
+		return &fsm.SetTunnels{}
+	case 1:
+		return &fsm.SetTunnels{Settings: fsm.TunnelSettings{
+			Range4: netip.MustParsePrefix("10.250.0.0/24"), Port: 7446, VNI: 7446, MTU: uint32(rapid.SampledFrom([]int{0, 1400}).Draw(t, "mtu")),
+		}}
+	case 2:
+		return &fsm.ReleaseTunnel{Host: id}
+	case 3:
+		return &fsm.FreeTunnel{Host: id}
+	}
+	return &fsm.PutTunnel{Host: id, Underlay: netip.AddrFrom4([4]byte{198, 51, 100, byte(rapid.IntRange(1, 5).Draw(t, "underlay"))})}
 }
 
 // Balancing §15: hosts that follow, lag, come back, are the first or the last of the group, all end with what a fresh one gets, and that is no more than
@@ -89,8 +144,13 @@ func TestPropertyBalancing15HostsAreToldWhatTheirProgramsGetTo(t *testing.T) {
 		}
 		host := func() *agent { return &agent{outside: true} }
 		followers := []*agent{host(), host()}
+		g.Apply(t, &fsm.SetTunnels{Settings: fsm.TunnelSettings{Range4: netip.MustParsePrefix("10.250.0.0/24"), Port: 7446, VNI: 7446}})
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
-			switch rapid.IntRange(0, 6).Draw(t, "event") {
+			switch rapid.IntRange(0, 8).Draw(t, "event") {
+			case 7, 8:
+				if _, err := g.Commit(fsm.Proposal{Command: drawTunnel(t)}); err != nil {
+					t.Fatal(err)
+				}
 			case 0, 1, 2:
 				if _, err := g.Commit(fsm.Proposal{Command: drawCommand(t, g)}); err != nil {
 					t.Fatal(err)
@@ -245,6 +305,72 @@ func TestBalancing15HostsThatAreTakenOutAreToldNothing(t *testing.T) {
 		t.Errorf("the stream ended with %v", stream.Err())
 	}
 	refused("afterwards")
+}
+
+// Balancing §13.1: whether a host makes tunnels is what it said last. It is told its own at once, and acknowledges a tunnel of a node that goes, so that the
+// node's number is free again.
+func TestBalancing13HostsOutsideHaveTunnels(t *testing.T) {
+	g, _ := furnished(t, 1)
+	g.Apply(t, &fsm.RegisterHost{ID: "n1", Admit: true}, &fsm.SetTunnels{Settings: fsm.TunnelSettings{Range4: netip.MustParsePrefix("10.250.0.0/24"), Port: 7446, VNI: 7446}},
+		&fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("198.51.100.2")})
+	s := newService(t, g)
+	s.reports.o.Tuning.Note = s.o.Tuning.Look
+	runs(t, s)
+	host, _ := outsiders(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*grouptest.Patience)
+	defer cancel()
+	stream, err := host.Sync(ctx, &fairleadv1.SyncRequest{Node: "n1", Boot: "b1", Tunnels: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := desired.Steps{}
+	next := func() desired.State {
+		t.Helper()
+		for stream.Receive() {
+			whole, err := steps.Add(stream.Msg())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole {
+				return steps.State
+			}
+		}
+		t.Fatal(stream.Err())
+		return desired.State{}
+	}
+	says := func() {
+		t.Helper()
+		if _, err := host.Acknowledge(t.Context(), &fairleadv1.AcknowledgeRequest{Node: "n1", Boot: "b1", Revision: desired.RevisionMessage(steps.State.Revision)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first := next(); first.Tunnels == nil || first.Tunnels.Own != nil || len(first.TunnelHosts()) != 1 {
+		t.Errorf("before it has a tunnel it is told %+v and %v", first.Tunnels, first.TunnelHosts())
+	}
+	if h, _ := fsm.Get[*fsm.Host](g.Read(), fsm.TableHosts, "n1"); !h.Tunnels {
+		t.Error("the record does not know that it makes tunnels")
+	}
+	g.Apply(t, &fsm.PutTunnel{Host: fsm.HostTunnel("n1"), Underlay: netip.MustParseAddr("198.51.100.9")})
+	if own := next().Tunnels.Own; own == nil || own.Number != 2 {
+		t.Errorf("its own tunnel is %+v", own)
+	}
+	if _, ready := g.Read().TunnelOf(fsm.HostTunnel("n1")); ready {
+		t.Error("it counts as ready before it said so")
+	}
+	says()
+	grouptest.Eventually(t, "it is ready", func() bool { _, ready := g.Read().TunnelOf(fsm.HostTunnel("n1")); return ready })
+	g.Apply(t, &fsm.ReleaseTunnel{Host: "n2"}, &fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("198.51.100.2")})
+	next() // it came and went unseen, which is to be acknowledged all the same
+	g.Apply(t, &fsm.ReleaseTunnel{Host: "n2"})
+	n2, _ := fsm.Get[*fsm.Tunnel](g.Read(), fsm.TableTunnels, "n2")
+	if holder := g.Read().Holder(n2); holder != "host n1" {
+		t.Errorf("the tunnel of n2 is held by %q", holder)
+	}
+	if len(next().TunnelHosts()) != 0 {
+		t.Error("it is still told of n2")
+	}
+	says()
+	grouptest.Eventually(t, "nobody holds it", func() bool { return g.Read().Holder(n2) == "" })
 }
 
 // Where a host is is what it said last, within bounds.

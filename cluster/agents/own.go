@@ -5,6 +5,7 @@ package agents
 import (
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -35,18 +36,25 @@ type own struct {
 	leaving map[fsm.NodeID]bool       // of those that are about to be deleted
 	hosts   map[fsm.HostID]hostFacts  // outside the cluster, that the group took in
 
-	mayTunnel bool                // the record can know of tunnels
-	mesh      fsm.TunnelSettings  // how they are made
-	tunneling map[fsm.NodeID]bool // the nodes that say that they make them
+	mayTunnel bool                               // the record can know of tunnels
+	mesh      fsm.TunnelSettings                 // how they are made
+	tunneling map[fsm.NodeID]bool                // the nodes that say that they make them
+	ends      map[fsm.HostID]*desired.TunnelHost // of the tunnels of hosts outside the cluster
 }
 
 // hostFacts is what a host outside the cluster said of itself.
 type hostFacts struct {
-	boot fsm.BootID
-	at   []netip.Addr
+	boot    fsm.BootID
+	at      []netip.Addr
+	tunnels bool // it makes them
 }
 
-func (f hostFacts) equal(g hostFacts) bool { return f.boot == g.boot && slices.Equal(f.at, g.at) }
+func (f hostFacts) equal(g hostFacts) bool {
+	return f.boot == g.boot && f.tunnels == g.tunnels && slices.Equal(f.at, g.at)
+}
+
+// factsOfHost is what the record has of a host.
+func factsOfHost(h *fsm.Host) hostFacts { return hostFacts{h.Boot, h.Addresses, h.Tunnels} }
 
 // derive reads it anew and tells whether anything changed. Of members and nodes most changes are marks, which
 // are nothing to tell.
@@ -83,7 +91,7 @@ func (o *own) derive(v *fsm.View) (news bool) {
 	}
 	hosts := map[fsm.HostID]hostFacts{}
 	for _, h := range fsm.List[*fsm.Host](v, fsm.TableHosts) {
-		hosts[h.ID] = hostFacts{h.Boot, h.Addresses}
+		hosts[h.ID] = factsOfHost(h)
 	}
 	if !maps.EqualFunc(hosts, o.hosts, hostFacts.equal) {
 		o.hosts, news = hosts, true
@@ -104,14 +112,39 @@ func (o *own) deriveTunnels(v *fsm.View, nodes []*fsm.Node) (news bool) {
 			tunneling[n.ID] = true
 		}
 	}
+	ends := endsOutside(v)
+	if !maps.EqualFunc(ends, o.ends, func(a, b *desired.TunnelHost) bool { return reflect.DeepEqual(a, b) }) {
+		o.ends, news = ends, true
+		o.seq++
+	}
 	may := g.Format >= formatTunnels
 	news = news || may != o.mayTunnel || !maps.Equal(tunneling, o.tunneling)
 	o.tunneling, o.mayTunnel = tunneling, may
 	return news
 }
 
-// ofHost gives what is told to every host outside the cluster: whom to ask.
-func (o *own) ofHost() *fairleadv1.NodeState { return desired.NodeMessage(o.group, nil, o.members) }
+// endsOutside are the tunnels of hosts outside the cluster.
+func endsOutside(v *fsm.View) map[fsm.HostID]*desired.TunnelHost {
+	out := map[fsm.HostID]*desired.TunnelHost{}
+	for _, t := range fsm.List[*fsm.Tunnel](v, fsm.TableTunnels) {
+		if id, outside := t.Host.Outside(); outside {
+			if end := endOf(v, t.Host); end != nil {
+				out[id] = end
+			}
+		}
+	}
+	return out
+}
+
+// ofHost gives what is told to a host outside the cluster: whom to ask, and how tunnels are made, with its own.
+func (o *own) ofHost(id fsm.HostID) *fairleadv1.NodeState {
+	m := desired.NodeMessage(o.group, nil, o.members)
+	if mesh := meshOf(o.mesh); mesh != nil {
+		mesh.Own = o.ends[id]
+		m.Tunnels = desired.TunnelMessage(mesh)
+	}
+	return m
+}
 
 // factsOf is what nodes are told of themselves, of those of which there is something to tell.
 func factsOf(nodes []*fsm.Node) (zones map[fsm.NodeID]string, leaving map[fsm.NodeID]bool) {

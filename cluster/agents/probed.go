@@ -21,7 +21,7 @@ func (s *Service) Probed(within time.Duration) probes.Heard {
 	s.beats.mu.Lock()
 	defer s.beats.mu.Unlock()
 	for id, b := range s.beats.last {
-		if _, half := s.beats.coming[id]; now.Sub(b.At) <= within && (!half || s.beats.probes[id] != nil) {
+		if _, half := s.beats.coming[id]; now.Sub(b.At) <= within && (!half || s.beats.probes[id].Report != nil) {
 			out[id] = s.beats.probes[id]
 		}
 	}
@@ -36,13 +36,18 @@ func (l *beats) forgetProbes(node fsm.NodeID) {
 	delete(l.coming, node)
 }
 
-// addProbes takes in a piece of a report. What the node said before counts until the last one is there.
-func (l *beats) addProbes(node fsm.NodeID, m *fairleadv1.ProbeReport) error {
-	if m == nil {
-		return nil
-	}
+// addProbes takes in a piece of a report, or, where m is nil, that what the node said is so as of a revision, too. What the node said before counts
+// until the last piece is there.
+func (l *beats) addProbes(node fsm.NodeID, m *fairleadv1.ProbeReport, of fsm.Revision) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if m == nil {
+		if said, told := l.probes[node]; told && !of.IsZero() {
+			said.Of = of
+			l.probes[node] = said
+		}
+		return nil
+	}
 	if _, known := l.last[node]; !known && len(l.last) >= maxBeating {
 		return nil // it is refused anyway
 	}
@@ -59,7 +64,7 @@ func (l *beats) addProbes(node fsm.NodeID, m *fairleadv1.ProbeReport) error {
 		return nil
 	}
 	delete(l.coming, node)
-	l.probes[node] = report
+	l.probes[node] = probes.Said{Report: report, Of: of}
 	return nil
 }
 
@@ -69,26 +74,44 @@ func gather(to probes.Report, m *fairleadv1.ProbeReport) error {
 	for _, places := range to {
 		n += len(places)
 	}
-	for _, r := range m.GetRedirects() {
-		if n += len(r.GetPlaces()); n > maxProbed {
+	add := func(of probes.Subject, reported []*fairleadv1.PlaceReport) error {
+		if n += len(reported); n > maxProbed {
 			return fmt.Errorf("it reports on more than %d probed places", maxProbed)
 		}
-		places := to[r.GetNumber()]
+		places := to[of]
 		if places == nil {
 			places = map[fsm.Probed]probes.Opinion{}
-			to[r.GetNumber()] = places
+			to[of] = places
 		}
-		for _, p := range r.GetPlaces() {
-			address, ok := netip.AddrFromSlice(p.GetAddress())
-			if port := p.GetPort(); !ok || port.GetProtocol() > 0xff || port.GetNumber() > 0xffff {
-				return fmt.Errorf("a probed place is none: address of %d bytes, port %d of protocol %d", len(p.GetAddress()), port.GetNumber(), port.GetProtocol())
+		for _, p := range reported {
+			at, err := placeOf(p)
+			if err != nil {
+				return err
 			}
-			places[fsm.Probed{
-				Address: address, Port: fsm.Port{Protocol: fsm.Protocol(p.GetPort().GetProtocol()), Number: uint16(p.GetPort().GetNumber())},
-			}] = opinionOf(p)
+			places[at] = opinionOf(p)
+		}
+		return nil
+	}
+	for _, r := range m.GetRedirects() {
+		if err := add(probes.Subject{Redirect: r.GetNumber()}, r.GetPlaces()); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.GetServices() {
+		if err := add(probes.Subject{Service: fsm.ServiceID(s.GetName())}, s.GetPlaces()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func placeOf(p *fairleadv1.PlaceReport) (fsm.Probed, error) {
+	address, ok := netip.AddrFromSlice(p.GetAddress())
+	port := p.GetPort()
+	if !ok || port.GetProtocol() > 0xff || port.GetNumber() > 0xffff {
+		return fsm.Probed{}, fmt.Errorf("a probed place is none: address of %d bytes, port %d of protocol %d", len(p.GetAddress()), port.GetNumber(), port.GetProtocol())
+	}
+	return fsm.Probed{Address: address, Port: fsm.Port{Protocol: fsm.Protocol(port.GetProtocol()), Number: uint16(port.GetNumber())}}, nil
 }
 
 func opinionOf(p *fairleadv1.PlaceReport) probes.Opinion {

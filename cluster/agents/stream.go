@@ -5,7 +5,6 @@ package agents
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -57,7 +56,7 @@ func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *co
 		if err != nil {
 			return &admin.Refusal{Code: admin.Invalid, What: "sync", Why: err.Error(), Remedy: "use an agent of this release"}
 		}
-		st.host = &hostFacts{st.boot, at}
+		st.host = &hostFacts{st.boot, at, req.GetTunnels()}
 	}
 	s.enter(st)
 	defer s.leave(st)
@@ -224,7 +223,7 @@ func (st *stream) checkBoot(ctx context.Context, u update) error {
 	}
 	var hello fsm.Command = &fsm.RegisterBoot{Node: st.node, Boot: st.boot}
 	if st.host != nil {
-		hello = &fsm.RegisterHost{ID: fsm.HostID(st.node), Boot: st.boot, Addresses: st.host.at}
+		hello = &fsm.RegisterHost{ID: fsm.HostID(st.node), Boot: st.boot, Addresses: st.host.at, Tunnels: st.host.tunnels}
 	}
 	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Urgent, st.s.proposal("agent connected", hello))
 	if err != nil {
@@ -255,14 +254,14 @@ func (st *stream) checkTunnels(ctx context.Context, u update, makes bool) error 
 
 // isAs tells whether the record has of the agent what it says of itself.
 func (st *stream) isAs(u update) bool {
-	return u.boot == st.boot && (st.host == nil || slices.Equal(u.at, st.host.at))
+	return u.boot == st.boot && (st.host == nil || u.facts.equal(*st.host))
 }
 
 // awaits tells whether a view does not have what the agent said of itself yet.
 func (st *stream) awaits(v *fsm.View) bool {
 	if st.host != nil {
 		h, ok := fsm.Get[*fsm.Host](v, fsm.TableHosts, string(st.node))
-		return ok && !st.host.equal(hostFacts{h.Boot, h.Addresses})
+		return ok && !st.host.equal(factsOfHost(h))
 	}
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node))
 	return ok && n.Boot != st.boot

@@ -3,7 +3,6 @@
 package agents
 
 import (
-	"net/netip"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -30,8 +29,8 @@ type update struct {
 	own      *fairleadv1.NodeState // nil if it is as before
 	wanted   fsm.Revision          // since when the node has something to acknowledge
 	boot     fsm.BootID
-	known    bool         // whether the record knows the node, or the host
-	at       []netip.Addr // where the host is
+	known    bool      // whether the record knows the node, or the host
+	facts    hostFacts // of a host outside the cluster
 	// mayTunnel says that the record can know whether nodes make tunnels, tunnels what it knows of this one.
 	mayTunnel, tunnels bool
 	changed            <-chan struct{} // closed when there is more
@@ -65,22 +64,27 @@ func (b *board) since(p place, name string) (update, error) {
 	if p.out {
 		var h hostFacts
 		h, u.known = b.own.hosts[fsm.HostID(name)]
-		u.boot, u.at = h.boot, h.at
+		u.boot, u.facts = h.boot, h
+		if h.tunnels {
+			u.wanted = b.meshed
+		}
 	} else {
 		u.wanted = b.wanted[fsm.NodeID(name)]
-		if p.wants == tellsAll && u.wanted.Before(b.redirected) {
-			u.wanted = b.redirected
+		for _, at := range []fsm.Revision{b.redirected, b.meshed} {
+			if p.wants == tellsAll && u.wanted.Before(at) {
+				u.wanted = at
+			}
+		}
+		if p.wants != tellsAddresses && u.wanted.Before(b.probed) {
+			u.wanted = b.probed
 		}
 		u.boot, u.known = b.own.boots[fsm.NodeID(name)]
 		u.mayTunnel, u.tunnels = b.own.mayTunnel, b.own.tunneling[fsm.NodeID(name)]
-		if p.wants == tellsAll && u.wanted.Before(b.redirected) {
-			u.wanted = b.redirected
-		}
 	}
 	switch {
 	case p.ownSeq == b.own.seq:
 	case p.out:
-		u.own = b.own.ofHost()
+		u.own = b.own.ofHost(fsm.HostID(name))
 	default:
 		u.own = b.own.of(fsm.NodeID(name))
 	}

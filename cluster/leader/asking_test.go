@@ -29,15 +29,15 @@ func TestTheDriverOfAGroupIsAskedOnceAMinuteWhileItsPodsStayAsTheyAre(t *testing
 					return world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name + "-uid"}
 				}
 				w := &f.scene.world
-				w.Drivers = []world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
-				w.LoadBalancers = []world.OutsideBalancer{{
+				w.Drivers = []*world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
+				w.LoadBalancers = []*world.OutsideBalancer{{
 					Meta: meta("edge"), DriverID: driver, Spec: []world.KV{{Key: "vip", Value: "198.51.100.20"}}, Finalizer: true,
 				}}
-				w.BackendGroups = []world.BackendGroup{{Meta: meta("web"), LoadBalancers: []string{"edge"}, Balancing: world.Balancing{
+				w.BackendGroups = []*world.BackendGroup{{Meta: meta("web"), LoadBalancers: []string{"edge"}, Balancing: world.Balancing{
 					Pods:  &world.PodSelection{Names: []string{"web-0"}, Ports: []world.BackendPort{{Port: 80, Protocol: "TCP"}}},
 					Leave: world.LeavePolicy{Policy: world.LeaveWebhook, Driver: driver},
 				}}}
-				w.Pods = []world.Pod{{Meta: meta("web-0"), IP: "10.0.0.1", Running: true}}
+				w.Pods = []*world.Pod{{Meta: meta("web-0"), IP: "10.0.0.1", Running: true}}
 				l, err := New(Config{
 					Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Clock: newWall(), Limits: fastLimits(), Judge: c.judge,
 					Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Drivers: func(string) (Driver, bool) { return d, true },

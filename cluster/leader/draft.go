@@ -15,14 +15,14 @@ import (
 
 // Draft is what somebody thinks of applying.
 type Draft struct {
-	// World has the objects; only those that Services are planned from count.
+	// World has the objects. Foresee looks at those that Services are planned from, ForeseeOutside at those of outside load balancers.
 	World *world.World
 	// InPlaceOf names the source whose objects it takes the place of, all of them. Empty: each object takes the place of
 	// the one of its name, or comes beside what the sources show.
 	InPlaceOf string
 }
 
-// Left counts the objects of a draft that are planned elsewhere: those of outside load balancers.
+// Left counts the objects of a draft that are of outside load balancers.
 func (d *Draft) Left() int {
 	w := d.World
 	return len(w.Drivers) + len(w.LoadBalancers) + len(w.BackendGroups) + len(w.Binds) + len(w.BackendRecords) + len(w.Pods)
@@ -39,14 +39,31 @@ func (d *Draft) on(in Input) (Input, []Hold, error) {
 		in.overlay(&w)
 		return in, nil, nil
 	}
-	i := slices.IndexFunc(in.Views, func(a Admitted) bool { return a.World != nil && a.World.Source == d.InPlaceOf })
+	i, err := d.place(in.Views)
+	if err != nil {
+		return in, nil, err
+	}
+	stand := inPlace(in.Views, i, &w, PartServices)
+	stand.read(in.Record, in.Views) // what it lacks is gone from the second list on
+	views, held := stand.read(in.Record, in.Views)
+	in.Views = views
+	return in, held, nil
+}
+
+// place is which view the draft takes the place of, -1 for none. Errors: there is no such source, or it is none whose whole a draft can
+// say.
+func (d *Draft) place(views []Admitted) (int, error) {
+	if d.InPlaceOf == "" {
+		return -1, nil
+	}
+	i := slices.IndexFunc(views, func(a Admitted) bool { return a.World != nil && a.World.Source == d.InPlaceOf })
 	switch {
 	case i < 0:
-		return in, nil, fmt.Errorf("the leader acts on no source %s: %s", d.InPlaceOf, sourcesOf(in.Views))
-	case in.Views[i].World.WholeCluster:
-		return in, nil, fmt.Errorf("source %s is a cluster, and files cannot stand for all of it; leave it out, and they come on top", d.InPlaceOf)
+		return 0, fmt.Errorf("the leader acts on no source %s: %s", d.InPlaceOf, sourcesOf(views))
+	case views[i].World.WholeCluster:
+		return 0, fmt.Errorf("source %s is a cluster, and files cannot stand for all of it; leave it out, and they come on top", d.InPlaceOf)
 	}
-	return in, in.replace(i, &w), nil
+	return i, nil
 }
 
 func sourcesOf(views []Admitted) string {
@@ -67,8 +84,8 @@ func sourcesOf(views []Admitted) string {
 func (in *Input) overlay(w *world.World) {
 	w.Kinds, w.Source = nil, "" // it tells of nothing that it is gone, and is nothing to have acted on
 	drafted := map[world.ID]bool{}
-	for i := range w.EndpointSlices {
-		drafted[w.EndpointSlices[i].ID] = true
+	for _, s := range w.EndpointSlices {
+		drafted[s.ID] = true
 	}
 	for i := range in.Views {
 		old := in.Views[i].World
@@ -77,7 +94,7 @@ func (in *Input) overlay(w *world.World) {
 		}
 		in.Views[i].MayRemove = draftedAway(in.Record, old, drafted, in.Views[i].MayRemove)
 		next := *old
-		next.EndpointSlices = slices.DeleteFunc(slices.Clone(old.EndpointSlices), func(s world.EndpointSlice) bool { return drafted[s.ID] })
+		next.EndpointSlices = slices.DeleteFunc(slices.Clone(old.EndpointSlices), func(s *world.EndpointSlice) bool { return drafted[s.ID] })
 		in.Views[i].World = &next
 	}
 	in.Views = append([]Admitted{{World: w, Complete: true}}, in.Views...)
@@ -102,48 +119,61 @@ func draftedAway(record *fsm.View, old *world.World, drafted map[world.ID]bool, 
 	}
 }
 
-// replace puts w in the place of a view. What that showed and w does not is judged by a guard, from two lists as far apart as it
-// asks for.
-func (in *Input) replace(i int, w *world.World) []Hold {
-	old := in.Views[i].World
+// standIn is a world in the place of what a source showed, under a guard of its own.
+type standIn struct {
+	w      *world.World
+	part   Part
+	at     int                                     // which view it is in the place of
+	before Admitted                                // what that was
+	lacked func(kind world.Kind, id world.ID) bool // by the source already: that was judged with what it shows
+	guard  *Guard
+	now    time.Duration
+}
+
+// inPlace has w in the place of a view.
+func inPlace(views []Admitted, i int, w *world.World, part Part) *standIn {
+	old := views[i].World
 	w.Source, w.Cluster, w.Deleted = old.Source, old.Cluster, nil
-	known, shown := KnownOf(in.Record, old.Source, PartServices), index(old)
-	lacked := func(kind world.Kind, id world.ID) bool { // by the source already: that was judged with what it shows
+	shown := index(old)
+	each(old.Pods, world.KindPod, shown, func(o *world.Pod) world.Meta { return o.Meta })
+	lacked := func(kind world.Kind, id world.ID) bool {
 		if kind == world.KindEndpointSlice {
 			return len(old.SlicesOf(id)) == 0
 		}
 		_, showed := shown[kind][id]
 		return !showed
 	}
-	known.Objects = slices.DeleteFunc(known.Objects, func(o KnownObject) bool { return lacked(o.Kind, o.ID) })
-	limits := Limits{}.withDefaults()
-	g := NewGuard(limits)
-	g.Judge(0, w, &known)
-	for k := range w.Kinds {
-		w.Kinds[k].Lists++
+	return &standIn{w: w, part: part, at: i, before: views[i], lacked: lacked, guard: NewGuard(Limits{})}
+}
+
+// read is what the source lists once more, as long after the list before as guards ask for: the views with that, and what would be put
+// before an operator. What it does not show any more counts as gone from the second list on.
+func (s *standIn) read(record *fsm.View, views []Admitted) ([]Admitted, []Hold) {
+	known := KnownOf(record, s.w.Source, s.part)
+	known.Objects = slices.DeleteFunc(slices.Clone(known.Objects), func(o KnownObject) bool { return s.lacked(o.Kind, o.ID) })
+	s.now += s.guard.limits.Confirm + time.Second
+	for k := range s.w.Kinds {
+		s.w.Kinds[k].Lists++
 	}
-	v := g.Judge(limits.Confirm+time.Second, w, &known)
-	before := in.Views[i].MayRemove
-	a := v.Admit(w)
-	if a.MayRemove == nil {
-		in.Views[i] = Admitted{Complete: in.Views[i].Complete}
-		return v.Hold
-	}
-	a.Complete, a.WhyNot = in.Views[i].Complete, whyNot(&v)
-	a.MayRemove = func(kind world.Kind, id world.ID) bool {
-		if lacked(kind, id) {
-			return before != nil && before(kind, id)
+	v := s.guard.Judge(s.now, s.w, &known)
+	a := v.Admit(s.w)
+	if a.Complete = s.before.Complete; a.MayRemove != nil {
+		a.WhyNot = whyNot(&v)
+		a.MayRemove = func(kind world.Kind, id world.ID) bool {
+			if s.lacked(kind, id) {
+				return s.before.MayRemove != nil && s.before.MayRemove(kind, id)
+			}
+			return v.MayRemove(kind, id)
 		}
-		return v.MayRemove(kind, id)
 	}
-	in.Views[i] = a
-	return v.Hold
+	views = slices.Clone(views)
+	views[s.at] = a
+	return views, v.Hold
 }
 
 // inherit fills in what files leave to others: the API server's word on an object that is there already, and the status of Nodes.
 func inherit(w *world.World, from *merged) {
-	for i := range w.Services {
-		s := &w.Services[i]
+	for _, s := range w.Services {
 		old := from.find(s.ID)
 		if old == nil {
 			continue
@@ -162,8 +192,7 @@ func inherit(w *world.World, from *merged) {
 			}
 		}
 	}
-	for i := range w.Nodes {
-		n := &w.Nodes[i]
+	for _, n := range w.Nodes {
 		at, ok := slices.BinarySearchFunc(from.nodes, n.ID, func(o *world.Node, id world.ID) int { return o.ID.Compare(id) })
 		if !ok {
 			continue
@@ -181,9 +210,9 @@ func inherit(w *world.World, from *merged) {
 }
 
 // inheritMeta has objects be those of their names that are there already.
-func inheritMeta[T any](objects []T, from []*T, meta func(*T) *world.Meta) {
-	for i := range objects {
-		m := meta(&objects[i])
+func inheritMeta[T any](objects []*T, from []*T, meta func(*T) *world.Meta) {
+	for _, o := range objects {
+		m := meta(o)
 		at, ok := slices.BinarySearchFunc(from, m.ID, func(o *T, id world.ID) int { return meta(o).ID.Compare(id) })
 		if ok {
 			*m = metaOf(m, meta(from[at]))

@@ -43,17 +43,25 @@ func (o *outsidePlanning) rehearse(seen *merged, record *fsm.View, proposals []f
 
 // pretend applies proposals to a record that nobody else has.
 func pretend(as *fsm.State, proposals []fsm.Proposal) error {
+	_, err := pretended(as, proposals)
+	return err
+}
+
+// pretended does so, and gives the outcomes.
+func pretended(as *fsm.State, proposals []fsm.Proposal) (outcomes []fsm.Outcome, err error) {
 	_, epoch, _ := as.Identity()
 	for len(proposals) > 0 {
 		n := min(fsm.MaxItems, len(proposals))
 		data, err := fsm.EncodeEntry(epoch, proposals[:n])
 		if err != nil {
-			return fmt.Errorf("encode what is not proposed: %w", err)
+			return nil, fmt.Errorf("encode what is not proposed: %w", err)
 		}
-		as.ApplyEntries([]fsm.LogEntry{{Index: as.Applied() + 1, Term: 1, Data: data}})
+		for _, of := range as.ApplyEntries([]fsm.LogEntry{{Index: as.Applied() + 1, Term: 1, Data: data}}) {
+			outcomes = append(outcomes, of...)
+		}
 		proposals = proposals[n:]
 	}
-	return nil
+	return outcomes, nil
 }
 
 // rehearsal asks drivers in a dry run for what they would be called for: once for each object, since no answer changes anything.

@@ -36,8 +36,8 @@ func TestADryRunTellsWhatItWouldDoAndDoesNothing(t *testing.T) {
 			var rehearsed *fsm.View
 			g.commit(balancer("drv/a"), bind("shop/x", ""))
 			before := len(g.since(0))
-			f.scene.world.Drivers = []world.Driver{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "clb"}, UID: "d"}, URL: "http://192.0.2.7"}}
-			f.scene.world.LoadBalancers = []world.OutsideBalancer{{
+			f.scene.world.Drivers = []*world.Driver{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "clb"}, UID: "d"}, URL: "http://192.0.2.7"}}
+			f.scene.world.LoadBalancers = []*world.OutsideBalancer{{
 				Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "edge"}, UID: "l"}, DriverID: world.ID{Namespace: "shop", Name: "clb"},
 				Spec: []world.KV{{Key: "vip", Value: "198.51.100.20"}}, Finalizer: true,
 			}, {
@@ -45,7 +45,7 @@ func TestADryRunTellsWhatItWouldDoAndDoesNothing(t *testing.T) {
 				Spec: []world.KV{{Key: "vip", Value: "198.51.100.21"}}, Finalizer: true,
 				Status: world.BalancerStatus{Created: true, Synced: true, Info: []world.KV{{Key: "vip", Value: "198.51.100.21"}}},
 			}}
-			f.scene.world.BackendGroups = []world.BackendGroup{{
+			f.scene.world.BackendGroups = []*world.BackendGroup{{
 				Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "web"}, UID: "g"}, LoadBalancers: []string{"made"},
 				IsStatic: true, Static: []string{"192.0.2.8:80"},
 			}}

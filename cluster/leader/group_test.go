@@ -122,6 +122,9 @@ func spell(c fsm.Command) string {
 			if e.Weight != 0 || e.Quiesced {
 				out += fmt.Sprintf(" %s weighs %d", e.Address, e.Weight)
 			}
+			if e.Failing {
+				out += fmt.Sprintf(" %s fails", e.Address)
+			}
 			if len(e.Hints) > 0 {
 				out += fmt.Sprintf(" %s for", e.Address)
 				for _, h := range e.Hints {

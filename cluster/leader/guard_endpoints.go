@@ -65,8 +65,7 @@ func (j *judgement) rememberSlices() {
 		m.settled = m.settled || view.Lists != m.lists && began-m.ended >= j.limits.Confirm
 	}
 	var last *served
-	for i := range j.w.EndpointSlices {
-		s := &j.w.EndpointSlices[i]
+	for i, s := range j.w.EndpointSlices {
 		if i == 0 || s.Service != j.w.EndpointSlices[i-1].Service {
 			if last = m.of[s.Service]; last == nil {
 				last = &served{}
@@ -109,8 +108,8 @@ func (m *sliceMemory) prune(j *judgement) {
 	}
 }
 
-func has(list []world.EndpointSlice, slice world.ID) bool {
-	return slices.ContainsFunc(list, func(s world.EndpointSlice) bool { return s.ID == slice })
+func has(list []*world.EndpointSlice, slice world.ID) bool {
+	return slices.ContainsFunc(list, func(s *world.EndpointSlice) bool { return s.ID == slice })
 }
 
 // judgeEndpoints decides whether the recorded endpoints of a Service may shrink to what the view lists.
@@ -161,7 +160,7 @@ func (j *judgement) listsNoSlices() bool { return j.w.WholeCluster && len(j.w.En
 // joinBehind says why a Service without slices cannot be told to have none yet: it was seen at a version that the
 // slices have not reached.
 func (j *judgement) joinBehind(service world.ID) string {
-	i, ok := slices.BinarySearchFunc(j.w.Services, service, func(s world.Service, id world.ID) int { return s.ID.Compare(id) })
+	i, ok := slices.BinarySearchFunc(j.w.Services, service, func(s *world.Service, id world.ID) int { return s.ID.Compare(id) })
 	if !ok {
 		return ""
 	}
@@ -174,7 +173,7 @@ func (j *judgement) joinBehind(service world.ID) string {
 
 // missingSlices names the slices of a Service that were seen and are not there, and tells whether all of them were
 // seen to go by a polled source.
-func (j *judgement) missingSlices(known *served, there []world.EndpointSlice) (names string, scanned bool) {
+func (j *judgement) missingSlices(known *served, there []*world.EndpointSlice) (names string, scanned bool) {
 	if known == nil || len(known.slices) == len(there) { // all that are there are known
 		return "", false
 	}

@@ -83,7 +83,7 @@ func TestPropertyEndpointsShrinkOnlyWithEvidence(t *testing.T) {
 				switch rapid.SampledFrom([]string{"there", "there", "missing", "missing", "watched", "polled"}).Draw(t, slice) {
 				case "there":
 					m.present[slice] = true
-					w.EndpointSlices = append(w.EndpointSlices, world.EndpointSlice{Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, Service: web})
+					w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, Service: web})
 				case "watched":
 					m.watched[slice] = true
 					w.Deleted = append(w.Deleted, world.Deletion{Ref: world.Ref{Kind: world.KindEndpointSlice, ID: serviceID(slice), UID: "u-" + slice}, Service: web, How: world.ByWatch})
@@ -95,7 +95,7 @@ func TestPropertyEndpointsShrinkOnlyWithEvidence(t *testing.T) {
 			for _, kind := range world.Kinds() {
 				w.Kinds = append(w.Kinds, world.KindView{Kind: kind, Listed: true, Complete: m.complete, Lists: lists, Version: version, ListAge: age, ListedAge: age, Age: age})
 			}
-			w.Services = []world.Service{{Meta: world.Meta{ID: web, UID: "u", Version: m.serviceAt}}}
+			w.Services = []*world.Service{{Meta: world.Meta{ID: web, UID: "u", Version: m.serviceAt}}}
 			w.Sort()
 			history = append(history, m)
 			v := guard.Judge(now, &w, &Known{Cluster: "c1", Objects: []KnownObject{{world.KindService, web, "u"}, {Kind: world.KindEndpointSlice, ID: web}}})
@@ -168,7 +168,7 @@ func TestPropertySlicesAreKnownByTheirNewestLife(t *testing.T) {
 			for _, name := range []string{"a", "b", "c"} {
 				if rapid.Bool().Draw(t, name) {
 					uid := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")
-					w.EndpointSlices = append(w.EndpointSlices, world.EndpointSlice{
+					w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{
 						Meta: world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: uid}, Service: service})
 					known[name] = uid
 					continue

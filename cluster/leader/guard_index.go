@@ -46,10 +46,10 @@ func index(w *world.World) shown {
 	return s
 }
 
-func each[T any](list []T, kind world.Kind, s shown, meta func(*T) world.Meta) {
+func each[T any](list []*T, kind world.Kind, s shown, meta func(*T) world.Meta) {
 	s[kind] = make(map[world.ID]bool, len(list))
 	for i := range list {
-		s.see(kind, meta(&list[i]))
+		s.see(kind, meta(list[i]))
 	}
 }
 
@@ -74,7 +74,7 @@ func (j *judgement) pod(id world.ID) *world.Pod {
 		c := pods[at].Compare(id)
 		if c == 0 {
 			j.next = at + 1
-			return &pods[at]
+			return pods[at]
 		}
 		if c > 0 {
 			break
@@ -83,7 +83,7 @@ func (j *judgement) pod(id world.ID) *world.Pod {
 	at := sort.Search(len(pods), func(i int) bool { return pods[i].Compare(id) >= 0 })
 	j.next = at
 	if at < len(pods) && pods[at].ID == id {
-		return &pods[at]
+		return pods[at]
 	}
 	return nil
 }

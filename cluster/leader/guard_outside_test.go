@@ -134,7 +134,7 @@ func TestPropertyPodsOfAViewAreFoundInAnyOrder(t *testing.T) {
 		there := map[world.ID]bool{}
 		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 60), 0, 60, rapid.ID[int]).Draw(t, "pods") {
 			there[podName(i)] = true
-			w.Pods = append(w.Pods, world.Pod{Meta: world.Meta{ID: podName(i)}})
+			w.Pods = append(w.Pods, &world.Pod{Meta: world.Meta{ID: podName(i)}})
 		}
 		w.Sort()
 		asked := rapid.SliceOfN(rapid.IntRange(0, 62), 0, 80).Draw(t, "asked")
@@ -152,13 +152,13 @@ func TestPropertyPodsOfAViewAreFoundInAnyOrder(t *testing.T) {
 
 // outsideView is a whole cluster with pods web-FROM to web-999, at the given list.
 func outsideView(from int, lists uint64) world.World {
-	w := world.World{Cluster: "c1", WholeCluster: true, Complete: true, Nodes: []world.Node{{Meta: world.Meta{ID: world.ID{Name: "n1"}}}},
-		Services: []world.Service{{Meta: world.Meta{ID: world.ID{Namespace: "default", Name: "kubernetes"}}}}}
+	w := world.World{Cluster: "c1", WholeCluster: true, Complete: true, Nodes: []*world.Node{{Meta: world.Meta{ID: world.ID{Name: "n1"}}}},
+		Services: []*world.Service{{Meta: world.Meta{ID: world.ID{Namespace: "default", Name: "kubernetes"}}}}}
 	for _, k := range world.Kinds() {
 		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true, Lists: lists, Version: 100 + lists})
 	}
 	for i := from; i < 1000; i++ {
-		w.Pods = append(w.Pods, world.Pod{Meta: world.Meta{ID: podName(i), UID: fmt.Sprint("p", i), Version: 1}})
+		w.Pods = append(w.Pods, &world.Pod{Meta: world.Meta{ID: podName(i), UID: fmt.Sprint("p", i), Version: 1}})
 	}
 	return PartOutside.View(w)
 }
@@ -217,7 +217,7 @@ func TestGuardTellsTheLivesOfAPodApart(t *testing.T) {
 func TestPartsDoNotStopEachOther(t *testing.T) {
 	w := outsideView(0, 1)
 	all := world.World{Cluster: "c1", WholeCluster: true, Complete: true, Nodes: w.Nodes, Services: w.Services, Pods: w.Pods,
-		Pools: []world.Pool{{Meta: world.Meta{ID: world.ID{Name: "p"}}}}}
+		Pools: []*world.Pool{{Meta: world.Meta{ID: world.ID{Name: "p"}}}}}
 	broken := func(kind world.Kind) world.World {
 		b := all
 		b.Kinds = nil
@@ -246,7 +246,7 @@ func TestPartsDoNotStopEachOther(t *testing.T) {
 	if got := PartOutside.View(all); len(got.Pods) != 1000 || len(got.Pools) != 0 || len(got.Services) != 1 {
 		t.Errorf("the view of outside load balancers: %d pods, %d pools", len(got.Pods), len(got.Pools))
 	}
-	all.BalancingPolicies, all.Drivers = make([]world.BalancingPolicy, 1), make([]world.Driver, 1)
+	all.BalancingPolicies, all.Drivers = make([]*world.BalancingPolicy, 1), make([]*world.Driver, 1)
 	if got := PartRedirects.View(all); len(got.Pods) != 1000 || len(got.Pools)+len(got.Drivers) != 0 || len(got.Services) != 1 || len(got.BalancingPolicies) != 1 {
 		t.Errorf("the view of policies: %d pods, %d pools, %d policies", len(got.Pods), len(got.Pools), len(got.BalancingPolicies))
 	}

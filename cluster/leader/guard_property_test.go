@@ -52,13 +52,13 @@ func (m *moment) world() world.World {
 		w.Kinds = append(w.Kinds, v)
 	}
 	if m.hasDefault {
-		w.Services = append(w.Services, world.Service{Meta: world.Meta{ID: serviceID("kubernetes"), UID: "k"}})
+		w.Services = append(w.Services, &world.Service{Meta: world.Meta{ID: serviceID("kubernetes"), UID: "k"}})
 	}
 	for i := range m.nodes {
-		w.Nodes = append(w.Nodes, world.Node{Meta: world.Meta{ID: world.ID{Name: fmt.Sprintf("n%d", i)}}})
+		w.Nodes = append(w.Nodes, &world.Node{Meta: world.Meta{ID: world.ID{Name: fmt.Sprintf("n%d", i)}}})
 	}
 	for name := range m.present {
-		w.Services = append(w.Services, world.Service{Meta: world.Meta{ID: serviceID(name), UID: "u-" + name, Deleting: m.deleting[name]}})
+		w.Services = append(w.Services, &world.Service{Meta: world.Meta{ID: serviceID(name), UID: "u-" + name, Deleting: m.deleting[name]}})
 	}
 	for name := range m.unusable {
 		w.Unusable = append(w.Unusable, world.Ref{Kind: world.KindService, ID: serviceID(name)})

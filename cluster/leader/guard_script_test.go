@@ -161,20 +161,20 @@ func scriptedWorld(t *testing.T, d *datadriven.TestData) world.World {
 		w.Kinds = append(w.Kinds, v)
 	}
 	if w.WholeCluster {
-		w.Services = append(w.Services, world.Service{Meta: world.Meta{ID: serviceID("kubernetes")}})
+		w.Services = append(w.Services, &world.Service{Meta: world.Meta{ID: serviceID("kubernetes")}})
 	}
 	for _, n := range names(d, "services") {
 		name, deleting := strings.CutSuffix(n, "!")
 		name, uid := uidOf(name)
-		w.Services = append(w.Services, world.Service{Meta: world.Meta{ID: serviceID(name), UID: uid, Version: version, Deleting: deleting}})
+		w.Services = append(w.Services, &world.Service{Meta: world.Meta{ID: serviceID(name), UID: uid, Version: version, Deleting: deleting}})
 	}
 	for _, n := range names(d, "nodes") {
 		name, uid := uidOf(n)
-		w.Nodes = append(w.Nodes, world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: uid}})
+		w.Nodes = append(w.Nodes, &world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: uid}})
 	}
 	for _, n := range names(d, "slices") {
 		service, slice, _ := strings.Cut(n, "/")
-		w.EndpointSlices = append(w.EndpointSlices, world.EndpointSlice{
+		w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{
 			Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, Service: serviceID(service)})
 	}
 	for _, how := range []world.How{world.ByWatch, world.ByScan} {

@@ -184,7 +184,7 @@ func watched(a, b *world.World) bool {
 }
 
 // pairwise tells whether two lists have the same objects, and visits those of the second one that were written to.
-func pairwise[T any](a, b []T, meta func(*T) *world.Meta, changed func(*T)) bool {
+func pairwise[T any](a, b []*T, meta func(*T) *world.Meta, changed func(*T)) bool {
 	if same(a, b) {
 		return true
 	}
@@ -192,12 +192,15 @@ func pairwise[T any](a, b []T, meta func(*T) *world.Meta, changed func(*T)) bool
 		return false
 	}
 	for i := range a {
-		x, y := meta(&a[i]), meta(&b[i])
+		if a[i] == b[i] {
+			continue
+		}
+		x, y := meta(a[i]), meta(b[i])
 		switch {
 		case x.Version == 0 || y.Version < x.Version || x.UID != y.UID || x.ID != y.ID || x.Deleting != y.Deleting:
 			return false
 		case x.Version != y.Version:
-			changed(&b[i])
+			changed(b[i])
 		}
 	}
 	return true

@@ -4,8 +4,10 @@ package leader
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -28,7 +30,11 @@ func (p *planning) step(ctx context.Context) (short bool) {
 	if p.running == nil {
 		return true
 	}
-	p.finish(ctx, <-p.running.out)
+	out := <-p.running.out
+	if want := Plan(p.running.in); p.idle.upto != 0 && !reflect.DeepEqual(out, want) {
+		panic(fmt.Sprintf("a plan came to %+v, and what stood for it is %+v", want, out))
+	}
+	p.finish(ctx, out)
 	return false
 }
 

@@ -61,7 +61,8 @@ type Timing struct {
 	// Spacing is the least time from the end of one plan to the next: what happens within it is planned together.
 	// Default 5 ms.
 	Spacing time.Duration
-	// Replan is how often to plan when nothing seems to have changed. Default 10 s.
+	// Replan is how often to look whether to plan when nothing seems to have changed: what a plan came to stands while what it was
+	// made from does, for five minutes at most. Default 10 s.
 	Replan time.Duration
 	// Reports is how long acknowledgements and marks are collected before they are proposed. Default 10 ms.
 	Reports time.Duration
@@ -108,8 +109,10 @@ type Leader struct {
 	reports *reports
 	judging *judging
 
-	queued atomic.Int64 // calls that wait for a place at their driver
-	asks   chan chan<- Input
+	queued       atomic.Int64 // calls that wait for a place at their driver
+	asks         chan chan<- Input
+	asksOutside  chan chan<- OutsideInput
+	asksOperator chan questionOfLines
 
 	mu      sync.Mutex
 	status  Status
@@ -135,7 +138,7 @@ func New(c Config) (*Leader, error) {
 	if err := m.register(c.Metrics); err != nil {
 		return nil, fmt.Errorf("leader: register metrics: %w", err)
 	}
-	return &Leader{c: c, metrics: m, reports: newReports(), judging: newJudging(c), asks: make(chan chan<- Input)}, nil
+	return &Leader{c: c, metrics: m, reports: newReports(), judging: newJudging(c), asks: make(chan chan<- Input), asksOutside: make(chan chan<- OutsideInput), asksOperator: make(chan questionOfLines)}, nil
 }
 
 // Run plans and operates for one term, until ctx ends. It returns once everything that it started has ended: the

@@ -44,20 +44,20 @@ func merge(views []Admitted) *merged {
 		}
 		m.views = append(m.views, a)
 	}
-	m.services = collect(m.views, func(w *world.World) []world.Service { return w.Services }, func(s *world.Service) world.ID { return s.ID })
-	m.nodes = collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
-	m.pools = collect(m.views, func(w *world.World) []world.Pool { return w.Pools }, func(p *world.Pool) world.ID { return p.ID })
-	m.peers = collect(m.views, func(w *world.World) []world.Peer { return w.Peers }, func(p *world.Peer) world.ID { return p.ID })
-	m.l2Advertisements = collect(m.views, func(w *world.World) []world.L2Advertisement { return w.L2Advertisements },
+	m.services = collect(m.views, func(w *world.World) []*world.Service { return w.Services }, func(s *world.Service) world.ID { return s.ID })
+	m.nodes = collect(m.views, func(w *world.World) []*world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
+	m.pools = collect(m.views, func(w *world.World) []*world.Pool { return w.Pools }, func(p *world.Pool) world.ID { return p.ID })
+	m.peers = collect(m.views, func(w *world.World) []*world.Peer { return w.Peers }, func(p *world.Peer) world.ID { return p.ID })
+	m.l2Advertisements = collect(m.views, func(w *world.World) []*world.L2Advertisement { return w.L2Advertisements },
 		func(a *world.L2Advertisement) world.ID { return a.ID })
-	m.advertisements = collect(m.views, func(w *world.World) []world.Advertisement { return w.Advertisements },
+	m.advertisements = collect(m.views, func(w *world.World) []*world.Advertisement { return w.Advertisements },
 		func(a *world.Advertisement) world.ID { return a.ID })
-	m.configMaps = collect(m.views, func(w *world.World) []world.ConfigMap { return w.ConfigMaps },
+	m.configMaps = collect(m.views, func(w *world.World) []*world.ConfigMap { return w.ConfigMaps },
 		func(c *world.ConfigMap) world.ID { return c.ID })
-	m.policies = collect(m.views, func(w *world.World) []world.AddressPolicy { return w.AddressPolicies },
+	m.policies = collect(m.views, func(w *world.World) []*world.AddressPolicy { return w.AddressPolicies },
 		func(p *world.AddressPolicy) world.ID { return p.ID })
 	m.namespaces = map[string]*world.Namespace{}
-	for _, n := range collect(m.views, func(w *world.World) []world.Namespace { return w.Namespaces }, func(n *world.Namespace) world.ID { return n.ID }) {
+	for _, n := range collect(m.views, func(w *world.World) []*world.Namespace { return w.Namespaces }, func(n *world.Namespace) world.ID { return n.ID }) {
 		m.namespaces[n.Name] = n
 	}
 	return m
@@ -65,13 +65,13 @@ func merge(views []Admitted) *merged {
 
 // collected is what collect gave last, and of what.
 type collected[T any] struct {
-	from [][]T
+	from [][]*T
 	out  []*T
 }
 
 // collect lists what collect lists. It goes through lists anew only when one of them is another one than before.
-func (c *collected[T]) collect(views []Admitted, list func(*world.World) []T, id func(*T) world.ID) []*T {
-	from := make([][]T, len(views))
+func (c *collected[T]) collect(views []Admitted, list func(*world.World) []*T, id func(*T) world.ID) []*T {
+	from := make([][]*T, len(views))
 	for i, a := range views {
 		from[i] = list(a.World)
 	}
@@ -82,17 +82,14 @@ func (c *collected[T]) collect(views []Admitted, list func(*world.World) []T, id
 }
 
 // collect lists the objects of all views in order of their names, each name once.
-func collect[T any](views []Admitted, list func(*world.World) []T, id func(*T) world.ID) []*T {
+func collect[T any](views []Admitted, list func(*world.World) []*T, id func(*T) world.ID) []*T {
 	n := 0
 	for _, a := range views {
 		n += len(list(a.World))
 	}
 	out := make([]*T, 0, n)
 	for _, a := range views {
-		objects := list(a.World)
-		for i := range objects {
-			out = append(out, &objects[i])
-		}
+		out = append(out, list(a.World)...)
 	}
 	byName := func(a, b *T) int { return id(a).Compare(id(b)) }
 	rises := true // as that of one source does
@@ -107,8 +104,8 @@ func collect[T any](views []Admitted, list func(*world.World) []T, id func(*T) w
 }
 
 // slicesOf gives the slices of a Service from every source.
-func (m *merged) slicesOf(service world.ID) []world.EndpointSlice {
-	var out []world.EndpointSlice
+func (m *merged) slicesOf(service world.ID) []*world.EndpointSlice {
+	var out []*world.EndpointSlice
 	for _, a := range m.views {
 		part := a.World.SlicesOf(service)
 		if out == nil {

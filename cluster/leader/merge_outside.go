@@ -29,17 +29,17 @@ func (c *mergingOutside) merge(views []Admitted) *merged {
 		}
 		m.views = append(m.views, a)
 	}
-	m.services = c.services.collect(m.views, func(w *world.World) []world.Service { return w.Services }, func(o *world.Service) world.ID { return o.ID })
-	m.nodes = c.nodes.collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(o *world.Node) world.ID { return o.ID })
-	m.drivers = c.drivers.collect(m.views, func(w *world.World) []world.Driver { return w.Drivers }, func(o *world.Driver) world.ID { return o.ID })
-	m.balancers = c.balancers.collect(m.views, func(w *world.World) []world.OutsideBalancer { return w.LoadBalancers },
+	m.services = c.services.collect(m.views, func(w *world.World) []*world.Service { return w.Services }, func(o *world.Service) world.ID { return o.ID })
+	m.nodes = c.nodes.collect(m.views, func(w *world.World) []*world.Node { return w.Nodes }, func(o *world.Node) world.ID { return o.ID })
+	m.drivers = c.drivers.collect(m.views, func(w *world.World) []*world.Driver { return w.Drivers }, func(o *world.Driver) world.ID { return o.ID })
+	m.balancers = c.balancers.collect(m.views, func(w *world.World) []*world.OutsideBalancer { return w.LoadBalancers },
 		func(o *world.OutsideBalancer) world.ID { return o.ID })
-	m.groups = c.groups.collect(m.views, func(w *world.World) []world.BackendGroup { return w.BackendGroups },
+	m.groups = c.groups.collect(m.views, func(w *world.World) []*world.BackendGroup { return w.BackendGroups },
 		func(o *world.BackendGroup) world.ID { return o.ID })
-	m.binds = c.binds.collect(m.views, func(w *world.World) []world.Bind { return w.Binds }, func(o *world.Bind) world.ID { return o.ID })
-	m.records = c.records.collect(m.views, func(w *world.World) []world.BackendRecord { return w.BackendRecords },
+	m.binds = c.binds.collect(m.views, func(w *world.World) []*world.Bind { return w.Binds }, func(o *world.Bind) world.ID { return o.ID })
+	m.records = c.records.collect(m.views, func(w *world.World) []*world.BackendRecord { return w.BackendRecords },
 		func(o *world.BackendRecord) world.ID { return o.ID })
-	m.pods = c.pods.collect(m.views, func(w *world.World) []world.Pod { return w.Pods }, func(o *world.Pod) world.ID { return o.ID })
+	m.pods = c.pods.collect(m.views, func(w *world.World) []*world.Pod { return w.Pods }, func(o *world.Pod) world.ID { return o.ID })
 	return m
 }
 
@@ -89,7 +89,7 @@ func deletionsDiffer(a, b []world.Deletion, over func(id world.ID, mirror string
 }
 
 // differ tells whether two lists differ in their names or, for any of them, in what matters.
-func differ[T any](a, b []T, id func(*T) world.ID, alike func(a, b *T) bool) bool {
+func differ[T any](a, b []*T, id func(*T) world.ID, alike func(a, b *T) bool) bool {
 	if same(a, b) {
 		return false
 	}
@@ -97,7 +97,7 @@ func differ[T any](a, b []T, id func(*T) world.ID, alike func(a, b *T) bool) boo
 		return true
 	}
 	for i := range a {
-		if id(&a[i]) != id(&b[i]) || !alike(&a[i], &b[i]) {
+		if a[i] != b[i] && (id(a[i]) != id(b[i]) || !alike(a[i], b[i])) {
 			return true
 		}
 	}
@@ -116,13 +116,12 @@ func likeNode(a, b *world.Node) bool {
 
 // recordsDiffer tells whether a record came that is not ours, went, or is to go. What else happens to ours we did, and when
 // its binding has ended all of it.
-func recordsDiffer(a, b []world.BackendRecord, over func(id world.ID, mirror string) bool) bool {
+func recordsDiffer(a, b []*world.BackendRecord, over func(id world.ID, mirror string) bool) bool {
 	if same(a, b) {
 		return false
 	}
-	went := func(r world.BackendRecord) bool { return !over(r.ID, r.Mirror) }
-	for i := range b {
-		r := &b[i]
+	went := func(r *world.BackendRecord) bool { return !over(r.ID, r.Mirror) }
+	for _, r := range b {
 		n := 0
 		for n < len(a) && a[n].ID.Compare(r.ID) < 0 {
 			n++
@@ -136,7 +135,7 @@ func recordsDiffer(a, b []world.BackendRecord, over func(id world.ID, mirror str
 			if r.Mirror == "" {
 				return true
 			}
-		case !likeRecord(&a[0], r) && !over(r.ID, r.Mirror):
+		case !likeRecord(a[0], r) && !over(r.ID, r.Mirror):
 			return true
 		default:
 			a = a[1:]

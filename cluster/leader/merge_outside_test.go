@@ -14,14 +14,14 @@ import (
 
 // What the mirror does to objects of bindings that ended is nothing to plan from; what hands do is, and what others do.
 func TestWhatTheMirrorTakesAwayIsNoReasonToPlan(t *testing.T) {
-	record := func(name, mirror string, finalizer bool) world.BackendRecord {
-		return world.BackendRecord{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name}, Mirror: mirror, Finalizer: finalizer}
+	record := func(name, mirror string, finalizer bool) *world.BackendRecord {
+		return &world.BackendRecord{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name}, Mirror: mirror, Finalizer: finalizer}
 	}
 	deleted := func(name, mirror string) world.Deletion {
 		return world.Deletion{Ref: world.Ref{Kind: world.KindBackendRecord, ID: world.ID{Namespace: "shop", Name: name}, UID: name}, Mirror: mirror}
 	}
 	ended := func(id world.ID, mirror string) bool { return mirror != "" && id.Name != "live" }
-	all := world.World{BackendRecords: []world.BackendRecord{record("a", "g/1", true), record("live", "g/2", true), record("z", "", true)}}
+	all := world.World{BackendRecords: []*world.BackendRecord{record("a", "g/1", true), record("live", "g/2", true), record("z", "", true)}}
 	without := func(i int) func(*world.World) {
 		return func(w *world.World) { w.BackendRecords = slices.Delete(w.BackendRecords, i, i+1) }
 	}
@@ -46,7 +46,7 @@ func TestWhatTheMirrorTakesAwayIsNoReasonToPlan(t *testing.T) {
 		"ended goes, and others' behind it":  {func(w *world.World) { w.BackendRecords = w.BackendRecords[1:2] }, false},
 		"a pod goes, as only the watch says": {func(w *world.World) { w.Deleted = []world.Deletion{{Ref: world.Ref{Kind: world.KindPod}}} }, false},
 	} {
-		next := world.World{BackendRecords: slices.Clone(all.BackendRecords)}
+		next := all.Clone()
 		c.change(&next)
 		if got := outsideAlike(all, next, ended); got != c.alike {
 			t.Errorf("%s: alike is %v", name, got)
@@ -70,12 +70,12 @@ func TestPropertyWhatWasMergedBeforeIsMergedAlike(t *testing.T) {
 			case 0:
 				next.Pods = nil
 				for _, name := range names {
-					next.Pods = append(next.Pods, world.Pod{Meta: world.Meta{ID: world.ID{Name: name}, UID: fmt.Sprint(i)}})
+					next.Pods = append(next.Pods, &world.Pod{Meta: world.Meta{ID: world.ID{Name: name}, UID: fmt.Sprint(i)}})
 				}
 			case 1:
 				next.Nodes = nil
 				for _, name := range names {
-					next.Nodes = append(next.Nodes, world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: fmt.Sprint(i)}})
+					next.Nodes = append(next.Nodes, &world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: fmt.Sprint(i)}})
 				}
 			}
 			next.Sort()

@@ -20,6 +20,7 @@ type operator struct {
 	c       Config
 	metrics *metrics
 	queued  *atomic.Int64
+	asked   <-chan questionOfLines // of whoever wants to know what comes next
 
 	view        *fsm.View // that lines were last brought up to
 	epoch       fsm.Epoch
@@ -65,7 +66,7 @@ func (l *Leader) operate(ctx context.Context) {
 
 func newOperator(l *Leader) *operator {
 	return &operator{
-		c: l.c, metrics: l.metrics, queued: &l.queued,
+		c: l.c, metrics: l.metrics, queued: &l.queued, asked: l.asksOperator,
 		lines: map[fsm.Subject]*line{}, dirty: map[fsm.Subject]bool{}, queues: map[string]*queue{},
 		bindings: map[fsm.BalancerID]int{}, nameless: map[fsm.Subject]bool{}, confirmed: map[confirmable]time.Duration{}, results: make(chan result),
 	}
@@ -99,6 +100,8 @@ func (o *operator) run(ctx context.Context) {
 		case <-wake:
 		case r := <-o.results:
 			o.collect(r)
+		case q := <-o.asked:
+			q.reply <- o.nextCalls(q.subjects, o.c.Clock.Now())
 		case <-o.c.Clock.After(next.again):
 		}
 	}

@@ -54,13 +54,13 @@ func newCrowd(b *testing.B, pods int) *crowd {
 	meta := func(name string) world.Meta {
 		return world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: "uid-" + name, Version: 1}
 	}
-	w.Drivers = []world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
+	w.Drivers = []*world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
 	info := []world.KV{{Key: "vip", Value: "198.51.100.21"}}
-	w.LoadBalancers = []world.OutsideBalancer{{
+	w.LoadBalancers = []*world.OutsideBalancer{{
 		Meta: meta("edge"), DriverID: meta("clb").ID, Finalizer: true, Spec: info, Status: world.BalancerStatus{Created: true, Synced: true, Info: info},
 	}}
 	for i := range pods / 100 {
-		w.BackendGroups = append(w.BackendGroups, world.BackendGroup{Meta: meta(fmt.Sprintf("group-%03d", i)), LoadBalancers: []string{"edge"}, Balancing: world.Balancing{
+		w.BackendGroups = append(w.BackendGroups, &world.BackendGroup{Meta: meta(fmt.Sprintf("group-%03d", i)), LoadBalancers: []string{"edge"}, Balancing: world.Balancing{
 			Pods: &world.PodSelection{ByLabel: true, Selector: []world.KV{{Key: "app", Value: fmt.Sprint(i)}}, Ports: []world.BackendPort{{Port: 80, Protocol: "TCP"}}},
 		}})
 		for j := range 100 {
@@ -84,8 +84,8 @@ func newCrowd(b *testing.B, pods int) *crowd {
 	return c
 }
 
-func podOfCrowd(group, i int) world.Pod {
-	return world.Pod{
+func podOfCrowd(group, i int) *world.Pod {
+	return &world.Pod{
 		Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: fmt.Sprintf("pod-%03d-%03d", group, i)}, UID: fmt.Sprintf("5b0c1b6e-2f0a-4d53-9a51-%04d%08d", group, i), Version: 1},
 		IP:   fmt.Sprintf("10.%d.%d.%d", group, i/250, i%250), Ready: true, Running: true,
 		Labels: []world.KV{{Key: "app", Value: fmt.Sprint(group)}, {Key: "pod-template-hash", Value: "5d4f8c7b9"}, {Key: "team", Value: "shop"}},
@@ -99,7 +99,7 @@ func (c *crowd) bind() {
 		begun := c.propose([]fsm.Proposal{{Actor: "test", Command: &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: o.ID, Deadline: time.Second}}}, 1)
 		b, _ := fsm.Get[*fsm.Binding](c.state.Read(), fsm.TableBindings, string(o.ID))
 		c.must(&fsm.FinishOperation{Subject: b.Subject(), Attempt: begun[0].Revision, Result: fsm.ResultSucceeded, Settled: true})
-		c.now.BackendRecords = append(c.now.BackendRecords, world.BackendRecord{
+		c.now.BackendRecords = append(c.now.BackendRecords, &world.BackendRecord{
 			Meta: world.Meta{ID: idOf(fsm.ServiceID(o.ID)), UID: o.UID, Version: 1}, Kind: "Pod", Name: o.Backend.Name, Finalizer: true, Mirror: "test/" + o.UID,
 		})
 	}

@@ -22,27 +22,27 @@ func bigWorld(n int) *world.World {
 		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true, Lists: 1, Version: 1})
 	}
 	for i := range 50 {
-		w.Nodes = append(w.Nodes, world.Node{
+		w.Nodes = append(w.Nodes, &world.Node{
 			Meta: world.Meta{ID: world.ID{Name: fmt.Sprintf("node-%02d", i)}, UID: fmt.Sprint(i), Version: 1}, Ready: true,
 			Addresses: []world.NodeAddress{{Type: world.InternalIP, Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})}},
 		})
 	}
 	pool := world.Range{From: netip.MustParseAddr("10.128.0.0"), To: netip.MustParseAddr("10.129.255.255")}
-	w.Pools = []world.Pool{{Meta: world.Meta{ID: world.ID{Name: "pool"}}, Ranges: []world.Range{pool}, AutoAssign: true}}
+	w.Pools = []*world.Pool{{Meta: world.Meta{ID: world.ID{Name: "pool"}}, Ranges: []world.Range{pool}, AutoAssign: true}}
 	for i := range n {
 		meta := world.Meta{ID: world.ID{Namespace: "default", Name: fmt.Sprintf("service-%05d", i)}, UID: fmt.Sprint("u", i), Version: 7}
 		s := world.Service{Meta: meta, Type: world.LoadBalancer, ExternalTrafficPolicy: world.PolicyCluster, Ports: []world.ServicePort{{Name: "http", Protocol: world.TCP, Port: 80}}}
 		if i%2 == 0 {
 			s.ExternalIPs = []netip.Addr{netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)})}
 		}
-		w.Services = append(w.Services, s)
+		w.Services = append(w.Services, &s)
 		slice := world.EndpointSlice{Meta: meta, Service: meta.ID, Family: world.IPv4, Ports: []world.EndpointPort{{Name: "http", Protocol: world.TCP, Port: 8080}}}
 		for e := range 2 {
 			slice.Endpoints = append(slice.Endpoints, world.Endpoint{
 				Address: netip.AddrFrom4([4]byte{10, byte(e), byte(i >> 8), byte(i)}), Node: fmt.Sprintf("node-%02d", (i+e*7)%50), Ready: true, Serving: true,
 			})
 		}
-		w.EndpointSlices = append(w.EndpointSlices, slice)
+		w.EndpointSlices = append(w.EndpointSlices, &slice)
 	}
 	w.Sort()
 	return w

@@ -66,9 +66,9 @@ func newNarrowPlanner(in Input) *planner {
 		}
 		seen.views = append(seen.views, a)
 	}
-	seen.advertisements = collect(seen.views, func(w *world.World) []world.Advertisement { return w.Advertisements },
+	seen.advertisements = collect(seen.views, func(w *world.World) []*world.Advertisement { return w.Advertisements },
 		func(a *world.Advertisement) world.ID { return a.ID })
-	seen.nodes = collect(seen.views, func(w *world.World) []world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
+	seen.nodes = collect(seen.views, func(w *world.World) []*world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
 	return &planner{
 		in: in, seen: seen, settings: group.Settings, format: group.Format, quarantined: !group.Quarantine.IsZero(),
 		drainedServices: drainsOf(in.Record, fsm.DrainService), moves: movesOf(in.Record),
@@ -79,9 +79,9 @@ func newNarrowPlanner(in Input) *planner {
 // service finds a Service in the views; the first source wins.
 func (m *merged) service(id world.ID) *world.Service {
 	for _, a := range m.views {
-		i, ok := slices.BinarySearchFunc(a.World.Services, id, func(s world.Service, id world.ID) int { return s.ID.Compare(id) })
+		i, ok := slices.BinarySearchFunc(a.World.Services, id, func(s *world.Service, id world.ID) int { return s.ID.Compare(id) })
 		if ok {
-			return &a.World.Services[i]
+			return a.World.Services[i]
 		}
 	}
 	return nil

@@ -250,8 +250,8 @@ func (a *account) shown() map[fsm.ServiceID]*world.Service {
 			}
 		}
 		inside := a.scene.options.ClusterIPs && !s.Headless && len(s.ClusterIPs) > 0
-		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(&s)) > 0 || inside || len(a.givenByOthers(&s)) > 0) {
-			out[fsm.ServiceID(s.ID.String())] = &s
+		if !s.Deleting && (whole || len(s.ExternalIPs) > 0 || a.scene.options.NodePorts && len(nodePortsOf(s)) > 0 || inside || len(a.givenByOthers(s)) > 0) {
+			out[fsm.ServiceID(s.ID.String())] = s
 		}
 	}
 	return out
@@ -578,8 +578,8 @@ func (a *account) kept() string {
 }
 
 func (a *account) exists(id fsm.ServiceID) (*world.Service, bool) {
-	for i := range a.scene.world.Services {
-		if s := &a.scene.world.Services[i]; s.ID.String() == string(id) && !a.scene.blind {
+	for _, s := range a.scene.world.Services {
+		if s.ID.String() == string(id) && !a.scene.blind {
 			return s, true
 		}
 	}
@@ -750,7 +750,7 @@ func (a *account) takenOver() string {
 			continue
 		}
 		x := w.Shown[0]
-		rival := slices.ContainsFunc(a.scene.world.Services, func(o world.Service) bool {
+		rival := slices.ContainsFunc(a.scene.world.Services, func(o *world.Service) bool {
 			return o.ID != w.ID && (slices.Contains(o.Shown, x) || slices.Contains(o.ExternalIPs, x) || slices.Contains(o.Requested, x))
 		})
 		if rival || len(a.before.Owners(x.String())) > 0 || !a.poolGives(w, x) || a.full() || slices.Contains(owned(a.after, id), x) {
@@ -769,7 +769,7 @@ func (a *account) drained() string {
 	}
 	for _, now := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, string(now.Pool))
-		drains := slices.ContainsFunc(a.scene.world.Pools, func(pool world.Pool) bool { return pool.Name == string(now.Pool) && pool.Drain })
+		drains := slices.ContainsFunc(a.scene.world.Pools, func(pool *world.Pool) bool { return pool.Name == string(now.Pool) && pool.Drain })
 		if ok && drains && rec.Contains(now.Address) && !now.Releasing && !slices.Contains(owned(a.before, now.Service), now.Address) {
 			return fmt.Sprintf("%s got %s of pool %s, which is being emptied", now.Service, now.Address, now.Pool)
 		}
@@ -797,7 +797,7 @@ func (a *account) serves(pool *world.Pool, w *world.Service) bool {
 
 // allows tells whether every policy lets Services name an address in spec.externalIPs.
 func (a *account) allows(x netip.Addr) bool {
-	return !slices.ContainsFunc(a.scene.world.AddressPolicies, func(p world.AddressPolicy) bool {
+	return !slices.ContainsFunc(a.scene.world.AddressPolicies, func(p *world.AddressPolicy) bool {
 		listed := slices.ContainsFunc(p.ExternalIPs, func(r world.Range) bool { return r.Contains(x) })
 		return p.LimitsExternalIPs && !listed && a.about(p.Namespaces, p.NamespaceSelectors, true)
 	})
@@ -855,10 +855,10 @@ func (a *account) limited() string {
 
 // poolGives tells whether a pool may give a Service an address.
 func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
-	return slices.ContainsFunc(a.scene.world.Pools, func(pool world.Pool) bool {
+	return slices.ContainsFunc(a.scene.world.Pools, func(pool *world.Pool) bool {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
 		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
-		return ok && usable && a.serves(&pool, w) && rec.Contains(x)
+		return ok && usable && a.serves(pool, w) && rec.Contains(x)
 	})
 }
 
@@ -867,7 +867,7 @@ func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 	for _, pool := range a.scene.world.Pools {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
 		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
-		if !ok || !usable || !a.serves(&pool, w) {
+		if !ok || !usable || !a.serves(pool, w) {
 			continue
 		}
 		for _, r := range rec.Ranges {

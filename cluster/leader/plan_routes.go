@@ -175,15 +175,25 @@ func showsJust(r *fsm.Route, want []fsm.HopSpec) bool {
 	return n == len(want)
 }
 
-// serving lists the nodes where a Service is served.
+// serving lists the nodes where a Service is served. Where none of them may be a next hop, those are among them whose endpoints rest for failed probes
+// (K50): unless the policy is Local they pass traffic on to the endpoints that answer, and without them nothing would.
 func (p *planner) serving(s *fsm.Service, a netip.Addr) []fsm.NodeID {
 	sel := selectEndpoints(s, a)
 	if sel.everywhere {
 		return p.nodeIDs
 	}
-	var out []fsm.NodeID
-	for i := range sel.endpoints {
-		if e := &sel.endpoints[i]; sel.usable(e) {
+	out := p.nodesWith(sel.endpoints, sel.usable)
+	eligible := func(id fsm.NodeID) bool { n := p.nodes[id]; return n != nil && n.next.Eligible }
+	if len(out) > 0 && !s.Local && !slices.ContainsFunc(out, eligible) {
+		out = append(out, p.nodesWith(sel.endpoints, func(e *fsm.Endpoint) bool { return e.Failing })...)
+	}
+	return out
+}
+
+// nodesWith lists the nodes of some endpoints, one as often as it has such.
+func (p *planner) nodesWith(endpoints []fsm.Endpoint, such func(*fsm.Endpoint) bool) (out []fsm.NodeID) {
+	for i := range endpoints {
+		if e := &endpoints[i]; such(e) {
 			if node := p.nodeOfEndpoint(e); node != "" {
 				out = append(out, node)
 			}
@@ -204,7 +214,7 @@ type selection struct {
 // only if there are no others: then for the connections that they have (K40).
 func selectEndpoints(s *fsm.Service, a netip.Addr) selection {
 	out := selection{endpoints: ofFamily(s.Endpoints, a)}
-	ready := func(e *fsm.Endpoint) bool { return e.Ready || s.PublishNotReady }
+	ready := func(e *fsm.Endpoint) bool { return e.Ready || s.PublishNotReady && !e.Failing }
 	ending := func(e *fsm.Endpoint) bool { return e.Serving && e.Terminating }
 	for _, alsoQuiesced := range []bool{!s.Local, true} {
 		for _, condition := range []func(*fsm.Endpoint) bool{ready, ending} {

@@ -28,12 +28,12 @@ func routedScene(t *testing.T) *scene {
 // counts, and it answers on the ports of both.
 func TestPlanMergesAnEndpointThatStandsInTwoSlices(t *testing.T) {
 	s := routedScene(t)
-	other := s.world.EndpointSlices[0]
+	other := *s.world.EndpointSlices[0]
 	other.Name, other.Ports = "web-other", []world.EndpointPort{{Name: "p443", Protocol: world.TCP, Port: 8443}}
 	other.Endpoints = slices.Clone(other.Endpoints)
 	other.Endpoints[0].Ready, other.Endpoints[0].Serving, other.Endpoints[0].Terminating = false, false, true
 	for range 2 { // whichever slice comes first
-		s.world.EndpointSlices = []world.EndpointSlice{s.world.EndpointSlices[0], other}
+		s.world.EndpointSlices = []*world.EndpointSlice{s.world.EndpointSlices[0], &other}
 		s.group.settle(s.input())
 		web, _ := fsm.Get[*fsm.Service](s.group.state.Read(), fsm.TableServices, "default/web")
 		if len(web.Endpoints) != 1 || len(web.Endpoints[0].Ports) != 2 {
@@ -148,7 +148,7 @@ func TestPlanHasAdvertisementsChooseNextHops(t *testing.T) {
 		s.world.Nodes[i].Labels = []world.KV{{Key: "zone", Value: zone}}
 	}
 	s.line("advertisement ad")
-	ad := &s.world.Advertisements[0]
+	ad := s.world.Advertisements[0]
 	choose := func(key, value string) []world.Selector {
 		return []world.Selector{{Requirements: []world.Requirement{{Key: key, Operator: world.In, Values: []string{value}}}}}
 	}

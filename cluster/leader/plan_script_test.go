@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -130,6 +131,8 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		s.move(d.CmdArgs[0].Key, fsm.NodeID(d.CmdArgs[1].Key))
 	case "unmove":
 		s.group.must(&fsm.EndMove{Service: fsm.ServiceID("default/" + d.CmdArgs[0].Key)})
+	case "judge": // judge web bad=10.0.0.1,10.0.0.2 good=...
+		s.judge(d)
 	case "format":
 		s.group = newGroupOf(t, uint32(number(t, d.CmdArgs[0].Key)))
 	case "fail":
@@ -156,6 +159,20 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 		return "nothing to do"
 	}
 	return strings.Join(lines, "\n")
+}
+
+// judge has most nodes that probe say so of endpoints.
+func (s *scene) judge(d *datadriven.TestData) {
+	c := &fsm.JudgeService{ID: fsm.ServiceID("default/" + d.CmdArgs[0].Key)}
+	if have, ok := fsm.Get[*fsm.Service](s.group.state.Read(), fsm.TableServices, string(c.ID)); ok {
+		c.UID = have.UID
+	}
+	for _, a := range d.CmdArgs[1:] {
+		for _, text := range a.Vals {
+			c.Verdicts = append(c.Verdicts, fsm.ProbeVerdict{Address: netip.MustParseAddr(text), Healthy: a.Key == "good", Say: 2, Of: 3})
+		}
+	}
+	s.group.must(c)
 }
 
 func (s *scene) report(t failer, what, who string, v *fsm.View) {
@@ -237,27 +254,27 @@ func (s *scene) remove(kind, name string) {
 	w := &s.world
 	switch kind {
 	case "service":
-		w.Services = slices.DeleteFunc(w.Services, func(o world.Service) bool { return drop(o.Meta) })
+		w.Services = slices.DeleteFunc(w.Services, func(o *world.Service) bool { return drop(o.Meta) })
 	case "endpoints":
-		w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(o world.EndpointSlice) bool { return o.Service.Name == name })
+		w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(o *world.EndpointSlice) bool { return o.Service.Name == name })
 	case "node":
-		w.Nodes = slices.DeleteFunc(w.Nodes, func(o world.Node) bool { return drop(o.Meta) })
+		w.Nodes = slices.DeleteFunc(w.Nodes, func(o *world.Node) bool { return drop(o.Meta) })
 	case "pool":
-		w.Pools = slices.DeleteFunc(w.Pools, func(o world.Pool) bool { return drop(o.Meta) })
+		w.Pools = slices.DeleteFunc(w.Pools, func(o *world.Pool) bool { return drop(o.Meta) })
 	case "policy":
-		w.AddressPolicies = slices.DeleteFunc(w.AddressPolicies, func(o world.AddressPolicy) bool { return drop(o.Meta) })
+		w.AddressPolicies = slices.DeleteFunc(w.AddressPolicies, func(o *world.AddressPolicy) bool { return drop(o.Meta) })
 	case "namespace":
-		w.Namespaces = slices.DeleteFunc(w.Namespaces, func(o world.Namespace) bool { return drop(o.Meta) })
+		w.Namespaces = slices.DeleteFunc(w.Namespaces, func(o *world.Namespace) bool { return drop(o.Meta) })
 	case "peer":
-		w.Peers = slices.DeleteFunc(w.Peers, func(o world.Peer) bool { return drop(o.Meta) })
+		w.Peers = slices.DeleteFunc(w.Peers, func(o *world.Peer) bool { return drop(o.Meta) })
 	case "advertisement":
-		w.Advertisements = slices.DeleteFunc(w.Advertisements, func(o world.Advertisement) bool { return drop(o.Meta) })
+		w.Advertisements = slices.DeleteFunc(w.Advertisements, func(o *world.Advertisement) bool { return drop(o.Meta) })
 	case "l2":
-		w.L2Advertisements = slices.DeleteFunc(w.L2Advertisements, func(o world.L2Advertisement) bool { return drop(o.Meta) })
+		w.L2Advertisements = slices.DeleteFunc(w.L2Advertisements, func(o *world.L2Advertisement) bool { return drop(o.Meta) })
 	case "community":
-		w.Communities = slices.DeleteFunc(w.Communities, func(o world.Community) bool { return drop(o.Meta) })
+		w.Communities = slices.DeleteFunc(w.Communities, func(o *world.Community) bool { return drop(o.Meta) })
 	case "configmap":
-		w.ConfigMaps = slices.DeleteFunc(w.ConfigMaps, func(o world.ConfigMap) bool { return drop(o.Meta) })
+		w.ConfigMaps = slices.DeleteFunc(w.ConfigMaps, func(o *world.ConfigMap) bool { return drop(o.Meta) })
 	}
 }
 
@@ -267,7 +284,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 // object reads one line: kind, name, then key=value and words.
 //
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 cluster=A,A policy=P health=PORT local inside-local all not-ready foreign deleting headless uid=U
-//	endpoints web n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
+//	endpoints web [at=PORT] n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
@@ -296,18 +313,18 @@ func (s *scene) object(t failer, f []string) {
 		w.AddressPolicies = append(w.AddressPolicies, scriptPolicy(t, meta, keys))
 	case "namespace":
 		meta.Namespace = ""
-		w.Namespaces = append(w.Namespaces, world.Namespace{Meta: meta, Labels: labels(words)})
+		w.Namespaces = append(w.Namespaces, &world.Namespace{Meta: meta, Labels: labels(words)})
 	case "service":
 		if keys["in"] != "" {
 			meta.Namespace = keys["in"]
 		}
 		w.Services = append(w.Services, scriptService(t, meta, keys, words))
 	case "endpoints":
-		w.EndpointSlices = append(w.EndpointSlices, scriptSlices(t, meta, words)...)
+		w.EndpointSlices = append(w.EndpointSlices, scriptSlices(t, meta, keys, words)...)
 	case "node":
 		n := scriptNode(t, meta, keys, words)
 		n.Labels = append(n.Labels, world.KV{Key: "name", Value: meta.Name})
-		w.Nodes = append(w.Nodes, n)
+		w.Nodes = append(w.Nodes, &n)
 	case "pool":
 		w.Pools = append(w.Pools, scriptPool(t, meta, keys, words))
 	case "peer":
@@ -319,7 +336,7 @@ func (s *scene) object(t failer, f []string) {
 		if names := split(keys["nodes"]); len(names) > 0 {
 			p.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}
-		w.Peers = append(w.Peers, p)
+		w.Peers = append(w.Peers, &p)
 	case "advertisement":
 		meta.Namespace = ""
 		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
@@ -330,32 +347,32 @@ func (s *scene) object(t failer, f []string) {
 			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}
 		a.ServiceSelectors = selectorsOf(split(keys["only"]))
-		w.Advertisements = append(w.Advertisements, a)
+		w.Advertisements = append(w.Advertisements, &a)
 	case "l2":
 		meta.Namespace = ""
 		a := world.L2Advertisement{Meta: meta, Pools: split(keys["pools"]), Interfaces: split(keys["on"])}
 		if names := split(keys["nodes"]); len(names) > 0 {
 			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}
-		w.L2Advertisements = append(w.L2Advertisements, a)
+		w.L2Advertisements = append(w.L2Advertisements, &a)
 	case "community":
 		meta.Namespace = ""
-		w.Communities = append(w.Communities, world.Community{Meta: meta, Aliases: labels(words)})
+		w.Communities = append(w.Communities, &world.Community{Meta: meta, Aliases: labels(words)})
 	case "configmap":
 		meta.Namespace = "kube-system"
 		c := world.ConfigMap{Meta: meta}
 		for k, v := range keys {
 			c.Data = append(c.Data, world.KV{Key: k, Value: v})
 		}
-		w.ConfigMaps = append(w.ConfigMaps, c)
+		w.ConfigMaps = append(w.ConfigMaps, &c)
 	default:
 		t.Fatalf("no kind %q", kind)
 	}
 }
 
-func scriptService(t failer, meta world.Meta, keys map[string]string, words []string) world.Service {
+func scriptService(t failer, meta world.Meta, keys map[string]string, words []string) *world.Service {
 	has := func(w string) bool { return slices.Contains(words, w) }
-	o := world.Service{
+	o := &world.Service{
 		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Requested: addresses(keys["request"]), Shown: addresses(keys["shown"]),
 		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
@@ -371,6 +388,9 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	for _, text := range split(keys["weights"]) { // by:pattern:weight
 		words := strings.SplitN(text, ":", 3)
 		o.Weights = append(o.Weights, world.WeightRule{By: world.WeightBy(words[0]), Pattern: words[1], Weight: uint16(number(t, words[2]))})
+	}
+	if keys["probe"] != "" {
+		o.Probes = world.HealthCheck{Type: world.ProbeType(keys["probe"]), Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
 	}
 	if has("local") {
 		o.ExternalTrafficPolicy = world.PolicyLocal
@@ -423,9 +443,9 @@ func selectorsOf(pairs []string) (out []world.Selector) {
 	return out
 }
 
-func scriptPolicy(t failer, meta world.Meta, keys map[string]string) world.AddressPolicy {
+func scriptPolicy(t failer, meta world.Meta, keys map[string]string) *world.AddressPolicy {
 	meta.Namespace = ""
-	p := world.AddressPolicy{Meta: meta, Namespaces: split(keys["for"]), NamespaceSelectors: selectorsOf(split(keys["of"]))}
+	p := &world.AddressPolicy{Meta: meta, Namespaces: split(keys["for"]), NamespaceSelectors: selectorsOf(split(keys["of"]))}
 	if keys["max"] != "" {
 		p.HasQuota, p.MaxAddresses = true, int(number(t, keys["max"]))
 	}
@@ -439,7 +459,11 @@ func scriptPolicy(t failer, meta world.Meta, keys map[string]string) world.Addre
 	return p
 }
 
-func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSlice {
+func scriptSlices(t failer, meta world.Meta, keys map[string]string, words []string) []*world.EndpointSlice {
+	port := uint16(8080)
+	if at := keys["at"]; at != "" {
+		port = uint16(number(t, at))
+	}
 	byFamily := map[world.Family]*world.EndpointSlice{}
 	for _, word := range words {
 		node, rest, _ := strings.Cut(word, "/")
@@ -466,14 +490,14 @@ func scriptSlices(t failer, meta world.Meta, words []string) []world.EndpointSli
 			m := meta
 			m.Name += "-" + strings.ToLower(string(f))
 			byFamily[f] = &world.EndpointSlice{
-				Meta: m, Service: meta.ID, Family: f, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: 8080}},
+				Meta: m, Service: meta.ID, Family: f, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: port}},
 			}
 		}
 		byFamily[f].Endpoints = append(byFamily[f].Endpoints, e)
 	}
-	var out []world.EndpointSlice
+	var out []*world.EndpointSlice
 	for _, f := range sortedKeys(byFamily) {
-		out = append(out, *byFamily[f])
+		out = append(out, byFamily[f])
 	}
 	return out
 }
@@ -506,9 +530,9 @@ func scriptNode(t failer, meta world.Meta, keys map[string]string, words []strin
 	return n
 }
 
-func scriptPool(t failer, meta world.Meta, keys map[string]string, words []string) world.Pool {
+func scriptPool(t failer, meta world.Meta, keys map[string]string, words []string) *world.Pool {
 	meta.Namespace = ""
-	p := world.Pool{Meta: meta, AutoAssign: true, Priority: int(number(t, keys["priority"])), Namespaces: split(keys["for"])}
+	p := &world.Pool{Meta: meta, AutoAssign: true, Priority: int(number(t, keys["priority"])), Namespaces: split(keys["for"])}
 	p.NamespaceSelectors, p.ServiceSelectors = selectorsOf(split(keys["of"])), selectorsOf(split(keys["only"]))
 	for _, word := range words {
 		from, to, isRange := strings.Cut(word, "-")

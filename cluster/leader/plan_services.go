@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairlead.io/fairlead/cluster/leader/redirects"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -162,6 +163,7 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	}
 	next.Endpoints = p.endpointsOf(w, have)
 	if p.format >= formatTranslation {
+		next.Probe = redirects.ProbeOf(w.Probes)
 		next.Affinity, next.SourceRanges, next.Scheduler = w.Affinity, w.SourceRanges, string(w.Scheduler)
 		next.Advertisements = p.advertisementsOf(w, have)
 		if next.Local { // it means nothing otherwise, whatever it says
@@ -195,6 +197,7 @@ const formatTranslation = 2
 // which few changed, needs little memory.
 func (p *planner) endpointsOf(w *world.Service, have *fsm.Service) []fsm.Endpoint {
 	listed := p.listEndpoints(w)
+	p.leaveOut(listed, have, w)
 	if have != nil && len(listed) > 0 && slices.EqualFunc(listed, have.Endpoints, sameEndpoint) {
 		return have.Endpoints
 	}
@@ -206,6 +209,7 @@ func (p *planner) endpointsOf(w *world.Service, have *fsm.Service) []fsm.Endpoin
 	if len(kept) == len(out) {
 		return out
 	}
+	p.leaveOut(kept, have, w)
 	p.explainAbsent(fsm.TableServices, world.KindEndpointSlice, w.ID)
 	return kept
 }
@@ -214,7 +218,7 @@ func (p *planner) endpointsOf(w *world.Service, have *fsm.Service) []fsm.Endpoin
 func (p *planner) listEndpoints(w *world.Service) []fsm.Endpoint {
 	p.listed = p.listed[:0]
 	for _, slice := range p.seen.slicesOf(w.ID) {
-		p.listed = p.appendEndpoints(p.listed, w, &slice)
+		p.listed = p.appendEndpoints(p.listed, w, slice)
 	}
 	slices.SortStableFunc(p.listed, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
 	return mergeEndpoints(p.listed)
@@ -330,13 +334,13 @@ func sameService(a, b *fsm.Service) bool {
 	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
 		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
 		a.NodePortsIPv4 == b.NodePortsIPv4 && a.NodePortsIPv6 == b.NodePortsIPv6 && a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.HealthCheckNodePort == b.HealthCheckNodePort &&
-		a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ByOthers, b.ByOthers) && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
+		a.Probe.Equal(b.Probe) && a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ByOthers, b.ByOthers) && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
 		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
 }
 
 func sameEndpoint(a, b fsm.Endpoint) bool {
-	return a.Address == b.Address && a.Node == b.Node && a.Ready == b.Ready && a.Serving == b.Serving &&
+	return a.Address == b.Address && a.Node == b.Node && a.Ready == b.Ready && a.Failing == b.Failing && a.Serving == b.Serving &&
 		a.Terminating == b.Terminating && a.Weight == b.Weight && a.Quiesced == b.Quiesced && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.Hints, b.Hints)
 }
 

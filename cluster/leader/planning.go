@@ -26,6 +26,7 @@ type planning struct {
 	// notBefore is when everything may be planned again, and running the plan that is under way.
 	notBefore time.Duration
 	running   *fullPlan
+	idle      idle
 }
 
 func newPlanning(l *Leader) *planning {
@@ -75,6 +76,7 @@ type fullPlan struct {
 	began    time.Duration
 	record   *fsm.View
 	judged   judged
+	in       Input
 	again    time.Duration
 	out      chan Result
 	overtook map[string]bool // keys of Services and routes that the short way wrote to meanwhile
@@ -118,7 +120,12 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 		sooner(&f.again, verdicts[i].Again)
 	}
 	p.lane.begin(&p.judged)
-	p.running = f
+	p.running, f.in = f, in
+	if f.judged.calm() && p.idle.repeats(&in, now) {
+		f.out <- p.idle.out
+		return
+	}
+	p.idle = idle{}
 	go func() { f.out <- Plan(in) }()
 }
 
@@ -146,6 +153,9 @@ func (p *planning) finish(ctx context.Context, out Result) {
 	ended := p.c.Clock.Now()
 	p.metrics.planned(ended-f.began, out.Waiting)
 	p.report(f.judged.worlds, f.judged.verdicts, &out)
+	if p.idle.upto == 0 {
+		p.idle.keep(f.in, f.judged.calm(), &out, f.began)
+	}
 	planned := out
 	out.Urgent, out.Bulk = f.notOvertaken(out.Urgent), f.notOvertaken(out.Bulk)
 	out.Bulk = append(p.holds(f.record, f.judged.worlds, f.judged.verdicts), out.Bulk...)

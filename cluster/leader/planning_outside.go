@@ -57,7 +57,16 @@ func (o *outsidePlanning) run(ctx context.Context) {
 			poke(o.wake)
 		}
 	})
-	for again := o.look(ctx); sleep(ctx, o.c.Clock, again, o.wake); again = o.look(ctx) {
+	for {
+		again := o.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case reply := <-o.asksOutside:
+			reply <- o.present()
+		case <-o.wake:
+		case <-o.c.Clock.After(again):
+		}
 	}
 }
 
@@ -168,16 +177,7 @@ func (o *outsidePlanning) merge(worlds []world.World, verdicts []Verdict) *merge
 
 // input is what the plan is made from. Of what is absent the verdicts say whether it may go.
 func (o *outsidePlanning) input(seen *merged, record *fsm.View) balancers.Input {
-	var deleted []world.Deletion
-	for _, v := range seen.views {
-		deleted = append(deleted, v.World.Deleted...)
-	}
-	return balancers.Input{
-		Drivers: seen.drivers, LoadBalancers: seen.balancers, BackendGroups: seen.groups, Binds: seen.binds,
-		BackendRecords: seen.records, Pods: seen.pods, Services: seen.services, Nodes: seen.nodes,
-		Record: record, MayRemove: seen.mayRemove, Listed: seen.listed, Away: seen.away, Deleted: deleted,
-		Judged: o.judging.judged(), Now: o.c.Clock.Wall(),
-	}
+	return outsideInput(seen, seen, record, o.judging.judged(), o.c.Clock.Wall())
 }
 
 // changed tells whether anything has come since the newest plan that another one could come of. Most of what happens to

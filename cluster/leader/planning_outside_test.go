@@ -89,14 +89,14 @@ func outsideWorld(t *testing.T, change func(*Config)) (o *outsidePlanning, g *li
 		return world.Meta{ID: world.ID{Namespace: "shop", Name: name}, UID: name}
 	}
 	w := &f.w
-	w.Drivers = []world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
-	w.LoadBalancers = []world.OutsideBalancer{{
+	w.Drivers = []*world.Driver{{Meta: meta("clb"), URL: "http://192.0.2.7"}}
+	w.LoadBalancers = []*world.OutsideBalancer{{
 		Meta: meta("made"), DriverID: meta("clb").ID, Finalizer: true, Spec: []world.KV{{Key: "vip", Value: "198.51.100.21"}},
 		Status: world.BalancerStatus{Created: true, Synced: true, Info: []world.KV{{Key: "vip", Value: "198.51.100.21"}}},
 	}}
 	set = func(b world.BackendGroup) {
 		b.Meta, b.LoadBalancers, b.IsStatic = meta("web"), []string{"made"}, true
-		w.BackendGroups = []world.BackendGroup{b}
+		w.BackendGroups = []*world.BackendGroup{&b}
 	}
 	set(world.BackendGroup{Static: []string{"192.0.2.8:80"}})
 	c := Config{

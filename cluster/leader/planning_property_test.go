@@ -43,7 +43,7 @@ func truth(version, lists uint64) world.World {
 	s := &scene{kept: map[string]bool{}, group: &group{}}
 	s.line("node n1 192.0.2.1")
 	s.line("node n2 192.0.2.2")
-	s.world.Services = append(s.world.Services, world.Service{Meta: world.Meta{ID: world.ID{Namespace: "default", Name: "kubernetes"}, UID: "k"}, Type: world.ClusterIP})
+	s.world.Services = append(s.world.Services, &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "default", Name: "kubernetes"}, UID: "k"}, Type: world.ClusterIP})
 	for i := range truthServices {
 		s.line(fmt.Sprintf("service s%d ip=203.0.113.%d", i, i+1))
 		s.line(fmt.Sprintf("endpoints s%d n1/10.0.0.%d n2/10.0.1.%d", i, i+1, i+1))
@@ -85,10 +85,10 @@ func lie(t *rapid.T, w *world.World, kind string) {
 			w.Kinds[i].Version = 1
 		}
 	}
-	w.Services = slices.DeleteFunc(w.Services, func(s world.Service) bool { return s.Name != "kubernetes" && drop(s.Name) })
-	w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(s world.EndpointSlice) bool { return drop(s.Name) })
+	w.Services = slices.DeleteFunc(w.Services, func(s *world.Service) bool { return s.Name != "kubernetes" && drop(s.Name) })
+	w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(s *world.EndpointSlice) bool { return drop(s.Name) })
 	if kind != "mass" {
-		w.Nodes = slices.DeleteFunc(w.Nodes, func(n world.Node) bool { return n.Name != "n1" && drop(n.Name) })
+		w.Nodes = slices.DeleteFunc(w.Nodes, func(n *world.Node) bool { return n.Name != "n1" && drop(n.Name) })
 	}
 }
 

@@ -32,13 +32,20 @@ func plannedRedirectsFrom() []fsm.Table {
 	return []fsm.Table{fsm.TableGroup, fsm.TableRedirects, fsm.TableHolds, fsm.TableTunnels}
 }
 
-// nodesMatter tells whether anything of nodes in the record changed that tunnels and proxy addresses depend on. What they acknowledge is
+// nodesMatter tells whether anything of nodes, and of hosts outside the cluster, in the record changed that tunnels and proxy addresses depend on. What they acknowledge is
 // of interest only while something waits for it.
 func (r *redirectPlanning) nodesMatter(record *fsm.View) (matter bool) {
 	fsm.Changes(r.record, record, fsm.TableNodes, func(was, is *fsm.Node) {
 		switch {
 		case was == nil, is == nil, was.Tunnels != is.Tunnels, was.Liveness != is.Liveness, was.Boot != is.Boot,
 			!slices.Equal(was.Addresses, is.Addresses), !slices.Equal(was.Failed, is.Failed), r.awaits && was.Acknowledged != is.Acknowledged:
+			matter = true
+		}
+	})
+	fsm.Changes(r.record, record, fsm.TableHosts, func(was, is *fsm.Host) {
+		switch {
+		case was == nil, is == nil, was.Tunnels != is.Tunnels, was.Boot != is.Boot, !slices.Equal(was.Addresses, is.Addresses),
+			r.awaits && was.Acknowledged != is.Acknowledged:
 			matter = true
 		}
 	})
@@ -54,7 +61,7 @@ func (r *redirectPlanning) run(ctx context.Context) {
 	defer watching.Wait()
 	from := plannedRedirectsFrom()
 	if r.c.Options.Tunnels.On() {
-		from = append(from, fsm.TableNodes)
+		from = append(from, fsm.TableNodes, fsm.TableHosts)
 	}
 	watching.Go(func() { follow(ctx, r.c.Record, r.wake, from...) })
 	for again := r.look(ctx); sleep(ctx, r.c.Clock, again, r.wake); again = r.look(ctx) {
@@ -157,12 +164,12 @@ func mergeRedirects(views []Admitted) *merged {
 		}
 		m.views = append(m.views, a)
 	}
-	m.balancing = collect(m.views, func(w *world.World) []world.BalancingPolicy { return w.BalancingPolicies }, func(o *world.BalancingPolicy) world.ID { return o.ID })
-	m.localRedirects = collect(m.views, func(w *world.World) []world.LocalRedirectPolicy { return w.LocalRedirectPolicies },
+	m.balancing = collect(m.views, func(w *world.World) []*world.BalancingPolicy { return w.BalancingPolicies }, func(o *world.BalancingPolicy) world.ID { return o.ID })
+	m.localRedirects = collect(m.views, func(w *world.World) []*world.LocalRedirectPolicy { return w.LocalRedirectPolicies },
 		func(o *world.LocalRedirectPolicy) world.ID { return o.ID })
-	m.services = collect(m.views, func(w *world.World) []world.Service { return w.Services }, func(o *world.Service) world.ID { return o.ID })
-	m.nodes = collect(m.views, func(w *world.World) []world.Node { return w.Nodes }, func(o *world.Node) world.ID { return o.ID })
-	m.pods = collect(m.views, func(w *world.World) []world.Pod { return w.Pods }, func(o *world.Pod) world.ID { return o.ID })
+	m.services = collect(m.views, func(w *world.World) []*world.Service { return w.Services }, func(o *world.Service) world.ID { return o.ID })
+	m.nodes = collect(m.views, func(w *world.World) []*world.Node { return w.Nodes }, func(o *world.Node) world.ID { return o.ID })
+	m.pods = collect(m.views, func(w *world.World) []*world.Pod { return w.Pods }, func(o *world.Pod) world.ID { return o.ID })
 	return m
 }
 

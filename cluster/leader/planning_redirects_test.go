@@ -82,21 +82,21 @@ func honest() world.World {
 	named := func(ns, name string) world.Meta {
 		return world.Meta{ID: world.ID{Namespace: ns, Name: name}, UID: name + "-uid", Version: 1, Created: 1}
 	}
-	w.Services = []world.Service{{Meta: named("default", "kubernetes"), Type: world.ClusterIP}, {
+	w.Services = []*world.Service{{Meta: named("default", "kubernetes"), Type: world.ClusterIP}, {
 		Meta: named("shop", "web"), Type: world.ClusterIP, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
 		Ports: []world.ServicePort{{Name: "p", Port: 80, Protocol: world.TCP}},
 	}}
-	w.Nodes = []world.Node{{Meta: named("", "n1"), Ready: true}}
+	w.Nodes = []*world.Node{{Meta: named("", "n1"), Ready: true}}
 	ports := []world.RedirectPort{{Name: "p", Port: 80, Protocol: world.TCP, Target: 8080}}
 	choose := world.Selector{Labels: []world.KV{{Key: "app", Value: "web"}}}
-	w.BalancingPolicies = []world.BalancingPolicy{{Meta: named("", "all"), Redirect: world.Redirect{
+	w.BalancingPolicies = []*world.BalancingPolicy{{Meta: named("", "all"), Redirect: world.Redirect{
 		ServiceID: 7, Service: world.ID{Namespace: "shop", Name: "web"}, Ports: ports, Mode: world.ToPods, Pods: choose,
 	}}}
-	w.LocalRedirectPolicies = []world.LocalRedirectPolicy{{Meta: named("", "near"), Redirect: world.Redirect{
+	w.LocalRedirectPolicies = []*world.LocalRedirectPolicy{{Meta: named("", "near"), Redirect: world.Redirect{
 		Address: netip.MustParseAddr("169.254.77.1"), Ports: ports, Mode: world.ToLocalPods, Pods: choose,
 	}}}
 	for i := range 12 {
-		w.Pods = append(w.Pods, world.Pod{Meta: named("shop", fmt.Sprintf("web-%02d", i)), IP: fmt.Sprintf("10.0.0.%d", i+1), Node: "n1", Ready: true, Running: true, Labels: choose.Labels})
+		w.Pods = append(w.Pods, &world.Pod{Meta: named("shop", fmt.Sprintf("web-%02d", i)), IP: fmt.Sprintf("10.0.0.%d", i+1), Node: "n1", Ready: true, Running: true, Labels: choose.Labels})
 	}
 	for _, k := range world.Kinds() {
 		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true})
@@ -116,7 +116,9 @@ func TestPoliciesComeToTheRecordAndLeaveIt(t *testing.T) {
 		t.Fatalf("got  %q\nwant %q", got, both)
 	}
 	w.Pods = slices.Clone(w.Pods) // all else is the same, and the next plan of its own accord is far
-	w.Pods[1].Ready, w.Pods[1].Version = false, 2
+	quiet := *w.Pods[1]
+	quiet.Ready, quiet.Version = false, 2
+	w.Pods[1] = &quiet
 	r.show(w)
 	if got := r.held(); !strings.HasSuffix(got[0], "10.0.0.1/true 10.0.0.2/false") {
 		t.Errorf("a pod that is not ready: %q", got)
@@ -240,10 +242,10 @@ func TestPropertyViewsThatLieTakeNoPolicyAway(t *testing.T) {
 				times = rapid.IntRange(1, 4).Draw(t, "times")
 			}
 			if kind != "true" && kind != "leader" {
-				w.Services = slices.DeleteFunc(w.Services, func(o world.Service) bool { return lost(o.Meta) })
-				w.Pods = slices.DeleteFunc(w.Pods, func(o world.Pod) bool { return lost(o.Meta) })
-				w.BalancingPolicies = slices.DeleteFunc(w.BalancingPolicies, func(o world.BalancingPolicy) bool { return lost(o.Meta) })
-				w.LocalRedirectPolicies = slices.DeleteFunc(w.LocalRedirectPolicies, func(o world.LocalRedirectPolicy) bool { return lost(o.Meta) })
+				w.Services = slices.DeleteFunc(w.Services, func(o *world.Service) bool { return lost(o.Meta) })
+				w.Pods = slices.DeleteFunc(w.Pods, func(o *world.Pod) bool { return lost(o.Meta) })
+				w.BalancingPolicies = slices.DeleteFunc(w.BalancingPolicies, func(o *world.BalancingPolicy) bool { return lost(o.Meta) })
+				w.LocalRedirectPolicies = slices.DeleteFunc(w.LocalRedirectPolicies, func(o *world.LocalRedirectPolicy) bool { return lost(o.Meta) })
 			}
 			for range times {
 				r.show(w.Clone())

@@ -34,6 +34,7 @@ const (
 const (
 	Serves    Code = "serves"      // an endpoint that the address leads to is there
 	ServesAll Code = "every-node"  // the Service asks for every node
+	PassesOn  Code = "passes-on"   // its endpoints do not answer probes, and those that do are at nodes that can be none
 	Bridges   Code = "bridge"      // it serves no more, and stays until one that does may be announced
 	LastHop   Code = "silent-last" // it does not answer, and no other one may be announced
 	LastAside Code = "aside-last"  // new flows shall go past it, and no other one may be announced
@@ -81,7 +82,7 @@ const Moved Code = "moved"
 func Codes() []Code {
 	return []Code{
 		FromPool, FromPoolEarlier, FromReturning, FromRequested, FromExternal, FromReleased,
-		Serves, ServesAll, Bridges, LastHop, LastAside, MovedHere,
+		Serves, ServesAll, PassesOn, Bridges, LastHop, LastAside, MovedHere,
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
 		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, MovedAway, GivenUp, Replaced,
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting, Moved,
@@ -234,6 +235,8 @@ func endpointState(e *fsm.Endpoint) string {
 		return "ends"
 	case e.Ready && e.Quiesced:
 		return "has weight 0"
+	case e.Failing:
+		return "does not answer probes"
 	}
 	return "is not ready"
 }
@@ -258,16 +261,25 @@ func (p *planner) fitReason(a netip.Addr, id fsm.NodeID, d *decision) Reason {
 	case f.use != used:
 		return Reason{f.code, "it " + p.sayFit(f, a)}
 	}
-	var there []string
+	var there, rest []string
 	for _, c := range p.led(p.claims[a]) {
 		sel := selectEndpoints(&c.owner.next, a)
 		for i := range sel.endpoints {
-			if e := &sel.endpoints[i]; sel.usable(e) && p.nodeOfEndpoint(e) == id {
+			switch e := &sel.endpoints[i]; {
+			case p.nodeOfEndpoint(e) != id:
+			case sel.usable(e):
 				there = append(there, e.Address.String())
+			case e.Failing && !sel.everywhere:
+				rest = append(rest, e.Address.String())
 			}
 		}
 	}
-	if len(there) == 0 {
+	switch {
+	case len(there) > 0:
+	case len(rest) > 0:
+		slices.Sort(rest)
+		return Reason{PassesOn, "it passes traffic on: " + fewOf(rest) + " there does not answer probes, and the endpoints that do are at nodes that can be no next hop"}
+	default:
 		return Reason{ServesAll, "the Service asks for every eligible node"}
 	}
 	slices.Sort(there)

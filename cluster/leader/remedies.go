@@ -63,5 +63,5 @@ func (c Code) Remedy() string {
 	case WaitsForNextHop:
 		return "have a ready endpoint on an eligible node"
 	}
-	return ""
+	return outsideRemedy(c)
 }

@@ -66,6 +66,7 @@ type judged struct {
 	verdicts []Verdict
 	news     uint64
 	until    time.Duration
+	record   *fsm.View
 	// acted is what the record said of each source, nil for nothing.
 	acted []*fsm.SourceView
 }
@@ -82,6 +83,10 @@ func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Ve
 	}
 	until := judgeAgain
 	worlds := s.worlds()
+	if s.still(worlds, record) {
+		s.judged.worlds, s.judged.news, s.judged.until = worlds, news, now+until
+		return worlds, s.judged.verdicts
+	}
 	s.origins.see(worlds)
 	verdicts := make([]Verdict, len(worlds))
 	objects := s.objects(record)
@@ -93,7 +98,7 @@ func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Ve
 		}
 		sooner(&until, verdicts[i].Again)
 	}
-	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until, acted: s.acted(record)}
+	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until, record: record, acted: s.acted(record)}
 	return worlds, verdicts
 }
 

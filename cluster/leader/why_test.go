@@ -104,7 +104,7 @@ func checkAddresses(t *rapid.T, s *scene, v *fsm.View, r *ServiceReasons) {
 		var nodes []fsm.NodeID
 		for _, n := range a.Nodes {
 			nodes = append(nodes, n.Node)
-			if good := slices.Contains([]Code{Serves, ServesAll, Bridges, LastHop, LastAside, MovedHere, Replaced}, n.Code); good != n.Wanted {
+			if good := slices.Contains([]Code{Serves, ServesAll, PassesOn, Bridges, LastHop, LastAside, MovedHere, Replaced}, n.Code); good != n.Wanted {
 				t.Fatalf("%s: node %s is wanted=%v for %q", a.Address, n.Node, n.Wanted, n.Code)
 			}
 			if wanted := inRecord(v, a.Address, n.Node); wanted != n.Wanted {

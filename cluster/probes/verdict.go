@@ -18,15 +18,27 @@ const (
 	Bad
 )
 
-// Report is what a node thinks of all places that it probes, by the number of the redirect. Reports are not changed once they are
-// handed on.
-type Report map[uint32]map[fsm.Probed]Opinion
+// Subject is whose places are probed: a redirect's, by its number, or else a Service's endpoints.
+type Subject struct {
+	Redirect uint32
+	Service  fsm.ServiceID
+}
 
-// Heard are the nodes that this member hears of; a nil Report is of one that probes nothing.
-type Heard map[fsm.NodeID]Report
+// Report is what a node thinks of all places that it probes. Reports are not changed once they are handed on.
+type Report map[Subject]map[fsm.Probed]Opinion
 
-// Judge gives what the record should say of each redirect that it does not say yet, in order.
-func Judge(record *fsm.View, heard Heard) (out []*fsm.JudgeRedirect) {
+// Said is what a node says: its report, nil of one that probes nothing, and as of which revision it is of what is to be probed; zero where it does
+// not tell.
+type Said struct {
+	Report
+	Of fsm.Revision
+}
+
+// Heard are the nodes that this member hears of.
+type Heard map[fsm.NodeID]Said
+
+// Judge gives what the record should say of each redirect, and of each Service whose endpoints are probed, that it does not say yet, in order.
+func Judge(record *fsm.View, heard Heard) (out []fsm.Command) {
 	var silent []*fsm.Node
 	for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
 		// A node without an agent probes nothing. Of one that the group says is down the same is known.
@@ -34,28 +46,66 @@ func Judge(record *fsm.View, heard Heard) (out []*fsm.JudgeRedirect) {
 			silent = append(silent, n)
 		}
 	}
-	nodes := map[fsm.NodeID]bool{}
+	nodes := map[fsm.NodeID]*fsm.Node{}
 	for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
-		nodes[n.ID] = true
+		nodes[n.ID] = n
 	}
 	for _, r := range fsm.List[*fsm.Redirect](record, fsm.TableRedirects) {
-		if next := judge(r, reportsOf(r, nodes, heard), silentFor(r, silent)); !slices.Equal(next, r.Verdicts) {
+		if next := judge(r.Probed(), r.Verdicts, reportsOf(r, nodes, heard), silentFor(r, silent)); !slices.Equal(next, r.Verdicts) {
 			out = append(out, &fsm.JudgeRedirect{ID: r.ID, UID: r.UID, Verdicts: next})
+		}
+	}
+	for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
+		if !s.Probe.Wanted() && len(s.Verdicts) == 0 {
+			continue
+		}
+		if next := judge(s.Probed(), s.Verdicts, reportsOn(s, nodes, heard), uint32(len(silent))); !slices.Equal(next, s.Verdicts) {
+			out = append(out, &fsm.JudgeService{ID: s.ID, UID: s.UID, Verdicts: next})
+		}
+	}
+	return out
+}
+
+// reportsOn are what nodes say of the endpoints of a Service: hosts that are none do not serve it.
+func reportsOn(s *fsm.Service, nodes map[fsm.NodeID]*fsm.Node, heard Heard) (out []map[fsm.Probed]Opinion) {
+	for id, said := range heard {
+		if places := said.Report[Subject{Service: s.ID}]; len(places) > 0 && nodes[id] != nil {
+			out = append(out, ofNow(places, said.Of, nodes[id], s.ProbedSince))
 		}
 	}
 	return out
 }
 
 // reportsOf are what hosts where a redirect is effective say of it.
-func reportsOf(r *fsm.Redirect, nodes map[fsm.NodeID]bool, heard Heard) (out []map[fsm.Probed]Opinion) {
-	for id, report := range heard {
-		effective := r.Outside
-		if nodes[id] {
-			effective = r.EffectiveOn(id)
+func reportsOf(r *fsm.Redirect, nodes map[fsm.NodeID]*fsm.Node, heard Heard) (out []map[fsm.Probed]Opinion) {
+	for id, said := range heard {
+		places := said.Report[Subject{Redirect: r.Number}]
+		node := nodes[id]
+		switch {
+		case len(places) == 0, node == nil && !r.Outside, node != nil && !r.EffectiveOn(id):
+			continue
 		}
-		if places := report[r.Number]; len(places) > 0 && effective {
-			out = append(out, places)
+		out = append(out, ofNow(places, said.Of, node, r.Since))
+	}
+	return out
+}
+
+// ofNow is what a node says, as of a revision, of probes that are as they are since then. What it said before is of others: it probes, and does not
+// know. Where it does not tell of which revision that is, it is what it has acknowledged at least; of a host outside the cluster, whose node is nil,
+// nobody knows that.
+func ofNow(places map[fsm.Probed]Opinion, of fsm.Revision, node *fsm.Node, since fsm.Revision) map[fsm.Probed]Opinion {
+	if of.IsZero() {
+		if node == nil {
+			return places
 		}
+		of = node.Acknowledged
+	}
+	if !of.Before(since) {
+		return places
+	}
+	out := map[fsm.Probed]Opinion{}
+	for at := range places {
+		out[at] = Unknown
 	}
 	return out
 }
@@ -70,13 +120,13 @@ func silentFor(r *fsm.Redirect, silent []*fsm.Node) (n uint32) {
 	return n
 }
 
-// judge gives the verdicts of a redirect: those that more than half agree on, else those of before while anybody may probe.
-func judge(r *fsm.Redirect, reports []map[fsm.Probed]Opinion, silent uint32) (out []fsm.ProbeVerdict) {
+// judge gives the verdicts on probed places: those that more than half agree on, else those of before while anybody may probe.
+func judge(probed []fsm.Probed, was []fsm.ProbeVerdict, reports []map[fsm.Probed]Opinion, silent uint32) (out []fsm.ProbeVerdict) {
 	before := map[fsm.Probed]fsm.ProbeVerdict{}
-	for _, v := range r.Verdicts {
+	for _, v := range was {
 		before[fsm.Probed{Address: v.Address, Port: v.Port}] = v
 	}
-	for _, at := range r.Probed() {
+	for _, at := range probed {
 		count := map[Opinion]uint32{}
 		of := silent
 		for _, places := range reports {

@@ -56,7 +56,7 @@ func (w *Watcher) Run(ctx context.Context, _ uint64) {
 		case <-w.o.Clock.After(w.o.Every):
 		}
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.o.Log.Warn("verdicts on listed addresses not committed", "err", err)
+			w.o.Log.Warn("verdicts on probed addresses not committed", "err", err)
 		}
 	}
 }
@@ -64,9 +64,6 @@ func (w *Watcher) Run(ctx context.Context, _ uint64) {
 // look proposes what has changed.
 func (w *Watcher) look(ctx context.Context) error {
 	record := w.o.Record.Read()
-	if record.Count(fsm.TableRedirects) == 0 {
-		return nil
-	}
 	judged := Judge(record, w.o.Heard())
 	var proposals []fsm.Proposal
 	for _, c := range judged[:min(len(judged), maxTogether)] { // the others by the next look
@@ -77,9 +74,19 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	outcomes, err := w.o.Group.Propose(ctx, proposals)
 	for i, o := range outcomes {
-		if err := o.Err(); err != nil { // the redirect went, or changed, meanwhile
-			w.o.Log.Debug("verdict refused", "redirect", judged[i].ID, "err", err)
+		if err := o.Err(); err != nil { // what it is about went, or changed, meanwhile
+			w.o.Log.Debug("verdict refused", "of", subjectOf(judged[i]), "err", err)
 		}
 	}
 	return err
+}
+
+func subjectOf(c fsm.Command) string {
+	switch c := c.(type) {
+	case *fsm.JudgeRedirect:
+		return string(c.ID)
+	case *fsm.JudgeService:
+		return string(c.ID)
+	}
+	return ""
 }

@@ -85,7 +85,7 @@ func byName(name string) kind {
 	case "hosts":
 		return of((*renderer).host, func(h *fsm.Host) fsm.Trail { return h.History })
 	case "tunnels":
-		return of((*renderer).tunnel, func(t *fsm.Tunnel) fsm.Trail { return t.History }, fsm.TableGroup, fsm.TableNodes)
+		return of((*renderer).tunnel, func(t *fsm.Tunnel) fsm.Trail { return t.History }, fsm.TableGroup, fsm.TableNodes, fsm.TableHosts)
 	case "nodeconfigs":
 		return of((*renderer).nodeConfig, nil)
 	case "leases":

@@ -53,7 +53,7 @@ func unmovable(v *fsm.View, id fsm.ServiceID, node fsm.NodeID) (why, remedy stri
 		return "", ""
 	}
 	serves := func(e fsm.Endpoint) bool {
-		return e.Node == node && !e.Quiesced && (e.Ready || service.PublishNotReady || e.Serving && e.Terminating)
+		return e.Node == node && !e.Quiesced && (e.Ready || service.PublishNotReady && !e.Failing || e.Serving && e.Terminating)
 	}
 	if service.Local && !slices.ContainsFunc(service.Endpoints, serves) {
 		return "node " + string(node) + " has no ready endpoint of it, and with externalTrafficPolicy Local only nodes that have one can serve it",

@@ -34,16 +34,67 @@ func (s *Service) Plan(ctx context.Context, req *fairleadv1.PlanRequest) (*fairl
 		return nil, ctx.Err()
 	}
 	w := s.o.Manifests(files)
+	if why := noObject(w.Problems); why != "" {
+		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, why, "mend it (a manifest has apiVersion, kind and metadata), or leave it out: nothing is foretold of it")
+	}
 	draft := leader.Draft{World: &w, InPlaceOf: req.GetInPlaceOf()}
 	f, err := leader.Foresee(in, draft)
 	if err != nil {
 		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, err.Error(), "`fairlead get sources` lists what was acted on")
 	}
-	d := planDocument(&f)
-	d.AnsweredBy, d.Revision, d.InPlaceOf, d.Left = s.o.Member, revision(in.Record.Revision()), req.GetInPlaceOf(), draft.Left()
+	out, left, err := s.foreseeOutside(ctx, draft)
+	if err != nil {
+		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, err.Error(), "look for what is asked for twice, or leave some of it out")
+	}
+	d := planDocument(&f, &out)
+	d.AnsweredBy, d.Revision, d.InPlaceOf = s.o.Member, revision(in.Record.Revision()), req.GetInPlaceOf()
+	if d.LeftWhy = left; left != "" {
+		d.Left = draft.Left()
+	}
 	d.Problems = each(w.Problems, func(p world.Problem) string { return p.String() })
 	doc, err := document(d)
 	return &fairleadv1.PlanResponse{Document: doc}, err
+}
+
+// noObject says which document or file is none that an object can be read from, and why; empty for none. Of such a draft it would be foretold
+// that nothing changes.
+func noObject(problems []world.Problem) string {
+	var none []world.Problem
+	for _, p := range problems {
+		if p.Severity == world.Failed && p.Object == (world.Ref{}) {
+			p.Remedy = ""
+			none = append(none, p)
+		}
+	}
+	switch len(none) {
+	case 0:
+		return ""
+	case 1:
+		return none[0].String()
+	}
+	return fmt.Sprintf("%s, and %d more like it", none[0], len(none)-1)
+}
+
+// foreseeOutside is what would come of a draft outside. Left says why that is left out, where there would be anything to tell: what takes the place
+// of a source may take away what that had.
+func (s *Service) foreseeOutside(ctx context.Context, d leader.Draft) (f leader.OutsideForecast, left string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLoopWithin)
+	defer cancel()
+	in, why := s.o.Planner.AskedOutside(ctx)
+	switch {
+	case why != "" && d.Left() == 0 && d.InPlaceOf == "":
+		return f, "", nil
+	case why != "":
+		return f, why, nil
+	}
+	if d.InPlaceOf != "" && !in.Shows(d.InPlaceOf) {
+		if d.Left() == 0 {
+			return f, "", nil
+		}
+		return f, "outside load balancers are not planned from source " + d.InPlaceOf, nil
+	}
+	f, err = leader.ForeseeOutside(in, d)
+	return f, "", err
 }
 
 func filesOf(req *fairleadv1.PlanRequest) (map[string][]byte, error) {
@@ -85,15 +136,22 @@ func (s *Service) planAtLeader(ctx context.Context, what string, req *fairleadv1
 	return answer, nil
 }
 
-func planDocument(f *leader.Forecast) records.Plan {
+func planDocument(f *leader.Forecast, out *leader.OutsideForecast) records.Plan {
 	wait := func(e leader.Explanation) records.PlanWait {
 		return records.PlanWait{Kind: e.Kind, Name: e.Name, Reason: reasonOf(leader.Code(e.Code), e.Text)}
 	}
 	return records.Plan{
-		Changes: each(f.Changes, func(c leader.Change) records.PlanChange { return records.PlanChange(c) }),
-		Held: each(f.Held, func(h leader.Hold) records.PlanHold {
+		Calls:   each(out.Calls, planCall),
+		Changes: each(append(f.Changes, out.Changes...), func(c leader.Change) records.PlanChange { return records.PlanChange(c) }),
+		Held: each(append(f.Held, out.Held...), func(h leader.Hold) records.PlanHold {
 			return records.PlanHold{Of: string(h.Kind), Subjects: h.Subjects, Why: h.Why}
 		}),
-		Waiting: append(each(f.Pending, wait), each(f.Waiting, wait)...),
+		Waiting: append(each(f.Pending, wait), each(append(f.Waiting, out.Waiting...), wait)...),
+	}
+}
+
+func planCall(c leader.OutsideCall) records.PlanCall {
+	return records.PlanCall{
+		Driver: c.Driver, Action: c.Action, LoadBalancer: c.Balancer, Backend: c.Backend, Target: c.Target, Owner: c.Owner, Address: c.Address, With: c.With,
 	}
 }

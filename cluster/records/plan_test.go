@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,12 +25,15 @@ import (
 // oneService reads any files as one Service.
 func oneService(map[string][]byte) world.World {
 	return world.World{
-		Services: []world.Service{{
+		Services: []*world.Service{{
 			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "new"}}, Type: world.LoadBalancer, ExternalIPs: []netip.Addr{netip.MustParseAddr("203.0.113.1")},
 		}, {
 			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "waits"}}, Type: world.LoadBalancer, Pool: "nowhere",
 		}},
-		Problems: []world.Problem{{File: "a.yaml", Why: "odd"}}, Drivers: make([]world.Driver, 2),
+		Problems: []world.Problem{{File: "a.yaml", Why: "odd"}}, Drivers: []*world.Driver{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "clb"}, UID: "u"}, URL: "http://192.0.2.7"}},
+		LoadBalancers: []*world.OutsideBalancer{{
+			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "lb"}, UID: "u"}, DriverID: world.ID{Namespace: "shop", Name: "clb"}, Spec: []world.KV{{Key: "vip", Value: "7"}},
+		}},
 	}
 }
 
@@ -49,14 +53,18 @@ func TestPlanTellsWhatWouldChangeAndChangesNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer.GetDocument()), &d); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Changes) != 3 || d.Changes[0].Target != "service" || d.Changes[2] != (apirecords.PlanChange{Target: "address", Name: "203.0.113.1", What: "goes to Service shop/new"}) {
+	if len(d.Changes) != 5 || d.Changes[0].Target != "service" || d.Changes[2] != (apirecords.PlanChange{Target: "address", Name: "203.0.113.1", What: "goes to Service shop/new"}) {
 		t.Errorf("changes %+v", d.Changes)
 	}
 	if len(d.Waiting) == 0 || d.Waiting[0].Name != "shop/waits" || d.Waiting[0].Code != leader.PendingNoPool || d.Held == nil {
 		t.Errorf("waiting %+v, held %v", d.Waiting, d.Held)
 	}
-	if d.AnsweredBy != "m1" || d.Left != 2 || len(d.Problems) != 1 || d.Revision.Index != uint64(g.Read().Applied()) {
+	if d.AnsweredBy != "m1" || d.Left != 0 || d.LeftWhy != "" || len(d.Problems) != 1 || d.Revision.Index != uint64(g.Read().Applied()) {
 		t.Errorf("answer %+v", d)
+	}
+	calls := []apirecords.PlanCall{{Driver: "shop/clb", Action: "create-balancer", LoadBalancer: "LoadBalancer shop/lb", With: "vip=7"}}
+	if d.Changes[4] != (apirecords.PlanChange{Target: "loadbalancer", Name: "LoadBalancer shop/lb", What: "comes to be, by driver shop/clb"}) || !slices.Equal(d.Calls, calls) {
+		t.Errorf("outside: changes %+v, calls %+v", d.Changes[3:], d.Calls)
 	}
 	if g.Read().Digest() != before {
 		t.Error("the record changed")
@@ -64,6 +72,75 @@ func TestPlanTellsWhatWouldChangeAndChangesNothing(t *testing.T) {
 	var refusal *admin.Refusal
 	if _, err := as(pki.Agent).Record.Plan(t.Context(), planRequest(7)); !errors.As(err, &refusal) || refusal.Code != admin.Forbidden {
 		t.Errorf("an agent got %v", err)
+	}
+}
+
+// Where nobody plans outside load balancers the answer is about Services, and says what was left out and why.
+func TestPlanSaysWhatItLeavesOut(t *testing.T) {
+	g, _ := furnished(t)
+	as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, busy: "an LBCF controller runs"}, Manifests: oneService})
+	answer, err := as(pki.Viewer).Record.Plan(t.Context(), planRequest(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d apirecords.Plan
+	if err := json.Unmarshal([]byte(answer.GetDocument()), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Left != 2 || d.LeftWhy != "an LBCF controller runs" || len(d.Changes) != 3 || d.Calls == nil || len(d.Calls) > 0 {
+		t.Errorf("answer %+v", d)
+	}
+}
+
+// A draft without objects of outside load balancers takes those of a folder away that it takes the place of; on top of it there is nothing to leave out.
+func TestPlanSaysThatItLeavesOutWhatADraftWouldTakeAway(t *testing.T) {
+	g, _ := furnished(t)
+	folder := []leader.Admitted{{World: &world.World{Source: "manifests:/etc/x"}, Complete: true}}
+	as := serve(t, records.Options{
+		Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, busy: "an LBCF controller runs", seen: folder},
+		Manifests: func(map[string][]byte) world.World { return world.World{} },
+	})
+	for source, want := range map[string]string{"": "", "manifests:/etc/x": "an LBCF controller runs"} {
+		req := planRequest(7)
+		req.InPlaceOf = source
+		answer, err := as(pki.Viewer).Record.Plan(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d apirecords.Plan
+		if err := json.Unmarshal([]byte(answer.GetDocument()), &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.LeftWhy != want || d.Left != 0 {
+			t.Errorf("in place of %q: %d left, %q, want %q", source, d.Left, d.LeftWhy, want)
+		}
+	}
+}
+
+// Of documents that no object can be read from nothing could be foretold: which they are is said, and that nothing else is.
+func TestPlanRefusesDocumentsThatAreNoObjects(t *testing.T) {
+	g, _ := furnished(t)
+	none := func(line int) world.Problem {
+		return world.Problem{Severity: world.Failed, File: "a.yaml", Line: line, Why: "no Kubernetes object: it has no kind", Remedy: "add it"}
+	}
+	invalid := world.Problem{Severity: world.Failed, File: "a.yaml", Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "new"}}, Why: "odd"}
+	for _, c := range []struct {
+		problems []world.Problem
+		want     string // empty: it is answered
+	}{
+		{[]world.Problem{invalid, {Severity: world.Ignored, File: "a.yaml", Why: "not used"}}, ""},
+		{[]world.Problem{invalid, none(7)}, "plan: a.yaml:7: no Kubernetes object: it has no kind; mend it (a manifest has apiVersion, kind and metadata), or leave it out"},
+		{[]world.Problem{none(7), none(9), none(11)}, "a.yaml:7: no Kubernetes object: it has no kind, and 2 more like it; mend it"},
+	} {
+		as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Manifests: func(map[string][]byte) world.World {
+			w := oneService(nil)
+			w.Problems = c.problems
+			return w
+		}})
+		_, err := as(pki.Viewer).Record.Plan(t.Context(), planRequest(7))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.problems, err, c.want)
+		}
 	}
 }
 

@@ -273,7 +273,7 @@ func TestReadsAreServedToLookersOverTLS(t *testing.T) {
 	clients := serve(t, records.Options{Member: "m1", Record: g, Leader: g})
 	for _, role := range []pki.Role{pki.Viewer, pki.Operator, pki.Member} {
 		answer, err := clients(role).Record.Get(t.Context(), &fairleadv1.GetRequest{Kind: "services"})
-		if err != nil || len(answer.GetDocuments()) != 2 {
+		if err != nil || len(answer.GetDocuments()) != 3 {
 			t.Errorf("%s: %v, %v", role, answer, err)
 		}
 	}

@@ -40,13 +40,19 @@ func (r *renderer) redirect(p *fsm.Redirect) any {
 	if p.Pending.Code != "" {
 		d.Pending = &records.Pending{Code: p.Pending.Code, Text: p.Pending.Text}
 	}
-	if h := p.Probe; h.Type != "" {
-		d.Probe = &records.Probe{
-			Type: h.Type, Port: h.Port, Path: h.Path, Statuses: append([]uint32{}, h.Statuses...), IntervalMs: milliseconds(h.Interval),
-			TimeoutMs: milliseconds(h.Timeout), Healthy: h.Healthy, Unhealthy: h.Unhealthy,
-		}
-	}
+	d.Probe = probe(p.Probe)
 	return d
+}
+
+// probe is nil where nothing is probed.
+func probe(h fsm.Probe) *records.Probe {
+	if h.Type == "" {
+		return nil
+	}
+	return &records.Probe{
+		Type: h.Type, Port: h.Port, Path: h.Path, Statuses: append([]uint32{}, h.Statuses...), IntervalMs: milliseconds(h.Interval),
+		TimeoutMs: milliseconds(h.Timeout), Healthy: h.Healthy, Unhealthy: h.Unhealthy,
+	}
 }
 
 func placeText(a netip.Addr, p fsm.Port) string {

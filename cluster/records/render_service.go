@@ -37,11 +37,17 @@ func (r *renderer) service(s *fsm.Service) any {
 	if s.Deleting {
 		d.State = records.ServiceDeleting
 	}
-	for _, e := range s.Endpoints {
+	for i, e := range s.Endpoints {
 		if e.Ready {
 			d.ReadyEndpoints++
 		}
+		for _, v := range s.Verdicts {
+			if v.Address == e.Address {
+				d.Endpoints[i].Verdict = &records.EndpointVerdict{Healthy: v.Healthy, Say: v.Say, Of: v.Of}
+			}
+		}
 	}
+	d.Probe = probe(s.Probe)
 	return d
 }
 
@@ -54,7 +60,7 @@ func trafficPolicy(local bool) string {
 
 func endpoint(e fsm.Endpoint) records.Endpoint {
 	out := records.Endpoint{
-		Address: e.Address.String(), Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+		Address: e.Address.String(), Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating, Failing: e.Failing,
 		Ports: each(e.Ports, func(p fsm.EndpointPort) records.EndpointPort {
 			return records.EndpointPort{Name: p.Name, Protocol: p.Port.Protocol.String(), Port: p.Port.Number}
 		}),

@@ -23,6 +23,8 @@ import (
 // Planner gives what this member plans from while it leads; *leader.Leader is one.
 type Planner interface {
 	Asked(ctx context.Context) (leader.Input, bool)
+	AskedOutside(ctx context.Context) (in leader.OutsideInput, why string)
+	NextCalls(ctx context.Context, subjects []fsm.Subject) (map[fsm.Subject]leader.NextCall, bool)
 	Status() leader.Status
 }
 
@@ -49,6 +51,9 @@ func (s *Service) Why(ctx context.Context, req *fairleadv1.WhyRequest) (*fairlea
 		defer func() { <-s.explaining }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if kind, name, outside := strings.Cut(req.GetSubject(), " "); outside {
+		return s.whyOutside(ctx, kind, name, leads, doubt)
 	}
 	x := leader.Explain(in)
 	ids, err := resolve(x, what, req.GetSubject())
@@ -139,9 +144,21 @@ func near(x *leader.Explained, id fsm.ServiceID) string {
 
 func (s *Service) whyDocument(x *leader.Explained, ids []fsm.ServiceID, subject string, leads bool, doubt string) records.Why {
 	v := x.Record()
+	d := s.whyHead(v, subject, leads, doubt)
+	w := &whyRenderer{x: x, renderer: s.renderer(v), members: fsm.List[*fsm.Member](v, fsm.TableMembers)}
+	for _, id := range ids {
+		if r, known := x.Service(id); known {
+			d.Services = append(d.Services, w.service(&r))
+		}
+	}
+	return d
+}
+
+// whyHead is what an answer says of itself.
+func (s *Service) whyHead(v *fsm.View, subject string, leads bool, doubt string) records.Why {
 	d := records.Why{
 		Asked: subject, AnsweredBy: s.o.Member, Basis: records.WhyRecord, Doubt: doubt, Revision: revision(v.Revision()),
-		Quarantine: !v.Group().Quarantine.IsZero(), Sources: []records.WhySource{}, Services: []records.WhyService{},
+		Quarantine: !v.Group().Quarantine.IsZero(), Sources: []records.WhySource{}, Services: []records.WhyService{}, Outside: []records.WhyOutside{},
 	}
 	if contact := s.o.Leader.Contact(); !contact.At.IsZero() {
 		ms := int64(0)
@@ -158,12 +175,6 @@ func (s *Service) whyDocument(x *leader.Explained, ids []fsm.ServiceID, subject 
 		d.Sources = each(s.o.Planner.Status().Sources, func(o leader.SourceStatus) records.WhySource {
 			return records.WhySource{Name: o.Name, Usable: o.Usable, Why: o.Why}
 		})
-	}
-	w := &whyRenderer{x: x, renderer: s.renderer(v), members: fsm.List[*fsm.Member](v, fsm.TableMembers)}
-	for _, id := range ids {
-		if r, known := x.Service(id); known {
-			d.Services = append(d.Services, w.service(&r))
-		}
 	}
 	return d
 }

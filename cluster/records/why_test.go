@@ -26,16 +26,21 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // plans stands in for the leader: it plans from the record of a group.
 type plans struct {
 	*grouptest.Group
 	lost bool
+	busy string // why outside load balancers are not planned
+	out  *world.World
+	seen []leader.Admitted // that Services are planned from
+	next map[fsm.Subject]leader.NextCall
 }
 
 func (p plans) Asked(context.Context) (leader.Input, bool) {
-	return leader.Input{Record: p.Read()}, !p.lost
+	return leader.Input{Record: p.Read(), Views: p.seen}, !p.lost
 }
 
 func (p plans) Status() leader.Status {
@@ -354,4 +359,22 @@ func sinceOf(g *grouptest.Group, node fsm.NodeID) (since fsm.Revision) {
 		}
 	}
 	return since
+}
+
+func (p plans) AskedOutside(context.Context) (leader.OutsideInput, string) {
+	if p.lost {
+		return leader.OutsideInput{}, "this member does not lead"
+	}
+	if p.busy != "" {
+		return leader.OutsideInput{}, p.busy
+	}
+	in := leader.OutsideInput{Record: p.Read()}
+	if p.out != nil {
+		in.Views = []leader.Admitted{{World: p.out, Complete: true}}
+	}
+	return in, ""
+}
+
+func (p plans) NextCalls(context.Context, []fsm.Subject) (map[fsm.Subject]leader.NextCall, bool) {
+	return p.next, !p.lost
 }

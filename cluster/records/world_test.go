@@ -97,12 +97,18 @@ func furnish(t testing.TB, g *grouptest.Group) {
 			Backends: []fsm.RedirectBackend{{Address: addr("10.0.1.9"), Node: "n1", Pod: "kube-system/dns-0", UID: "u-pod"}},
 			Pending:  fsm.Pending{Code: "no-service", Text: "there is no Service kube-system/kube-dns"},
 		}},
+		&fsm.PutService{Service: fsm.Service{
+			ID: "shop/probed", UID: "u-probed", Version: 9, Frontends: []fsm.Frontend{{Name: "http", Port: tcp(80)}}, Pending: fsm.Pending{Code: "no-pool", Text: "there is no pool"},
+			Probe:     fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
+			Endpoints: []fsm.Endpoint{{Address: addr("10.0.1.21"), Node: "n1", Serving: true, Failing: true}, {Address: addr("10.0.1.22"), Node: "n2", Ready: true, Serving: true}},
+		}},
+		&fsm.JudgeService{ID: "shop/probed", UID: "u-probed", Verdicts: []fsm.ProbeVerdict{{Address: addr("10.0.1.21"), Say: 2, Of: 3}}},
 		&fsm.RegisterHost{ID: "edge-1", Boot: "b7", Addresses: []netip.Addr{addr("198.51.100.77"), addr("2001:db8::77")}, Admit: true},
 		&fsm.RegisterHost{ID: "edge-2", Admit: true},
 		&fsm.SetTunnels{Settings: fsm.TunnelSettings{
 			Range4: netip.MustParsePrefix("10.250.0.0/16"), Range6: netip.MustParsePrefix("fd00:250::/64"), Port: 7446, VNI: 7446,
 		}},
-		&fsm.PutTunnel{Host: "n1", Underlay: addr("198.51.100.1")}, &fsm.PutTunnel{Host: "n2", Underlay: addr("198.51.100.2")},
+		&fsm.PutTunnel{Host: "n1", Underlay: addr("198.51.100.1")}, &fsm.PutTunnel{Host: fsm.HostTunnel("edge-1"), Underlay: addr("198.51.100.77")}, &fsm.PutTunnel{Host: "n2", Underlay: addr("198.51.100.2")},
 		&fsm.ReleaseTunnel{Host: "n2"},
 	)
 }

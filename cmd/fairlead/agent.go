@@ -69,6 +69,13 @@ func agentConfig(c *cli, path, name, oldPath string) (config.Agent, *slog.Logger
 	if err != nil {
 		return config.Agent{}, nil, err
 	}
+	conf.Reread = func() (config.Agent, error) {
+		old, err := config.ReadOld(c.getenv, oldPath)
+		if err != nil {
+			return config.Agent{}, err
+		}
+		return config.LoadAgentOver(old, path, name)
+	}
 	level, err := config.Level(conf.Log)
 	if err != nil {
 		return config.Agent{}, nil, err

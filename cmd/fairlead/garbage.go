@@ -35,6 +35,31 @@ func saveMemory(getenv func(string) string) {
 	}
 }
 
+// idleMemory is how much more an agent may hold than when it gave back last, in bytes, before it does so again. Go gives memory back by
+// itself, but slowly, and only after a collection, which an agent that has nothing to do seldom needs.
+const idleMemory = 8 << 20
+
+// thrift gives memory back. The zero value is for a process that never did.
+type thrift struct{ kept uint64 }
+
+// giveBack has the kernel take back what is not needed, where that may be much, and tells whether it did.
+func (t *thrift) giveBack() bool {
+	if ownBytes() <= t.kept+idleMemory {
+		return false
+	}
+	debug.FreeOSMemory()
+	t.kept = ownBytes()
+	return true
+}
+
+// ownBytes is what objects take that nobody has found to be garbage yet, with the room between them, and what is free and not given back.
+func ownBytes() (sum uint64) {
+	for _, class := range []string{"objects", "unused", "free"} {
+		sum += read("/memory/classes/heap/" + class + ":bytes").Uint64()
+	}
+	return sum
+}
+
 // saveMuchMemory does so once the process holds much, looking every so often until ctx ends.
 func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.Duration) {
 	if getenv("GOGC") != "" {

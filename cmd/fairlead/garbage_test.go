@@ -55,3 +55,23 @@ func TestMembersCollectGarbageEarlyOnceTheyHoldMuch(t *testing.T) {
 	runtime.KeepAlive(much)
 	saveMuchMemory(t.Context(), func(string) string { return "75" }, time.Hour) // it was said: there is nothing to wait for
 }
+
+// What an agent needed for a while does not stay with it.
+func TestAgentsGiveBackWhatTheyNeedNoMore(t *testing.T) {
+	var own thrift
+	if !own.giveBack() || own.giveBack() {
+		t.Fatal("it is to be done once at first")
+	}
+	much := make([]byte, 8*idleMemory)
+	for i := range much {
+		much[i] = 1
+	}
+	runtime.KeepAlive(much)
+	before := ownBytes()
+	if !own.giveBack() {
+		t.Error("nothing was given back")
+	}
+	if now := ownBytes(); now > before-7*idleMemory {
+		t.Errorf("it has %d bytes, had %d", now, before)
+	}
+}

@@ -30,7 +30,7 @@ func newInspect(c *cli) *cobra.Command {
 		Use:   "inspect",
 		Short: "Show what programs of this node get at service addresses",
 		Long: "Show, on a node whose agent.yaml has `sock`, what is in the kernel: what programs of the node get when they connect to a\n" +
-			"service address. It needs root. The names of Services are those that the agent was told last.",
+			"service address; `clean` removes some of it. It needs root. The names of Services are those that the agent was told last.",
 	}
 	cmd.PersistentFlags().StringVar(&in.path, "config", in.path, "configuration file of the node's agent")
 	cmd.AddCommand(
@@ -50,6 +50,7 @@ func newInspect(c *cli) *cobra.Command {
 			},
 		},
 		in.trace(),
+		in.clean(),
 	)
 	return cmd
 }
@@ -59,6 +60,7 @@ type inspection struct {
 	*cli
 	path   string
 	conf   config.Agent
+	pins   string
 	state  desired.State // that the agent was told last
 	tables *program.Tables
 	names  map[uint32]string
@@ -70,17 +72,25 @@ func (in *inspection) command(use, short string, answer func() (output.Tabler, e
 	}}
 }
 
-// show opens the tables, and prints an answer from them.
-func (in *inspection) show(answer func() (output.Tabler, error)) (err error) {
+// open finds the tables that the configuration means. Whoever opens closes them.
+func (in *inspection) open() (err error) {
 	if in.conf, err = config.LoadAgent(in.path, os.Getenv("NODE_NAME")); err != nil {
 		return err
 	}
 	if in.conf.Sock == nil {
 		in.conf.Sock = &config.Sock{} // what an agent left is where it is by default
 	}
-	pins := cmp.Or(in.conf.Sock.Pins, program.DefaultPins)
-	if in.tables, err = program.Look(pins); err != nil {
+	in.pins = cmp.Or(in.conf.Sock.Pins, program.DefaultPins)
+	if in.tables, err = program.Look(in.pins); err != nil {
 		return fmt.Errorf("inspect: %w; is `sock` in %s, and has the agent run?", err, in.path)
+	}
+	return nil
+}
+
+// show opens the tables, and prints an answer from them.
+func (in *inspection) show(answer func() (output.Tabler, error)) (err error) {
+	if err := in.open(); err != nil {
+		return err
 	}
 	defer in.tables.Close()
 	if in.state, err = stateOf(in.conf); err != nil {

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -75,6 +77,22 @@ func webRule() *sock.Rule {
 		{At: vip, Protocol: sock.TCP, Backends: []sock.Backend{at("10.0.0.1:8080"), heavy}, Affinity: time.Hour},
 		{At: vip, Protocol: sock.UDP, Empty: sock.Refuse},
 	}}
+}
+
+// Balancing §21: where a policy leaves its own backends alone, a trace says what their calls get there instead.
+func TestBalancing21TraceFollowsWhatGoesOn(t *testing.T) {
+	vip := []sock.At{{Address: netip.MustParseAddr("192.0.2.1"), Port: 80}}
+	for kind, who := range map[sock.Kind]string{sock.LocalRedirect: "from backends of the rule itself, and beyond its limit in a second", sock.Balancing: "from backends of the rule itself"} {
+		policy := &sock.Rule{ID: 9, Kind: kind, Name: "local", SparesBackends: true, Fronts: []sock.Front{
+			{At: vip, Protocol: sock.TCP, Backends: []sock.Backend{{At: netip.MustParseAddrPort("10.0.9.1:8080")}}},
+		}}
+		got := fairlead(t, "inspect", "--config", inspected(t, webRule(), policy), "trace", "192.0.2.1:80").mustPrint(t)
+		for _, want := range []string{"10.0.9.1:8080", "calls " + who + " go on: they get to 10.0.0.1:8080, 10.0.0.2:8080 of service rule 7"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", kind, want, got)
+			}
+		}
+	}
 }
 
 // Balancing §21: what the kernel holds is told in words, and what becomes of a call.
@@ -241,6 +259,95 @@ func TestBalancing21InspectComparesTheKernelWithWhatItShallHold(t *testing.T) {
 	})
 }
 
+// heed has somebody hear who asks for a comparison, as an agent does.
+func heed(t *testing.T, pins string) {
+	t.Helper()
+	p, err := program.Open(program.Options{Pins: pins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			p.Asked()
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Balancing §21: a table is emptied once somebody says so, and no other; what the agent keeps, it is asked to fill anew, and it is said whether it began.
+func TestBalancing21CleanEmptiesATable(t *testing.T) {
+	config := inspected(t, webRule())
+	pins := filepath.Join(filepath.Dir(config), "bpf", "fairlead")
+	clean := func(stdin string, args ...string) ran {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"inspect", "--config", config, "clean", "-o", "json"}, args...), strings.NewReader(stdin), &stdout, &stderr)
+		return ran{code, stdout.String(), stderr.String()}
+	}
+	places := func() int {
+		t.Helper()
+		var answer inspectedPlaces
+		text := fairlead(t, "inspect", "--config", config, "places", "-o", "json").mustPrint(t)
+		if err := json.Unmarshal([]byte(text), &answer); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		return len(answer.Places)
+	}
+	cleaned := func(got ran) (answer inspectedClean) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != exitDone {
+			t.Fatalf("%+v (%v)", got, err)
+		}
+		return answer
+	}
+	for _, said := range []string{"", "n\n", "\n"} {
+		got := clean(said, "places")
+		want := "Remove all rows of places? Then calls to service addresses are not resolved until the agent has filled it anew. [y/N] fairlead: inspect: nothing was removed: it takes the answer y, or --yes\n"
+		if got.code != exitFailed || got.stdout != "" || got.stderr != want {
+			t.Errorf("to %q it says %+v, want %q", said, got, want)
+		}
+	}
+	clean("y\n", "webs").mustFail(t, exitUsage, "no table \"webs\"; it is one of places, endpoints, nodes, affinity, flows, sockets, all")
+	if n := places(); n != 2 || program.Asks(pins) {
+		t.Errorf("%d places are there before anything is cleaned, asked %v", n, program.Asks(pins))
+	}
+	if got, want := cleaned(clean("", "flows", "--yes")), (inspectedClean{[]cleanedTable{{"flows", 0}}, ""}); !reflect.DeepEqual(got, want) || program.Asks(pins) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := cleaned(clean("y\n", "places")), (inspectedClean{[]cleanedTable{{"places", 2}}, "asked"}); !reflect.DeepEqual(got, want) || !program.Asks(pins) || places() != 0 {
+		t.Errorf("%+v, want %+v; %d places are there, asked %v", got, want, places(), program.Asks(pins))
+	}
+	heed(t, pins)
+	all := []cleanedTable{{"places", 0}, {"endpoints", 4 + 2}, {"nodes", 0}, {"affinity", 0}, {"flows", 0}, {"sockets", 0}} // two of them by identity
+	if got, want := cleaned(clean("yes\n", "all")), (inspectedClean{all, "begun"}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for i, one := range all {
+		want := inspectedClean{[]cleanedTable{{one.Table, 0}}, ""}
+		if i < 3 {
+			want.Comparison = "begun"
+		}
+		if got := cleaned(clean("", one.Table, "--yes")); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	for comparison, want := range map[string]string{"": "nodes 5", "begun": "The agent fills", "asked": "No agent has begun"} {
+		var text strings.Builder
+		if err := (inspectedClean{[]cleanedTable{{"nodes", 5}}, comparison}).WriteTable(&text); err != nil || !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
+			t.Errorf("no %q in\n%s(%v)", want, text.String(), err)
+		}
+	}
+}
+
 func TestInspectThatCannotSaysWhy(t *testing.T) {
 	config := inspected(t)
 	fairlead(t, "inspect", "--config", config, "trace", "192.0.2.1").mustFail(t, exitUsage, "no address and port; write it as 192.0.2.1:443")
@@ -253,7 +360,9 @@ func TestInspectThatCannotSaysWhy(t *testing.T) {
 	if err := os.WriteFile(elsewhere, []byte(strings.ReplaceAll(string(text), "/bpf/fairlead", "/bpf/none")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fairlead(t, "inspect", "--config", elsewhere, "places").mustFail(t, exitFailed, "no agent resolves there", "is `sock` in")
+	for _, args := range [][]string{{"places"}, {"clean", "all", "--yes"}} {
+		fairlead(t, append([]string{"inspect", "--config", elsewhere}, args...)...).mustFail(t, exitFailed, "no agent resolves there", "is `sock` in")
+	}
 }
 
 func TestTheAnswersOfInspectAreDocumentedWithTheirFields(t *testing.T) {
@@ -265,6 +374,7 @@ func TestTheAnswersOfInspectAreDocumentedWithTheirFields(t *testing.T) {
 	}{
 		{"`inspect places`", inspectedPlaces{}}, {"`inspect clients`", inspectedClients{}}, {"`inspect sockets`", inspectedSockets{}},
 		{"`inspect diff`", inspectedDifferences{}}, {"`inspect counters`", inspectedCounters{}}, {"`inspect probes`", inspectedProbes{}}, {"`inspect trace`", traced{}},
+		{"`inspect clean`", inspectedClean{}},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", x.command, fields(reflect.TypeOf(x.answer)))
 	}

@@ -18,11 +18,11 @@ type inspectedProbes struct {
 	Probes []inspectedProbe `json:"probes"`
 }
 
-// inspectedProbe is what the agent thinks, or thought last, of an address that a policy lists.
+// inspectedProbe is what the agent thinks, or thought last, of an address that a policy lists, or of an endpoint of a Service.
 type inspectedProbe struct {
-	Policy     string   `json:"policy"`
+	Policy     string   `json:"policy"` // or Service/namespace/name
 	Address    string   `json:"address"`
-	Port       string   `json:"port"`      // number/protocol, of the backend
+	Port       string   `json:"port"`      // number/protocol, of the backend; empty of an endpoint
 	Targets    []string `json:"targets"`   // that are probed for it
 	Opinion    string   `json:"opinion"`   // good, bad or unknown
 	FailsOpen  bool     `json:"failsOpen"` // it is bad, and used, since all of the port are
@@ -54,7 +54,7 @@ func (in *inspection) probes() (output.Tabler, error) {
 		return nil, err
 	}
 	if states == nil {
-		return nil, fmt.Errorf("inspect: the agent has written nothing down; is `sock` in %s, and has the agent run?", in.path)
+		return nil, fmt.Errorf("inspect: the agent has written nothing down; is `nat` or `sock` in %s, and has the agent run?", in.path)
 	}
 	out := inspectedProbes{Probes: []inspectedProbe{}}
 	for _, s := range states {

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
+	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/sock"
 )
 
@@ -63,6 +66,12 @@ func placeOf(text string) (sock.Place, error) {
 	return p, nil
 }
 
+// untunnelled tells whether backends of a policy are left out because this host has no tunnel.
+func (in *inspection) untunnelled(policy string) bool {
+	c := node.SockOptions(in.conf, sock.Capacity{}, nil, nil).Config
+	return slices.ContainsFunc(in.state.Redirects(), func(d *desired.Redirect) bool { return d.Name == policy && c.Beyond(in.state, d) })
+}
+
 func (in *inspection) follow(at sock.Place) (output.Tabler, error) {
 	rows, err := in.tables.Rows()
 	if err != nil {
@@ -78,6 +87,8 @@ func (in *inspection) follow(at sock.Place) (output.Tabler, error) {
 		if a.Choice.Affinity > 0 {
 			out.Why += fmt.Sprintf("; a network namespace keeps its own until it was not used for %ds", a.Choice.Affinity)
 		}
+	case a.Verdict == sock.Refuse && a.Choice.Mode == sock.BalancingNodeProxy && in.untunnelled(out.Service):
+		out.Why = "its backends are behind tunnels, and this host has none (tunnel: {} in agent.yaml, docs/tunnels.md): connect fails with ECONNREFUSED (EPERM before Linux 5.18)"
 	case a.Verdict == sock.Refuse:
 		out.Why = "there is no endpoint: connect fails with ECONNREFUSED (EPERM before Linux 5.18)"
 	case a.Verdict == sock.Unreachable:
@@ -86,5 +97,35 @@ func (in *inspection) follow(at sock.Place) (output.Tabler, error) {
 		out.Service, out.Kind, out.Mode = "", "", ""
 		out.Why = "nothing is resolved at this place: packets go to it as they are, and may be translated on their way (docs/nat.md)"
 	}
+	if first := a.Choice; first.Limited || first.Spares {
+		out.Why += in.onward(rows, at, first)
+	}
 	return out, nil
+}
+
+// onward says which calls to a place go on to what stands behind its rule, and what they get there.
+func (in *inspection) onward(rows sock.Rows, at sock.Place, first sock.Choice) string {
+	var who []string
+	then := rows.Resolve(sock.Call{To: at, Own: true})
+	if first.Spares {
+		who = append(who, "from backends of the rule itself")
+	}
+	if first.Limited {
+		who, then = append(who, "beyond its limit in a second"), rows.Resolve(sock.Call{To: at, Spent: true})
+	}
+	what := "nothing is resolved, and packets go as they are"
+	switch then.Verdict {
+	case sock.Use:
+		var endpoints []string
+		for _, e := range in.place(rows, at, then.Choice).Endpoints {
+			endpoints = append(endpoints, e.Address)
+		}
+		what = "they get to " + strings.Join(endpoints, ", ")
+	case sock.Refuse, sock.Unreachable:
+		what = "they are refused"
+	}
+	if of := in.name(then.Choice.Rule); then.Choice.Rule != 0 && then.Choice.Rule != first.Rule {
+		what += " of " + then.Choice.Kind.String() + " " + of
+	}
+	return "; calls " + strings.Join(who, ", and ") + " go on: " + what
 }

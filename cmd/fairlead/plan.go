@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,10 +31,10 @@ func newPlan(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan -f FILE|DIR",
 		Short: "Show what would change if manifests were applied; nothing is changed",
-		Long: "Show what would change if manifests were applied: per Service, address, next hop, node, pool and peer. The leader plans it with\n" +
+		Long: "Show what would change if manifests were applied: per Service, address, next hop, node, pool, peer and outside load balancer. The leader plans it with\n" +
 			"what its sources show and the manifests on top, in a copy of the record; nothing is changed.\n\n" +
 			"With --in-place-of SOURCE they stand for all of a source that is a folder: what is not among them would go, as far as the guards\n" +
-			"let it. Objects of outside load balancers are left out. 512 KiB of manifests are taken at most.",
+			"let it. Of outside load balancers the calls are told that their drivers would get. 512 KiB of manifests are taken at most.",
 		Example: "  fairlead plan -f service.yaml\n" +
 			"  fairlead plan -f new/ --in-place-of manifests:/etc/fairlead/manifests -o json",
 		Args: arguments(0, 0),
@@ -134,18 +135,26 @@ func (p forecast) WriteTable(w io.Writer) error {
 	for _, problem := range p.Problems {
 		t.line("manifests: %s", problem)
 	}
-	if p.Left > 0 {
-		t.line("manifests: %d objects of outside load balancers are left out", p.Left)
+	switch {
+	case p.Left > 0:
+		t.line("manifests: %d objects of outside load balancers are left out: %s", p.Left, p.LeftWhy)
+	case p.LeftWhy != "":
+		t.line("manifests: what they would take off outside load balancers is left out: %s", p.LeftWhy)
 	}
-	if len(p.Changes) == 0 {
+	if len(p.Changes) == 0 && len(p.Calls) == 0 {
 		t.line("Nothing would change.")
 	}
 	rows := func(title string, header []string, rows [][]string) { t.rows(title, header, rows) }
-	var changes, held, waiting [][]string
+	var changes, calls, held, waiting [][]string
 	for _, c := range p.Changes {
 		changes = append(changes, []string{c.Target, c.Name, c.What})
 	}
 	rows("Would change:", []string{"TARGET", "NAME", "WHAT"}, changes)
+	for _, c := range p.Calls {
+		about := strings.TrimSpace(c.LoadBalancer + " " + c.Target)
+		calls = append(calls, []string{c.Driver, c.Action, cmp.Or(about, c.Owner), c.Address, c.With})
+	}
+	rows("Drivers would be called:", []string{"DRIVER", "ACTION", "ABOUT", "ADDRESS", "WITH"}, calls)
 	for _, h := range p.Held {
 		held = append(held, []string{h.Of, h.Why, namesText(h.Subjects)})
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -31,6 +32,21 @@ apiVersion: v1
 kind: Service
 metadata: {name: odd, namespace: shop}
 spec: {type: LoadBalancer, externalIPs: [nonsense, 198.51.100.4], ports: [{port: 80, protocol: TCP}]}
+---
+apiVersion: lbcf.tkestack.io/v1beta1
+kind: LoadBalancerDriver
+metadata: {name: clb, namespace: shop}
+spec: {driverType: Webhook, url: "http://192.0.2.7:8443"}
+---
+apiVersion: lbcf.tkestack.io/v1beta1
+kind: LoadBalancer
+metadata: {name: edge, namespace: shop, uid: e1}
+spec: {lbDriver: clb, lbSpec: {vip: 198.51.100.21}, attributes: {zone: a}}
+---
+apiVersion: lbcf.tkestack.io/v1beta1
+kind: BackendGroup
+metadata: {name: web, namespace: shop, uid: g1}
+spec: {lbName: edge, static: ["192.0.2.8:80"], parameters: {weight: "10"}}
 `
 
 func TestPlanInEveryFormat(t *testing.T) {
@@ -68,8 +84,29 @@ func TestPlanInEveryFormat(t *testing.T) {
 		golden(t, "plan-"+format, got[i])
 	}
 	var d api.Plan
-	if err := json.Unmarshal([]byte(got[1]), &d); err != nil || d.Changes == nil || d.Held == nil || d.Waiting == nil || d.Problems == nil {
+	if err := json.Unmarshal([]byte(got[1]), &d); err != nil || d.Changes == nil || d.Held == nil || d.Calls == nil || d.Waiting == nil || d.Problems == nil {
 		t.Errorf("%v, or a list is null: %+v", err, d)
+	}
+}
+
+// People are told what was left out and why, and that nothing would change.
+func TestPlanTablesTellWhatIsLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		plan api.Plan
+		want string
+	}{
+		{api.Plan{Left: 2, LeftWhy: "an LBCF controller runs"}, "2 objects of outside load balancers are left out: an LBCF controller runs"},
+		{api.Plan{LeftWhy: "an LBCF controller runs"}, "what they would take off outside load balancers is left out: an LBCF controller runs"},
+	} {
+		var out strings.Builder
+		if err := (forecast{Plan: c.plan}).WriteTable(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{c.want, "Nothing would change."} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %q in\n%s", want, out.String())
+			}
+		}
 	}
 }
 
@@ -87,6 +124,12 @@ func TestPlanFailsInOneLine(t *testing.T) {
 	if err := os.WriteFile(small, []byte(drafted), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	kindless := filepath.Join(t.TempDir(), "kindless.yaml")
+	if err := os.WriteFile(kindless, []byte(drafted+"---\napiVersion: lbcf.tkestack.io/v1\nmetadata: {name: d, namespace: shop}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("kindless.yaml:%d: no Kubernetes object: it has no kind; mend it", strings.Count(drafted, "\n")+2)
+	w.run([]string{server}, "plan", "-f", kindless).mustFail(t, exitFailed, at, "or leave it out")
 	w.run([]string{server}, "plan").mustFail(t, exitUsage, "want -f FILE|DIR")
 	w.run([]string{server}, "plan", "-f", small, "x").mustFail(t, exitUsage, "no arguments")
 	w.run([]string{server}, "plan", "-f", filepath.Join(dir, "none")).mustFail(t, exitFailed, "none", "name a file")

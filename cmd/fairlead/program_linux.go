@@ -14,13 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shedEvery is how often an agent sheds its program: what is needed then comes back in less than a millisecond.
+// shedEvery is how often agents and members shed their program: what is needed then comes back in less than a millisecond.
 const shedEvery = 30 * time.Second
 
 // shedProgram has the kernel take back, every so often until ctx ends, the pages of the program's file that this process has
 // mapped: it maps 64 KiB around whatever is touched, and a start touches something nearly everywhere. What is needed again
-// is mapped again: the file stays in the machine's cache as long as there is room, as it would otherwise.
+// is mapped again: the file stays in the machine's cache as long as there is room, as it would otherwise. It gives back what it does not
+// need of its own memory, too.
 func shedProgram(ctx context.Context, every time.Duration) {
+	var own thrift
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -29,6 +31,7 @@ func shedProgram(ctx context.Context, every time.Duration) {
 			return
 		case <-ticks.C:
 			shed()
+			own.giveBack()
 		}
 	}
 }

@@ -19,20 +19,25 @@ import (
 func newWhy(c *cli) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:   "why SERVICE|ADDRESS",
-		Short: "Explain where an address comes from, which nodes announce it, and why the others do not",
+		Use:   "why SERVICE|ADDRESS | why KIND NAME",
+		Short: "Explain why an address, or a backend of an outside load balancer, is as it is",
 		Long: "Explain where the addresses of a Service come from, which nodes announce them and why the others do not, what changed\n" +
 			"last, and what is waited for, on whom.\n\n" +
 			"SERVICE is NAMESPACE/NAME, or a name that only one Service has. An ADDRESS means the Services that have it or ask for it.\n" +
+			"KIND is backendgroup, bind, loadbalancer or backend, and NAME is NAMESPACE/NAME: which driver has which backends, which call is\n" +
+			"waited for, what came of the last one and when the next one is due, and which pods are not registered. A backend may also be\n" +
+			"named by its pod or its address.\n\n" +
 			"The leader answers; where it cannot be reached, the member that was asked answers from its record, and says so.\n" +
 			"docs/why.md has every reason with its remedy.",
 		Example: "  fairlead why shop/web\n" +
 			"  fairlead why web -n shop -o json\n" +
-			"  fairlead why 203.0.113.10",
-		Args:              arguments(1, 1),
+			"  fairlead why 203.0.113.10\n" +
+			"  fairlead why backendgroup shop/web\n" +
+			"  fairlead why backend shop/web-1",
+		Args:              arguments(1, 2),
 		ValidArgsFunction: c.completeServices,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			subject, err := whySubject(args[0], namespace)
+			subject, err := whySubject(args, namespace)
 			if err != nil {
 				return err
 			}
@@ -54,7 +59,22 @@ func newWhy(c *cli) *cobra.Command {
 }
 
 // whySubject is what the group is asked about. Errors: wrong use.
-func whySubject(arg, namespace string) (string, error) {
+func whySubject(args []string, namespace string) (string, error) {
+	arg := args[len(args)-1]
+	if len(args) > 1 {
+		kind := whyKinds[strings.ToLower(args[0])]
+		if kind == "" {
+			return "", usagef("there is no kind %s that why knows: want service, backendgroup, bind, loadbalancer or backend", args[0])
+		}
+		name, err := whySubject(args[1:], namespace)
+		if err != nil || kind == serviceKind {
+			return name, err
+		}
+		if !strings.Contains(name, "/") {
+			return "", usagef("why %s %s: want NAMESPACE/NAME, or -n NAMESPACE", args[0], name)
+		}
+		return kind + " " + name, nil
+	}
 	if namespace == "" {
 		return arg, nil
 	}
@@ -68,6 +88,16 @@ func whySubject(arg, namespace string) (string, error) {
 		return "", usagef("-n %s: %s names another namespace", namespace, arg)
 	}
 	return arg, nil
+}
+
+const serviceKind = "service"
+
+// whyKinds are the kinds that may be asked about, by all that they may be called.
+var whyKinds = map[string]string{
+	"service": serviceKind, "services": serviceKind, "svc": serviceKind,
+	"backendgroup": "backendgroup", "backendgroups": "backendgroup", "bg": "backendgroup", "bind": "bind", "binds": "bind",
+	"loadbalancer": "loadbalancer", "loadbalancers": "loadbalancer", "lb": "loadbalancer",
+	"backend": "backend", "backends": "backend", "binding": "backend", "bindings": "backend", "backendrecord": "backend", "backendrecords": "backend",
 }
 
 // completeServices offers the names of Services.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	api "fairlead.io/fairlead/api/records"
@@ -18,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
+	fsmworld "fairlead.io/fairlead/fsm/world"
 )
 
 // thinker plans from a record, as a leader without sources would.
@@ -25,6 +27,18 @@ type thinker struct{ *grouptest.Group }
 
 func (p thinker) Asked(context.Context) (leader.Input, bool) {
 	return leader.Input{Record: p.Read()}, true
+}
+func (p thinker) AskedOutside(context.Context) (leader.OutsideInput, string) {
+	w := fsmworld.World{Source: "manifests:/etc/x"} // which has nothing of them, as it knows
+	for _, k := range fsmworld.Kinds() {
+		w.Kinds = append(w.Kinds, fsmworld.KindView{Kind: k, Listed: true, Complete: true})
+	}
+	return leader.OutsideInput{Record: p.Read(), Views: []leader.Admitted{{World: &w, Complete: true}}}, ""
+}
+func (p thinker) NextCalls(context.Context, []fsm.Subject) (map[fsm.Subject]leader.NextCall, bool) {
+	return map[fsm.Subject]leader.NextCall{
+		fsm.SubjectOf("", "", "shop/b1"): {Action: fsm.ActionAddress, In: 1500 * time.Millisecond},
+	}, true
 }
 func (p thinker) Status() leader.Status { return leader.Status{} }
 
@@ -60,6 +74,22 @@ func explained(t *testing.T) (*grouptest.Group, records.Options) {
 	)
 	g.Apply(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n01", Boot: "b1", Upto: g.Read().Revision()}}})
 	g.Apply(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1-a", Run: "r", Upto: g.Read().Revision()}}})
+	group, lb := "BackendGroup/shop/web/g1", fsm.BalancerID("LoadBalancer/shop/edge/e1")
+	pod := func(name string) fsm.Backend {
+		return fsm.Backend{Kind: "Pod", Name: name, UID: name, Port: 80, Protocol: "TCP", Target: "10.0.0.1"}
+	}
+	g.Apply(t,
+		&fsm.PutDriver{Driver: fsm.Driver{Name: "shop/clb", URL: "http://192.0.2.7"}},
+		&fsm.PutLoadBalancer{ID: lb, Driver: "shop/clb", UID: "e1", Info: []fsm.KV{{Key: "vip", Value: "198.51.100.21"}}, Synced: true},
+		&fsm.PutBinding{ID: "shop/b1", Balancer: lb, Owner: group, Backend: pod("web-1")},
+		&fsm.PutBinding{ID: "shop/b2", Balancer: lb, Owner: group, Backend: pod("web-2"), Address: "10.0.0.2:80"},
+	)
+	b1, _ := fsm.Get[*fsm.Binding](g.Read(), fsm.TableBindings, "shop/b1")
+	g.Apply(t, &fsm.SetBindingAddress{ID: "shop/b1", UID: b1.UID, Message: "no such network", Failed: true})
+	g.Apply(t, &fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "shop/b2", Deadline: time.Second})
+	b2, _ := fsm.Get[*fsm.Binding](g.Read(), fsm.TableBindings, "shop/b2")
+	op, _ := fsm.Get[*fsm.Operation](g.Read(), fsm.TableOperations, string(b2.Subject()))
+	g.Apply(t, &fsm.FinishOperation{Subject: b2.Subject(), Attempt: op.Attempt, Result: fsm.ResultSucceeded, Settled: true})
 	return g, records.Options{Member: "m1", Record: g, Leader: g, Planner: thinker{g}}
 }
 
@@ -71,9 +101,12 @@ func TestWhyInEveryFormat(t *testing.T) {
 		"why":         {"why", "shop/web"},
 		"why-pending": {"why", "late", "-n", "shop"},
 		"why-address": {"why", "203.0.113.10"},
+		"why-outside": {"why", "backendgroup", "shop/web"},
+		"why-backend": {"why", "backend", "web-1", "-n", "shop"},
+		"why-lb":      {"why", "lb", "shop/edge"},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
-			if format != "table" && name != "why" {
+			if format != "table" && name != "why" && name != "why-outside" {
 				continue
 			}
 			t.Run(name+"-"+format, func(t *testing.T) {
@@ -104,7 +137,9 @@ func TestWhyFailsInOneLine(t *testing.T) {
 	w.run([]string{server}, "why", "shop/wbe").mustFail(t, exitFailed, "why shop/wbe", "no such Service", "did you mean shop/web?", "`fairlead get services`")
 	w.run([]string{server}, "why", "203.0.113.11").mustFail(t, exitFailed, "no Service has the address", "in no pool")
 	w.run([]string{server}, "why").mustFail(t, exitUsage, "SERVICE|ADDRESS")
-	w.run([]string{server}, "why", "a", "b").mustFail(t, exitUsage, "want only")
+	w.run([]string{server}, "why", "a", "b").mustFail(t, exitUsage, "no kind a", "backendgroup")
+	w.run([]string{server}, "why", "bg", "web").mustFail(t, exitUsage, "want NAMESPACE/NAME")
+	w.run([]string{server}, "why", "lb", "none", "-n", "shop").mustFail(t, exitFailed, "why loadbalancer shop/none", "neither the record nor a source", "`fairlead get loadbalancers`")
 	w.run([]string{server}, "why", "shop/web", "-n", "zoo").mustFail(t, exitUsage, "another namespace")
 	w.run([]string{server}, "why", "203.0.113.10", "-n", "zoo").mustFail(t, exitUsage, "no namespace")
 	w.run([]string{server}, "why", "nothing", "-n", "shop").mustFail(t, exitFailed, "why shop/nothing")
@@ -133,7 +168,7 @@ func TestWhyPrintsNoNullLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, list := range map[string]any{
-		"sources": d.Sources, "services": d.Services, "reasons": d.Services[0].Reasons, "problems": d.Services[0].Problems, "holds": d.Services[0].Holds,
+		"sources": d.Sources, "services": d.Services, "outside": d.Outside, "reasons": d.Services[0].Reasons, "problems": d.Services[0].Problems, "holds": d.Services[0].Holds,
 		"pending": d.Services[0].Pending, "history": d.Services[0].History, "sharedWith": d.Services[0].Addresses[0].SharedWith,
 		"members": d.Services[0].Addresses[0].Nodes[0].Members, "waitsFor": d.Services[0].Addresses[0].Nodes[0].WaitsFor,
 	} {
@@ -156,7 +191,7 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	for _, code := range leader.Codes() {
+	for _, code := range append(leader.Codes(), leader.OutsideCodes()...) {
 		remedy, ok := rows[string(code)]
 		if want := code.Remedy(); !ok || want != "" && remedy != want || want == "" && remedy != "-" {
 			t.Errorf("%s: the row of %s has the remedy %q; want %q (- for none)", page, code, remedy, want)

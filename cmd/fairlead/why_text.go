@@ -24,6 +24,9 @@ func (e explanation) WriteTable(w io.Writer) error {
 		}
 		t.service(&e.Services[i])
 	}
+	for i := range e.Outside {
+		t.outside(&e.Outside[i])
+	}
 	t.line("")
 	t.answered(&e.Why)
 	if t.err != nil {

@@ -134,7 +134,7 @@ func (p *peer) send(ctx context.Context, stream *beatStream) {
 		if now := time.Now(); now.Sub(asked) >= t.ask() {
 			beat.Answer, asked = true, now
 		}
-		beat.Probes = probes.next(p.agent.o.Probes)
+		probes.next(p.agent.o.Probes, beat)
 		var number uint64
 		if beat.Sessions, number = p.agent.sessions(told); stream.Send(beat) != nil {
 			return

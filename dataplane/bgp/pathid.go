@@ -16,11 +16,16 @@ import (
 // announced before, and hence equal on all speakers. A next hop nearly always keeps its number; where a new neighbour
 // does move it, Plan announces the path anew before the old one goes.
 func AssignPathIDs(paths []Path) []Path {
-	return assignPathIDs(paths, hashNextHop)
+	return assignPathIDs(nil, paths, hashNextHop)
 }
 
-func assignPathIDs(paths []Path, hash func(netip.Addr) uint32) []Path {
-	out := slices.Clone(paths)
+// AssignPathIDsIn does the same in the memory of another list, which it writes over.
+func AssignPathIDsIn(list, paths []Path) []Path {
+	return assignPathIDs(list, paths, hashNextHop)
+}
+
+func assignPathIDs(list, paths []Path, hash func(netip.Addr) uint32) []Path {
+	out := append(list[:0], paths...)
 	for i := range out {
 		out[i].PathID = 0
 	}

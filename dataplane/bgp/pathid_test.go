@@ -24,7 +24,7 @@ func TestPropertyPathIDsAreUniqueAndEqualEverywhere(t *testing.T) {
 		hash := hashes[rapid.SampledFrom([]string{"real", "constant", "zero", "last", "octet"}).Draw(t, "hash")]
 		gen := rapid.SliceOfNDistinct(genPath(), 0, 9, func(p Path) string { return p.String() })
 		paths := gen.Draw(t, "paths")
-		got := assignPathIDs(paths, hash)
+		got := assignPathIDs(nil, paths, hash)
 		ids := map[string]uint32{}
 		seen := map[string]bool{}
 		for _, p := range got {
@@ -42,7 +42,7 @@ func TestPropertyPathIDsAreUniqueAndEqualEverywhere(t *testing.T) {
 			paths[i].PathID = rapid.Uint32Range(0, 3).Draw(t, "leftover")
 		}
 		again := map[string]uint32{}
-		for _, p := range assignPathIDs(rapid.Permutation(paths).Draw(t, "order"), hash) {
+		for _, p := range assignPathIDs(got[:0:0], rapid.Permutation(paths).Draw(t, "order"), hash) {
 			again[p.String()] = p.PathID
 		}
 		if !reflect.DeepEqual(ids, again) {

@@ -87,6 +87,7 @@ func meantFor(list []*desired.Endpoint, near func(desired.Hint) (says, ours bool
 type Targets struct {
 	At      []netip.AddrPort
 	Weights []uint32 // reduced, in the same order; nil if all weigh the same
+	Written []uint32 // the same as they are written
 }
 
 // answering is where endpoints answer for a frontend. What two of them name has the greater weight.
@@ -99,9 +100,9 @@ func answering(list []*desired.Endpoint, front desired.Frontend) Targets {
 	}
 	out := Targets{At: slices.SortedFunc(maps.Keys(heaviest), netip.AddrPort.Compare)}
 	for _, at := range out.At {
-		out.Weights = append(out.Weights, heaviest[at])
+		out.Written = append(out.Written, heaviest[at])
 	}
-	out.Weights = weights.Reduce(out.Weights)
+	out.Weights = weights.Reduce(out.Written)
 	return out
 }
 

@@ -20,7 +20,7 @@ const (
 	udp = 17
 )
 
-// Priority is the SO_PRIORITY of sockets that probe, by which the programs at sockets leave them alone. Its low bits choose no queue.
+// Priority is the SO_PRIORITY of sockets that probe, and of an agent's to members, by which the programs at sockets leave them alone. Its low bits choose no queue.
 const Priority = 0x464c5000
 
 // Target is what is asked again and again, and what to make of the answers. Policies with the same target share it.

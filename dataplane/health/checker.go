@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/fsm"
 )
 
 // Prober asks a target once, within its timeout.
@@ -25,7 +26,7 @@ type Prober interface {
 // Options of a Checker. Fields without "optional" are required.
 type Options struct {
 	Node    string // only policies that are effective there are probed for
-	Outside bool   // it is no node, whatever its name. Optional
+	Outside bool   // it is no node, whatever its name, and probes no Services' endpoints. Optional
 	Prober  Prober
 	Random  *rand.Rand // spreads probes
 	Limits  Limits     // optional
@@ -47,7 +48,9 @@ type Checker struct {
 	book     *Book
 	policies map[*desired.Redirect]policy
 	order    []*desired.Redirect // the same, as they came
+	services []service           // whose endpoints are probed, as they came
 	taken    bool                // Take was called
+	of       fsm.Revision        // that all of this is as of
 	unfit    int
 	mute     map[string]bool // types of probes that cannot be made, which was said
 	number   uint64          // of the newest report
@@ -78,10 +81,12 @@ func New(o Options) (*Checker, error) {
 
 func (c *Checker) now() time.Duration { return time.Since(c.began) }
 
-// Take has the listed addresses of these policies probed, as far as they are effective on the node.
-func (c *Checker) Take(redirects []*desired.Redirect) {
+// Take has the listed addresses of these policies probed, as far as they are effective on the node, and endpoints of these Services, as they
+// are as of a revision.
+func (c *Checker) Take(redirects []*desired.Redirect, of []desired.Source, as fsm.Revision) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.of = as
 	policies, order := map[*desired.Redirect]policy{}, []*desired.Redirect(nil)
 	var checks []Check
 	for _, r := range redirects {
@@ -97,14 +102,18 @@ func (c *Checker) Take(redirects []*desired.Redirect) {
 		policies[r], order = p, append(order, r)
 		checks = append(checks, p.checks...)
 	}
-	if c.taken && slices.Equal(order, c.order) {
+	services := c.probed(of)
+	if c.taken && slices.Equal(order, c.order) && slices.EqualFunc(services, c.services, service.same) {
 		return
 	}
+	for _, s := range services {
+		checks = append(checks, s.checks...)
+	}
 	c.taken = true
-	c.policies, c.order = policies, order
+	c.policies, c.order, c.services = policies, order, services
 	unfit := c.book.Want(c.now(), Targets(checks))
 	if len(unfit) > 0 && len(unfit) != c.unfit {
-		c.o.Log.Error("more addresses are listed by policies than this host probes; those beyond count as good",
+		c.o.Log.Error("there are more addresses to probe than this host does; those beyond count as good",
 			"probed", c.book.limits.Targets, "beyond", len(unfit), "first", unfit[0].String())
 	}
 	c.unfit = len(unfit)
@@ -283,9 +292,9 @@ func (c *Checker) tell(t Target, r Result, changed bool, before, after Opinion) 
 
 // State is what is thought of a place of a policy.
 type State struct {
-	Policy  string    `json:"policy"`
+	Policy  string    `json:"policy"` // or Service/namespace/name
 	Address string    `json:"address"`
-	Port    string    `json:"port"` // number/protocol
+	Port    string    `json:"port"` // number/protocol; empty of an endpoint of a Service
 	By      []string  `json:"by"`   // what is probed for it
 	Opinion string    `json:"opinion"`
 	Why     string    `json:"why,omitempty"`
@@ -303,7 +312,7 @@ func (c *Checker) States() (out []State) {
 		for _, check := range p.checks {
 			o, why := c.opinion(p, check.Place)
 			s := State{
-				Policy: r.Name, Address: check.Address.String(), Port: fmt.Sprintf("%d/%s", check.Port.Number, protocolName(check.Port.Protocol)),
+				Policy: r.Name, Address: check.Address.String(), Port: portOf(check.Place),
 				By: []string{}, Opinion: o.String(), Why: why, Open: o == Bad && c.open(p, check.Place), At: now,
 			}
 			for _, t := range check.By {
@@ -312,7 +321,7 @@ func (c *Checker) States() (out []State) {
 			out = append(out, s)
 		}
 	}
-	return out
+	return append(out, c.statesOfServices(now)...)
 }
 
 // open tells whether every address of a port, and of one family, is bad.

@@ -11,12 +11,14 @@ import (
 // Edge is the kernel, as far as the table is concerned, and its connections. One goroutine at a time uses it, but for
 // Watch, Tally, Clients and Loads.
 type Edge interface {
-	// Read gives what is in the table, and whether there is one. Sets that are as wanted are given as such.
+	// Read gives what is in the table, and whether there is one. Sets that are as wanted are given as such. Elements that are as wanted
+	// may be left out, and are then taken out of what is wanted, too: a table is large, and seldom differs.
 	Read(ctx context.Context, want Ruleset) (have Ruleset, exists bool, err error)
 	// Commit carries out a change, whose elements are of these sets: in one transaction, after one for what nothing
 	// leads to yet. With an error nothing has changed for any packet.
 	Commit(ctx context.Context, change Change, sets map[string]Set) error
-	// Replace puts a ruleset in the place of what is in the table, in one transaction.
+	// Replace puts a ruleset in the place of what is in the table, in one transaction. A table that is not there may come by several, as
+	// long as packets enter it by the last one.
 	Replace(ctx context.Context, want Ruleset, exists bool) error
 	// EndFlows ends the UDP flows that may not go on, and returns how many those were.
 	EndFlows(Flows) (ended uint, err error)

@@ -13,6 +13,7 @@ import (
 type targets struct {
 	at      []netip.AddrPort
 	weights []uint32 // reduced, in the same order; nil if all weigh the same
+	written []uint32 // weights as they are written, in the same order
 	shares  []int    // slots that each has, in the same order; nil if weights say so
 }
 
@@ -30,4 +31,6 @@ func (c Config) closest(s *desired.Service, front desired.Frontend, f family) ta
 	return targetsOf(endpoints.Closest(c.Node, c.Zone, s, front, f == ipv6))
 }
 
-func targetsOf(t endpoints.Targets) targets { return targets{at: t.At, weights: t.Weights} }
+func targetsOf(t endpoints.Targets) targets {
+	return targets{at: t.At, weights: t.Weights, written: t.Written}
+}

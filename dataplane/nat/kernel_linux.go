@@ -26,6 +26,9 @@ const (
 	readBytes = 64 << 20
 	// elementsPerMessage keeps a list of elements below the 64 KiB that a netlink attribute can hold.
 	elementsPerMessage = 400
+	// elementsPerTransaction is what the kernel is told of a new table at once: enough that transactions do not count, and little beside
+	// all that there may be.
+	elementsPerTransaction = 20_000
 	// kernelTimeout is longer than the largest transaction, or reading it back, takes on a busy node.
 	kernelTimeout = 2 * time.Minute
 )
@@ -128,6 +131,9 @@ func (k *kernel) Commit(ctx context.Context, c Change, sets map[string]Set) erro
 
 // Replace implements Edge.
 func (k *kernel) Replace(ctx context.Context, r Ruleset, exists bool) error {
+	if !exists && r.size() > elementsPerTransaction {
+		return k.create(ctx, r)
+	}
 	return k.transact(ctx, func() error {
 		if exists {
 			k.conn.DelTable(k.table)
@@ -135,6 +141,45 @@ func (k *kernel) Replace(ctx context.Context, r Ruleset, exists bool) error {
 		k.conn.AddTable(k.table)
 		return k.write(Diff(newRuleset(), r), r.Sets)
 	})
+}
+
+// create makes a large table that was not there. Packets enter it in the end, so that it may grow by several transactions, whose
+// messages take less memory than those of one.
+func (k *kernel) create(ctx context.Context, r Ruleset) error {
+	frame, entered := Ruleset{Sets: r.Sets, Chains: map[string]Chain{}}, Change{}
+	for name, c := range r.Chains {
+		if c.Hook == NoHook {
+			frame.Chains[name] = c
+		} else {
+			entered.AddChains = append(entered.AddChains, c)
+		}
+	}
+	if err := k.transact(ctx, func() error {
+		k.conn.AddTable(k.table)
+		return k.write(Diff(newRuleset(), frame), r.Sets)
+	}); err != nil {
+		return err
+	}
+	some := make([]Element, 0, elementsPerTransaction)
+	flush := func() error {
+		err := k.transact(ctx, func() error { return k.elements(some, r.Sets, true) })
+		some = some[:0]
+		return err
+	}
+	for set, elements := range r.Elements {
+		for key, data := range elements {
+			if len(some) == cap(some) {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			some = append(some, Element{set, key, data})
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return k.transact(ctx, func() error { return k.write(entered, r.Sets) })
 }
 
 // drop removes the table, if it is there.

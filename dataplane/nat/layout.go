@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
@@ -38,7 +39,7 @@ func familyOf(a netip.Addr) family {
 	return ipv6
 }
 
-func (f family) name(base string) string { return fmt.Sprintf("%s%d", base, f.number) }
+func (f family) name(base string) string { return base + strconv.Itoa(int(f.number)) }
 
 // Sets and maps of each family.
 const (

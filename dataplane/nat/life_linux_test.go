@@ -259,8 +259,8 @@ func TestTableOfAnotherLayoutIsReplacedUnderLoad(t *testing.T) {
 			}
 			replaced++
 		}
-		if have, _, err := l.nat.edge.Read(context.Background(), l.nat.planner.Ruleset()); err != nil ||
-			!Compatible(have, l.nat.planner.Ruleset()) || !Diff(have, l.nat.planner.Ruleset()).Empty() {
+		want := l.nat.planner.Ruleset()
+		if have, _, err := l.nat.edge.Read(context.Background(), want); err != nil || !Compatible(have, want) || !Diff(have, want).Empty() {
 			t.Fatalf("table is not as planned: %v", err)
 		}
 	}

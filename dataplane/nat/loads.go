@@ -34,22 +34,34 @@ func counts(scheduler string) bool {
 	case desired.LeastConnections, desired.WeightedLeastConnections, desired.ShortestExpectedDelay, desired.NeverQueue:
 		return true
 	}
-	return false
+	return keeps(scheduler)
 }
 
 // load is what the endpoints of a Service had when they were counted. It is not changed; another count is another load.
 type load struct {
-	of map[flows.Endpoint]flows.Load
+	of   map[flows.Endpoint]flows.Load
+	kept map[destination]kept // by a scheduler that keeps
 }
 
-// share gives targets their slots by a scheduler that counts. Without a count, or a choice, they have none.
-func (l *load) share(scheduler string, protocol uint8, t targets) targets {
-	if l == nil || !counts(scheduler) || len(t.at) < 2 {
+// share gives the targets of a lane their slots by a scheduler that counts. Without a count, or a choice, they have none. Where the
+// scheduler keeps, it is about what is dialled; nothing in particular stands for all of it.
+func (l *load) share(to lane, f family, d dialled) targets {
+	t := to.targets
+	if l == nil || !counts(to.scheduler) || len(t.at) < 2 {
 		return t
 	}
+	if keeps(to.scheduler) {
+		return l.shareKept(to, f, d)
+	}
+	t.shares = l.dealt(to, t, slotsOfCounted(len(t.at)))
+	return t
+}
+
+// dealt are slots for some of a lane's targets, by whom its scheduler would give the next connections if there were no others.
+func (l *load) dealt(to lane, t targets, slots int) []int {
 	have, weights, fresh := make([]float64, len(t.at)), make([]float64, len(t.at)), 0
 	for i, at := range t.at {
-		now := l.of[flows.Endpoint{Protocol: protocol, At: at}]
+		now := l.of[flows.Endpoint{Protocol: to.protocol, At: at}]
 		have[i], weights[i] = float64(now.Open), 1
 		if t.weights != nil {
 			weights[i] = float64(t.weights[i])
@@ -58,9 +70,11 @@ func (l *load) share(scheduler string, protocol uint8, t targets) targets {
 	}
 	// Of what came since the last count, what ended already was not seen. Twice as many may be wrong, but never swing: with so many
 	// to come as there are, endpoints would change places for ever.
-	t.shares = deal(fill(scheduler, have, weights, float64(max(2*fresh, len(t.at)))), max(countedSlots, slotsEach*len(t.at)))
-	return t
+	return deal(fill(to.scheduler, have, weights, float64(max(2*fresh, len(t.at)))), slots)
 }
+
+// slotsOfCounted is how many slots endpoints share where connections are counted.
+func slotsOfCounted(endpoints int) int { return max(countedSlots, slotsEach*endpoints) }
 
 // fill says how many of the next connections each endpoint gets if each one goes where the scheduler says, and none ends meanwhile.
 func fill(scheduler string, have, weights []float64, next float64) []float64 {
@@ -136,19 +150,24 @@ func deal(parts []float64, slots int) []int {
 	return out
 }
 
-// counted are the endpoints whose connections the planned Services ask for, in order.
-func (p *Planner) counted() []flows.Endpoint {
+// toCount are the endpoints whose connections the planned Services ask for, in order.
+func (p *Planner) toCount() []flows.Endpoint {
+	if p.asked != nil {
+		return p.asked
+	}
 	all := map[flows.Endpoint]bool{}
 	for _, one := range p.services {
-		if counts(one.service.Scheduler) {
-			for e := range endpointsOf(one.service) {
+		if one.rare != nil && one.rare.counted != nil {
+			for e := range endpointsOf(one.rare.counted) {
 				all[e] = true
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b flows.Endpoint) int {
+	p.asked = slices.AppendSeq(make([]flows.Endpoint, 0, len(all)), maps.Keys(all))
+	slices.SortFunc(p.asked, func(a, b flows.Endpoint) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), a.At.Compare(b.At))
 	})
+	return p.asked
 }
 
 // endpointsOf are where a Service may be translated to.
@@ -165,7 +184,8 @@ func endpointsOf(s *desired.Service) map[flows.Endpoint]bool {
 }
 
 // loadOf is what is known of a Service's endpoints: what it was, if that is the same.
-func (p *Planner) loadOf(s *desired.Service, was *load) *load {
+func (p *Planner) loadOf(one planned, was *load) *load {
+	s := one.service
 	if p.loads == nil || !counts(s.Scheduler) {
 		return nil
 	}
@@ -173,22 +193,28 @@ func (p *Planner) loadOf(s *desired.Service, was *load) *load {
 	for e := range endpointsOf(s) {
 		next.of[e] = p.loads[e]
 	}
-	if was != nil && maps.Equal(was.of, next.of) {
+	if keeps(s.Scheduler) {
+		next.keep(p.config.in(one.zone), s, was, p.counted)
+	}
+	if was != nil && maps.Equal(was.of, next.of) && maps.EqualFunc(was.kept, next.kept, kept.equal) {
 		return was
 	}
 	return next
 }
 
-// Rebalance takes what was counted, nil if nothing could be, and returns the Change from before. It costs what the Services do that go by it.
-func (p *Planner) Rebalance(loads map[flows.Endpoint]flows.Load) Change {
-	p.loads = loads
-	d := delta{from: newRuleset(), to: newRuleset(), before: map[string]int{}}
-	for name, was := range p.services {
-		now := was
-		if now.load = p.loadOf(was.service, was.load); now.load != was.load {
-			p.add(&d, p.part(was), -1)
-			p.add(&d, p.part(now), +1)
-			p.services[name] = now
+// Rebalance takes what was counted at a time, nil if nothing could be, and returns the Change from before. It costs what the Services do
+// that go by it.
+func (p *Planner) Rebalance(loads map[flows.Endpoint]flows.Load, at time.Time) Change {
+	p.loads, p.counted = loads, at
+	d := newDelta()
+	for _, e := range p.services {
+		if e.rare == nil || e.rare.counted == nil {
+			continue
+		}
+		if now := p.loadOf(e.planned(), e.rare.load); now != e.rare.load {
+			p.add(&d, p.part(e.planned()), -1)
+			e.rare.load = now
+			p.add(&d, p.part(e.planned()), +1)
 		}
 	}
 	return p.settle(d)
@@ -198,7 +224,7 @@ func (p *Planner) Rebalance(loads map[flows.Endpoint]flows.Load) Change {
 func (n *NAT) balance(ctx context.Context) time.Duration {
 	start := time.Now()
 	n.mu.Lock()
-	of := n.planner.counted()
+	of := n.planner.toCount()
 	n.mu.Unlock()
 	if len(of) == 0 && !n.balanced {
 		return loadsEvery
@@ -220,7 +246,7 @@ func (n *NAT) balance(ctx context.Context) time.Duration {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	change := n.planner.Rebalance(loads)
+	change := n.planner.Rebalance(loads, start)
 	if !n.told || change.Empty() {
 		return max(loadsEvery, loadsShare*time.Since(start))
 	}

@@ -56,7 +56,7 @@ func TestK39NewConnectionsGoWhereFewerAre(t *testing.T) {
 				_ = c.Close()
 			}
 			netnstest.Eventually(t, 20*time.Second, "connections that ended count no more", func() bool {
-				loads, err := l.nat.edge.Loads(context.Background(), l.nat.planner.counted())
+				loads, err := l.nat.edge.Loads(context.Background(), l.nat.planner.toCount())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,4 +99,42 @@ func TestK39AgentsCountByThemselves(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// K39: connections to what is dialled all go to one endpoint, by the kernel's own connection tracking, until that has more of them than it
+// weighs and another one has none; with lblcr it has its share still, once the other one has as many.
+func TestK39WhatIsDialledKeepsItsEndpoint(t *testing.T) {
+	l := newNodePortLab(t)
+	for scheduler, last := range map[string][]string{desired.LocalityLeastConnections: {"pod3"}, desired.LocalityLeastConnectionsReplicated: {"pod1", "pod3"}} {
+		t.Run(scheduler, func(t *testing.T) {
+			both := published(1, 3)
+			both.Scheduler = scheduler
+			l.apply(both)
+			l.nat.balance(context.Background())
+			l.sources("client", "tcp", at(vip4, 80), "pod1")
+			var open []*conn
+			keep := func() {
+				c, err := l.dial(l.client, "tcp", at(vip4, 80), patience)
+				if err != nil {
+					t.Fatal(err)
+				}
+				open = append(open, c)
+			}
+			keep()
+			l.nat.balance(context.Background())
+			l.sources("client", "tcp", at(vip4, 80), "pod1") // it has no more than it weighs
+			keep()
+			l.nat.balance(context.Background())
+			l.sources("client", "tcp", at(vip4, 80), "pod3")
+			keep()
+			keep()
+			l.nat.balance(context.Background())
+			l.nat.balance(context.Background()) // none is fresh any more
+			l.sources("client", "tcp", at(vip4, 80), last...)
+			for _, c := range open {
+				_ = c.Close()
+			}
+			l.apply()
+		})
+	}
 }

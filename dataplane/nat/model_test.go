@@ -342,7 +342,7 @@ func genService(name string) *rapid.Generator[*desired.Service] {
 		s := &desired.Service{
 			Name: name, Addresses: some(vips, 0, 3).Draw(t, "addresses"), Local: rapid.Bool().Draw(t, "local"),
 			Affinity:  rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Hour}).Draw(t, "affinity"),
-			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "wrr", "sh", "dh", "mh", "wlc", "lc", "sed", "nq"}).Draw(t, "scheduler"),
+			Scheduler: rapid.SampledFrom([]string{"", "", "", "rr", "wrr", "sh", "dh", "mh", "wlc", "lc", "sed", "nq", "lblc", "lblcr"}).Draw(t, "scheduler"),
 		}
 		if rapid.IntRange(0, 2).Draw(t, "others") == 2 {
 			s.ByOthers = some(givenOf, 1, 2).Draw(t, "by others")

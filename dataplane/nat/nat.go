@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -112,7 +113,7 @@ func Over(o Options, e Edge) (*NAT, error) {
 //
 // Errors: what the kernel refuses; the table is then as it was before.
 func (n *NAT) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
-	return n.apply(ctx, want.Zone, want.Services())
+	return n.follow(ctx, want.Zone, telling(want.Told()))
 }
 
 // Serve is Apply for Services that no State has.
@@ -121,12 +122,18 @@ func (n *NAT) Serve(ctx context.Context, services []*desired.Service) ([]agent.F
 }
 
 func (n *NAT) apply(ctx context.Context, zone string, want []*desired.Service) ([]agent.Failure, error) {
+	return n.follow(ctx, zone, holding(want))
+}
+
+func (n *NAT) follow(ctx context.Context, zone string, want iter.Seq[desired.Source]) ([]agent.Failure, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	start := time.Now()
 	n.told = true
 	n.planner.Move(zone)
-	change, flows := n.planner.Step(want)
+	d := newDelta()
+	d.blind = !n.known // all is compared then
+	change, flows := n.planner.step(want, d)
 	for _, s := range change.AddSets {
 		n.sets[s.Name] = s
 	}
@@ -147,7 +154,7 @@ func (n *NAT) apply(ctx context.Context, zone string, want []*desired.Service) (
 		return nil, err
 	}
 	n.metrics.seconds.Observe(time.Since(start).Seconds())
-	n.metrics.shape.is(want)
+	n.metrics.shape.is(n.planner.sizes())
 	var failed []agent.Failure
 	for _, p := range n.planner.Problems() {
 		failed = append(failed, agent.Failure{Prefix: netip.PrefixFrom(p.Address, p.Address.BitLen()), Why: p.Why})
@@ -182,10 +189,14 @@ func (n *NAT) compare(ctx context.Context) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	change := Diff(have, want)
 	n.metrics.away.Look() // chains that are made anew begin at nought
+	replaced := !exists || !Compatible(have, want)
+	if replaced && exists {
+		want = n.planner.Ruleset() // Read may have taken some out
+	}
+	change := Diff(have, want)
 	switch {
-	case !exists || !Compatible(have, want):
+	case replaced:
 		err = n.edge.Replace(ctx, want, exists)
 	case !change.Empty():
 		sets := maps.Clone(have.Sets)
@@ -195,7 +206,7 @@ func (n *NAT) compare(ctx context.Context) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	n.known = true
+	n.known, n.sets = true, want.Sets
 	n.metrics.changed(change)
 	return change, nil
 }

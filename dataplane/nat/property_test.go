@@ -186,6 +186,9 @@ func TestPropertyChangeLeadsFromOneTableToTheNext(t *testing.T) {
 			want := planOf(config, next).Ruleset()
 			sameRuleset(t, have, want)
 			sameRuleset(t, planner.Ruleset(), want)
+			if have, want := planner.Problems(), planOf(config, next).Problems(); !slices.Equal(have, want) {
+				t.Fatalf("problems %v, want %v", have, want)
+			}
 			if again, flows := planner.Step(next); !again.Empty() || len(flows) > 0 {
 				t.Fatalf("nothing changed, but %+v, flows %v", again, flows)
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/google/nftables"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"fairlead.io/fairlead/internal/netns"
 )
 
 // foreign is in the place of a property that a table of ours never has, so that it is Compatible with none.
@@ -38,7 +41,7 @@ func (k *kernel) Read(ctx context.Context, want Ruleset) (r Ruleset, exists bool
 	if err := k.readChains(r, table.Flags != 0); err != nil {
 		return r, true, err
 	}
-	return r, true, k.readSets(r, want)
+	return r, true, k.readSets(ctx, r, want)
 }
 
 // find gives our table, nil if there is none.
@@ -137,11 +140,12 @@ func hookOf(c *nftables.Chain) Hook {
 	return foreign
 }
 
-func (k *kernel) readSets(r, want Ruleset) error {
+func (k *kernel) readSets(ctx context.Context, r, want Ruleset) error {
 	sets, err := k.conn.GetSets(k.table)
 	if err != nil {
 		return err
 	}
+	var read []Set
 	for _, s := range sets {
 		wanted, ok := want.Sets[s.Name]
 		if !ok || !looksLike(s, encodeSet(k.table, wanted)) {
@@ -149,22 +153,19 @@ func (k *kernel) readSets(r, want Ruleset) error {
 			continue
 		}
 		r.Sets[s.Name] = wanted
-		if wanted.Dynamic {
-			continue
-		}
-		elements, err := k.conn.GetSetElements(s)
-		if err != nil {
-			return err
-		}
-		for _, e := range elements {
-			one, err := decodeElement(s.Name, e, wanted.Verdict)
-			if err != nil {
-				return err
-			}
-			r.put([]Element{one})
+		if !wanted.Dynamic {
+			read = append(read, wanted)
 		}
 	}
-	return nil
+	return netns.Do(k.netns, func() error {
+		for _, s := range read {
+			if err := dumpElements(ctx, k.table.Name, s, want.Elements[s.Name], r); err != nil {
+				return err
+			}
+			maps.DeleteFunc(want.Elements[s.Name], func(_, data string) bool { return data == found })
+		}
+		return nil
+	})
 }
 
 // looksLike compares what can be read back of a set. The library reads no key type of maps of verdicts.
@@ -175,19 +176,6 @@ func looksLike(have, want *nftables.Set) bool {
 		return same
 	}
 	return same && have.KeyType.Bytes == want.KeyType.Bytes && have.DataType.Bytes == want.DataType.Bytes
-}
-
-func decodeElement(set string, e nftables.SetElement, verdict bool) (Element, error) {
-	out := Element{Set: set, Key: string(e.Key), Data: string(e.Val)}
-	if e.IntervalEnd {
-		out.Data = intervalEnd
-	}
-	if !verdict {
-		return out, nil
-	}
-	var err error
-	out.Data, err = decodeVerdict(e.Val)
-	return out, err
 }
 
 func decodeVerdict(b []byte) (string, error) {

@@ -92,6 +92,14 @@ func (r Ruleset) put(elements []Element) {
 	}
 }
 
+// size is how many elements there are.
+func (r Ruleset) size() (n int) {
+	for _, elements := range r.Elements {
+		n += len(elements)
+	}
+	return n
+}
+
 // Change leads from one Ruleset to another. It is carried out in the order of its fields, in one transaction; but see
 // Split.
 type Change struct {

@@ -156,7 +156,8 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 			p.elements = append(p.elements, Element{f.name(mapRanged), d.key(), call(allowed.name)})
 		}
 	}
-	for _, l := range c.lanes(s, front, f, load) {
+	for _, l := range c.lanes(s, front, f) {
+		l.targets = load.share(l, f, dialled{})
 		verdict, bySlot := p.addChoice(s, l, f)
 		for i, at := range [][]dialled{byAddress: at, byNodePort: nodePorts} {
 			by := dialling(i)
@@ -165,7 +166,7 @@ func (c Config) addFrontend(p *part, s *desired.Service, front desired.Frontend,
 			}
 			for _, d := range at {
 				p.elements = append(p.elements, Element{f.name(by.name(l.base)), d.key(), verdict})
-				p.addSlots(f.name(by.name(l.slots)), d, l.dealt())
+				p.addSlots(f.name(by.name(l.slots)), d, load.share(l, f, d).dealt())
 			}
 		}
 	}
@@ -235,6 +236,7 @@ func (c Config) addLocal(p *part, s *desired.Service, f family) {
 // outside, and then another one of clients inside the cluster (K22, K23).
 type lane struct {
 	id          string
+	protocol    uint8
 	base, slots string // maps
 	targets
 	empty     string // verdict without endpoints (K19)
@@ -258,16 +260,16 @@ func inTurn(scheduler string) bool {
 	return scheduler == desired.RoundRobin || scheduler == desired.WeightedRoundRobin
 }
 
-func (c Config) lanes(s *desired.Service, front desired.Frontend, f family, load *load) []lane {
-	all := load.share(c.scheduler(s), front.Port.Protocol, unweighted(c.scheduler(s), c.closest(s, front, f)))
-	port := fmt.Sprintf("%s %d/%d", s.Name, front.Port.Protocol, front.Port.Number)
-	everybody := lane{shortHash(port), mapServices, mapSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
+func (c Config) lanes(s *desired.Service, front desired.Frontend, f family) []lane {
+	all, protocol := unweighted(c.scheduler(s), c.closest(s, front, f)), front.Port.Protocol
+	port := fmt.Sprintf("%s %d/%d", s.Name, protocol, front.Port.Number)
+	everybody := lane{shortHash(port), protocol, mapServices, mapSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	if !s.Local {
 		return []lane{everybody}
 	}
-	inside := lane{shortHash("inside " + port), mapInside, mapInSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
+	inside := lane{shortHash("inside " + port), protocol, mapInside, mapInSlots, all, goTo(chainNoEndpoint), c.scheduler(s)}
 	outside := everybody
-	outside.targets = load.share(c.scheduler(s), front.Port.Protocol, unweighted(c.scheduler(s), c.here(s, front, f)))
+	outside.targets = unweighted(c.scheduler(s), c.here(s, front, f))
 	if len(all.at) > 0 {
 		outside.empty = goTo(chainNoLocal)
 	}

@@ -3,11 +3,10 @@
 package nat
 
 import (
+	"iter"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"fairlead.io/fairlead/api/desired"
 )
 
 // shape is the metric of how many endpoints Services have now: one histogram, however many Services there are (K52).
@@ -24,21 +23,24 @@ func newShape() *shape {
 	return &shape{about: prometheus.NewDesc("fairlead_nat_endpoints_per_service", "Services by how many endpoints they have now.", nil, nil)}
 }
 
-// is takes in the Services that there are.
-func (s *shape) is(services []*desired.Service) {
+// is takes in how many endpoints each Service has.
+func (s *shape) is(sizes iter.Seq[int]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.services, s.endpoints, s.upTo = uint64(len(services)), 0, map[float64]uint64{}
-	for _, most := range []float64{0, 1, 2, 5, 10, 20, 50, 100, 1000} {
-		s.upTo[most] = 0
-		for _, one := range services {
-			if float64(len(one.Endpoints)) <= most {
-				s.upTo[most]++
+	s.services, s.endpoints, s.upTo = 0, 0, map[float64]uint64{}
+	up := []float64{0, 1, 2, 5, 10, 20, 50, 100, 1000}
+	counts := make([]uint64, len(up))
+	for size := range sizes {
+		s.services++
+		s.endpoints += uint64(size)
+		for i := range up {
+			if float64(size) <= up[i] {
+				counts[i]++
 			}
 		}
 	}
-	for _, one := range services {
-		s.endpoints += uint64(len(one.Endpoints))
+	for i := range up {
+		s.upTo[up[i]] = counts[i]
 	}
 }
 

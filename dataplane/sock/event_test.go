@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"fairlead.io/fairlead/api/desired"
@@ -29,7 +30,7 @@ func TestBalancing19EventsHaveTheFieldsOfTheSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.apply(wanted{services: []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}}}}); err != nil {
+	if err := s.apply(wanted{services: held(&desired.Service{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}})}); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.FixedZone("", 3600))
@@ -97,5 +98,30 @@ func TestBalancing19EventsAreLimitedByRule(t *testing.T) {
 	}
 	if logged, skipped := testutil.ToFloat64(s.metrics.events.WithLabelValues("logged")), testutil.ToFloat64(s.metrics.events.WithLabelValues("skipped")); logged != 4 || skipped != 3 {
 		t.Errorf("%v logged, %v skipped, want 4 and 3", logged, skipped)
+	}
+}
+
+// Balancing §20: calls are counted by what decided and what failed, whether or not they are logged.
+func TestBalancing20CallsAreCountedByCause(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	s, err := Over(Options{Config: Config{Node: "n1"}, Room: room, Events: Events{Rate: 1}, Metrics: metrics}, newMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []Event{
+		{Kind: Service, Mode: ServiceClusterIP, Failure: NoBackend}, {Kind: Service, Mode: ServiceClusterIP, Failure: NoBackend}, {Kind: Service, Mode: ServiceClusterIP},
+		{Kind: NodePort, Mode: ServiceNodePort, Failure: BackendNotFound}, {Kind: Balancing, Mode: BalancingAddress, Failure: RecordFailed},
+	} {
+		s.Tell(e)
+	}
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP fairlead_sock_told_calls_total Calls of clients that programs told of, by what decided and what failed, if anything did.
+# TYPE fairlead_sock_told_calls_total counter
+fairlead_sock_told_calls_total{failure="AgentFindBackendFailure",kind="nodePort",mode="ServiceNodeport"} 1
+fairlead_sock_told_calls_total{failure="AgentNoBackend",kind="service",mode="ServiceClusterIP"} 2
+fairlead_sock_told_calls_total{failure="",kind="service",mode="ServiceClusterIP"} 1
+fairlead_sock_told_calls_total{failure="SystemUpdateNatRecordFailure",kind="balancing",mode="balancingAddress"} 1
+`), "fairlead_sock_told_calls_total"); err != nil {
+		t.Error(err)
 	}
 }

@@ -63,7 +63,7 @@ func TestBalancing16OnlySocketsOfBackendsThatLeftAreEnded(t *testing.T) {
 		t.Helper()
 		w := wanted{nodes: []netip.Addr{node}}
 		for i := range services {
-			w.services = append(w.services, &services[i])
+			w.services = append(w.services, desired.Held{Is: &services[i]})
 		}
 		if err := s.apply(w); err != nil {
 			t.Fatal(err)

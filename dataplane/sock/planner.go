@@ -27,12 +27,13 @@ type Problem struct {
 // Planner turns rules into rows, and knows which are there. It is not safe for use by several at once.
 type Planner struct {
 	room     Capacity
-	have     Rows
+	have     Rows             // without slots, once they are those of sets
+	slots    int              // how many are there
 	rules    map[uint32]*Rule // as wanted
 	there    map[uint32]*Rule // what of them is in the tables: another one where the room was too small
 	claims   map[Place][]claim
-	leaving  map[Place]bool  // that have a row, and no claim
-	sets     map[string]*set // by content
+	leaving  map[Place]bool   // that have a row, and no claim
+	sets     map[content]*set // by content
 	setOf    map[*Front]*set
 	numbers  map[uint32]bool // of sets
 	last     uint32
@@ -54,13 +55,13 @@ func NewPlanner(room Capacity) *Planner {
 // is in doubt. All that it was told to want is forgotten: the Step that follows leads from the rows to what is wanted
 // then, and keeps every set that is whole and wanted.
 func (p *Planner) Adopt(rows Rows) {
-	p.have, p.found = rows, true
+	p.have, p.slots, p.found = rows, len(rows.Slots), true
 	clear(p.rules)
 	clear(p.there)
 	clear(p.claims)
 	clear(p.setOf)
 	clear(p.problems)
-	p.sets, p.numbers = map[string]*set{}, map[uint32]bool{}
+	p.sets, p.numbers = map[content]*set{}, map[uint32]bool{}
 	clear(p.leaving)
 	for at := range rows.Places {
 		p.leaving[at] = true
@@ -102,8 +103,21 @@ func (s *set) whole() bool {
 	return len(s.slots) > 0 && (len(ids) == 0 || maps.Equal(ids, turns))
 }
 
-// Rows are what the tables hold once all changes so far are carried out. They are the planner's own.
-func (p *Planner) Rows() Rows { return p.have }
+// Rows are what the tables hold once all changes so far are carried out, slots made anew for who asks.
+func (p *Planner) Rows() Rows {
+	rows := p.have
+	rows.Slots = make(map[SlotKey]Slot, p.slots)
+	maps.Copy(rows.Slots, p.have.Slots)
+	for _, s := range p.sets {
+		s.each(func(k SlotKey, slot Slot) { rows.Slots[k] = slot })
+	}
+	return rows
+}
+
+// Taken is how many rows the tables hold once all changes so far are carried out.
+func (p *Planner) Taken() Capacity {
+	return Capacity{Places: len(p.have.Places), Slots: p.slots, Nodes: len(p.have.Nodes)}
+}
 
 // Problems tells of the rules that are not there as they should be, by ID.
 func (p *Planner) Problems() []Problem {
@@ -129,6 +143,7 @@ func (p *Planner) Step(want Want) []Change {
 	}
 	s.flush()
 	s.sweep()
+	p.have.Slots = nil // nobody's are gone, and sets have all others
 	return s.done
 }
 

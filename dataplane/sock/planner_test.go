@@ -276,6 +276,16 @@ func checkNobodys(t *rapid.T, rows Rows, want Want) {
 	}
 }
 
+// checkTaken compares what a planner thinks that tables hold with what they do.
+func checkTaken(t *rapid.T, p *Planner, rows Rows) {
+	if have, want := p.Taken(), (Capacity{len(rows.Places), len(rows.Slots), len(rows.Nodes)}); have != want {
+		t.Fatalf("the planner thinks of %+v rows, there are %+v", have, want)
+	}
+	if have := p.Rows(); !maps.Equal(have.Slots, rows.Slots) {
+		t.Fatalf("the planner thinks of slots %v, there are %v", have.Slots, rows.Slots)
+	}
+}
+
 // carryOut does to rows what a change says one write after the other, and looks after each. It stops after so many
 // writes, as an agent that is killed, and is false then.
 func carryOut(t *rapid.T, rows Rows, c Change, room Capacity, writes *int, look func()) bool {
@@ -348,6 +358,7 @@ func TestPropertyRowsSayWhatRulesSay(t *testing.T) {
 			}
 			checkRows(t, rows, &want)
 			checkCalls(t, rows, want)
+			checkTaken(t, p, rows)
 			if again := p.Step(want); len(again) > 0 {
 				t.Fatalf("what is there is written again: %+v", again)
 			}
@@ -412,6 +423,7 @@ func settle(t *rapid.T, p *Planner, rows Rows, want Want, room Capacity) {
 	for _, c := range p.Step(want) {
 		carryOut(t, rows, c, room, &writes, func() { checkRows(t, rows, nil) })
 	}
+	checkTaken(t, p, rows)
 	if len(p.Problems()) == 0 {
 		checkRows(t, rows, &want)
 	}

@@ -58,12 +58,12 @@ func modeOf(d *desired.Redirect) Mode {
 }
 
 // redirectBackends are the backends of the family of a captured address: the ready ones, or, where none is and the redirect is not
-// local, all that run. Only listed addresses count as often as they are there; those of them that fail their probes rest.
+// local, all that run. Proxy addresses that this host has no tunnel to are none. Only listed addresses count as often as they are there; those of them that fail their probes rest.
 func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (used, resting []Backend) {
 	var ready, others []netip.Addr
 	for _, b := range d.Backends {
 		switch a := b.Address.Unmap(); {
-		case a.Is4() != capture.Address.Unmap().Is4(), d.Local() && b.Node != c.Node:
+		case a.Is4() != capture.Address.Unmap().Is4(), d.Local() && b.Node != c.Node, c.unreached(d, a):
 		case b.Ready:
 			ready = append(ready, a)
 		default:

@@ -59,7 +59,7 @@ func TestBalancing6WhatPoliciesLeadTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := wanted{services: []*desired.Service{service}}
+		w := wanted{services: held(service)}
 		for i := range c.redirects {
 			w.redirects = append(w.redirects, &c.redirects[i])
 		}

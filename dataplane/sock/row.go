@@ -3,6 +3,7 @@
 package sock
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 )
@@ -35,7 +36,7 @@ type Slot struct {
 	ID uint32 // of the backend within its set, the same in every set that follows; below member
 }
 
-// Rows is what the kernel's tables hold.
+// Rows is what the kernel's tables hold. Without a map of slots nobody keeps account of those.
 type Rows struct {
 	Places  map[Place]Row
 	Slots   map[SlotKey]Slot
@@ -85,8 +86,8 @@ func (c *Change) sort() {
 
 // Apply carries a change out on rows in memory.
 func (r Rows) Apply(c Change) {
-	for k, s := range c.PutSlots {
-		r.Slots[k] = s
+	if r.Slots != nil {
+		maps.Copy(r.Slots, c.PutSlots)
 	}
 	for _, p := range c.PutWindows {
 		r.Windows[p] = true

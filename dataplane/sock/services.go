@@ -22,6 +22,34 @@ type Config struct {
 	Outside bool
 	// StrictExternalLocal has externalTrafficPolicy: Local heeded by clients of this host, too, as elf-io's balancing did (balancing §10).
 	StrictExternalLocal bool
+	// Tunnels says that the host makes tunnels, so that its programs may reach proxy addresses of the group's (balancing §13).
+	Tunnels bool
+	// beyond are the ranges of proxy addresses that this host has no way to: see in.
+	beyond []netip.Prefix
+}
+
+// in is the Config under a State: where the host has no tunnel, what others have is beyond its reach.
+func (c Config) in(s desired.State) Config {
+	c.beyond = beyond(c.Node, c.Tunnels, s)
+	return c
+}
+
+func beyond(node string, makes bool, s desired.State) []netip.Prefix {
+	if s.Tunnels == nil || makes && s.OwnTunnel(node) != nil {
+		return nil
+	}
+	return s.Tunnels.Ranges
+}
+
+// Beyond tells whether a policy has backends here that this host has no way to, for want of a tunnel. They are none of its backends: calls would hang.
+func (c Config) Beyond(s desired.State, d *desired.Redirect) bool { return c.in(s).leavesOut(d) }
+
+func (c Config) leavesOut(d *desired.Redirect) bool {
+	return slices.ContainsFunc(d.Backends, func(b desired.RedirectBackend) bool { return c.unreached(d, b.Address.Unmap()) })
+}
+
+func (c Config) unreached(d *desired.Redirect, a netip.Addr) bool {
+	return d.Mode == desired.ToProxies && slices.ContainsFunc(c.beyond, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // RuleOf is what clients of this host get at a Service's addresses (balancing §10). At those that the group gave it, that it

@@ -4,6 +4,7 @@ package sock
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"hash/fnv"
 	"net/netip"
@@ -37,8 +38,10 @@ func (s *set) each(f func(SlotKey, Slot)) {
 	}
 }
 
-// content names what is in a set: two of one content are one set.
-func (s *set) content() string {
+// content is what is in a set: two of one content are one set. Large sets are told apart by a hash of all of it.
+type content [sha256.Size]byte
+
+func (s *set) content() content {
 	b := make([]byte, 0, 24*len(s.slots)+1)
 	b = append(b, byte(min(len(s.ids), 1)))
 	for _, slot := range s.slots {
@@ -47,7 +50,7 @@ func (s *set) content() string {
 		b = binary.BigEndian.AppendUint16(b, slot.At.Port())
 		b = binary.BigEndian.AppendUint32(b, slot.ID)
 	}
-	return string(b)
+	return sha256.Sum256(b)
 }
 
 // mostTurns bounds how many slots the backends of one set have beyond one each: what 1:100 needs, and shares within

@@ -29,8 +29,12 @@ type Options struct {
 	Events     Events
 	Sparing    Sparing // without, nobody is spared
 	Ending     Ending  // without, sockets stay with a backend that left
-	Log        *slog.Logger
-	Metrics    prometheus.Registerer
+	// Clients tells what tables hold that clients fill, by their names. Optional.
+	Clients func() (map[string]Held, error)
+	// Asked is whether somebody asked since the last call for a comparison with the kernel. Optional.
+	Asked   func() bool
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Sock keeps the tables as the agent's state says. Its methods may be called from several goroutines.
@@ -44,6 +48,11 @@ type Sock struct {
 	sparing Sparing
 	ending  Ending
 	unended string // why sockets were not ended last; Run's own
+	clients func() (map[string]Held, error)
+	crowded map[string]bool // tables that clients need more room in; Run's own
+
+	compare func() bool // somebody asks for a comparison
+	due     bool        // one was asked for and has not succeeded yet; Run's own
 
 	mu        sync.Mutex
 	config    Config
@@ -55,21 +64,23 @@ type Sock struct {
 	byID      map[uint32]string   // the same the other way round, and redirects
 	rules     map[string]resolved // by the Service's name
 	redirects map[*desired.Redirect]*Rule
-	newest    wanted              // that was asked for
-	spared    map[string][]uint32 // rules that spare a pod, by its UID
-	last      Want
-	asked     bool // a state was ever to be carried out
-	known     bool // the tables hold what the planner says, as far as we know
-	left      bool // backends may have left since sockets were last looked at
-	attached  bool
-	room      Capacity
-	scarce    map[string]bool   // tables that are about to be full
-	reported  map[uint32]string // problems that were logged
+	// untunnelled are the policies with backends that this host has no way to, which was logged.
+	untunnelled map[string]bool
+	newest      wanted              // that was asked for
+	spared      map[string][]uint32 // rules that spare a pod, by its UID
+	last        Want
+	asked       bool // a state was ever to be carried out
+	known       bool // the tables hold what the planner says, as far as we know
+	left        bool // backends may have left since sockets were last looked at
+	attached    bool
+	room        Capacity
+	scarce      map[string]bool   // tables that are about to be full
+	reported    map[uint32]string // problems that were logged
 }
 
 // resolved is a Service's rule, and what that was made of.
 type resolved struct {
-	service *desired.Service
+	service desired.Source
 	zone    string
 	rule    *Rule // nil: nothing is resolved
 }
@@ -90,8 +101,8 @@ func Over(o Options, e Edge) (*Sock, error) {
 		return nil, err
 	}
 	return &Sock{
-		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, sparing: o.Sparing, ending: o.Ending, left: true, config: o.Config, edge: e, planner: NewPlanner(o.Room),
-		rules: map[string]resolved{}, reported: map[uint32]string{}, room: o.Room, scarce: map[string]bool{},
+		log: o.Log, metrics: m, audit: o.Audit, again: o.Reconsider, events: o.Events, sparing: o.Sparing, ending: o.Ending, clients: o.Clients, compare: o.Asked, left: true, config: o.Config, edge: e, planner: NewPlanner(o.Room),
+		rules: map[string]resolved{}, reported: map[uint32]string{}, room: o.Room, scarce: map[string]bool{}, crowded: map[string]bool{},
 	}, nil
 }
 
@@ -99,15 +110,21 @@ func Over(o Options, e Edge) (*Sock, error) {
 // agent work with what it left until then. A Service that does not fit is named in the log and in metrics; its address is
 // served by packets as without.
 func (s *Sock) Apply(_ context.Context, want desired.State) ([]agent.Failure, error) {
-	return nil, s.apply(wanted{want.Zone, want.Services(), want.NodeAddresses(), want.Redirects()})
+	told := want.Told()
+	services := make([]desired.Source, len(told))
+	for i, t := range told {
+		services[i] = t
+	}
+	return nil, s.apply(wanted{want.Zone, services, want.NodeAddresses(), want.Redirects(), beyond(s.config.Node, s.config.Tunnels, want)})
 }
 
 // wanted is what of a state concerns the tables.
 type wanted struct {
 	zone      string
-	services  []*desired.Service
+	services  []desired.Source
 	nodes     []netip.Addr
 	redirects []*desired.Redirect
+	beyond    []netip.Prefix // proxy addresses that this host has no way to
 }
 
 func (s *Sock) apply(w wanted) error {
@@ -161,7 +178,7 @@ func (s *Sock) reconsider() error {
 func (s *Sock) number(w wanted) {
 	names, policies := make([]string, len(w.services)), make([]uint32, len(w.redirects))
 	for i, v := range w.services {
-		names[i] = v.Name
+		names[i] = v.Name()
 	}
 	for i, r := range w.redirects {
 		policies[i] = r.Number
@@ -179,30 +196,38 @@ func (s *Sock) number(w wanted) {
 // redirectRules gives the rules of the policies that are effective here; one that did not change is the one of before.
 func (s *Sock) redirectRules(redirects []*desired.Redirect) (out []*Rule) {
 	rules := make(map[*desired.Redirect]*Rule, len(redirects))
+	moved := !slices.Equal(s.config.beyond, s.newest.beyond)
+	s.config.beyond = s.newest.beyond
+	untunnelled := map[string]bool{}
 	for _, d := range redirects {
 		r, known := s.redirects[d]
+		known = known && !(moved && d.Mode == desired.ToProxies)
 		if !known {
 			r = s.config.RedirectRule(d)
 		}
 		if rules[d] = r; r != nil {
 			out = append(out, r)
+			if untunnelled[d.Name] = s.config.leavesOut(d); untunnelled[d.Name] && !s.untunnelled[d.Name] {
+				s.log.Warn("proxy addresses are no backends here: this host has no tunnel", "policy", d.Name, "remedy", "write tunnel: {} into agent.yaml")
+			}
 		}
 	}
-	s.redirects = rules
+	s.redirects, s.untunnelled = rules, untunnelled
 	return out
 }
 
 // rulesOf gives the rules of Services; one that did not change is the one of before.
-func (s *Sock) rulesOf(zone string, services []*desired.Service) []*Rule {
+func (s *Sock) rulesOf(zone string, services []desired.Source) []*Rule {
 	s.config.Zone = zone
 	rules := make(map[string]resolved, len(services))
 	var out []*Rule
 	for _, v := range services {
-		r, ok := s.rules[v.Name]
-		if !ok || r.service != v || r.zone != zone || r.rule != nil && r.rule.ID != s.ids[v.Name] {
-			r = resolved{v, zone, s.config.RuleOf(v, s.ids[v.Name])}
+		name := v.Name()
+		r, ok := s.rules[name]
+		if !ok || r.service != v || r.zone != zone || r.rule != nil && r.rule.ID != s.ids[name] {
+			r = resolved{v, zone, s.config.RuleOf(v.Service(), s.ids[name])}
 		}
-		rules[v.Name] = r
+		rules[name] = r
 		if r.rule != nil {
 			out = append(out, r.rule)
 		}
@@ -249,8 +274,8 @@ func (s *Sock) settle() error {
 // report tells of what does not fit, each once, and of tables that are about to be full.
 func (s *Sock) report() {
 	problems := s.planner.Problems()
-	s.metrics.is(s.planner.Rows(), len(problems))
-	s.metrics.of(s.last.Rules)
+	s.metrics.is(s.planner.Taken(), len(problems))
+	s.metrics.backends.of(s.last.Rules)
 	s.warnOfRoom()
 	now := map[uint32]string{}
 	for _, p := range problems {
@@ -267,8 +292,8 @@ const scarce = 80
 
 // warnOfRoom tells once of each table that is about to be full.
 func (s *Sock) warnOfRoom() {
-	rows := s.planner.Rows()
-	for table, n := range map[string][2]int{"places": {len(rows.Places), s.room.Places}, "slots": {len(rows.Slots), s.room.Slots}} {
+	taken := s.planner.Taken()
+	for table, n := range map[string][2]int{"places": {taken.Places, s.room.Places}, "slots": {taken.Slots, s.room.Slots}} {
 		full := n[0]*100 >= n[1]*scarce
 		if full && !s.scarce[table] {
 			s.log.Warn("table of resolution is about to be full", "table", table, "rows", n[0], "room", n[1], "remedy", "raise sock."+table+" in agent.yaml")
@@ -283,9 +308,11 @@ const lookAround = time.Second
 // Run has tables heed which listed addresses are used, compares them with what they shall hold every now and then, and puts them right,
 // until ctx ends.
 func (s *Sock) Run(ctx context.Context) error {
-	audit, look := time.NewTicker(s.audit), time.NewTicker(lookAround)
+	audit, look, count := time.NewTicker(s.audit), time.NewTicker(lookAround), time.NewTicker(countEvery)
 	defer audit.Stop()
 	defer look.Stop()
+	defer count.Stop()
+	s.countClients()
 	var retry <-chan time.Time // nil: for nothing
 	for {
 		select {
@@ -301,7 +328,11 @@ func (s *Sock) Run(ctx context.Context) error {
 				s.metrics.failures.Inc()
 				s.log.Error("backends not spared", "err", err)
 			}
+			s.compareIfAsked()
 			s.endLeft()
+			continue
+		case <-count.C:
+			s.countClients()
 			continue
 		case <-s.again:
 		case <-retry:
@@ -316,6 +347,21 @@ func (s *Sock) Run(ctx context.Context) error {
 
 // reconsiderAgain is how long to wait after tables could not be written.
 const reconsiderAgain = time.Second
+
+// compareIfAsked compares tables, as often as it takes, if somebody asked for that.
+func (s *Sock) compareIfAsked() {
+	if s.compare != nil && s.compare() {
+		s.due = true
+		s.log.Info("tables are compared with what they shall hold: somebody asked for it")
+	}
+	if !s.due {
+		return
+	}
+	err := s.repair()
+	if s.due = err != nil; s.due {
+		s.log.Error("tables not put right", "err", err)
+	}
+}
 
 // repair makes sure of the tables and of the programs.
 func (s *Sock) repair() error {

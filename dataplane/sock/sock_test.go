@@ -143,7 +143,7 @@ func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.apply(wanted{services: []*desired.Service{&c.service}}); err != nil {
+		if err := s.apply(wanted{services: held(&c.service)}); err != nil {
 			t.Fatal(err)
 		}
 		a := k.rows.Resolve(here)
@@ -182,7 +182,7 @@ func TestBalancing10K32AddressesOfOthersAreResolved(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range []*desired.Service{&was, &is} {
-			if err := s.apply(wanted{services: []*desired.Service{v}}); err != nil {
+			if err := s.apply(wanted{services: held(v)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.apply(wanted{services: []*desired.Service{&v}, nodes: []netip.Addr{n4, n6}}); err != nil {
+		if err := s.apply(wanted{services: held(&v), nodes: []netip.Addr{n4, n6}}); err != nil {
 			t.Fatal(err)
 		}
 		for at, want := range map[netip.Addr]string{n4: c.v4, n6: c.v6, netip.MustParseAddr("198.51.100.9"): ""} {
@@ -230,7 +230,7 @@ func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
 				t.Errorf("%s: %s at %s: %s, want %q", name, a.Verdict, at, got, want)
 			}
 		}
-		if err := s.apply(wanted{services: []*desired.Service{&v}, nodes: []netip.Addr{n6}}); err != nil {
+		if err := s.apply(wanted{services: held(&v), nodes: []netip.Addr{n6}}); err != nil {
 			t.Fatal(err)
 		}
 		if a := k.rows.Resolve(Call{To: Place{Address: n4, Port: 30080, Protocol: TCP}}); a.Verdict != Pass {
@@ -261,14 +261,14 @@ func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
 				services = append(services, v)
 			}
 			last = services
-			err := s.apply(wanted{services: last})
+			err := s.apply(wanted{services: held(last...)})
 			ever = ever || err == nil
 			if (k.attached > 0) != ever {
 				t.Fatalf("attached %d times, tables were whole: %v", k.attached, ever)
 			}
 		}
 		k.fails = func() bool { return false }
-		if err := s.apply(wanted{services: last}); err != nil {
+		if err := s.apply(wanted{services: held(last...)}); err != nil {
 			t.Fatal(err)
 		}
 		fresh := newMemory()
@@ -276,7 +276,7 @@ func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.apply(wanted{services: last}); err != nil {
+		if err := other.apply(wanted{services: held(last...)}); err != nil {
 			t.Fatal(err)
 		}
 		if len(fresh.rows.Places) != len(k.rows.Places) || len(fresh.rows.Slots) != len(k.rows.Slots) || k.attached == 0 {
@@ -313,7 +313,7 @@ func TestTablesArePutRight(t *testing.T) {
 			t.Errorf("before it was told anything, the agent made %+v", k.rows)
 		}
 		state := []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}}
-		if err := s.apply(wanted{services: state}); err != nil {
+		if err := s.apply(wanted{services: held(state...)}); err != nil {
 			t.Fatal(err)
 		}
 		whole, err := k.Read()
@@ -336,7 +336,49 @@ func TestTablesArePutRight(t *testing.T) {
 	})
 }
 
-// Balancing §20, §23: how many backends each policy has here, whether programs are in place, when tables were compared, and tables that are about to be full.
+// Balancing §21: a comparison that somebody asks for is made within a second, once each time, and again until it succeeds.
+func TestBalancing21ComparisonIsMadeWhenAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newMemory()
+		asks := false
+		asked := func() bool { was := asks; asks = false; return was }
+		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room, Audit: time.Hour, Asked: asked}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		state := []*desired.Service{{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}}
+		if err := s.apply(wanted{services: held(state...)}); err != nil {
+			t.Fatal(err)
+		}
+		look := func(what string, slots bool, attached int) {
+			t.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if k.attached != attached || (len(k.rows.Slots) > 0) != slots {
+				t.Errorf("%s: attached %d times, want %d; slots %v", what, k.attached, attached, k.rows.Slots)
+			}
+		}
+		k.lose()
+		look("nobody asked", false, 1)
+		asks = true
+		look("asked", true, 2)
+		look("not asked again", true, 2)
+		k.lose()
+		k.fails, asks = func() bool { return true }, true
+		look("the kernel fails", false, 2)
+		k.fails = func() bool { return false }
+		look("it works again", true, 3)
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// Balancing §20, §23: how many backends each policy has here, how many sockets got to them, whether programs are in place, when tables were compared, and tables that are about to be full.
 func TestBalancing20WhatIsToBeSeenOfPolicies(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
@@ -368,6 +410,10 @@ func TestBalancing20WhatIsToBeSeenOfPolicies(t *testing.T) {
 			t.Errorf("step %d: %d warnings of room, want %d: %s", i, got, c.warnings, log.String())
 		}
 	}
+	s.clients = func() (map[string]Held, error) {
+		return map[string]Held{"records": {Rows: 5, Room: 9, Rules: map[uint32]int{1: 3, 77: 2}}}, nil
+	}
+	s.countClients()
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP fairlead_sock_attached Whether the programs are where they shall be, as far as is known.
 # TYPE fairlead_sock_attached gauge
@@ -376,10 +422,20 @@ fairlead_sock_attached 1
 # TYPE fairlead_sock_policy_backends gauge
 fairlead_sock_policy_backends{policy="BalancingPolicy/1",state="resting"} 1
 fairlead_sock_policy_backends{policy="BalancingPolicy/1",state="used"} 1
-`), "fairlead_sock_attached", "fairlead_sock_policy_backends"); err != nil {
+# HELP fairlead_sock_policy_sockets Sockets that got to a backend of a policy on this host.
+# TYPE fairlead_sock_policy_sockets gauge
+fairlead_sock_policy_sockets{policy="BalancingPolicy/1"} 3
+`), "fairlead_sock_attached", "fairlead_sock_policy_backends", "fairlead_sock_policy_sockets"); err != nil {
 		t.Error(err)
 	}
 	if n, err := testutil.GatherAndCount(metrics, "fairlead_sock_compared_timestamp_seconds"); err != nil || n != 1 {
 		t.Errorf("the time of the comparison: %d, %v", n, err)
 	}
+}
+
+func held(services ...*desired.Service) (out []desired.Source) {
+	for _, s := range services {
+		out = append(out, desired.Held{Is: s})
+	}
+	return out
 }

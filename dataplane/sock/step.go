@@ -80,7 +80,7 @@ func (s *step) replace(id uint32, r *Rule) {
 // squeeze gives what of a rule is had without the room for all of it, and what of the old one is there still.
 func (s *step) squeeze(r, old *Rule) (fits, left *Rule) {
 	s.problems[r.ID] = Problem{r, fmt.Sprintf("the tables are full: %d of %d places, %d of %d slots are taken; raise sock.places or sock.slots in agent.yaml",
-		len(s.have.Places), s.room.Places, len(s.have.Slots), s.room.Slots)}
+		len(s.have.Places), s.room.Places, s.slots, s.room.Slots)}
 	if old == nil {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func (s *step) squeeze(r, old *Rule) (fits, left *Rule) {
 // hasRoom is whether the rows of a rule fit beside all that are there and on their way. Rows that go with this change are
 // still there while what is new comes.
 func (s *step) hasRoom(r *Rule) bool {
-	slots, places := len(s.have.Slots)+s.written, len(s.claims)+len(s.leaving)
+	slots, places := s.slots+s.written, len(s.claims)+len(s.leaving)
 	seen := map[Place]bool{}
 	for i := range r.Fronts {
 		f := &r.Fronts[i]
@@ -240,6 +240,7 @@ func (s *step) emit() {
 		return
 	}
 	s.change.sort()
+	s.slots += len(s.change.PutSlots) - len(s.change.DropSlots)
 	s.have.Apply(s.change)
 	s.done = append(s.done, s.change)
 	s.change = newChange()
@@ -282,7 +283,7 @@ func (s *step) sweep() {
 			s.change.DropWindows = append(s.change.DropWindows, at)
 		}
 	}
-	maps.DeleteFunc(s.sets, func(_ string, known *set) bool { return known.users == 0 })
+	maps.DeleteFunc(s.sets, func(_ content, known *set) bool { return known.users == 0 })
 	s.sweepSlots()
 	s.emit()
 }

@@ -32,8 +32,9 @@ func (t *told) take(e Event, rate int) bool {
 	return t.of[e.Rule] <= rate
 }
 
-// Tell logs an event, unless its rule had its share of this second. It is not for use by several at once.
+// Tell counts an event, and logs it, unless its rule had its share of this second. It is not for use by several at once.
 func (s *Sock) Tell(e Event) {
+	s.metrics.calls.WithLabelValues(e.Kind.Name(), e.Mode.String(), e.Failure.String()).Inc()
 	if !s.told.take(e, s.events.Rate) {
 		s.metrics.events.WithLabelValues("skipped").Inc()
 		return

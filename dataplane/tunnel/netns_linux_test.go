@@ -92,7 +92,7 @@ func TestBalancing13RestartKeepsConnections(t *testing.T) {
 		h.tunnel.Close()
 		h.start()
 		h.apply(l.state(l.hosts, l.hosts[1:]))
-		if changes, err := h.tunnel.bring(); err != nil || changes > 0 {
+		if changes, err := h.tunnel.bringAll(); err != nil || changes > 0 {
 			t.Errorf("%s: %d changes though nothing differs, %v", h.name, changes, err)
 		}
 	}

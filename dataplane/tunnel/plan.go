@@ -88,12 +88,10 @@ type Rules struct {
 
 // Want says what a State asks for of a host, nil for no tunnel.
 func Want(s desired.State, host string) *Wanted {
-	hosts := s.TunnelHosts()
-	at := slices.IndexFunc(hosts, func(h *desired.TunnelHost) bool { return h.Name == host })
-	if s.Tunnels == nil || at < 0 || len(hosts[at].Addresses) == 0 {
+	own := s.OwnTunnel(host)
+	if own == nil || len(own.Addresses) == 0 {
 		return nil
 	}
-	own := hosts[at]
 	w := &Wanted{Link: Link{
 		Settings: Settings{VNI: s.Tunnels.VNI, Port: s.Tunnels.Port, Local: own.Underlay, Plain: true},
 		MAC:      macOf(own.Number), Up: true,
@@ -107,8 +105,8 @@ func Want(s desired.State, host string) *Wanted {
 		}
 		w.Addresses = append(w.Addresses, netip.PrefixFrom(a, bits))
 	}
-	for _, h := range hosts {
-		if h.Name == host || h.Underlay.BitLen() != own.Underlay.BitLen() || h.Number == own.Number {
+	for _, h := range s.TunnelHosts() {
+		if h.Name == own.Name || h.Underlay.BitLen() != own.Underlay.BitLen() || h.Number == own.Number {
 			continue
 		}
 		w.Others = append(w.Others, h.Underlay)
@@ -236,6 +234,13 @@ func Plan(want, have *Link) (out []Change) {
 		out = append(out, Change{Do: DropAddress, Address: a})
 	}
 	return out
+}
+
+// Additions are the changes of Plan without those that only take something away.
+func Additions(want, have *Link) []Change {
+	return slices.DeleteFunc(Plan(want, have), func(c Change) bool {
+		return c.Do == DropNeighbour || c.Do == DropForward || c.Do == DropAddress
+	})
 }
 
 // differ tells what is new in want, and what of have is not in it. Both are in order.

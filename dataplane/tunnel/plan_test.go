@@ -181,6 +181,56 @@ func TestPropertyBalancing13PlanLeadsToWhatIsWanted(t *testing.T) {
 	})
 }
 
+// Balancing §13.2: after the additions of a plan new hosts are reached, and so are those that leave, until the rest of the plan: clients are led to
+// the former only after the additions, and to the latter until the rest.
+func TestPropertyBalancing13NewWaysComeFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := &mKernel{}
+		before := drawHosts(t, "before")
+		after := drawHosts(t, "after")
+		after["n0"] = before["n0"]
+		numbers := map[uint32]bool{} // whose they are afterwards
+		for name, h := range after {
+			if name != "n0" && h.number == before["n0"].number {
+				delete(after, name)
+				continue
+			}
+			numbers[h.number] = true
+		}
+		for _, c := range Plan(wantOf(before, 7446), k.read()) {
+			k.do(t, c)
+		}
+		want := wantOf(after, 7446)
+		for _, c := range Additions(want, k.read()) {
+			k.do(t, c)
+		}
+		reached := func(name string, h mHost) {
+			t.Helper()
+			for _, a := range addressesOf(h.number) {
+				if !k.reaches(a, h.underlay) {
+					t.Fatalf("%s is not reached at %s", name, a)
+				}
+			}
+		}
+		for name, h := range after {
+			if name != "n0" {
+				reached(name, h)
+			}
+		}
+		for name, h := range before {
+			if name != "n0" && !numbers[h.number] {
+				reached(name, h)
+			}
+		}
+		for _, c := range Plan(want, k.read()) {
+			k.do(t, c)
+		}
+		if left := Plan(want, k.read()); len(left) > 0 {
+			t.Fatalf("left to do: %v", left)
+		}
+	})
+}
+
 // Balancing §13.4: a proxy port leads to ready pods of the host itself, to others only while there is none.
 func TestBalancing13ProxyPortsPreferPodsOfTheHost(t *testing.T) {
 	port := desired.ProxyPort{Port: desired.Port{Protocol: 6, Number: 10080}, Target: 8080}

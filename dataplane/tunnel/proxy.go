@@ -14,14 +14,13 @@ import (
 // this host; else, in the moment in which clients still come here, to ready ones elsewhere; else to those that run. None for a host
 // without a tunnel.
 func Services(s desired.State, host string) (out []*desired.Service) {
-	hosts := s.TunnelHosts()
-	at := slices.IndexFunc(hosts, func(h *desired.TunnelHost) bool { return h.Name == host })
-	if s.Tunnels == nil || at < 0 {
+	own := s.OwnTunnel(host)
+	if own == nil {
 		return nil
 	}
 	taken := map[desired.Port]bool{} // two policies may lead one port to the same pods
 	for _, p := range s.Proxies() {
-		service := serviceOf(p, host, hosts[at].Addresses)
+		service := serviceOf(p, host, own.Addresses)
 		service.Frontends = slices.DeleteFunc(service.Frontends, func(f desired.Frontend) bool {
 			was := taken[f.Port]
 			taken[f.Port] = true

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,9 @@ type Tunnel struct {
 	edge Edge
 	told bool // a State was ever to be carried out
 	want *Wanted
+	// asked is want as it was asked for: its MTU is found out later. awaited says that Prepare made more than that, which is next to come.
+	asked   *Wanted
+	awaited bool
 }
 
 // Over makes a Tunnel over an Edge. It does not touch it.
@@ -61,6 +65,29 @@ func Over(o Options, e Edge) (*Tunnel, error) {
 	return &Tunnel{host: o.Host, audit: o.Audit, log: o.Log, metrics: m, edge: e}, nil
 }
 
+// Prepare adds what a State wants in addition, so that others may be led there. Whatever is there without being wanted any more stays until
+// Apply, for those who still are. What stands in the way of either Apply tells.
+func (t *Tunnel) Prepare(_ context.Context, state desired.State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := Want(state, t.host)
+	if next == nil || reflect.DeepEqual(next, t.asked) {
+		return
+	}
+	before := t.want
+	t.want, t.awaited = next, true
+	defer func() { t.want = before }()
+	rules := next.Rules
+	if before != nil {
+		rules.Peers = sorted(slices.Concat(rules.Peers, before.Rules.Peers), netip.Addr.Compare)
+	}
+	changed, err := t.bring(&rules, Additions)
+	t.metrics.changed(changed)
+	if err != nil {
+		t.log.Debug("tunnel not prepared", "err", err)
+	}
+}
+
 // Apply brings the tunnel to what is wanted. What stands in its way is told of this host's own addresses: the group then sends nobody
 // to them, and everything else of the State counts.
 //
@@ -68,8 +95,8 @@ func Over(o Options, e Edge) (*Tunnel, error) {
 func (t *Tunnel) Apply(_ context.Context, state desired.State) ([]agent.Failure, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told, t.want = true, Want(state, t.host)
-	changed, err := t.bring()
+	t.told, t.awaited, t.want, t.asked = true, false, Want(state, t.host), Want(state, t.host)
+	changed, err := t.bringAll()
 	t.metrics.changed(changed)
 	t.metrics.have(t.want, err)
 	if err == nil {
@@ -103,26 +130,33 @@ func (t *Tunnel) tooSmall() []agent.Failure {
 	return slices.DeleteFunc(all, func(f agent.Failure) bool { return f.Prefix.Addr().Is4() })
 }
 
-// bring compares the kernel with what is wanted, and changes what differs. It tells how many changes it made.
-func (t *Tunnel) bring() (changes int, err error) {
+// bringAll is bring to exactly what is wanted.
+func (t *Tunnel) bringAll() (changes int, err error) {
+	if t.want == nil {
+		return t.bring(nil, Plan)
+	}
+	return t.bring(&t.want.Rules, Plan)
+}
+
+// bring compares the kernel with what is wanted, and changes what differs, as far as plan has it. It tells how many changes it made.
+func (t *Tunnel) bring(rules *Rules, plan func(want, have *Link) []Change) (changes int, err error) {
 	have, err := t.edge.Read()
 	if err != nil {
 		return 0, err
 	}
 	var link *Link
-	var rules *Rules
 	if t.want != nil {
 		if t.want.MTU, err = t.mtu(have); err != nil {
 			return 0, err
 		}
-		link, rules = t.fitting(), &t.want.Rules
+		link = t.fitting()
 	}
 	if rules != nil { // who may come in is settled before anything does
 		if changes, err = t.guard(rules); err != nil {
 			return changes, err
 		}
 	}
-	for _, c := range Plan(link, have) {
+	for _, c := range plan(link, have) {
 		if err := t.edge.Do(c); err != nil {
 			return changes, err
 		}
@@ -211,10 +245,10 @@ func (t *Tunnel) Run(ctx context.Context) error {
 func (t *Tunnel) repair() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.told || t.want == nil {
-		return nil // nothing is known of what shall be, or it is nothing: what others make of our name is theirs
+	if !t.told || t.awaited || t.want == nil {
+		return nil // nothing is known of what shall be, or Apply is about to tell, or it is nothing: what others make of our name is theirs
 	}
-	changes, err := t.bring()
+	changes, err := t.bringAll()
 	t.metrics.have(t.want, err)
 	if err != nil {
 		t.metrics.failures.Inc()

@@ -107,6 +107,12 @@ func story() []fsm.Command {
 		46: &fsm.CarryRedirects{Node: "node-1", Boot: "boot-1", Carries: true},
 		47: &fsm.NumberNode{ID: "node-1", Number: 31007},
 		48: &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/db", UID: "u14", Version: 5, EveryNode: true, Mode: "address"}},
+		49: &fsm.PutService{Service: fsm.Service{
+			ID: "shop/probed", UID: "u15", Version: 1, Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}},
+			Endpoints: []fsm.Endpoint{{Address: netip.MustParseAddr("10.0.0.9"), Serving: true, Failing: true}},
+			Probe:     fsm.Probe{Type: "HTTP", Path: "/healthz", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
+		}},
+		50: &fsm.JudgeService{ID: "shop/probed", UID: "u15", Verdicts: []fsm.ProbeVerdict{{Address: netip.MustParseAddr("10.0.0.9"), Say: 2, Of: 3}}},
 	}
 }
 

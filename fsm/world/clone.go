@@ -12,26 +12,26 @@ import (
 func (w *World) Clone() World {
 	out := *w
 	out.Kinds = slices.Clone(w.Kinds)
-	out.Services = cloneEach(w.Services, Service.clone)
-	out.EndpointSlices = cloneEach(w.EndpointSlices, EndpointSlice.clone)
-	out.Nodes = cloneEach(w.Nodes, Node.clone)
-	out.Pools = cloneEach(w.Pools, Pool.clone)
-	out.Peers = cloneEach(w.Peers, Peer.clone)
-	out.Advertisements = cloneEach(w.Advertisements, Advertisement.clone)
-	out.L2Advertisements = cloneEach(w.L2Advertisements, L2Advertisement.clone)
-	out.AddressPolicies = cloneEach(w.AddressPolicies, AddressPolicy.clone)
-	out.Namespaces = cloneEach(w.Namespaces, Namespace.clone)
-	out.BFDProfiles = slices.Clone(w.BFDProfiles)
-	out.Communities = cloneEach(w.Communities, Community.clone)
-	out.ConfigMaps = cloneEach(w.ConfigMaps, ConfigMap.clone)
-	out.Drivers = cloneEach(w.Drivers, Driver.clone)
-	out.LoadBalancers = cloneEach(w.LoadBalancers, OutsideBalancer.clone)
-	out.BackendGroups = cloneEach(w.BackendGroups, BackendGroup.clone)
-	out.Binds = cloneEach(w.Binds, Bind.clone)
-	out.BackendRecords = cloneEach(w.BackendRecords, BackendRecord.clone)
-	out.Pods = cloneEach(w.Pods, Pod.clone)
-	out.BalancingPolicies = cloneEach(w.BalancingPolicies, BalancingPolicy.clone)
-	out.LocalRedirectPolicies = cloneEach(w.LocalRedirectPolicies, LocalRedirectPolicy.clone)
+	out.Services = cloneObjects(w.Services, Service.clone)
+	out.EndpointSlices = cloneObjects(w.EndpointSlices, EndpointSlice.clone)
+	out.Nodes = cloneObjects(w.Nodes, Node.clone)
+	out.Pools = cloneObjects(w.Pools, Pool.clone)
+	out.Peers = cloneObjects(w.Peers, Peer.clone)
+	out.Advertisements = cloneObjects(w.Advertisements, Advertisement.clone)
+	out.L2Advertisements = cloneObjects(w.L2Advertisements, L2Advertisement.clone)
+	out.AddressPolicies = cloneObjects(w.AddressPolicies, AddressPolicy.clone)
+	out.Namespaces = cloneObjects(w.Namespaces, Namespace.clone)
+	out.BFDProfiles = cloneObjects(w.BFDProfiles, BFDProfile.clone)
+	out.Communities = cloneObjects(w.Communities, Community.clone)
+	out.ConfigMaps = cloneObjects(w.ConfigMaps, ConfigMap.clone)
+	out.Drivers = cloneObjects(w.Drivers, Driver.clone)
+	out.LoadBalancers = cloneObjects(w.LoadBalancers, OutsideBalancer.clone)
+	out.BackendGroups = cloneObjects(w.BackendGroups, BackendGroup.clone)
+	out.Binds = cloneObjects(w.Binds, Bind.clone)
+	out.BackendRecords = cloneObjects(w.BackendRecords, BackendRecord.clone)
+	out.Pods = cloneObjects(w.Pods, Pod.clone)
+	out.BalancingPolicies = cloneObjects(w.BalancingPolicies, BalancingPolicy.clone)
+	out.LocalRedirectPolicies = cloneObjects(w.LocalRedirectPolicies, LocalRedirectPolicy.clone)
 	out.Unusable = slices.Clone(w.Unusable)
 	out.Deleted = slices.Clone(w.Deleted)
 	out.Problems = slices.Clone(w.Problems)
@@ -48,6 +48,7 @@ func (s Service) clone() Service {
 	s.Families = slices.Clone(s.Families)
 	s.SourceRanges = slices.Clone(s.SourceRanges)
 	s.Weights = slices.Clone(s.Weights)
+	s.Probes.Statuses = slices.Clone(s.Probes.Statuses)
 	s.Annotations = slices.Clone(s.Annotations)
 	s.Labels = slices.Clone(s.Labels)
 	return s
@@ -115,6 +116,8 @@ func (n Namespace) clone() Namespace {
 	return n
 }
 
+func (p BFDProfile) clone() BFDProfile { return p }
+
 func (c Community) clone() Community {
 	c.Aliases = slices.Clone(c.Aliases)
 	return c
@@ -123,6 +126,15 @@ func (c Community) clone() Community {
 func (c ConfigMap) clone() ConfigMap {
 	c.Data = slices.Clone(c.Data)
 	return c
+}
+
+func cloneObjects[T any](list []*T, clone func(T) T) []*T {
+	out := slices.Clone(list)
+	for i, o := range out {
+		made := clone(*o)
+		out[i] = &made
+	}
+	return out
 }
 
 func cloneEach[T any](list []T, clone func(T) T) []T {

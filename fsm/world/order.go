@@ -41,7 +41,7 @@ func (w *World) Sort() {
 		w.EndpointSlices[i].sort()
 	}
 	for i := range w.Nodes {
-		n := &w.Nodes[i]
+		n := w.Nodes[i]
 		n.Addresses = orNil(n.Addresses)
 		sortSet(&n.Taints, strings.Compare)
 		sortSet(&n.Proxies, compareAddrs)
@@ -49,7 +49,7 @@ func (w *World) Sort() {
 		sortSet(&n.Proxies, compareAddrs)
 	}
 	for i := range w.Pools {
-		p := &w.Pools[i]
+		p := w.Pools[i]
 		sortSet(&p.Ranges, Range.compare)
 		sortSet(&p.Namespaces, strings.Compare)
 		sortSelectors(&p.NamespaceSelectors)
@@ -60,7 +60,7 @@ func (w *World) Sort() {
 		sortSelectors(&w.Peers[i].NodeSelectors)
 	}
 	for i := range w.Advertisements {
-		a := &w.Advertisements[i]
+		a := w.Advertisements[i]
 		sortSet(&a.Communities, strings.Compare)
 		sortSet(&a.Pools, strings.Compare)
 		sortSet(&a.Peers, strings.Compare)
@@ -69,14 +69,14 @@ func (w *World) Sort() {
 		sortSelectors(&a.ServiceSelectors)
 	}
 	for i := range w.L2Advertisements {
-		a := &w.L2Advertisements[i]
+		a := w.L2Advertisements[i]
 		sortSet(&a.Pools, strings.Compare)
 		sortSelectors(&a.PoolSelectors)
 		sortSelectors(&a.NodeSelectors)
 		sortSet(&a.Interfaces, strings.Compare)
 	}
 	for i := range w.AddressPolicies {
-		p := &w.AddressPolicies[i]
+		p := w.AddressPolicies[i]
 		sortSet(&p.Namespaces, strings.Compare)
 		sortSelectors(&p.NamespaceSelectors)
 		sortSet(&p.ExternalIPs, Range.compare)
@@ -103,22 +103,22 @@ func (w *World) Sort() {
 // own, and writes to nothing below them, which may be shared.
 func (w *World) SortLists() {
 	sortBy(&w.Kinds, func(a, b KindView) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
-	sortBy(&w.Services, func(a, b Service) int { return a.compare(b.Meta) })
-	sortBy(&w.EndpointSlices, func(a, b EndpointSlice) int {
+	sortBy(&w.Services, func(a, b *Service) int { return a.compare(b.Meta) })
+	sortBy(&w.EndpointSlices, func(a, b *EndpointSlice) int {
 		return cmp.Or(a.Service.Compare(b.Service), a.compare(b.Meta))
 	})
-	sortBy(&w.Nodes, func(a, b Node) int { return a.compare(b.Meta) })
-	sortBy(&w.Pools, func(a, b Pool) int { return a.compare(b.Meta) })
-	sortBy(&w.Peers, func(a, b Peer) int { return a.compare(b.Meta) })
-	sortBy(&w.Advertisements, func(a, b Advertisement) int { return a.compare(b.Meta) })
-	sortBy(&w.L2Advertisements, func(a, b L2Advertisement) int { return a.compare(b.Meta) })
-	sortBy(&w.AddressPolicies, func(a, b AddressPolicy) int { return a.compare(b.Meta) })
-	sortBy(&w.Namespaces, func(a, b Namespace) int { return a.compare(b.Meta) })
-	sortBy(&w.BFDProfiles, func(a, b BFDProfile) int { return a.compare(b.Meta) })
-	sortBy(&w.Communities, func(a, b Community) int { return a.compare(b.Meta) })
-	sortBy(&w.ConfigMaps, func(a, b ConfigMap) int { return a.compare(b.Meta) })
-	sortBy(&w.BalancingPolicies, func(a, b BalancingPolicy) int { return a.Meta.compare(b.Meta) })
-	sortBy(&w.LocalRedirectPolicies, func(a, b LocalRedirectPolicy) int { return a.Meta.compare(b.Meta) })
+	sortBy(&w.Nodes, func(a, b *Node) int { return a.compare(b.Meta) })
+	sortBy(&w.Pools, func(a, b *Pool) int { return a.compare(b.Meta) })
+	sortBy(&w.Peers, func(a, b *Peer) int { return a.compare(b.Meta) })
+	sortBy(&w.Advertisements, func(a, b *Advertisement) int { return a.compare(b.Meta) })
+	sortBy(&w.L2Advertisements, func(a, b *L2Advertisement) int { return a.compare(b.Meta) })
+	sortBy(&w.AddressPolicies, func(a, b *AddressPolicy) int { return a.compare(b.Meta) })
+	sortBy(&w.Namespaces, func(a, b *Namespace) int { return a.compare(b.Meta) })
+	sortBy(&w.BFDProfiles, func(a, b *BFDProfile) int { return a.compare(b.Meta) })
+	sortBy(&w.Communities, func(a, b *Community) int { return a.compare(b.Meta) })
+	sortBy(&w.ConfigMaps, func(a, b *ConfigMap) int { return a.compare(b.Meta) })
+	sortBy(&w.BalancingPolicies, func(a, b *BalancingPolicy) int { return a.Meta.compare(b.Meta) })
+	sortBy(&w.LocalRedirectPolicies, func(a, b *LocalRedirectPolicy) int { return a.Meta.compare(b.Meta) })
 	w.sortOutsideLists()
 	sortSet(&w.Unusable, Ref.Compare)
 	sortSet(&w.Deleted, func(a, b Deletion) int {
@@ -133,6 +133,7 @@ func (s *Service) sort() {
 		return cmp.Or(strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port), strings.Compare(a.Name, b.Name))
 	})
 	s.ClusterIPs, s.Families = orNil(s.ClusterIPs), orNil(s.Families)
+	sortSet(&s.Probes.Statuses, cmp.Compare[int])
 	sortSet(&s.ExternalIPs, compareAddrs)
 	sortSet(&s.Requested, compareAddrs)
 	sortSet(&s.Shown, compareAddrs)

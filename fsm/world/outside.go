@@ -193,12 +193,22 @@ type Pod struct {
 	// IPs are all of its addresses, of which IP should be one: at most one of each family.
 	IPs  []netip.Addr
 	Node string
+	// HostUID is the one that its node's kubelet knows it by, where that is not UID: a static pod's, of which the object is a mirror.
+	HostUID string
 	// Ready is the Ready condition, Running the phase.
 	Ready   bool
 	Running bool
 	Labels  []KV
 	// Ports are those of its containers that have a name, in their order: of two of a name the first counts.
 	Ports []PodPort
+	// HostPorts are ports of its node that lead to it.
+	HostPorts []HostPort
+}
+
+// HostPort is a port of a node.
+type HostPort struct {
+	Protocol Protocol
+	Port     uint16
 }
 
 // PodPort is a port of a container.
@@ -286,6 +296,6 @@ func (r BackendRecord) clone() BackendRecord {
 }
 
 func (p Pod) clone() Pod {
-	p.Labels, p.IPs, p.Ports = slices.Clone(p.Labels), slices.Clone(p.IPs), slices.Clone(p.Ports)
+	p.Labels, p.IPs, p.Ports, p.HostPorts = slices.Clone(p.Labels), slices.Clone(p.IPs), slices.Clone(p.Ports), slices.Clone(p.HostPorts)
 	return p
 }

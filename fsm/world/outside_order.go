@@ -17,7 +17,7 @@ func (w *World) sortOutside() {
 		})
 	}
 	for i := range w.LoadBalancers {
-		l := &w.LoadBalancers[i]
+		l := w.LoadBalancers[i]
 		sortKVs(&l.Spec)
 		sortKVs(&l.Attributes)
 		sortSet(&l.Scope, strings.Compare)
@@ -30,7 +30,7 @@ func (w *World) sortOutside() {
 		w.Binds[i].sort()
 	}
 	for i := range w.BackendRecords {
-		r := &w.BackendRecords[i]
+		r := w.BackendRecords[i]
 		for _, list := range []*[]KV{&r.Info, &r.Attributes, &r.Parameters, &r.Injected} {
 			sortKVs(list)
 		}
@@ -40,17 +40,20 @@ func (w *World) sortOutside() {
 		sortSet(&w.Pods[i].Ports, func(a, b PodPort) int {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port))
 		})
+		sortSet(&w.Pods[i].HostPorts, func(a, b HostPort) int {
+			return cmp.Or(strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port))
+		})
 		sortSet(&w.Pods[i].IPs, compareAddrs)
 	}
 }
 
 func (w *World) sortOutsideLists() {
-	sortBy(&w.Drivers, func(a, b Driver) int { return a.compare(b.Meta) })
-	sortBy(&w.LoadBalancers, func(a, b OutsideBalancer) int { return a.compare(b.Meta) })
-	sortBy(&w.BackendGroups, func(a, b BackendGroup) int { return a.compare(b.Meta) })
-	sortBy(&w.Binds, func(a, b Bind) int { return a.compare(b.Meta) })
-	sortBy(&w.BackendRecords, func(a, b BackendRecord) int { return a.compare(b.Meta) })
-	sortBy(&w.Pods, func(a, b Pod) int { return a.compare(b.Meta) })
+	sortBy(&w.Drivers, func(a, b *Driver) int { return a.compare(b.Meta) })
+	sortBy(&w.LoadBalancers, func(a, b *OutsideBalancer) int { return a.compare(b.Meta) })
+	sortBy(&w.BackendGroups, func(a, b *BackendGroup) int { return a.compare(b.Meta) })
+	sortBy(&w.Binds, func(a, b *Bind) int { return a.compare(b.Meta) })
+	sortBy(&w.BackendRecords, func(a, b *BackendRecord) int { return a.compare(b.Meta) })
+	sortBy(&w.Pods, func(a, b *Pod) int { return a.compare(b.Meta) })
 }
 
 func (s *BalancerStatus) sort() {

@@ -116,9 +116,30 @@ const (
 	ProbeNone  ProbeType = "None"
 )
 
+// Reach is on which nodes a policy is effective.
+type Reach uint8
+
+// Reaches of policies.
+const (
+	Nowhere    Reach = iota // nor on hosts that are none
+	EveryNode               // whatever its labels
+	ChosenOnes              // by their labels
+)
+
+// Reach tells on which nodes the policy is effective.
+func (r *Redirect) Reach() Reach {
+	switch {
+	case r.Disabled:
+		return Nowhere
+	case len(r.Nodes.Labels) == 0 && len(r.Nodes.Requirements) == 0:
+		return EveryNode
+	}
+	return ChosenOnes
+}
+
 // EffectiveOn tells whether a policy is effective on a host: on a node, or, if node is nil, on one that is none.
 func (r *Redirect) EffectiveOn(node *Node) bool {
-	if r.Disabled {
+	if r.Reach() == Nowhere {
 		return false
 	}
 	if node == nil {

@@ -80,6 +80,9 @@ const (
 	WeightedLeastConnections Scheduler = "wlc" // the fewest for the weight
 	ShortestExpectedDelay    Scheduler = "sed" // likewise, the new one included
 	NeverQueue               Scheduler = "nq"  // one that has none, else likewise
+	// These keep for each address that is dialled, until that is overloaded:
+	LocalityLeastConnections           Scheduler = "lblc"  // one
+	LocalityLeastConnectionsReplicated Scheduler = "lblcr" // some, as many as it takes
 )
 
 // Service is a Service of any type, with defaults filled in.
@@ -110,6 +113,8 @@ type Service struct {
 	Scheduler Scheduler
 	// Weights are the rules by which endpoints have theirs; see WeightOf.
 	Weights []WeightRule
+	// Probes are how nodes find out which endpoints answer; zero for not at all.
+	Probes HealthCheck
 
 	ExternalTrafficPolicy TrafficPolicy
 	InternalTrafficPolicy TrafficPolicy
@@ -190,7 +195,7 @@ type Endpoint struct {
 type Hint struct{ Node, Zone string }
 
 // SlicesOf gives the slices of a Service. They share memory with the World.
-func (w *World) SlicesOf(service ID) []EndpointSlice {
+func (w *World) SlicesOf(service ID) []*EndpointSlice {
 	from, to := w.slicesOf(service)
 	return w.EndpointSlices[from:to:to]
 }

@@ -5,7 +5,8 @@
 //
 // A World carries evidence, never a verdict: which kinds were listed in full, how old that is, which objects were
 // seen to go and how. What may be removed on that evidence is decided by the leader, in one place for every source.
-// A World is immutable once handed out: whoever wants to change one takes a Clone first. Its slices are sorted, so
+// A World is immutable once handed out, and so is every object that its lists point to: Worlds that follow each other, and
+// the source, share those that did not change. Whoever wants to change one takes a Clone first. Its slices are sorted, so
 // that the same objects always make the same World.
 //
 // Start reading at World, then Service and EndpointSlice.
@@ -68,28 +69,28 @@ type World struct {
 
 	Kinds []KindView
 
-	Services         []Service
-	EndpointSlices   []EndpointSlice
-	Nodes            []Node
-	Pools            []Pool
-	Peers            []Peer
-	Advertisements   []Advertisement
-	Communities      []Community
-	L2Advertisements []L2Advertisement
-	AddressPolicies  []AddressPolicy
-	Namespaces       []Namespace
-	BFDProfiles      []BFDProfile
-	ConfigMaps       []ConfigMap
+	Services         []*Service
+	EndpointSlices   []*EndpointSlice
+	Nodes            []*Node
+	Pools            []*Pool
+	Peers            []*Peer
+	Advertisements   []*Advertisement
+	Communities      []*Community
+	L2Advertisements []*L2Advertisement
+	AddressPolicies  []*AddressPolicy
+	Namespaces       []*Namespace
+	BFDProfiles      []*BFDProfile
+	ConfigMaps       []*ConfigMap
 
-	Drivers        []Driver
-	LoadBalancers  []OutsideBalancer
-	BackendGroups  []BackendGroup
-	Binds          []Bind
-	BackendRecords []BackendRecord
-	Pods           []Pod
+	Drivers        []*Driver
+	LoadBalancers  []*OutsideBalancer
+	BackendGroups  []*BackendGroup
+	Binds          []*Bind
+	BackendRecords []*BackendRecord
+	Pods           []*Pod
 
-	BalancingPolicies     []BalancingPolicy
-	LocalRedirectPolicies []LocalRedirectPolicy
+	BalancingPolicies     []*BalancingPolicy
+	LocalRedirectPolicies []*LocalRedirectPolicy
 
 	// Unusable names objects that exist but could not be understood and were never understood before. They are
 	// not absent: nothing may be removed for the lack of them.

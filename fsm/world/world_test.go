@@ -170,7 +170,7 @@ func TestSlicesOfFindsExactlyTheServicesOwn(t *testing.T) {
 		var w World
 		names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 12).Draw(t, "services of slices")
 		for i, n := range names {
-			w.EndpointSlices = append(w.EndpointSlices, EndpointSlice{
+			w.EndpointSlices = append(w.EndpointSlices, &EndpointSlice{
 				Meta: Meta{ID: ID{"default", fmt.Sprintf("s%d", i)}}, Service: ID{"default", n}})
 		}
 		w.Sort()
@@ -182,7 +182,7 @@ func TestSlicesOfFindsExactlyTheServicesOwn(t *testing.T) {
 				}
 			}
 			got := w.SlicesOf(ID{"default", service})
-			if len(got) != want || slices.ContainsFunc(got, func(s EndpointSlice) bool { return s.Service.Name != service }) {
+			if len(got) != want || slices.ContainsFunc(got, func(s *EndpointSlice) bool { return s.Service.Name != service }) {
 				t.Fatalf("slices of %q: %v, want %d", service, got, want)
 			}
 		}
@@ -190,7 +190,7 @@ func TestSlicesOfFindsExactlyTheServicesOwn(t *testing.T) {
 }
 
 func TestCommunityResolvesNumbersNamesAndAliases(t *testing.T) {
-	w := World{Communities: []Community{{Aliases: []KV{{"backup", "65000:100"}, {"hide", "no-export"}}}}}
+	w := World{Communities: []*Community{{Aliases: []KV{{"backup", "65000:100"}, {"hide", "no-export"}}}}}
 	for text, want := range map[string]uint32{"65000:1": 65000<<16 | 1, "no-export": 0xFFFFFF01, "backup": 65000<<16 | 100, "hide": 0xFFFFFF01} {
 		if got, err := w.Community(text); err != nil || got != want {
 			t.Errorf("%s: %x, %v; want %x", text, got, err, want)

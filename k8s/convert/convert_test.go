@@ -215,10 +215,10 @@ func TestPropertyProblemsAreWhole(t *testing.T) {
 
 func TestOverlapNamesBothPools(t *testing.T) {
 	a := func(s string) netip.Addr { return netip.MustParseAddr(s) }
-	pool := func(name, from, to string) world.Pool {
-		return world.Pool{Meta: world.Meta{ID: world.ID{Name: name}}, Ranges: []world.Range{{From: a(from), To: a(to)}}}
+	pool := func(name, from, to string) *world.Pool {
+		return &world.Pool{Meta: world.Meta{ID: world.ID{Name: name}}, Ranges: []world.Range{{From: a(from), To: a(to)}}}
 	}
-	got := Overlaps([]world.Pool{
+	got := Overlaps([]*world.Pool{
 		pool("a", "203.0.113.0", "203.0.113.10"), pool("b", "203.0.113.11", "203.0.113.20"), pool("c", "203.0.113.20", "203.0.113.30"), pool("d", "2001:db8::", "2001:db8::ff"),
 	})
 	if len(got) != 1 || got[0].Object.Name != "c" || !strings.Contains(got[0].Why, "pool b") {

@@ -86,9 +86,9 @@ func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.En
 
 // Endpoints converts the legacy form of endpoints, of which files may still consist: one slice for each subset and
 // family. Their names cannot be those of real slices.
-func Endpoints(o *corev1.Endpoints) ([]world.EndpointSlice, []world.Problem) {
+func Endpoints(o *corev1.Endpoints) ([]*world.EndpointSlice, []world.Problem) {
 	meta, r := open(world.KindEndpointSlice, &o.ObjectMeta, true)
-	var out []world.EndpointSlice
+	var out []*world.EndpointSlice
 	for i, subset := range o.Subsets {
 		field := fmt.Sprintf("subsets[%d]", i)
 		var ports []world.EndpointPort
@@ -103,7 +103,7 @@ func Endpoints(o *corev1.Endpoints) ([]world.EndpointSlice, []world.Problem) {
 		all := r.subset(field+".addresses", subset.Addresses, true)
 		all = append(all, r.subset(field+".notReadyAddresses", subset.NotReadyAddresses, false)...)
 		for _, family := range []world.Family{world.IPv4, world.IPv6} {
-			s := world.EndpointSlice{Meta: meta, Service: meta.ID, Family: family, Ports: ports}
+			s := &world.EndpointSlice{Meta: meta, Service: meta.ID, Family: family, Ports: ports}
 			s.Name = fmt.Sprintf("endpoints:%s:%d:%s", meta.Name, i, family)
 			for _, e := range all {
 				if world.FamilyOf(e.Address) == family {

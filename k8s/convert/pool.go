@@ -180,7 +180,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 }
 
 // Overlaps names the pools of a sorted list that have addresses of an earlier pool.
-func Overlaps(pools []world.Pool) []world.Problem {
+func Overlaps(pools []*world.Pool) []world.Problem {
 	var out []world.Problem
 	for i, p := range pools {
 		for _, earlier := range pools[:i] {
@@ -196,7 +196,7 @@ func Overlaps(pools []world.Pool) []world.Problem {
 	return out
 }
 
-func overlap(p, o world.Pool) (a, b world.Range, ok bool) {
+func overlap(p, o *world.Pool) (a, b world.Range, ok bool) {
 	for _, a := range p.Ranges {
 		for _, b := range o.Ranges {
 			if a.Overlaps(b) {

@@ -45,7 +45,7 @@ func TestPropertySelectorsChooseWhatTheyDoInKubernetes(t *testing.T) {
 		if Usable(problems) != legal {
 			t.Fatalf("usable: %v: %v", Usable(problems), problems)
 		}
-		w := world.World{L2Advertisements: []world.L2Advertisement{a}}
+		w := world.World{L2Advertisements: []*world.L2Advertisement{&a}}
 		w.Sort() // the canonical form means the same
 		if got := world.AnyMatches(w.L2Advertisements[0].NodeSelectors, kvs(have, all)); legal && got != want {
 			t.Fatalf("%v: chosen: %v, in Kubernetes: %v", have, got, want)

@@ -28,12 +28,14 @@ const (
 	AnnotationAcross = "fairlead.io/sharing-cross-namespace"
 	// AnnotationNextHops is "endpoints" (the default) or "all".
 	AnnotationNextHops = "fairlead.io/nextHops"
-	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "wrr", "sh", "dh", "mh", "lc", "wlc", "sed" or "nq"; else by
-	// chance.
+	// AnnotationScheduler is how nodes choose among endpoints, by IPVS' names: "rr", "wrr", "sh", "dh", "mh", "lc", "wlc", "sed", "nq", "lblc" or
+	// "lblcr"; else by chance.
 	AnnotationScheduler = "fairlead.io/scheduler"
 	// AnnotationEndpointWeights gives endpoints weights, by rules separated by commas: an address, pod/NAME, node/NAME or zone/NAME, =, and
 	// a number. Names are patterns, and the first rule that names an endpoint counts.
 	AnnotationEndpointWeights = "fairlead.io/endpoint-weights"
+	// AnnotationHealthCheck has nodes probe endpoints: what healthCheck of a policy is, as YAML or JSON, such as {type: HTTP, path: /healthz}.
+	AnnotationHealthCheck = "fairlead.io/health-check"
 	// AnnotationSourceRanges is the old spelling of spec.loadBalancerSourceRanges.
 	AnnotationSourceRanges = corev1.AnnotationLoadBalancerSourceRangesKey
 )
@@ -227,6 +229,7 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	}
 
 	s.Scheduler = r.scheduler(o.Annotations[AnnotationScheduler])
+	s.Probes = r.probes(o.Annotations[AnnotationHealthCheck])
 	s.Weights = r.weights(o.Annotations[AnnotationEndpointWeights])
 	ranges, field := o.Spec.LoadBalancerSourceRanges, "spec.loadBalancerSourceRanges"
 	if text := strings.TrimSpace(o.Annotations[AnnotationSourceRanges]); len(ranges) == 0 && text != "" {
@@ -253,22 +256,19 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	}
 }
 
-// scheduler reads the name of one. Those of IPVS that keep clients of a cache together have nothing here to go by.
+// scheduler reads the name of one.
 func (r *report) scheduler(name string) world.Scheduler {
 	known := []world.Scheduler{world.RoundRobin, world.WeightedRoundRobin, world.SourceHash, world.DestinationHash, world.ConsistentHash,
-		world.LeastConnections, world.WeightedLeastConnections, world.ShortestExpectedDelay, world.NeverQueue}
-	const remedy = "use rr, wrr, sh, dh, mh, lc, wlc, sed or nq, or remove the annotation"
+		world.LeastConnections, world.WeightedLeastConnections, world.ShortestExpectedDelay, world.NeverQueue,
+		world.LocalityLeastConnections, world.LocalityLeastConnectionsReplicated}
 	switch {
 	case name == "":
 		return ""
 	case slices.Contains(known, world.Scheduler(name)):
 		return world.Scheduler(name)
-	case slices.Contains([]string{"lblc", "lblcr"}, name):
-		r.degrade(annotationField(AnnotationScheduler), remedy,
-			"%q is not offered: it has every address that is dialled keep an endpoint until that is overloaded; endpoints are chosen by chance, and by their weights", name)
-	default:
-		r.degrade(annotationField(AnnotationScheduler), remedy, "%q is unknown; endpoints are chosen by chance, and by their weights", name)
 	}
+	r.degrade(annotationField(AnnotationScheduler), "use rr, wrr, sh, dh, mh, lc, wlc, sed, nq, lblc or lblcr, or remove the annotation",
+		"%q is unknown; endpoints are chosen by chance, and by their weights", name)
 	return ""
 }
 

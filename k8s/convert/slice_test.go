@@ -84,7 +84,8 @@ func TestK39SchedulersAreReadByName(t *testing.T) {
 	}{
 		"": {}, "rr": {world.RoundRobin, ""}, "wrr": {world.WeightedRoundRobin, ""}, "dh": {world.DestinationHash, ""}, "sh": {world.SourceHash, ""}, "mh": {world.ConsistentHash, ""},
 		"lc": {world.LeastConnections, ""}, "wlc": {world.WeightedLeastConnections, ""}, "sed": {world.ShortestExpectedDelay, ""}, "nq": {world.NeverQueue, ""},
-		"lblc": {"", "use rr, wrr, sh, dh, mh, lc, wlc, sed or nq"}, "lblcr": {"", "use rr, wrr, sh, dh, mh, lc, wlc, sed or nq"}, "best": {"", `"best" is unknown`},
+		"lblc": {world.LocalityLeastConnections, ""}, "lblcr": {world.LocalityLeastConnectionsReplicated, ""},
+		"best": {"", `"best" is unknown`}, "LBLC": {"", "use rr, wrr, sh, dh, mh, lc, wlc, sed, nq, lblc or lblcr"},
 	} {
 		s, problems := Service(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{AnnotationScheduler: name}},

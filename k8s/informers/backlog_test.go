@@ -39,7 +39,7 @@ func nodesLine(of world.Kind) (*line, *shelf[world.Node]) {
 	l := s.newLine(of, "nodes")
 	l.listed = true
 	node := kind[world.Node]{world.KindNode,
-		func(w *world.World) *[]world.Node { return &w.Nodes }, func(v *world.Node) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Node { return &w.Nodes }, func(v *world.Node) *world.Meta { return &v.Meta }}
 	return l, node.shelf(l, typed(node, convert.Node))
 }
 

@@ -130,7 +130,29 @@ func TestOneChangeCopiesOnlyTheListItIsIn(t *testing.T) {
 	if &before.Services[0] == &after.Services[0] || before.Services[7].Version == after.Services[7].Version {
 		t.Error("the Services were changed under their readers")
 	}
+	if before.Services[8] != after.Services[8] {
+		t.Error("a Service was copied that nobody wrote to")
+	}
 	if again := s.World(); &again.Services[0] != &after.Services[0] {
 		t.Error("copied though nothing changed")
+	}
+}
+
+// The last good form of an object whose newest one cannot be used has that one's version, in Worlds from then on alone.
+func TestFormThatCannotBeUsedWritesToNoWorldOfBefore(t *testing.T) {
+	s, services, _ := filled(t, 100)
+	before := s.World()
+	was := before.Services[7].Version
+	bare := aService(7, 1000)
+	bare.Spec.Ports = nil
+	if err := services.Update(bare); err != nil {
+		t.Fatal(err)
+	}
+	now := s.World().Services[7]
+	if now.Version != 1000 || len(now.Ports) != 1 {
+		t.Errorf("the last good form is not in use, at version %d with ports %v", now.Version, now.Ports)
+	}
+	if at := before.Services[7].Version; at != was {
+		t.Errorf("a World that was handed out shows version %d, not %d", at, was)
 	}
 }

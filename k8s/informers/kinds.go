@@ -18,7 +18,7 @@ import (
 // kind is one kind of values of the World.
 type kind[T any] struct {
 	name  world.Kind
-	field func(*world.World) *[]T
+	field func(*world.World) *[]*T
 	meta  func(*T) *world.Meta
 }
 
@@ -26,29 +26,29 @@ type kind[T any] struct {
 func (s *Source) makeRacks(o *Options) []publisher {
 	core, discovery := s.api.Client.CoreV1(), s.api.Client.DiscoveryV1()
 	service := kind[world.Service]{world.KindService,
-		func(w *world.World) *[]world.Service { return &w.Services }, func(v *world.Service) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Service { return &w.Services }, func(v *world.Service) *world.Meta { return &v.Meta }}
 	slice := kind[world.EndpointSlice]{world.KindEndpointSlice,
-		func(w *world.World) *[]world.EndpointSlice { return &w.EndpointSlices }, func(v *world.EndpointSlice) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.EndpointSlice { return &w.EndpointSlices }, func(v *world.EndpointSlice) *world.Meta { return &v.Meta }}
 	node := kind[world.Node]{world.KindNode,
-		func(w *world.World) *[]world.Node { return &w.Nodes }, func(v *world.Node) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Node { return &w.Nodes }, func(v *world.Node) *world.Meta { return &v.Meta }}
 	configMap := kind[world.ConfigMap]{world.KindConfigMap,
-		func(w *world.World) *[]world.ConfigMap { return &w.ConfigMaps }, func(v *world.ConfigMap) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.ConfigMap { return &w.ConfigMaps }, func(v *world.ConfigMap) *world.Meta { return &v.Meta }}
 	pool := kind[world.Pool]{world.KindPool,
-		func(w *world.World) *[]world.Pool { return &w.Pools }, func(v *world.Pool) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Pool { return &w.Pools }, func(v *world.Pool) *world.Meta { return &v.Meta }}
 	peer := kind[world.Peer]{world.KindPeer,
-		func(w *world.World) *[]world.Peer { return &w.Peers }, func(v *world.Peer) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Peer { return &w.Peers }, func(v *world.Peer) *world.Meta { return &v.Meta }}
 	advertisement := kind[world.Advertisement]{world.KindAdvertisement,
-		func(w *world.World) *[]world.Advertisement { return &w.Advertisements }, func(v *world.Advertisement) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Advertisement { return &w.Advertisements }, func(v *world.Advertisement) *world.Meta { return &v.Meta }}
 	l2 := kind[world.L2Advertisement]{world.KindL2Advert,
-		func(w *world.World) *[]world.L2Advertisement { return &w.L2Advertisements }, func(v *world.L2Advertisement) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.L2Advertisement { return &w.L2Advertisements }, func(v *world.L2Advertisement) *world.Meta { return &v.Meta }}
 	policy := kind[world.AddressPolicy]{world.KindPolicy,
-		func(w *world.World) *[]world.AddressPolicy { return &w.AddressPolicies }, func(v *world.AddressPolicy) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.AddressPolicy { return &w.AddressPolicies }, func(v *world.AddressPolicy) *world.Meta { return &v.Meta }}
 	namespace := kind[world.Namespace]{world.KindNamespace,
-		func(w *world.World) *[]world.Namespace { return &w.Namespaces }, func(v *world.Namespace) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Namespace { return &w.Namespaces }, func(v *world.Namespace) *world.Meta { return &v.Meta }}
 	bfd := kind[world.BFDProfile]{world.KindBFDProfile,
-		func(w *world.World) *[]world.BFDProfile { return &w.BFDProfiles }, func(v *world.BFDProfile) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.BFDProfile { return &w.BFDProfiles }, func(v *world.BFDProfile) *world.Meta { return &v.Meta }}
 	community := kind[world.Community]{world.KindCommunity,
-		func(w *world.World) *[]world.Community { return &w.Communities }, func(v *world.Community) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Community { return &w.Communities }, func(v *world.Community) *world.Meta { return &v.Meta }}
 
 	always := func(v schema.GroupVersion, resource string, of world.Kind, ask asker) *line {
 		l := s.newLine(of, resource)
@@ -94,8 +94,8 @@ func (s *Source) makeRacks(o *Options) []publisher {
 
 // selectsNamespaces tells whether anything chooses namespaces by their labels. Nothing else asks for them.
 func selectsNamespaces(w *world.World) bool {
-	return slices.ContainsFunc(w.Pools, func(p world.Pool) bool { return len(p.NamespaceSelectors) > 0 }) ||
-		slices.ContainsFunc(w.AddressPolicies, func(p world.AddressPolicy) bool { return len(p.NamespaceSelectors) > 0 })
+	return slices.ContainsFunc(w.Pools, func(p *world.Pool) bool { return len(p.NamespaceSelectors) > 0 }) ||
+		slices.ContainsFunc(w.AddressPolicies, func(p *world.AddressPolicy) bool { return len(p.NamespaceSelectors) > 0 })
 }
 
 // showing shows objects of a kind to whoever looks, if anybody does.

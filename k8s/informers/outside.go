@@ -14,15 +14,15 @@ import (
 // outside makes the lines to LBCF's resources.
 func (s *Source) outside(keeper Keeper) []publisher {
 	driver := kind[world.Driver]{world.KindDriver,
-		func(w *world.World) *[]world.Driver { return &w.Drivers }, func(v *world.Driver) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Driver { return &w.Drivers }, func(v *world.Driver) *world.Meta { return &v.Meta }}
 	balancer := kind[world.OutsideBalancer]{world.KindLoadBalancer,
-		func(w *world.World) *[]world.OutsideBalancer { return &w.LoadBalancers }, func(v *world.OutsideBalancer) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.OutsideBalancer { return &w.LoadBalancers }, func(v *world.OutsideBalancer) *world.Meta { return &v.Meta }}
 	group := kind[world.BackendGroup]{world.KindBackendGroup,
-		func(w *world.World) *[]world.BackendGroup { return &w.BackendGroups }, func(v *world.BackendGroup) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.BackendGroup { return &w.BackendGroups }, func(v *world.BackendGroup) *world.Meta { return &v.Meta }}
 	bind := kind[world.Bind]{world.KindBind,
-		func(w *world.World) *[]world.Bind { return &w.Binds }, func(v *world.Bind) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Bind { return &w.Binds }, func(v *world.Bind) *world.Meta { return &v.Meta }}
 	record := kind[world.BackendRecord]{world.KindBackendRecord,
-		func(w *world.World) *[]world.BackendRecord { return &w.BackendRecords }, func(v *world.BackendRecord) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.BackendRecord { return &w.BackendRecords }, func(v *world.BackendRecord) *world.Meta { return &v.Meta }}
 	return []publisher{
 		outsideKind(s, driver, v1beta1.GroupVersion().WithResource("loadbalancerdrivers"), keeper, convert.Driver),
 		outsideKind(s, balancer, v1beta1.GroupVersion().WithResource("loadbalancers"), keeper, convert.OutsideBalancer),

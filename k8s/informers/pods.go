@@ -16,7 +16,7 @@ import (
 // that chooses some.
 func (s *Source) pods(keeper Keeper, wantedBy ...schema.GroupVersionResource) publisher {
 	pod := kind[world.Pod]{world.KindPod,
-		func(w *world.World) *[]world.Pod { return &w.Pods }, func(v *world.Pod) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.Pod { return &w.Pods }, func(v *world.Pod) *world.Meta { return &v.Meta }}
 	l := s.newLine(pod.name, "pods")
 	l.wantedBy = wantedBy
 	l.ask = ofKind(s.api.Client.CoreV1().Pods("")).byName(s.api.Dynamic, corev1.SchemeGroupVersion.WithResource("pods"))

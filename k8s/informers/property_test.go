@@ -22,7 +22,7 @@ import (
 )
 
 // each decodes and converts what the server holds under a path: the model, which knows nothing of lists and watches.
-func each[K, T any](s *server, path string, turn func(*K) (T, []world.Problem)) (all []T) {
+func each[K, T any](s *server, path string, turn func(*K) (T, []world.Problem)) (all []*T) {
 	if s.resources[path].missing {
 		return nil
 	}
@@ -33,7 +33,7 @@ func each[K, T any](s *server, path string, turn func(*K) (T, []world.Problem)) 
 			continue
 		}
 		if v, problems := turn(&k); convert.Usable(problems) {
-			all = append(all, v)
+			all = append(all, &v)
 		}
 	}
 	return all

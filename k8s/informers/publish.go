@@ -9,8 +9,8 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// publish brings list up to date and gives it. It costs one copy, however much changed, and nothing if nothing did.
-func (s *shelf[T]) publish() []T {
+// publish brings list up to date and gives it. It costs one copy of the list, not of the objects, however much changed, and nothing if nothing did.
+func (s *shelf[T]) publish() []*T {
 	if len(s.dirty) == 0 {
 		return s.list
 	}
@@ -53,7 +53,7 @@ func (s *shelf[T]) overwrite(changed []rank) bool {
 
 // splice makes list and ranks anew around the changes.
 func (s *shelf[T]) splice(changed []rank) {
-	list, ranks := make([]T, 0, len(s.entries)), make([]rank, 0, len(s.entries))
+	list, ranks := make([]*T, 0, len(s.entries)), make([]rank, 0, len(s.entries))
 	from := 0
 	for _, r := range changed {
 		n, there := slices.BinarySearchFunc(s.ranks[from:], r, rank.compare)
@@ -103,23 +103,23 @@ func (r *rack[T]) publish(w *world.World) (notes bool) {
 
 // join makes one list of several, in order. Where two objects have one name the one of the first shelf counts, and in
 // one shelf the first one.
-func (r *rack[T]) join() []T {
-	var all []T
+func (r *rack[T]) join() []*T {
+	var all []*T
 	for _, s := range r.shelves {
 		all = append(all, s.publish()...)
 	}
 	meta := r.kind.meta
-	slices.SortStableFunc(all, func(a, b T) int { return meta(&a).ID.Compare(meta(&b).ID) })
+	slices.SortStableFunc(all, func(a, b *T) int { return meta(a).ID.Compare(meta(b).ID) })
 	r.doubles = nil
-	var out []T
-	for i := range all {
-		if n := len(out); n > 0 && meta(&out[n-1]).ID == meta(&all[i]).ID {
-			r.doubles = append(r.doubles, world.Problem{Severity: world.Failed, Object: meta(&all[i]).Ref(r.kind.name),
+	var out []*T
+	for _, v := range all {
+		if n := len(out); n > 0 && meta(out[n-1]).ID == meta(v).ID {
+			r.doubles = append(r.doubles, world.Problem{Severity: world.Failed, Object: meta(v).Ref(r.kind.name),
 				Why:    fmt.Sprintf("another %s has the same name, in another namespace or group", r.kind.name),
 				Remedy: "rename or remove one of them; until then the other one counts"})
 			continue
 		}
-		out = append(out, all[i])
+		out = append(out, v)
 	}
 	return out
 }

@@ -13,9 +13,9 @@ import (
 // redirects makes the lines to the policies of client-side balancing.
 func (s *Source) redirects(o *Options) []publisher {
 	balancing := kind[world.BalancingPolicy]{world.KindBalancingPolicy,
-		func(w *world.World) *[]world.BalancingPolicy { return &w.BalancingPolicies }, func(v *world.BalancingPolicy) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.BalancingPolicy { return &w.BalancingPolicies }, func(v *world.BalancingPolicy) *world.Meta { return &v.Meta }}
 	local := kind[world.LocalRedirectPolicy]{world.KindLocalRedirect,
-		func(w *world.World) *[]world.LocalRedirectPolicy { return &w.LocalRedirectPolicies }, func(v *world.LocalRedirectPolicy) *world.Meta { return &v.Meta }}
+		func(w *world.World) *[]*world.LocalRedirectPolicy { return &w.LocalRedirectPolicies }, func(v *world.LocalRedirectPolicy) *world.Meta { return &v.Meta }}
 	return []publisher{
 		redirectKind(s, o, balancing, balancingPolicies(), convert.BalancingPolicy),
 		redirectKind(s, o, local, localRedirects(), convert.LocalRedirectPolicy),

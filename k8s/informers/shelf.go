@@ -28,9 +28,9 @@ type shelf[T any] struct {
 	meta func(*T) *world.Meta
 
 	entries map[world.ID]*entry[T]
-	// list are the values in use, in order of ranks. Both are shared with Worlds that were handed out: a change makes
-	// new ones.
-	list  []T
+	// list are the values in use, in order of ranks. All of it is shared with Worlds that were handed out: a change makes
+	// new lists, and of the values that changed.
+	list  []*T
 	ranks []rank
 	dirty map[rank]bool // ranks at which something changed since list was made
 	// mirror is shown objects as they come, and nil for those that go; nil if nobody looks.
@@ -57,7 +57,7 @@ type converted[T any] struct {
 	service  world.ID // that a slice belongs to
 	mirror   string   // what a BackendRecord mirrors
 	version  uint64
-	value    T
+	value    *T // shared with Worlds once it is in use
 	problems []world.Problem
 	fate     fate
 	kept     any // by the keeper, on the way to it
@@ -228,8 +228,9 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 	e.converted, e.used = c, c.fate == usable
 	e.kept = nil
 	if c.fate == unusable && before && was.ref.UID == c.ref.UID {
-		e.used, e.value, e.service = true, was.value, was.service
-		m, now := s.meta(&e.value), s.meta(&c.value)
+		good := *was.value
+		e.used, e.value, e.service = true, &good, was.service
+		m, now := s.meta(&good), s.meta(c.value)
 		m.Version, m.Deleting = now.Version, now.Deleting
 		e.problems = append(e.problems[:len(e.problems):len(e.problems)], world.Problem{
 			Severity: world.Ignored, Object: c.ref, Why: "its last good form stays in use"})
@@ -271,9 +272,10 @@ func (s *shelf[T]) hide(key world.ID) {
 }
 
 // alike tells whether two values differ in their version at most.
-func (s *shelf[T]) alike(a, b T) bool {
-	s.meta(&a).Version = s.meta(&b).Version
-	return reflect.DeepEqual(a, b)
+func (s *shelf[T]) alike(a, b *T) bool {
+	now := *a
+	s.meta(&now).Version = s.meta(b).Version
+	return reflect.DeepEqual(&now, b)
 }
 
 // drop forgets an object.

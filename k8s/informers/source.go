@@ -187,7 +187,8 @@ func (s *Source) keepHouse() {
 }
 
 // World gives the newest view. Its lists are shared and must not be changed; see world.World.Clone. Ages are those at
-// the moment of the call. It costs a copy of the lists in which something changed since the last call.
+// the moment of the call. It costs a copy of the lists in which something changed since the last call,
+// not of their objects.
 func (s *Source) World() world.World {
 	s.mu.Lock()
 	defer s.mu.Unlock()

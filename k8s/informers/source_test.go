@@ -118,7 +118,7 @@ func hasService(name string) func(world.World) bool {
 func find(w world.World, name string) *world.Service {
 	for i := range w.Services {
 		if w.Services[i].Name == name {
-			return &w.Services[i]
+			return w.Services[i]
 		}
 	}
 	return nil

@@ -21,11 +21,10 @@ import (
 // turned makes an object's conversion out of its parts, in the form in which a sorted World has it.
 func (k kind[T]) turned(o metav1.Object, v T, problems []world.Problem) converted[T] {
 	var w world.World
-	*k.field(&w) = []T{v}
+	*k.field(&w) = []*T{&v}
 	w.Sort()
-	v = (*k.field(&w))[0]
 	m := k.meta(&v)
-	c := converted[T]{key: keyOf(o), ref: m.Ref(k.name), version: m.Version, value: v, problems: problems}
+	c := converted[T]{key: keyOf(o), ref: m.Ref(k.name), version: m.Version, value: &v, problems: problems}
 	switch o := any(&v).(type) {
 	case *world.EndpointSlice:
 		c.service = o.Service

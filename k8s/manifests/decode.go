@@ -27,21 +27,13 @@ import (
 type object struct {
 	ref world.Ref
 	// values are what it adds to the World, as pointers to canonical values of the types of fsm/world; nil if it cannot be used.
-	// While the object is in force they point into the lists of the newest World, so that everything is there once. Nobody
-	// writes to them.
+	// Worlds list these very values, so that everything is there once. Nobody writes to them.
 	values   []any
 	line     int
 	problems []world.Problem
 }
 
 func (o *object) usable() bool { return o != nil && o.values != nil }
-
-// own gives an object that is no longer in force values of its own: by the former ones it would hold a whole World.
-func (o *object) own() {
-	for i, v := range o.values {
-		o.values[i] = canonical(v)
-	}
-}
 
 // content is what a file was found to hold.
 type content struct {
@@ -100,9 +92,15 @@ func (d *decoder) object(raw []byte, path string) {
 		d.fileProblem(world.Failed, join(path, field), "a manifest has apiVersion, kind and metadata", "no Kubernetes object: %s", why)
 		return
 	}
+	var missing []string
+	for _, field := range []struct{ name, value string }{{"apiVersion", h.APIVersion}, {"kind", h.Kind}} {
+		if field.value == "" {
+			missing = append(missing, "no "+field.name)
+		}
+	}
 	switch {
-	case h.Kind == "" || h.APIVersion == "":
-		d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", "no Kubernetes object: apiVersion or kind is missing")
+	case len(missing) > 0:
+		d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", "no Kubernetes object: it has %s", strings.Join(missing, " and "))
 	case strings.HasSuffix(h.Kind, "List") && h.Items != nil:
 		for i, item := range h.Items {
 			d.object(item, fmt.Sprintf("items[%d]", i))
@@ -206,8 +204,8 @@ func onlyIf[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (V, []world.P
 func endpoints(o *corev1.Endpoints) ([]any, []world.Problem) {
 	list, problems := convert.Endpoints(o)
 	values := make([]any, 0, len(list))
-	for i := range list {
-		values = append(values, &list[i])
+	for _, slice := range list {
+		values = append(values, slice)
 	}
 	return values, problems
 }
@@ -230,8 +228,8 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
 		any(&k).(metav1.Object).SetResourceVersion("")
 		o.values, o.problems = turn(&k)
-		for i, v := range o.values {
-			o.values[i] = canonical(v)
+		for _, v := range o.values {
+			toCanonical(v)
 		}
 		for _, s := range strict {
 			o.problems = append(o.problems, unknownField(o.ref, s))

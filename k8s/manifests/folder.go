@@ -139,7 +139,6 @@ func (f *folder) publish(touched bool) {
 		f.view = f.merged.world()
 		f.view.Problems = f.problems()
 		f.view.SortLists()
-		f.merged.share(&f.view)
 		if more := len(f.view.Problems) - maxProblems; more > 0 {
 			f.view.Problems = append(f.view.Problems[:maxProblems:maxProblems], world.Problem{
 				Severity: world.Degraded, File: f.dir, Why: fmt.Sprintf("%d more problems", more), Remedy: "mend the ones above first"})

@@ -9,33 +9,28 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// listOf gives the number of the World's field that lists objects of a type.
+// listOf gives the number of the World's field that lists objects of a type, by the type of pointers to them.
 var listOf = func() map[reflect.Type]int {
 	out := map[reflect.Type]int{}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[world.World]()) {
-		if f.Type.Kind() != reflect.Slice || f.Type.Elem().Kind() != reflect.Struct {
+		if f.Type.Kind() != reflect.Slice || f.Type.Elem().Kind() != reflect.Pointer {
 			continue
 		}
-		if meta, ok := f.Type.Elem().FieldByName("Meta"); ok && meta.Anonymous {
+		if meta, ok := f.Type.Elem().Elem().FieldByName("Meta"); ok && meta.Anonymous {
 			out[f.Type.Elem()] = i
 		}
 	}
 	return out
 }()
 
-// list is where a World lists objects like the one that value points to.
-func list(w *world.World, value any) reflect.Value {
-	i, ok := listOf[reflect.TypeOf(value).Elem()]
+// put adds the object that value points to to a World.
+func put(w *world.World, value any) {
+	i, ok := listOf[reflect.TypeOf(value)]
 	if !ok {
 		panic(fmt.Sprintf("manifests: conversion made a %T", value)) // a World lists everything that conversion makes
 	}
-	return reflect.ValueOf(w).Elem().Field(i)
-}
-
-// put adds a copy of the object that value points to to a World.
-func put(w *world.World, value any) {
-	l := list(w, value)
-	l.Set(reflect.Append(l, reflect.ValueOf(value).Elem()))
+	list := reflect.ValueOf(w).Elem().Field(i)
+	list.Set(reflect.Append(list, reflect.ValueOf(value)))
 }
 
 // grow makes room in an empty World for so many objects of each type, and no more: a World is kept for long.
@@ -45,20 +40,9 @@ func grow(w *world.World, counts map[reflect.Type]int) {
 	}
 }
 
-// each visits the objects that a World lists, by pointers to them.
-func each(w *world.World, visit func(value any)) {
-	for _, i := range listOf {
-		l := reflect.ValueOf(w).Elem().Field(i)
-		for j := range l.Len() {
-			visit(l.Index(j).Addr().Interface())
-		}
-	}
-}
-
-// canonical gives the object that value points to as a sorted World has it, so that Worlds can share what is below it.
-func canonical(value any) any {
+// toCanonical gives the object that value points to the form in which a sorted World has it.
+func toCanonical(value any) {
 	var w world.World
 	put(&w, value)
 	w.Sort()
-	return list(&w, value).Index(0).Addr().Interface()
 }

@@ -106,11 +106,6 @@ func (m *merged) choose(k key, all []place, before place) {
 	default:
 		m.unusable[k] = best
 	}
-	for _, p := range all {
-		if p.object == before.object && p.object != m.inForce[k].object {
-			p.own()
-		}
-	}
 }
 
 // present is what the World holds, with the Service of each slice.
@@ -156,7 +151,7 @@ func (m *merged) noteOverlaps() {
 	for _, p := range m.inForce {
 		for _, v := range p.values {
 			if pool, ok := v.(*world.Pool); ok {
-				w.Pools = append(w.Pools, *pool)
+				w.Pools = append(w.Pools, pool)
 			}
 		}
 	}
@@ -169,13 +164,13 @@ func (m *merged) noteOverlaps() {
 	}
 }
 
-// world is everything in force, unsorted. What is below its lists is shared with earlier Worlds.
+// world is everything in force, unsorted. What its lists lead to is shared with files and earlier Worlds.
 func (m *merged) world() world.World {
 	w := world.World{Source: Name, Cluster: Cluster, Deleted: slices.Clone(m.deleted)}
 	counts := map[reflect.Type]int{}
 	for _, p := range m.inForce {
 		for _, v := range p.values {
-			counts[reflect.TypeOf(v).Elem()]++
+			counts[reflect.TypeOf(v)]++
 		}
 	}
 	grow(&w, counts)
@@ -192,21 +187,6 @@ func (m *merged) world() world.World {
 		w.Unusable = append(w.Unusable, ref)
 	}
 	return w
-}
-
-// share lets the values in force be those that w lists, which world made.
-func (m *merged) share(w *world.World) {
-	values := make(map[key]*any, len(m.inForce))
-	for _, p := range m.inForce {
-		for i, v := range p.values {
-			d := refOf(v)
-			values[key{d.Kind, d.ID}] = &p.values[i]
-		}
-	}
-	each(w, func(v any) {
-		d := refOf(v)
-		*values[key{d.Kind, d.ID}] = v
-	})
 }
 
 // refOf names a value of the World; How is left to the caller.

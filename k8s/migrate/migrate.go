@@ -171,7 +171,7 @@ func (r *reader) configMaps() error {
 		}
 		value, problems := convert.ConfigMap(m)
 		r.problems(problems)
-		r.out.World.ConfigMaps = append(r.out.World.ConfigMaps, value)
+		r.out.World.ConfigMaps = append(r.out.World.ConfigMaps, &value)
 		m.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 		if err := r.keep(m, &m.ObjectMeta, func() {}); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (r *reader) nodes() error {
 		o := &list.Items[i]
 		value, problems := convert.Node(o)
 		r.problems(problems)
-		r.out.World.Nodes = append(r.out.World.Nodes, value)
+		r.out.World.Nodes = append(r.out.World.Nodes, &value)
 		n := Node{Name: o.Name, Ready: value.Ready}
 		_, control := o.Labels[controlPlane]
 		_, old := o.Labels[master]
@@ -212,7 +212,7 @@ func (r *reader) services() error {
 	}
 	for i := range list.Items {
 		value, problems := convert.Service(&list.Items[i])
-		r.out.World.Services = append(r.out.World.Services, value)
+		r.out.World.Services = append(r.out.World.Services, &value)
 		if value.Type == world.LoadBalancer {
 			r.problems(problems)
 		}
@@ -227,7 +227,7 @@ func (r *reader) slices() error {
 	}
 	for i := range list.Items {
 		value, _ := convert.EndpointSlice(&list.Items[i]) // what is wrong with one is nobody's business here
-		r.out.World.EndpointSlices = append(r.out.World.EndpointSlices, value)
+		r.out.World.EndpointSlices = append(r.out.World.EndpointSlices, &value)
 	}
 	return nil
 }

@@ -580,8 +580,8 @@ func TestK39WhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
 		if n := s.c.told(EventNotAsWritten); n != 0 {
 			t.Fatalf("%d Events about nothing", n)
 		}
-		lblc := `metadata.annotations[fairlead.io/scheduler]: "lblc" is not offered; use rr`
-		s.misread(map[fsm.ServiceID][]string{"default/web": {lblc}, "default/other": {"it is not there"}})
+		best := `metadata.annotations[fairlead.io/scheduler]: "best" is unknown; use rr`
+		s.misread(map[fsm.ServiceID][]string{"default/web": {best}, "default/other": {"it is not there"}})
 		pass(5 * time.Second)
 		s.b.serve(t, "default/web", "203.0.113.10", "n1")
 		pass(5 * time.Second)
@@ -592,7 +592,7 @@ func TestK39WhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
 			t.Fatalf("%d Events, want one: %v", n, s.c.events)
 		}
 		for _, e := range s.c.events {
-			if e.Reason == EventNotAsWritten && (e.Note != lblc || e.Type != "Warning" || e.Regarding.Name != "web") {
+			if e.Reason == EventNotAsWritten && (e.Note != best || e.Type != "Warning" || e.Regarding.Name != "web") {
 				t.Errorf("told %s on %s: %q", e.Type, e.Regarding.Name, e.Note)
 			}
 		}

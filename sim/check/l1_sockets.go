@@ -13,7 +13,7 @@ import (
 
 // sockets compares what calls get on each node with what the objects ask for, at every place that anybody captures or serves, and at those that
 // tables ever had a row for. Left out are Services with endpoints on nodes that the group holds down, or on the way from one address to
-// another, tables without room for all of it, whatever waits for an operator, and nodes without power or agent.
+// another, tables without room for all of it, policies of which a former life counts still, whatever waits for an operator, and nodes without power or agent.
 func (r *l1) sockets(v *fsm.View) {
 	on := r.topology.Sockets
 	if !on.Any() || on.Room > 0 || r.scene.now < r.atSockets.changed+r.bounds.L1 {
@@ -23,6 +23,9 @@ func (r *l1) sockets(v *fsm.View) {
 		return
 	}
 	m := resolution{r.atSockets, on, v}
+	if m.formerLife() {
+		return
+	}
 	places := m.places()
 	for _, n := range r.topology.Nodes {
 		for at := range r.scene.tables(n.Name).ever {
@@ -81,6 +84,14 @@ func (r *l1) resolved(v *fsm.View, m resolution, node string, at dialled) {
 	row, there := r.scene.tables(node).row(at)
 	want := m.answer(node, at, false)
 	r.same(v, fmt.Sprintf("calls on %s to %s", node, at), at, want, row.Way, there, row.number)
+	if !r.unclear(v, want.by) {
+		r.reached(v, m, node, at, want)
+	}
+	if spares := m.spares(want); spares != row.Way.Spares && there && !r.unclear(v, want.by) {
+		r.broken(fmt.Sprintf("calls on %s to %s", node, at), fmt.Sprintf("backends of %s are spared: %v, and shall be: %v", want.by, row.Way.Spares, spares), row.number)
+	} else if spares && !row.Limited {
+		r.same(v, fmt.Sprintf("calls of backends of %s on %s to %s", want.by, node, at), at, m.pastBalancing(node, at), row.Beyond, there, row.number)
+	}
 	if limited := m.limited(node, at); limited != row.Limited {
 		r.broken(fmt.Sprintf("calls on %s to %s", node, at), fmt.Sprintf("they are limited: %v, and shall be: %v", row.Limited, limited), row.number)
 	} else if limited {
@@ -118,8 +129,14 @@ func (r *l1) drains(at dialled) bool {
 	return node || r.given[at.address]
 }
 
-// unclear tells whether it depends on what is not judged here what a Service has.
+// unclear tells whether it depends on what is not judged here what a Service has, or a policy whose nodes are not all up.
 func (r *l1) unclear(v *fsm.View, service string) bool {
+	if p := r.atSockets.policies[service]; p != nil && p.byProxies() {
+		return slices.ContainsFunc(r.topology.Nodes, func(n Node) bool {
+			known, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, n.Name)
+			return !ok || known.Liveness != fsm.NodeUp || !r.scene.runs[n.Name]
+		})
+	}
 	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, service)
 	if !ok {
 		return false

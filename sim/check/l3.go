@@ -16,7 +16,7 @@ import (
 // minority does.
 //
 // Calls: a client that keeps asking undisturbed members (never more than patient between two calls) must succeed within
-// L3. Kubernetes: an address of a Service that undisturbed nodes serve must be forwarded within L3 by each undisturbed
+// L3. Kubernetes: an address of a Service that undisturbed nodes serve, which a node does not under the policy Local if all its endpoints rest for failed probes, must be forwarded within L3 by each undisturbed
 // switch with which an undisturbed member has a session, while the API server is undisturbed and tells the truth; after
 // trouble with it, or what it told a member that was not so, within L3 of when members ask it again.
 type l3 struct {
@@ -158,7 +158,7 @@ func (r *l3) servable(id string) bool {
 	}
 	return slices.ContainsFunc(r.kube.serving(id), func(name string) bool {
 		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, name)
-		return r.scene.worksFor(name, r.bounds.L3) && (!ok || n.Liveness == fsm.NodeUp)
+		return r.scene.worksFor(name, r.bounds.L3) && (!ok || n.Liveness == fsm.NodeUp) && !deafAt(v, fsm.ServiceID(id), fsm.NodeID(name))
 	})
 }
 

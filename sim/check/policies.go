@@ -94,16 +94,18 @@ func (s labelSelector) matches(labels map[string]string) bool {
 
 type socketPod struct {
 	written
-	uid, node, address string
-	labels             map[string]string
-	running, ready     bool
-	raw                string
+	uid, node      string
+	addresses      []netip.Addr // of each family at most one
+	labels         map[string]string
+	running, ready bool
+	raw            string
 }
 
 type socketNode struct {
 	written
 	labels    map[string]string
 	addresses []netip.Addr // the first InternalIP, else ExternalIP, of each family
+	ready     bool
 	raw       string
 }
 
@@ -122,6 +124,7 @@ type insidePort struct {
 	Port     uint16 `json:"port"`
 	NodePort uint16 `json:"nodePort"`
 	Protocol string `json:"protocol"`
+	Target   uint16 `json:"targetPort"` // numbers alone are written here
 }
 
 type insideSlice struct {
@@ -209,13 +212,13 @@ func (a *atSockets) hearPod(e event.Stamped, x event.Object, gone bool) {
 	if json.Unmarshal(x.JSON, &in) != nil {
 		return
 	}
-	p := &socketPod{uid: in.Metadata.UID, node: in.Spec.Node, address: in.Status.IP, labels: in.Metadata.Labels}
+	p := &socketPod{uid: in.Metadata.UID, node: in.Spec.Node, addresses: in.Status.addresses(), labels: in.Metadata.Labels}
 	gone = gone || in.Metadata.Deletion != nil
 	p.running = !gone && in.Status.Phase == "Running"
 	for _, c := range in.Status.Conditions {
 		p.ready = p.ready || p.running && c.Type == "Ready" && c.Status == "True"
 	}
-	raw, _ := json.Marshal([]any{p.uid, p.node, p.address, p.labels, p.running, p.ready}) // of texts and truths
+	raw, _ := json.Marshal([]any{p.uid, p.node, p.addresses, p.labels, p.running, p.ready}) // of texts and truths
 	id := x.Namespace + "/" + x.Name
 	old := a.pods[id]
 	if p.raw = string(raw); old != nil && old.gone == gone && old.raw == p.raw {
@@ -232,9 +235,18 @@ func (a *atSockets) hearPod(e event.Stamped, x event.Object, gone bool) {
 	a.pods[id] = p
 }
 
+// in gives the address that a pod has in the family of another one.
+func (p *socketPod) in(family netip.Addr) (netip.Addr, bool) {
+	i := slices.IndexFunc(p.addresses, func(a netip.Addr) bool { return a.Is4() == family.Is4() })
+	if i < 0 {
+		return netip.Addr{}, false
+	}
+	return p.addresses[i], true
+}
+
 // like tells whether a pod is a backend as it was before, ready or not.
 func (p *socketPod) like(o *socketPod) bool {
-	return p.uid == o.uid && p.node == o.node && p.address == o.address && p.running == o.running && maps.Equal(p.labels, o.labels)
+	return p.uid == o.uid && p.node == o.node && slices.Equal(p.addresses, o.addresses) && p.running == o.running && maps.Equal(p.labels, o.labels)
 }
 
 func (a *atSockets) hearNode(e event.Stamped, x event.Object, gone bool) {
@@ -245,12 +257,16 @@ func (a *atSockets) hearNode(e event.Stamped, x event.Object, gone bool) {
 				Type    string `json:"type"`
 				Address string `json:"address"`
 			} `json:"addresses"`
+			Conditions []struct{ Type, Status string } `json:"conditions"`
 		} `json:"status"`
 	}
 	if json.Unmarshal(x.JSON, &in) != nil {
 		return
 	}
 	n := &socketNode{labels: in.Metadata.Labels}
+	for _, c := range in.Status.Conditions {
+		n.ready = n.ready || c.Type == "Ready" && c.Status == "True"
+	}
 	for _, v4 := range []bool{true, false} {
 		for _, kind := range []string{"InternalIP", "ExternalIP"} {
 			i := slices.IndexFunc(in.Status.Addresses, func(s struct {
@@ -269,6 +285,9 @@ func (a *atSockets) hearNode(e event.Stamped, x event.Object, gone bool) {
 	raw, _ := json.Marshal([]any{n.labels, n.addresses}) // likewise
 	old := a.nodes[x.Name]
 	if n.raw = string(raw); old != nil && old.gone == gone && old.raw == n.raw {
+		if old.ready != n.ready { // which proxy addresses alone depend on
+			old.ready, a.changed = n.ready, e.At
+		}
 		return
 	}
 	var before *written

@@ -70,8 +70,17 @@ func (p *policy) targets() []policyPort {
 	return nil
 }
 
-// captures are the places of a policy (§4), joined by name and protocol to the ports of its backends (§5).
-func (r resolution) captures(p *policy) (out []capture) {
+// captures are the places of a policy, without those that would go to a proxy port of another one.
+func (r resolution) captures(p *policy) []capture {
+	asked := r.asked(p)
+	if !p.byProxies() {
+		return asked
+	}
+	return slices.DeleteFunc(asked, func(c capture) bool { return r.losesPort(p, dialled{port: c.target, protocol: c.protocol}) })
+}
+
+// asked are the places that a policy asks for (§4), joined by name and protocol to the ports of its backends (§5).
+func (r resolution) asked(p *policy) (out []capture) {
 	join := func(a netip.Addr, f policyPort) {
 		for _, t := range p.targets() {
 			if t.Name == f.Name && t.Protocol == f.Protocol {
@@ -122,6 +131,23 @@ func (p *policy) leadsOn(from netip.Addr) bool {
 		a, err := netip.ParseAddr(text)
 		return err == nil && a.Is4() == from.Is4()
 	})
+}
+
+// formerLife tells whether the record has a former life of a policy that came back under its name in a form that nobody can use. That form is not
+// absent, so that the former one stays, with all that it takes from others: its places, and its proxy ports.
+func (r resolution) formerLife() bool {
+	for id, p := range r.policies {
+		f := p.spec.Frontend.Address
+		if p.gone || f == nil {
+			continue
+		}
+		a, err := netip.ParseAddr(f.IP)
+		d, has := fsm.Get[*fsm.Redirect](r.view, fsm.TableRedirects, id)
+		if err == nil && !p.leadsOn(a) && has && d.UID != p.uid {
+			return true
+		}
+	}
+	return false
 }
 
 // targetOf is the port of backends for a port of a Service, where all are captured: that of its name, else the only one of its protocol.
@@ -184,15 +210,15 @@ func (r resolution) backends(p *policy, node string, at dialled, target uint16) 
 	if e := p.spec.Backend.Endpoints; e != nil {
 		chosen, mode = e.Pods, e.Mode
 	}
+	if mode == toProxies {
+		return r.proxies(p, at, target)
+	}
 	for _, id := range sortedKeys(r.pods) {
 		pod := r.pods[id]
 		if pod.gone || !pod.running || !chosen.matches(pod.labels) || p.kind == "LocalRedirectPolicy" && pod.node != node {
 			continue
 		}
-		var addresses []netip.Addr
-		if a, err := netip.ParseAddr(pod.address); err == nil {
-			addresses = append(addresses, a)
-		}
+		addresses := pod.addresses
 		if mode == "hostPort" {
 			addresses = nil
 			if n := r.nodes[pod.node]; n != nil && !n.gone {
@@ -228,6 +254,18 @@ func (r resolution) answer(node string, at dialled, spent bool) answer {
 			return answer{"refuse", nil, p.kind + "/" + p.name}
 		}
 	}
+	return r.pastBalancing(node, at)
+}
+
+// spares tells whether whoever counts at a place leaves calls of its own backends alone (§6).
+func (r resolution) spares(counts answer) bool {
+	p := r.policies[counts.by]
+	return p != nil && counts.verdict == "use" && p.annotations["balancing.elf.io/skipRedirectFromBackend"] == "true"
+}
+
+// pastBalancing is what a call gets that no policy takes, and what backends get of a BalancingPolicy that leaves them alone.
+func (r resolution) pastBalancing(node string, at dialled) answer {
+	local, _ := r.winner("LocalRedirectPolicy", node, at)
 	if a, ok := r.service(node, at); ok {
 		return a
 	}

@@ -19,6 +19,8 @@ type tale struct {
 	broken     bool
 	tell       func(*story)
 	sockets    bool // policies and ClusterIPs are served at sockets
+	tunnels    bool // policies lead by tunnels
+	probes     bool // or to listed addresses, which are probed
 }
 
 func fine(rule, name string, tell func(*story)) tale { return tale{rule: rule, name: name, tell: tell} }
@@ -27,12 +29,12 @@ func breaks(rule, name string, tell func(*story)) tale {
 }
 
 func tales() []tale {
-	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales(), socketTales())
+	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales(), socketTales(), tunnelTales(), probeTales(), endpointTales(), spareTales())
 }
 
 // judged tells a tale and gives the rules that it broke.
 func judged(t fataler, x tale, noise func(*story)) (*story, []string) {
-	s := newStoryOf(t, noise, start.Sockets{Policies: x.sockets, ClusterIPs: x.sockets})
+	s := newStoryOf(t, noise, start.Sockets{Policies: x.sockets, ClusterIPs: x.sockets, Tunnels: x.tunnels, Probes: x.probes})
 	s.begin()
 	x.tell(s)
 	s.set.Finish(s.now)

@@ -19,10 +19,12 @@ type s11Wishes struct {
 	were map[string]*wish
 	// inherited is when another controller registered what is there.
 	inherited map[place]time.Duration
+	// theirs are the BackendRecords by which it did, by id: their UIDs.
+	theirs map[string]string
 }
 
 func newS11Wishes(j *judge) *s11Wishes {
-	return &s11Wishes{judge: j, were: map[string]*wish{}, inherited: map[place]time.Duration{}}
+	return &s11Wishes{judge: j, were: map[string]*wish{}, inherited: map[place]time.Duration{}, theirs: map[string]string{}}
 }
 
 // entered takes in what balancers hold.
@@ -34,7 +36,9 @@ func (r *s11Wishes) entered(x event.Entry) {
 }
 
 // anew judges a registration that is sent: what another controller registered, and nobody has changed since, is taken over
-// as it is. Where an earlier call of ours may take effect yet (S6), it is said once more what shall be there.
+// as it is. Of two bindings that lead to one place, as LoadBalancers do that mean one balancer, it may have had one only: the
+// other one is registered, however many calls that takes. Where an earlier call of ours may take effect yet (S6), it is said
+// once more what shall be there.
 func (r *s11Wishes) anew(number uint64, x event.Drive) {
 	at := r.placeOf(x.Balancer, x.Address)
 	since, ok := r.inherited[at]
@@ -45,12 +49,24 @@ func (r *s11Wishes) anew(number uint64, x event.Drive) {
 		return
 	}
 	b, known := fsm.Get[*fsm.Binding](r.record.View(), fsm.TableBindings, x.Binding)
-	// Of two bindings that lead to one place it may have come to register one only.
-	if !known || r.wishes.objects["BackendRecord"][string(b.ID)] == nil || b.State == fsm.BindingBound && !b.Registered || r.untouched(b, strings.SplitN(b.Owner, "/", 4), since) == "" {
+	if !known || !r.registeredByThem(b) || b.State == fsm.BindingBound && !b.Registered || r.untouched(b, strings.SplitN(b.Owner, "/", 4), since) == "" {
 		return
 	}
 	r.checked()
 	r.broken(at.String(), "another controller registered it, and "+x.Process+" does so anew", number)
+}
+
+// registeredByThem tells whether another controller registered the backend of a binding by the BackendRecord that is there.
+func (r *s11Wishes) registeredByThem(b *fsm.Binding) bool {
+	is := r.wishes.objects["BackendRecord"][string(b.ID)]
+	return is != nil && r.theirs[string(b.ID)] == is.Metadata.UID
+}
+
+// heard takes in what a BackendRecord says. What another controller registered bears no mark of ours until it is taken over.
+func (r *s11Wishes) heard(is *wish) {
+	if is.Metadata.Annotations["fairlead.io/record"] == "" && isTrue(read[recordStatus](is.Status).Conditions, "Registered") {
+		r.theirs[is.id()] = is.Metadata.UID
+	}
 }
 
 // wrote judges a write of an object by anybody.
@@ -59,6 +75,8 @@ func (r *s11Wishes) wrote(number uint64, x event.Object) {
 	was, is := r.were[key], r.wishes.objects[x.Kind][x.Namespace+"/"+x.Name]
 	if r.were[key] = is; is == nil {
 		delete(r.were, key)
+	} else if x.Kind == "BackendRecord" {
+		r.heard(is)
 	}
 	if !r.ours(x.By) {
 		return

@@ -17,7 +17,7 @@ import (
 // in the API server itself, since the group can first have known of it. What members were shown makes no difference.
 //
 // A Service and its addresses may go once a user wrote to it after it was created, or to pools; a next hop once the node
-// stopped serving the Service, or the group found the node silent, a moment (Bounds.L3) before at the latest, since a leader may have
+// stopped serving the Service, or all its endpoints there rest for failed probes, or the group found the node silent, a moment (Bounds.L3) before at the latest, since a leader may have
 // decided by then, unless it is the last one (DESIGN §6); a node once it was
 // deleted. What may have been on its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word
 // excuses what it names: a released hold its subjects, an accepted rewind everything from then on.
@@ -175,7 +175,7 @@ func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.D
 	}
 	for _, o := range s.before.Owners(prefix.Addr().String()) {
 		id := string(o.Service)
-		if !o.Releasing && !r.spoken(id, since) && r.kube.steady(hop{id, string(h.Node)}, since, r.bounds.Late) {
+		if !o.Releasing && !r.spoken(id, since) && !restAt(s.before, o.Service, h.Node) && !restAt(s.after, o.Service, h.Node) && r.kube.steady(hop{id, string(h.Node)}, since, r.bounds.Late) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,7 +86,7 @@ func (r *s12) parts(d *fsm.Redirect) map[string]redirectPart {
 			kind: "Service", text: "it is captured no more, and nobody changed the policy or its Service",
 			justified: func(since time.Duration) bool {
 				o := r.atSockets.services[string(d.Service)]
-				return d.Service != "" && (o == nil || r.changedSince(o.written, since) || r.let(string(d.Service)))
+				return d.Service != "" && (o == nil || r.changedSince(o.written, since) || r.let(string(d.Service))) || r.portOfAnother(d, c)
 			},
 		}
 	}
@@ -112,4 +113,13 @@ func (r *s12) parts(d *fsm.Redirect) map[string]redirectPart {
 		}
 	}
 	return out
+}
+
+// portOfAnother tells whether another policy leads to pods by the proxy port behind a place, which is one policy's.
+func (r *s12) portOfAnother(d *fsm.Redirect, c fsm.Capture) bool {
+	return d.Mode == toProxies && slices.ContainsFunc(fsm.List[*fsm.Redirect](r.record.View(), fsm.TableRedirects), func(o *fsm.Redirect) bool {
+		return o.ID != d.ID && o.Mode == toProxies && slices.ContainsFunc(o.Proxied, func(pod fsm.ProxiedPod) bool {
+			return slices.ContainsFunc(pod.Ports, func(p fsm.ProxyPort) bool { return p.Port == fsm.Port{Protocol: c.Port.Protocol, Number: c.Target} })
+		})
+	})
 }

@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -14,6 +15,8 @@ import (
 // s14 holds where calls at the sockets of nodes get to against the record. Once a node acknowledged a revision, no row of its tables leads
 // a call to a backend that was taken from that place at that revision or before, and is not there anew. A backend that the record never had at a
 // place no row leads to at all.
+//
+// Likewise no proxy port of a node leads to a pod that is not behind it.
 //
 // An address that a Service gives up, and its node ports, nodes go on to serve for the drain delay as they did last: L1 sees to it that this ends.
 //
@@ -56,6 +59,8 @@ func (r *s14) hear(e event.Stamped) {
 		r.unsure[x.Machine] = true
 	case event.Resolves:
 		r.row(x.Node, socketRow{x, e.Number})
+	case event.Proxies:
+		r.proxies(proxiesRow{x, e.Number})
 	}
 }
 
@@ -100,8 +105,10 @@ func (r *s14) step(s *step) {
 	fsm.Changes(before, s.after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
 		if is == nil {
 			r.put("redirect "+string(was.ID), nil, at)
+			r.put("proxies "+string(was.ID), nil, at)
 		} else {
 			r.put("redirect "+string(is.ID), r.ofRedirect(is), at)
+			r.put("proxies "+string(is.ID), ofProxies(is), at)
 		}
 	})
 	fsm.Changes(before, s.after, fsm.TableNodes, func(was, is *fsm.Node) {
@@ -112,6 +119,10 @@ func (r *s14) step(s *step) {
 		tables := r.scene.tables(string(is.ID))
 		for _, at := range tables.places() {
 			r.row(string(is.ID), tables.rows[at])
+		}
+		end := r.scene.end(string(is.ID))
+		for _, at := range slices.SortedFunc(maps.Keys(end.ports), comparePlaces) {
+			r.proxies(end.ports[at])
 		}
 	})
 }
@@ -226,22 +237,51 @@ func (r *s14) row(node string, row socketRow) {
 		return // its boot has said nothing yet
 	}
 	at := dialled{row.Address, row.Port, row.Protocol}
+	if r.drains(at, n.Acknowledged) {
+		return
+	}
 	for _, b := range slices.Compact(slices.Concat(row.Way.Backends, row.Beyond.Backends)) {
-		mine, any := socketPair{node, at, b}, socketPair{at: at, backend: b}
-		r.checked()
-		if r.counts[mine]+r.counts[any] > 0 || r.drains(at, n.Acknowledged) {
-			continue
+		r.pair(n, at, b, fmt.Sprintf("%s on %s to %s", at, node, b), row.number)
+	}
+}
+
+// proxies judges what a port at an address of a node's tunnel leads to.
+func (r *s14) proxies(row proxiesRow) {
+	n, ok := fsm.Get[*fsm.Node](r.record.View(), fsm.TableNodes, row.Node)
+	if !ok || !row.There || r.unsure[row.Node] || string(n.Boot) != r.scene.boots[row.Node] || row.Boot != r.scene.boots[row.Node] {
+		return
+	}
+	at := dialled{port: row.Port, protocol: row.Protocol}
+	for _, to := range row.To {
+		r.pair(n, at, to, fmt.Sprintf("%s/%s at %s to %s", netip.AddrPortFrom(row.Address, row.Port), row.Protocol, row.Node, to), row.number)
+	}
+}
+
+// ofProxies are the pods behind a policy's proxy ports, whose addresses are all nodes'.
+func ofProxies(d *fsm.Redirect) (out []socketPair) {
+	for _, pod := range d.Proxied {
+		for _, p := range pod.Ports {
+			out = append(out, socketPair{at: dialled{port: p.Port.Number, protocol: protocolName(p.Port)}, backend: netip.AddrPortFrom(pod.Address, p.Target).String()})
 		}
-		gone, was := r.gone[mine]
-		if of, ever := r.gone[any]; ever && (!was || gone.Before(of)) {
-			gone, was = of, true
-		}
-		subject := fmt.Sprintf("%s on %s to %s", at, node, b)
-		switch {
-		case was && !n.Acknowledged.Before(gone):
-			r.broken(subject, fmt.Sprintf("calls get there, and it went at %s; the node has acknowledged %s", gone, n.Acknowledged), row.number)
-		case !was && !r.forgot:
-			r.broken(subject, "calls get there, and the record never had it there", row.number)
-		}
+	}
+	return out
+}
+
+// pair judges that a place on a node leads to a backend.
+func (r *s14) pair(n *fsm.Node, at dialled, b, subject string, number uint64) {
+	mine, any := socketPair{string(n.ID), at, b}, socketPair{at: at, backend: b}
+	r.checked()
+	if r.counts[mine]+r.counts[any] > 0 {
+		return
+	}
+	gone, was := r.gone[mine]
+	if of, ever := r.gone[any]; ever && (!was || gone.Before(of)) {
+		gone, was = of, true
+	}
+	switch {
+	case was && !n.Acknowledged.Before(gone):
+		r.broken(subject, fmt.Sprintf("calls get there, and it went at %s; the node has acknowledged %s", gone, n.Acknowledged), number)
+	case !was && !r.forgot:
+		r.broken(subject, "calls get there, and the record never had it there", number)
 	}
 }

@@ -31,6 +31,7 @@ func (r *s15) step(s *step) {
 	if before != nil && !fsm.Differ(before, s.after, fsm.TableRedirects) {
 		return
 	}
+	r.forget(before, s.after)
 	have := map[uint32]fsm.RedirectID{}
 	for _, d := range fsm.List[*fsm.Redirect](s.after, fsm.TableRedirects) {
 		r.checked()
@@ -54,11 +55,23 @@ func (r *s15) step(s *step) {
 	}
 }
 
+// forget ends the lives of policies that the record has no more. One that comes back with the API server's backup, under its former UID, lives anew.
+func (r *s15) forget(before, after *fsm.View) {
+	if before == nil {
+		return
+	}
+	fsm.Changes(before, after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
+		if was != nil && (is == nil || is.UID != was.UID) {
+			delete(r.number, was.UID)
+		}
+	})
+}
+
 // holds gives a node that has a row by a number, empty for none.
 func (r *s15) holds(number uint32) string {
 	for _, n := range r.topology.Nodes {
 		for _, row := range r.scene.tables(n.Name).rows {
-			if row.Way.Rule == number || row.Limited && row.Beyond.Rule == number {
+			if row.Way.Rule == number || row.Beyond.Rule == number {
 				return n.Name
 			}
 		}

@@ -93,6 +93,11 @@ func (r *s8) step(s *step) {
 		r.touched[is.Prefix] = s.index
 	})
 	r.flows.holds(before, s)
+	fsm.Changes(before, s.after, fsm.TableServices, func(was, is *fsm.Service) {
+		if was != nil && is != nil && restDiffers(was, is) {
+			r.flows.changed[string(is.ID)] = s.At
+		}
+	})
 	fsm.Changes(before, s.after, fsm.TableNodes, func(was, is *fsm.Node) {
 		if was == nil || is == nil || was.Boot != is.Boot || !slices.Equal(was.Failed, is.Failed) {
 			r.nodes = s.index

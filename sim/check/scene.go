@@ -66,6 +66,7 @@ type scene struct {
 	meddled  map[string]time.Duration // when somebody else last took away what the kernel of a node had
 	segments segments
 	sockets  map[string]*socketTables // by node
+	tunnels  map[string]*tunnelEnd    // likewise
 }
 
 // contact is what a member says of its touch with the group.
@@ -112,7 +113,7 @@ func newScene(t Topology, record *Record) *scene {
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
 		sessions: map[link]session{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
-		segments: newSegments(t.Links), sockets: map[string]*socketTables{},
+		segments: newSegments(t.Links), sockets: map[string]*socketTables{}, tunnels: map[string]*tunnelEnd{},
 	}
 	for _, n := range t.Nodes {
 		for _, a := range n.Addresses {
@@ -142,6 +143,9 @@ func (s *scene) hear(e event.Stamped) {
 	case event.MachineDown:
 		s.dark[x.Machine], s.darkAt[x.Machine] = true, s.now
 		if t := s.sockets[x.Machine]; t != nil {
+			t.empty("")
+		}
+		if t := s.tunnels[x.Machine]; t != nil {
 			t.empty("")
 		}
 	case event.MachineUp:
@@ -176,6 +180,10 @@ func (s *scene) hear(e event.Stamped) {
 		s.resolves(e.Number, x)
 	case event.Programs:
 		s.programs(x)
+	case event.Tunnel:
+		s.tunnelled(e.Number, x)
+	case event.Proxies:
+		s.proxies(e.Number, x)
 	case event.Carrier:
 		s.segments.carrier(s.now, x)
 	default:

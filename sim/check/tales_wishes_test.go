@@ -99,6 +99,10 @@ func wishTales() []tale {
 		s.rival(1)
 		s.wait(10 * time.Second)
 	}
+	letsGo := func(s *story) { // of it, with its BackendRecord
+		s.outsideObject("BackendRecord", wishedRecord, "delete", "lbcf-controller", "", "{}", "null")
+		s.wait(time.Second)
+	}
 	inherits := func(s *story) { // of LBCF's controller what that registered
 		s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "rival", Present: true})
 		s.rival(0)
@@ -168,15 +172,19 @@ func wishTales() []tale {
 		}),
 		breaks("S11", "registered-anew-after-another-controller", func(s *story) {
 			rival(s)
+			letsGo(s)
+			s.outsideObject("BackendRecord", wishedRecord, "create", "lbcf-controller", recordHeld, "{}", `{"conditions":[{"type":"Registered","status":"True"}]}`)
 			inherits(s)
+			s.shows("update", "m1", recordHeld, "1")
 			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
 		}),
 		fine("S11", "registered-where-another-controller-had-one-of-two", func(s *story) {
 			rival(s)
-			s.outsideObject("BackendRecord", wishedRecord, "delete", "lbcf-controller", "", "{}", "null")
-			s.wait(time.Second)
+			letsGo(s)
 			inherits(s)
 			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+			s.shows("create", "m1", recordHeld, "1")
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord) // once more, since its driver was not done
 		}),
 		fine("S12", "wish-taken-back", func(s *story) {
 			s.grant()

@@ -17,7 +17,7 @@ import (
 // flows is S8 as clients see it: who was wanted to be served is served, but for a stated time after a change. A request
 // that is not served is excused
 //
-//   - for L3 after a user changed the Service, its endpoints or nodes, counted while a majority of members and the API
+//   - for L3 after a user changed the Service, its endpoints or nodes, or other endpoints of it rest for failed probes, counted while a majority of members and the API
 //     server are undisturbed, and have asked again after trouble with it: before that the group cannot have done its work;
 //   - while its Service, or that one's slices, are held back until an operator says a word, and for L3 after it, counted alike;
 //   - for L3, counted alike, after a restore or recover lost what was agreed on about the Service, or about a node that
@@ -30,7 +30,8 @@ import (
 //     once that they are held: DESIGN §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
 //   - where no switch takes it, during faults of all of them;
-//   - where there is no pool, or no undisturbed node with a pod that weighs anything, that could serve it.
+//   - where there is no pool, or no undisturbed node with a pod that weighs anything, that could serve it: under the policy Local none whose pods all
+//     rest for failed probes.
 //
 // Faults of members alone excuse nothing else: losing the leader, a minority or all of them costs no request.
 type flows struct {
@@ -202,7 +203,7 @@ func (r *s8) excused(x event.Flow) bool {
 			return true
 		}
 		for _, n := range r.kube.serving(id) {
-			able = able || r.scene.worksFor(n, r.bounds.L3) && r.kube.weighs(id, n)
+			able = able || r.scene.worksFor(n, r.bounds.L3) && r.kube.weighs(id, n) && !deafAt(r.record.View(), fsm.ServiceID(id), fsm.NodeID(n))
 			if !x.NextHop.IsValid() {
 				nodes = append(nodes, n)
 			}

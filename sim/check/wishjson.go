@@ -2,7 +2,11 @@
 
 package check
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+)
 
 // What checkers read of LBCF's objects, and of pods, on their own. Names are those of the load balancer specification.
 
@@ -95,8 +99,24 @@ type bindSpec struct {
 
 type podStatus struct {
 	IP         string      `json:"podIP"`
+	IPs        []podIP     `json:"podIPs"`
 	Phase      string      `json:"phase"`
 	Conditions []condition `json:"conditions"`
+}
+
+type podIP struct {
+	IP string `json:"ip"`
+}
+
+// addresses are those of a pod, of each family the first.
+func (s podStatus) addresses() (out []netip.Addr) {
+	for _, text := range append([]podIP{{s.IP}}, s.IPs...) {
+		a, err := netip.ParseAddr(text.IP)
+		if err == nil && !slices.ContainsFunc(out, func(b netip.Addr) bool { return a.Is4() == b.Is4() }) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 type recordSpec struct {

@@ -203,7 +203,7 @@ type (
 	}
 	// Resolves says what programs of a node get that dial a place, from now on: an address, port and protocol ("TCP", "UDP"), as a row of
 	// the tables at its sockets has it; without a row There is false. An address of all ones is every address of every node. Beyond is
-	// what calls get that are beyond a limit, where Limited says that there is one.
+	// what calls get that are beyond a limit, where Limited says that there is one, or that the rule leaves alone.
 	Resolves struct {
 		Node, Boot string
 		Address    netip.Addr
@@ -214,18 +214,58 @@ type (
 		Limited    bool
 		Beyond     Way
 	}
+	// Spares says which pods have sockets on a node, as "namespace/name", and which of them rules leave alone: "namespace/name number".
+	Spares struct {
+		Node, Boot string
+		Pods, Own  []string
+	}
 	// Way is where a call goes. Verdict is "use", "refuse", "unreachable", or "pass" for wherever it goes without programs; Rule is the number
-	// of who says so, and Backends, of "use", are those that it may get, "address:port", each as often as it has turns.
+	// of who says so, and Backends, of "use", are those that it may get, "address:port", each as often as it has turns. It Spares those that the
+	// rule leaves alone.
 	Way struct {
 		Verdict  string
 		Rule     uint32
 		Backends []string
+		Spares   bool
 	}
 	// Programs says whether programs work at the sockets of a node, and which addresses they take for nodes'.
 	Programs struct {
 		Node, Boot string
 		Attached   bool
 		Nodes      []netip.Addr
+	}
+	// Tunnel says what the tunnel of a node to other hosts is like from now on: the addresses that it takes packets for, by which hardware
+	// address, whereto it sends those for other addresses, and from which hosts it takes any. Without Addresses it takes none. By is "hand"
+	// when somebody else than the agent changed it.
+	Tunnel struct {
+		Node, Boot string
+		MAC        string
+		Addresses  []netip.Addr
+		Ways       []TunnelWay
+		Peers      []netip.Addr
+		By         string
+	}
+	// TunnelWay says that packets to an address are sent to the host at another one, for whoever there has a hardware address.
+	TunnelWay struct {
+		To, By netip.Addr
+		MAC    string
+	}
+	// Proxies says which endpoints, "address:port", connections get that come to a port at an address of a node's tunnel, from now on; none,
+	// where There is false, since nobody is at the port.
+	Proxies struct {
+		Node, Boot string
+		Address    netip.Addr
+		Port       uint16
+		Protocol   string
+		There      bool
+		To         []string
+		By         string
+	}
+	// Answers says at which ports a pod takes connections from now on, at its address; at none once it is gone, or deaf.
+	Answers struct {
+		Pod, Node string // the pod by "namespace/name"
+		Address   netip.Addr
+		Ports     []string
 	}
 	// Acted says that an agent carried out a state of this revision.
 	Acted struct {

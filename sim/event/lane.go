@@ -28,6 +28,10 @@ func (e Foreign) Lane() string     { return e.Where }
 func (e Acted) Lane() string       { return e.Process }
 func (e Resolves) Lane() string    { return e.Node }
 func (e Programs) Lane() string    { return e.Node }
+func (e Tunnel) Lane() string      { return e.Node }
+func (e Proxies) Lane() string     { return e.Node }
+func (e Spares) Lane() string      { return e.Node }
+func (e Answers) Lane() string     { return e.Node }
 func (e Asks) Lane() string        { return e.Segment }
 func (e Claim) Lane() string       { return e.Node }
 func (e Carrier) Lane() string     { return e.Node }

@@ -50,7 +50,7 @@ func CastOf(s *stage.Stage) Cast {
 		c.Drivers = append(c.Drivers, d.Name())
 	}
 	c.Segments = s.Segments()
-	c.Sockets, c.Policies = s.Sockets().Any(), s.Sockets().Policies
+	c.Sockets, c.Policies, c.Probes = s.Sockets().Any(), s.Sockets().Policies, s.Sockets().Probes
 	return c
 }
 

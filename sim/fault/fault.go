@@ -47,6 +47,7 @@ type Cast struct {
 	Segments []string // that nodes are in
 	Sockets  bool     // agents have programs at sockets
 	Policies bool     // the cluster knows policies of client-side balancing
+	Probes   bool     // there is something at the addresses that these list
 }
 
 // Machines are those with a process of ours.
@@ -111,6 +112,8 @@ type Kind struct {
 	Segments bool
 	// Sockets says that there is none where agents have no programs at sockets.
 	Sockets bool
+	// Probes says that there is none where nothing is at the addresses that policies list.
+	Probes bool
 	// Older says that it runs the older release, which knows no segments: there is none where nodes are in some.
 	Older bool
 	// Draw fills in whom it befalls, and its parameters.
@@ -142,7 +145,7 @@ func Find(name string) (Kind, bool) {
 
 // Able tells whether there is anybody whom a fault of this kind can befall.
 func (k Kind) Able(c Cast) bool {
-	if k.Sockets && !c.Sockets || k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
+	if k.Probes && !c.Probes || k.Sockets && !c.Sockets || k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
 		return false
 	}
 	return k.On.Least == 0 || slices.ContainsFunc(k.On.Roles, func(r Role) bool { return len(c.role(r)) > 0 })

@@ -6,10 +6,12 @@ import (
 	"net/netip"
 	"time"
 
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/kernel"
 	"fairlead.io/fairlead/sim/kernel/message"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
+	"fairlead.io/fairlead/sim/stage"
 )
 
 var nodes = Who{Roles: []Role{Node}, Least: 1}
@@ -80,6 +82,32 @@ func kernelKinds() []Kind {
 			},
 		},
 		{
+			Name: "listed-unseen", Text: "nodes cannot reach an address that policies list: what is at it is dead, where it befalls all of them",
+			Share: 90, Sockets: true, Probes: true, Least: 8 * time.Second, Most: 25 * time.Second, On: nodes,
+			Excuses:    func(_ Cast, f Fault) []string { return slashed(f.On, "listed") },
+			Parameters: []parameter.Parameter{parameter.OneOf("address", "all without it", listed()...)},
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				f.On = c.Nodes
+				if d.Chance("some", 40) {
+					f.On = d.Some("nodes", c.Nodes, d.From("how many", 1, len(c.Nodes)))
+				}
+				if d.Chance("one", 75) {
+					f.With.Set("address", dice.Pick(d, "address", listed()))
+				}
+			},
+			Begin: func(b *Backstage, f Fault) func() {
+				return each(f.On, func(name string) func() {
+					var ends []func()
+					for _, a := range listed() {
+						if only := f.With["address"]; only == "" || only == a {
+							ends = append(ends, b.Network.Cut(name, start.ListedPrefix+a))
+						}
+					}
+					return together(ends)
+				})
+			},
+		},
+		{
 			Name: "kernel-slow", Text: "calls to kernels take longer",
 			Weight: 3, Least: time.Second, Most: 10 * time.Second, On: nodes, Excuses: onThem,
 			Parameters: []parameter.Parameter{parameter.Duration("by", "50ms without it")},
@@ -92,6 +120,14 @@ func kernelKinds() []Kind {
 			},
 		},
 	}
+}
+
+// listed are the addresses that policies list.
+func listed() (out []string) {
+	for _, a := range stage.Listed() {
+		out = append(out, a.String())
+	}
+	return out
 }
 
 // errnos are what a kernel may answer to anything.

@@ -59,9 +59,10 @@ func newTheatre(seed uint64) *theatre {
 			delete(t.open, x.ID)
 		}
 	})
-	t.Backstage = New(stage.New(w, stage.Options{Members: 3, Nodes: 2, Switches: 2, Balancers: 1, Segments: 2, Program: sleeper, DriftPPM: 100}))
+	t.Backstage = New(stage.New(w, stage.Options{Members: 3, Nodes: 2, Switches: 2, Balancers: 1, Segments: 2, Program: sleeper, DriftPPM: 100,
+		Sockets: start.Sockets{Policies: true, Probes: true}}))
 	t.Raise()
-	for _, name := range t.machines() {
+	for _, name := range slices.Concat(t.machines(), outsiders()) {
 		t.Network.Listen(name, "probe", func(c *network.Conn) { c.Handle(nil, nil) })
 	}
 	return t
@@ -70,6 +71,14 @@ func newTheatre(seed uint64) *theatre {
 func (t *theatre) machines() (out []string) {
 	for _, name := range t.Cast.All() {
 		out = append(out, t.Cast.machine(name))
+	}
+	return out
+}
+
+// outsiders are at the addresses that policies list.
+func outsiders() (out []string) {
+	for _, a := range listed() {
+		out = append(out, start.ListedPrefix+a)
 	}
 	return out
 }
@@ -98,6 +107,11 @@ func (t *theatre) state() map[string]string {
 			if from != to {
 				t.probe(state, from, to)
 			}
+		}
+	}
+	for _, from := range t.Cast.Nodes {
+		for _, to := range outsiders() {
+			t.probe(state, from, to)
 		}
 	}
 	for _, s := range t.Switches() {

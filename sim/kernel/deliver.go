@@ -147,7 +147,7 @@ func (k *Kernel) Deliver(p Packet) (endpoint netip.AddrPort, ok bool, why string
 
 // own tells whether an address is one of the node's interfaces.
 func (k *Kernel) own(a netip.Addr) bool {
-	return slices.ContainsFunc(k.o.Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+	return slices.Contains(k.tunnelAddresses(), a) || slices.ContainsFunc(k.o.Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 func (k *Kernel) openPorts(a netip.Addr) []Packet {

@@ -27,8 +27,11 @@ func (k *Kernel) Fail(f Fault) (heal func()) {
 
 // fails gives the errno that a call fails with, if it does.
 func (k *Kernel) fails(r message.Request) string {
+	if r.Sockets != nil && len(r.Sockets.Cgroups) > 0 {
+		return "" // they are folders, and no calls about tables
+	}
 	for _, f := range k.faults {
-		reads := r.Dump != nil || r.Watch || r.Sockets != nil && r.Sockets.Read
+		reads := r.Dump != nil || r.Watch || r.Sockets != nil && r.Sockets.Read || r.Tunnel != nil && (r.Tunnel.Read || r.Tunnel.Ways != nil)
 		if f.Sockets && (r.Sockets == nil || r.Sockets.Adds() == 0) {
 			continue
 		}
@@ -68,12 +71,12 @@ func (k *Kernel) Meddle() string {
 			})
 		}
 	}
-	for _, name := range []string{message.NATTable, message.SteerTable} {
+	for _, name := range []string{message.NATTable, message.SteerTable, message.ProxyTable} {
 		if t := k.tables[name]; t != nil {
 			all = append(all, k.meddleTable(name, t)...)
 		}
 	}
-	if len(all) == 0 {
+	if all = append(all, k.meddleTunnel()...); len(all) == 0 {
 		return ""
 	}
 	k.by = "hand"

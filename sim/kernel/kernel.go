@@ -51,6 +51,11 @@ type Kernel struct {
 	known  memory
 	// sockets are the tables of programs at sockets.
 	sockets sockets
+	cgroups cgroups
+	tunnel  tunnel
+	// tunnelled and proxied are what was published last of the tunnel, and of the ports at its addresses.
+	tunnelled event.Tunnel
+	proxied   map[proxyPort][]string
 
 	steered []netip.Addr // as published last
 	by      string       // who else than the agent is at it
@@ -89,7 +94,8 @@ func (k *Kernel) Up() {
 	k.boot = k.drawBoot()
 	k.rules, k.routes, k.tables = nil, map[message.Route]bool{}, map[string]*message.Table{}
 	k.known = memory{}
-	k.sockets = newSockets()
+	k.sockets, k.cgroups = newSockets(), cgroups{pods: map[string]podCgroup{}}
+	k.tunnel, k.tunnelled, k.proxied = tunnel{}, event.Tunnel{}, nil
 	for _, v6 := range []bool{false, true} {
 		k.rules = append(k.rules, message.Rule{V6: v6, Priority: 32766, Table: mainTable, Protocol: protocolKernel})
 	}
@@ -149,6 +155,7 @@ func (k *Kernel) Down() {
 	}
 	k.up = false
 	k.rules, k.routes, k.tables, k.sockets = nil, nil, nil, sockets{}
+	k.tunnel, k.tunnelled, k.proxied = tunnel{}, event.Tunnel{}, nil
 	k.queue = nil
 	k.publish()
 }

@@ -32,13 +32,16 @@ func (k *Kernel) transact(ops []message.Op, own bool) string {
 		if why := dangling(t.tables[name]); why != "" {
 			return k.refuse("transaction on table "+name, why)
 		}
-		k.foreign(own, name == message.SteerTable || name == message.NATTable, "table "+name)
+		k.foreign(own, slices.Contains([]string{message.SteerTable, message.NATTable, message.ProxyTable}, name), "table "+name)
 	}
 	k.tables = t.tables
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		k.tell(message.Event{Table: name, Own: own})
 	}
 	k.publish()
+	if changed[message.ProxyTable] {
+		k.publishProxies()
+	}
 	return ""
 }
 

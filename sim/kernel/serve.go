@@ -90,6 +90,8 @@ func (k *Kernel) do(c call) message.Answer {
 	switch {
 	case r.Sockets != nil:
 		return k.socket(*r.Sockets)
+	case r.Tunnel != nil:
+		return k.tunnelling(*r.Tunnel, r.Delete, true)
 	case r.Dump != nil:
 		return k.dump(*r.Dump)
 	case r.Watch:

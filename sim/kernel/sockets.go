@@ -48,6 +48,11 @@ func (k *Kernel) socket(r message.Sockets) message.Answer {
 			k.publishPrograms()
 		}
 		return message.Answer{}
+	case len(r.Cgroups) > 0:
+		return message.Answer{Cgroups: k.cgroups.find(r.Cgroups)}
+	case r.Spares:
+		k.spare(r.Spare)
+		return message.Answer{}
 	}
 	for write := range k.writes(r) {
 		if name := write(); name != "" {
@@ -228,14 +233,14 @@ func (s *sockets) resolves(row message.PlaceRow) event.Resolves {
 	e := event.Resolves{
 		Address: row.At.Address, Port: row.At.Port, Protocol: protocolText(row.At.Protocol), There: true, Way: s.way(row.First),
 	}
-	if row.First.Limited || row.First.Spares {
-		e.Limited, e.Beyond = true, s.way(row.Then)
+	if e.Limited = row.First.Limited; e.Limited || row.First.Spares {
+		e.Beyond = s.way(row.Then)
 	}
 	return e
 }
 
 func (s *sockets) way(c message.Choice) event.Way {
-	w := event.Way{Verdict: verdicts[c.Verdict], Rule: c.Rule}
+	w := event.Way{Verdict: verdicts[c.Verdict], Rule: c.Rule, Spares: c.Spares}
 	if c.Verdict == use {
 		for i := range c.Count {
 			w.Backends = append(w.Backends, s.slots[message.SlotKey{Set: c.Set, Index: i}].At.String())

@@ -37,13 +37,18 @@ type walker struct {
 	mark     uint32
 	values   [registers * 4]byte
 	draws    int
-	verdict  string // passed, dropped, refused, translated
+	explores *exploring // what is drawn; nil: it depends on the flow
+	verdict  string     // passed, dropped, refused, translated
 	endpoint netip.AddrPort
 }
 
 // translate tells what a table makes of a packet that comes in. known is what dynamic sets hold, and will.
 func (k *Kernel) translate(t *message.Table, p Packet, known memory) (verdict string, endpoint netip.AddrPort) {
-	w := &walker{t: t, packet: p, own: k.own(p.Destination), now: k.world.Now(), known: known, verdict: "passed"}
+	return k.walk(t, p, known, nil)
+}
+
+func (k *Kernel) walk(t *message.Table, p Packet, known memory, e *exploring) (verdict string, endpoint netip.AddrPort) {
+	w := &walker{t: t, packet: p, own: k.own(p.Destination), now: k.world.Now(), known: known, explores: e, verdict: "passed"}
 	var entries []message.Chain
 	for _, name := range slices.Sorted(maps.Keys(t.Chains)) {
 		if t.Chains[name].Hook == 1 {
@@ -156,6 +161,9 @@ func (w *walker) step(s message.Step) (holds bool, verdict string) {
 
 // draw is a number below of, which depends on the flow and on how many were drawn before.
 func (w *walker) draw(of uint32) uint32 {
+	if w.explores != nil {
+		return w.explores.draw(of)
+	}
 	w.draws++
 	h := w.packet.Hash + uint64(w.draws)*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

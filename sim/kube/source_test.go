@@ -30,15 +30,15 @@ const poolsOfMetalLB = api.MetalLBV1Beta1 + "/ipaddresspools"
 func (b *bench) truth(t testing.TB) (w world.World) {
 	for _, o := range b.List("Service") {
 		v, _ := convert.Service(o.(*corev1.Service))
-		w.Services = append(w.Services, v)
+		w.Services = append(w.Services, &v)
 	}
 	for _, o := range b.List("EndpointSlice") {
 		v, _ := convert.EndpointSlice(o.(*discoveryv1.EndpointSlice))
-		w.EndpointSlices = append(w.EndpointSlices, v)
+		w.EndpointSlices = append(w.EndpointSlices, &v)
 	}
 	for _, o := range b.List("Node") {
 		v, _ := convert.Node(o.(*corev1.Node))
-		w.Nodes = append(w.Nodes, v)
+		w.Nodes = append(w.Nodes, &v)
 	}
 	for _, o := range b.List("IPAddressPool") {
 		var p api.IPAddressPool
@@ -46,7 +46,7 @@ func (b *bench) truth(t testing.TB) (w world.World) {
 			t.Fatal(err)
 		}
 		v, _ := convert.Pool(&p)
-		w.Pools = append(w.Pools, v)
+		w.Pools = append(w.Pools, &v)
 	}
 	w.Sort()
 	return w

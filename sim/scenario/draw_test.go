@@ -155,7 +155,7 @@ func TestSeedsVary(t *testing.T) {
 		}
 	}
 	for seed := range uint64(seeds) {
-		for _, f := range scenario.Draw(seed, scenario.Options{Sockets: start.Sockets{Policies: true}}).Faults {
+		for _, f := range scenario.Draw(seed, scenario.Options{Sockets: start.Sockets{Policies: true, Probes: true}}).Faults {
 			if k, _ := fault.Find(f.Kind); k.Sockets {
 				kinds[f.Kind]++
 			}

@@ -19,9 +19,13 @@ import (
 // world runs. It gives the cluster, which knows who lives.
 func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	w := on.World
+	var cgroup func(node, pod, uid string, there bool)
+	if s.Sockets.Policies {
+		cgroup = func(node, pod, uid string, there bool) { on.Kernel(node).Pod(pod, uid, there) }
+	}
 	cluster := workload.New(workload.Options{
 		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s), Outside: s.drivers(), Inherit: inherit(on), Disinherit: disinherit(on),
-		Segments: s.Segments, Block: s.Aggregate > 0,
+		Segments: s.Segments, Block: s.Aggregate > 0, Probed: s.Sockets.Probes, DualStack: s.Sockets.Policies, Cgroup: cgroup,
 	})
 	for i := range s.Clients {
 		w.At(Raised, func() { on.Group().Register(fmt.Sprint("register-", i+1), registers, registerEvery) })

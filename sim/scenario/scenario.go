@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,7 +58,7 @@ func (s Scenario) Cast() fault.Cast {
 	return fault.Cast{
 		Members: named(s.Members, stage.MemberName), Nodes: named(s.Nodes, stage.NodeName),
 		Switches: named(s.Switches, stage.SwitchName), Drivers: named(s.Balancers+s.Outside, stage.DriverName), Outside: s.Outside > 0,
-		Segments: named(s.Segments, stage.SegmentName), Sockets: s.Sockets.Any(), Policies: s.Sockets.Policies,
+		Segments: named(s.Segments, stage.SegmentName), Sockets: s.Sockets.Any(), Policies: s.Sockets.Policies, Probes: s.Sockets.Probes,
 	}
 }
 
@@ -161,6 +162,15 @@ func (s Scenario) Validate() error {
 		if n.have < n.least || n.have > n.most {
 			return fmt.Errorf("%s: %d is not possible; write a number from %d to %d", n.field, n.have, n.least, n.most)
 		}
+	}
+	if s.Sockets.Tunnels && !s.Sockets.Policies {
+		return errors.New("tunnels: only policies lead through them; write policies: true, too")
+	}
+	if s.Sockets.Probes && !s.Sockets.Policies {
+		return errors.New("probes: only addresses that policies list are probed; write policies: true, too")
+	}
+	if s.Sockets.Tunnels && s.Nodes > start.MostTunnels {
+		return fmt.Errorf("tunnels: there are addresses for %d nodes, and not for %d", start.MostTunnels, s.Nodes)
 	}
 	if s.Aggregate != 0 && (s.Aggregate < leastAggregate || s.Aggregate > mostAggregate) {
 		return fmt.Errorf("aggregate: %d is not possible; write a number of bits from %d to %d, or 0", s.Aggregate, leastAggregate, mostAggregate)

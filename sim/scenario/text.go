@@ -38,6 +38,8 @@ func (s Scenario) Text() []byte {
 	line("policies", "true", s.Sockets.Policies)
 	line("clusterIPs", "true", s.Sockets.ClusterIPs)
 	line("nodePorts", "true", s.Sockets.NodePorts)
+	line("tunnels", "true", s.Sockets.Tunnels)
+	line("probes", "true", s.Sockets.Probes)
 	line("room", fmt.Sprint(s.Sockets.Room), s.Sockets.Room != 0)
 	line("drift", fmt.Sprint(s.Drift), s.Drift != 0)
 	if len(s.Faults) > 0 {

@@ -95,6 +95,7 @@ func (s *Stage) furnish() {
 		s.addSwitch(i)
 	}
 	s.furnishSegments()
+	s.furnishListed()
 }
 
 // System is the namespace of what configures us.

@@ -36,6 +36,13 @@ func (c *coder) claim(e *event.Claim) {
 	c.flag("asked", &e.Asked)
 }
 
+func (c *coder) answers(e *event.Answers) {
+	c.text("pod", &e.Pod)
+	c.text("node", &e.Node)
+	c.address("address", &e.Address)
+	c.names("ports", &e.Ports)
+}
+
 func (c *coder) asks(e *event.Asks) {
 	c.text("segment", &e.Segment)
 	c.address("address", &e.Address)
@@ -190,10 +197,19 @@ func (c *coder) resolves(e *event.Resolves) {
 	c.text("verdict", &e.Way.Verdict)
 	c.number32("rule", &e.Way.Rule)
 	c.names("backends", &e.Way.Backends)
+	c.flag("spares", &e.Way.Spares)
 	c.flag("limited", &e.Limited)
 	c.text("beyond", &e.Beyond.Verdict)
 	c.number32("beyond by", &e.Beyond.Rule)
 	c.names("beyond to", &e.Beyond.Backends)
+	c.flag("beyond spares", &e.Beyond.Spares)
+}
+
+func (c *coder) spares(e *event.Spares) {
+	c.text("node", &e.Node)
+	c.text("boot", &e.Boot)
+	c.names("pods", &e.Pods)
+	c.names("own", &e.Own)
 }
 
 func (c *coder) programs(e *event.Programs) {
@@ -201,6 +217,27 @@ func (c *coder) programs(e *event.Programs) {
 	c.text("boot", &e.Boot)
 	c.flag("attached", &e.Attached)
 	c.addresses("nodes", &e.Nodes)
+}
+
+func (c *coder) tunnel(e *event.Tunnel) {
+	c.text("node", &e.Node)
+	c.text("boot", &e.Boot)
+	c.text("mac", &e.MAC)
+	c.addresses("addresses", &e.Addresses)
+	c.ways("ways", &e.Ways)
+	c.addresses("peers", &e.Peers)
+	c.text("by", &e.By)
+}
+
+func (c *coder) proxies(e *event.Proxies) {
+	c.text("node", &e.Node)
+	c.text("boot", &e.Boot)
+	c.address("address", &e.Address)
+	c.number16("port", &e.Port)
+	c.text("protocol", &e.Protocol)
+	c.flag("there", &e.There)
+	c.names("to", &e.To)
+	c.text("by", &e.By)
 }
 
 func (c *coder) drive(e *event.Drive) {

@@ -43,6 +43,10 @@ const (
 	kindAsks
 	kindResolves
 	kindPrograms
+	kindTunnel
+	kindProxies
+	kindAnswers
+	kindSpares
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -123,6 +127,14 @@ var kinds = [...]kind{
 		`{node} gives calls to {address}:{port}/{protocol} {there?|nothing of its own}{verdict}[ {backends}][ by {rule}][, beyond the limit {beyond}]`},
 	kindPrograms: {"programs", "node", false, reading((*coder).programs),
 		`{node} {attached?has programs at its sockets|has no programs at its sockets}[, nodes are at {nodes}]`},
+	kindTunnel: {"tunnel", "node", true, reading((*coder).tunnel),
+		`the tunnel of {node}[ takes packets for {addresses}][ from {peers}][, sends {ways}][, by {by}]`},
+	kindProxies: {"proxies", "node", true, reading((*coder).proxies),
+		`{node} {there?leads|leads no more} {address}:{port}/{protocol}[ to {to}][ by {by}]`},
+	kindAnswers: {"answers", "node", true, reading((*coder).answers),
+		`{pod} at {address} takes connections at {ports?|no port}{ports}`},
+	kindSpares: {"spares", "node", true, reading((*coder).spares),
+		`{node} has pods {pods?|none}{pods}[, and leaves alone {own}]`},
 	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
 		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
@@ -158,6 +170,12 @@ func (c *coder) show(e event.Event) {
 	case event.Claim:
 		c.begin(kindClaim)
 		c.claim(&e)
+	case event.Spares:
+		c.begin(kindSpares)
+		c.spares(&e)
+	case event.Answers:
+		c.begin(kindAnswers)
+		c.answers(&e)
 	case event.Asks:
 		c.begin(kindAsks)
 		c.asks(&e)
@@ -224,6 +242,12 @@ func (c *coder) show(e event.Event) {
 	case event.Programs:
 		c.begin(kindPrograms)
 		c.programs(&e)
+	case event.Tunnel:
+		c.begin(kindTunnel)
+		c.tunnel(&e)
+	case event.Proxies:
+		c.begin(kindProxies)
+		c.proxies(&e)
 	case event.Drive:
 		c.begin(kindDrive)
 		c.drive(&e)

@@ -4,6 +4,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -140,5 +141,28 @@ func (c *coder) paths(name string, v *[]event.Path) {
 		c.flag("", &p.Stale)
 		c.flag("", &p.LongLived)
 		c.flag("", &p.Best)
+	}
+}
+
+// ways are texts in a trace.
+func (c *coder) ways(name string, v *[]event.TunnelWay) {
+	var texts []string
+	for _, w := range *v {
+		texts = append(texts, addressText(w.To)+" "+addressText(w.By)+" "+w.MAC)
+	}
+	if c.names(name, &texts); c.mode != unpack {
+		return
+	}
+	for _, text := range texts {
+		parts := strings.SplitN(text, " ", 3)
+		if len(parts) != 3 {
+			c.err = fmt.Errorf("way of a tunnel: %q", text)
+			return
+		}
+		var w event.TunnelWay
+		w.To, _ = netip.ParseAddr(parts[0]) // empty for none
+		w.By, _ = netip.ParseAddr(parts[1])
+		w.MAC = parts[2]
+		*v = append(*v, w)
 	}
 }

@@ -28,10 +28,10 @@ type Cluster struct {
 	custom []kube.Object // of fairlead.io and metallb.io
 	own    bool          // some are of fairlead.io
 	// What the product makes of those that are of use.
-	pools          []world.Pool
-	peers          []world.Peer
-	advertisements []world.Advertisement
-	communities    []world.Community
+	pools          []*world.Pool
+	peers          []*world.Peer
+	advertisements []*world.Advertisement
+	communities    []*world.Community
 
 	unusable map[string]string // Services that the product can make nothing of, and why
 	unused   []string          // kinds that play no part

@@ -177,7 +177,7 @@ func addCustom[K, V any, P interface {
 	*K
 	metav1.Object
 	GetObjectKind() schema.ObjectKind
-}](r *reader, at origin, h head, raw []byte, path string, turn func(*K) (V, []world.Problem), usable *[]V) error {
+}](r *reader, at origin, h head, raw []byte, path string, turn func(*K) (V, []world.Problem), usable *[]*V) error {
 	o := P(new(K))
 	if err := r.decode(at, raw, path, o); err != nil {
 		return err
@@ -188,7 +188,7 @@ func addCustom[K, V any, P interface {
 	v, found := turn((*K)(o))
 	r.doubts(at, path, found)
 	if usable != nil && convert.Usable(found) {
-		*usable = append(*usable, v)
+		*usable = append(*usable, &v)
 	}
 	version, own := h.APIVersion, h.APIVersion == api.GroupVersion
 	if peer, ok := any(o).(*api.BGPPeer); ok && peer.Spec.PasswordSecret.Name != "" {

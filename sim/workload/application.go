@@ -185,11 +185,25 @@ func (c *Cluster) make(a *application) *corev1.Pod {
 		Spec:   corev1.PodSpec{NodeName: node},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
+	if c.o.Cgroup != nil && a.made%3 == 0 {
+		c.mirror(p)
+	}
 	o, err := c.kube.Create("controller", p)
 	if c.may(err); err != nil {
 		return nil
 	}
 	return o.(*corev1.Pod)
+}
+
+// configHash is the annotation that kubelets write the UID of a static pod in.
+const configHash = "kubernetes.io/config.hash"
+
+// mirror makes a pod one that its node has of itself, which the object is but a mirror of: its kubelet knows it by another UID.
+func (c *Cluster) mirror(p *corev1.Pod) {
+	node := c.kube.Get("Node", "", p.Spec.NodeName)
+	hash := fmt.Sprintf("static-%s", p.Name)
+	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: hash, configHash: hash}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.GetName(), UID: node.GetUID()}}
 }
 
 // end tells a pod to end.

@@ -50,6 +50,13 @@ type Options struct {
 	Segments int
 	// Block tells whether there is one, all of whose addresses users ask for.
 	Block bool
+	// Probed tells whether endpoints may be probed: pods then take connections.
+	Probed bool
+	// DualStack has most pods have an address of either family.
+	DualStack bool
+	// Cgroup has a pod on a node have a cgroup, or none any more: by its name, and the UID that its kubelet knows it by. Nil: nobody asks, and no pod is
+	// static.
+	Cgroup func(node, pod, uid string, there bool)
 	// Inherit has another controller have put a backend on one of their balancers; nil: there is no other.
 	Inherit func(balancer, address string)
 	// Disinherit has it have taken such a one off.

@@ -32,12 +32,16 @@ const (
 type pod struct {
 	name, node string
 	uid        types.UID
+	own        string // the UID that its kubelet knows it by
 	address    string
+	other      string // its address of the other family, empty for none
 	random     *rand.Rand
 	running    bool
 	serves     bool // it answers
 	ending     bool
-	told       bool // that it serves, or not, stands in the API server
+	told       bool           // that it serves, or not, stands in the API server
+	deaf       map[string]int // by how many steps it takes no connections at a port, or at any: see listen
+	listens    []string       // the ports where it does
 }
 
 // Alive tells whether a pod, as "namespace/name", lives and serves now: the truth, whatever the API server has heard.
@@ -52,7 +56,7 @@ func (c *Cluster) look(name string) {
 	o, _ := c.kube.Get("Pod", Namespace, name).(*corev1.Pod)
 	p := c.pods[name]
 	if p != nil && (o == nil || o.UID != p.uid) {
-		delete(c.pods, name) // killed, as nobody wants it any more
+		c.drop(p) // killed, as nobody wants it any more
 		p = nil
 	}
 	switch {
@@ -64,7 +68,7 @@ func (c *Cluster) look(name string) {
 	case o.DeletionTimestamp != nil && !p.ending:
 		p.ending = true
 		c.later(p, lingers, func() {
-			delete(c.pods, name)
+			c.drop(p)
 			c.gone(o)
 		})
 	case p.told && !p.agrees(o):
@@ -92,23 +96,47 @@ func (c *Cluster) start(o *corev1.Pod) {
 	c.address++
 	p := &pod{
 		name: o.Name, node: o.Spec.NodeName, uid: o.UID, address: fmt.Sprintf("10.244.%d.%d", c.address/250, c.address%250+1),
-		random: c.world.Random(fmt.Sprintf("pod/%s/%d", o.Name, c.world.Now())),
+		deaf: map[string]int{}, random: c.world.Random(fmt.Sprintf("pod/%s/%d", o.Name, c.world.Now())),
 	}
 	if slices.Contains(backendApps, o.Labels[appLabel]) {
 		p.address = c.lowest(p.node)
 	}
+	if c.o.DualStack && c.address%4 > 0 { // not every node has both families
+		p.other = fmt.Sprintf("fd00:244::%x", c.address)
+	}
+	if p.own = o.Annotations[configHash]; p.own == "" {
+		p.own = string(o.UID)
+	}
 	c.pods[p.name] = p
+	c.cgroup(p, true)
 	if ready(o) {
 		c.tell(p)
 	}
 	c.later(p, starts, func() {
 		p.running = true
+		c.listen(p)
 		c.tell(p)
 		c.later(p, probed, func() {
 			p.serves = true
 			c.tell(p)
 		})
 	})
+}
+
+// drop is the end of a pod.
+func (c *Cluster) drop(p *pod) {
+	if c.pods[p.name] == p {
+		delete(c.pods, p.name)
+	}
+	c.listen(p)
+	c.cgroup(p, false)
+}
+
+// cgroup has a pod have a cgroup, or none any more.
+func (c *Cluster) cgroup(p *pod, there bool) {
+	if c.o.Cgroup != nil {
+		c.o.Cgroup(p.node, Namespace+"/"+p.name, p.own, there)
+	}
 }
 
 // ail has a pod not be ready for a while.
@@ -147,6 +175,9 @@ func (c *Cluster) report(p *pod) {
 		status.Phase, status.PodIP, status.PodIPs = corev1.PodPending, "", nil
 		if p.running {
 			status.Phase, status.PodIP, status.PodIPs = corev1.PodRunning, p.address, []corev1.PodIP{{IP: p.address}}
+			if p.other != "" {
+				status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: p.other})
+			}
 		}
 		status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: truth(p.serves)}}
 	})
@@ -183,7 +214,12 @@ func (c *Cluster) died(node string) {
 	c.dark[node] = true
 	c.deaths[node]++
 	nth := c.deaths[node]
-	maps.DeleteFunc(c.pods, func(_ string, p *pod) bool { return p.node == node })
+	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
+		if p := c.pods[name]; p.node == node {
+			delete(c.pods, name)
+			c.world.After(0, func() { c.drop(p) })
+		}
+	}
 	c.world.After(lost, func() {
 		if c.dark[node] && c.deaths[node] == nth {
 			c.unready(node)

@@ -59,7 +59,8 @@ func socketVerbs() []Verb {
 					_, err := ports(text)
 					return err
 				}),
-				parameter.OneOf("mode", "podEndpoint without it, where no addresses are given", "podEndpoint", "hostPort"),
+				parameter.OneOf("mode", "podEndpoint without it, where no addresses are given", "podEndpoint", "hostPort", "nodeProxy"),
+				parameter.Number("behind", "the port of pods behind proxy ports, with mode nodeProxy; that of the Service's pods, or the proxy port, without it", 1, 65535),
 				label("pods", "the label of the pods that it leads to; app=dns without it"),
 				parameter.Text("addresses", "that it leads to, in place of pods, with spaces between them", func(text string) error {
 					for _, a := range strings.Fields(text) {
@@ -69,10 +70,12 @@ func socketVerbs() []Verb {
 					}
 					return nil
 				}),
+				parameter.OneOf("probe", "whether addresses are probed, every second; no without it", "yes", "no"),
 				label("on", "the label of the nodes on which it is effective; all without it"),
 				parameter.OneOf("enabled", "yes without it", "yes", "no"),
 				parameter.OneOf("otherwise", "what becomes of connections while it has no backend; refuse without it", "refuse", "fallthrough"),
 				parameter.Number("id", "that it asks for; one is given without it", 1, 1<<31-1),
+				parameter.OneOf("spare", "whether it leaves calls of its own backends alone; no without it", "yes", "no"),
 				parameter.OneOf("again", "whether one of the same name is deleted first; no without it", "yes", "no"),
 			),
 			Draw: drawPolicy, Do: (*Cluster).createPolicy,
@@ -123,6 +126,20 @@ func socketVerbs() []Verb {
 						c.relabel("Pod", Namespace, p.Name, tierLabel, s.With["tier"])
 						return
 					}
+				}
+			},
+		},
+		{
+			Name: "sandbox", Text: "make the sandbox of a pod anew, and its cgroup with it; the API server hears nothing of that", Able: policies,
+			Parameters: []parameter.Parameter{name()},
+			Draw: func(d dice.Dice, _ Plan, s *Step) {
+				s.With.Set("name", dice.Pick(d, "application", []string{resolvers, resolvers, first(0)}))
+			},
+			Do: func(c *Cluster, s Step) {
+				if all := c.podsOf(s.With["name"]); len(all) > 0 && c.pods[all[0].Name] != nil {
+					p := c.pods[all[0].Name]
+					c.cgroup(p, false)
+					c.later(p, starts, func() { c.cgroup(p, true) })
 				}
 			},
 		},
@@ -194,6 +211,9 @@ func policyOf(s Step) kube.Object {
 	if s.With["otherwise"] == "fallthrough" {
 		meta.Annotations[balancing.AnnotationOnNoBackend] = "fallthrough"
 	}
+	if s.With["spare"] == "yes" {
+		meta.Annotations[balancing.AnnotationSkipFromBackend] = "true"
+	}
 	var config *v1beta1.PolicyConfig
 	if s.With["on"] != "" {
 		config = &v1beta1.PolicyConfig{NodeLabelSelector: chosenBy(s.With["on"])}
@@ -203,6 +223,11 @@ func policyOf(s Step) kube.Object {
 		pods = appLabel + "=" + resolvers
 	}
 	front, targets := frontOf(s)
+	for _, t := range targets {
+		if s.With["behind"] != "" {
+			meta.Annotations[balancing.AnnotationTargetPort+t.Name] = s.With["behind"]
+		}
+	}
 	kind := metav1.TypeMeta{APIVersion: v1beta1.GroupVersion().String(), Kind: policyKind(s)}
 	enabled := s.With["enabled"] != "no"
 	if s.With["kind"] == "local" {
@@ -215,12 +240,20 @@ func policyOf(s Step) kube.Object {
 	}}
 	if list := strings.Fields(s.With["addresses"]); len(list) > 0 {
 		backend = v1beta1.BalancingBackend{AddressEndpoint: &v1beta1.AddressEndpoint{
-			Addresses: list, ToPorts: targets, HealthCheck: &v1beta1.HealthCheck{Type: "None"}, // nothing is there that could answer
+			Addresses: list, ToPorts: targets, HealthCheck: healthCheck(s),
 		}}
 	}
 	return plain(stage.Custom(&v1beta1.BalancingPolicy{TypeMeta: kind, ObjectMeta: meta, Spec: v1beta1.BalancingPolicySpec{
 		Enabled: &enabled, Config: config, Frontend: front, Backend: backend,
 	}}))
+}
+
+// healthCheck is how addresses are probed: in most worlds nothing is there that could answer.
+func healthCheck(s Step) *v1beta1.HealthCheck {
+	if s.With["probe"] != "yes" {
+		return &v1beta1.HealthCheck{Type: "None"}
+	}
+	return &v1beta1.HealthCheck{Type: "TCP", IntervalSeconds: 1, TimeoutSeconds: 1, HealthyThreshold: 1, UnhealthyThreshold: 2}
 }
 
 // plain leaves out what only controllers write.
@@ -315,6 +348,19 @@ func drawPolicy(d dice.Dice, p Plan, s *Step) {
 			}))
 			delete(s.With, "pods")
 		}
+		if p.Sockets.Tunnels && d.Chance("by proxies", 70) {
+			s.With.Set("mode", "nodeProxy")
+			delete(s.With, "addresses")
+			if d.Chance("behind", 30) {
+				s.With.Set("behind", 7080)
+			}
+		}
+		if p.Sockets.Probes && d.Chance("probed", 70) {
+			s.With.Set("addresses", dice.Pick(d, "probed addresses", []string{"10.20.0.11 10.20.0.12", "10.20.0.11 fd00:10::1 10.20.0.12", "10.20.0.12"}))
+			s.With.Set("probe", "yes")
+			delete(s.With, "pods")
+			delete(s.With, "mode")
+		}
 		if d.Chance("falls through", 30) {
 			s.With.Set("otherwise", "fallthrough")
 		}
@@ -341,6 +387,12 @@ func (p Plan) DrawSockets(d dice.Dice, beginning, from, to time.Duration) (out [
 		lots = append(lots, "create-policy", "create-policy", "create-policy", "change-policy", "change-policy", "delete-policy", "delete-policy",
 			"label-node", "label-node", "label-pod", "label-pod", "scale", "evict", "ail", "roll")
 	}
+	if p.Sockets.Probes { // of all nodes, for all the time, at a place that no other has
+		s := Step{At: beginning, Do: "create-policy"}
+		s.With = parameter.Values{"name": "listed", "address": "169.254.77.9", "ports": dice.Pick(d, "probed ports", []string{"80", "53/UDP,53", "443,53/UDP"}),
+			"addresses": "10.20.0.11 10.20.0.12", "probe": "yes"}
+		out = append(out, s)
+	}
 	for range d.From("socket steps", 3, 14) {
 		s := p.DrawOne(d, dice.Pick(d, "verb", lots), from, to)
 		switch s.Do {
@@ -351,6 +403,17 @@ func (p Plan) DrawSockets(d dice.Dice, beginning, from, to time.Duration) (out [
 			s.With.Set("name", resolvers)
 		}
 		out = append(out, s)
+	}
+	for _, s := range out {
+		if s.Do == "create-policy" && d.Chance("spares", 35) {
+			s.With.Set("spare", "yes")
+		}
+	}
+	for i := 0; p.Sockets.Policies && i < 2; i++ {
+		out = append(out, p.DrawOne(d, "sandbox", from, to))
+	}
+	if p.Sockets.Probes {
+		out = append(out, p.drawProbes(d, beginning, from, to)...)
 	}
 	return out
 }

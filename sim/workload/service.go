@@ -92,7 +92,7 @@ func serviceVerbs() []Verb {
 			},
 		},
 		{
-			Name: "edit", Text: "change what a Service shall be like: as a new one, all of it", Weight: 6,
+			Name: "edit", Text: "change what a Service shall be like: as a new one, all of it but how its endpoints are probed", Weight: 6,
 			Parameters: wishes(), Do: (*Cluster).editService,
 			Draw: func(d dice.Dice, p Plan, s *Step) {
 				s.With.Set("name", p.anyName(d))

@@ -72,7 +72,7 @@ func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 func All() []Verb { return slices.Clone(verbs()) }
 
 var verbs = sync.OnceValue(func() []Verb {
-	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs(), blockVerbs(), socketVerbs())
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs(), blockVerbs(), socketVerbs(), probeVerbs())
 })
 
 // Find finds a verb by its name.
@@ -95,7 +95,7 @@ func (p Plan) Check(s Step) error {
 		return fmt.Errorf("do: %q is unknown; choose one of %s", s.Do, strings.Join(known, ", "))
 	}
 	if v.Able != nil && !v.Able(p) {
-		return fmt.Errorf("do: there is nothing in this world to %s; have balancers, segments, a block (aggregate), policies, clusterIPs or nodePorts", s.Do)
+		return fmt.Errorf("do: there is nothing in this world to %s; have balancers, segments, a block (aggregate), policies, clusterIPs, nodePorts or probes", s.Do)
 	}
 	if s.At < 0 {
 		return fmt.Errorf("at: %s is before the beginning; write 0s or later", s.At)

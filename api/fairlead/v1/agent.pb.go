@@ -1985,7 +1985,9 @@ type TunnelSettings struct {
 	// Packets between hosts are of IPv6.
 	Over6 bool `protobuf:"varint,4,opt,name=over6,proto3" json:"over6,omitempty"`
 	// That tunnel addresses are of, as CIDRs.
-	Ranges        []string `protobuf:"bytes,5,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Ranges []string `protobuf:"bytes,5,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// Of a host outside the cluster, its own tunnel; absent if it has none, and for nodes, which are told of theirs as of others'.
+	Own           *TunnelHost `protobuf:"bytes,6,opt,name=own,proto3" json:"own,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2055,6 +2057,13 @@ func (x *TunnelSettings) GetRanges() []string {
 	return nil
 }
 
+func (x *TunnelSettings) GetOwn() *TunnelHost {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
 // Service is how packets to service addresses are translated.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2068,7 +2077,7 @@ type Service struct {
 	AffinitySeconds uint32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// The only clients that may use the addresses, as CIDRs; none means all.
 	SourceRanges []string `protobuf:"bytes,6,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
-	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh, mh, lc, wlc, sed or nq. By chance if it is empty, or a name that the node does not know.
+	// How to choose among endpoints, by IPVS' names: rr, wrr, sh, dh, mh, lc, wlc, sed, nq, lblc or lblcr. By chance if it is empty, or a name that the node does not know.
 	Scheduler string `protobuf:"bytes,7,opt,name=scheduler,proto3" json:"scheduler,omitempty"`
 	// Where the node tells over HTTP how many ready endpoints it has (spec.healthCheckNodePort); 0 for nowhere.
 	HealthCheckNodePort uint32 `protobuf:"varint,8,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
@@ -2081,7 +2090,10 @@ type Service struct {
 	InternalLocal bool `protobuf:"varint,12,opt,name=internal_local,json=internalLocal,proto3" json:"internal_local,omitempty"`
 	// Its addresses that other controllers gave it, which have no item of their own: 4 or 16 bytes each. Nodes take connections to its
 	// frontends there, and leave all other ports alone.
-	ByOthers      [][]byte `protobuf:"bytes,13,rep,name=by_others,json=byOthers,proto3" json:"by_others,omitempty"`
+	ByOthers [][]byte `protobuf:"bytes,13,rep,name=by_others,json=byOthers,proto3" json:"by_others,omitempty"`
+	// How nodes find out which endpoints answer, those that are ready or failing; absent if they do not. Its port is probed in place of all
+	// that an endpoint has. What nodes think is the group's to judge: who is told acts by ready.
+	Probe         *RedirectProbe `protobuf:"bytes,95,opt,name=probe,proto3" json:"probe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2207,6 +2219,13 @@ func (x *Service) GetByOthers() [][]byte {
 	return nil
 }
 
+func (x *Service) GetProbe() *RedirectProbe {
+	if x != nil {
+		return x.Probe
+	}
+	return nil
+}
+
 // Frontend is one port that clients dial on the addresses of a Service.
 type Frontend struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -2293,7 +2312,9 @@ type Endpoint struct {
 	// Its share of new connections beside the others', up to 65535; 0 counts as 1.
 	Weight uint32 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Weight 0: it takes no new connections, and those that it has go on.
-	Quiesced      bool `protobuf:"varint,9,opt,name=quiesced,proto3" json:"quiesced,omitempty"`
+	Quiesced bool `protobuf:"varint,9,opt,name=quiesced,proto3" json:"quiesced,omitempty"`
+	// It is not ready because it does not answer probes.
+	Failing       bool `protobuf:"varint,95,opt,name=failing,proto3" json:"failing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2387,6 +2408,13 @@ func (x *Endpoint) GetWeight() uint32 {
 func (x *Endpoint) GetQuiesced() bool {
 	if x != nil {
 		return x.Quiesced
+	}
+	return false
+}
+
+func (x *Endpoint) GetFailing() bool {
+	if x != nil {
+		return x.Failing
 	}
 	return false
 }
@@ -2960,7 +2988,10 @@ type HeartbeatRequest struct {
 	Sessions *SpeakerSessions `protobuf:"bytes,65,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	// What the node thinks of addresses that it probes; absent if that is as in the last one of this stream. A node that never sends it
 	// probes none.
-	Probes        *ProbeReport `protobuf:"bytes,40,opt,name=probes,proto3" json:"probes,omitempty"`
+	Probes *ProbeReport `protobuf:"bytes,40,opt,name=probes,proto3" json:"probes,omitempty"`
+	// Up to which revision it had carried out what is to be probed when it thought what it has told of probes, this heartbeat included; absent
+	// while more of that is to come, and of agents that do not say.
+	Probing       *Revision `protobuf:"bytes,41,opt,name=probing,proto3" json:"probing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3037,6 +3068,13 @@ func (x *HeartbeatRequest) GetProbes() *ProbeReport {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetProbing() *Revision {
+	if x != nil {
+		return x.Probing
+	}
+	return nil
+}
+
 // ProbeReport is what a node thinks of all addresses that it probes. One that is too long for a heartbeat goes in pieces, each by a
 // heartbeat: the first one begins, and more follow until one says that none does.
 type ProbeReport struct {
@@ -3044,6 +3082,7 @@ type ProbeReport struct {
 	Redirects     []*RedirectReport      `protobuf:"bytes,1,rep,name=redirects,proto3" json:"redirects,omitempty"`
 	Begins        bool                   `protobuf:"varint,2,opt,name=begins,proto3" json:"begins,omitempty"`
 	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Services      []*ServiceReport       `protobuf:"bytes,95,rep,name=services,proto3" json:"services,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3099,6 +3138,67 @@ func (x *ProbeReport) GetMore() bool {
 	return false
 }
 
+func (x *ProbeReport) GetServices() []*ServiceReport {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+type ServiceReport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace/name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Of endpoints, without a port.
+	Places        []*PlaceReport `protobuf:"bytes,2,rep,name=places,proto3" json:"places,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceReport) Reset() {
+	*x = ServiceReport{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceReport) ProtoMessage() {}
+
+func (x *ServiceReport) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceReport.ProtoReflect.Descriptor instead.
+func (*ServiceReport) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ServiceReport) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ServiceReport) GetPlaces() []*PlaceReport {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
 type RedirectReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the redirect; see there.
@@ -3110,7 +3210,7 @@ type RedirectReport struct {
 
 func (x *RedirectReport) Reset() {
 	*x = RedirectReport{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3222,7 @@ func (x *RedirectReport) String() string {
 func (*RedirectReport) ProtoMessage() {}
 
 func (x *RedirectReport) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3235,7 @@ func (x *RedirectReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectReport.ProtoReflect.Descriptor instead.
 func (*RedirectReport) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RedirectReport) GetNumber() uint32 {
@@ -3167,7 +3267,7 @@ type PlaceReport struct {
 
 func (x *PlaceReport) Reset() {
 	*x = PlaceReport{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3279,7 @@ func (x *PlaceReport) String() string {
 func (*PlaceReport) ProtoMessage() {}
 
 func (x *PlaceReport) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3292,7 @@ func (x *PlaceReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceReport.ProtoReflect.Descriptor instead.
 func (*PlaceReport) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PlaceReport) GetAddress() []byte {
@@ -3239,7 +3339,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3351,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3364,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -3304,7 +3404,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3416,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3429,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -3351,7 +3451,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3463,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3476,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -3411,7 +3511,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3523,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3536,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -3492,7 +3592,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +3604,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +3617,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -3573,7 +3673,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3685,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3698,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -3631,7 +3731,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3743,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3756,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Link) GetName() string {
@@ -3697,7 +3797,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3809,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3822,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -3748,7 +3848,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +3860,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +3873,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -3971,13 +4071,14 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x05ports\x18\x04 \x03(\v2\x16.fairlead.v1.ProxyPortR\x05ports\"J\n" +
 	"\tProxyPort\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x16\n" +
-	"\x06target\x18\x02 \x01(\rR\x06target\"v\n" +
+	"\x06target\x18\x02 \x01(\rR\x06target\"\xa1\x01\n" +
 	"\x0eTunnelSettings\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
 	"\x03vni\x18\x02 \x01(\rR\x03vni\x12\x10\n" +
 	"\x03mtu\x18\x03 \x01(\rR\x03mtu\x12\x14\n" +
 	"\x05over6\x18\x04 \x01(\bR\x05over6\x12\x16\n" +
-	"\x06ranges\x18\x05 \x03(\tR\x06ranges\"\xff\x03\n" +
+	"\x06ranges\x18\x05 \x03(\tR\x06ranges\x12)\n" +
+	"\x03own\x18\x06 \x01(\v2\x17.fairlead.v1.TunnelHostR\x03own\"\xb1\x04\n" +
 	"\aService\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x123\n" +
 	"\tfrontends\x18\x02 \x03(\v2\x15.fairlead.v1.FrontendR\tfrontends\x123\n" +
@@ -3993,12 +4094,13 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\vcluster_ips\x18\v \x03(\fR\n" +
 	"clusterIps\x12%\n" +
 	"\x0einternal_local\x18\f \x01(\bR\rinternalLocal\x12\x1b\n" +
-	"\tby_others\x18\r \x03(\fR\bbyOthers\"y\n" +
+	"\tby_others\x18\r \x03(\fR\bbyOthers\x120\n" +
+	"\x05probe\x18_ \x01(\v2\x1a.fairlead.v1.RedirectProbeR\x05probe\"y\n" +
 	"\bFrontend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04port\x18\x02 \x01(\v2\x11.fairlead.v1.PortR\x04port\x12\x1b\n" +
 	"\tnode_port\x18\x03 \x01(\rR\bnodePort\x12\x15\n" +
-	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\x98\x02\n" +
+	"\x06not_on\x18\x04 \x03(\fR\x05notOn\"\xb2\x02\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -4008,7 +4110,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x05ports\x18\x06 \x03(\v2\x19.fairlead.v1.EndpointPortR\x05ports\x12'\n" +
 	"\x05hints\x18\a \x03(\v2\x11.fairlead.v1.HintR\x05hints\x12\x16\n" +
 	"\x06weight\x18\b \x01(\rR\x06weight\x12\x1a\n" +
-	"\bquiesced\x18\t \x01(\bR\bquiesced\".\n" +
+	"\bquiesced\x18\t \x01(\bR\bquiesced\x12\x18\n" +
+	"\afailing\x18_ \x01(\bR\afailing\".\n" +
 	"\x04Hint\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04zone\x18\x02 \x01(\tR\x04zone\"I\n" +
@@ -4045,18 +4148,23 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\rFailedAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"\x15\n" +
-	"\x13AcknowledgeResponse\"\xec\x01\n" +
+	"\x13AcknowledgeResponse\"\x9d\x02\n" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
 	"\x06answer\x18\x03 \x01(\bR\x06answer\x12,\n" +
 	"\x05flows\x18F \x01(\v2\x16.fairlead.v1.FlowCountR\x05flows\x128\n" +
 	"\bsessions\x18A \x01(\v2\x1c.fairlead.v1.SpeakerSessionsR\bsessions\x120\n" +
-	"\x06probes\x18( \x01(\v2\x18.fairlead.v1.ProbeReportR\x06probes\"t\n" +
+	"\x06probes\x18( \x01(\v2\x18.fairlead.v1.ProbeReportR\x06probes\x12/\n" +
+	"\aprobing\x18) \x01(\v2\x15.fairlead.v1.RevisionR\aprobing\"\xac\x01\n" +
 	"\vProbeReport\x129\n" +
 	"\tredirects\x18\x01 \x03(\v2\x1b.fairlead.v1.RedirectReportR\tredirects\x12\x16\n" +
 	"\x06begins\x18\x02 \x01(\bR\x06begins\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"Z\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x126\n" +
+	"\bservices\x18_ \x03(\v2\x1a.fairlead.v1.ServiceReportR\bservices\"U\n" +
+	"\rServiceReport\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
+	"\x06places\x18\x02 \x03(\v2\x18.fairlead.v1.PlaceReportR\x06places\"Z\n" +
 	"\x0eRedirectReport\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
 	"\x06places\x18\x02 \x03(\v2\x18.fairlead.v1.PlaceReportR\x06places\"\x86\x01\n" +
@@ -4127,7 +4235,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -4170,22 +4278,23 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AcknowledgeResponse)(nil),   // 38: fairlead.v1.AcknowledgeResponse
 	(*HeartbeatRequest)(nil),      // 39: fairlead.v1.HeartbeatRequest
 	(*ProbeReport)(nil),           // 40: fairlead.v1.ProbeReport
-	(*RedirectReport)(nil),        // 41: fairlead.v1.RedirectReport
-	(*PlaceReport)(nil),           // 42: fairlead.v1.PlaceReport
-	(*FlowCount)(nil),             // 43: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 44: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 45: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 46: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 47: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 48: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 49: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 50: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 51: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 52: fairlead.v1.Revision
+	(*ServiceReport)(nil),         // 41: fairlead.v1.ServiceReport
+	(*RedirectReport)(nil),        // 42: fairlead.v1.RedirectReport
+	(*PlaceReport)(nil),           // 43: fairlead.v1.PlaceReport
+	(*FlowCount)(nil),             // 44: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 45: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 46: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 47: fairlead.v1.HeartbeatResponse
+	(*RenewLeasesRequest)(nil),    // 48: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 49: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 50: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 51: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 52: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 53: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	52, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	52, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	53, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	53, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -4196,10 +4305,10 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	52, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	52, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	52, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	52, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	53, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	53, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	53, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	53, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
 	33, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
 	32, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
@@ -4212,47 +4321,52 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	24, // 25: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
 	25, // 26: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
 	32, // 27: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
-	28, // 28: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	29, // 29: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	32, // 30: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	31, // 31: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	30, // 32: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	32, // 33: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	34, // 34: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	35, // 35: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	26, // 36: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
-	52, // 37: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	37, // 38: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	43, // 39: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	44, // 40: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	40, // 41: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
-	41, // 42: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
-	42, // 43: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
-	32, // 44: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
-	45, // 45: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	52, // 46: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	48, // 47: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	49, // 48: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	52, // 49: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	51, // 50: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	52, // 51: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 52: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	36, // 53: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	39, // 54: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	47, // 55: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 56: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 57: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 58: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	38, // 59: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	46, // 60: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	50, // 61: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 62: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 63: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	58, // [58:64] is the sub-list for method output_type
-	52, // [52:58] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	22, // 28: fairlead.v1.TunnelSettings.own:type_name -> fairlead.v1.TunnelHost
+	28, // 29: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	29, // 30: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	18, // 31: fairlead.v1.Service.probe:type_name -> fairlead.v1.RedirectProbe
+	32, // 32: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	31, // 33: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	30, // 34: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	32, // 35: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	34, // 36: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	35, // 37: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	26, // 38: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
+	53, // 39: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	37, // 40: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	44, // 41: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	45, // 42: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	40, // 43: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
+	53, // 44: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
+	42, // 45: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
+	41, // 46: fairlead.v1.ProbeReport.services:type_name -> fairlead.v1.ServiceReport
+	43, // 47: fairlead.v1.ServiceReport.places:type_name -> fairlead.v1.PlaceReport
+	43, // 48: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
+	32, // 49: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
+	46, // 50: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	53, // 51: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	49, // 52: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	50, // 53: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	53, // 54: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	52, // 55: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	53, // 56: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 57: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	36, // 58: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	39, // 59: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	48, // 60: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 61: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 62: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 63: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	38, // 64: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	47, // 65: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	51, // 66: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 67: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 68: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	63, // [63:69] is the sub-list for method output_type
+	57, // [57:63] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -4267,7 +4381,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

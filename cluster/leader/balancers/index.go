@@ -21,7 +21,7 @@ type Index struct {
 	unasked map[fsm.BindingID]*bound // those of named whose drivers were asked for nothing yet
 	owners  map[string]*holding
 	used    map[fsm.BalancerID]int // how many bindings a load balancer has
-	spots   map[spot]bounds        // the pods that are registered at a place
+	spots   map[spot]bounds        // the pods and nodes that are registered at a place
 	slots   int                    // in use or free
 	free    []int
 
@@ -141,7 +141,7 @@ func (x *Index) add(binding *fsm.Binding) {
 	h.count++
 	h.registered += registered(binding)
 	enter(h.of, keyOf(b.Backend, b.Address), b)
-	if s, ok := b.spot(); ok {
+	if s, ok := spotOf(b.Balancer, b.Backend); ok {
 		enter(x.spots, s, b)
 	}
 }
@@ -172,14 +172,9 @@ func (x *Index) remove(binding *fsm.Binding) {
 	if h.count == 0 {
 		delete(x.owners, b.Owner)
 	}
-	if s, ok := b.spot(); ok {
+	if s, ok := spotOf(b.Balancer, b.Backend); ok {
 		leave(x.spots, s, b)
 	}
-}
-
-// spot is the place of a pod that has an address.
-func (b *bound) spot() (spot, bool) {
-	return spotOf(b.Balancer, b.Backend), b.Backend.Kind == kindPod && b.Backend.Target != ""
 }
 
 func enter[K comparable](m map[K]bounds, key K, b *bound) {

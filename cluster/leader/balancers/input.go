@@ -70,7 +70,7 @@ const (
 	WaitsForEvidence     = "evidence"      // absent, but not surely gone
 	WaitsForBackends     = "backends"      // it goes once its backends are off
 	WaitsForDeregister   = "deregister"    // wanted again, once what has its place is off
-	WaitsForHeir         = "heir"          // another pod has its address, and is about to be registered
+	WaitsForHeir         = "heir"          // something else is about to be registered in its place
 	WaitsForJudgement    = "judgement"     // a driver was asked which pods stay
 	WaitsForJudge        = "judge"         // it gave no answer: the failure policy holds
 	WaitsForMend         = "invalid"       // it cannot be carried out as it is

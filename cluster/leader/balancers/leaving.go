@@ -19,16 +19,15 @@ func (p *planner) removeBindings() {
 		if !l.forced {
 			why, held = p.leaves(l)
 		}
-		heir, inherited := p.heirOf(spotOf(l.Balancer, l.Backend), puts)
-		inherited = inherited && !p.lives(l)
-		if inherited && held != "" {
-			why, held = "its address is that of "+heir.name+" now", ""
+		heir, found := p.heirOf(l, puts)
+		if found && held != "" && l.Backend.Kind == kindPod && !p.lives(l) {
+			why, held = "its address is that of "+heir.Name+" now", ""
 		}
 		switch {
-		case inherited && !heir.addressed && l.Address != "":
-			p.explainBinding(l, WaitsForHeir, "its address is that of "+heir.name+" now, which is about to be registered under it")
 		case held != "":
 			p.explainBinding(l, WaitsForEvidence, held)
+		case found && !heir.addressed && l.Address != "":
+			p.explainBinding(l, WaitsForHeir, heir.awaited(l))
 		case p.quarantined:
 			p.explainBinding(l, WaitsForQuarantine, quarantineText)
 		default:
@@ -41,42 +40,61 @@ func (p *planner) removeBindings() {
 type spot struct {
 	balancer fsm.BalancerID
 	target   string
-	port     uint32
+	port     uint32 // the node port of a Service
 	protocol string
 }
 
-func spotOf(balancer fsm.BalancerID, b fsm.Backend) spot {
-	return spot{balancer, b.Target, b.Port, b.Protocol}
+// spotOf is the place of a pod that has an address, or of a node.
+func spotOf(balancer fsm.BalancerID, b fsm.Backend) (spot, bool) {
+	s := spot{balancer, b.Target, b.Port, b.Protocol}
+	if b.Kind == kindService {
+		s.port = b.NodePort
+	}
+	return s, b.Kind != kindStatic && b.Target != ""
 }
 
-// heir is a pod that is wanted where another one was.
+// heir is what is wanted where a backend was that nobody expects: another pod that has its address now, or the same backend for another
+// owner.
 type heir struct {
-	name      string
+	fsm.Backend
+	owner     string
 	addressed bool // the driver said its address: the record knows that both are one
 }
 
-// heirOf is the pod that is wanted at a place. Two pods that live never have one: who was there before is gone, whatever
-// shows that or not. It is not taken off before its heir has the address, too: then nothing is taken off at all.
-func (p *planner) heirOf(s spot, puts func() map[spot]string) (heir, bool) {
-	var out heir
-	at := slices.IndexFunc(p.index.spots[s], func(b *bound) bool { return p.wants(b) && b.State < fsm.BindingDraining })
-	if at >= 0 {
-		b := p.index.spots[s][at]
-		out = heir{b.Backend.Name, b.Address != ""}
+// awaited tells what a backend stays for.
+func (h *heir) awaited(l *line) string {
+	if h.Kind == kindPod && h.UID != l.Backend.UID {
+		return "its address is that of " + h.Name + " now, which is about to be registered under it"
 	}
-	if name, ok := puts()[s]; ok && !out.addressed {
-		return heir{name, false}, true
-	}
-	return out, at >= 0
+	at := placeOf(h.owner)
+	return string(at.kind) + " " + at.id.String() + " wants it too, and is about to register it"
 }
 
-// putsBySpot are the pods that this plan wants anew or otherwise, by their places.
-func (p *planner) putsBySpot() map[spot]string {
-	out := map[spot]string{}
+// heirOf is what is wanted at the place of a backend. Two pods that live never have one place: who was there before is gone, whatever
+// shows that or not. Nothing is taken off before its heir has the address, too: then nothing is taken off at all (section 5.6).
+func (p *planner) heirOf(l *line, puts func() map[spot]heir) (out heir, found bool) {
+	at, ok := spotOf(l.Balancer, l.Backend)
+	if !ok {
+		return heir{}, false
+	}
+	for _, b := range p.index.spots[at] {
+		if b.ID != l.ID && p.wants(b) && b.State < fsm.BindingDraining && !out.addressed {
+			out, found = heir{b.Backend, b.Owner, b.Address != ""}, true
+		}
+	}
+	if put, ok := puts()[at]; ok && !found {
+		return put, true
+	}
+	return out, found
+}
+
+// putsBySpot are the backends that this plan wants anew or otherwise, by their places.
+func (p *planner) putsBySpot() map[spot]heir {
+	out := map[spot]heir{}
 	for _, put := range p.puts {
 		c := put.Command.(*fsm.PutBinding)
-		if s := spotOf(c.Balancer, c.Backend); c.Backend.Kind == kindPod && c.Backend.Target != "" {
-			out[s] = c.Backend.Name
+		if at, ok := spotOf(c.Balancer, c.Backend); ok {
+			out[at] = heir{Backend: c.Backend, owner: c.Owner}
 		}
 	}
 	return out

@@ -38,7 +38,7 @@ func (p *planner) backends(o policy, old *fsm.Redirect) (out []fsm.RedirectBacke
 
 // backendsOf are the addresses that stand for a pod.
 func (p *planner) backendsOf(o policy, pod *world.Pod, old *fsm.Redirect) (out []fsm.RedirectBackend) {
-	backend := fsm.RedirectBackend{Node: fsm.NodeID(pod.Node), Pod: pod.ID.String(), UID: pod.UID, Ready: pod.Ready}
+	backend := fsm.RedirectBackend{Node: fsm.NodeID(pod.Node), Pod: pod.ID.String(), UID: pod.UID, HostUID: pod.HostUID, Ready: pod.Ready}
 	if o.Mode == world.ToHostPorts {
 		return p.atNode(backend, old)
 	}

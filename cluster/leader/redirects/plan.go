@@ -32,6 +32,7 @@ func Plan(in Input) Result {
 		p.resolveAll()
 		p.keepAbsent()
 		p.settleProxyPorts()
+		p.leadToProxies()
 		p.tellLosers()
 		p.propose()
 	}
@@ -48,15 +49,18 @@ type planner struct {
 	services map[world.ID]*world.Service
 	nodes    map[fsm.NodeID]*world.Node
 	pods     map[world.ID]*world.Pod
+	// hostPorts are the pods that have any, by node.
+	hostPorts map[string][]*world.Pod
 
-	rows []*fsm.Redirect // that the record shall have, in order
+	rows    []*fsm.Redirect // that the record shall have, in order
+	proxies []proxying      // of these, those that lead to proxy addresses
 }
 
 func newPlanner(in Input) *planner {
 	if in.MayRemove == nil {
 		in.MayRemove = func(world.Kind, world.ID) bool { return false }
 	}
-	p := &planner{in: in, have: map[fsm.RedirectID]*fsm.Redirect{}, services: map[world.ID]*world.Service{}, nodes: map[fsm.NodeID]*world.Node{}, pods: map[world.ID]*world.Pod{}}
+	p := &planner{in: in, have: map[fsm.RedirectID]*fsm.Redirect{}, services: map[world.ID]*world.Service{}, nodes: map[fsm.NodeID]*world.Node{}, pods: map[world.ID]*world.Pod{}, hostPorts: map[string][]*world.Pod{}}
 	for _, r := range fsm.List[*fsm.Redirect](in.Record, fsm.TableRedirects) {
 		p.have[r.ID] = r
 	}
@@ -68,6 +72,9 @@ func newPlanner(in Input) *planner {
 	}
 	for _, o := range in.Pods {
 		p.pods[o.ID] = o
+		if len(o.HostPorts) > 0 {
+			p.hostPorts[o.Node] = append(p.hostPorts[o.Node], o)
+		}
 	}
 	return p
 }

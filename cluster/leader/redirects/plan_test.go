@@ -205,3 +205,29 @@ func TestFormatAndQuarantineAreHeeded(t *testing.T) {
 		t.Errorf("got %v: %q", slices.Collect(maps.Keys(g.rows())), said(out))
 	}
 }
+
+// Balancing §6: the record has the UID by which a static pod's node knows it beside that of its mirror, by which its absence is judged; also
+// where the row was made before that was known.
+func TestBalancing6StaticPodsKeepBothUIDs(t *testing.T) {
+	g := newGroup(t, format)
+	local := toLocal("a", 1)
+	local.spare = true
+	in := plain().with(local).input(everything)
+	const id = "LocalRedirectPolicy/a"
+	g.settle(t, in)
+	if got := g.rows()[id].Backends; len(got) != 1 || got[0].HostUID != "" {
+		t.Fatalf("a pod of the API server's: %+v", got)
+	}
+	static := *in.Pods[0]
+	static.HostUID = "5f3c9d0b6a4e8f7c1d2b3a4958677685"
+	in.Pods = []*world.Pod{&static}
+	g.settle(t, in)
+	if got := g.rows()[id].Backends; len(got) != 1 || got[0].HostUID != static.HostUID || got[0].UID != static.UID {
+		t.Errorf("a static pod: %+v", got)
+	}
+	in.Pods, in.MayRemove = nil, nil
+	g.settle(t, in)
+	if got := g.rows()[id].Backends; len(got) != 1 || got[0].HostUID != static.HostUID {
+		t.Errorf("one that no source shows: %+v", got)
+	}
+}

@@ -5,6 +5,7 @@ package redirects
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -78,26 +79,56 @@ func (p proxyPort) on(pod *world.Pod) (uint16, bool) {
 	return 0, false
 }
 
-// proxy says what is behind a policy's proxy ports, and which nodes' proxy addresses connections get (section 13).
+// proxy says what is behind a policy's proxy ports (section 13). Which nodes' proxy addresses connections get is found out by
+// leadToProxies, once it is known whose ports are whose.
 func (p *planner) proxy(r *fsm.Redirect, o policy, old *fsm.Redirect) {
 	if !p.hasProxies() {
 		// To capture without a backend would refuse connections that go somewhere without it.
 		r.Captures = nil
 		r.Pending = fsm.Pending{Code: WaitsForSupport, Text: "no node has a proxy address: there are no tunnels (tunnels in controller.yaml, tunnel in agent.yaml) and no annotations; connections go where they went without the policy"}
+		settlePending(r, o)
 		return
 	}
 	ports := proxyPorts(o, p.services[o.Service], r.Captures)
+	var taken []string
 	for _, pod := range p.in.Pods {
-		if pod.Alive() && o.Pods.Matches(pod.Labels) {
-			p.addProxied(r, pod, ports, old)
+		if !pod.Alive() || !o.Pods.Matches(pod.Labels) {
+			continue
 		}
+		if why := p.takenBy(o, pod.Node, ports); why != "" && p.in.Record.Group().Tunnels.On() {
+			taken = append(taken, why)
+			p.addProxied(r, pod, nil)
+			continue
+		}
+		p.addProxied(r, pod, ports)
 	}
 	p.keepProxied(r, old)
-	p.proxyBackends(r, old)
-	// Until a first node is ready connections go where they went: to capture would refuse them, for no lack of pods.
-	if len(r.Backends) == 0 && len(r.Proxied) > 0 && (old == nil || len(old.Captures) == 0) {
-		r.Captures = nil
-		r.Pending = fsm.Pending{Code: WaitsForProxy, Text: "no node with a pod that it selects has its tunnel yet, and none has a proxy address of its own; connections go where they went without the policy"}
+	p.proxies = append(p.proxies, proxying{r, old, o, taken})
+}
+
+// proxying is a policy that leads to proxy addresses, whose nodes are still to be chosen.
+type proxying struct {
+	row, old *fsm.Redirect // old may be nil
+	policy   policy        // zero for one that is absent
+	taken    []string      // nodes that are left out, and why
+}
+
+// leadToProxies chooses the nodes.
+func (p *planner) leadToProxies() {
+	for _, one := range p.proxies {
+		r, old := one.row, one.old
+		p.proxyBackends(r, old)
+		if one.policy.Redirect == nil {
+			continue
+		}
+		// Until a first node is ready connections go where they went: to capture would refuse them, for no lack of pods.
+		if len(r.Backends) == 0 && len(r.Proxied) > 0 && len(r.Captures) > 0 && !slices.ContainsFunc(r.Captures, func(c fsm.Capture) bool { return capturedBy(old, c) }) {
+			if r.Captures = nil; r.Pending.Code != WaitsForProxyPort {
+				r.Pending = fsm.Pending{Code: WaitsForProxy, Text: "no node with a pod that it selects has its tunnel yet, and none has a proxy address of its own; connections go where they went without the policy"}
+			}
+		}
+		p.reportTaken(r, one.taken)
+		settlePending(r, one.policy)
 	}
 }
 
@@ -106,20 +137,24 @@ func (p *planner) hasProxies() bool {
 	return p.in.Record.Group().Tunnels.On() || slices.ContainsFunc(p.in.Nodes, func(n *world.Node) bool { return len(n.Proxies) > 0 })
 }
 
-func (p *planner) addProxied(r *fsm.Redirect, pod *world.Pod, ports []proxyPort, old *fsm.Redirect) {
-	address, err := netip.ParseAddr(pod.IP)
-	if err != nil {
-		return
-	}
-	one := fsm.ProxiedPod{Node: fsm.NodeID(pod.Node), Pod: pod.ID.String(), UID: pod.UID, Address: address.Unmap(), Ready: pod.Ready}
-	if p.in.Record.Group().Tunnels.On() {
+// addProxied adds a row for each address of a pod and each proxy port, so that each is known to be led by itself: a port that comes or
+// goes says nothing of the others. A pod without any has one row all the same.
+func (p *planner) addProxied(r *fsm.Redirect, pod *world.Pod, ports []proxyPort) {
+	one := fsm.ProxiedPod{Node: fsm.NodeID(pod.Node), Pod: pod.ID.String(), UID: pod.UID, Ready: pod.Ready}
+	for _, one.Address = range pod.Addresses() { // one of each family
+		led := 0
 		for _, port := range ports {
-			if target, ok := port.on(pod); ok {
-				one.Ports = append(one.Ports, fsm.ProxyPort{Port: port.port, Target: target})
+			if target, ok := port.on(pod); ok && p.in.Record.Group().Tunnels.On() {
+				row := one
+				row.Ports = []fsm.ProxyPort{{Port: port.port, Target: target}}
+				r.Proxied = append(r.Proxied, row)
+				led++
 			}
 		}
+		if led == 0 {
+			r.Proxied = append(r.Proxied, one)
+		}
 	}
-	r.Proxied = append(r.Proxied, one)
 }
 
 // keepProxied keeps pods of before that no source shows, until their absence may be acted on.
@@ -132,9 +167,18 @@ func (p *planner) keepProxied(r, old *fsm.Redirect) {
 			}
 		}
 	}
-	slices.SortFunc(r.Proxied, func(a, b fsm.ProxiedPod) int {
-		return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.UID, b.UID))
+	slices.SortStableFunc(r.Proxied, func(a, b fsm.ProxiedPod) int {
+		return cmp.Or(compareEnds(a, b), slices.CompareFunc(a.Ports, b.Ports, func(a, b fsm.ProxyPort) int { return comparePorts(a.Port, b.Port) }))
 	})
+}
+
+// compareEnds orders rows by the pod and its address.
+func compareEnds(a, b fsm.ProxiedPod) int {
+	return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.UID, b.UID), a.Address.Compare(b.Address))
+}
+
+func comparePorts(a, b fsm.Port) int {
+	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
 }
 
 // stillProxied is what is left of a policy that is only lost.
@@ -152,16 +196,18 @@ func (p *planner) stillProxied(r *fsm.Redirect) {
 		}
 		r.Proxied = append(r.Proxied, one)
 	}
-	p.proxyBackends(r, r)
+	old := *r
+	p.proxies = append(p.proxies, proxying{row: r, old: &old})
 }
 
-// proxyBackends are one for each node with a pod, and each family in which it has a proxy address.
+// proxyBackends are one for each node with a pod, and each family in which it has a proxy address. A port that is new to the policy is
+// captured once all nodes that it leads to by other ports lead it, too: those would be led to nowhere, or not at all (S9).
 func (p *planner) proxyBackends(r, old *fsm.Redirect) {
 	pods := map[fsm.NodeID][]fsm.ProxiedPod{}
 	for _, one := range r.Proxied {
-		if old != nil {
-			if i := slices.IndexFunc(old.Proxied, func(was fsm.ProxiedPod) bool { return was.SamePlace(one) }); i >= 0 {
-				one.Since = old.Proxied[i].Since
+		if had := p.have[r.ID]; had != nil { // of whatever object: nodes lead where they led
+			if i := slices.IndexFunc(had.Proxied, one.SamePlace); i >= 0 {
+				one.Since = had.Proxied[i].Since
 			}
 		}
 		pods[one.Node] = append(pods[one.Node], one)
@@ -170,40 +216,113 @@ func (p *planner) proxyBackends(r, old *fsm.Redirect) {
 	if old != nil {
 		before = old.Backends
 	}
-	r.Backends = nil
+	var ends []proxyEnd
 	for _, node := range sortedKeys(pods) {
-		r.Backends = append(r.Backends, p.proxiesOf(node, pods[node], before)...)
+		ends = append(ends, p.endsOf(node, pods[node], before)...)
+	}
+	captured := map[fsm.Port]bool{} // proxy ports, and whether they were captured before
+	for _, c := range r.Captures {
+		captured[behind(c)] = capturedBy(old, c)
+	}
+	p.hold(r, ends, captured)
+	r.Backends = nil
+	for _, e := range ends {
+		if e.serves(captured) {
+			r.Backends = append(r.Backends, e.RedirectBackend)
+		}
 	}
 	slices.SortFunc(r.Backends, compareBackends)
 }
 
-func (p *planner) proxiesOf(id fsm.NodeID, pods []fsm.ProxiedPod, before []fsm.RedirectBackend) (out []fsm.RedirectBackend) {
+// behind is the proxy port that a captured one becomes.
+func behind(c fsm.Capture) fsm.Port { return fsm.Port{Protocol: c.Port.Protocol, Number: c.Target} }
+
+// capturedBy tells whether a row, which may be nil, captures something for the same proxy port.
+func capturedBy(r *fsm.Redirect, c fsm.Capture) bool {
+	return r != nil && slices.ContainsFunc(r.Captures, func(o fsm.Capture) bool { return behind(o) == behind(c) })
+}
+
+// hold takes new ports from what is captured that nodes do not lead yet which are led to already.
+func (p *planner) hold(r *fsm.Redirect, ends []proxyEnd, captured map[fsm.Port]bool) {
+	var led []proxyEnd
+	for _, e := range ends {
+		if slices.ContainsFunc(sortedPorts(e.leads), func(at fsm.Port) bool { return captured[at] && e.leads[at] }) {
+			led = append(led, e)
+		}
+	}
+	// A node whose agent is silent holds nothing up as long as there are others.
+	if awake := slices.DeleteFunc(slices.Clone(led), func(e proxyEnd) bool { return e.silent }); len(awake) > 0 {
+		led = awake
+	}
+	for _, at := range sortedPorts(captured) {
+		i := slices.IndexFunc(led, func(e proxyEnd) bool { return !captured[at] && e.lacks(at) })
+		if i < 0 {
+			continue
+		}
+		delete(captured, at)
+		r.Captures = slices.DeleteFunc(slices.Clone(r.Captures), func(c fsm.Capture) bool { return behind(c) == at })
+		p.explain(r.ID, WaitsForNode, fmt.Sprintf("proxy port %d/%s is not captured until node %s has said that it leads to pods there", at.Number, protocolOf(at), led[i].Node))
+	}
+}
+
+// proxyEnd is a proxy address of a node.
+type proxyEnd struct {
+	fsm.RedirectBackend
+	theirs bool // an administrator's: what its ports lead to is up to them
+	was    bool // it is a backend already
+	silent bool // the node's agent is
+	// leads tells of each proxy port that there are pods for whether the node said that it leads there.
+	leads map[fsm.Port]bool
+}
+
+func (e proxyEnd) lacks(at fsm.Port) bool {
+	led, has := e.leads[at]
+	return has && !led
+}
+
+// serves tells whether connections to what is captured may get the address: it leads somewhere, and there is nothing that it will lead and does
+// not yet. Where it is a backend already it stays one, also while it comes to have pods for a port that only others had them for.
+func (e proxyEnd) serves(captured map[fsm.Port]bool) bool {
+	some := e.theirs
+	for at, before := range captured {
+		if e.lacks(at) && !(before && e.was) {
+			return false
+		}
+		some = some || e.leads[at]
+	}
+	return some
+}
+
+// endsOf are a node's proxy addresses.
+func (p *planner) endsOf(id fsm.NodeID, pods []fsm.ProxiedPod, before []fsm.RedirectBackend) (out []proxyEnd) {
 	known, ok := fsm.Get[*fsm.Node](p.in.Record, fsm.TableNodes, string(id))
 	node := p.nodes[id]
 	if ok && known.Liveness == fsm.NodeDown || node == nil && p.in.MayRemove(world.KindNode, world.ID{Name: string(id)}) {
 		return nil
 	}
 	up := node == nil || node.Ready
-	someReady := func(at netip.Addr, led bool) (some, ready bool) {
+	add := func(at netip.Addr, theirs bool) {
+		e := proxyEnd{RedirectBackend: fsm.RedirectBackend{Address: at, Node: id}, theirs: theirs, leads: map[fsm.Port]bool{}, silent: ok && known.Liveness == fsm.AgentDown}
+		e.was = slices.ContainsFunc(before, func(b fsm.RedirectBackend) bool { return b.Address == at && b.Node == id })
 		for _, pod := range pods {
-			if !led || pod.Address.Is4() == at.Is4() && len(pod.Ports) > 0 && !pod.Since.IsZero() && ok && !known.Acknowledged.Before(pod.Since) {
-				some, ready = true, ready || pod.Ready && up
+			led := theirs
+			if !theirs && pod.Address.Is4() == at.Is4() {
+				for _, port := range pod.Ports {
+					led = !pod.Since.IsZero() && ok && !known.Acknowledged.Before(pod.Since)
+					e.leads[port.Port] = e.leads[port.Port] || led
+				}
 			}
+			e.Ready = e.Ready || led && pod.Ready && up
 		}
-		return some, ready
-	}
-	add := func(at netip.Addr, led bool) {
-		if some, ready := someReady(at, led); some {
-			out = append(out, fsm.RedirectBackend{Address: at, Node: id, Ready: ready})
-		} else if led {
-			p.out.AwaitsNodes = true
-		}
+		leads := slices.Collect(maps.Values(e.leads))
+		p.out.AwaitsNodes = p.out.AwaitsNodes || !theirs && (len(leads) == 0 || slices.Contains(leads, false))
+		out = append(out, e)
 	}
 	administered := map[bool]bool{} // families, by whether they are IPv4
 	if node != nil {
 		for _, at := range node.Proxies {
 			administered[at.Is4()] = true
-			add(at, false)
+			add(at, true)
 		}
 	}
 	managed := p.in.Record.Group().Tunnels
@@ -211,14 +330,14 @@ func (p *planner) proxiesOf(id fsm.NodeID, pods []fsm.ProxiedPod, before []fsm.R
 		for _, b := range before {
 			if b.Node == id && !managed.Covers(b.Address) {
 				administered[b.Address.Is4()] = true
-				add(b.Address, false)
+				add(b.Address, true)
 			}
 		}
 	}
-	addresses, _ := p.in.Record.TunnelOf(id)
+	addresses, _ := p.in.Record.TunnelOf(fsm.NodeTunnel(id))
 	for _, at := range addresses {
 		if !administered[at.Is4()] {
-			add(at, true)
+			add(at, false)
 		}
 	}
 	return out
@@ -310,6 +429,7 @@ func losePorts(r *fsm.Redirect, lost map[fsm.Port]string) {
 	for i := range r.Proxied {
 		r.Proxied[i].Ports = slices.DeleteFunc(slices.Clone(r.Proxied[i].Ports), func(at fsm.ProxyPort) bool { _, is := lost[at.Port]; return is })
 	}
+	r.Proxied = withoutEmpty(r.Proxied)
 	if r.Pending.Code != "" && r.Pending.Code != WaitsForProxy {
 		return
 	}
@@ -319,12 +439,17 @@ func losePorts(r *fsm.Redirect, lost map[fsm.Port]string) {
 		at.Number, protocolOf(at), lost[at])}
 }
 
-func sortedPorts(of map[fsm.Port]string) (out []fsm.Port) {
-	for p := range of {
-		out = append(out, p)
+// withoutEmpty leaves rows without ports out where the pod has others at that address, and all but one where it has none.
+func withoutEmpty(rows []fsm.ProxiedPod) (out []fsm.ProxiedPod) {
+	for i, row := range rows {
+		same := func(o fsm.ProxiedPod) bool { return compareEnds(o, row) == 0 }
+		if len(row.Ports) > 0 || !slices.ContainsFunc(out, same) && !slices.ContainsFunc(rows[i+1:], func(o fsm.ProxiedPod) bool { return same(o) && len(o.Ports) > 0 }) {
+			out = append(out, row)
+		}
 	}
-	slices.SortFunc(out, func(a, b fsm.Port) int {
-		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
-	})
 	return out
+}
+
+func sortedPorts[V any](of map[fsm.Port]V) []fsm.Port {
+	return slices.SortedFunc(maps.Keys(of), comparePorts)
 }

@@ -58,8 +58,8 @@ func (g *group) acknowledges(t failer, id fsm.NodeID, failed ...netip.Addr) {
 }
 
 // tunnels are the numbers of hosts.
-func (g *group) tunnels() map[fsm.NodeID]uint32 {
-	out := map[fsm.NodeID]uint32{}
+func (g *group) tunnels() map[fsm.TunnelID]uint32 {
+	out := map[fsm.TunnelID]uint32{}
 	for _, r := range fsm.List[*fsm.Tunnel](g.Read(), fsm.TableTunnels) {
 		out[r.Host] = r.Number
 	}
@@ -140,6 +140,22 @@ func TestBalancing13NodesAreLedToOnceTheySaidSo(t *testing.T) {
 	wants("another pod of the name, which n0 does not know yet", true)
 	g.acknowledges(t, "n0")
 	wants("which n0 knows", true, own)
+}
+
+// Balancing §13, §17: a pod of both families is behind proxy addresses of both.
+func TestBalancing13PodsOfBothFamiliesAreProxied(t *testing.T) {
+	g := newGroup(t, format)
+	g.joins(t)
+	in := proxied(toProxies("a", 1))
+	in.Pods[0].IPs = []netip.Addr{netip.MustParseAddr(in.Pods[0].IP), netip.MustParseAddr("fd00:9::1")}
+	g.must(t, &fsm.ReportTunnels{Node: "n0", Boot: "b1", Tunnels: true})
+	g.converge(t, in)
+	g.acknowledges(t, "n0")
+	g.converge(t, in)
+	own := mesh.Addresses(g.tunnels()["n0"])
+	if got, want := g.leads("BalancingPolicy/a"), []string{own[0].String() + " n0 true", own[1].String() + " n0 true"}; !slices.Equal(got, want) {
+		t.Errorf("leads to %q, not %q", got, want)
+	}
 }
 
 // Balancing §2.3, §13.3: an administrator's proxy address needs no tunnel, and wins; without it the node leaves, or has its tunnel's.
@@ -258,6 +274,50 @@ func TestBalancing13A14ProxyPortsAreNotStolen(t *testing.T) {
 	}
 }
 
+// Balancing §13.6, A14: a proxy port that is a host port of another pod is left to that: its node is left out, and where no other node is
+// left the policy captures nothing. A pod that the policy leads to may have it.
+func TestBalancing13A14HostPortsAreNotStolen(t *testing.T) {
+	g := newGroup(t, format)
+	g.joins(t)
+	in := proxied(toProxies("a", 1))
+	const id = "BalancingPolicy/a"
+	g.must(t, &fsm.ReportTunnels{Node: "n0", Boot: "b1", Tunnels: true})
+	settle := func() Result {
+		g.converge(t, in)
+		g.acknowledges(t, "n0")
+		return g.converge(t, in)
+	}
+	if settle(); len(g.leads(id)) != 1 {
+		t.Fatalf("without host ports it leads to %q", g.leads(id))
+	}
+	other := *in.Pods[0]
+	other.ID.Name, other.UID, other.Labels, other.IP, other.IPs = "ingress", "u-ingress", nil, "10.0.0.9", nil
+	other.HostPorts = []world.HostPort{{Protocol: "TCP", Port: 8080}}
+	in.Pods = append(in.Pods, &other)
+	settle()
+	if r := g.rows()[id]; r.Pending.Code != WaitsForProxyPort || !strings.Contains(r.Pending.Text, "8080/TCP is a host port of pod shop/ingress on node n0") || len(r.Captures) > 0 || len(r.Backends) > 0 {
+		t.Errorf("its only node's port is taken: %+v", r)
+	}
+	second := *in.Pods[0]
+	second.ID.Name, second.UID, second.IP, second.Node = "p1", "u-p1", "10.0.0.2", "n1"
+	in.Pods = append(in.Pods, &second)
+	g.must(t, &fsm.ReportTunnels{Node: "n1", Boot: "b1", Tunnels: true})
+	settle()
+	g.acknowledges(t, "n1")
+	if out := settle(); len(g.leads(id)) != 1 || g.rows()[id].Pending.Code != "" || len(out.Waiting) != 1 || out.Waiting[0].Code != WaitsForProxyPort {
+		t.Errorf("one of two nodes' ports is taken: it leads to %q, told %+v, row %+v", g.leads(id), out.Waiting, g.rows()[id])
+	}
+	in.Pods = in.Pods[:2]
+	other.HostPorts[0].Protocol = "UDP"
+	if settle(); len(g.leads(id)) != 1 {
+		t.Errorf("at another protocol's port it leads to %q", g.leads(id))
+	}
+	other.HostPorts[0].Protocol, other.Labels = "TCP", in.Pods[0].Labels
+	if settle(); len(g.leads(id)) != 1 || g.rows()[id].Pending.Code != "" {
+		t.Errorf("at its own pod's port it leads to %q", g.leads(id))
+	}
+}
+
 // Balancing §13.1: addresses that would be somebody else's are told, and not given out.
 func TestBalancing13RangesOfOthersAreTold(t *testing.T) {
 	g := newGroup(t, format)
@@ -274,7 +334,55 @@ func TestBalancing13RangesOfOthersAreTold(t *testing.T) {
 	}
 }
 
-// Balancing §13.1: whatever nodes do, no two hosts have one address, a host keeps its own for as long as it makes tunnels, and another
+// Balancing §13.1: an address of a node is the node's: a host outside that says it has it gets no tunnel, and gives up one that it got before the node
+// came; a host that is taken out gives up its own, which another one has once nodes forgot it.
+func TestBalancing13HostsOutsideTakeNoNodesAddress(t *testing.T) {
+	g := newGroup(t, format)
+	g.joins(t)
+	in := proxied()
+	at := func(id fsm.HostID, a string) {
+		t.Helper()
+		g.must(t, &fsm.RegisterHost{ID: id, Boot: "b1", Addresses: []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr(a)}, Admit: true, Tunnels: true})
+	}
+	has := func(when string, want ...fsm.TunnelID) Result {
+		t.Helper()
+		out := g.converge(t, in)
+		var have []fsm.TunnelID
+		for _, r := range fsm.List[*fsm.Tunnel](g.Read(), fsm.TableTunnels) {
+			if !r.Leaving {
+				have = append(have, r.Host)
+			}
+		}
+		if !slices.Equal(have, want) {
+			t.Fatalf("%s: %v have tunnels, not %v", when, have, want)
+		}
+		return out
+	}
+	at("edge", "192.0.2.1") // that of n0
+	if out := has("a node's address"); len(out.Waiting) != 1 || !strings.Contains(out.Waiting[0].Text, "says that it has a node's") {
+		t.Errorf("told %+v", out.Waiting)
+	}
+	at("edge", "192.0.2.77")
+	has("an address of its own", "outside/edge")
+	g.must(t, &fsm.ReportTunnels{Node: "n0", Boot: "b1", Tunnels: true}, &fsm.PutNode{ID: "n0", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.77")}, Eligible: true})
+	has("which a node comes to have", "n0")
+	at("edge", "192.0.2.78")
+	has("both", "n0", "outside/edge")
+	g.must(t, &fsm.RemoveHost{ID: "edge"})
+	has("taken out", "n0")
+	number := g.tunnels()["outside/edge"]
+	at("other", "192.0.2.78")
+	if has("another one", "n0", "outside/other"); g.tunnels()["outside/other"] == number || number == 0 {
+		t.Errorf("it has number %d of the one that n0 may still know", number)
+	}
+	g.acknowledges(t, "n0")
+	g.converge(t, in)
+	if _, still := g.tunnels()["outside/edge"]; still {
+		t.Error("its number is not free, though n0 forgot it")
+	}
+}
+
+// Balancing §13.1: whatever hosts do, no two hosts have one address, a host keeps its own for as long as it makes tunnels, and another
 // one has it only after everybody who makes tunnels said that it is gone. A policy leads to exactly those nodes that have a pod, and
 // said that they have their tunnel and lead there.
 func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
@@ -285,25 +393,46 @@ func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
 		in.Pods = nil
 		in.Nodes = append(in.Nodes, &world.Node{Meta: world.Meta{ID: world.ID{Name: "n2"}}, Ready: true})
 		in.Tunnels.Range4, in.Tunnels.Range6 = netip.MustParsePrefix("10.250.0.0/29"), netip.Prefix{}
-		makes, told, down := map[fsm.NodeID]bool{}, map[fsm.NodeID]bool{}, map[fsm.NodeID]bool{}
+		makes, told, down := map[fsm.TunnelID]bool{}, map[fsm.TunnelID]bool{}, map[fsm.TunnelID]bool{}
 		knows := map[string]bool{} // pods that their nodes know of
-		numbers := map[fsm.NodeID]uint32{}
-		pending := map[fsm.NodeID]map[fsm.NodeID]bool{} // hosts that left, and who has still to say so
+		numbers := map[fsm.TunnelID]uint32{}
+		pending := map[fsm.TunnelID]map[fsm.TunnelID]bool{} // hosts that left, and who has still to say so
+		const edge fsm.TunnelID = "outside/n0"              // which is another machine than n0
+		ends := []fsm.TunnelID{"n0", "n1", "n2", edge}
+		says := func(id fsm.TunnelID, makes bool) {
+			if id == edge {
+				g.must(t, &fsm.RegisterHost{ID: "n0", Boot: "b1", Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.9")}, Admit: true, Tunnels: makes})
+			} else {
+				g.must(t, &fsm.ReportTunnels{Node: fsm.NodeID(id), Boot: "b1", Tunnels: makes})
+			}
+		}
+		says(edge, false)
 		for range rapid.IntRange(1, 14).Draw(t, "events") {
-			id := fsm.NodeID(rapid.SampledFrom([]string{"n0", "n1", "n2"}).Draw(t, "node"))
-			switch rapid.SampledFrom([]string{"on", "on", "off", "ack", "ack", "ack", "pod", "pod", "no pod", "down", "up"}).Draw(t, "event") {
+			id := rapid.SampledFrom(ends).Draw(t, "host")
+			events := []string{"on", "on", "off", "ack", "ack", "ack", "pod", "pod", "no pod", "down", "up"}
+			if id == edge {
+				events = events[:6] // all that it can do
+			}
+			switch rapid.SampledFrom(events).Draw(t, "event") {
 			case "on":
-				if g.must(t, &fsm.ReportTunnels{Node: id, Boot: "b1", Tunnels: true}); !makes[id] {
+				if says(id, true); !makes[id] {
 					makes[id], told[id] = true, told[id] && pending[id] == nil && numbers[id] != 0
 					delete(pending, id)
 				}
 			case "off":
-				g.must(t, &fsm.ReportTunnels{Node: id, Boot: "b1"})
+				says(id, false)
 				if makes[id] {
-					makes[id], told[id], pending[id] = false, false, map[fsm.NodeID]bool{"n0": true, "n1": true, "n2": true}
+					makes[id], told[id], pending[id] = false, false, map[fsm.TunnelID]bool{"n0": true, "n1": true, "n2": true}
+					if id != edge {
+						pending[id][edge] = true
+					}
 				}
 			case "ack":
-				g.acknowledges(t, id)
+				if id == edge {
+					g.must(t, &fsm.ReportHosts{Marks: []fsm.HostMark{{Host: "n0", Boot: "b1", Upto: g.Read().Revision()}}})
+				} else {
+					g.acknowledges(t, fsm.NodeID(id))
+				}
 				told[id] = makes[id]
 				for _, p := range in.Pods {
 					if p.Node == string(id) {
@@ -329,11 +458,11 @@ func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
 				if down[id] {
 					liveness = fsm.NodeDown
 				}
-				g.must(t, &fsm.SetLiveness{Node: id, Boot: "b1", Liveness: liveness})
+				g.must(t, &fsm.SetLiveness{Node: fsm.NodeID(id), Boot: "b1", Liveness: liveness})
 			}
 			g.converge(t, in)
 			now := g.tunnels()
-			held := map[uint32]fsm.NodeID{}
+			held := map[uint32]fsm.TunnelID{}
 			for host, n := range now {
 				if other, taken := held[n]; taken {
 					t.Fatalf("%s and %s both have number %d", host, other, n)
@@ -344,7 +473,7 @@ func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
 				}
 			}
 			for host, waits := range pending {
-				still := slices.ContainsFunc(slices.Collect(maps.Keys(waits)), func(w fsm.NodeID) bool { return waits[w] && makes[w] })
+				still := slices.ContainsFunc(slices.Collect(maps.Keys(waits)), func(w fsm.TunnelID) bool { return waits[w] && makes[w] })
 				if _, has := now[host]; has != still {
 					t.Fatalf("%s left, is awaited by %v, and has its number: %t", host, waits, has)
 				} else if !has {
@@ -358,7 +487,7 @@ func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
 			}
 			numbers = now
 			var want []string
-			for _, host := range []fsm.NodeID{"n0", "n1", "n2"} {
+			for _, host := range []fsm.TunnelID{"n0", "n1", "n2"} {
 				has := slices.ContainsFunc(in.Pods, func(p *world.Pod) bool { return p.Node == string(host) && knows[p.Name] })
 				if makes[host] && told[host] && has && !down[host] {
 					want = append(want, fmt.Sprintf("%s %s true", in.Tunnels.Addresses(now[host])[0], host))
@@ -370,4 +499,93 @@ func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Balancing §13: when ports of a policy come and go, or lead elsewhere, nodes that are led to stay for the ports that stay, and a port that
+// is new is captured once all of them said that they lead it (S9). A node whose agent is silent holds that up only where no other is.
+func TestBalancing13PortsThatStayAreLedAllTheTime(t *testing.T) {
+	g := newGroup(t, format)
+	g.joins(t)
+	p := toProxies("a", 1)
+	p.service, p.address = "", "169.254.77.1"
+	in := proxied(p)
+	second := *in.Pods[0]
+	second.ID.Name, second.UID, second.IP, second.Node = "p1", "u-p1", "10.0.0.2", "n1"
+	in.Pods = append(in.Pods, &second)
+	const id = "BalancingPolicy/a"
+	for _, n := range []fsm.NodeID{"n0", "n1"} {
+		g.must(t, &fsm.ReportTunnels{Node: n, Boot: "b1", Tunnels: true})
+	}
+	g.converge(t, in)
+	wants := func(when string, captured []uint16, nodes ...string) Result {
+		t.Helper()
+		out := g.converge(t, in)
+		var ports []uint16
+		var led []string
+		for _, c := range g.rows()[id].Captures {
+			ports = append(ports, c.Port.Number)
+		}
+		for _, b := range g.rows()[id].Backends {
+			led = append(led, string(b.Node))
+		}
+		if !slices.Equal(ports, captured) || !slices.Equal(led, nodes) {
+			t.Fatalf("%s: captures %v and leads to %v, not %v and %v", when, ports, led, captured, nodes)
+		}
+		return out
+	}
+	both := []string{"n0", "n1"}
+	g.acknowledges(t, "n0")
+	g.acknowledges(t, "n1")
+	wants("at first", []uint16{80}, both...)
+
+	o := in.Balancing[0]
+	first := o.Ports
+	o.Ports = append(slices.Clone(first), world.RedirectPort{Name: "more", Protocol: world.TCP, Port: 81, Target: 8081})
+	out := wants("a port more, which no node leads yet", []uint16{80}, both...)
+	if !out.AwaitsNodes || len(out.Waiting) != 1 || out.Waiting[0].Code != WaitsForNode || !strings.Contains(out.Waiting[0].Text, "8081/TCP is not captured until node n0") {
+		t.Errorf("told %+v", out.Waiting)
+	}
+	g.acknowledges(t, "n0")
+	wants("which one leads", []uint16{80}, both...)
+	g.must(t, &fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.AgentDown})
+	wants("the other one is silent", []uint16{80, 81}, "n0")
+	g.must(t, &fsm.SetLiveness{Node: "n1", Boot: "b1"})
+	wants("and back, but does not lead it", []uint16{80, 81}, "n0")
+	g.acknowledges(t, "n1")
+	wants("which both lead", []uint16{80, 81}, both...)
+
+	o.ProxyTargets = []world.KV{{Key: "more", Value: "9000"}}
+	wants("leads to another port of pods", []uint16{80, 81}, both...)
+	if ports := g.rows()[id].Proxied[1].Ports; len(ports) != 1 || ports[0].Target != 9000 {
+		t.Errorf("the record leads to %+v", ports)
+	}
+	o.Ports = o.Ports[1:]
+	wants("the first port goes", []uint16{81}, both...)
+	o.Ports = first
+	wants("another one comes in the place of the last", nil)
+	g.acknowledges(t, "n0")
+	wants("which one node leads", []uint16{80}, "n0")
+
+	g.must(t, &fsm.SetLiveness{Node: "n0", Boot: "b1", Liveness: fsm.AgentDown}, &fsm.SetLiveness{Node: "n1", Boot: "b1", Liveness: fsm.NodeDown})
+	o.Ports = append(slices.Clone(first), world.RedirectPort{Name: "more", Protocol: world.TCP, Port: 81, Target: 8081})
+	wants("the only node is silent", []uint16{80}, "n0")
+}
+
+// Balancing §13.6, A14: a policy that loses one of its proxy ports leads on by the others.
+func TestBalancing13A14OtherPortsAreLed(t *testing.T) {
+	g := newGroup(t, format)
+	g.joins(t)
+	p := toProxies("a", 1)
+	p.service, p.address = "", "169.254.77.1"
+	in := proxied(p)
+	in.Balancing[0].Ports = append(in.Balancing[0].Ports, world.RedirectPort{Name: "more", Protocol: world.TCP, Port: 81, Target: 30080})
+	in.Services[0].Ports[0].NodePort = 30080
+	g.must(t, &fsm.ReportTunnels{Node: "n0", Boot: "b1", Tunnels: true})
+	g.converge(t, in)
+	g.acknowledges(t, "n0")
+	g.converge(t, in)
+	r := g.rows()["BalancingPolicy/a"]
+	if len(r.Captures) != 1 || r.Captures[0].Port.Number != 80 || len(r.Backends) != 1 || len(r.Proxied) != 1 || r.Pending.Code != WaitsForProxyPort {
+		t.Errorf("captures %v, leads to %v by %+v, waits for %+v", r.Captures, r.Backends, r.Proxied, r.Pending)
+	}
 }

@@ -25,8 +25,8 @@ func (p *planner) resolve(o policy, old *fsm.Redirect) *fsm.Redirect {
 		old = nil
 	}
 	r := &fsm.Redirect{
-		ID: o.id(), UID: o.UID, Version: o.Version, Number: o.ServiceID, Created: o.Created, Mode: string(o.Mode), Probe: probeOf(o.Health),
-		Generation: o.Generation, SpareOwn: o.SpareOwn, FallThrough: o.FallThrough, Outside: o.Outside && !o.Disabled,
+		ID: o.id(), UID: o.UID, Version: o.Version, Number: o.ServiceID, Created: o.Created, Mode: string(o.Mode), Probe: ProbeOf(o.Health),
+		Generation: o.Generation, SpareOwn: o.SpareOwn, FallThrough: o.FallThrough, Outside: o.EffectiveOn(nil),
 	}
 	if o.Service != (world.ID{}) {
 		r.Service = fsm.ServiceID(o.Service.String())
@@ -35,16 +35,21 @@ func (p *planner) resolve(o policy, old *fsm.Redirect) *fsm.Redirect {
 	p.capture(r, o, old)
 	if o.Mode == world.ToProxies {
 		p.proxy(r, o, old)
-	} else {
-		r.Backends = p.backends(o, old)
+		return r
 	}
+	r.Backends = p.backends(o, old)
+	settlePending(r, o)
+	return r
+}
+
+// settlePending says why a policy is not carried out, once its backends are known.
+func settlePending(r *fsm.Redirect, o policy) {
 	switch {
 	case o.Disabled:
 		r.Pending = fsm.Pending{} // it asks for nothing
 	case r.Pending.Code == "" && !leads(r):
 		r.Pending = fsm.Pending{Code: WaitsForBackend, Text: withoutBackend(o)}
 	}
-	return r
 }
 
 // leads tells whether connections can get a backend somewhere. Those of another family than what was dialled count for nothing, nor, for
@@ -59,8 +64,8 @@ func leads(r *fsm.Redirect) bool {
 
 // effective says where the policy is (section 8).
 func (p *planner) effective(r *fsm.Redirect, o policy, old *fsm.Redirect) {
-	r.EveryNode = !o.Disabled && len(o.Nodes.Labels) == 0 && len(o.Nodes.Requirements) == 0
-	if o.Disabled || r.EveryNode {
+	reach := o.Reach()
+	if r.EveryNode = reach == world.EveryNode; reach != world.ChosenOnes {
 		return
 	}
 	for _, n := range p.in.Nodes {
@@ -115,7 +120,8 @@ func portsText(ports []world.RedirectPort) string {
 	return strings.Join(out, ", ")
 }
 
-func probeOf(h world.HealthCheck) fsm.Probe {
+// ProbeOf is a health check as the record has it.
+func ProbeOf(h world.HealthCheck) fsm.Probe {
 	out := fsm.Probe{Type: string(h.Type), Port: h.Port, Path: h.Path, Interval: h.Interval, Timeout: h.Timeout, Healthy: uint32(h.Healthy), Unhealthy: uint32(h.Unhealthy)}
 	for _, s := range h.Statuses {
 		out.Statuses = append(out.Statuses, uint32(s))

@@ -22,7 +22,7 @@ type Agent struct {
 	// `fairlead agent --node` goes first.
 	Node string `yaml:"node"`
 	// OutOfCluster says that this is no node but a host outside the cluster, even if a node has its name: the agent only resolves service
-	// addresses for the host's own programs.
+	// addresses for the host's own programs, and makes them a tunnel to nodes where that is asked for.
 	OutOfCluster bool `yaml:"outOfCluster"`
 	// Addresses are where other machines reach a host outside the cluster; none: from where members are reached.
 	Addresses []netip.Addr `yaml:"addresses"`
@@ -54,7 +54,7 @@ type Agent struct {
 	// Sock has programs of this host get to an endpoint at once when they connect to a service address, so that nothing is
 	// translated per packet; nil: their packets are, as those of others.
 	Sock *Sock `yaml:"sock"`
-	// Tunnel has this node make tunnels to other hosts, where the group has tunnels, and lead its proxy ports to pods; nil: it does not.
+	// Tunnel has this host make tunnels to others, where the group has tunnels, and a node lead its proxy ports to pods; nil: it does not.
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// L2 is whether this node answers ARP and Neighbor Discovery for service addresses that the group leases it. It needs
 	// Steer, and CAP_NET_RAW.
@@ -83,6 +83,8 @@ type Agent struct {
 
 	// Namespace is a file descriptor of the network namespace to work in; 0 is the process's own. Tests set it.
 	Namespace int `yaml:"-"`
+	// Reread reads the same files anew, for the one thing that may change while the agent runs, sock.redirectLimit; nil: nothing does.
+	Reread func() (Agent, error) `yaml:"-"`
 	// Health listens in plain HTTP: /livez, /healthz, /readyz and /metrics only; empty: none.
 	Health string `yaml:"health"`
 	// UnhealthyAfter is how long nothing may have been carried out while there is something to do; 0 means a minute.
@@ -352,7 +354,6 @@ func (c *Agent) validateOutside(bad func(field, why string)) {
 		{"steer", c.Steer, "no packets to service addresses are led to a host outside the cluster"},
 		{"nat", c.NAT != "", "no packets of others are translated on a host outside the cluster"},
 		{"l2", c.L2, "a host outside the cluster is given no addresses to answer for"},
-		{"tunnel", c.Tunnel != nil, "a host outside the cluster has no tunnel to nodes"},
 		{"bgp", c.BGP != nil, "a host outside the cluster is no next hop, and announces nothing"},
 	} {
 		if no.set {

@@ -85,7 +85,6 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 		"outside-steer":  {"steer: off\nnat: kube-proxy", "steer: on\noutOfCluster: true", "steer: cannot be beside outOfCluster: no packets to service addresses are led"},
 		"outside-l2":     {"nat: kube-proxy", "l2: on\noutOfCluster: true", "l2: cannot be beside outOfCluster: a host outside the cluster is given no addresses"},
 		"outside-bgp":    {"nat: kube-proxy", "bgp: {asn: 64512}\noutOfCluster: true", "bgp: cannot be beside outOfCluster: a host outside the cluster is no next hop"},
-		"outside-tunnel": {"nat: kube-proxy", "tunnel: {}\noutOfCluster: true", "tunnel: cannot be beside outOfCluster: a host outside the cluster has no tunnel"},
 		"outside-where":  {"nat: kube-proxy", "addresses: [127.0.0.1]\noutOfCluster: true", "addresses[0]: 127.0.0.1 is none at which other machines reach"},
 		"inside-where":   {"nat: kube-proxy", "addresses: [192.0.2.9]", "addresses: needs outOfCluster: true"},
 		"bad-health":     {`health: "127.0.0.1:7480"`, "health: local", `health: "local" is no host:port`},
@@ -112,5 +111,12 @@ func TestBalancing15HostsOutsideOnlyResolve(t *testing.T) {
 	c, err := loadAgent(t, "node: edge-1\noutOfCluster: true\nstateDir: state\nmembers: [\"m1:7443\"]\nenrol: {ca: group.crt, tokenFile: token}\n", "")
 	if err != nil || c.Steer || c.NAT != "" || c.L2 || c.BGP != nil || c.Sock == nil || c.Health != ":7480" || c.Log != "info" {
 		t.Errorf("%+v, %v", c, err)
+	}
+	if c.Tunnel != nil {
+		t.Error("it makes a tunnel without a word about it")
+	}
+	c, err = loadAgent(t, "node: edge-1\noutOfCluster: true\ntunnel: {}\nstateDir: state\nmembers: [\"m1:7443\"]\nenrol: {ca: group.crt, tokenFile: token}\n", "")
+	if err != nil || c.Tunnel == nil {
+		t.Errorf("with a tunnel: %+v, %v", c, err)
 	}
 }

@@ -232,10 +232,20 @@ const (
 
 // LoadController reads a controller.yaml, fills in defaults and judges it as a whole.
 func LoadController(path string) (Controller, error) {
+	return LoadControllerOver(OldController{}, path)
+}
+
+// LoadControllerOver is LoadController, with what is said in the old way where the file says nothing.
+func LoadControllerOver(old OldController, path string) (Controller, error) {
+	var first Controller // tells whether there is a cluster
+	if err := decode(path, &first); err != nil {
+		return Controller{}, err
+	}
 	c := Controller{
 		Listen: Listen{API: defaultAPI, Raft: defaultRaft, Health: defaultHealth},
 		Log:    "info",
 	}
+	old.under(&c, first.Sources.Kubernetes != nil)
 	if err := decode(path, &c); err != nil {
 		return Controller{}, err
 	}

@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -53,71 +54,107 @@ func oldKeys() map[string]string {
 
 // ReadOld reads the environment, and a conf.yml if path is not empty. Errors name what has a value that cannot be.
 func ReadOld(getenv func(string) string, path string) (Old, error) {
-	file, err := readOldFile(path)
+	r, err := newOldReader(getenv, path)
 	if err != nil {
 		return Old{}, err
 	}
 	o := Old{Node: getenv("ENV_LOCAL_NODE_NAME")}
-	var errs []error
-	flag := func(variable, key string) *bool {
-		where, text := said(getenv, file, key, variable)
-		if text == "" {
-			return nil
-		}
-		v, err := strconv.ParseBool(strings.ToLower(text))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q is neither true nor false", where, text))
-		}
-		return &v
-	}
-	o.IPv4, o.IPv6 = flag("ENV_ENABLE_IPV4", "enableIPv4"), flag("ENV_ENABLE_IPV6", "enableIPv6")
-	if where, text := said(getenv, file, "redirectQosLimit", "ENV_REDIRECT_QOS_LIMIT", "REDIRECT_QOS_LIMIT"); text != "" {
+	o.IPv4, o.IPv6 = r.flag("enableIPv4", "ENV_ENABLE_IPV4"), r.flag("enableIPv6", "ENV_ENABLE_IPV6")
+	if where, text := r.said("redirectQosLimit", "ENV_REDIRECT_QOS_LIMIT", "REDIRECT_QOS_LIMIT"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q is no number of calls a second up to %d; 0 is no limit", where, text, uint32(math.MaxUint32)))
+			r.bad("%s: %q is no number of calls a second up to %d; 0 is no limit", where, text, uint32(math.MaxUint32))
 		}
 		limit := int(n)
 		o.RedirectLimit = &limit
 	}
-	if port := getenv("ENV_HTTP_PORT"); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			errs = append(errs, fmt.Errorf("ENV_HTTP_PORT: %q is no port", port))
-		}
-		o.Health = ":" + port
+	o.Health, o.Log = r.port("ENV_HTTP_PORT"), r.level("ENV_LOG_LEVEL")
+	o.Notes = append(r.variables(oldVariables()), r.keys(oldKeys(), "docs/agents.md lists what agent.yaml can say", "enableIPv4", "enableIPv6", "redirectQosLimit")...)
+	return o, joinSorted(r.errs)
+}
+
+// oldReader reads what is said in the old way, and notes what cannot be.
+type oldReader struct {
+	getenv func(string) string
+	path   string
+	file   map[string]string // scalars of conf.yml
+	errs   []error
+}
+
+func newOldReader(getenv func(string) string, path string) (*oldReader, error) {
+	file, err := readOldFile(path)
+	return &oldReader{getenv: getenv, path: path, file: file}, err
+}
+
+func (r *oldReader) bad(format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf(format, args...))
+}
+
+// flag reads a switch; nil if nothing is said.
+func (r *oldReader) flag(key, variable string) *bool {
+	where, text := r.said(key, variable)
+	if text == "" {
+		return nil
 	}
-	if level := strings.ToLower(getenv("ENV_LOG_LEVEL")); level != "" {
-		if _, err := Level(level); err != nil {
-			errs = append(errs, fmt.Errorf("ENV_LOG_LEVEL: %w", err))
-		}
-		o.Log = level
+	v, err := strconv.ParseBool(strings.ToLower(text))
+	if err != nil {
+		r.bad("%s: %q is neither true nor false", where, text)
 	}
-	for _, name := range slices.Sorted(maps.Keys(oldVariables())) {
-		if getenv(name) != "" {
-			o.Notes = append(o.Notes, Note{name, oldVariables()[name]})
+	return &v
+}
+
+// port reads where to listen, on all addresses; empty if nothing is said.
+func (r *oldReader) port(variable string) string {
+	port := r.getenv(variable)
+	if port == "" {
+		return ""
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		r.bad("%s: %q is no port", variable, port)
+	}
+	return ":" + port
+}
+
+// level reads a log level; empty if nothing is said.
+func (r *oldReader) level(variable string) string {
+	level := strings.ToLower(r.getenv(variable))
+	if level == "" {
+		return ""
+	}
+	if _, err := Level(level); err != nil {
+		r.bad("%s: %w", variable, err)
+	}
+	return level
+}
+
+// variables are notes of those that are set and mean nothing.
+func (r *oldReader) variables(instead map[string]string) (notes []Note) {
+	for _, name := range slices.Sorted(maps.Keys(instead)) {
+		if r.getenv(name) != "" {
+			notes = append(notes, Note{name, instead[name]})
 		}
 	}
-	known := []string{"enableIPv4", "enableIPv6", "redirectQosLimit"}
-	for _, key := range slices.Sorted(maps.Keys(file)) {
-		instead, old := oldKeys()[key]
-		switch {
-		case slices.Contains(known, key):
-		case old:
-			o.Notes = append(o.Notes, Note{path + ": " + key, instead})
-		default:
-			o.Notes = append(o.Notes, Note{path + ": " + key, "docs/agents.md lists what agent.yaml can say"})
+	return notes
+}
+
+// keys are notes of those in conf.yml that are not heeded: known ones, and others, for which there is a list.
+func (r *oldReader) keys(instead map[string]string, list string, heeded ...string) (notes []Note) {
+	for _, key := range slices.Sorted(maps.Keys(r.file)) {
+		if !slices.Contains(heeded, key) {
+			notes = append(notes, Note{r.path + ": " + key, cmp.Or(instead[key], list)})
 		}
 	}
-	return o, joinSorted(errs)
+	return notes
 }
 
 // said gives the first thing that is said of a key, and where: by the environment, else by the file.
-func said(getenv func(string) string, file map[string]string, key string, variables ...string) (where, text string) {
+func (r *oldReader) said(key string, variables ...string) (where, text string) {
 	for _, v := range variables {
-		if text := strings.TrimSpace(getenv(v)); text != "" {
+		if text := strings.TrimSpace(r.getenv(v)); text != "" {
 			return v, text
 		}
 	}
-	return key, strings.TrimSpace(file[key])
+	return key, strings.TrimSpace(r.file[key])
 }
 
 // readOldFile reads the scalars of a conf.yml.

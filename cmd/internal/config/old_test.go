@@ -12,34 +12,44 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 )
 
-// loadOld reads what is said in the old way, and an agent.yaml over it.
-func loadOld(t *testing.T, env map[string]string, conf, agent string) (config.Agent, []string, error) {
+// written makes files of a conf.yml, unless that is empty, and of one of ours.
+func written(t *testing.T, conf, ours string) (old, path string) {
 	t.Helper()
-	dir := t.TempDir()
-	file := ""
-	if conf != "" {
-		file = filepath.Join(dir, "conf.yml")
-		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+	put := func(name, text string) string {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		return file
 	}
-	path := filepath.Join(dir, "agent.yaml")
-	if err := os.WriteFile(path, []byte(agent), 0o600); err != nil {
-		t.Fatal(err)
+	if conf != "" {
+		old = put("conf.yml", conf)
 	}
-	old, err := config.ReadOld(func(name string) string { return env[name] }, file)
-	if err != nil {
-		return config.Agent{}, nil, err
-	}
-	var notes []string
-	for _, n := range old.Notes {
-		notes = append(notes, strings.TrimPrefix(n.What, file+": "))
+	return old, put("fairlead.yaml", ours)
+}
+
+// noted are the things that notes are about, each of which says what to do instead.
+func noted(t *testing.T, notes []config.Note, file string) (whats []string) {
+	t.Helper()
+	for _, n := range notes {
+		whats = append(whats, strings.TrimPrefix(n.What, file+": "))
 		if n.Instead == "" {
 			t.Errorf("%s: nothing is said to do instead", n.What)
 		}
 	}
+	return whats
+}
+
+// loadOld reads what is said in the old way, and an agent.yaml over it.
+func loadOld(t *testing.T, env map[string]string, conf, agent string) (config.Agent, []string, error) {
+	t.Helper()
+	file, path := written(t, conf, agent)
+	old, err := config.ReadOld(func(name string) string { return env[name] }, file)
+	if err != nil {
+		return config.Agent{}, nil, err
+	}
 	c, err := config.LoadAgentOver(old, path, "")
-	return c, notes, err
+	return c, noted(t, old.Notes, file), err
 }
 
 const outsideAgent = "outOfCluster: true\nstateDir: state\nmembers: [\"m1:7443\"]\nenrol: {ca: group.crt, tokenFile: token}\n"

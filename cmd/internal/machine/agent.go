@@ -9,9 +9,10 @@ import (
 
 // Agent gives the edges of a node's agent on this machine.
 func Agent() node.Edges {
+	p := &probing{}
 	return node.Edges{
-		Lock: disk.Lock, Boot: disk.BootID, Listen: listen,
-		Steer: openSteer, NAT: openNAT, Sock: openSock, Underlay: underlay, Tunnel: openTunnel, L2: openL2, Speaker: openNodeSpeaker, Link: openLink, Flows: openFlows, ListenEverywhere: listenEverywhere,
+		Lock: disk.Lock, Boot: disk.BootID, Listen: listen, Dial: dialing,
+		Steer: openSteer, NAT: openNAT, Probing: p.open, Sock: p.openSock, Underlay: underlay, Tunnel: openTunnel, L2: openL2, Speaker: openNodeSpeaker, Link: openLink, Flows: openFlows, ListenEverywhere: listenEverywhere,
 		CleanSteer: cleanSteer, CleanNAT: cleanNAT, CleanSock: cleanSock, CleanTunnel: cleanTunnel,
 	}
 }

@@ -5,23 +5,15 @@ package machine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/node"
-	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/health"
-	"fairlead.io/fairlead/dataplane/health/prober"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/ending"
 	"fairlead.io/fairlead/dataplane/sock/origin"
@@ -32,27 +24,18 @@ import (
 type resolution struct {
 	*sock.Sock
 	program *program.Program
-	health  *health.Checker
-	events  bool // are logged
+	limit   *limit // nil: it stays as it is
+	events  bool   // are logged
 	log     *slog.Logger
 }
 
-// Apply has listed addresses probed as policies ask, and brings the tables to a state.
-func (r resolution) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
-	r.health.Take(want.Redirects())
-	return r.Sock.Apply(ctx, want)
-}
-
-// Report implements agent.Probes.
-func (r resolution) Report(told uint64) ([]*fairleadv1.ProbeReport, uint64) {
-	return r.health.Report(told)
-}
-
-// Run puts tables right, probes, and logs events, until ctx ends or one of them fails.
+// Run puts tables right, and logs events, until ctx ends or one of them fails.
 func (r resolution) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.Sock.Run(running) })
-	group.Go(func() error { return r.health.Run(running) })
+	if r.limit != nil {
+		group.Go(func() error { return r.limit.run(running) })
+	}
 	if r.events {
 		group.Go(func() error { return r.program.Events(running, r.Tell) })
 	}
@@ -65,55 +48,37 @@ func (r resolution) Close() {
 	}
 }
 
-func openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Resolving, error) {
+func (p *probing) openSock(c config.Agent, log *slog.Logger, metrics prometheus.Registerer) (node.Resolving, error) {
 	o := program.Options{Cgroup: c.Sock.Cgroup, Pins: c.Sock.Pins, Sizes: sizesOf(c.Sock), Log: log}
-	p, err := program.Open(o)
+	programs, err := program.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	probes, err := health.New(health.Options{
-		Node: c.Node, Outside: c.OutOfCluster, Prober: prober.Prober{Namespace: c.Namespace, Exempt: true}, Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Log: log, Metrics: metrics,
-		Show: func(states []health.State) {
-			if err := show(c.StateDir, states); err != nil {
-				log.Warn("what is thought of listed addresses is not written down", "err", err)
-			}
-		},
-	})
-	if err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
 	options := node.SockOptions(c, o.Sizes.Capacity, log, metrics)
-	options.Usable, options.Reconsider = probes.Usable, probes.Changed()
-	cgroups := origin.New(p.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs))
+	options.Usable, options.Reconsider = p.checker.Usable, p.checker.Changed()
+	cgroups := origin.New(programs.Cgroup(), cmp.Or(c.Sock.PodLogs, origin.Logs))
 	options.Events.Origin = cgroups.Of
 	options.Ending = sock.Ending{
-		TCP: c.Sock.EndTCP, Records: p.Records, End: ending.Ender{Proc: "/proc", Namespaces: cmp.Or(c.Sock.Namespaces, ending.Namespaces)}.End,
+		TCP: c.Sock.EndTCP, Records: programs.Records, End: ending.Ender{Proc: "/proc", Namespaces: cmp.Or(c.Sock.Namespaces, ending.Namespaces)}.End,
 	}
-	options.Sparing = sock.Sparing{Cgroups: cgroups.Pods, Hold: p.Spare}
-	s, err := sock.Over(options, p)
+	options.Clients, options.Asked = programs.Clients, programs.Asked
+	options.Sparing = sock.Sparing{Cgroups: cgroups.Pods, Hold: programs.Spare}
+	s, err := sock.Over(options, programs)
+	set := func(limit uint32) error {
+		return programs.Set(program.Settings{IPv4: c.Sock.Resolves(false), IPv6: c.Sock.Resolves(true), Events: c.Sock.Events > 0, Limit: limit, ExemptPriority: health.Priority})
+	}
+	now := uint32(c.Sock.RedirectLimit)
 	if err == nil {
-		err = p.Set(program.Settings{IPv4: c.Sock.Resolves(false), IPv6: c.Sock.Resolves(true), Events: c.Sock.Events > 0, Limit: uint32(c.Sock.RedirectLimit), ExemptPriority: health.Priority})
+		err = set(now)
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(err, programs.Close())
 	}
-	return resolution{s, p, probes, c.Sock.Events > 0, log}, nil
-}
-
-// show writes down what is thought of listed addresses, whole or not at all.
-func show(folder string, states []health.State) error {
-	if states == nil {
-		states = []health.State{}
+	r := resolution{Sock: s, program: programs, events: c.Sock.Events > 0, log: log}
+	if c.Reread != nil {
+		r.limit = &limit{now: now, reread: c.Reread, set: set, log: log}
 	}
-	data, err := json.Marshal(states)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(folder, node.ProbesFile)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return r, nil
 }
 
 // sizesOf are the sizes that a configuration asks for, over the default ones.

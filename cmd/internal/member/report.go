@@ -25,6 +25,8 @@ type reporter struct {
 	mu    sync.Mutex
 	marks marks // the newest
 	news  chan struct{}
+
+	waits waits // of the goroutine that runs it
 }
 
 // marks are up to where this member's routes are on the wire, and up to where no switch holds more than them.
@@ -92,27 +94,43 @@ func (r *reporter) due(m marks) fsm.Command {
 			Format: r.self.Format, Version: r.self.Version, Run: r.self.Run,
 		}
 	}
-	if mark := markFor(v, have, m); mark.News(have) {
+	if mark := r.waits.markFor(v, have, m); mark.News(have) {
 		return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}
 	}
 	return nil
 }
 
+// waits tells of which withdrawals the record waits to hear. It is asked several times a second, mostly the same of the same routes, and
+// there may be many of those. The zero value has looked at nothing.
+type waits struct {
+	view        *fsm.View // newest whose routes were looked at
+	after, upto fsm.Revision
+	awaited     bool
+}
+
 // markFor is what a record is told of this member, whose row it has. Before format 2 it knows one mark only, by which
 // withdrawals end.
-func markFor(v *fsm.View, have *fsm.Member, m marks) fsm.AnnouncedMark {
+func (w *waits) markFor(v *fsm.View, have *fsm.Member, m marks) fsm.AnnouncedMark {
 	mark := fsm.AnnouncedMark{Server: have.Server, Run: have.Run, Upto: m.announced}
 	switch {
 	case v.Group().Format < fsm.FormatWithdrawn:
 		mark.Upto = m.withdrawn
-	case have.Withdrawn.Before(m.withdrawn) && awaited(v, have.Withdrawn, m.withdrawn):
+	case have.Withdrawn.Before(m.withdrawn) && w.look(v, have.Withdrawn, m.withdrawn):
 		mark.Withdrawn = m.withdrawn
 	}
 	return mark
 }
 
-// awaited tells whether a withdrawal from after a revision up to another one waits for members. What nobody waits for is
+// look tells whether a withdrawal from after a revision up to another one waits for members. What nobody waits for is
 // not worth a commit.
+func (w *waits) look(v *fsm.View, after, upto fsm.Revision) bool {
+	if w.view == nil || w.after != after || w.upto != upto || fsm.Differ(w.view, v, fsm.TableRoutes) {
+		w.after, w.upto, w.awaited = after, upto, awaited(v, after, upto)
+	}
+	w.view = v // an older one would hold what the record has no more
+	return w.awaited
+}
+
 func awaited(v *fsm.View, after, upto fsm.Revision) bool {
 	return slices.ContainsFunc(fsm.List[*fsm.Route](v, fsm.TableRoutes), func(r *fsm.Route) bool {
 		return slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {

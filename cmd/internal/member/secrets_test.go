@@ -34,7 +34,7 @@ func TestPasswordsAreFoundWherePeersNameThem(t *testing.T) {
 		}})
 	}
 	worlds := func() []world.World {
-		return []world.World{{Peers: []world.Peer{{Meta: world.Meta{ID: world.ID{Name: "object"}}, Password: "shown"}}}}
+		return []world.World{{Peers: []*world.Peer{{Meta: world.Meta{ID: world.ID{Name: "object"}}, Password: "shown"}}}}
 	}
 	if have := namedElsewhere(state, worlds); !slices.Equal(have, []string{"Secret/a/b", "BGPPeer/unseen"}) {
 		t.Errorf("looked for are %q", have)

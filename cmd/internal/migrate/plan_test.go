@@ -35,24 +35,24 @@ func installation(masters int, podsOn ...string) migrate.Installation {
 	for i := range masters {
 		name, a := fmt.Sprintf("cp-%d", i+1), netip.AddrFrom4([4]byte{192, 0, 2, byte(11 + i)})
 		in.Nodes = append(in.Nodes, migrate.Node{Name: name, ControlPlane: true, Ready: true, Addresses: []netip.Addr{a}})
-		in.World.Nodes = append(in.World.Nodes, world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: name}, Ready: true, Addresses: []world.NodeAddress{{Type: world.InternalIP, Address: a}}})
+		in.World.Nodes = append(in.World.Nodes, &world.Node{Meta: world.Meta{ID: world.ID{Name: name}, UID: name}, Ready: true, Addresses: []world.NodeAddress{{Type: world.InternalIP, Address: a}}})
 	}
 	in.Nodes = append(in.Nodes, migrate.Node{Name: "worker", Ready: true, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.100")}})
 	for i, node := range podsOn {
 		in.Pods = append(in.Pods, migrate.Pod{Name: fmt.Sprintf("%s-%d", migrate.Controller, i), Node: node, Ready: true})
 	}
-	in.World.ConfigMaps = []world.ConfigMap{
+	in.World.ConfigMaps = []*world.ConfigMap{
 		{Meta: world.Meta{ID: world.ID{Namespace: "kube-system", Name: migrate.ConfigMapBGP}}, Data: []world.KV{{Key: migrate.KeyBGP, Value: toml}}},
 		{Meta: world.Meta{ID: world.ID{Namespace: "kube-system", Name: migrate.ConfigMapRules}},
 			Data: []world.KV{{Key: "DEPLOY_MODEL", Value: "barematel"}, {Key: "SWITCH", Value: "192.0.2.1"}}},
 	}
-	in.World.Services = []world.Service{service("web", 80, "203.0.113.10")}
+	in.World.Services = []*world.Service{service("web", 80, "203.0.113.10")}
 	in.Objects = []migrate.Object{{Kind: "StatefulSet", Name: migrate.Controller, Manifest: []byte("kind: StatefulSet\n")}}
 	return in
 }
 
-func service(name string, port uint16, external ...string) world.Service {
-	s := world.Service{Meta: world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: name}, Type: world.LoadBalancer,
+func service(name string, port uint16, external ...string) *world.Service {
+	s := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: name}, Type: world.LoadBalancer,
 		ExternalTrafficPolicy: world.PolicyCluster, Ports: []world.ServicePort{{Protocol: world.TCP, Port: port}}}
 	for _, a := range external {
 		s.ExternalIPs = append(s.ExternalIPs, netip.MustParseAddr(a))

@@ -68,7 +68,7 @@ func (p *Plan) judgeServices(in migrate.Installation, conf legacy.Config) error 
 
 // leaveOutUnusable takes Services that a source would not use out of a World, and counts those that have an address today.
 func (p *Plan) leaveOutUnusable(w *world.World) {
-	w.Services = slices.DeleteFunc(w.Services, func(s world.Service) bool {
+	w.Services = slices.DeleteFunc(w.Services, func(s *world.Service) bool {
 		at := slices.IndexFunc(w.Problems, func(x world.Problem) bool {
 			return x.Severity == world.Failed && x.Object.Kind == world.KindService && x.Object.ID == s.ID
 		})

@@ -20,20 +20,23 @@ import (
 	"fairlead.io/fairlead/k8s/convert"
 )
 
-// planned has the record hold what follows from shop/web as an API server shows it, with an endpoint, where the group does kube-proxy's work.
-func planned(t *testing.T, group *grouptest.Group, o *corev1.Service, endpoint netip.AddrPort) {
+// planned has the record hold what follows from shop/web as an API server shows it, with these endpoints, all of one port, where the group does kube-proxy's work.
+func planned(t *testing.T, group *grouptest.Group, o *corev1.Service, endpoints ...netip.AddrPort) {
 	t.Helper()
-	o.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}
+	o.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Annotations: o.Annotations}
 	o.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}}
 	s, problems := convert.Service(o)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	w := sources.World{Services: []sources.Service{s}, EndpointSlices: []sources.EndpointSlice{{
+	slice := sources.EndpointSlice{
 		Meta: sources.Meta{ID: sources.ID{Namespace: "shop", Name: "web-1"}, UID: "e"}, Service: s.ID, Family: sources.IPv4,
-		Ports:     []sources.EndpointPort{{Name: "http", Protocol: sources.TCP, Port: endpoint.Port()}},
-		Endpoints: []sources.Endpoint{{Address: endpoint.Addr(), Node: "n2", Ready: true, Serving: true}},
-	}}}
+		Ports: []sources.EndpointPort{{Name: "http", Protocol: sources.TCP, Port: endpoints[0].Port()}},
+	}
+	for _, at := range endpoints {
+		slice.Endpoints = append(slice.Endpoints, sources.Endpoint{Address: at.Addr(), Node: "n2", Ready: true, Serving: true})
+	}
+	w := sources.World{Services: []*sources.Service{&s}, EndpointSlices: []*sources.EndpointSlice{&slice}}
 	w.Sort()
 	all := func(sources.Kind, sources.ID) bool { return true }
 	for range 5 {

@@ -27,7 +27,13 @@ type checked struct {
 func (c checked) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
 	failed, err := c.Applier.Apply(ctx, want)
 	if err == nil {
-		c.checks.Apply(want.Services())
+		var services []*desired.Service
+		for _, t := range want.Told() {
+			if t.HasHealthCheck() {
+				services = append(services, t.Service())
+			}
+		}
+		c.checks.Apply(services)
 	}
 	return failed, err
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,16 +65,25 @@ func stateOf(t *testing.T, s desired.Service) desired.State {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return stateOfItems(t, map[string][]byte{desired.ServiceKey(s.Name): value})
+}
+
+// stateOfItems is a state with these, by their keys.
+func stateOfItems(t *testing.T, items map[string][]byte) desired.State {
+	t.Helper()
 	var pieces desired.Pieces
-	if err := pieces.Put(desired.ServiceKey(s.Name), value); err != nil {
-		t.Fatal(err)
+	var digest desired.Digest
+	for _, key := range slices.Sorted(maps.Keys(items)) {
+		if err := pieces.Put(key, items[key]); err != nil {
+			t.Fatal(err)
+		}
+		digest = digest.Plus(key, items[key])
 	}
 	changes, err := pieces.Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var steps desired.Steps
-	digest := desired.Digest{}.Plus(desired.ServiceKey(s.Name), value)
 	if _, err := steps.Add(&fairleadv1.SyncResponse{
 		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:],
 		Node: desired.NodeMessage("g", nil, nil),

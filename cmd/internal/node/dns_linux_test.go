@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,18 +21,29 @@ import (
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
+// bothAt listens on UDP and TCP at one port of an address. Which is free for one of them need not be for the other.
+func (l *sockLab) bothAt(at netip.Addr) (udp *net.UDPConn, tcp net.Listener, port uint16) {
+	l.t.Helper()
+	for {
+		tcp, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		here := tcp.Addr().(*net.TCPAddr).AddrPort()
+		udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(here))
+		if err == nil {
+			return udp, tcp, here.Port()
+		}
+		if _ = tcp.Close(); !errors.Is(err, syscall.EADDRINUSE) {
+			l.t.Fatal(err)
+		}
+	}
+}
+
 // resolver answers every question with one address, over UDP and TCP at one port of an address.
 func (l *sockLab) resolver(at, answer netip.Addr) uint16 {
 	l.t.Helper()
-	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	port := udp.LocalAddr().(*net.UDPAddr).AddrPort().Port()
-	tcp, err := net.Listen("tcp", netip.AddrPortFrom(at, port).String())
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	udp, tcp, port := l.bothAt(at)
 	l.t.Cleanup(func() { _ = errors.Join(udp.Close(), tcp.Close()) })
 	go func() {
 		b := make([]byte, 1500)

@@ -39,6 +39,9 @@ type Edges struct {
 	// Underlay tells from which addresses of the machine members are reached, where the configuration does not say where other machines
 	// reach it. Optional.
 	Underlay func(members []string) []netip.Addr
+	// Probing makes what probes addresses, where the node has a use for what it finds out; before Sock is called, which may go by it. Optional:
+	// without, nothing is probed.
+	Probing func(config.Agent, *slog.Logger, prometheus.Registerer) (Probing, error)
 	// L2 opens what answers for addresses on the node's segments, where the configuration asks for it.
 	L2 func(config.Agent, *slog.Logger, prometheus.Registerer) (Answering, error)
 	// ListenEverywhere opens a TCP port on all addresses of the node, for health checks, where the configuration asks for them.
@@ -51,12 +54,14 @@ type Edges struct {
 	// Link makes what finds the router behind an interface, for that speaker; changed is called when it finds another one. Optional:
 	// without, peers behind interfaces are left out.
 	Link func(name string, changed func()) Link
-	// CleanSteer, CleanNAT, CleanSock and CleanTunnel remove what those made; only for Cleanup.
+	// CleanSteer, CleanNAT and CleanSock remove what those made; only for Cleanup.
 	CleanSteer func(context.Context, config.Agent, *slog.Logger) error
 	CleanNAT   func(context.Context, config.Agent) error
 	CleanSock  func(config.Agent) error
-	// CleanTunnel removes what Tunnel made.
+	// CleanTunnel removes what Tunnel made, for Cleanup, and where the configuration has no tunnel any more. Optional.
 	CleanTunnel func(context.Context, config.Agent) error
+	// Dial makes what opens connections to members, from which that mutual TLS is made. Optional: plain ones.
+	Dial func(config.Agent) pki.DialFunc
 	// Connect makes a way to the member whose API is at an address. Optional: without, it is mutual TLS with the
 	// certificate that the configuration names. Self is what the agent belongs to, as handshakes name it.
 	Connect func(self pki.Self, address string) agent.Conn
@@ -70,8 +75,13 @@ type Part interface {
 	Run(ctx context.Context) error
 }
 
-// Resolving is the part that has sockets of this host get to endpoints at once. If it is an agent.Probes, too, members are told what the
-// host thinks of addresses that it probes.
+// Probing is the part that finds out which addresses answer, as policies and Services ask for it.
+type Probing interface {
+	Part
+	agent.Probes
+}
+
+// Resolving is the part that has sockets of this host get to endpoints at once.
 type Resolving interface {
 	Part
 	// Close ends the use of the kernel; what is there stays.
@@ -81,6 +91,8 @@ type Resolving interface {
 // Tunnelling is the part that joins this host with others by tunnels, and has its proxy ports lead to pods.
 type Tunnelling interface {
 	Part
+	// Prepare adds the ways to other hosts that a State has in addition, and takes nothing away. Apply comes later, also where it fails, and tells.
+	Prepare(ctx context.Context, want desired.State)
 	// Close ends the use of the kernel; what is there stays.
 	Close()
 }

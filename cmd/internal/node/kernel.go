@@ -22,6 +22,8 @@ import (
 type kernel struct {
 	names []string
 	parts []Part
+	// tunnel is one of the parts; nil for none.
+	tunnel Tunnelling
 	// found lists the addresses that an earlier agent left; nil for none.
 	found  func(ctx context.Context) ([]desired.Address, error)
 	closes []func()
@@ -47,6 +49,15 @@ func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Re
 		}
 		k.add("nat", n)
 	}
+	if e.Probing != nil && (c.NAT == config.NATNftables || c.Sock != nil) {
+		p, err := e.Probing(c, log, metrics)
+		if err != nil {
+			k.close()
+			return nil, err
+		}
+		k.add("probes", p)
+		k.probes = p
+	}
 	if c.Sock != nil {
 		if err := k.openSock(c, e, log, metrics); err != nil {
 			k.close()
@@ -71,6 +82,7 @@ func (k *kernel) openTunnel(c config.Agent, e Edges, log *slog.Logger, metrics p
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	k.add("tunnel", t)
+	k.tunnel = t
 	k.closes = append(k.closes, t.Close)
 	return nil
 }
@@ -85,7 +97,6 @@ func (k *kernel) openSock(c config.Agent, e Edges, log *slog.Logger, metrics pro
 	}
 	k.add("sock", s)
 	k.closes = append(k.closes, s.Close)
-	k.probes, _ = s.(agent.Probes)
 	return nil
 }
 
@@ -94,8 +105,11 @@ func (k *kernel) add(name string, p Part) {
 }
 
 // Apply implements agent.Applier. Every part is brought to the state, also when another one fails: each is of use
-// alone.
+// alone. The ways to other hosts are there before sockets are led by them, and go after: tunnel comes last, and is prepared first.
 func (k *kernel) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
+	if k.tunnel != nil {
+		k.tunnel.Prepare(ctx, want)
+	}
 	var all []agent.Failure
 	var errs []error
 	for i, p := range k.parts {

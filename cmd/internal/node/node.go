@@ -40,8 +40,9 @@ type Options struct {
 	Boot    string // what the machine drew at its last boot
 	Servers []string
 	Files   pki.Files
-	Enrol   enrol.Ask // how to get another certificate once the present one has expired; optional
-	State   string    // folder
+	Dial    pki.DialFunc // opens connections to members; optional
+	Enrol   enrol.Ask    // how to get another certificate once the present one has expired; optional
+	State   string       // folder
 	Applier agent.Applier
 	// AddressesOnly says that the Applier has no use for Services. Optional.
 	AddressesOnly bool
@@ -141,13 +142,13 @@ func open(o Options, source *pki.Source) (*loop, error) {
 	}
 	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
 	l, err := openOver(o, func(_ pki.Self, address string) agent.Conn {
-		return Over(admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}}))
+		return Over(admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}, Dial: o.Dial}))
 	})
 	if err != nil {
 		return nil, err
 	}
 	endpoint.Self = l.Membership
-	l.peers = admin.NewPeers(endpoint, nil)
+	l.peers = admin.NewPeers(endpoint, o.Dial)
 	l.holder, err = enrol.NewHolder(enrol.HolderOptions{
 		Files: o.Files, Source: source, Log: o.Log, Metrics: o.Metrics, Enrol: o.Enrol,
 		Renew: enrol.AsAgent(o.Node, func() []enrol.Other { return enrol.Members(l.peers, o.Servers) }),

@@ -36,6 +36,6 @@ func NATOptions(c config.Agent, log *slog.Logger, metrics prometheus.Registerer)
 // SockOptions are what a configuration says of resolution at sockets, for tables with room for so much.
 func SockOptions(c config.Agent, room sock.Capacity, log *slog.Logger, metrics prometheus.Registerer) sock.Options {
 	return sock.Options{
-		Config: sock.Config{Node: c.Node, Outside: c.OutOfCluster, StrictExternalLocal: c.Sock.StrictExternalLocal}, Room: room, Audit: c.SyncPeriod, Events: sock.Events{Rate: c.Sock.Events}, Log: log, Metrics: metrics,
+		Config: sock.Config{Node: c.Node, Outside: c.OutOfCluster, Tunnels: c.Tunnel != nil, StrictExternalLocal: c.Sock.StrictExternalLocal}, Room: room, Audit: c.SyncPeriod, Events: sock.Events{Rate: c.Sock.Events}, Log: log, Metrics: metrics,
 	}
 }

@@ -252,6 +252,31 @@ func TestBalancing14ProbesAreNotRedirected(t *testing.T) {
 	}
 }
 
+// Balancing §16.3: a policy that captures where the members are does not keep the node's agent from them.
+func TestBalancing16AgentsGetToTheirMembers(t *testing.T) {
+	l := newSockLab(t)
+	servers := hosts(t, 1)
+	l.enter()
+	api, vip := netip.MustParseAddrPort(l.config.Members[0]), netip.MustParseAddrPort("192.0.2.1:80")
+	agent := start(t, l.config)
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: listing(api, servers...)})
+	l.soon(api, "127.0.0.2")
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, l.config) // over connections of its own
+	also := listing(vip, servers...)
+	also.ID = "BalancingPolicy/also"
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: also})
+	l.soon(vip, "127.0.0.2")
+	if got := l.dials(api); got != "127.0.0.2" {
+		t.Errorf("others get to %s where the members are", got)
+	}
+	if err := again.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Balancing §14: what the agent finds out is what the group thinks, where no other node probes; the record has it, and the agent's next
 // run heeds it before it has probed itself.
 func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
@@ -259,15 +284,7 @@ func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
 	l.enter()
 	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)
 	l.group.Apply(t, &fsm.PutNode{ID: "n1", UID: "n1"}, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
-	leader := probes.New(probes.Options{
-		Record: l.group, Group: committing{l.group}, Clock: wallClock{}, Log: quiet, Every: 10 * time.Millisecond,
-		Heard: func() probes.Heard { return l.service.Probed(20 * time.Second) },
-	})
-	ctx, end := context.WithCancel(t.Context())
-	var leading sync.WaitGroup
-	defer leading.Wait()
-	defer end()
-	leading.Go(func() { leader.Run(ctx, 1) })
+	l.judges()
 	said := func() (out string) {
 		r, _ := fsm.Get[*fsm.Redirect](l.group.Read(), fsm.TableRedirects, "BalancingPolicy/db")
 		for _, v := range r.Verdicts {
@@ -295,11 +312,32 @@ func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
 		{Address: servers[1].at.Addr(), Port: fsm.Port{Protocol: fsm.TCP, Number: servers[1].at.Port()}, Say: 2, Of: 3},
 	}})
 	servers[1].stop()
+	for range 20 { // what the node said of the other probes is heard still
+		if got := said(); got != "127.0.0.3 false 2/3 " {
+			t.Fatalf("what was said of other probes counts: %s", got)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	again := start(t, l.config)
 	l.soon(vip, "127.0.0.2")
 	if err := again.stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// judges has a leader judge what nodes say, until the end of the test.
+func (l *sockLab) judges() {
+	leader := probes.New(probes.Options{
+		Record: l.group, Group: committing{l.group}, Clock: wallClock{}, Log: quiet, Every: 10 * time.Millisecond,
+		Heard: func() probes.Heard { return l.service.Probed(20 * time.Second) },
+	})
+	ctx, end := context.WithCancel(context.Background())
+	var leading sync.WaitGroup
+	leading.Go(func() { leader.Run(ctx, 1) })
+	l.t.Cleanup(func() {
+		end()
+		leading.Wait()
+	})
 }
 
 // committing is a group in which nobody minds.

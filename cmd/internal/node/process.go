@@ -173,6 +173,9 @@ func (p *Process) openLoop() error {
 			o.Underlay = p.edges.Underlay(p.config.Members)
 		}
 	}
+	if p.edges.Dial != nil {
+		o.Dial = p.edges.Dial(p.config)
+	}
 	if p.l2 != nil {
 		o.Leases = p.l2
 	}
@@ -278,6 +281,9 @@ func (p *Process) Run(ctx context.Context) error {
 	part("agent", p.runAgent)
 	part("drain", p.drain.Run)
 	part("kernel", p.kernel.run)
+	if p.config.Tunnel == nil && p.edges.CleanTunnel != nil {
+		part("tunnel", p.takeTunnelBack)
+	}
 	if p.checks != nil {
 		part("health checks", p.checks.Run)
 	}

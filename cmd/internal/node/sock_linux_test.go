@@ -14,12 +14,14 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
+	"fairlead.io/fairlead/dataplane/sock/program"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
 	"fairlead.io/fairlead/internal/socktest"
@@ -130,6 +132,43 @@ func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
 	}
 }
 
+// Balancing §20, §21: tables that somebody cleaned are filled anew within seconds, long before the next comparison, and metrics count
+// what clients left.
+func TestBalancing21CleanedTablesAreFilledAnew(t *testing.T) {
+	l := newSockLab(t)
+	first := l.says("first")
+	l.putService(fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, first)
+	agent := start(t, l.config)
+	l.eventually("first")
+	tables, err := program.Look(l.client.Pins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tables.Close() }()
+	for _, table := range []string{"places", "endpoints"} {
+		if n, err := program.Clean(l.client.Pins, table); err != nil || n == 0 {
+			t.Fatalf("%s: %d rows removed (%v)", table, n, err)
+		}
+		if table == "endpoints" && !strings.Contains(l.hears(), "refused") {
+			t.Error("without endpoints a call is not refused")
+		}
+		if err := program.Ask(l.client.Pins); err != nil {
+			t.Fatal(err)
+		}
+		netnstest.Eventually(t, 20*time.Second, table+" are there again", func() bool { // a call that is not resolved would hang
+			rows, err := tables.Rows()
+			return err == nil && len(rows.Places) > 0 && len(rows.Slots) > 0
+		})
+		l.eventually("first")
+	}
+	if _, page := ask(t, l.config, "/metrics"); !strings.Contains(page, `fairlead_sock_rows_max{table="records"} 262144`) {
+		t.Errorf("nobody counts what clients left:\n%s", page)
+	}
+	if err := agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Balancing §10, K1: a Service that has nothing but a ClusterIP is resolved there, and internalTrafficPolicy is heeded.
 func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
 	l := newSockLab(t)
@@ -215,10 +254,23 @@ func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 		Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: second.Port()}},
 		Backends: []fsm.RedirectBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: true}},
 	}})
+	var limit atomic.Int64
+	limit.Store(1)
+	l.config.Reread = func() (config.Agent, error) {
+		c := l.config
+		s := *c.Sock
+		s.RedirectLimit, c.Sock = int(limit.Load()), &s
+		return c, nil
+	}
 	agent := start(t, l.config)
 	netnstest.Eventually(t, 20*time.Second, "some calls are taken, and some go on", func() bool {
 		said := l.client.Bash("for i in 1 2 3 4 5 6; do exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3; done")
 		return strings.Contains(said, "first") && strings.Contains(said, "second")
+	})
+	limit.Store(0)
+	netnstest.Eventually(t, 20*time.Second, "without a limit, all calls are taken", func() bool {
+		said := l.client.Bash("for i in 1 2 3 4 5 6; do exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3; done")
+		return strings.Count(said, "second") == 6
 	})
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
@@ -252,6 +304,12 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A static pod's cgroup is named by a UID that the API server does not have.
+	redirect.Backends[0].HostUID = strings.Repeat("5f3c9d0b", 4)
+	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
+	static := l.client.Below("kubepods/pod" + redirect.Backends[0].HostUID)
+	netnstest.Eventually(t, 20*time.Second, "first, by the static pod itself", func() bool { return static.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "first" })
+	redirect.Backends[0].HostUID = ""
 	inside := l.client.Below("kubepods/pod" + uid)
 	redirect.SpareOwn = false
 	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})

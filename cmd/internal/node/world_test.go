@@ -131,7 +131,12 @@ func start(t *testing.T, c config.Agent) *started {
 
 func startLogging(t *testing.T, c config.Agent, log *slog.Logger) *started {
 	t.Helper()
-	p, err := node.Open(c, machine.Agent(), log)
+	return startOver(t, c, machine.Agent(), log)
+}
+
+func startOver(t *testing.T, c config.Agent, e node.Edges, log *slog.Logger) *started {
+	t.Helper()
+	p, err := node.Open(c, e, log)
 	if err != nil {
 		t.Fatal(err)
 	}

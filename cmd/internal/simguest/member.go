@@ -78,6 +78,9 @@ func (g *guest) controller() config.Controller {
 		},
 		BalancingPolicies: g.start.Sockets.Policies, ClusterIPs: g.start.Sockets.ClusterIPs, NodePorts: g.start.Sockets.NodePorts,
 	}
+	if g.start.Sockets.Tunnels {
+		c.Tunnels = &config.Tunnels{Range4: start.Tunnels4, Range6: start.Tunnels6, Port: 7446, VNI: 7446}
+	}
 	for _, name := range g.start.Members {
 		c.Members = append(c.Members, config.Member{Name: name, API: name + ":" + start.APIPort, Raft: name + ":" + start.RaftPort})
 	}

@@ -108,6 +108,11 @@ func (d *Drain) Apply(ctx context.Context, want desired.State) ([]agent.Failure,
 	for _, a := range want.Addresses() {
 		wanted[a.Prefix] = true
 	}
+	for _, h := range want.TunnelHosts() { // a host says of its own tunnel, too, that it failed
+		for _, a := range h.Addresses {
+			wanted[netip.PrefixFrom(a, a.BitLen())] = true
+		}
+	}
 	return slices.DeleteFunc(failed, func(f agent.Failure) bool { return !wanted[f.Prefix] }), nil
 }
 

@@ -272,6 +272,32 @@ func TestAcknowledgementIsAboutWhatIsWanted(t *testing.T) {
 	})
 }
 
+// Balancing §13.7: a node whose tunnel failed says so: it is no address of a Service, and the group would lead others to it.
+func TestBalancing13AcknowledgementNamesATunnelThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := netip.MustParseAddr("10.250.0.1")
+		key := desired.TunnelHostKey("n1")
+		value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: netip.MustParseAddr("198.51.100.1"), Addresses: []netip.Addr{own}, Number: 1})
+		must(t, err)
+		var pieces desired.Pieces
+		must(t, pieces.Put(key, value))
+		changes, err := pieces.Bytes()
+		must(t, err)
+		digest := desired.Digest{}.Plus(key, value)
+		var steps desired.Steps
+		_, err = steps.Add(&fairleadv1.SyncResponse{
+			Revision: &fairleadv1.Revision{Epoch: 1, Index: 1}, Full: true, Changes: changes, Digest: digest[:], Node: desired.NodeMessage("g1", nil, nil),
+		})
+		must(t, err)
+		failed := []agent.Failure{{Prefix: netip.PrefixFrom(own, 32), Why: "tunnel: somebody else's"}}
+		d := run(t, drain.Options{Applier: &kernel{failed: failed}, Delay: delay})
+		defer d.stop()
+		if got, err := d.Apply(t.Context(), steps.State); err != nil || !slices.Equal(got, failed) {
+			t.Errorf("told %v, %v", got, err)
+		}
+	})
+}
+
 func TestRulesThatCouldNotBeRemovedAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kernel{}

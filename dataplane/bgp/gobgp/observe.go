@@ -86,17 +86,19 @@ func (s *Speaker) observe(ctx context.Context, only []netip.Prefix) (bgp.Observe
 // announced as paths, in order, say: the rest may be many times what memory is left for.
 func (s *Speaker) compare(ctx context.Context, paths []bgp.Path) (other []netip.Prefix, out bgp.Observed, err error) {
 	right := make([]bool, len(paths)) // by where the paths of a prefix begin
+	var scratch []bgp.Path
+	differs := func(prefix netip.Prefix, now []bgp.Path) {
+		from, to := bgp.RangeOf(paths, prefix)
+		scratch = bgp.AssignPathIDsIn(scratch, paths[from:to])
+		if from < to && announcedAs(scratch, now) {
+			right[from] = true
+			return
+		}
+		other = append(other, prefix)
+		out.Paths = append(out.Paths, now...)
+	}
 	for _, f := range families {
-		err := s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, nil, func(prefix netip.Prefix, now []bgp.Path) {
-			from, to := bgp.RangeOf(paths, prefix)
-			if from < to && announcedAs(paths[from:to], now) {
-				right[from] = true
-				return
-			}
-			other = append(other, prefix)
-			out.Paths = append(out.Paths, now...)
-		})
-		if err != nil {
+		if err := s.readBack(ctx, f, paths, differs); err != nil {
 			return nil, out, fmt.Errorf("list %s paths: %w", f, err)
 		}
 	}
@@ -110,12 +112,60 @@ func (s *Speaker) compare(ctx context.Context, paths []bgp.Path) (other []netip.
 	return slices.Compact(other), out, s.observePeers(ctx, &out)
 }
 
-// announcedAs tells whether all paths of one prefix that are wanted are valid and just those that are there.
+// readBackAtOnce is how many prefixes are asked for at once. GoBGP copies what it lists first, and does nothing else meanwhile.
+const readBackAtOnce = 256
+
+// readBack calls visit once with each prefix of a family that GoBGP announces, and its paths, which visit must not keep. Those of
+// paths, which are in order, are asked for some at a time; only if GoBGP has others besides, all of it is listed at once.
+func (s *Speaker) readBack(ctx context.Context, f bgp.Family, paths []bgp.Path, visit func(netip.Prefix, []bgp.Path)) error {
+	there, err := s.server.GetTable(ctx, &api.GetTableRequest{TableType: api.TableType_GLOBAL, Family: apiFamily(f)})
+	if err != nil {
+		return err
+	}
+	left := there.NumDestination
+	for some := range slices.Chunk(prefixesOf(paths, f), s.atOnce) {
+		if left == 0 {
+			return nil
+		}
+		err := s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, some, func(prefix netip.Prefix, now []bgp.Path) {
+			if _, asked := slices.BinarySearchFunc(some, prefix, inOrder); asked {
+				left--
+				visit(prefix, now)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	return s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, nil, func(prefix netip.Prefix, now []bgp.Path) {
+		if from, to := bgp.RangeOf(paths, prefix); from == to {
+			visit(prefix, now)
+		}
+	})
+}
+
+// inOrder is the order of paths.
+func inOrder(p, q netip.Prefix) int { return bgp.Path{Prefix: p}.Compare(bgp.Path{Prefix: q}) }
+
+// prefixesOf gives those of a family that paths, which are in order, are of.
+func prefixesOf(paths []bgp.Path, f bgp.Family) (out []netip.Prefix) {
+	for i, p := range paths {
+		if (i == 0 || p.Prefix != paths[i-1].Prefix) && p.Prefix.IsValid() && bgp.FamilyOf(p.Prefix.Addr()) == f {
+			out = append(out, p.Prefix)
+		}
+	}
+	return out
+}
+
+// announcedAs tells whether all paths of one prefix that are wanted, with their identifiers, are valid and just those that are there.
 func announcedAs(wanted, now []bgp.Path) bool {
 	if len(wanted) != len(now) {
 		return false
 	}
-	for _, p := range bgp.AssignPathIDs(wanted) {
+	for _, p := range wanted {
 		if !slices.ContainsFunc(now, p.Equal) || p.Validate() != nil {
 			return false
 		}

@@ -49,6 +49,7 @@ type Speaker struct {
 	asn    uint32
 	port   uint16 // that it listens at; 0: none
 	server *gobgpserver.BgpServer
+	atOnce int // prefixes that are read back
 	logger *logger
 	hook   *stopHook
 	unhook context.CancelFunc // ends the watch of sessions
@@ -79,7 +80,7 @@ func New(c Config) (*Speaker, error) {
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	s := &Speaker{
-		asn: c.ASN, port: c.ListenPort, logger: &logger{log: c.Logger}, hook: &stopHook{}, healed: map[netip.Addr]time.Time{},
+		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: &logger{log: c.Logger}, hook: &stopHook{}, healed: map[netip.Addr]time.Time{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}

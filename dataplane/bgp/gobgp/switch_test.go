@@ -294,6 +294,7 @@ func TestPropertyComparingFindsWhatIsNotAnnouncedAsWanted(t *testing.T) {
 		for _, list := range [][]bgp.Path{before, now} {
 			slices.SortFunc(list, bgp.Path.Compare)
 		}
+		s.atOnce = rapid.IntRange(1, 3).Draw(rt, "read back at once")
 		other, observed, err := s.compare(t.Context(), now)
 		if want := bgp.Differing(now, before); err != nil || !slices.Equal(other, want) {
 			rt.Fatalf("not announced as wanted: %v, %v, want %v", other, err, want)

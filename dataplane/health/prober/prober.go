@@ -108,6 +108,14 @@ func (p Prober) exempt(_, _ string, raw syscall.RawConn) error {
 	if !p.Exempt {
 		return nil
 	}
+	if err := Exempt(raw); err != nil {
+		return fmt.Errorf("%w: %w", errHost, err)
+	}
+	return nil
+}
+
+// Exempt has programs at sockets leave a socket alone, before it is connected. Errors: the process lacks CAP_NET_ADMIN.
+func Exempt(raw syscall.RawConn) error {
 	var err error
 	if control := raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PRIORITY, health.Priority)
@@ -115,7 +123,7 @@ func (p Prober) exempt(_, _ string, raw syscall.RawConn) error {
 		err = control
 	}
 	if err != nil {
-		return fmt.Errorf("%w: set SO_PRIORITY (this needs CAP_NET_ADMIN): %w", errHost, err)
+		return fmt.Errorf("set SO_PRIORITY (this needs CAP_NET_ADMIN): %w", err)
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func Remove(pins string) error {
 		return fmt.Errorf("pin directory: %w", err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "tables-") {
+		if strings.HasPrefix(e.Name(), "tables-") || e.Name() == request {
 			if err := os.RemoveAll(filepath.Join(pins, e.Name())); err != nil {
 				return fmt.Errorf("remove tables: %w", err)
 			}

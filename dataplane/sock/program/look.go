@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"fairlead.io/fairlead/dataplane/sock"
 )
@@ -25,12 +24,11 @@ var ErrNothing = errors.New("no agent resolves there")
 
 // Look opens the tables that agents pinned below a folder. Errors: ErrNothing, or the process may not.
 func Look(pins string) (*Tables, error) {
-	folders, err := filepath.Glob(filepath.Join(pins, fmt.Sprintf("tables-%d-*", layout)))
-	if err != nil || len(folders) == 0 {
-		return nil, fmt.Errorf("%s: %w", pins, ErrNothing)
+	folders, err := folders(pins)
+	if err != nil {
+		return nil, err
 	}
 	// While an agent goes over to other sizes there are two; the one of before still works.
-	slices.Sort(folders)
 	t := &Tables{Program{folder: folders[0]}}
 	m := &t.program.maps
 	for name, to := range map[string]**ebpf.Map{
@@ -42,6 +40,16 @@ func Look(pins string) (*Tables, error) {
 		}
 	}
 	return t, nil
+}
+
+// folders are those of tables, in order.
+func folders(pins string) ([]string, error) {
+	out, err := filepath.Glob(filepath.Join(pins, fmt.Sprintf("tables-%d-*", layout)))
+	if err != nil || len(out) == 0 {
+		return nil, fmt.Errorf("%s: %w", pins, ErrNothing)
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // Close ends the look.
@@ -91,14 +99,14 @@ func (t *Tables) Affinity() ([]Memory, error) { return memories(t.program.maps.A
 func (t *Tables) Flows() ([]Memory, error) { return memories(t.program.maps.Flows, "flows") }
 
 func memories(m *ebpf.Map, name string) (out []Memory, err error) {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return nil, fmt.Errorf("clock: %w", err)
+	now, err := monotonic()
+	if err != nil {
+		return nil, err
 	}
 	var key sockMemoryKey
 	var one sockMemory
 	err = eachNow(m, name, &key, &one, func() {
-		out = append(out, Memory{key.Client, decodePlace(key.To), key.Rule, one.Backend, max(0, time.Duration(uint64(now.Nano())-one.Last))})
+		out = append(out, Memory{key.Client, decodePlace(key.To), key.Rule, one.Backend, unused(now, one)})
 	})
 	return out, err
 }

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,9 @@ func (k *Kernel) Steer(o steer.Options) (*steer.Steer, error) {
 }
 
 // NAT makes a NAT over this kernel. Options.NodeAddresses should name the node's own.
-func (k *Kernel) NAT(o nat.Options) (*nat.NAT, error) { return nat.Over(o, &translation{k}) }
+func (k *Kernel) NAT(o nat.Options) (*nat.NAT, error) {
+	return nat.Over(o, &translation{k, cmp.Or(o.Table, nat.TableName)})
+}
 
 // Boot tells what the machine drew at its last boot.
 func (k *Kernel) Boot(ctx context.Context) (string, error) {

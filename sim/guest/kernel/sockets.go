@@ -17,7 +17,10 @@ import (
 func SocketRoom(places int) sock.Capacity { return sock.Capacity(message.RoomFor(places)) }
 
 // Sock makes balancing at sockets over this kernel.
-func (k *Kernel) Sock(o sock.Options) (*sock.Sock, error) { return sock.Over(o, &tables{k}) }
+func (k *Kernel) Sock(o sock.Options) (*sock.Sock, error) {
+	o.Sparing = k.sparing()
+	return sock.Over(o, &tables{k})
+}
 
 // tables is the edge of sock. Calls to it have no context: those to a kernel end.
 type tables struct{ kernel *Kernel }

@@ -13,14 +13,17 @@ import (
 )
 
 // translation is the edge of nat.
-type translation struct{ kernel *Kernel }
+type translation struct {
+	kernel *Kernel
+	table  string
+}
 
 // Read implements nat.Edge.
 func (t *translation) Read(ctx context.Context, _ nat.Ruleset) (nat.Ruleset, bool, error) {
 	have := nat.Ruleset{Sets: map[string]nat.Set{}, Chains: map[string]nat.Chain{}, Elements: map[string]map[string]string{}}
-	a, err := t.kernel.call(ctx, message.Request{Dump: &message.Dump{Table: nat.TableName}})
+	a, err := t.kernel.call(ctx, message.Request{Dump: &message.Dump{Table: t.table}})
 	if err != nil || a.Table == nil {
-		return have, false, explain("read table inet "+nat.TableName, err)
+		return have, false, explain("read table inet "+t.table, err)
 	}
 	for name, s := range a.Table.Sets {
 		have.Sets[name] = nat.Set{
@@ -84,8 +87,8 @@ func (t *translation) Commit(ctx context.Context, change nat.Change, sets map[st
 		if one.Empty() {
 			continue
 		}
-		if err := t.kernel.do(ctx, message.Request{Table: changes(one, sets)}); err != nil {
-			return explain("change table inet "+nat.TableName, err)
+		if err := t.kernel.do(ctx, message.Request{Table: changes(t.table, one, sets)}); err != nil {
+			return explain("change table inet "+t.table, err)
 		}
 	}
 	return nil
@@ -95,11 +98,11 @@ func (t *translation) Commit(ctx context.Context, change nat.Change, sets map[st
 func (t *translation) Replace(ctx context.Context, want nat.Ruleset, exists bool) error {
 	var ops []message.Op
 	if exists {
-		ops = append(ops, message.Op{Do: "delete-table", Table: nat.TableName})
+		ops = append(ops, message.Op{Do: "delete-table", Table: t.table})
 	}
-	ops = append(ops, message.Op{Do: "add-table", Table: nat.TableName})
-	ops = append(ops, changes(nat.Diff(nat.Ruleset{}, want), want.Sets)...)
-	return explain("change table inet "+nat.TableName, t.kernel.do(ctx, message.Request{Table: ops}))
+	ops = append(ops, message.Op{Do: "add-table", Table: t.table})
+	ops = append(ops, changes(t.table, nat.Diff(nat.Ruleset{}, want), want.Sets)...)
+	return explain("change table inet "+t.table, t.kernel.do(ctx, message.Request{Table: ops}))
 }
 
 // EndFlows implements nat.Edge. The model knows of no flow that outlives its first packet.
@@ -123,19 +126,19 @@ func (t *translation) Loads(context.Context, []flows.Endpoint) (map[flows.Endpoi
 // Watch implements nat.Edge.
 func (t *translation) Watch(ctx context.Context, changed func()) error {
 	return t.kernel.watch(ctx, changed, func(e message.Event) {
-		if e.Table == nat.TableName && !e.Own {
+		if e.Table == t.table && !e.Own {
 			changed()
 		}
 	})
 }
 
-// changes are the operations of a change, in the kernel's order.
-func changes(c nat.Change, sets map[string]nat.Set) (ops []message.Op) {
+// changes are the operations of a change of a table, in the kernel's order.
+func changes(table string, c nat.Change, sets map[string]nat.Set) (ops []message.Op) {
 	op := func(do string, chain *message.Chain) {
-		ops = append(ops, message.Op{Do: do, Table: nat.TableName, Chain: chain})
+		ops = append(ops, message.Op{Do: do, Table: table, Chain: chain})
 	}
 	for _, s := range c.AddSets {
-		ops = append(ops, message.Op{Do: "add-set", Table: nat.TableName, Set: &message.Set{
+		ops = append(ops, message.Op{Do: "add-set", Table: table, Set: &message.Set{
 			Name: s.Name, Key: typesOf(s.Key), Data: typesOf(s.Data), Verdict: s.Verdict, Interval: s.Interval, Dynamic: s.Dynamic, Size: s.Size,
 		}})
 	}
@@ -150,10 +153,10 @@ func changes(c nat.Change, sets map[string]nat.Set) (ops []message.Op) {
 		op("add-rules", fill(chain))
 	}
 	if len(c.Remove) > 0 {
-		ops = append(ops, message.Op{Do: "delete-elements", Table: nat.TableName, Elements: encode(c.Remove, sets)})
+		ops = append(ops, message.Op{Do: "delete-elements", Table: table, Elements: encode(c.Remove, sets)})
 	}
 	if len(c.Add) > 0 {
-		ops = append(ops, message.Op{Do: "add-elements", Table: nat.TableName, Elements: encode(c.Add, sets)})
+		ops = append(ops, message.Op{Do: "add-elements", Table: table, Elements: encode(c.Add, sets)})
 	}
 	for _, name := range c.DropChains {
 		op("flush-chain", &message.Chain{Name: name})
@@ -162,7 +165,7 @@ func changes(c nat.Change, sets map[string]nat.Set) (ops []message.Op) {
 		op("delete-chain", &message.Chain{Name: name})
 	}
 	for _, name := range c.DropSets {
-		ops = append(ops, message.Op{Do: "delete-set", Table: nat.TableName, Set: &message.Set{Name: name}})
+		ops = append(ops, message.Op{Do: "delete-set", Table: table, Set: &message.Set{Name: name}})
 	}
 	return ops
 }

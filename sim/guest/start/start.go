@@ -23,12 +23,27 @@ const (
 // Kubernetes is the machine of the API server.
 const Kubernetes = "kubernetes"
 
+// ListedPrefix is how the names of machines begin that are outside the cluster, at addresses that policies list; the address follows.
+const ListedPrefix = "listed-"
+
+// PodPrefix is how the names begin by which the network knows pods that take connections; the address follows.
+const PodPrefix = "pod-"
+
 // DataDir is a process's folder on the disk of its machine.
 const DataDir = "/data"
 
 // DrainDelay is how long agents keep the rules of an address that left: shorter than the default, so that a run sees
 // them go.
 const DrainDelay = 10 * time.Second
+
+// Tunnels4 and Tunnels6 are what hosts have addresses of in their tunnels to each other, where they have any: few, so that they are given again soon.
+var (
+	Tunnels4 = netip.MustParsePrefix("10.250.0.0/29")
+	Tunnels6 = netip.MustParsePrefix("fd00:250::/125")
+)
+
+// MostTunnels is for how many hosts these have addresses.
+const MostTunnels = 6
 
 // Releases that a process may be of. Older knows format 1 of the record only (see sim/mutants/releases).
 const (
@@ -80,6 +95,10 @@ type Sockets struct {
 	Policies   bool `json:"policies,omitempty"`   // members have balancingPolicies
 	ClusterIPs bool `json:"clusterIPs,omitempty"` // and so on
 	NodePorts  bool `json:"nodePorts,omitempty"`
+	// Tunnels has members give hosts tunnels, and agents make them.
+	Tunnels bool `json:"tunnels,omitempty"`
+	// Probes has something be at the addresses that policies list, which may be probed.
+	Probes bool `json:"probes,omitempty"`
 	// Room is for how many places tables have room, with some slots for each; 0: for all that a world asks for.
 	Room int `json:"room,omitempty"`
 }

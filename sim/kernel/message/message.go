@@ -26,6 +26,8 @@ type Request struct {
 	Flows bool   `json:",omitempty"` // end UDP flows, or mark connections; no account of them is kept
 	// Sockets reads or writes the tables of the programs at sockets.
 	Sockets *Sockets `json:",omitempty"`
+	// Tunnel is about the tunnel to other hosts.
+	Tunnel *Tunnel `json:",omitempty"`
 	// Delete and Replace say what to do with Rule or Route.
 	Delete  bool `json:",omitempty"`
 	Replace bool `json:",omitempty"`
@@ -49,6 +51,12 @@ type Answer struct {
 	Event  *Event             `json:",omitempty"`
 	// Sockets is what a Read of the tables gives.
 	Sockets *Sockets `json:",omitempty"`
+	// Cgroups are those of pods that have one, by UID.
+	Cgroups map[string]uint64 `json:",omitempty"`
+	// Tunnel is what a Read of the tunnel gives, nil for none; MTU is that of ways, in bytes. Changed says that a guard was not as it should be.
+	Tunnel  *TunnelLink `json:",omitempty"`
+	MTU     int         `json:",omitempty"`
+	Changed bool        `json:",omitempty"`
 }
 
 // Event tells a watcher of a change, its own included.
@@ -57,7 +65,9 @@ type Event struct {
 	Route *Route `json:",omitempty"`
 	Gone  bool   `json:",omitempty"`
 	Table string `json:",omitempty"` // that changed
-	Own   bool   `json:",omitempty"` // a process of this node did it
+	// Tunnel says that the tunnel did.
+	Tunnel bool `json:",omitempty"`
+	Own    bool `json:",omitempty"` // a process of this node did it
 }
 
 // Rule is a routing rule of one family.

@@ -9,6 +9,10 @@ import "net/netip"
 type Sockets struct {
 	Read   bool `json:",omitempty"`
 	Attach bool `json:",omitempty"`
+	// Cgroups asks for those of pods, by the UIDs that their kubelet knows them by. Spares has programs leave the sockets of Spare alone, and of no others.
+	Cgroups []string `json:",omitempty"`
+	Spares  bool     `json:",omitempty"`
+	Spare   []Own    `json:",omitempty"`
 
 	PutSlots    []Slot       `json:",omitempty"`
 	PutWindows  []Place      `json:",omitempty"`
@@ -23,6 +27,12 @@ type Sockets struct {
 // Adds is how many rows it writes.
 func (s *Sockets) Adds() int {
 	return len(s.PutSlots) + len(s.PutWindows) + len(s.PutNodes) + len(s.PutPlaces)
+}
+
+// Own is that a rule leaves the sockets of a cgroup alone.
+type Own struct {
+	Cgroup uint64
+	Rule   uint32
 }
 
 // Place is what programs dial. Protocol is IANA's number.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import "slices"
+
+// alike holds what many records say in the same way, so that they share one copy of it: decoding gives each its own. It is this
+// member's own memory, no part of the record, and nothing depends on what it has forgotten.
+type alike struct {
+	words map[string]string
+	hops  map[hopsMark][]NextHop
+	ports map[EndpointPort][]EndpointPort
+}
+
+// alikeAtMost is how many of each are remembered: there are more nodes in few clusters. When there are more, it begins anew.
+const alikeAtMost = 4096
+
+// hopsMark is that of lists of next hops that may well be equal.
+type hopsMark struct {
+	first, last NextHop
+	len         int
+}
+
+// kept gives what m holds under k, and holds v from now on if that is nothing.
+func kept[K comparable, V any](m *map[K]V, k K, v V) V {
+	if have, ok := (*m)[k]; ok {
+		return have
+	}
+	if *m == nil || len(*m) >= alikeAtMost {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+	return v
+}
+
+// word gives a copy of s that others have too.
+func word[S ~string](a *alike, s S) S { return S(kept(&a.words, string(s), string(s))) }
+
+// sameHops gives a list equal to list, which is the caller's own.
+func (a *alike) sameHops(list []NextHop) []NextHop {
+	if len(list) == 0 {
+		return list
+	}
+	for i := range list {
+		list[i].Node = word(a, list[i].Node)
+	}
+	list = slices.Clip(list) // whoever appends to it does so in a copy
+	have := kept(&a.hops, hopsMark{list[0], list[len(list)-1], len(list)}, list)
+	if !slices.Equal(have, list) {
+		return list
+	}
+	return have
+}
+
+// sameEndpoints has a list, which is the caller's own, share what its endpoints have in common with others.
+func (a *alike) sameEndpoints(list []Endpoint) {
+	for i := range list {
+		e := &list[i]
+		e.Node = word(a, e.Node)
+		if len(e.Ports) == 1 {
+			e.Ports = kept(&a.ports, e.Ports[0], slices.Clip(e.Ports))
+		}
+	}
+}
+
+// sameTrail likewise.
+func (a *alike) sameTrail(trail Trail) {
+	for i := range trail {
+		t := &trail[i]
+		t.Actor, t.Reason, t.What = word(a, t.Actor), word(a, t.Reason), word(a, t.What)
+	}
+}
+
+// same has a record that was just decoded, and is nobody else's, share what it can.
+func (a *alike) same(r Record) {
+	switch r := r.(type) {
+	case *Route:
+		a.sameTrail(r.History)
+		r.NextHops = a.sameHops(r.NextHops)
+	case *Service:
+		a.sameTrail(r.History)
+		a.sameEndpoints(r.Endpoints)
+	case *Allocation:
+		r.Pool = word(a, r.Pool)
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+// What records share says for each of them what it said before, however many have been seen, and what is changed for one is so for
+// no other.
+func TestPropertyWhatRecordsShareSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a alike
+		type taken struct {
+			got  []NextHop
+			want string
+		}
+		var all []taken
+		for range rapid.IntRange(1, 30).Draw(t, "lists") {
+			list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) NextHop {
+				return NextHop{
+					Node:        NodeID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")),
+					Since:       Revision{Epoch: 1, Index: Index(rapid.IntRange(1, 2).Draw(t, "since"))},
+					Withdrawing: rapid.Bool().Draw(t, "withdrawing"),
+				}
+			}), 0, 3).Draw(t, "hops")
+			want := fmt.Sprint(list)
+			got := a.sameHops(list)
+			_ = append(got, NextHop{Node: "other"}) // as whoever goes on from a record may
+			all = append(all, taken{got, want})
+		}
+		for _, l := range all {
+			if got := fmt.Sprint(l.got); got != l.want {
+				t.Fatalf("hops are %s, were %s", got, l.want)
+			}
+		}
+	})
+}
+
+func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
+	var a alike
+	hops := func() []NextHop { return []NextHop{{Node: NodeID([]byte("n1"))}, {Node: NodeID([]byte("n2"))}} }
+	first, second := a.sameHops(hops()), a.sameHops(hops())
+	if unsafe.SliceData(first) != unsafe.SliceData(second) {
+		t.Error("equal next hops are there twice")
+	}
+	endpoints := []Endpoint{
+		{Node: NodeID([]byte("n1")), Ports: []EndpointPort{{Name: "http"}}}, {Node: NodeID([]byte("n1")), Ports: []EndpointPort{{Name: "http"}}},
+	}
+	a.sameEndpoints(endpoints)
+	if unsafe.SliceData(endpoints[0].Ports) != unsafe.SliceData(endpoints[1].Ports) {
+		t.Error("equal ports are there twice")
+	}
+	if unsafe.StringData(string(endpoints[0].Node)) != unsafe.StringData(string(first[0].Node)) {
+		t.Error("a node's name is there twice")
+	}
+}
+
+// Records of a snapshot share what they have in common, as those do that commands made.
+func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
+	s, index := New(), Index(0)
+	apply := func(cs ...Command) {
+		t.Helper()
+		index++
+		for _, o := range s.ApplyEntries([]LogEntry{entry(t, s, index, cs...)})[0] {
+			if o.Reject != Accepted {
+				t.Fatal(o.Err())
+			}
+		}
+	}
+	apply(&InitGroup{Group: "g", Format: NewestFormat})
+	for i := range 2 {
+		a, id := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), ServiceID(fmt.Sprint("shop/", i))
+		endpoints := []Endpoint{{Address: a, Node: "n1", Ports: []EndpointPort{{Name: "http"}}}}
+		apply(&PutService{Service: Service{ID: id, UID: "u", Endpoints: endpoints}}, &Allocate{Address: a, Service: id, Pool: "p"})
+	}
+	hops := []HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}
+	apply(&SetRoute{Prefix: HostPrefix(netip.AddrFrom4([4]byte{192, 0, 2, 0})), Hops: hops}, &SetRoute{Prefix: HostPrefix(netip.AddrFrom4([4]byte{192, 0, 2, 1})), Hops: hops})
+	var kept bytes.Buffer
+	if err := s.Freeze().Write(&kept); err != nil {
+		t.Fatal(err)
+	}
+	again := New()
+	if err := again.Restore(&kept); err != nil {
+		t.Fatal(err)
+	}
+	services, routes := List[*Service](again.Read(), TableServices), List[*Route](again.Read(), TableRoutes)
+	owned := List[*Allocation](again.Read(), TableAllocations)
+	word := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
+	for what, shared := range map[string]bool{
+		"ports":               unsafe.SliceData(services[0].Endpoints[0].Ports) == unsafe.SliceData(services[1].Endpoints[0].Ports),
+		"names of nodes":      word(string(services[0].Endpoints[0].Node), string(services[1].Endpoints[0].Node)),
+		"next hops":           unsafe.SliceData(routes[0].NextHops) == unsafe.SliceData(routes[1].NextHops),
+		"names of pools":      word(string(owned[0].Pool), string(owned[1].Pool)),
+		"history of Services": word(services[0].History[0].What, services[1].History[0].What),
+		"history of routes":   word(routes[0].History[0].What, routes[1].History[0].What),
+	} {
+		if !shared {
+			t.Errorf("equal %s are there twice", what)
+		}
+	}
+}
+
+func TestWhatRecordsShareIsBounded(t *testing.T) {
+	var a alike
+	for i := range 3 * alikeAtMost {
+		word(&a, fmt.Sprint(i))
+	}
+	if len(a.words) > alikeAtMost {
+		t.Errorf("%d words are kept, at most %d shall be", len(a.words), alikeAtMost)
+	}
+}
