@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/internal/netnstest"
@@ -16,7 +17,22 @@ import (
 // agent.yaml besides those that name it, its files and the members.
 func (l *Lab) Agent(in *netnstest.Namespace, n int, lines string) *Process {
 	l.t.Helper()
-	p := l.agent(in, n, lines)
+	return l.started(l.agent(in, n, lines))
+}
+
+// Outside starts the shipped agent of a host outside the cluster, likewise, which the group takes in.
+func (l *Lab) Outside(in *netnstest.Namespace, name, lines string) *Process {
+	l.t.Helper()
+	l.Eventually("the group takes the host in", time.Minute, func() error {
+		if _, errors, code := l.CLI("host", "admit", name); code != 0 {
+			return fmt.Errorf("%d: %s", code, errors)
+		}
+		return nil
+	})
+	return l.started(l.configured(in, "host-"+name, l.Issue(pki.Host, name), fmt.Sprintf("node: %s\noutOfCluster: true\n%s", name, lines)))
+}
+
+func (l *Lab) started(p *Process) *Process {
 	l.t.Cleanup(func() {
 		if p.Runs() {
 			p.Kill()
@@ -31,14 +47,19 @@ func (l *Lab) Agent(in *netnstest.Namespace, n int, lines string) *Process {
 func (l *Lab) agent(in *netnstest.Namespace, n int, lines string) *Process {
 	l.t.Helper()
 	name := fmt.Sprintf("n%d", n)
-	files := l.Issue(pki.Agent, name)
+	return l.configured(in, name, l.Issue(pki.Agent, name), fmt.Sprintf("node: %s\n%s", name, lines))
+}
+
+// configured is an agent with files and the members in its configuration.
+func (l *Lab) configured(in *netnstest.Namespace, name string, files pki.Files, lines string) *Process {
+	l.t.Helper()
 	var members []string
 	for _, m := range l.Members {
 		members = append(members, fmt.Sprintf("%q", m.Address+":7443"))
 	}
 	config := filepath.Join(l.dir, "agent-"+name+".yaml")
-	text := fmt.Sprintf("node: %s\nstateDir: %s\nmembers: [%s]\ntls: {ca: %s, cert: %s, key: %s}\n%s",
-		name, filepath.Join(l.dir, "agent-"+name), strings.Join(members, ", "), files.CA, files.Cert, files.Key, lines)
+	text := fmt.Sprintf("stateDir: %s\nmembers: [%s]\ntls: {ca: %s, cert: %s, key: %s}\n%s",
+		filepath.Join(l.dir, "agent-"+name), strings.Join(members, ", "), files.CA, files.Cert, files.Key, lines)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package tunnel_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,26 +47,23 @@ func newStage(t *testing.T) *stage {
 	s.Lab = lab.New(t, lab.Options{
 		Members: 1, Steered: true, Extra: "balancingPolicies: true\ntunnels: {range4: 10.250.0.0/24, range6: fd00:250::/64}\n",
 	})
-	forward := func(name string) {
-		if err := os.WriteFile("/proc/sys/net/ipv4/"+name, []byte("1"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	forward("ip_forward")
+	set(t, "ip_forward")
 	for n := 1; n <= 3; n++ {
 		in := netnstest.New(t, fmt.Sprintf("n%d", n))
 		s.Link(in, n)
-		forward(fmt.Sprintf("conf/seg-%d/proxy_arp", n))
+		forwardARP(t, n)
 		in.Run("ip", "route", "add", "192.0.2.0/24", "dev", "mgmt")
 		in.SetSysctl("ipv4/ip_forward", "1")
+		in.SetSysctl("ipv6/conf/all/forwarding", "1")
 		s.Manifests.Node(n, true)
 		s.nodes = append(s.nodes, in)
 	}
 	for n := 2; n <= 3; n++ {
 		pod := netnstest.New(t, fmt.Sprintf("pod%d", n))
 		netnstest.Join(
-			netnstest.Link{In: pod, Name: "eth0", Addresses: []string{fmt.Sprintf("10.9.%d.2/24", n)}},
-			netnstest.Link{In: s.nodes[n-1], Name: "pod", Addresses: []string{fmt.Sprintf("10.9.%d.1/24", n)}})
+			netnstest.Link{In: pod, Name: "eth0", Addresses: []string{fmt.Sprintf("10.9.%d.2/24", n), fmt.Sprintf("fd00:9:%d::2/64", n)}},
+			netnstest.Link{In: s.nodes[n-1], Name: "pod", Addresses: []string{fmt.Sprintf("10.9.%d.1/24", n), fmt.Sprintf("fd00:9:%d::1/64", n)}})
+		pod.Run("ip", "-6", "route", "add", "default", "via", fmt.Sprintf("fd00:9:%d::1", n))
 		pod.Run("ip", "route", "add", "default", "via", fmt.Sprintf("10.9.%d.1", n))
 		says(t, pod, fmt.Sprintf("pod-%d", n))
 		s.pod(n, true)
@@ -72,15 +71,29 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
+// set switches a setting of IPv4 on in the lab's namespace.
+func set(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile("/proc/sys/net/ipv4/"+name, []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forwardARP lets a machine of the lab find the others.
+func forwardARP(t *testing.T, n int) {
+	t.Helper()
+	set(t, fmt.Sprintf("conf/seg-%d/proxy_arp", n))
+}
+
 // pod writes the pod of a node.
 func (s *stage) pod(n int, ready bool) {
 	state := map[bool]string{true: "True", false: "False"}[ready]
 	s.Manifests.Put(fmt.Sprintf("pod-%d.yaml", n), fmt.Sprintf(`apiVersion: v1
 kind: Pod
-metadata: {name: web-%d, namespace: shop, labels: {app: web}}
-spec: {nodeName: n%d, containers: [{name: web, image: web, ports: [{name: http, containerPort: 8080}]}]}
-status: {phase: Running, podIP: 10.9.%d.2, conditions: [{type: Ready, status: "%s"}]}
-`, n, n, n, state))
+metadata: {name: web-%[1]d, namespace: shop, labels: {app: web}}
+spec: {nodeName: n%[1]d, containers: [{name: web, image: web, ports: [{name: http, containerPort: 8080}]}]}
+status: {phase: Running, podIP: 10.9.%[1]d.2, podIPs: [{ip: 10.9.%[1]d.2}, {ip: "fd00:9:%[1]d::2"}], conditions: [{type: Ready, status: "%[2]s"}]}
+`, n, state))
 }
 
 // says tells every client a word.
@@ -101,6 +114,20 @@ func says(t *testing.T, in *netnstest.Namespace, word string) {
 			_ = c.Close()
 		}
 	}()
+	var p net.PacketConn
+	if err := in.Do(func() (err error) { p, err = net.ListenPacket("udp", ":8080"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	go func() {
+		for buffer := make([]byte, 64); ; {
+			_, from, err := p.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = p.WriteTo([]byte(word), from) // likewise
+		}
+	}()
 }
 
 func (s *stage) agent(n int, lines string) *lab.Process {
@@ -108,10 +135,12 @@ func (s *stage) agent(n int, lines string) *lab.Process {
 }
 
 // hears is what a program on n1 hears at the policy's address, or how it failed.
-func (s *stage) hears() string {
+func (s *stage) hears() string { return s.hearsAt(80) }
+
+func (s *stage) hearsAt(port int) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	c := s.nodes[0].Command("bash", "-c", "exec 3<>/dev/tcp/169.254.77.1/80 && cat <&3")
+	c := s.nodes[0].Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/169.254.77.1/%d && cat <&3", port))
 	s.client.Join(c)
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
 	defer stop()
@@ -165,7 +194,7 @@ func TestBalancing13PolicyLeadsThroughTunnels(t *testing.T) {
 	}
 	s.Manifests.Put("policy.yaml", policy)
 	s.leads("the node that has a tunnel", "pod-2")
-	if got := s.backends(); len(got) != 1 || !strings.HasPrefix(got[0], "10.250.0.") {
+	if got := s.backends(); len(got) != 2 || !strings.HasPrefix(got[0], "10.250.0.") || !strings.HasPrefix(got[1], "fd00:250::") {
 		t.Errorf("leads to %v", got)
 	}
 
@@ -199,4 +228,79 @@ func TestBalancing13PolicyLeadsThroughTunnels(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// withMore is the policy with a second port that leads by a proxy port of its own.
+func withMore(proxyPort int) string {
+	return fmt.Sprintf(`apiVersion: balancing.elf.io/v1beta1
+kind: BalancingPolicy
+metadata: {name: web, annotations: {balancing.elf.io/nodeProxyTargetPort.web: http, balancing.elf.io/nodeProxyTargetPort.more: http}}
+spec:
+  frontend: {addressMatcher: {ip: 169.254.77.1, toPorts: [{name: web, port: "80", protocol: TCP}, {name: more, port: "81", protocol: TCP}]}}
+  backend: {serviceEndpoint: {endpointSelector: {matchLabels: {app: web}}, redirectMode: nodeProxy, toPorts: [{name: web, port: "10080", protocol: TCP}, {name: more, port: "%d", protocol: TCP}]}}
+`, proxyPort)
+}
+
+// calls has a program of n1 dial the policy's first port one time after the other until it is stopped, and gives how many calls were made and
+// those lines of what came back that are no pod's.
+func (s *stage) calls() (stop func() (made int, odd []string)) {
+	s.t.Helper()
+	c := s.nodes[0].Command("bash", "-c", `while :; do exec 3<>/dev/tcp/169.254.77.1/80 && head -c 64 <&3 && echo; exec 3>&-; sleep 0.02; done`)
+	s.client.Join(c)
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	stop = sync.OnceValues(func() (made int, odd []string) {
+		_ = c.Process.Kill()
+		_ = c.Wait() // it was killed
+		lines := strings.Split(said.String(), "\n")
+		for _, line := range lines[:len(lines)-1] { // the last one was cut off
+			if made++; !strings.HasPrefix(line, "pod-") {
+				odd = append(odd, line)
+			}
+		}
+		return made, odd
+	})
+	s.t.Cleanup(func() { stop() })
+	return stop
+}
+
+// Section 13: while another port of a policy comes, goes by another proxy port, and leaves, not one call to a port that stays fails.
+func TestBalancing13PortsThatStayAreServedWhileOthersChange(t *testing.T) {
+	s := newStage(t)
+	s.agents = []*lab.Process{
+		s.agent(1, fmt.Sprintf("tunnel: {}\nsock: {cgroup: %s, pins: %s}\n", s.client.Cgroup, s.client.Pins)), s.agent(2, "tunnel: {}\n"), s.agent(3, "tunnel: {}\n"),
+	}
+	s.Manifests.Put("policy.yaml", policy)
+	s.leads("both nodes", "pod-2", "pod-3")
+	more := func() string { return s.hearsAt(81) }
+	stop := s.calls()
+	for _, step := range []struct {
+		when, policy string
+		led          bool
+	}{
+		{"another port", withMore(10081), true},
+		{"without it", policy, false},
+		{"the port again", withMore(10082), true},
+		{"which goes by another proxy port", withMore(10083), true},
+		{"without it at last", policy, false},
+	} {
+		s.Manifests.Put("policy.yaml", step.policy)
+		s.Eventually(step.when, soon, func() error {
+			out, _, _ := s.CLI("get", "redirects", "-o", "json")
+			_, proxyPort, _ := strings.Cut(step.policy, `{name: more, port: "1`)
+			if proxyPort, _, _ = strings.Cut(proxyPort, `"`); proxyPort != "" && !strings.Contains(out, `"target": 1`+proxyPort) {
+				return errors.New(out)
+			}
+			if word := more(); strings.HasPrefix(word, "pod-") != step.led {
+				return fmt.Errorf("at the other port is heard %q", word)
+			}
+			return nil
+		})
+	}
+	if made, odd := stop(); made < 100 || len(odd) > 0 {
+		t.Errorf("of %d calls to the port that stays %d failed, such as %q", made, len(odd), odd[:min(len(odd), 4)])
+	}
 }

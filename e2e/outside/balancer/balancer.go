@@ -57,9 +57,9 @@ type Balancer struct {
 	on       map[string]map[string]Entry // by balancer and address
 	foreign  map[string]map[string]bool
 	numbers  map[string]int
-	inFlight map[string]string // call by (balancer, address), while its caller waits
-	ended    map[string]bool   // UIDs whose deregistration was confirmed
-	begun    map[string]bool   // calls that were answered Running once
+	inFlight map[string]*caller // by (balancer, address), until the call is answered or its end was noticed
+	ended    map[string]bool    // UIDs whose deregistration was confirmed
+	begun    map[string]bool    // calls that were answered Running once
 	calls    map[webhook.Name]int
 	broken   []string
 	heard    map[string]bool
@@ -84,9 +84,11 @@ func Start(t testing.TB) *Balancer {
 	b := &Balancer{
 		URL: "http://" + listener.Addr().String(), late: 2 * time.Second,
 		on: map[string]map[string]Entry{}, foreign: map[string]map[string]bool{}, numbers: map[string]int{},
-		inFlight: map[string]string{}, ended: map[string]bool{}, begun: map[string]bool{}, calls: map[webhook.Name]int{}, heard: map[string]bool{},
+		inFlight: map[string]*caller{}, ended: map[string]bool{}, begun: map[string]bool{}, calls: map[webhook.Name]int{}, heard: map[string]bool{},
 	}
-	server := &http.Server{Handler: b.spoiled(kit.NewHandler(b, kit.HandlerOptions{})), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: b.spoiled(kit.NewHandler(b, kit.HandlerOptions{})), ReadHeaderTimeout: 10 * time.Second, ConnContext: withConn,
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -112,8 +112,9 @@ func uidOf(recordID string) string {
 
 // carryOut does what a call asks for, as its fault has it.
 func (b *Balancer) carryOut(ctx context.Context, c Call, effect func()) (webhook.Answer, error) {
-	fault, latency, late := b.enter(&c)
-	defer b.leave(c)
+	by := callerOf(ctx, c.RecordID)
+	fault, latency, late := b.enter(&c, by)
+	defer b.leave(c, by)
 	if s, ok := ctx.Value(spoilKey{}).(*spoil); ok {
 		s.fault = fault
 	}
@@ -159,7 +160,7 @@ func (b *Balancer) first(c Call) bool {
 }
 
 // enter counts a call in, and notes one that comes while another about the same backend is waited for.
-func (b *Balancer) enter(c *Call) (Fault, time.Duration, time.Duration) {
+func (b *Balancer) enter(c *Call, by *caller) (Fault, time.Duration, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls[c.Webhook]++
@@ -167,10 +168,10 @@ func (b *Balancer) enter(c *Call) (Fault, time.Duration, time.Duration) {
 	b.numbers[string(c.Webhook)+" "+key]++
 	c.Number = b.numbers[string(c.Webhook)+" "+key]
 	if c.Webhook == webhook.EnsureBackend || c.Webhook == webhook.DeregisterBackend {
-		if other := b.inFlight[key]; other != "" {
-			b.rule("%s came while %s was waited for, at %s", c.RecordID, other, c.Address)
+		if other := b.inFlight[key]; other != nil && other.waits() {
+			b.rule("%s came while %s was waited for, at %s", c.RecordID, other.recordID, c.Address)
 		}
-		b.inFlight[key] = c.RecordID
+		b.inFlight[key] = by
 	}
 	if b.fault == nil {
 		return None, b.latency, b.late
@@ -178,9 +179,9 @@ func (b *Balancer) enter(c *Call) (Fault, time.Duration, time.Duration) {
 	return b.fault(*c), b.latency, b.late
 }
 
-func (b *Balancer) leave(c Call) {
+func (b *Balancer) leave(c Call, by *caller) {
 	b.set(func() {
-		if b.inFlight[c.place()] == c.RecordID {
+		if b.inFlight[c.place()] == by {
 			delete(b.inFlight, c.place())
 		}
 	})
