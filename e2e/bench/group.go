@@ -20,7 +20,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// group is three members as processes, and a way to hand each of them commands as members do.
+// group is members as processes, and a way to hand each of them commands as members do.
 type group struct {
 	*lab.Lab
 	t       *bench
@@ -28,8 +28,11 @@ type group struct {
 	clients map[string]*admin.Client // by member
 }
 
-func startGroup(t *bench) *group {
-	g := &group{Lab: lab.New(t, lab.Options{Log: "warn"}), t: t, clients: map[string]*admin.Client{}}
+func startGroup(t *bench) *group { return joinGroup(t, lab.New(t, lab.Options{Log: "warn"})) }
+
+// joinGroup waits until the members of a lab are a group.
+func joinGroup(t *bench, l *lab.Lab) *group {
+	g := &group{Lab: l, t: t, clients: map[string]*admin.Client{}}
 	g.Leader()
 	g.Agreed()
 	status, ok := g.Status()

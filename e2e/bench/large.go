@@ -19,7 +19,7 @@ const (
 
 // largeNode is the name and the address of a node of the large cluster, from 0.
 func largeNode(n int) (string, netip.Addr) {
-	return fmt.Sprintf("node-%03d", n), netip.AddrFrom4([4]byte{192, 0, 3, byte(n + 1)})
+	return fmt.Sprintf("node-%03d", n), netip.AddrFrom4([4]byte{192, 0, byte(3 + (n+1)>>8), byte(n + 1)})
 }
 
 // largeEndpoint is the address of an endpoint of Service i, and the node that it runs on.
@@ -36,8 +36,27 @@ spec: {addresses: [198.18.0.0/15]}
 // putLarge writes the first so many Services of the large cluster, its nodes and its pool as manifests.
 func putLarge(m *lab.Manifests, services int) {
 	m.Put("pool.yaml", largePool)
+	putNodes(m, largeNodes)
+	putServices(m, services)
+}
+
+// putServices writes the first so many Services of the large cluster as manifests.
+func putServices(m *lab.Manifests, services int) {
 	var text strings.Builder
-	for n := range largeNodes {
+	const perFile = 100
+	for i := range services {
+		largeManifest(&text, i)
+		if (i+1)%perFile == 0 || i+1 == services {
+			m.Put(fmt.Sprintf("services-%03d.yaml", i/perFile), text.String())
+			text.Reset()
+		}
+	}
+}
+
+// putNodes writes the first so many nodes as a manifest.
+func putNodes(m *lab.Manifests, nodes int) {
+	var text strings.Builder
+	for n := range nodes {
 		name, address := largeNode(n)
 		fmt.Fprintf(&text, `apiVersion: v1
 kind: Node
@@ -49,15 +68,6 @@ status:
 `, name, address)
 	}
 	m.Put("nodes.yaml", text.String())
-	text.Reset()
-	const perFile = 100
-	for i := range services {
-		largeManifest(&text, i)
-		if (i+1)%perFile == 0 || i+1 == services {
-			m.Put(fmt.Sprintf("services-%03d.yaml", i/perFile), text.String())
-			text.Reset()
-		}
-	}
 }
 
 func largeManifest(text *strings.Builder, i int) {

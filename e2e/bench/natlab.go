@@ -49,7 +49,8 @@ type natLab struct {
 	api   *apiCluster
 	lab   *lab.Lab
 	nodes []*natNode // the agent's, kube-proxy's
-	made  int        // Services
+	pods  *netnstest.Namespace
+	made  int // Services
 }
 
 type natNode struct {
@@ -67,11 +68,11 @@ func newNATLab(t *bench) *natLab {
 		n.api.node(fmt.Sprintf("n%d", i), lab.NodeAddress(i))
 	}
 	n.lab = lab.New(t, lab.Options{Log: "warn", Steered: true, Kubeconfig: n.api.Kubeconfig()})
-	pods := netnstest.New(t, "pods")
+	n.pods = netnstest.New(t, "pods")
 	for i, name := range []string{"agent", "kube-proxy"} {
-		n.nodes = append(n.nodes, n.node(pods, i+1, name))
+		n.nodes = append(n.nodes, n.node(i+1, name))
 	}
-	serveAnswers(t, pods)
+	serveAnswers(t, n.pods)
 	n.lab.Agent(n.nodes[0].ns, 1, "steer: false\nnat: nftables\nclusterCIDRs: [10.244.0.0/16]\nlog: warn\n")
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -82,16 +83,16 @@ func newNATLab(t *bench) *natLab {
 }
 
 // node makes node number i, between the clients and the pods.
-func (n *natLab) node(pods *netnstest.Namespace, i int, name string) *natNode {
+func (n *natLab) node(i int, name string) *natNode {
 	node := &natNode{name: name, cable: fmt.Sprintf("seg-%d", i), ns: netnstest.New(n.t, name)}
 	n.lab.Link(node.ns, i)
 	port := fmt.Sprintf("eth%d", i)
 	netnstest.Join(
 		netnstest.Link{In: node.ns, Name: "pods", Addresses: []string{fmt.Sprintf("10.254.%d.1/24", i)}},
-		netnstest.Link{In: pods, Name: port, Addresses: []string{fmt.Sprintf("10.254.%d.2/24", i)}},
+		netnstest.Link{In: n.pods, Name: port, Addresses: []string{fmt.Sprintf("10.254.%d.2/24", i)}},
 	)
 	if i == 1 {
-		pods.Run("ip", "route", "add", "local", "10.0.0.0/11", "dev", "lo")
+		n.pods.Run("ip", "route", "add", "local", "10.0.0.0/11", "dev", "lo")
 	}
 	node.ns.Run("ip", "route", "add", "10.0.0.0/11", "via", fmt.Sprintf("10.254.%d.2", i))
 	node.ns.SetSysctl("ipv4/ip_forward", "1")
@@ -127,25 +128,16 @@ func (n *natLab) grow(services int) (seconds map[string]float64) {
 
 // request asks Service i by way of the node, with a connection of its own, and gives how long that took until the answer came.
 func (n *natNode) request(i int) (time.Duration, error) {
-	begin := time.Now()
-	d := net.Dialer{Timeout: soon, Control: func(_, _ string, c syscall.RawConn) (err error) {
+	took, err := ask(n.dialer(), netip.AddrPortFrom(lab.VIP(i), 80))
+	return took.answered, err
+}
+
+// dialer makes connections that leave by the node's cable.
+func (n *natNode) dialer() net.Dialer {
+	return net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		outer := c.Control(func(fd uintptr) { err = unix.SetsockoptString(int(fd), unix.SOL_SOCKET, unix.SO_BINDTODEVICE, n.cable) })
 		return errors.Join(outer, err)
 	}}
-	c, err := d.Dial("tcp", netip.AddrPortFrom(lab.VIP(i), 80).String())
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	_ = c.(*net.TCPConn).SetLinger(0) // leaves no port behind; Close resets what is over
-	var answer [1]byte
-	if _, err := io.WriteString(c, "x"); err != nil {
-		return 0, err
-	}
-	if _, err := io.ReadFull(c, answer[:]); err != nil {
-		return 0, err
-	}
-	return time.Since(begin), nil
 }
 
 // serveAnswers answers every byte with one.

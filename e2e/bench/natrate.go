@@ -4,8 +4,6 @@ package main
 
 import (
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +11,6 @@ import (
 const (
 	natPairs    = 40 // of turns, of each node one
 	natTurn     = 250 * time.Millisecond
-	natClients  = 4
 	natRequests = 50 // one after the other, in each turn for latency
 )
 
@@ -58,26 +55,10 @@ func (n *natLab) rates() (rates map[*natNode][]float64, ratios []float64) {
 
 // turn gives the connections a second of one turn.
 func (n *natLab) turn(node *natNode) float64 {
-	var next, done atomic.Int64
-	var failure atomic.Pointer[error]
-	begin := time.Now()
-	var clients sync.WaitGroup
-	for range natClients {
-		clients.Go(func() {
-			for time.Since(begin) < natTurn {
-				if _, err := node.request(n.scattered(int(next.Add(1)))); err != nil {
-					failure.Store(&err)
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	clients.Wait()
-	if err := failure.Load(); err != nil {
-		n.t.Fatalf("%s: %v", node.name, *err)
-	}
-	return float64(done.Load()) / time.Since(begin).Seconds()
+	return rate(n.t, node.name, natTurn, func(i int) error {
+		_, err := node.request(n.scattered(i))
+		return err
+	})
 }
 
 // latencies are the milliseconds of requests that are made one after the other.

@@ -5,14 +5,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,40 +23,33 @@ import (
 
 // Sizes of what is measured at sockets.
 const (
-	sockTurns   = 60 // of each way to dial
-	sockTurn    = 200 * time.Millisecond
-	sockCalls   = 500 // of connect, in each turn for its time
-	sockClients = 4
+	sockTurns = 60 // of each way to dial
+	sockTurn  = 200 * time.Millisecond
+	sockCalls = 500 // of connect, in each turn for its time
 )
 
-// sockLab is this process as a client of Services whose endpoints are on loopback, with one server for all. Programs are at a
-// cgroup that it enters and leaves, so that one way to dial is without them.
+// sockLab is this process as a client of Services. It goes to and fro between two cgroups, with programs at one of them, so that
+// one way to dial is without them and all else is alike.
 type sockLab struct {
 	t       *bench
-	cgroup  string
-	home    string // cgroup that this process began in
+	cgroup  string // with programs
+	plain   string // beside it, without
+	home    string // that this process began in
 	program *program.Program
 	planner *sock.Planner
 	made    int // Services
 }
 
 func newSockLab(t *bench) *sockLab {
-	t.run("ip", "route", "add", "local", "10.0.0.0/11", "dev", "lo")
-	t.Cleanup(func() { t.run("ip", "route", "del", "local", "10.0.0.0/11", "dev", "lo") })
 	sizes := program.DefaultSizes
 	sizes.Slots *= 2 // 10,000 Services of 10 endpoints, over TCP and UDP
+	return newSockLabOf(t, sizes)
+}
+
+func newSockLabOf(t *bench, sizes program.Sizes) *sockLab {
 	s := &sockLab{t: t, planner: sock.NewPlanner(sizes.Capacity)}
 	s.home = ownCgroup(t)
-	s.cgroup = filepath.Join(s.home, "fairlead-bench-"+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(s.cgroup, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.enter(s.home)
-		if err := os.Remove(s.cgroup); err != nil {
-			t.Error(err)
-		}
-	})
+	s.cgroup, s.plain = s.newCgroup("sock"), s.newCgroup("plain")
 	mount := t.TempDir()
 	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
 		t.Fatal("mount bpffs: ", err)
@@ -79,8 +72,22 @@ func newSockLab(t *bench) *sockLab {
 	if err := s.program.Attach(); err != nil {
 		t.Fatal(err)
 	}
-	serveHere(t)
 	return s
+}
+
+// newCgroup makes a cgroup below the one that this process began in.
+func (s *sockLab) newCgroup(name string) string {
+	path := filepath.Join(s.home, fmt.Sprintf("fairlead-bench-%d-%s", os.Getpid(), name))
+	if err := os.Mkdir(path, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		s.enter(s.home)
+		if err := os.Remove(path); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return path
 }
 
 // ownCgroup is the folder of the cgroup (v2) that this process is in.
@@ -104,8 +111,10 @@ func ownCgroup(t *bench) string {
 	return ""
 }
 
-// serveHere answers every byte with one, at every address of this namespace.
+// serveHere has all endpoints on loopback, with one server that answers every byte with one.
 func serveHere(t *bench) {
+	t.run("ip", "route", "add", "local", "10.0.0.0/11", "dev", "lo")
+	t.Cleanup(func() { t.run("ip", "route", "del", "local", "10.0.0.0/11", "dev", "lo") })
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", natPort))
 	if err != nil {
 		t.Fatal(err)
@@ -179,21 +188,23 @@ type way struct {
 }
 
 func (s *sockLab) ways() []way {
-	direct := func(i int) netip.AddrPort { return sockEndpoint(i*7919%s.made, i%natEndpoints) }
+	// As many endpoints as by the Services: the kernel remembers things of each address.
+	direct := func(i int) netip.AddrPort { return sockEndpoint(i*7919%s.made, rand.IntN(natEndpoints)) }
 	service := func(i int) netip.AddrPort { return netip.AddrPortFrom(lab.VIP(i*7919%s.made), 80) }
-	return []way{{"direct", false, direct}, {"service", true, service}, {"direct_with_programs", true, direct}}
+	// Directly once more, which tells how far apart two ways are that are one.
+	return []way{{"direct", false, direct}, {"service", true, service}, {"direct_again", false, direct}}
 }
 
-// turns measures each way so often, by turns, and gives a figure of each turn.
-func (s *sockLab) turns(measure func(way) float64) map[string][]float64 {
+// turns measures each way n times, by turns, and gives a figure of each turn.
+func (s *sockLab) turns(n int, measure func(way) float64) map[string][]float64 {
 	out, ways := map[string][]float64{}, s.ways()
-	for turn := range sockTurns {
+	for turn := range n {
 		for k := range ways {
 			w := ways[(turn+k)%len(ways)]
 			if w.inside {
 				s.enter(s.cgroup)
 			} else {
-				s.enter(s.home)
+				s.enter(s.plain)
 			}
 			out[w.name] = append(out[w.name], measure(w))
 		}
@@ -206,11 +217,12 @@ func (s *sockLab) turns(measure func(way) float64) map[string][]float64 {
 // The sockets are of UDP, so that nothing but that is measured; a sample is the difference of two turns, in microseconds.
 func sockOverhead(t *bench) figures {
 	s := newSockLab(t)
+	serveHere(t)
 	var f figures
 	detail := map[string]any{"endpoints": natEndpoints}
 	for _, size := range natSizes {
 		grown := s.grow(size)
-		took := s.turns(s.connect)
+		took := s.turns(sockTurns, s.connect)
 		f.samples = nil
 		for i, at := range took["service"] {
 			f.samples = append(f.samples, at-took["direct"][i])
@@ -265,21 +277,28 @@ func (s *sockLab) update() map[string]float64 {
 	return spread(took)
 }
 
-// sockRate compares how many connections a second, each with a request and its answer, go by Services' addresses and by endpoints'.
+// sockKinds are the requests that are made over each connection, and the turns of each way. A request over a kept connection meets no
+// program; what a connection costs more is seen in the first figure. The last is within 1 % of one, which takes more turns to tell.
+var sockKinds = []struct{ requests, turns int }{{1, sockTurns}, {100, sockTurns}, {1000, 4 * sockTurns}}
+
+// sockRate compares how many requests a second go by Services' addresses and by endpoints'. A sample is the ratio of two turns with
+// the most requests over each connection, as clients have it that keep connections.
 func sockRate(t *bench) figures {
 	s := newSockLab(t)
+	serveHere(t)
 	var f figures
 	detail := map[string]any{"endpoints": natEndpoints}
 	for _, size := range natSizes {
 		s.grow(size)
-		rates := s.turns(s.request)
-		f.samples = nil
-		for i, rate := range rates["service"] {
-			f.samples = append(f.samples, rate/rates["direct"][i])
-		}
-		of := map[string]any{"ratio_p50": middle(f.samples)}
-		for name, all := range rates {
-			of[name+"_connections_per_s"] = spread(all)
+		of := map[string]any{}
+		for _, kind := range sockKinds {
+			rates := s.turns(kind.turns, func(w way) float64 { return s.request(w, kind.requests) })
+			f.samples = ratios(rates["service"], rates["direct"])
+			each := map[string]any{"ratio": median(f.samples), "ratio_again": median(ratios(rates["direct_again"], rates["direct"]))}
+			for name := range rates {
+				each[name+"_requests_per_s"] = spread(rates[name])
+			}
+			of[fmt.Sprintf("requests_each_%d", kind.requests)] = each
 		}
 		detail[fmt.Sprintf("services_%d", size)] = of
 	}
@@ -287,42 +306,19 @@ func sockRate(t *bench) figures {
 	return f
 }
 
-// request gives the connections a second of one turn.
-func (s *sockLab) request(w way) float64 {
-	var next, done atomic.Int64
-	var failure atomic.Pointer[error]
-	begin := time.Now()
-	var clients sync.WaitGroup
-	for range sockClients {
-		clients.Go(func() {
-			for time.Since(begin) < sockTurn {
-				if err := ask(w.to(int(next.Add(1)))); err != nil {
-					failure.Store(&err)
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	clients.Wait()
-	if err := failure.Load(); err != nil {
-		s.t.Fatalf("%s: %v", w.name, *err)
-	}
-	return float64(done.Load()) / time.Since(begin).Seconds()
+// median gives the median of samples, and between which two of them the true one is with 95 % confidence (by their ranks, whatever
+// their distribution).
+func median(samples []float64) map[string]float64 {
+	s := slices.Sorted(slices.Values(samples))
+	n := float64(len(s))
+	away := 0.98 / math.Sqrt(n) // 1.96 standard deviations of a rank, sqrt(n)/2 each
+	return map[string]float64{"n": n, "p50": quantile(s, 0.5), "p50_from": quantile(s, 0.5-away), "p50_to": quantile(s, 0.5+away)}
 }
 
-// ask makes a connection, a request, and waits for the answer.
-func ask(to netip.AddrPort) error {
-	c, err := net.DialTimeout("tcp", to.String(), soon)
-	if err != nil {
+// request gives the requests a second of one turn, so many over each connection.
+func (s *sockLab) request(w way, requests int) float64 {
+	return float64(requests) * rate(s.t, w.name, sockTurn, func(i int) error {
+		_, err := askTimes(net.Dialer{}, w.to(i), requests)
 		return err
-	}
-	defer c.Close()
-	_ = c.(*net.TCPConn).SetLinger(0) // leaves no port behind; Close resets what is over
-	if _, err := io.WriteString(c, "x"); err != nil {
-		return err
-	}
-	var answer [1]byte
-	_, err = io.ReadFull(c, answer[:])
-	return err
+	})
 }
