@@ -14,7 +14,7 @@ const memoryRest = time.Minute
 
 // controllerMemory gives the resident memory of a member that reads the large cluster from a folder, once every address is
 // allocated and announced to a switch, and nothing has changed for a minute. The member is a group of its own, so that it
-// does all that there is to do.
+// does all that there is to do. What one beside an API server uses is in detail.
 func controllerMemory(t *bench) figures {
 	l := lab.New(t, lab.Options{Log: "warn", Stopped: true, Members: 1})
 	putLarge(l.Manifests, largeServices)
@@ -26,5 +26,10 @@ func controllerMemory(t *bench) figures {
 	time.Sleep(memoryRest)
 	used := g.usages()
 	detail["processes"] = used
+	for _, m := range l.Members {
+		m.Kill()
+	}
+	l.Bird.Kill()
+	detail["kubernetes"] = memoryBesideAPI(t)
 	return figures{samples: []float64{used[l.Members[0].Name].RSSMB}, detail: detail}
 }

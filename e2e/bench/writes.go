@@ -76,7 +76,7 @@ func (c *apiCluster) idleWrites(services int) map[string]float64 {
 	}
 	c.t.progressf("waiting until the status of %d Services is written", services)
 	var before map[string]float64
-	for deadline := time.Now().Add(10 * time.Minute); ; {
+	for deadline := time.Now().Add(30 * time.Minute); ; {
 		before = ours()
 		time.Sleep(5 * time.Second)
 		if before["services/status"] >= float64(services) && len(written(before, ours())) == 0 {
