@@ -168,9 +168,9 @@ func (f *fact) why(planned string) string {
 		}
 		return planned
 	case failedNodes:
-		return "could not be set up on " + listHops(f.hops) + "; the agent's log there says why"
+		return "could not be set up on " + listWays(f.ways(every)) + "; the agent's log there says why"
 	case waitingForNodes:
-		return "waits until its rules are acknowledged by " + listHops(f.hops)
+		return "waits until its rules are acknowledged by " + listWays(f.ways(every))
 	}
 	return "no member has announced it yet"
 }

@@ -11,16 +11,21 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// hop is one node that an address is routed to.
-type hop struct {
+// way is a node that an address leads to, and the node's address.
+type way struct {
 	node    fsm.NodeID
 	address netip.Addr
-	state   fsm.HopState
-	since   fsm.Revision
-	failed  bool // the node could not carry the address out
 }
 
-func (h hop) String() string { return fmt.Sprintf("%s (%s)", h.node, h.address) }
+func (w way) String() string { return fmt.Sprintf("%s (%s)", w.node, w.address) }
+
+// hop is one way of an address in the record.
+type hop struct {
+	way
+	state  fsm.HopState
+	since  fsm.Revision
+	failed bool // the node could not carry the address out
+}
 
 // fact is one address that a Service owns.
 type fact struct {
@@ -72,16 +77,23 @@ func (f *fact) stage() stage {
 	return out
 }
 
-// routed lists the hops that members announce, or are about to.
-func (f *fact) routed() []hop {
-	var out []hop
+// routed lists the ways that members announce, or are about to.
+func (f *fact) routed() []way {
+	return f.ways(func(h hop) bool { return h.state == fsm.HopAnnounced || h.state == fsm.HopAcknowledged })
+}
+
+// ways are those of some hops.
+func (f *fact) ways(of func(hop) bool) []way {
+	out := make([]way, 0, len(f.hops))
 	for _, h := range f.hops {
-		if h.state == fsm.HopAnnounced || h.state == fsm.HopAcknowledged {
-			out = append(out, h)
+		if of(h) {
+			out = append(out, h.way)
 		}
 	}
 	return out
 }
+
+func every(hop) bool { return true }
 
 // facts is what the record holds of one Service.
 type facts struct {
@@ -131,7 +143,7 @@ func hopsOf(v *fsm.View, a netip.Addr, silent bool) []hop {
 		if n.Withdrawing {
 			continue
 		}
-		h := hop{node: n.Node, address: n.Address, since: n.Since, state: v.HopState(r, n)}
+		h := hop{way: way{n.Node, n.Address}, since: n.Since, state: v.HopState(r, n)}
 		if silent && h.state == fsm.HopAcknowledged {
 			h.state = fsm.HopAnnounced
 		}
@@ -146,14 +158,14 @@ func hopsOf(v *fsm.View, a netip.Addr, silent bool) []hop {
 // fewNodes is how many nodes a message names.
 const fewNodes = 5
 
-// listHops names hops for people, the first few.
-func listHops(hops []hop) string {
+// listWays names ways for people, the first few.
+func listWays(ways []way) string {
 	names := make([]string, 0, fewNodes)
-	for _, h := range hops[:min(len(hops), fewNodes)] {
-		names = append(names, h.String())
+	for _, w := range ways[:min(len(ways), fewNodes)] {
+		names = append(names, w.String())
 	}
 	text := strings.Join(names, ", ")
-	if more := len(hops) - fewNodes; more > 0 {
+	if more := len(ways) - fewNodes; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -167,7 +167,7 @@ func (r *run) notice(id fsm.ServiceID, now time.Time) {
 	if f, seen := r.facts(id); w.told == nil && f != nil {
 		s := storyOf(f, r.why, &story{uid: seen.UID})
 		if w.told = recall(&s, seen); !r.c.Options.ours(seen) {
-			w.told.owned, w.told.routes = s.owned, s.routes // no condition says what was told: what is well is not told again
+			w.told.addresses = s.addresses // no condition says what was told: what is well is not told again
 		}
 	}
 	r.writes.Add(id, now)

@@ -41,18 +41,37 @@ type telling struct {
 // story is what people were told of a Service, or would be told now.
 type story struct {
 	uid string
-	// owned are the addresses that it has, by address.
-	owned map[netip.Addr]string
-	// routes are the next hops of the addresses that are announced.
-	routes map[netip.Addr][]hop
+	// addresses are in order. There is a story of each Service all along, so that it is small.
+	addresses []addressStory
 	// pending and waiting say why it lacks an address, and why an address is not announced; zero for nothing.
 	pending, waiting verdict
 	refused          bool
-	// unrouted is why an address that is owned is not announced.
-	unrouted map[netip.Addr]string
 	// problems are what cannot be used as it is written.
 	problems []string
 	at       fsm.Revision
+}
+
+// addressStory is what people were told of an address: that the Service has it, by its text, that it is announced, by which ways, or why not.
+type addressStory struct {
+	address       netip.Addr
+	owned, routed bool
+	text, why     string
+	ways          []way
+}
+
+// of finds the story of an address; the zero one if nothing is told of it.
+func (s *story) of(a netip.Addr) addressStory {
+	for i := range s.addresses {
+		if s.addresses[i].address == a {
+			return s.addresses[i]
+		}
+	}
+	return addressStory{}
+}
+
+// silent tells whether none of its addresses is announced.
+func (s *story) silent() bool {
+	return !slices.ContainsFunc(s.addresses, func(a addressStory) bool { return a.routed })
 }
 
 // storyOf tells what stands in the record. An address that was announced stays so while members may announce it: see
@@ -61,28 +80,28 @@ func storyOf(f *facts, why Explanations, before *story) story {
 	if f == nil || f.service.Deleting {
 		return story{uid: before.uid, at: before.at}
 	}
-	s := story{uid: f.service.UID, owned: map[netip.Addr]string{}, routes: map[netip.Addr][]hop{}, unrouted: map[netip.Addr]string{}}
+	s := story{uid: f.service.UID, addresses: make([]addressStory, len(f.addresses))}
 	if n := len(f.service.History); n > 0 {
 		s.at = f.service.History[n-1].Revision
 	}
 	for i := range f.addresses {
 		a := &f.addresses[i]
-		s.owned[a.address] = a.String()
+		one := addressStory{address: a.address, owned: true, text: a.String()}
 		later(&s.at, a.since)
-		_, was := before.routes[a.address]
-		if st := a.stage(); st == announced || was && st == waitingForMembers {
-			s.routes[a.address] = a.routed()
+		if st := a.stage(); st == announced || st == waitingForMembers && before.of(a.address).routed {
+			one.routed, one.ways = true, a.routed()
 		} else {
-			s.unrouted[a.address] = a.why(why.text(fsm.TableRoutes, fsm.HostPrefix(a.address).String(), codeNoNextHop))
+			one.why = a.why(why.text(fsm.TableRoutes, fsm.HostPrefix(a.address).String(), codeNoNextHop))
 		}
 		for _, h := range a.hops {
 			later(&s.at, h.since)
 		}
+		s.addresses[i] = one
 	}
 	if v := f.allocated(why); v.status == metav1.ConditionFalse && v.reason != ReasonUndecided {
 		s.pending, s.refused = v, f.refused()
 	}
-	if v := f.announcedBy(why, nil); v.status == metav1.ConditionFalse && v.reason != ReasonNotAllocated && len(s.unrouted) > 0 {
+	if v := f.announcedBy(why, nil); v.status == metav1.ConditionFalse && v.reason != ReasonNotAllocated && slices.ContainsFunc(s.addresses, func(a addressStory) bool { return !a.routed }) {
 		s.waiting = v
 	}
 	return s
@@ -107,23 +126,33 @@ func later(at *fsm.Revision, than fsm.Revision) {
 // already is not told again.
 func recall(now *story, s *Seen) *story {
 	before := &story{uid: now.uid, at: now.at}
+	owned, routed := false, false
 	if c := s.condition(Allocated); c != nil {
-		if c.Status == metav1.ConditionTrue || c.Reason == now.pending.reason {
-			before.owned = now.owned
-		}
+		owned = c.Status == metav1.ConditionTrue || c.Reason == now.pending.reason
 		if c.Reason == now.pending.reason && c.Message == now.pending.message {
 			before.pending = now.pending
 		}
 	}
 	if c := s.condition(Announced); c != nil {
-		if c.Status == metav1.ConditionTrue {
-			before.routes = now.routes
-		}
+		routed = c.Status == metav1.ConditionTrue
 		if c.Reason == now.waiting.reason {
 			before.waiting = now.waiting
 		}
 	}
+	before.addresses = now.known(owned, routed)
 	return before
+}
+
+// known are the addresses of a story of which people know that the Service has them, that they are announced, or both.
+func (s *story) known(owned, routed bool) []addressStory {
+	out := slices.Clone(s.addresses)
+	for i := range out {
+		out[i].owned = owned
+		if out[i].routed = out[i].routed && routed; !out[i].routed {
+			out[i].ways = nil
+		}
+	}
+	return out
 }
 
 // tell says what Events lead from one story of a Service to the next.
@@ -132,33 +161,33 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 	say := func(warning bool, reason, note string, args ...any) {
 		out = append(out, telling{id: id, uid: now.uid, warning: warning, reason: reason, note: fmt.Sprintf(note, args...), at: now.at})
 	}
-	for _, a := range addressesOf(now.owned) {
-		if _, had := before.owned[a]; !had {
-			say(false, EventAllocated, "%s", now.owned[a])
+	for _, a := range now.addresses {
+		if !before.of(a.address).owned {
+			say(false, EventAllocated, "%s", a.text)
 		}
 	}
-	for _, a := range addressesOf(now.routes) {
-		old, had := before.routes[a]
-		switch added, removed := hopsChange(old, now.routes[a]); {
-		case !had:
-			say(false, EventAnnounced, "%s via %s", a, listHops(now.routes[a]))
+	for _, a := range now.addresses {
+		if !a.routed {
+			continue
+		}
+		old := before.of(a.address)
+		switch added, removed := waysChange(old.ways, a.ways); {
+		case !old.routed:
+			say(false, EventAnnounced, "%s via %s", a.address, listWays(a.ways))
 		case added+removed != "":
-			say(false, EventNextHopsChanged, "%s via %s:%s%s", a, listHops(now.routes[a]), added, removed)
+			say(false, EventNextHopsChanged, "%s via %s:%s%s", a.address, listWays(a.ways), added, removed)
 		}
 	}
-	for _, a := range addressesOf(before.routes) {
-		if _, still := now.routes[a]; !still {
-			why, owned := now.unrouted[a]
-			if !owned {
-				why = "the Service gave it up"
-			}
-			say(owned, EventWithdrawn, "%s: %s", a, why)
+	for _, a := range before.addresses {
+		if still := now.of(a.address); a.routed && still.owned && !still.routed {
+			say(true, EventWithdrawn, "%s: %s", a.address, still.why)
+		} else if a.routed && !still.routed {
+			say(false, EventWithdrawn, "%s: the Service gave it up", a.address)
 		}
 	}
-	for _, a := range addressesOf(before.owned) {
-		_, still := now.owned[a]
-		if _, told := before.routes[a]; !still && !told {
-			say(false, EventReleased, "%s", before.owned[a])
+	for _, a := range before.addresses {
+		if a.owned && !a.routed && !now.of(a.address).owned {
+			say(false, EventReleased, "%s", a.text)
 		}
 	}
 	if v := now.pending; v != (verdict{}) && v != before.pending {
@@ -173,22 +202,19 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 			out = append(out, telling{id: id, uid: now.uid, warning: true, reason: EventNotAsWritten, note: p})
 		}
 	}
-	if v := now.waiting; v != (verdict{}) && v.reason != before.waiting.reason && len(before.routes) == 0 {
+	if v := now.waiting; v != (verdict{}) && v.reason != before.waiting.reason && before.silent() {
 		say(v.reason == ReasonNoNextHop || v.reason == ReasonNodesFailed, EventNotAnnounced, "%s", v.message)
 	}
 	return out
 }
 
-// hopsChange names the nodes that came and went between two sets of hops.
-func hopsChange(old, now []hop) (added, removed string) {
-	same := func(h hop) func(hop) bool {
-		return func(o hop) bool { return o.node == h.node && o.address == h.address }
-	}
-	list := func(verb string, from, in []hop) string {
+// waysChange names the nodes that came and went between two sets of ways.
+func waysChange(old, now []way) (added, removed string) {
+	list := func(verb string, from, in []way) string {
 		var names []string
-		for _, h := range from {
-			if !slices.ContainsFunc(in, same(h)) {
-				names = append(names, string(h.node))
+		for _, w := range from {
+			if !slices.Contains(in, w) {
+				names = append(names, string(w.node))
 			}
 		}
 		if len(names) == 0 {
@@ -201,14 +227,4 @@ func hopsChange(old, now []hop) (added, removed string) {
 		return " " + verb + " " + strings.Join(names, ", ") + more + ";"
 	}
 	return list("new", now, old), strings.TrimSuffix(list("without", old, now), ";")
-}
-
-// addressesOf lists the keys of a map in order.
-func addressesOf[V any](m map[netip.Addr]V) []netip.Addr {
-	out := make([]netip.Addr, 0, len(m))
-	for a := range m {
-		out = append(out, a)
-	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return out
 }

@@ -147,11 +147,11 @@ func TestEventsAreWhatTheAPIServerTakes(t *testing.T) {
 }
 
 func TestMessagesNameAFewNodesOnly(t *testing.T) {
-	var hops []hop
+	var ways []way
 	for i := range 100 {
-		hops = append(hops, hop{node: "n", address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})
+		ways = append(ways, way{"n", netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})
 	}
-	if text := listHops(hops); !strings.HasSuffix(text, " and 95 more") || strings.Count(text, "(") != 5 {
+	if text := listWays(ways); !strings.HasSuffix(text, " and 95 more") || strings.Count(text, "(") != 5 {
 		t.Error(text)
 	}
 }
