@@ -62,7 +62,7 @@ func filled(tb testing.TB, n int) (*Source, *shelf[world.Service], *shelf[world.
 
 // What one event costs, from the decoded object to the World that shows it.
 func BenchmarkOneChange(b *testing.B) {
-	for _, n := range []int{200, 5_000} {
+	for _, n := range []int{200, 5_000, 50_000} {
 		s, services, slices := filled(b, n)
 		b.Run(fmt.Sprintf("Service/of=%d", n), func(b *testing.B) {
 			b.ReportAllocs()

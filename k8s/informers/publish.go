@@ -28,7 +28,7 @@ func (s *shelf[T]) publish() []*T {
 
 // at gives the entry that belongs at a rank; nil if none does.
 func (s *shelf[T]) at(r rank) *entry[T] {
-	if e := s.entries[r.key]; e != nil && e.used && e.rank() == r {
+	if e := s.entries[r.key]; e != nil && e.used && s.rank(e.value) == r {
 		return e
 	}
 	return nil
@@ -38,7 +38,7 @@ func (s *shelf[T]) at(r rank) *entry[T] {
 func (s *shelf[T]) overwrite(changed []rank) bool {
 	places := make([]int, len(changed))
 	for i, r := range changed {
-		place, there := slices.BinarySearchFunc(s.ranks, r, rank.compare)
+		place, there := slices.BinarySearchFunc(s.list, r, s.compare)
 		if !there || s.at(r) == nil {
 			return false
 		}
@@ -51,23 +51,22 @@ func (s *shelf[T]) overwrite(changed []rank) bool {
 	return true
 }
 
-// splice makes list and ranks anew around the changes.
+// splice makes list anew around the changes.
 func (s *shelf[T]) splice(changed []rank) {
-	list, ranks := make([]*T, 0, len(s.entries)), make([]rank, 0, len(s.entries))
+	list := make([]*T, 0, len(s.entries))
 	from := 0
 	for _, r := range changed {
-		n, there := slices.BinarySearchFunc(s.ranks[from:], r, rank.compare)
-		list, ranks = append(list, s.list[from:from+n]...), append(ranks, s.ranks[from:from+n]...)
+		n, there := slices.BinarySearchFunc(s.list[from:], r, s.compare)
+		list = append(list, s.list[from:from+n]...)
 		if from += n; there {
 			from++
 		}
 		if e := s.at(r); e != nil {
-			list, ranks = append(list, e.value), append(ranks, r)
+			list = append(list, e.value)
 		}
 	}
-	s.list, s.ranks = append(list, s.list[from:]...), append(ranks, s.ranks[from:]...)
-	if len(s.list) == 0 {
-		s.list, s.ranks = nil, nil
+	if s.list = append(list, s.list[from:]...); len(s.list) == 0 {
+		s.list = nil
 	}
 }
 
@@ -129,7 +128,7 @@ func (r *rack[T]) notes(refs []world.Ref, problems []world.Problem) ([]world.Ref
 	for _, s := range r.shelves {
 		for _, e := range s.entries {
 			if e.fate == unusable && !e.used {
-				refs = append(refs, e.ref)
+				refs = append(refs, s.meta(e.value).Ref(r.kind.name))
 			}
 			problems = append(problems, e.problems...)
 		}

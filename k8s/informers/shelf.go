@@ -28,10 +28,9 @@ type shelf[T any] struct {
 	meta func(*T) *world.Meta
 
 	entries map[world.ID]*entry[T]
-	// list are the values in use, in order of ranks. All of it is shared with Worlds that were handed out: a change makes
+	// list are the values in use, in order of their ranks. All of it is shared with Worlds that were handed out: a change makes
 	// new lists, and of the values that changed.
 	list  []*T
-	ranks []rank
 	dirty map[rank]bool // ranks at which something changed since list was made
 	// mirror is shown objects as they come, and nil for those that go; nil if nobody looks.
 	mirror func(key world.ID, o any)
@@ -42,9 +41,12 @@ type shelf[T any] struct {
 	evidence
 }
 
-// entry is one object.
+// entry is one object. There are very many, so that it has nothing that its value tells.
 type entry[T any] struct {
-	converted[T]
+	value    *T // shared with Worlds once it is in use
+	version  uint64
+	problems []world.Problem
+	fate     fate
 	// used says that value counts: the newest form of the object, or its last good one.
 	used bool
 }
@@ -57,7 +59,7 @@ type converted[T any] struct {
 	service  world.ID // that a slice belongs to
 	mirror   string   // what a BackendRecord mirrors
 	version  uint64
-	value    *T // shared with Worlds once it is in use
+	value    *T
 	problems []world.Problem
 	fate     fate
 	kept     any // by the keeper, on the way to it
@@ -83,7 +85,27 @@ func (r rank) compare(o rank) int {
 	return r.key.Compare(o.key)
 }
 
-func (c *converted[T]) rank() rank { return rank{c.service, c.key} }
+// key is the namespace and name of the object that a value came from.
+func (s *shelf[T]) key(v *T) world.ID {
+	m := s.meta(v)
+	if m.Home != "" {
+		return world.ID{Namespace: m.Home, Name: m.Name}
+	}
+	return m.ID
+}
+
+func (s *shelf[T]) rank(v *T) rank { return rank{serviceOf(v), s.key(v)} }
+
+// compare orders a value and a rank.
+func (s *shelf[T]) compare(v *T, r rank) int { return s.rank(v).compare(r) }
+
+// serviceOf is the Service that a slice belongs to; zero for other values.
+func serviceOf(v any) world.ID {
+	if slice, ok := v.(*world.EndpointSlice); ok {
+		return slice.Service
+	}
+	return world.ID{}
+}
 
 func newShelf[T any](l *line, turn func(runtime.Object) (converted[T], error), meta func(*T) *world.Meta) *shelf[T] {
 	s := &shelf[T]{line: l, turn: turn, meta: meta, entries: map[world.ID]*entry[T]{}, dirty: map[rank]bool{}}
@@ -174,7 +196,7 @@ func (s *shelf[T]) contradicts(made []converted[T], version uint64) bool {
 func (s *shelf[T]) lacking(listed map[world.ID]bool, version uint64) (out []life) {
 	for key, e := range s.entries {
 		if !listed[key] && e.version <= version {
-			out = append(out, life{key, e.ref.UID})
+			out = append(out, life{key, s.meta(e.value).UID})
 		}
 	}
 	slices.SortFunc(out, func(a, b life) int { return a.key.Compare(b.key) })
@@ -190,7 +212,7 @@ func (s *shelf[T]) convertNew(items []any) []converted[T] {
 		if m, ok := o.(metav1.Object); ok {
 			out[i].key = keyOf(m)
 			out[i].version, _ = parseVersion(m.GetResourceVersion())
-			if e := s.entries[out[i].key]; e == nil || e.version != out[i].version || e.ref.UID != string(m.GetUID()) {
+			if e := s.entries[out[i].key]; e == nil || e.version != out[i].version || s.meta(e.value).UID != string(m.GetUID()) {
 				out[i].fate = unusable // to do
 			}
 		}
@@ -224,22 +246,21 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 		e = &entry[T]{}
 		s.entries[c.key] = e
 	}
-	was, before := e.converted, e.used
-	e.converted, e.used = c, c.fate == usable
-	e.kept = nil
-	if c.fate == unusable && before && was.ref.UID == c.ref.UID {
+	was, before := *e, e.used
+	*e = entry[T]{value: c.value, version: c.version, problems: c.problems, fate: c.fate, used: c.fate == usable}
+	if c.fate == unusable && before && s.meta(was.value).UID == c.ref.UID {
 		good := *was.value
-		e.used, e.value, e.service = true, &good, was.service
+		e.used, e.value = true, &good
 		m, now := s.meta(&good), s.meta(c.value)
 		m.Version, m.Deleting = now.Version, now.Deleting
 		e.problems = append(e.problems[:len(e.problems):len(e.problems)], world.Problem{
 			Severity: world.Ignored, Object: c.ref, Why: "its last good form stays in use"})
 	}
 	if before {
-		s.dirty[was.rank()] = true
+		s.dirty[s.rank(was.value)] = true
 	}
 	if e.used {
-		s.dirty[e.rank()] = true
+		s.dirty[s.rank(e.value)] = true
 	}
 	if len(was.problems)+len(e.problems) > 0 || known && was.fate != c.fate {
 		s.line.source.notes = true
@@ -280,10 +301,11 @@ func (s *shelf[T]) alike(a, b *T) bool {
 
 // drop forgets an object.
 func (s *shelf[T]) drop(e *entry[T]) {
-	delete(s.entries, e.key)
-	s.hide(e.key)
+	key := s.key(e.value)
+	delete(s.entries, key)
+	s.hide(key)
 	if e.used {
-		s.dirty[e.rank()] = true
+		s.dirty[s.rank(e.value)] = true
 	}
 	if len(e.problems) > 0 {
 		s.line.source.notes = true

@@ -24,12 +24,9 @@ func (k kind[T]) turned(o metav1.Object, v T, problems []world.Problem) converte
 	*k.field(&w) = []*T{&v}
 	w.Sort()
 	m := k.meta(&v)
-	c := converted[T]{key: keyOf(o), ref: m.Ref(k.name), version: m.Version, value: &v, problems: problems}
-	switch o := any(&v).(type) {
-	case *world.EndpointSlice:
-		c.service = o.Service
-	case *world.BackendRecord:
-		c.mirror = o.Mirror
+	c := converted[T]{key: keyOf(o), ref: m.Ref(k.name), version: m.Version, service: serviceOf(&v), value: &v, problems: problems}
+	if record, ok := any(&v).(*world.BackendRecord); ok {
+		c.mirror = record.Mirror
 	}
 	if !convert.Usable(problems) {
 		c.fate = unusable
