@@ -58,6 +58,7 @@ func benchmarks() []benchmark {
 		{name: "nat_vs_kubeproxy_cps_ratio", unit: "ratio", run: natRate, kube: true, proxy: true},
 		{name: "nat_update_ms", unit: "ms", run: natUpdate, kube: true, proxy: true},
 		{name: "sock_connect_overhead_us", unit: "us", run: sockOverhead},
+		{name: "sock_update_ms", unit: "ms", run: sockUpdate},
 		{name: "sock_vs_direct_rps_ratio", unit: "ratio", run: sockRate},
 		{name: "sock_vs_kubeproxy_cps_ratio", unit: "ratio", run: sockAgainst, kube: true, proxy: true},
 		{name: "sock_sync_500000_s", unit: "s", run: sockSync},

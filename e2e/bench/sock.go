@@ -50,12 +50,7 @@ func newSockLabOf(t *bench, sizes program.Sizes) *sockLab {
 	s := &sockLab{t: t, planner: sock.NewPlanner(sizes.Capacity)}
 	s.home = ownCgroup(t)
 	s.cgroup, s.plain = s.newCgroup("sock"), s.newCgroup("plain")
-	mount := t.TempDir()
-	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
-		t.Fatal("mount bpffs: ", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(mount, 0) })
-	pins := filepath.Join(mount, "fairlead")
+	pins := mountPins(t)
 	var err error
 	if s.program, err = program.Open(program.Options{Cgroup: s.cgroup, Pins: pins, Sizes: sizes}); err != nil {
 		t.Fatal(err)
@@ -73,6 +68,16 @@ func newSockLabOf(t *bench, sizes program.Sizes) *sockLab {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// mountPins gives a folder for pins, which is not there yet, on a bpffs of its own.
+func mountPins(t *bench) string {
+	mount := t.TempDir()
+	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
+		t.Fatal("mount bpffs: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(mount, 0) })
+	return filepath.Join(mount, "fairlead")
 }
 
 // newCgroup makes a cgroup below the one that this process began in.
@@ -111,10 +116,15 @@ func ownCgroup(t *bench) string {
 	return ""
 }
 
-// serveHere has all endpoints on loopback, with one server that answers every byte with one.
-func serveHere(t *bench) {
+// endpointsHere has the addresses of all endpoints on loopback.
+func endpointsHere(t *bench) {
 	t.run("ip", "route", "add", "local", "10.0.0.0/11", "dev", "lo")
 	t.Cleanup(func() { t.run("ip", "route", "del", "local", "10.0.0.0/11", "dev", "lo") })
+}
+
+// serveHere has all endpoints on loopback, with one server that answers every byte with one.
+func serveHere(t *bench) {
+	endpointsHere(t)
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", natPort))
 	if err != nil {
 		t.Fatal(err)
