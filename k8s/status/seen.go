@@ -76,13 +76,29 @@ func SeenOf(o *corev1.Service) *Seen {
 	for _, in := range o.Status.LoadBalancer.Ingress {
 		s.Ingress = append(s.Ingress, *in.DeepCopy())
 	}
+	s.Conditions = make([]metav1.Condition, 0, 2)
 	for _, c := range o.Status.Conditions {
 		if c.Type == Allocated || c.Type == Announced {
+			c.Type, c.Status, c.Reason = word(c.Type), metav1.ConditionStatus(word(string(c.Status))), word(c.Reason)
 			s.Conditions = append(s.Conditions, c)
 		}
 	}
 	slices.SortFunc(s.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	return s
+}
+
+// word gives what conditions say as this package's own strings: the API server tells it of every Service anew.
+func word(said string) string {
+	for _, w := range []string{
+		Allocated, Announced, string(metav1.ConditionTrue), string(metav1.ConditionFalse), string(metav1.ConditionUnknown), ReasonAllocated, ReasonAnnounced,
+		ReasonUndecided, ReasonQuarantined, ReasonDeleting, ReasonNotAllocated, ReasonNoNextHop, ReasonNodesFailed, ReasonWaitingForNodes,
+		ReasonWaitingForMembers, ReasonSilentNodes,
+	} {
+		if w == said {
+			return w
+		}
+	}
+	return said
 }
 
 // owned looks into the sets of fields that the API server keeps for each manager. A set names a field as a key of
