@@ -23,6 +23,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
+
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/internal/socktest"
 )
@@ -151,6 +155,14 @@ func startClient(t testing.TB, l *socktest.Lab, start func(*exec.Cmd) error) *cl
 	})
 	t.Cleanup(end)
 	return &client{t, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out)), c.Process.Pid, end}
+}
+
+// refusal is what a refused call is told where it shall be told an error: before Linux 5.18 programs can say none but EPERM.
+func refusal(e syscall.Errno) syscall.Errno {
+	if features.HaveProgramHelper(ebpf.CGroupSockAddr, asm.FnSetRetval) != nil {
+		return syscall.EPERM
+	}
+	return e
 }
 
 func (c *client) do(what call) result {

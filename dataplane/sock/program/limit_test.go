@@ -56,7 +56,7 @@ func TestBalancing11BeyondTheLimitNothingIsLetOut(t *testing.T) {
 		there := serve(t, "tcp4", "127.0.9.9") // what the address leads to without a rule
 		beyond := there.at.String()
 		if mode == sock.LocalRedirectAddress {
-			beyond = syscall.ECONNREFUSED.Error()
+			beyond = refusal(syscall.ECONNREFUSED).Error()
 		}
 		k.hold(sock.Want{Rules: []*sock.Rule{redirectTo(mode, sock.TCP, there.at, local)}})
 		before, start := countersOf(t, p, sock.LocalRedirect), time.Now()

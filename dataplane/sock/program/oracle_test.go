@@ -128,9 +128,9 @@ func (o *oracle) may(c call, client string, second uint64) (to []netip.AddrPort,
 	case sock.Pass:
 		return []netip.AddrPort{c.To}, 0, keep
 	case sock.Refuse:
-		return nil, syscall.ECONNREFUSED, keep
+		return nil, refusal(syscall.ECONNREFUSED), keep
 	case sock.Unreachable:
-		return nil, syscall.EHOSTUNREACH, keep
+		return nil, refusal(syscall.EHOSTUNREACH), keep
 	}
 	choice := answer.Choice
 	for draw := range choice.Count {

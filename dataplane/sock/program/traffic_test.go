@@ -144,10 +144,10 @@ func TestBalancing7WithoutBackendsCallsAreRefused(t *testing.T) {
 		call
 		want syscall.Errno
 	}{
-		{call{Op: "connect", Net: "tcp4", To: vip4}, syscall.ECONNREFUSED},
-		{call{Op: "connect", Net: "mapped", To: vip4}, syscall.ECONNREFUSED},
-		{call{Op: "connect", Net: "tcp6", To: vip6}, syscall.EHOSTUNREACH},
-		{call{Op: "send", Net: "udp4", To: vip4}, syscall.ECONNREFUSED},
+		{call{Op: "connect", Net: "tcp4", To: vip4}, refusal(syscall.ECONNREFUSED)},
+		{call{Op: "connect", Net: "mapped", To: vip4}, refusal(syscall.ECONNREFUSED)},
+		{call{Op: "connect", Net: "tcp6", To: vip6}, refusal(syscall.EHOSTUNREACH)},
+		{call{Op: "send", Net: "udp4", To: vip4}, refusal(syscall.ECONNREFUSED)},
 		{call{Op: "connect", Net: "tcp4", To: direct.at}, 0},
 	} {
 		if r := l.client.do(c.call); r.Errno != c.want || c.want == 0 && r.Peer != c.To {
