@@ -12,7 +12,7 @@ SEEDS  ?= 1..50
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-wasi race lint generate bench demo sim sim-ci mutants kernel image clean
+.PHONY: help setup build run test test-wasi race lint generate bench demo sim sim-ci mutants kernel others image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ mutants: ## are planted bugs caught by the simulator's rules: make mutants ARGS=
 
 kernel: ## tests of a package on another kernel, emulated: make kernel ARGS="arm64 6.1 ./dataplane/sock/program"
 	@hack/kernels/run.sh $(ARGS)
+
+others: ## our programs at sockets beside those of Cilium and Calico, compiled from their sources
+	@hack/others/run.sh $(ARGS)
 
 image: ## container image for amd64 and arm64 in bin/fairlead-image.tar, and in Docker where that runs
 	@$(GO) run ./hack/image $(ARGS) --out bin/fairlead-image.tar
