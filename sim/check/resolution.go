@@ -51,10 +51,13 @@ type resolution struct {
 // enabled tells whether a policy is carried out anywhere.
 func (p *policy) enabled() bool { return !p.gone && (p.spec.Enabled == nil || *p.spec.Enabled) }
 
-// effective tells whether it is on a node (§8).
+// effective tells whether it is on a node (§8). The agent of a machine without a Node has the policies that ask for no labels, as it has all Services.
 func (r resolution) effective(p *policy, node string) bool {
-	n := r.nodes[node]
-	return p.enabled() && n != nil && !n.gone && p.spec.Config.Nodes.matches(n.labels)
+	var labels map[string]string
+	if n := r.nodes[node]; n != nil && !n.gone {
+		labels = n.labels
+	}
+	return p.enabled() && p.spec.Config.Nodes.matches(labels)
 }
 
 // targets are the ports of a policy's backends.
