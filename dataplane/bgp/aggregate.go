@@ -17,19 +17,16 @@ func Aggregable(block netip.Prefix) bool {
 }
 
 // Aggregate gives the paths that may stand for all those of the addresses of a prefix, without any packet going another way: none
-// unless every address of it is announced, and all alike. Paths are in order.
-func Aggregate(paths []Path, block netip.Prefix) (out []Path) {
+// unless every address of it is announced, and all alike.
+func Aggregate(paths Paths, block netip.Prefix) (out []Path) {
 	if !Aggregable(block) {
 		return nil
 	}
-	paths = PathsIn(paths, block)
 	first := addressed(paths, block.Addr())
 	for address := block.Addr(); block.Contains(address); address = address.Next() {
-		of := addressed(paths, address)
-		if !slices.EqualFunc(first, of, alike) {
+		if !slices.EqualFunc(first, addressed(paths, address), alike) {
 			return nil
 		}
-		paths = paths[len(of):]
 	}
 	for _, p := range first {
 		p.Prefix, p.PathID = block, 0
@@ -38,24 +35,9 @@ func Aggregate(paths []Path, block netip.Prefix) (out []Path) {
 	return out
 }
 
-// PathsIn gives those of paths of single addresses, which are in order, that lie in a prefix.
-func PathsIn(paths []Path, block netip.Prefix) []Path {
-	from, _ := slices.BinarySearchFunc(paths, block.Addr(), func(p Path, a netip.Addr) int { return p.Prefix.Addr().Compare(a) })
-	paths = paths[from:]
-	n := slices.IndexFunc(paths, func(p Path) bool { return !block.Contains(p.Prefix.Addr()) })
-	if n < 0 {
-		return paths
-	}
-	return paths[:n]
-}
-
-// addressed gives those of paths, which begin with an address if it has any, that are the address's.
-func addressed(paths []Path, address netip.Addr) []Path {
-	n := 0
-	for n < len(paths) && paths[n].Prefix.Addr() == address && paths[n].Prefix.IsSingleIP() {
-		n++
-	}
-	return paths[:n]
+// addressed gives the paths of a single address.
+func addressed(paths Paths, address netip.Addr) []Path {
+	return paths.Of(netip.PrefixFrom(address, address.BitLen()))
 }
 
 // alike tells whether two paths differ in their prefix alone.
@@ -64,9 +46,9 @@ func alike(p, q Path) bool {
 	return p.Equal(q)
 }
 
-// Aggregated gives paths of single addresses, which are in order, with prefixes in the place of their addresses wherever Aggregate
-// has paths of them. No two of the prefixes overlap.
-func Aggregated(paths []Path, blocks []netip.Prefix) []Path {
+// Aggregated gives paths of single addresses, with prefixes in the place of their addresses wherever Aggregate has paths of them. No two
+// of the prefixes overlap.
+func Aggregated(paths Paths, blocks []netip.Prefix) Paths {
 	var out []Path
 	within := map[int]map[netip.Prefix]bool{} // the blocks that stand for their addresses, by length
 	for _, block := range blocks {
@@ -80,7 +62,7 @@ func Aggregated(paths []Path, blocks []netip.Prefix) []Path {
 		within[block.Bits()][block] = true
 		out = append(out, whole...)
 	}
-	for _, p := range paths {
+	for p := range paths.All() {
 		covered := false
 		for bits, blocks := range within {
 			covered = covered || p.Prefix.IsSingleIP() && bits < p.Prefix.Bits() && blocks[netip.PrefixFrom(p.Prefix.Addr(), bits).Masked()]
@@ -89,13 +71,13 @@ func Aggregated(paths []Path, blocks []netip.Prefix) []Path {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, Path.Compare)
-	return out
+	return NewPaths(out...)
 }
 
-// Singles is the inverse: paths of single addresses, in order, in the place of those of prefixes.
-func Singles(paths []Path) (out []Path) {
-	for _, p := range paths {
+// Singles is the inverse: paths of single addresses in the place of those of prefixes.
+func Singles(paths Paths) Paths {
+	var out []Path
+	for p := range paths.All() {
 		if !Aggregable(p.Prefix) {
 			out = append(out, p)
 			continue
@@ -106,6 +88,5 @@ func Singles(paths []Path) (out []Path) {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, Path.Compare)
-	return out
+	return NewPaths(out...)
 }

@@ -16,17 +16,17 @@ import (
 // Routes is what a record asks a speaker to announce, and how new that is.
 type Routes struct {
 	Revision Revision
-	Paths    []Path
+	Paths    Paths
 	Peers    []Peer
 	// Since and Touched say what changed, so that a change need not be searched for: only the prefixes in Touched, in
-	// order, may have other paths than the routes of revision Since, whose peers are the same; Paths are in order then.
+	// order, may have other paths than the routes of revision Since, whose peers are the same.
 	// A zero Since says nothing.
 	Since   Revision
 	Touched []netip.Prefix
 }
 
 func (r Routes) sameContent(s Routes) bool {
-	return slices.EqualFunc(r.Paths, s.Paths, Path.Equal) && slices.EqualFunc(r.Peers, s.Peers, Peer.Equal)
+	return r.Paths.Equal(s.Paths) && slices.EqualFunc(r.Peers, s.Peers, Peer.Equal)
 }
 
 // Source is where routes come from.
@@ -284,7 +284,7 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 	if before := a.Status().Overfull; len(overfull) > 0 && !slices.Equal(before, overfull) {
 		a.Logger.Warn("more next hops than a peer is sent: raise its send-max", "prefixes", len(overfull), "first", overfull[0])
 	}
-	a.note(func(s *Status) { s.Paths, s.Peers, s.Overfull = len(routes.Paths), len(routes.Peers), overfull })
+	a.note(func(s *Status) { s.Paths, s.Peers, s.Overfull = routes.Paths.Len(), len(routes.Peers), overfull })
 }
 
 // overfull lists the prefixes with more paths than some peer is sent.
@@ -293,7 +293,7 @@ func (a *Announcer) overfull(d Desired) []netip.Prefix {
 	if d.Touched == nil {
 		return slices.SortedFunc(maps.Keys(d.Overfull()), netip.Prefix.Compare)
 	}
-	part := Desired{Peers: d.Peers, Paths: PathsOf(d.Paths, d.Touched)}
+	part := Desired{Peers: d.Peers, Paths: d.Paths.Only(d.Touched)}
 	now := slices.AppendSeq(slices.DeleteFunc(slices.Clone(before), func(p netip.Prefix) bool {
 		_, touched := slices.BinarySearchFunc(d.Touched, p, netip.Prefix.Compare)
 		return touched

@@ -45,19 +45,21 @@ func newOwner() *owner {
 }
 
 // content is what tells two sets of routes apart in these tests.
-func content(paths []Path) string { return fmt.Sprint(paths) }
+func content(paths Paths) string { return paths.String() }
 
 // set makes the record ask for n paths, at the index.
 func (o *owner) set(index uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := Routes{Revision: Revision{1, index}}
+	var paths []Path
 	for i := range n {
-		r.Paths = append(r.Paths, Path{
+		paths = append(paths, Path{
 			Prefix:  netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 32),
 			NextHop: netip.MustParseAddr("198.51.100.1"),
 		})
 	}
+	r.Paths = NewPaths(paths...)
 	o.routes = r
 	o.revision[content(r.Paths)] = append(o.revision[content(r.Paths)], r.Revision)
 	signal(o.changed)
@@ -212,8 +214,8 @@ func TestNothingIsAnnouncedBeforeTheRecordIsComplete(t *testing.T) {
 			o.set(i, int(i))
 			o.keepContact(time.Second, 30)
 		}
-		if d := o.last(); len(d.Paths) != 30 || d.Demoted {
-			t.Errorf("announced %d paths, demoted %t", len(d.Paths), d.Demoted)
+		if d := o.last(); d.Paths.Len() != 30 || d.Demoted {
+			t.Errorf("announced %d paths, demoted %t", d.Paths.Len(), d.Demoted)
 		}
 		if o.reported() != (Revision{1, 30}) {
 			t.Errorf("reported %s", o.reported())
@@ -234,19 +236,19 @@ func TestAMemberAloneAnnouncesWhatItAnnouncedLast(t *testing.T) {
 			t.Fatal("announced within the restart window")
 		}
 		time.Sleep(2 * time.Second)
-		if d := o.last(); len(d.Paths) != 7 || !d.Demoted {
-			t.Fatalf("announced %d paths, demoted %t", len(d.Paths), d.Demoted)
+		if d := o.last(); d.Paths.Len() != 7 || !d.Demoted {
+			t.Fatalf("announced %d paths, demoted %t", d.Paths.Len(), d.Demoted)
 		}
 		// The group returns: what comes on the way to what was announced is not announced.
 		o.set(60, 4)
 		o.keepContact(2*time.Second, 120)
-		if d := o.last(); len(d.Paths) != 7 || !d.Demoted {
-			t.Errorf("announced %d paths while catching up, demoted %t", len(d.Paths), d.Demoted)
+		if d := o.last(); d.Paths.Len() != 7 || !d.Demoted {
+			t.Errorf("announced %d paths while catching up, demoted %t", d.Paths.Len(), d.Demoted)
 		}
 		o.set(120, 9)
 		o.keepContact(3*time.Second, 120)
-		if d := o.last(); len(d.Paths) != 9 || d.Demoted || o.reported() != (Revision{1, 120}) {
-			t.Errorf("announced %d paths, demoted %t, reported %s", len(d.Paths), d.Demoted, o.reported())
+		if d := o.last(); d.Paths.Len() != 9 || d.Demoted || o.reported() != (Revision{1, 120}) {
+			t.Errorf("announced %d paths, demoted %t, reported %s", d.Paths.Len(), d.Demoted, o.reported())
 		}
 	})
 }
@@ -289,8 +291,8 @@ func TestAMemberCutOffStepsAsideAndReturns(t *testing.T) {
 		o.keepContact(900*time.Millisecond, 6)
 		o.set(6, 6)
 		o.keepContact(900*time.Millisecond, 6)
-		if d := o.last(); !d.Demoted || len(d.Paths) != 6 {
-			t.Errorf("demoted %t with %d paths before contact held for a second", d.Demoted, len(d.Paths))
+		if d := o.last(); !d.Demoted || d.Paths.Len() != 6 {
+			t.Errorf("demoted %t with %d paths before contact held for a second", d.Demoted, d.Paths.Len())
 		}
 		o.keepContact(400*time.Millisecond, 6)
 		if o.last().Demoted {
@@ -308,8 +310,8 @@ func TestWhatIsAnnouncedNeverRunsBack(t *testing.T) {
 		o.keepContact(2*time.Second, 5)
 		o.set(4, 4)
 		time.Sleep(time.Minute)
-		if d := o.last(); len(d.Paths) != 5 || !d.Demoted {
-			t.Errorf("announced %d paths, demoted %t", len(d.Paths), d.Demoted)
+		if d := o.last(); d.Paths.Len() != 5 || !d.Demoted {
+			t.Errorf("announced %d paths, demoted %t", d.Paths.Len(), d.Demoted)
 		}
 	})
 }
@@ -328,8 +330,8 @@ func TestOnlyWhatIsWrittenAndKeptIsReported(t *testing.T) {
 				o.mu.Unlock()
 				o.set(6, 6)
 				o.keepContact(5*time.Second, 6)
-				if len(o.last().Paths) != 6 || o.reported() != (Revision{1, 5}) {
-					t.Errorf("announced %d paths, reported %s", len(o.last().Paths), o.reported())
+				if o.last().Paths.Len() != 6 || o.reported() != (Revision{1, 5}) {
+					t.Errorf("announced %d paths, reported %s", o.last().Paths.Len(), o.reported())
 				}
 				if (a.Status().Err != nil) != (broken == "disk") {
 					t.Errorf("error is %v", a.Status().Err)
@@ -363,8 +365,8 @@ func TestWhatIsKeptIsTheNewestAlsoWhenItWasKeptBefore(t *testing.T) {
 		o.diskFails = false
 		o.mu.Unlock()
 		o.keepContact(3*time.Second, 7)
-		if len(o.disk.Paths) != 5 || o.reported() != (Revision{1, 7}) {
-			t.Errorf("kept %d paths, reported %s", len(o.disk.Paths), o.reported())
+		if o.disk.Paths.Len() != 5 || o.reported() != (Revision{1, 7}) {
+			t.Errorf("kept %d paths, reported %s", o.disk.Paths.Len(), o.reported())
 		}
 	})
 }
@@ -425,8 +427,8 @@ func TestWhatWasAnnouncedIsKeptWhenTheAnnouncerEnds(t *testing.T) {
 		o.set(7, 7)
 		time.Sleep(time.Millisecond) // announced, and within the pause between two saves
 		stop()
-		if len(o.last().Paths) != 7 || o.disk.Revision != (Revision{1, 7}) {
-			t.Errorf("announced %d paths, kept %s", len(o.last().Paths), o.disk.Revision)
+		if o.last().Paths.Len() != 7 || o.disk.Revision != (Revision{1, 7}) {
+			t.Errorf("announced %d paths, kept %s", o.last().Paths.Len(), o.disk.Revision)
 		}
 	})
 }

@@ -13,12 +13,11 @@ import (
 
 // Desired is all that a speaker shall announce.
 type Desired struct {
-	Paths []Path
+	Paths Paths
 	Peers []Peer
 	// Demoted puts our paths behind those of every other speaker at every peer: they serve when nothing else does.
 	Demoted bool
-	// Touched says, if it is not nil, that Paths are in order and differ at most at these prefixes, in order, from what
-	// was applied last; all else is as it was. A speaker need not look further then.
+	// Touched says, if it is not nil, that Paths differ at most at these prefixes, in order, from what was applied last; all else is as it was. A speaker need not look further then.
 	Touched []netip.Prefix
 }
 
@@ -26,17 +25,23 @@ type Desired struct {
 // What is invalid is left out; the error joins what is wrong with it, one line each, every line an ErrInvalid.
 func (d Desired) Normal(asn uint32) (Desired, error) {
 	var errs []error
-	paths := AssignPathIDs(d.Paths)
-	out := Desired{Demoted: d.Demoted, Paths: paths[:0]} // there may be too many for two lists
-	for _, p := range paths {
-		p = p.Normal()
-		switch last := len(out.Paths) - 1; {
-		case p.fault() != "":
-			errs = append(errs, p.Validate())
-		case last >= 0 && p.Prefix == out.Paths[last].Prefix && p.NextHop == out.Paths[last].NextHop:
-			errs = append(errs, fmt.Errorf("path %s: %w: given twice", p, ErrInvalid))
-		default:
-			out.Paths = append(out.Paths, p)
+	out := Desired{Demoted: d.Demoted}
+	var valid []Path
+	for prefix := range d.Paths.Prefixes() {
+		valid = valid[:0]
+		for _, p := range AssignPathIDs(d.Paths.Of(prefix)) {
+			p = p.Normal()
+			switch last := len(valid) - 1; {
+			case p.fault() != "":
+				errs = append(errs, p.Validate())
+			case last >= 0 && p.NextHop == valid[last].NextHop:
+				errs = append(errs, fmt.Errorf("path %s: %w: given twice", p, ErrInvalid))
+			default:
+				valid = append(valid, p)
+			}
+		}
+		if len(valid) > 0 {
+			out.Paths.put(newDestination(valid, nil))
 		}
 	}
 	peers := make([]Peer, len(d.Peers))
@@ -223,8 +228,10 @@ func wholeSeconds(what string, d, least, most time.Duration) string {
 // Overfull returns the prefixes of d that have more paths than a peer may be sent, each with the number of paths. Only
 // send-max paths leave the speaker, so that nodes behind the others stay without traffic: raise SendMax.
 func (d Desired) Overfull() map[netip.Prefix]int {
-	if slices.ContainsFunc(d.Paths, func(p Path) bool { return p.Withheld }) {
-		return d.overfullByPeer()
+	for p := range d.Paths.All() {
+		if p.Withheld {
+			return d.overfullByPeer()
+		}
 	}
 	limit := map[Family]int{}
 	for _, p := range d.Peers {
@@ -235,14 +242,11 @@ func (d Desired) Overfull() map[netip.Prefix]int {
 			}
 		}
 	}
-	count := map[netip.Prefix]int{}
-	for _, p := range d.Paths {
-		count[p.Prefix]++
-	}
-	for prefix, n := range count {
-		if most, ok := limit[FamilyOf(prefix.Addr())]; !ok || n <= most {
-			delete(count, prefix)
+	out := map[netip.Prefix]int{}
+	for of := range d.Paths.destinations() {
+		if most, ok := limit[FamilyOf(of.prefix.Addr())]; ok && len(of.ways) > most {
+			out[of.prefix] = len(of.ways)
 		}
 	}
-	return count
+	return out
 }

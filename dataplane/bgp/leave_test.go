@@ -34,8 +34,8 @@ func TestLeavingWithdrawsAndWaitsForEachPeer(t *testing.T) {
 				if err := a.Leave(ctx); !errors.Is(err, c.want) {
 					t.Errorf("left with %v, want %v", err, c.want)
 				}
-				if d := o.last(); len(d.Paths) != 0 {
-					t.Errorf("%d paths are announced afterwards", len(d.Paths))
+				if d := o.last(); d.Paths.Len() != 0 {
+					t.Errorf("%d paths are announced afterwards", d.Paths.Len())
 				}
 			})
 		})

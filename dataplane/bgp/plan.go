@@ -103,13 +103,13 @@ func indexPeer(peers []Peer, a netip.Addr) int {
 	return slices.IndexFunc(peers, func(p Peer) bool { return p.Address == a })
 }
 
-func planPaths(desired, observed []Path) []Step {
+func planPaths(desired Paths, observed []Path) []Step {
 	have := make(map[pathKey]Path, len(observed))
 	for _, p := range observed {
 		have[p.key()] = p
 	}
 	var fresh, replaced, gone []Step
-	for _, p := range desired {
+	for p := range desired.All() {
 		old, ok := have[p.key()]
 		delete(have, p.key())
 		switch {

@@ -56,7 +56,7 @@ func genDesired() *rapid.Generator[Desired] {
 	return rapid.Custom(func(t *rapid.T) Desired {
 		paths := rapid.SliceOfNDistinct(genPath(), 0, 6, func(p Path) string { return p.String() })
 		peers := rapid.SliceOfNDistinct(genPeer(), 0, 3, func(p Peer) netip.Addr { return p.Address })
-		return Desired{Paths: paths.Draw(t, "paths"), Peers: peers.Draw(t, "peers"), Demoted: rapid.Bool().Draw(t, "demoted")}
+		return Desired{Paths: NewPaths(paths.Draw(t, "paths")...), Peers: peers.Draw(t, "peers"), Demoted: rapid.Bool().Draw(t, "demoted")}
 	})
 }
 
@@ -160,7 +160,7 @@ func walk(t *rapid.T, s *table, d Desired, n int) {
 	want, _ := d.Normal(asn)
 	stay, prefixesBefore := s.hops(), s.hops()
 	target := newTable(t)
-	for _, p := range want.Paths {
+	for p := range want.Paths.All() {
 		target.paths[p.key()] = p
 	}
 	for p, hops := range stay {
@@ -220,7 +220,7 @@ func sessionText(p Peer) string {
 
 func checkReached(t *rapid.T, s *table, d Desired) {
 	want := map[string]bool{}
-	for _, p := range d.Paths {
+	for p := range d.Paths.All() {
 		c := slices.Clone(p.Communities)
 		slices.Sort(c)
 		want[fmt.Sprint(p.Prefix, p.NextHop, p.MED, c)] = true
@@ -229,7 +229,7 @@ func checkReached(t *rapid.T, s *table, d Desired) {
 	for _, p := range s.paths {
 		got[fmt.Sprint(p.Prefix, p.NextHop, p.MED, p.Communities)] = true
 	}
-	if !reflect.DeepEqual(got, want) || len(s.paths) != len(d.Paths) {
+	if !reflect.DeepEqual(got, want) || len(s.paths) != d.Paths.Len() {
 		t.Fatalf("paths are %v, want %v", got, want)
 	}
 	if len(s.peers) != len(d.Peers) {
@@ -254,14 +254,14 @@ func TestInvalidPartsAreLeftOutAndNothingElse(t *testing.T) {
 	bad := good
 	bad.NextHop = netip.MustParseAddr("2001:db8::1")
 	peer := Peer{Name: "tor1", Address: netip.MustParseAddr("192.0.2.101"), RemoteASN: 65001}
-	steps, err := Plan(asn, Desired{Paths: []Path{good}, Peers: []Peer{peer}}, Observed{})
+	steps, err := Plan(asn, Desired{Paths: NewPaths(good), Peers: []Peer{peer}}, Observed{})
 	if err != nil || len(steps) != 2 {
 		t.Fatalf("%v, %v", steps, err)
 	}
 	broken := peer
 	broken.HoldTime = time.Second
 	observed := Observed{Peers: []Peer{peer.Normal(asn)}}
-	steps, err = Plan(asn, Desired{Paths: []Path{bad, good}, Peers: []Peer{broken}}, observed)
+	steps, err = Plan(asn, Desired{Paths: NewPaths(bad, good), Peers: []Peer{broken}}, observed)
 	if !errors.Is(err, ErrInvalid) || len(steps) != 1 || steps[0].Action != AddPath || !steps[0].Path.Equal(AssignPathIDs([]Path{good})[0]) {
 		t.Errorf("steps %v, error %v", steps, err)
 	}
@@ -276,7 +276,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	path := func(change func(*Path)) Desired {
 		p := Path{Prefix: netip.MustParsePrefix("203.0.113.1/32"), NextHop: netip.MustParseAddr("198.51.100.1")}
 		change(&p)
-		return Desired{Paths: []Path{p}}
+		return Desired{Paths: NewPaths(p)}
 	}
 	peer := func(change func(*Peer)) Desired {
 		p := Peer{Name: "tor1", Address: netip.MustParseAddr("192.0.2.101"), RemoteASN: 65001}
@@ -292,9 +292,9 @@ func TestFaultsAreNamed(t *testing.T) {
 		"local preference 1: must be": path(func(p *Path) { p.LocalPref = 1 }),
 		"129 communities: at most":    path(func(p *Path) { p.Communities = make([]Community, 129); number(p.Communities) }),
 		"unknown origin":              path(func(p *Path) { p.Origin = 3 }),
-		"given twice": {Paths: []Path{
-			path(func(*Path) {}).Paths[0], path(func(p *Path) { p.MED = 1 }).Paths[0],
-		}},
+		"given twice": {Paths: NewPaths(
+			slices.Concat(slices.Collect(path(func(*Path) {}).Paths.All()), slices.Collect(path(func(p *Path) { p.MED = 1 }).Paths.All()))...,
+		)},
 		"no address":                 peer(func(p *Peer) { p.Address = netip.Addr{} }),
 		"no AS number":               peer(func(p *Peer) { p.RemoteASN = 0 }),
 		"of another address family":  peer(func(p *Peer) { p.LocalAddress = netip.MustParseAddr("2001:db8::1") }),
@@ -326,9 +326,9 @@ func number(c []Community) {
 func TestOverfullNamesPrefixesThatPeersDoNotSeeWhole(t *testing.T) {
 	d := Desired{Peers: []Peer{{Address: netip.MustParseAddr("192.0.2.101"), RemoteASN: 65001, SendMax: 2}}}
 	for _, h := range hops4 {
-		d.Paths = append(d.Paths, Path{Prefix: netip.MustParsePrefix(prefixes[0]), NextHop: netip.MustParseAddr(h)})
+		d.Paths = NewPaths(append(slices.Collect(d.Paths.All()), Path{Prefix: netip.MustParsePrefix(prefixes[0]), NextHop: netip.MustParseAddr(h)})...)
 	}
-	d.Paths = append(d.Paths, Path{Prefix: netip.MustParsePrefix(prefixes[1]), NextHop: netip.MustParseAddr(hops4[0])})
+	d.Paths = NewPaths(append(slices.Collect(d.Paths.All()), Path{Prefix: netip.MustParsePrefix(prefixes[1]), NextHop: netip.MustParseAddr(hops4[0])})...)
 	if got := d.Overfull(); !reflect.DeepEqual(got, map[netip.Prefix]int{netip.MustParsePrefix(prefixes[0]): 3}) {
 		t.Errorf("overfull: %v", got)
 	}

@@ -77,7 +77,7 @@ func (d Desired) overfullByPeer() map[netip.Prefix]int {
 	for _, peer := range d.Peers {
 		peer = peer.Normal(0)
 		count := map[netip.Prefix]int{}
-		for _, p := range d.Paths {
+		for p := range d.Paths.All() {
 			if _, sent := p.To(peer.Name); sent && slices.Contains(peer.Families, FamilyOf(p.Prefix.Addr())) {
 				count[p.Prefix]++
 			}

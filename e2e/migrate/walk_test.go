@@ -35,7 +35,7 @@ func replica(t *testing.T, l *lab.Lab, master *lab.Member) (stop func()) {
 	for _, node := range []int{1, 2} {
 		paths = append(paths, bgp.Path{Prefix: prefix, NextHop: lab.NodeAddress(node), Origin: bgp.OriginIncomplete})
 	}
-	err = s.Apply(t.Context(), bgp.Desired{Paths: bgp.AssignPathIDs(paths), Peers: []bgp.Peer{{
+	err = s.Apply(t.Context(), bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{{
 		Name: "switch", Address: l.Bird.Address(), Port: l.Bird.Port(), RemoteASN: l.Bird.ASN(), LocalAddress: address, EBGPMultihop: 2,
 	}}})
 	if err != nil {

@@ -35,7 +35,7 @@ type routes struct {
 	paths   derive.Rollup
 	derived bgp.Routes
 	// settled are the paths of the newest record outside a quarantine, of single addresses.
-	settled []bgp.Path
+	settled bgp.Paths
 	kept    bool // derived holds paths that are not of the record
 }
 

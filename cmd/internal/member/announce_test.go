@@ -40,8 +40,8 @@ func TestOnlyTheMarkThatEndsADoubtMakesRoutes(t *testing.T) {
 	routes := func(want int) bgp.Routes {
 		t.Helper()
 		out := r.Routes()
-		if len(out.Paths) != want {
-			t.Fatalf("%d paths, want %d: %v", len(out.Paths), want, out.Paths)
+		if out.Paths.Len() != want {
+			t.Fatalf("%d paths, want %d: %v", out.Paths.Len(), want, out.Paths)
 		}
 		return out
 	}

@@ -211,7 +211,7 @@ func (s *speaker) Apply(_ context.Context, d bgp.Desired) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nextHops = map[netip.Addr]bool{}
-	for _, p := range d.Paths {
+	for p := range d.Paths.All() {
 		s.nextHops[p.NextHop] = true
 	}
 	return nil

@@ -19,11 +19,12 @@ import (
 
 // full returns routes in which no field has its zero value, so that a field that the format forgets is seen.
 func full(t *testing.T) bgp.Routes {
-	r := bgp.Routes{Revision: bgp.Revision{Epoch: 2, Index: 77}, Paths: make([]bgp.Path, 2), Peers: make([]bgp.Peer, 2)}
+	r := bgp.Routes{Revision: bgp.Revision{Epoch: 2, Index: 77}, Peers: make([]bgp.Peer, 2)}
+	paths := make([]bgp.Path, 2)
 	for i := range 2 {
-		fill(t, reflect.ValueOf(&r.Paths[i]).Elem())
+		fill(t, reflect.ValueOf(&paths[i]).Elem())
 		fill(t, reflect.ValueOf(&r.Peers[i]).Elem())
-		r.Paths[i].PathID = 0 // follows from the others
+		paths[i].PathID = 0 // follows from the others
 	}
 	return r
 }

@@ -73,10 +73,10 @@ type restart struct {
 func encode(r bgp.Routes, group string) ([]byte, error) {
 	d := document{
 		Group: group, Epoch: r.Revision.Epoch, Index: r.Revision.Index,
-		Paths: make([]path, len(r.Paths)), Peers: make([]peer, len(r.Peers)),
+		Paths: make([]path, 0, r.Paths.Len()), Peers: make([]peer, len(r.Peers)),
 	}
-	for i, p := range r.Paths {
-		d.Paths[i] = path{p.Prefix, p.NextHop, p.Origin, p.MED, p.LocalPref, p.Communities, p.LargeCommunities, p.Terms, p.Withheld, p.Weight}
+	for p := range r.Paths.All() {
+		d.Paths = append(d.Paths, path{p.Prefix, p.NextHop, p.Origin, p.MED, p.LocalPref, p.Communities, p.LargeCommunities, p.Terms, p.Withheld, p.Weight})
 	}
 	for i, p := range r.Peers {
 		d.Peers[i] = peer{
@@ -107,12 +107,14 @@ func decode(text []byte, group string) (bgp.Routes, error) {
 		return bgp.Routes{}, fmt.Errorf("%w: %q, this is %q", ErrForeign, d.Group, group)
 	}
 	r := bgp.Routes{Revision: bgp.Revision{Epoch: d.Epoch, Index: d.Index}}
+	paths := make([]bgp.Path, 0, len(d.Paths))
 	for _, p := range d.Paths {
-		r.Paths = append(r.Paths, bgp.Path{
+		paths = append(paths, bgp.Path{
 			Prefix: p.Prefix, NextHop: p.NextHop, Origin: p.Origin, MED: p.MED, LocalPref: p.LocalPref,
 			Communities: p.Communities, LargeCommunities: p.LargeCommunities, Terms: p.Terms, Withheld: p.Withheld, Weight: p.Weight,
 		})
 	}
+	r.Paths = bgp.NewPaths(paths...)
 	for _, p := range d.Peers {
 		r.Peers = append(r.Peers, bgp.Peer{
 			Name: p.Name, Address: p.Address, Port: p.Port, RemoteASN: p.RemoteASN, LocalASN: p.LocalASN,

@@ -74,10 +74,7 @@ func (g *aggregates) follow(f *Follower, touched []netip.Prefix, whole bool) (ch
 		}
 	}
 	if g.all && (whole || !before) {
-		touched = nil
-		for _, p := range f.paths {
-			touched = append(touched, p.Prefix)
-		}
+		touched = slices.Collect(f.paths.Prefixes())
 	}
 	if g.all {
 		for _, p := range touched {

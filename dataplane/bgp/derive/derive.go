@@ -8,6 +8,7 @@
 package derive
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -68,13 +69,13 @@ func Paths(v *fsm.View) []bgp.Path {
 // Keep adds to the paths of a record in quarantine those that were announced before: a restored record knows less
 // than was agreed on, and nothing is withdrawn until a complete view has filled it again (DESIGN §4). What it says is
 // to be withdrawn is not kept.
-func Keep(v *fsm.View, paths, before []bgp.Path) []bgp.Path {
+func Keep(v *fsm.View, paths, before bgp.Paths) bgp.Paths {
 	type hop struct {
 		prefix netip.Prefix
 		via    netip.Addr
 	}
 	known := map[hop]bool{}
-	for _, p := range paths {
+	for p := range paths.All() {
 		known[hop{p.Prefix, p.NextHop}] = true
 	}
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
@@ -84,14 +85,13 @@ func Keep(v *fsm.View, paths, before []bgp.Path) []bgp.Path {
 			}
 		}
 	}
-	out := slices.Clone(paths)
-	for _, p := range before {
+	kept := map[netip.Prefix][]bgp.Path{}
+	for p := range before.All() {
 		if !known[hop{p.Prefix, p.NextHop}] {
-			out = append(out, p)
+			kept[p.Prefix] = append(kept[p.Prefix], p)
 		}
 	}
-	slices.SortFunc(out, bgp.Path.Compare)
-	return out
+	return paths.With(slices.Collect(maps.Keys(kept)), func(prefix netip.Prefix) []bgp.Path { return append(paths.Of(prefix), kept[prefix]...) })
 }
 
 // attributes finds how an address is announced.

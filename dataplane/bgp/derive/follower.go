@@ -17,14 +17,14 @@ import (
 type Follower struct {
 	view       *fsm.View
 	attributes attributes
-	paths      []bgp.Path // in order; never written to once given out
+	paths      bgp.Paths
 	// unsettled are the prefixes with hops that wait for their node, by node: all that can come of a newer mark.
 	unsettled map[fsm.NodeID]map[netip.Prefix]bool
 }
 
-// Follow takes in a newer view. It gives all paths, in order, and the prefixes, in order, that are the only ones whose
+// Follow takes in a newer view. It gives all paths, and the prefixes, in order, that are the only ones whose
 // paths may differ from before; whole says that all may.
-func (f *Follower) Follow(v *fsm.View) (paths []bgp.Path, touched []netip.Prefix, whole bool) {
+func (f *Follower) Follow(v *fsm.View) (paths bgp.Paths, touched []netip.Prefix, whole bool) {
 	if f.view == nil || f.rulesChanged(v) {
 		f.begin(v)
 		return f.paths, nil, true
@@ -48,11 +48,11 @@ func (f *Follower) rulesChanged(v *fsm.View) bool {
 // begin derives everything.
 func (f *Follower) begin(v *fsm.View) {
 	f.view, f.attributes, f.unsettled = v, newAttributes(v), map[fsm.NodeID]map[netip.Prefix]bool{}
-	f.paths = nil
+	var paths []bgp.Path
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
-		f.paths = append(f.paths, f.pathsOf(r)...)
+		paths = append(paths, f.pathsOf(r)...)
 	}
-	slices.SortFunc(f.paths, bgp.Path.Compare)
+	f.paths = bgp.NewPaths(paths...)
 }
 
 // dirty finds the prefixes whose paths may have changed on the way to v.
@@ -119,24 +119,12 @@ func (f *Follower) rechosen(v *fsm.View, dirty map[netip.Prefix]bool) {
 
 // splice derives the prefixes anew and puts their paths in place.
 func (f *Follower) splice(touched []netip.Prefix) {
-	f.paths = spliced(f.paths, touched, func(prefix netip.Prefix) []bgp.Path {
+	f.paths = f.paths.With(touched, func(prefix netip.Prefix) []bgp.Path {
 		if r, ok := fsm.Get[*fsm.Route](f.view, fsm.TableRoutes, prefix.String()); ok {
 			return f.pathsOf(r)
 		}
 		return nil
 	})
-}
-
-// spliced gives paths, which are in order, with others for some prefixes, which are in order, too.
-func spliced(old []bgp.Path, touched []netip.Prefix, of func(netip.Prefix) []bgp.Path) []bgp.Path {
-	out := make([]bgp.Path, 0, len(old)+len(touched))
-	for _, prefix := range touched {
-		from, to := bgp.RangeOf(old, prefix)
-		out = append(out, old[:from]...)
-		old = old[to:]
-		out = append(out, of(prefix)...)
-	}
-	return append(out, old...)
 }
 
 // pathsOf gives the paths of a route, in order, and notes which hops wait for their node.

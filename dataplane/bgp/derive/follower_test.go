@@ -134,10 +134,10 @@ func TestPropertyFollowerHasThePathsOfTheRecord(t *testing.T) {
 				g.apply(drawCommand(t, g))
 			}
 			paths, touched, whole := f.Follow(g.Read())
-			if want := Paths(g.Read()); !slices.EqualFunc(paths, want, bgp.Path.Equal) {
+			if want := Paths(g.Read()); !paths.Equal(bgp.NewPaths(want...)) {
 				t.Fatalf("paths\n%+v\nwant\n%+v", paths, want)
 			}
-			now := perPrefix(paths)
+			now := perPrefix(slices.Collect(paths.All()))
 			for i := 1; i <= 4; i++ {
 				p := fsm.HostPrefix(vip(i))
 				if !whole && !slices.EqualFunc(before[p], now[p], bgp.Path.Equal) && !slices.Contains(touched, p) {

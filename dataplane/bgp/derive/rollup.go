@@ -20,11 +20,11 @@ import (
 type Rollup struct {
 	singles    Follower
 	aggregates aggregates
-	paths      []bgp.Path // in order; never written to once given out
+	paths      bgp.Paths
 }
 
 // Follow takes in a newer view, and gives what a Follower's does.
-func (r *Rollup) Follow(v *fsm.View) (paths []bgp.Path, touched []netip.Prefix, whole bool) {
+func (r *Rollup) Follow(v *fsm.View) (paths bgp.Paths, touched []netip.Prefix, whole bool) {
 	singles, touched, whole := r.singles.Follow(v)
 	changed := r.aggregates.follow(&r.singles, touched, whole)
 	switch {
@@ -41,13 +41,13 @@ func (r *Rollup) Follow(v *fsm.View) (paths []bgp.Path, touched []netip.Prefix, 
 	}
 	for block := range changed {
 		dirty[block] = true
-		for _, p := range bgp.PathsIn(singles, block) {
+		for _, p := range singles.In(block) {
 			dirty[p.Prefix] = true
 		}
 	}
 	touched = slices.SortedFunc(maps.Keys(dirty), netip.Prefix.Compare)
 	if len(touched) > 0 {
-		r.paths = spliced(r.paths, touched, r.of)
+		r.paths = r.paths.With(touched, r.of)
 	}
 	return r.paths, touched, false
 }
@@ -60,11 +60,11 @@ func (r *Rollup) of(prefix netip.Prefix) []bgp.Path {
 	if r.aggregates.cover(&r.singles, prefix.Addr()) {
 		return nil
 	}
-	return bgp.PathsOf(r.singles.paths, []netip.Prefix{prefix})
+	return r.singles.paths.Of(prefix)
 }
 
 // Singles are the paths of single addresses, of the view that was followed last: what Paths gives of it.
-func (r *Rollup) Singles() []bgp.Path { return r.singles.paths }
+func (r *Rollup) Singles() bgp.Paths { return r.singles.paths }
 
 // Stale tells whether a view that differs from the one followed last in no table of Tables allows for other paths all the same.
 func (r *Rollup) Stale(v *fsm.View) bool { return r.aggregates.all != mayDraw(v) }

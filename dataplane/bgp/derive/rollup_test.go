@@ -116,7 +116,8 @@ func (s *story) speak() {
 	}
 	var r Rollup
 	v := s.Read()
-	s.lost, _, _ = r.Follow(v)
+	announced, _, _ := r.Follow(v)
+	s.lost = slices.Collect(announced.All())
 	s.apply(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m2-x", Run: "r", Upto: v.Revision(), Withdrawn: v.Revision()}}})
 }
 
@@ -129,7 +130,7 @@ func (s *story) speakAs(id fsm.NodeID) (paths []bgp.Path) {
 	if ok && n.Boot != "" {
 		s.apply(&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: id, Boot: n.Boot, Speaks: true, Announced: v.Revision(), Withdrawn: v.Revision()}}})
 	}
-	return shares.Of(id).Routes(bgp.Routes{}).Paths
+	return slices.Collect(shares.Of(id).Routes(bgp.Routes{}).Paths.All())
 }
 
 // move is one thing that happens.
@@ -161,12 +162,13 @@ func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 			s.move(t)
 			v := s.Read()
 			singles := Paths(v)
-			paths, touched, whole := s.rollup.Follow(v)
+			followed, touched, whole := s.rollup.Follow(v)
 			var fresh Rollup
-			if want, _, _ := fresh.Follow(v); !slices.EqualFunc(paths, want, bgp.Path.Equal) {
-				t.Fatalf("paths\n%+v\nwant\n%+v", paths, want)
+			if want, _, _ := fresh.Follow(v); !followed.Equal(want) {
+				t.Fatalf("paths\n%+v\nwant\n%+v", followed, want)
 			}
-			if s.rollup.Stale(v) || !slices.EqualFunc(s.rollup.Singles(), singles, bgp.Path.Equal) {
+			paths := slices.Collect(followed.All())
+			if s.rollup.Stale(v) || !s.rollup.Singles().Equal(bgp.NewPaths(singles...)) {
 				t.Fatal("it is not of the view that it followed")
 			}
 			was, is := perPrefix(s.paths), perPrefix(paths)
@@ -206,15 +208,15 @@ func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 // walk takes the steps from some paths to others one by one. An address that was announced and is has a way at each of them, to a
 // node that it was announced by, or is.
 func walk(t *rapid.T, from, upto, before, after []bgp.Path) {
-	normal, err := bgp.Desired{Paths: from}.Normal(65000)
+	normal, err := bgp.Desired{Paths: bgp.NewPaths(from...)}.Normal(65000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := bgp.Plan(65000, bgp.Desired{Paths: upto}, bgp.Observed{Paths: normal.Paths})
+	table := slices.Collect(normal.Paths.All())
+	steps, err := bgp.Plan(65000, bgp.Desired{Paths: bgp.NewPaths(upto...)}, bgp.Observed{Paths: table})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := normal.Paths
 	for _, step := range steps {
 		table = slices.DeleteFunc(slices.Clone(table), func(p bgp.Path) bool { return p.Prefix == step.Path.Prefix && p.PathID == step.Path.PathID })
 		if step.Action == bgp.AddPath {
@@ -282,7 +284,7 @@ func TestPropertyPoolThatIsUsedInPartHasPrefixesOfItsFullBlocks(t *testing.T) {
 		var r Rollup
 		paths, _, _ := r.Follow(g.Read())
 		var have []string
-		for _, p := range paths {
+		for p := range paths.All() {
 			have = append(have, p.Prefix.String())
 		}
 		slices.Sort(have)

@@ -61,7 +61,7 @@ func (s *Shares) Follow(v *fsm.View) {
 	if whole {
 		s.nodes, s.at, s.own = map[fsm.NodeID]map[netip.Prefix]part{}, map[netip.Prefix][]fsm.NodeID{}, map[fsm.NodeID]uint64{}
 		for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
-			s.place(r, bgp.PathsOf(paths, []netip.Prefix{r.Prefix}))
+			s.place(r, paths.Of(r.Prefix))
 		}
 		s.common = s.seq
 		return
@@ -76,7 +76,7 @@ func (s *Shares) Follow(v *fsm.View) {
 		}
 		delete(s.at, prefix)
 		if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String()); ok {
-			s.place(r, bgp.PathsOf(paths, []netip.Prefix{prefix}))
+			s.place(r, paths.Of(prefix))
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (s *Shares) Follow(v *fsm.View) {
 // redraw finds the aggregates anew, which concern the nodes that have their addresses.
 func (s *Shares) redraw(touched []netip.Prefix, whole bool) {
 	for block := range s.blocks.follow(&s.all, touched, whole) {
-		for _, p := range bgp.PathsIn(s.all.paths, block) {
+		for _, p := range s.all.paths.In(block) {
 			for _, id := range s.at[p.Prefix] {
 				s.own[id] = s.seq
 			}
@@ -139,8 +139,9 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 		}
 	}
 	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	paths := bgp.NewPaths(out.Paths...)
 	for _, block := range slices.SortedFunc(maps.Keys(s.blocks.drawn), netip.Prefix.Compare) {
-		if bgp.Aggregate(out.Paths, block) != nil {
+		if bgp.Aggregate(paths, block) != nil {
 			out.Aggregates = append(out.Aggregates, block)
 		}
 	}

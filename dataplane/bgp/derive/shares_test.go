@@ -183,7 +183,7 @@ func TestPropertyNodesAggregateTogether(t *testing.T) {
 			var all, others []bgp.Path
 			for _, id := range nodes {
 				of := shares.Of(id)
-				paths := of.Routes(bgp.Routes{}).Paths
+				paths := slices.Collect(of.Routes(bgp.Routes{}).Paths.All())
 				eachWay(func(peer string, to netip.Addr) {
 					if have, want := lookup(peer, to, paths, nil), lookup(peer, to, of.Paths, nil); !slices.Equal(have, want) {
 						t.Fatalf("packets to %s at %s's switch go to %v, and singly to %v, by\n%v", to, id, have, want, paths)

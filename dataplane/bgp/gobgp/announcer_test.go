@@ -132,7 +132,7 @@ func TestAMemberAloneComesBackWithoutAGap(t *testing.T) {
 func routes(index uint64, peer bgp.Peer, n int, hop string) bgp.Routes {
 	r := bgp.Routes{Revision: bgp.Revision{Epoch: 1, Index: index}, Peers: []bgp.Peer{peer}}
 	for i := range n {
-		r.Paths = append(r.Paths, path(fmt.Sprintf("203.0.113.%d/32", i), hop))
+		r.Paths = bgp.NewPaths(append(slices.Collect(r.Paths.All()), path(fmt.Sprintf("203.0.113.%d/32", i), hop))...)
 	}
 	return r
 }

@@ -5,7 +5,6 @@ package gobgp
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -18,19 +17,19 @@ func BenchmarkApplyOneChange(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Drain(b.Context())
-	var d bgp.Desired
+	var paths []bgp.Path
 	for i := range 5000 {
 		p := fmt.Sprintf("203.0.%d.%d/32", i/250, i%250)
-		d.Paths = append(d.Paths, path(p, hop1), path(p, hop2))
+		paths = append(paths, path(p, hop1), path(p, hop2))
 	}
+	d := bgp.Desired{Paths: bgp.NewPaths(paths...)}
 	if err := s.Apply(b.Context(), d); err != nil {
 		b.Fatal(err)
 	}
-	d.Touched = []netip.Prefix{d.Paths[0].Prefix}
-	lists := [][]bgp.Path{d.Paths, slices.Clone(d.Paths)}
-	lists[1][0].MED = 1
+	d.Touched = []netip.Prefix{paths[0].Prefix}
 	for i := 1; b.Loop(); i++ {
-		d.Paths = lists[i%2]
+		paths[0].MED = uint32(i % 2)
+		d.Paths = d.Paths.With(d.Touched, func(netip.Prefix) []bgp.Path { return paths[:2] })
 		if err := s.Apply(b.Context(), d); err != nil {
 			b.Fatal(err)
 		}

@@ -41,13 +41,13 @@ func TestSwitchSeesEveryNextHopOfBothFamilies(t *testing.T) {
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
 	d := bgp.Desired{
 		Peers: []bgp.Peer{self[0].peer(bird)},
-		Paths: []bgp.Path{path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::11"), path(vip6, "2001:db8::12")},
+		Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::11"), path(vip6, "2001:db8::12")),
 	}
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))
 	bird.WaitNextHops(prefix(vip6), addr("2001:db8::11"), addr("2001:db8::12"))
 
-	d.Paths = append(d.Paths[1:], path(vip, "198.51.100.13"))
+	d.Paths = bgp.NewPaths(append(listOf(d.Paths)[1:], path(vip, "198.51.100.13"))...)
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop2), addr("198.51.100.13"))
 	apply(t, sp[0], bgp.Desired{Peers: d.Peers})
@@ -61,14 +61,14 @@ func TestSwitchSeesAttributes(t *testing.T) {
 	p.MED, p.Origin = 7, bgp.OriginIGP
 	p.Communities = []bgp.Community{65000<<16 | 2, 65000<<16 | 1}
 	p.LargeCommunities = []bgp.LargeCommunity{{Global: 65000, Local1: 1, Local2: 2}}
-	apply(t, sp[0], bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{p}})
+	apply(t, sp[0], bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(p)})
 	bird.WaitNextHops(prefix(vip), addr(hop1))
 	r := bird.Routes()[0]
 	if r.MED != 7 || r.Origin != "IGP" || r.Community != "(65000,1) (65000,2)" || r.ASPath != "65000" {
 		t.Errorf("the switch has %+v", r)
 	}
 	// The default is what the controllers before us announced: their paths and ours merge.
-	apply(t, sp[0], bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1)}})
+	apply(t, sp[0], bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1))})
 	bird.Wait("default attributes", func() bool {
 		r := bird.Routes()[0]
 		return r.MED == 0 && r.Origin == "Incomplete" && r.Community == ""
@@ -81,7 +81,7 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 		t.Run(fmt.Sprintf("detach=%t", detach), func(t *testing.T) {
 			parallel(t)
 			bird, self, sp := startWithBird(t, 1, birdtest.Config{})
-			d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1), path(vip, hop2)}}
+			d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2))}
 			apply(t, sp[0], d)
 			bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))
 			if !detach {
@@ -117,12 +117,12 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 func TestBrokenConnectionLeavesNoGap(t *testing.T) {
 	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
-	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1)}}
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1))}
 	for i := range 2000 {
-		d.Paths = append(d.Paths, path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1))
+		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1))...)
 	}
 	apply(t, sp[0], d)
-	last := d.Paths[len(d.Paths)-1].Prefix
+	last := listOf(d.Paths)[d.Paths.Len()-1].Prefix
 	bird.WaitNextHops(last, addr(hop1))
 	watched := bird.Watch(last)
 	before := bird.Sessions()["s1"].Since
@@ -153,7 +153,7 @@ func TestPeersComeAndGoWithoutBouncingOthers(t *testing.T) {
 	one := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{s.neighbor()}})
 	two := birdtest.Start(t, birdtest.Config{Address: addr("127.0.0.2"), Neighbors: []birdtest.Neighbor{s.neighbor()}})
 	sp := s.start(t)
-	d := bgp.Desired{Peers: []bgp.Peer{s.peer(one)}, Paths: []bgp.Path{path(vip, hop1)}}
+	d := bgp.Desired{Peers: []bgp.Peer{s.peer(one)}, Paths: bgp.NewPaths(path(vip, hop1))}
 	apply(t, sp, d)
 	one.WaitNextHops(prefix(vip), addr(hop1))
 	since := one.Sessions()["s1"].Since
@@ -203,9 +203,9 @@ func TestDemotionMovesAllPrefixesAtOnce(t *testing.T) {
 	for i := range 2 {
 		desired[i].Peers = []bgp.Peer{self[i].peer(bird)}
 		for j := range n {
-			desired[i].Paths = append(desired[i].Paths,
+			desired[i].Paths = bgp.NewPaths(append(slices.Collect(desired[i].Paths.All()),
 				bgp.Path{Prefix: nth(j), NextHop: addr(fmt.Sprintf("198.51.100.%d", 10+2*i))},
-				bgp.Path{Prefix: nth(j), NextHop: addr(fmt.Sprintf("198.51.100.%d", 11+2*i))})
+				bgp.Path{Prefix: nth(j), NextHop: addr(fmt.Sprintf("198.51.100.%d", 11+2*i))})...)
 		}
 		apply(t, sp[i], desired[i])
 	}
@@ -247,9 +247,10 @@ func TestDemotionMovesAllPrefixesAtOnce(t *testing.T) {
 	// Paths that come while the policy is on are demoted as well; those that change stay so.
 	extra := prefix("203.0.200.1/32")
 	for i := range 2 {
-		desired[i].Paths = append(desired[i].Paths, bgp.Path{Prefix: extra, NextHop: addr(fmt.Sprintf("198.51.100.%d", 10+2*i))})
-		desired[i].Paths = slices.Clone(desired[i].Paths)
-		desired[i].Paths[0].Communities = []bgp.Community{1}
+		desired[i].Paths = bgp.NewPaths(append(slices.Collect(desired[i].Paths.All()), bgp.Path{Prefix: extra, NextHop: addr(fmt.Sprintf("198.51.100.%d", 10+2*i))})...)
+		paths := listOf(desired[i].Paths)
+		paths[0].Communities = []bgp.Community{1}
+		desired[i].Paths = bgp.NewPaths(paths...)
 		apply(t, sp[i], desired[i])
 	}
 	bird.WaitNextHops(extra, addr("198.51.100.12"))
@@ -303,7 +304,7 @@ func TestDemotionOfOnePeerLeavesTheOther(t *testing.T) {
 	for i, s := range []self{a, b} {
 		desired[i] = bgp.Desired{
 			Peers: []bgp.Peer{s.peer(one), s.peer(two)},
-			Paths: []bgp.Path{path(vip, []string{hop1, hop2}[i])},
+			Paths: bgp.NewPaths(path(vip, []string{hop1, hop2}[i])),
 		}
 		apply(t, speakers[i], desired[i])
 	}
@@ -330,7 +331,7 @@ func TestDemotionLowersLocalPrefForIBGP(t *testing.T) {
 	bird, self, sp := startWithBird(t, 2, birdtest.Config{ASN: 65000})
 	var desired [2]bgp.Desired
 	for i := range 2 {
-		desired[i] = bgp.Desired{Peers: []bgp.Peer{self[i].peer(bird)}, Paths: []bgp.Path{path(vip, []string{hop1, hop2}[i])}}
+		desired[i] = bgp.Desired{Peers: []bgp.Peer{self[i].peer(bird)}, Paths: bgp.NewPaths(path(vip, []string{hop1, hop2}[i]))}
 		apply(t, sp[i], desired[i])
 	}
 	bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))

@@ -22,7 +22,7 @@ func TestPeersThatCannotBeReachedAreToldAndMoveNothing(t *testing.T) {
 		birdtest.Start(t, birdtest.Config{Address: addr("127.0.0.4"), Neighbors: []birdtest.Neighbor{s.neighbor()}}),
 	}
 	sp := s.start(t)
-	d := bgp.Desired{Peers: []bgp.Peer{s.peer(birds[0])}, Paths: []bgp.Path{path(vip, hop1)}}
+	d := bgp.Desired{Peers: []bgp.Peer{s.peer(birds[0])}, Paths: bgp.NewPaths(path(vip, hop1))}
 	apply(t, sp, d)
 	birds[0].WaitNextHops(prefix(vip), addr(hop1))
 	before, watched := birds[0].Sessions()["s1"], birds[0].Watch(prefix(vip))

@@ -4,7 +4,6 @@ package gobgp
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -26,11 +25,11 @@ func TestFRRFollowsSpeakersThroughDemotionAndRestart(t *testing.T) {
 				Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: s.addr,
 				HoldTime: 3 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 			}},
-			Paths: []bgp.Path{path(vip, []string{hop1, "198.51.100.21"}[i]), path(vip, []string{hop2, "198.51.100.22"}[i]), path(vip6, "2001:db8::11")},
+			Paths: bgp.NewPaths(path(vip, []string{hop1, "198.51.100.21"}[i]), path(vip, []string{hop2, "198.51.100.22"}[i]), path(vip6, "2001:db8::11")),
 		}
 		apply(t, speakers[i], desired[i])
 	}
-	first, second := desired[0].Paths, desired[1].Paths
+	first, second := listOf(desired[0].Paths), listOf(desired[1].Paths)
 	frr.WaitNextHops(prefix(vip), first[0].NextHop, first[1].NextHop, second[0].NextHop, second[1].NextHop)
 	frr.WaitNextHops(prefix(vip6), addr("2001:db8::11"))
 
@@ -67,7 +66,7 @@ func TestFRRIsToldWhatNextHopsWeigh(t *testing.T) {
 	speaker := self.start(t)
 	paths := []bgp.Path{path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::11")}
 	paths[0].Weight, paths[1].Weight, paths[2].Weight = 3, 1, 10_000
-	desired := bgp.Desired{Paths: paths, Peers: []bgp.Peer{{
+	desired := bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{{
 		Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: self.addr,
 		HoldTime: 3 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 	}}}
@@ -75,8 +74,8 @@ func TestFRRIsToldWhatNextHopsWeigh(t *testing.T) {
 	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 3, addr(hop2): 1})
 	frr.WaitWeights(prefix(vip6), map[netip.Addr]float64{addr("2001:db8::11"): 10_000})
 
-	desired.Paths = slices.Clone(paths)
-	desired.Paths[0].Weight, desired.Paths[1].Weight = 2, 0
+	paths[0].Weight, paths[1].Weight = 2, 0
+	desired.Paths = bgp.NewPaths(paths...)
 	apply(t, speaker, desired)
 	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 2, addr(hop2): 0})
 }

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -149,3 +150,6 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// listOf gives paths as a list, in order.
+func listOf(p bgp.Paths) []bgp.Path { return slices.Collect(p.All()) }

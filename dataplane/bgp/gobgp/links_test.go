@@ -38,7 +38,7 @@ func TestLinksTellWhoMayHoldPaths(t *testing.T) {
 	sw := startSwitch(t, 1)
 	s := dialler(t, 0)
 	peer := switchPeer(sw)
-	apply(t, s, bgp.Desired{Paths: []bgp.Path{path("203.0.113.1/32", "192.0.2.1")}, Peers: []bgp.Peer{peer}})
+	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path("203.0.113.1/32", "192.0.2.1")), Peers: []bgp.Peer{peer}})
 	if l, there := link(t, s); !there || l.Peer != peer.Address {
 		t.Fatalf("%+v: a peer that was never reached may hold something", l)
 	}

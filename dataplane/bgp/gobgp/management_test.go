@@ -90,7 +90,7 @@ func seesNoPassword(t *testing.T, address string) {
 			Address: addr("127.0.0.9"), Port: 1, RemoteASN: 65001, HoldTime: 3 * time.Second,
 			Families: []bgp.Family{bgp.IPv4}, Password: secret,
 		}},
-		Paths: []bgp.Path{path(vip, hop1), path(vip, hop2)},
+		Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2)),
 	})
 	peers, err := c.ListPeer(t.Context(), &api.ListPeerRequest{})
 	got := list(t, peers, err)
@@ -114,7 +114,7 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 	parallel(t)
 	address := loopback(t)
 	s, c := managed(t, address)
-	apply(t, s, bgp.Desired{Paths: []bgp.Path{path(vip, hop1)}})
+	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1))})
 	p, err := encodePath(path("203.0.113.99/32", hop2), 65000)
 	if err != nil {
 		t.Fatal(err)

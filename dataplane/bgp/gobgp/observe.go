@@ -18,46 +18,41 @@ import (
 // told is what the speaker was told last. It spares reading all of GoBGP's table back for one change: what is about to
 // change is read back always, all of it now and then.
 type told struct {
-	paths []bgp.Path // in order
-	full  time.Time  // when everything was read last; zero: never, or what is there is in doubt
+	paths bgp.Paths
+	again time.Time // when everything is to be read back again; zero: at once, what is there is not known or in doubt
 }
 
 const (
 	fullEvery    = 20 * time.Second // less than the time after which an announcer repeats itself
+	fullShare    = 200              // reading everything back takes no more than one part in so many of the time
+	fullAtLeast  = 10 * time.Minute // whatever a look took: this process may have stood still
 	lookUpAtMost = 500              // prefixes; above, one look at the table is cheaper than many into it
 )
 
-// changed returns all paths of d, in order, and the prefixes, in order, that are told something else than before; nil if
-// all are to be looked at.
-func (t *told) changed(d bgp.Desired) (paths []bgp.Path, look []netip.Prefix) {
-	current := !t.full.IsZero() && time.Since(t.full) <= fullEvery
-	if current && d.Touched != nil && len(d.Touched) <= lookUpAtMost {
-		return d.Paths, d.Touched
+// changed returns the prefixes, in order, that are told something else than before; nil if all are to be looked at.
+func (t *told) changed(d bgp.Desired) (look []netip.Prefix) {
+	if time.Now().After(t.again) {
+		return nil
 	}
-	paths = d.Paths
-	if !slices.IsSortedFunc(paths, bgp.Path.Compare) {
-		paths = slices.SortedFunc(slices.Values(paths), bgp.Path.Compare)
+	if look = d.Touched; look == nil || len(look) > lookUpAtMost {
+		look = d.Paths.Differing(t.paths)
 	}
-	if !current {
-		return paths, nil
+	if len(look) > lookUpAtMost {
+		return nil
 	}
-	if look = bgp.Differing(paths, t.paths); len(look) > lookUpAtMost {
-		return paths, nil
-	}
-	return paths, look
+	return look
 }
 
-// note keeps what was told, after a look at everything or a part. Invalid paths are told again, so that their fault is
-// shown again.
-func (t *told) note(paths []bgp.Path, whole, valid bool) {
-	switch {
-	case !valid:
-		*t = told{}
-	case whole:
-		*t = told{paths: paths, full: time.Now()}
-	default:
-		t.paths = paths
+// note keeps what was told. Invalid paths are told again, so that their fault is shown again.
+func (t *told) note(paths bgp.Paths, valid bool) {
+	if t.paths = paths; !valid {
+		t.again = time.Time{}
 	}
+}
+
+// looked notes that everything was read back, which took so long.
+func (t *told) looked(took time.Duration) {
+	t.again = time.Now().Add(min(max(fullEvery, fullShare*took), fullAtLeast))
 }
 
 // observe reads back what GoBGP announces of the given prefixes, and to whom.
@@ -83,78 +78,80 @@ func (s *Speaker) observe(ctx context.Context, only []netip.Prefix) (bgp.Observe
 }
 
 // compare reads back all that GoBGP announces, and keeps of it only the paths of prefixes, in order, that are not
-// announced as paths, in order, say: the rest may be many times what memory is left for.
-func (s *Speaker) compare(ctx context.Context, paths []bgp.Path) (other []netip.Prefix, out bgp.Observed, err error) {
-	right := make([]bool, len(paths)) // by where the paths of a prefix begin
-	var scratch []bgp.Path
+// announced as paths say: the rest may be many times what memory is left for.
+func (s *Speaker) compare(ctx context.Context, paths bgp.Paths) (other []netip.Prefix, out bgp.Observed, err error) {
+	var list, wanted []bgp.Path
 	differs := func(prefix netip.Prefix, now []bgp.Path) {
-		from, to := bgp.RangeOf(paths, prefix)
-		scratch = bgp.AssignPathIDsIn(scratch, paths[from:to])
-		if from < to && announcedAs(scratch, now) {
-			right[from] = true
+		list = paths.AppendOf(list[:0], prefix)
+		wanted = bgp.AssignPathIDsIn(wanted, list)
+		if len(wanted) > 0 && announcedAs(wanted, now) {
 			return
 		}
 		other = append(other, prefix)
 		out.Paths = append(out.Paths, now...)
+	}
+	for prefix := range paths.Prefixes() {
+		if !prefix.IsValid() {
+			other = append(other, prefix)
+		}
 	}
 	for _, f := range families {
 		if err := s.readBack(ctx, f, paths, differs); err != nil {
 			return nil, out, fmt.Errorf("list %s paths: %w", f, err)
 		}
 	}
-	for i := range paths {
-		if (i == 0 || paths[i].Prefix != paths[i-1].Prefix) && !right[i] {
-			other = append(other, paths[i].Prefix)
-		}
-	}
 	slices.SortFunc(other, netip.Prefix.Compare)
 	slices.SortFunc(out.Paths, bgp.Path.Compare)
-	return slices.Compact(other), out, s.observePeers(ctx, &out)
+	return other, out, s.observePeers(ctx, &out)
 }
 
 // readBackAtOnce is how many prefixes are asked for at once. GoBGP copies what it lists first, and does nothing else meanwhile.
 const readBackAtOnce = 256
 
-// readBack calls visit once with each prefix of a family that GoBGP announces, and its paths, which visit must not keep. Those of
-// paths, which are in order, are asked for some at a time; only if GoBGP has others besides, all of it is listed at once.
-func (s *Speaker) readBack(ctx context.Context, f bgp.Family, paths []bgp.Path, visit func(netip.Prefix, []bgp.Path)) error {
+// readBack calls visit once with each prefix of a family that paths are of or that GoBGP announces, and with its paths there, which
+// visit must not keep. Those of paths are asked for some at a time; only if GoBGP has others besides, all of it is listed at once.
+func (s *Speaker) readBack(ctx context.Context, f bgp.Family, paths bgp.Paths, visit func(netip.Prefix, []bgp.Path)) error {
 	there, err := s.server.GetTable(ctx, &api.GetTableRequest{TableType: api.TableType_GLOBAL, Family: apiFamily(f)})
 	if err != nil {
 		return err
 	}
 	left := there.NumDestination
 	for some := range slices.Chunk(prefixesOf(paths, f), s.atOnce) {
-		if left == 0 {
-			return nil
+		absent := make(map[netip.Prefix]bool, len(some))
+		for _, prefix := range some {
+			absent[prefix] = true
 		}
-		err := s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, some, func(prefix netip.Prefix, now []bgp.Path) {
-			if _, asked := slices.BinarySearchFunc(some, prefix, inOrder); asked {
-				left--
-				visit(prefix, now)
+		if left > 0 {
+			err := s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, some, func(prefix netip.Prefix, now []bgp.Path) {
+				if absent[prefix] {
+					delete(absent, prefix)
+					left--
+					visit(prefix, now)
+				}
+			})
+			if err != nil {
+				return err
 			}
-		})
-		if err != nil {
-			return err
+		}
+		for prefix := range absent {
+			visit(prefix, nil)
 		}
 	}
 	if left == 0 {
 		return nil
 	}
 	return s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, nil, func(prefix netip.Prefix, now []bgp.Path) {
-		if from, to := bgp.RangeOf(paths, prefix); from == to {
+		if !paths.Has(prefix) {
 			visit(prefix, now)
 		}
 	})
 }
 
-// inOrder is the order of paths.
-func inOrder(p, q netip.Prefix) int { return bgp.Path{Prefix: p}.Compare(bgp.Path{Prefix: q}) }
-
-// prefixesOf gives those of a family that paths, which are in order, are of.
-func prefixesOf(paths []bgp.Path, f bgp.Family) (out []netip.Prefix) {
-	for i, p := range paths {
-		if (i == 0 || p.Prefix != paths[i-1].Prefix) && p.Prefix.IsValid() && bgp.FamilyOf(p.Prefix.Addr()) == f {
-			out = append(out, p.Prefix)
+// prefixesOf gives those of a family that paths are of.
+func prefixesOf(paths bgp.Paths, f bgp.Family) (out []netip.Prefix) {
+	for p := range paths.Prefixes() {
+		if p.IsValid() && bgp.FamilyOf(p.Addr()) == f {
+			out = append(out, p)
 		}
 	}
 	return out

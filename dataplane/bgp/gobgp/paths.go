@@ -159,6 +159,20 @@ func addrOf(ip []byte) netip.Addr {
 	return a.Unmap()
 }
 
+// namesAtOnce is how many paths are added before GoBGP's names for them are forgotten.
+const namesAtOnce = 4096
+
+// forgetNames has GoBGP forget the names that it gave to paths that were added: it keeps a random one for each, in a map that takes 90
+// bytes a path, and nobody here removes a path by its name. To remove all paths of a family forgets the names of all families, and of
+// this family there is never any path.
+func (s *Speaker) forgetNames(ctx context.Context) error {
+	unused := &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_FLOW_SPEC_UNICAST}
+	if err := s.server.DeletePath(ctx, &api.DeletePathRequest{TableType: api.TableType_GLOBAL, Family: unused}); err != nil {
+		return fmt.Errorf("forget names of paths: %w", err)
+	}
+	return nil
+}
+
 // listPaths reads a table of GoBGP, of the given prefixes or, without any, of all, in order.
 func (s *Speaker) listPaths(
 	ctx context.Context, table api.TableType, peer string, f bgp.Family, only ...netip.Prefix,

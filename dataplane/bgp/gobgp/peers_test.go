@@ -22,7 +22,7 @@ import (
 
 // everything reads back all that a speaker announces.
 func (s *Speaker) everything(ctx context.Context) (bgp.Observed, error) {
-	_, out, err := s.compare(ctx, nil)
+	_, out, err := s.compare(ctx, bgp.Paths{})
 	return out, err
 }
 
@@ -83,7 +83,7 @@ func TestPropertyPeersAreReadBackAsTheyWereAdded(t *testing.T) {
 func TestApplyRepairsWhatIsNotThere(t *testing.T) {
 	parallel(t)
 	s := dialler(t, 0)
-	d := bgp.Desired{Paths: []bgp.Path{path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::1")}}
+	d := bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::1"))}
 	if err := s.Apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestApplyRepairsWhatIsNotThere(t *testing.T) {
 	if _, err := s.server.AddPath(t.Context(), &api.AddPathRequest{Path: strange}); err != nil {
 		t.Fatal(err)
 	}
-	s.told.full = time.Now().Add(-2 * fullEvery)
+	s.told.again = time.Time{}
 	if err := s.Apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestInvalidPathsKeepNothingElseBack(t *testing.T) {
 	s := dialler(t, 0)
 	bad := path(vip, "2001:db8::1")
 	for range 2 { // told again, the fault is shown again
-		err := s.Apply(t.Context(), bgp.Desired{Paths: []bgp.Path{bad, path(vip, hop1)}})
+		err := s.Apply(t.Context(), bgp.Desired{Paths: bgp.NewPaths(bad, path(vip, hop1))})
 		if !errors.Is(err, bgp.ErrInvalid) {
 			t.Fatalf("error is %v", err)
 		}
@@ -132,11 +132,12 @@ func TestInvalidPathsKeepNothingElseBack(t *testing.T) {
 func TestSwitchWithoutAddPathGetsTheBestPath(t *testing.T) {
 	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{NoAddPath: true})
-	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1), path(vip, hop2)}}
-	d.Paths[1].MED = 5
+	worse := path(vip, hop2)
+	worse.MED = 5
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1), worse)}
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop1))
-	d.Paths = d.Paths[1:]
+	d.Paths = bgp.NewPaths(worse)
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop2))
 	d.Demoted = true
@@ -151,12 +152,13 @@ func TestSwitchWithoutAddPathGetsTheBestPath(t *testing.T) {
 func TestSwitchWithFewerCapabilitiesIsServed(t *testing.T) {
 	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{NoIPv6: true, NoRestart: true})
-	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: []bgp.Path{path(vip, hop1), path(vip6, "2001:db8::1")}}
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1), path(vip6, "2001:db8::1"))}
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop1))
 	since := bird.Sessions()["s1"].Since
-	d.Paths = append(slices.Clone(d.Paths), path(vip, hop2))
-	d.Paths[1].MED = 5
+	other := path(vip6, "2001:db8::1")
+	other.MED = 5
+	d.Paths = bgp.NewPaths(path(vip, hop1), other, path(vip, hop2))
 	apply(t, sp[0], d)
 	bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))
 	if now := bird.Sessions()["s1"].Since; now != since {
@@ -181,7 +183,7 @@ func TestPasswordComesChangesAndGoes(t *testing.T) {
 	conf.Neighbors[0].Password = "first"
 	bird := birdtest.Start(t, conf)
 	sp := self.start(t)
-	d := bgp.Desired{Paths: []bgp.Path{path(vip, hop1)}}
+	d := bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1))}
 	for _, password := range []string{"first", "second", "", "third", "removed", ""} {
 		before := bird.Sessions()["s1"].Since
 		if password == "removed" { // and added again, without one
@@ -206,7 +208,7 @@ func TestLostUpdatesAreReportedAndSentAgain(t *testing.T) {
 	parallel(t)
 	sw := startSwitch(t, 1)
 	s := dialler(t, 0)
-	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, hop1)}})
+	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, hop1))})
 	eventually(t, "the table", func() bool { return len(sw.RIB()) == 1 })
 	before := sw.Peers()[0].Updates
 	s.logger.Warn(serializeFailed, nil) // as GoBGP does
@@ -265,14 +267,14 @@ func TestWhatPeersAnnounceIsIgnored(t *testing.T) {
 		Address: addr("127.0.0.2"), ASN: 65002, Neighbors: []birdtest.Neighbor{s.neighbor()},
 	})
 	sp := s.start(t)
-	d := bgp.Desired{Peers: []bgp.Peer{s.peer(loud), s.peer(quiet)}, Paths: []bgp.Path{path(vip, hop1)}}
+	d := bgp.Desired{Peers: []bgp.Peer{s.peer(loud), s.peer(quiet)}, Paths: bgp.NewPaths(path(vip, hop1))}
 	apply(t, sp, d)
 	quiet.WaitNextHops(prefix(vip), addr(hop1))
 	eventually(t, "two routes of the switch to be refused", func() bool {
 		st, err := sp.Peers(t.Context())
 		return err == nil && st[0].Refused >= 2
 	})
-	d.Paths = append(d.Paths, path("203.0.113.11/32", hop1))
+	d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), path("203.0.113.11/32", hop1))...)
 	apply(t, sp, d)
 	quiet.WaitNextHops(prefix("203.0.113.11/32"), addr(hop1))
 	if r := quiet.Routes(); len(r) != 2 {
@@ -295,7 +297,7 @@ func TestTTLSecurityOpensASessionThatAsksForIt(t *testing.T) {
 	sp := s.start(t)
 	p := s.peer(bird)
 	p.TTLSecurity = 2
-	d := bgp.Desired{Peers: []bgp.Peer{p}, Paths: []bgp.Path{path(vip, hop1)}}
+	d := bgp.Desired{Peers: []bgp.Peer{p}, Paths: bgp.NewPaths(path(vip, hop1))}
 	apply(t, sp, d)
 	bird.WaitNextHops(prefix(vip), addr(hop1))
 	if steps, err := bgp.Plan(65000, d, mustObserve(t, sp)); len(steps) > 0 || err != nil {
@@ -310,4 +312,41 @@ func mustObserve(t *testing.T, s *Speaker) bgp.Observed {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// GoBGP's names for paths, which nobody uses, do not stay; the paths do.
+func TestNamesOfPathsAreForgotten(t *testing.T) {
+	s, err := New(Config{ASN: 65000, RouterID: addr("192.0.2.1"), Logger: testLogger(t, "speaker")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Drain(t.Context())
+	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2), path(vip6, "2001:db8::1"))})
+	if names := reflect.ValueOf(s.server).Elem().FieldByName("uuidMap").Len(); names != 0 {
+		t.Errorf("%d names are there", names)
+	}
+	if o, err := s.everything(t.Context()); err != nil || len(o.Paths) != 3 {
+		t.Errorf("%v, %v", o.Paths, err)
+	}
+}
+
+// Reading a large table back is put off: it takes one part in 200 of the time, and is never put off for more than ten minutes.
+func TestLookAtEverythingIsPutOffByWhatItTook(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: fullEvery, time.Second: 200 * time.Second, time.Hour: 10 * time.Minute} {
+		var s told
+		if s.changed(bgp.Desired{}) != nil {
+			t.Fatal("nothing was told, and not everything is looked at")
+		}
+		began := time.Now()
+		s.looked(took)
+		if wait := s.again.Sub(began); wait < want || wait > want+time.Second {
+			t.Errorf("after a look of %s the next one is in %s, want %s", took, wait, want)
+		}
+		if s.note(bgp.Paths{}, true); s.changed(bgp.Desired{}) == nil {
+			t.Error("everything is looked at again at once")
+		}
+		if s.note(bgp.Paths{}, false); s.changed(bgp.Desired{}) != nil {
+			t.Error("what is invalid is not told again")
+		}
+	}
 }

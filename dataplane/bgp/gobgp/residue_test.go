@@ -71,7 +71,7 @@ func TestFRRHoldsNothingOfAnEarlierLife(t *testing.T) {
 			if c.dialOnly {
 				self.port = 0
 			}
-			desired := bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{frrPeer(frr, self, c.restartTime)}}
+			desired := bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{frrPeer(frr, self, c.restartTime)}}
 			speaker := self.start(t)
 			apply(t, speaker, desired)
 			settled(t, speaker)
@@ -79,11 +79,11 @@ func TestFRRHoldsNothingOfAnEarlierLife(t *testing.T) {
 			if err := speaker.Detach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			stays := desired.Paths[len(desired.Paths)-1:]
+			stays := listOf(desired.Paths)[desired.Paths.Len()-1:]
 			frr.WaitStale(stays[0].Prefix)
 			stop := frr.WatchEither(stays[0].Prefix, stays[0].Prefix)
 			speaker = self.start(t)
-			desired.Paths = stays
+			desired.Paths = bgp.NewPaths(stays...)
 			apply(t, speaker, desired)
 			settled(t, speaker)
 			if looks, gaps := stop(); looks == 0 || gaps > 0 {
@@ -104,12 +104,12 @@ func TestFRRSessionsAreRestartedForAResidueOnly(t *testing.T) {
 	self := newSelf(t, 29)
 	frr := frrtest.Start(t, self.neighbor())
 	self.port = 0
-	desired := bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{frrPeer(frr, self, 30*time.Second)}}
+	desired := bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{frrPeer(frr, self, 30*time.Second)}}
 	speaker := self.start(t)
 	apply(t, speaker, desired)
 	settled(t, speaker)
 	opened := sessionsOf(speaker)
-	for _, some := range [][]bgp.Path{desired.Paths[1:], desired.Paths} {
+	for _, some := range []bgp.Paths{bgp.NewPaths(listOf(desired.Paths)[1:]...), desired.Paths} {
 		apply(t, speaker, bgp.Desired{Paths: some, Peers: desired.Peers})
 		settled(t, speaker)
 	}
@@ -126,7 +126,7 @@ func TestFRRSessionsAreRestartedForAResidueOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the loss", func() bool { return speaker.session(frr.Address()) == nil })
-		apply(t, speaker, bgp.Desired{Paths: desired.Paths[len(hops)-len(left):], Peers: desired.Peers})
+		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(listOf(desired.Paths)[len(hops)-len(left):]...), Peers: desired.Peers})
 		settled(t, speaker)
 		frr.WaitHolds(prefix(vip), left...)
 		if n := sessionsOf(speaker) - opened; n != c.sessions {
@@ -142,15 +142,15 @@ func TestFRRKeepsNothingForAPeerThatLosesItsRestarts(t *testing.T) {
 	self := newSelf(t, 33)
 	frr := frrtest.Start(t, self.neighbor())
 	peer := frrPeer(frr, self, 30*time.Second)
-	desired := bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{peer}}
+	desired := bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{peer}}
 	speaker := self.start(t)
 	apply(t, speaker, desired)
 	settled(t, speaker)
 	frr.WaitHolds(prefix(vip), hops...)
 	before := sessionsOf(speaker)
 	peer.Restart.Mode = bgp.RestartNone
-	stays := desired.Paths[len(desired.Paths)-1:]
-	apply(t, speaker, bgp.Desired{Paths: stays, Peers: []bgp.Peer{peer}})
+	stays := listOf(desired.Paths)[desired.Paths.Len()-1:]
+	apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(stays...), Peers: []bgp.Peer{peer}})
 	settled(t, speaker)
 	frr.WaitHolds(prefix(vip))
 	frr.WaitHolds(stays[0].Prefix, hops[0])
@@ -166,7 +166,7 @@ func TestLinksRestartNothing(t *testing.T) {
 	self := newSelf(t, 34)
 	frr := frrtest.Start(t, self.neighbor())
 	speaker := self.start(t)
-	apply(t, speaker, bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{frrPeer(frr, self, time.Second)}})
+	apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{frrPeer(frr, self, time.Second)}})
 	eventually(t, "the switch to have had everything for long enough", func() bool {
 		l, _ := link(t, speaker)
 		n := speaker.session(frr.Address())
@@ -193,7 +193,7 @@ func TestFRRSessionsAreNotRestartedTwiceAMinute(t *testing.T) {
 	peer := frrPeer(frr, self, time.Second)
 	speaker := self.start(t)
 	speaker.healed[peer.Address] = time.Now().Add(5*time.Second - healEvery)
-	apply(t, speaker, bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{peer}})
+	apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{peer}})
 	first := bgp.Link{}
 	eventually(t, "everything to arrive", func() bool {
 		l, _ := link(t, speaker)
@@ -218,7 +218,7 @@ func TestBirdSessionsAreNotRestartedForAResidue(t *testing.T) {
 	parallel(t)
 	self := newSelf(t, 30)
 	bird := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{self.neighbor()}})
-	desired := bgp.Desired{Paths: threeHops(), Peers: []bgp.Peer{self.peer(bird)}}
+	desired := bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{self.peer(bird)}}
 	speaker := self.start(t)
 	apply(t, speaker, desired)
 	settled(t, speaker)
@@ -227,7 +227,7 @@ func TestBirdSessionsAreNotRestartedForAResidue(t *testing.T) {
 		t.Fatal(err)
 	}
 	speaker = self.start(t)
-	desired.Paths = desired.Paths[4:]
+	desired.Paths = bgp.NewPaths(listOf(desired.Paths)[4:]...)
 	apply(t, speaker, desired)
 	settled(t, speaker)
 	bird.Wait("the routes that are left", func() bool { return len(bird.Routes()) == 1 })
@@ -248,7 +248,7 @@ func TestFRRHoldsNothingOfAnEarlierLifeByLinkLocalAddresses(t *testing.T) {
 	tor := netnstest.New(t, "switch")
 	netnstest.Join(netnstest.Link{In: node, Name: "eth1"}, netnstest.Link{In: tor, Name: "swp1"})
 	frr := frrtest.StartUnnumbered(t, tor, 600*time.Second, "swp1")
-	desired := bgp.Desired{Paths: []bgp.Path{path(vip, hop1), path("203.0.113.11/32", hop1), path(vip6, "2001:db8::11")}, Peers: []bgp.Peer{{
+	desired := bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1), path("203.0.113.11/32", hop1), path(vip6, "2001:db8::11")), Peers: []bgp.Peer{{
 		Name: "eth1", Address: neighbour(t, "eth1"), RemoteASN: frrtest.ASN, HoldTime: 9 * time.Second,
 	}}}
 	self := self{n: 1, addr: netip.IPv6Unspecified(), port: 179}
@@ -261,7 +261,7 @@ func TestFRRHoldsNothingOfAnEarlierLifeByLinkLocalAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	speaker = self.start(t)
-	desired.Paths = desired.Paths[1:2]
+	desired.Paths = bgp.NewPaths(listOf(desired.Paths)[1:2]...)
 	apply(t, speaker, desired)
 	settled(t, speaker)
 	frr.WaitNextHops(prefix("203.0.113.11/32"), own)

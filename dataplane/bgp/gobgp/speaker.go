@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,8 +134,6 @@ func listenAddrs(given []netip.Addr) []netip.Addr {
 
 // Apply makes the speaker announce desired, adding before removing, with no session touched but those that must be.
 //
-// The speaker keeps desired.Paths: whoever changes one afterwards does so in a copy.
-//
 // It returns once GoBGP has taken every change; Written tells when they have left. It is safe to repeat. Errors:
 // bgp.ErrInvalid for what cannot be announced, after all the rest was applied; ErrStopped; ctx.Err(); others after
 // which a part of the steps was done and a repetition does the rest.
@@ -144,19 +143,21 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	if s.stopped {
 		return ErrStopped
 	}
-	paths, look := s.told.changed(desired)
+	paths, look, next := desired.Paths, s.told.changed(desired), s.told
 	whole := look == nil
 	var observed bgp.Observed
 	var err error
 	if whole {
+		began := time.Now()
 		look, observed, err = s.compare(ctx, paths)
+		next.looked(time.Since(began))
 	} else {
 		observed, err = s.observe(ctx, look)
 	}
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
-	desired.Paths = bgp.PathsOf(paths, look)
+	desired.Paths = paths.Only(look)
 	for _, p := range desired.Peers {
 		s.names[p.Address.Unmap()] = p.Name
 	}
@@ -166,26 +167,41 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	}
 	steps, invalid := bgp.Plan(s.asn, desired, observed)
 	s.expectUpdates(ctx, steps)
-	for _, step := range steps {
-		if err = ctx.Err(); err == nil {
-			err = s.do(ctx, step)
-		}
-		if errors.Is(err, bgp.ErrInvalid) {
-			invalid = errors.Join(invalid, err)
-			continue
-		}
-		if err != nil {
-			s.told = told{}
-			return err
-		}
+	refused, err := s.doAll(ctx, steps)
+	invalid = errors.Join(invalid, refused)
+	if err != nil {
+		s.told = told{}
+		return err
 	}
-	s.told.note(paths, whole, invalid == nil)
+	next.note(paths, invalid == nil)
+	s.told = next
 	if whole { // all paths were looked at: what none of them bears is over
 		if _, err := s.setTerms(ctx, terms{}.with(paths, desired.Peers)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(invalid, s.restartAll(ctx, renamed))
+}
+
+// doAll takes steps up to the first that fails. What is invalid is left out, and told.
+func (s *Speaker) doAll(ctx context.Context, steps []bgp.Step) (invalid, err error) {
+	for some := range slices.Chunk(steps, namesAtOnce) {
+		for _, step := range some {
+			if err = ctx.Err(); err == nil {
+				err = s.do(ctx, step)
+			}
+			if errors.Is(err, bgp.ErrInvalid) {
+				invalid, err = errors.Join(invalid, err), nil
+			}
+			if err != nil {
+				return invalid, err
+			}
+		}
+		if err := s.forgetNames(ctx); err != nil {
+			return invalid, err
+		}
+	}
+	return invalid, nil
 }
 
 func (s *Speaker) do(ctx context.Context, step bgp.Step) error {

@@ -81,11 +81,11 @@ func TestSendMaxOfOneIsOnePath(t *testing.T) {
 		peer := switchPeer(s)
 		peer.SendMax = most
 		paths := []bgp.Path{path(vip, hop1), path(vip, hop2)}
-		apply(t, speaker, bgp.Desired{Paths: paths})
-		apply(t, speaker, bgp.Desired{Paths: paths, Peers: []bgp.Peer{peer}})
+		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(paths...)})
+		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{peer}})
 		eventually(t, "the first table", func() bool { return len(s.RIB()) == 1 })
 		paths = append(paths, path("203.0.113.99/32", hop1), path("203.0.113.99/32", hop2))
-		apply(t, speaker, bgp.Desired{Paths: paths, Peers: []bgp.Peer{peer}})
+		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{peer}})
 		eventually(t, "what came later", func() bool {
 			rib := s.RIB()
 			return len(rib) == 2 && len(rib[1].NextHops) == want
@@ -123,7 +123,7 @@ func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 6).Draw(rt, "changes") {
 			i := rapid.IntRange(0, n-1).Draw(rt, "speaker")
-			told[i].Paths = genPaths().Draw(rt, "paths")
+			told[i].Paths = bgp.NewPaths(genPaths().Draw(rt, "paths")...)
 			told[i].Demoted = rapid.Bool().Draw(rt, "demoted")
 			if err := speakers[i].Apply(t.Context(), told[i]); err != nil {
 				rt.Fatal(err)
@@ -167,7 +167,7 @@ func merged(told []bgp.Desired) []testswitch.Entry {
 	best := map[netip.Prefix]uint64{}
 	hops := map[netip.Prefix]map[netip.Addr]bool{}
 	for _, d := range told {
-		for _, p := range d.Paths {
+		for p := range d.Paths.All() {
 			cost := uint64(p.MED)
 			if d.Demoted {
 				cost += 1 << 20
@@ -199,13 +199,14 @@ func TestOneChangeIsOneUpdate(t *testing.T) {
 	s := dialler(t, 0)
 	d := bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}}
 	for i := range 100 {
-		d.Paths = append(d.Paths, path(fmt.Sprintf("203.0.113.%d/32", i), hop1))
+		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), path(fmt.Sprintf("203.0.113.%d/32", i), hop1))...)
 	}
 	apply(t, s, d)
 	eventually(t, "the table", func() bool { return len(sw.RIB()) == 100 })
 	before := sw.Peers()[0].Updates
-	d.Paths = slices.Clone(d.Paths)
-	d.Paths[7].NextHop = addr(hop2) // one path comes, one goes
+	paths := listOf(d.Paths)
+	paths[7].NextHop = addr(hop2) // one path comes, one goes
+	d.Paths = bgp.NewPaths(paths...)
 	apply(t, s, d)
 	apply(t, s, d)
 	eventually(t, "the change", func() bool { return sw.RIB()[7].NextHops[0] == addr(hop2) && len(sw.RIB()[7].NextHops) == 1 })
@@ -222,7 +223,7 @@ func TestSwitchDropsPathsOfADrainedSpeakerAndRanksLostOnesLast(t *testing.T) {
 	var d [2]bgp.Desired
 	for i := range s {
 		s[i] = dialler(t, i)
-		d[i] = bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, []string{hop1, hop2}[i])}}
+		d[i] = bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, []string{hop1, hop2}[i]))}
 		apply(t, s[i], d[i])
 	}
 	waitRIB(t, sw, []testswitch.Entry{entry(vip, hop1, hop2)})
@@ -235,7 +236,7 @@ func TestSwitchDropsPathsOfADrainedSpeakerAndRanksLostOnesLast(t *testing.T) {
 	}
 	waitRIB(t, sw, []testswitch.Entry{entry(vip, hop1)}) // better than nothing
 	s[0] = dialler(t, 0)
-	d[0].Paths = []bgp.Path{path(vip, hop2)}
+	d[0].Paths = bgp.NewPaths(path(vip, hop2))
 	apply(t, s[0], d[0])
 	waitRIB(t, sw, []testswitch.Entry{entry(vip, hop2)})
 	if r := sw.Routes(); len(r) != 1 || r[0].Stale {
@@ -247,7 +248,7 @@ func TestSwitchThatRestartsGetsTheWholeTable(t *testing.T) {
 	parallel(t)
 	sw := startSwitch(t, 1)
 	s := dialler(t, 0)
-	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, hop1), path(vip6, "2001:db8::1")}})
+	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, hop1), path(vip6, "2001:db8::1"))})
 	want := []testswitch.Entry{entry(vip, hop1), entry(vip6, "2001:db8::1")}
 	waitRIB(t, sw, want)
 	at := sw.Addr()
@@ -268,7 +269,7 @@ func TestSwitchRefusesStrangers(t *testing.T) {
 	parallel(t)
 	sw := startSwitch(t, 1)
 	s := dialler(t, 5)
-	if err := s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: []bgp.Path{path(vip, hop1)}}); err != nil {
+	if err := s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, hop1))}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "an attempt", func() bool {
@@ -288,18 +289,18 @@ func TestPropertyComparingFindsWhatIsNotAnnouncedAsWanted(t *testing.T) {
 	s := dialler(t, 0)
 	rapid.Check(t, func(rt *rapid.T) {
 		before, now := genPaths().Draw(rt, "before"), genPaths().Draw(rt, "now")
-		if err := s.Apply(t.Context(), bgp.Desired{Paths: before}); err != nil {
+		if err := s.Apply(t.Context(), bgp.Desired{Paths: bgp.NewPaths(before...)}); err != nil {
 			rt.Fatal(err)
 		}
 		for _, list := range [][]bgp.Path{before, now} {
 			slices.SortFunc(list, bgp.Path.Compare)
 		}
 		s.atOnce = rapid.IntRange(1, 3).Draw(rt, "read back at once")
-		other, observed, err := s.compare(t.Context(), now)
-		if want := bgp.Differing(now, before); err != nil || !slices.Equal(other, want) {
+		other, observed, err := s.compare(t.Context(), bgp.NewPaths(now...))
+		if want := bgp.NewPaths(now...).Differing(bgp.NewPaths(before...)); err != nil || !slices.Equal(other, want) {
 			rt.Fatalf("not announced as wanted: %v, %v, want %v", other, err, want)
 		}
-		if there := bgp.AssignPathIDs(bgp.PathsOf(before, other)); !slices.EqualFunc(observed.Paths, there, bgp.Path.Equal) {
+		if there := bgp.AssignPathIDs(listOf(bgp.NewPaths(before...).Only(other))); !slices.EqualFunc(observed.Paths, there, bgp.Path.Equal) {
 			rt.Fatalf("found %v, there are %v", observed.Paths, there)
 		}
 	})

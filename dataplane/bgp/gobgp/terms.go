@@ -63,9 +63,9 @@ type terms struct {
 }
 
 // with gives terms that also know those of some paths, among these peers.
-func (t terms) with(paths []bgp.Path, peers []bgp.Peer) terms {
+func (t terms) with(paths bgp.Paths, peers []bgp.Peer) terms {
 	out := terms{means: maps.Clone(t.means), named: map[string][]netip.Addr{}}
-	for _, p := range paths {
+	for p := range paths.All() {
 		if !p.Withheld && len(p.Terms) == 0 {
 			continue
 		}

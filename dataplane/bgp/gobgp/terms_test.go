@@ -25,7 +25,7 @@ func TestPeersAreAnnouncedWhatIsForThem(t *testing.T) {
 	only.Withheld, only.Terms = true, []bgp.Terms{{Peer: "one", MED: 5}}
 	shared.Communities, shared.LargeCommunities = []bgp.Community{65000<<16 | 1}, []bgp.LargeCommunity{{Global: 65000, Local1: 1, Local2: 1}}
 	shared.Terms = []bgp.Terms{{Peer: "two", MED: 7, Communities: []bgp.Community{65000<<16 | 2, 65000<<16 | 3}}}
-	d := bgp.Desired{Peers: []bgp.Peer{first, second}, Paths: []bgp.Path{all, only, shared}}
+	d := bgp.Desired{Peers: []bgp.Peer{first, second}, Paths: bgp.NewPaths(all, only, shared)}
 	apply(t, sp, d)
 	has := func(b *birdtest.Bird, want ...string) {
 		t.Helper()
@@ -43,8 +43,8 @@ func TestPeersAreAnnouncedWhatIsForThem(t *testing.T) {
 
 	watchedOne, watchedTwo := one.Watch(all.Prefix), two.Watch(all.Prefix)
 	before := []birdtest.Session{one.Sessions()["s1"], two.Sessions()["s1"]}
-	d.Paths = slices.Clone(d.Paths)
-	d.Paths[1].Terms = []bgp.Terms{{Peer: "two", MED: 6}} // moved from one to the other
+	only.Terms = []bgp.Terms{{Peer: "two", MED: 6}} // moved from one to the other
+	d.Paths = bgp.NewPaths(all, only, shared)
 	apply(t, sp, d)
 	has(one, "203.0.113.10 0 ", "203.0.113.12 0 (65000,1)(65000, 1, 1)")
 	has(two, "203.0.113.10 0 ", "203.0.113.11 6 ", "203.0.113.12 7 (65000,2) (65000,3)")
@@ -88,7 +88,7 @@ func TestTermsOfManyPathsFitIntoUpdates(t *testing.T) {
 	for i := range 2000 {
 		p := path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1)
 		p.Withheld, p.Terms = true, []bgp.Terms{{Peer: "switch", Communities: many}}
-		d.Paths = append(d.Paths, p)
+		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), p)...)
 	}
 	apply(t, sp[0], d)
 	bird.Wait("2000 paths", func() bool { return len(bird.Routes()) == 2000 })

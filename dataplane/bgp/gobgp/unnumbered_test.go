@@ -34,7 +34,7 @@ func TestFRRRoutesByLinkLocalAddresses(t *testing.T) {
 	netnstest.Join(netnstest.Link{In: node, Name: "eth1"}, netnstest.Link{In: tor, Name: "swp1"})
 	netnstest.Join(netnstest.Link{In: node, Name: "eth2"}, netnstest.Link{In: tor, Name: "swp2"})
 	frr := frrtest.StartUnnumbered(t, tor, 0, "swp1", "swp2")
-	desired := bgp.Desired{Paths: []bgp.Path{path(vip, hop1), path(vip6, "2001:db8::11")}}
+	desired := bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1), path(vip6, "2001:db8::11"))}
 	for _, name := range []string{"eth1", "eth2"} {
 		desired.Peers = append(desired.Peers, bgp.Peer{
 			Name: name, Address: neighbour(t, name), RemoteASN: frrtest.ASN, HoldTime: 3 * time.Second,
@@ -103,7 +103,7 @@ func TestFRRRoutesByLinkLocalAddresses(t *testing.T) {
 	speaker = start()
 	apply(t, speaker, desired)
 	routed(vip6, both...)
-	desired.Paths = desired.Paths[1:]
+	desired.Paths = bgp.NewPaths(listOf(desired.Paths)[1:]...)
 	apply(t, speaker, desired)
 	routed(vip)
 	routed(vip6, both...)
@@ -168,10 +168,10 @@ func again(t *testing.T, s *Speaker, d bgp.Desired) ([]bgp.Step, error) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, observed, err := s.compare(t.Context(), bgp.AssignPathIDs(d.Paths))
+	_, observed, err := s.compare(t.Context(), d.Paths)
 	if err != nil {
 		return nil, err
 	}
-	d.Paths = nil
+	d.Paths = bgp.Paths{}
 	return bgp.Plan(s.asn, d, observed)
 }

@@ -62,7 +62,7 @@ func (s Share) Sign(password func(peer bgp.Peer, from string) (bgp.Secret, bool)
 
 // Routes are what the speaker shall announce, when it announced before so far; to whom, Sign tells.
 func (s Share) Routes(before bgp.Routes) bgp.Routes {
-	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(s.Paths, s.Aggregates)}
+	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(bgp.NewPaths(s.Paths...), s.Aggregates)}
 	if !s.Keep {
 		return out
 	}
@@ -73,12 +73,9 @@ func (s Share) Routes(before bgp.Routes) bgp.Routes {
 	for _, p := range s.Gone {
 		known[p] = true
 	}
-	for _, p := range bgp.Singles(before.Paths) {
-		if !known[p.Prefix] {
-			out.Paths = append(out.Paths, p)
-		}
-	}
-	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	singles := bgp.Singles(before.Paths)
+	kept := slices.DeleteFunc(slices.Collect(singles.Prefixes()), func(p netip.Prefix) bool { return known[p] })
+	out.Paths = out.Paths.With(kept, singles.Of)
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,9 +39,9 @@ func TestTheSwitchForwardsWhatWasApplied(t *testing.T) {
 			var d bgp.Desired
 			for n := byte(10); n < 13; n++ {
 				for _, h := range rapid.SliceOfNDistinct(rapid.ByteRange(21, 24), 0, 4, rapid.ID).Draw(r, "hops") {
-					d.Paths = append(d.Paths, bgp.Path{
+					d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), bgp.Path{
 						Prefix: prefixOf(n), NextHop: hopOf(h), MED: rapid.Uint32Range(0, 1).Draw(r, "med"),
-					})
+					})...)
 				}
 			}
 			d.Demoted = rapid.Bool().Draw(r, "demoted")
@@ -78,7 +79,7 @@ func TestTheSwitchForwardsWhatWasApplied(t *testing.T) {
 // expected is which next hops share the traffic: of the first ones in order, those with the least MED.
 func expected(d bgp.Desired, prefix netip.Prefix, limit int) (out []byte) {
 	byHop := map[byte]uint32{}
-	for _, p := range d.Paths {
+	for p := range d.Paths.All() {
 		if p.Prefix == prefix {
 			byHop[p.NextHop.As4()[3]] = p.MED
 		}
@@ -223,11 +224,11 @@ func TestManyPathsArePacked(t *testing.T) {
 		d := bgp.Desired{Peers: []bgp.Peer{peer()}}
 		for i := range 2000 {
 			p := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), 32)
-			d.Paths = append(d.Paths, bgp.Path{Prefix: p, NextHop: hopOf(11)}, bgp.Path{Prefix: p, NextHop: hopOf(12)})
+			d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), bgp.Path{Prefix: p, NextHop: hopOf(11)}, bgp.Path{Prefix: p, NextHop: hopOf(12)})...)
 		}
 		l.apply(s, d)
 		l.up(s, "m1")
-		for _, p := range d.Paths {
+		for p := range d.Paths.All() {
 			if got := l.hops(p.Prefix); !bytes.Equal(got, []byte{11, 12}) {
 				t.Fatalf("%s goes to %v", p.Prefix, got)
 			}

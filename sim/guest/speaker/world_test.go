@@ -77,7 +77,7 @@ func peer() bgp.Peer {
 func desired(pairs ...[2]byte) bgp.Desired {
 	d := bgp.Desired{Peers: []bgp.Peer{peer()}}
 	for _, p := range pairs {
-		d.Paths = append(d.Paths, bgp.Path{Prefix: prefixOf(p[0]), NextHop: hopOf(p[1])})
+		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), bgp.Path{Prefix: prefixOf(p[0]), NextHop: hopOf(p[1])})...)
 	}
 	return d
 }
