@@ -4,6 +4,7 @@ package manifests
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -35,4 +36,60 @@ func BenchmarkFiveThousandServices(b *testing.B) {
 			s.source.scan()
 		}
 	})
+}
+
+// What a folder at rest keeps of each Service with a slice of four endpoints: 5,000 of them on 100 nodes, in files of 100.
+func BenchmarkKept(b *testing.B) {
+	const services, perFile = 5000, 100
+	written := newBench()
+	for file := range services / perFile {
+		var text strings.Builder
+		for i := range perFile {
+			withSlice(&text, file*perFile+i)
+		}
+		written.write(fmt.Sprintf("services-%02d.yaml", file), text.String())
+	}
+	for b.Loop() {
+		before := heapBytes()
+		s := newBench()
+		s.disk.files = written.disk.files
+		s.pass(3 * time.Second)
+		if w := s.source.World(); len(w.Services) != services || len(w.EndpointSlices) != services {
+			b.Fatal(len(w.Services), len(w.EndpointSlices), w.Problems)
+		}
+		b.ReportMetric((heapBytes()-before)/services, "B/Service")
+		runtime.KeepAlive(s)
+	}
+}
+
+// withSlice writes the manifests of a Service and of its slice.
+func withSlice(text *strings.Builder, i int) {
+	fmt.Fprintf(text, `apiVersion: v1
+kind: Service
+metadata: {name: svc-%[1]d, namespace: default}
+spec:
+  type: LoadBalancer
+  ports: [{name: http, port: 80, protocol: TCP}]
+  selector: {app: svc-%[1]d}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: svc-%[1]d-1, namespace: default, labels: {kubernetes.io/service-name: svc-%[1]d}}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints:
+`, i)
+	for e := range 4 {
+		fmt.Fprintf(text, "- {addresses: [10.%d.%d.%d], nodeName: node-%03d, conditions: {ready: true}}\n", e, i/250, i%250, (i+e*31)%100)
+	}
+	text.WriteString("---\n")
+}
+
+// heapBytes is what is in use after everything else was freed.
+func heapBytes() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
