@@ -3,6 +3,7 @@
 package manifests
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,18 +24,6 @@ import (
 	"fairlead.io/fairlead/k8s/convert"
 )
 
-// object is one Kubernetes object of a file.
-type object struct {
-	ref world.Ref
-	// values are what it adds to the World, as pointers to canonical values of the types of fsm/world; nil if it cannot be used.
-	// Worlds list these very values, so that everything is there once. Nobody writes to them.
-	values   []any
-	line     int
-	problems []world.Problem
-}
-
-func (o *object) usable() bool { return o != nil && o.values != nil }
-
 // content is what a file was found to hold.
 type content struct {
 	objects []object
@@ -43,9 +32,6 @@ type content struct {
 	// broken is why the file as a whole cannot be used; its objects are then unknown.
 	broken *world.Problem
 }
-
-// kindEndpoints is the legacy form of endpoints. It has names of its own, since a slice may have the same.
-const kindEndpoints world.Kind = "Endpoints"
 
 // decode reads the objects of a file. A file with one document that is no YAML is broken as a whole: it may have
 // been cut off while it was written.
@@ -62,7 +48,7 @@ func decode(name string, data []byte) content {
 		}
 		d.object(raw, "")
 	}
-	d.out.objects = slices.Clip(d.out.objects)
+	d.out.objects = slices.Clone(d.out.objects) // without the room that they grew into: it is kept for long
 	return d.out
 }
 
@@ -186,10 +172,10 @@ const (
 )
 
 // one adapts a conversion to one value.
-func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) ([]any, []world.Problem) {
-	return func(o *K) ([]any, []world.Problem) {
+func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (any, []world.Problem) {
+	return func(o *K) (any, []world.Problem) {
 		v, problems := turn(o)
-		return []any{&v}, problems
+		return &v, problems
 	}
 }
 
@@ -201,50 +187,45 @@ func onlyIf[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (V, []world.P
 	}
 }
 
-func endpoints(o *corev1.Endpoints) ([]any, []world.Problem) {
-	list, problems := convert.Endpoints(o)
-	values := make([]any, 0, len(list))
-	for _, slice := range list {
-		values = append(values, slice)
-	}
-	return values, problems
-}
+func endpoints(o *corev1.Endpoints) (any, []world.Problem) { return convert.Endpoints(o) }
 
 // add decodes an object of type K and converts it.
-func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, namespaced bool, turn func(*K) ([]any, []world.Problem)) {
-	o := object{ref: world.Ref{Kind: kind, ID: world.ID{Name: h.Metadata.Name}, UID: h.Metadata.UID}, line: d.doc.lineOf(path)}
+func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, namespaced bool, turn func(*K) (any, []world.Problem)) {
+	ref := world.Ref{Kind: kind, ID: world.ID{Name: h.Metadata.Name}, UID: h.Metadata.UID}
 	if namespaced {
-		o.ref.Namespace = h.Metadata.Namespace
-		if o.ref.Namespace == "" {
-			o.ref.Namespace = metav1.NamespaceDefault
-		}
+		ref.Namespace = cmp.Or(h.Metadata.Namespace, metav1.NamespaceDefault)
 	}
+	o := object{line: d.doc.lineOf(path)}
+	var problems []world.Problem
 	var k K
 	strict, err := kjson.UnmarshalStrict(raw, &k)
 	if err != nil {
 		field, why := typeError(err)
-		o.problems = []world.Problem{{Severity: world.Failed, Object: o.ref, Field: field, Why: why, Remedy: "write it as the API defines it, a number without quotes and a text with"}}
+		problems = []world.Problem{{Severity: world.Failed, Object: ref, Field: field, Why: why, Remedy: "write it as the API defines it, a number without quotes and a text with"}}
 	} else {
 		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
 		any(&k).(metav1.Object).SetResourceVersion("")
-		o.values, o.problems = turn(&k)
-		for _, v := range o.values {
+		o.value, problems = turn(&k)
+		for v := range o.values {
 			toCanonical(v)
 		}
 		for _, s := range strict {
-			o.problems = append(o.problems, unknownField(o.ref, s))
+			problems = append(problems, unknownField(ref, s))
 		}
 	}
-	if !convert.Usable(o.problems) {
-		o.values = nil
+	if !convert.Usable(problems) {
+		o.value = nil
 	}
-	for i := range o.problems {
-		p := &o.problems[i]
-		p.File, p.Object, p.Line = d.file, o.ref, d.doc.lineOf(join(path, p.Field))
+	for i := range problems {
+		p := &problems[i]
+		p.File, p.Object, p.Line = d.file, ref, d.doc.lineOf(join(path, p.Field))
 	}
 	if h.Metadata.Name == "" {
-		d.out.problems = append(d.out.problems, o.problems...) // nothing can refer to it
+		d.out.problems = append(d.out.problems, problems...) // nothing can refer to it
 		return
+	}
+	if len(problems) > 0 || kind == kindEndpoints {
+		o.beside = &beside{ref, problems}
 	}
 	d.out.objects = append(d.out.objects, o)
 }

@@ -27,12 +27,12 @@ func TestDecodeScripts(t *testing.T) {
 			var b strings.Builder
 			for _, o := range got.objects {
 				if !o.usable() {
-					fmt.Fprintf(&b, "unusable: %s\n", o.ref)
+					fmt.Fprintf(&b, "unusable: %s\n", o.ref())
 				}
-				for _, v := range o.values {
+				for v := range o.values {
 					fmt.Fprintf(&b, "%s %s\n", reflect.TypeOf(v).Elem().Name(), plainValue(t, v))
 				}
-				for _, p := range o.problems {
+				for _, p := range o.problems() {
 					fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)
 				}
 			}
@@ -147,8 +147,8 @@ func TestBigFileIsReadInTime(t *testing.T) {
 	if len(got.objects) != n || got.objects[n-1].line != 4+4*(n-1) {
 		t.Fatalf("%d objects, the last on line %d", len(got.objects), got.objects[len(got.objects)-1].line)
 	}
-	if got.objects[0].ref.Kind != world.KindService {
-		t.Fatal(got.objects[0].ref)
+	if got.objects[0].ref().Kind != world.KindService {
+		t.Fatal(got.objects[0].ref())
 	}
 }
 
@@ -177,8 +177,8 @@ func TestPropertyDamagedFilesAreReadWithoutHarm(t *testing.T) {
 		got := decode("file", text)
 		problems := slices.Clone(got.problems)
 		for _, o := range got.objects {
-			problems = append(problems, o.problems...)
-			if o.usable() != convert.Usable(o.problems) || o.ref.Name == "" {
+			problems = append(problems, o.problems()...)
+			if o.usable() != convert.Usable(o.problems()) || o.ref().Name == "" {
 				t.Fatalf("%+v", o)
 			}
 		}

@@ -18,8 +18,8 @@ func TestExampleOfAddressesIsReadWithoutAWord(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	for _, o := range c.objects {
-		if !o.usable() || len(o.problems) > 0 {
-			t.Errorf("%s: %v", o.ref, o.problems)
+		if !o.usable() || len(o.problems()) > 0 {
+			t.Errorf("%s: %v", o.ref(), o.problems())
 		}
 	}
 }

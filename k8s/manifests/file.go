@@ -86,6 +86,9 @@ func (f *file) complain(p *world.Problem) {
 	}
 }
 
+// away tells whether the file is not there at the moment.
+func (f *file) away() bool { return !f.missing.IsZero() }
+
 // miss notes since when the file is not there; the zero time means that it is.
 func (f *file) miss(since time.Time) {
 	f.touched = f.touched || f.missing.IsZero() != since.IsZero()
@@ -131,10 +134,10 @@ func (f *file) judge() {
 func (f *file) drops() bool {
 	has := make(map[world.Ref]bool, len(f.newest.objects))
 	for _, o := range f.newest.objects {
-		has[o.ref] = true
+		has[o.ref()] = true
 	}
 	for _, o := range f.good.objects {
-		if !has[o.ref] {
+		if !has[o.ref()] {
 			return true
 		}
 	}

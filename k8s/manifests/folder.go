@@ -39,7 +39,7 @@ type folder struct {
 }
 
 func newFolder(fsys fs.FS, dir string) *folder {
-	f := &folder{fs: fsys, dir: dir, files: map[string]*file{}, merged: newMerged()}
+	f := &folder{fs: fsys, dir: dir, files: map[string]*file{}}
 	f.publish(true)
 	return f
 }
@@ -64,7 +64,7 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 		if !at.IsZero() {
 			due = earlier(due, at)
 		}
-		waiting = waiting || unsettled || !known.missing.IsZero()
+		waiting = waiting || unsettled || known.away()
 		touched = touched || known.touched
 		known.touched = false
 	}

@@ -11,130 +11,141 @@ import (
 	"fairlead.io/fairlead/k8s/convert"
 )
 
-// key names an object whatever its UID: a file may hold one life of it only.
-type key struct {
-	kind world.Kind
-	id   world.ID
-}
-
-// place is an object and the file that it stands in.
+// place is an object and the file that it stands in. The zero place is none.
 type place struct {
 	*object
-	file    string
-	missing bool // the file is not there at the moment
+	file *file
 }
 
-// merged is what all files say together.
+// merged is what all files say together. Its lists of places are in the order of their keys.
 type merged struct {
 	// inForce is the object that counts for each key: its newest usable form, or the last good one.
-	inForce map[key]place
+	inForce []place
 	// unusable are objects without any usable form so far.
-	unusable map[key]place
+	unusable []place
 	deleted  []world.Deletion
 	problems []world.Problem
-}
-
-func newMerged() merged {
-	return merged{inForce: map[key]place{}, unusable: map[key]place{}}
 }
 
 // update takes in what the files say now. If the folder was read without trouble since the last update, objects that
 // are not there any more were seen to go.
 func (m *merged) update(files map[string]*file, order []string, continuous bool) {
-	candidates, keys := gather(files, order)
-	before, present := m.inForce, m.present()
-	m.inForce, m.unusable, m.problems = make(map[key]place, len(keys)), map[key]place{}, nil
-	for _, k := range keys {
-		m.choose(k, candidates[k], before[k])
+	was := *m
+	all, before := gather(files, order), was.inForce
+	m.inForce, m.unusable, m.problems = make([]place, 0, len(all)), nil, nil
+	for len(all) > 0 {
+		k, n := all[0].key, 1
+		for n < len(all) && all[n].key == k {
+			n++
+		}
+		m.choose(all[:n], upTo(k, &before))
+		all = all[n:]
 	}
-	m.noteDeleted(present, continuous)
+	m.noteDeleted(&was, continuous)
 	m.noteOverlaps()
 }
 
-func gather(files map[string]*file, order []string) (map[key][]place, []key) {
-	candidates := map[key][]place{}
-	var keys []key
+// upTo drops the places before k from a list, and gives the one at k, if there is one.
+func upTo(k key, list *[]place) place {
+	for len(*list) > 0 {
+		first := (*list)[0]
+		switch order := first.key().compare(k); {
+		case order == 0:
+			return first
+		case order > 0:
+			return place{}
+		}
+		*list = (*list)[1:]
+	}
+	return place{}
+}
+
+// candidate is a place beside the key of its object.
+type candidate struct {
+	place
+	key key
+}
+
+// gather lists all objects in the order of their keys, and those of one key in the order of files and of lines.
+func gather(files map[string]*file, order []string) []candidate {
+	n := 0
+	for _, f := range files {
+		n += len(f.good.objects)
+	}
+	all := make([]candidate, 0, n)
 	for _, name := range order {
 		f := files[name]
 		for i := range f.good.objects {
 			o := &f.good.objects[i]
-			k := key{o.ref.Kind, o.ref.ID}
-			if candidates[k] == nil {
-				keys = append(keys, k)
-			}
-			candidates[k] = append(candidates[k], place{o, name, !f.missing.IsZero()})
+			all = append(all, candidate{place{o, f}, o.key()})
 		}
 	}
-	return candidates, keys
+	slices.SortStableFunc(all, func(a, b candidate) int { return a.key.compare(b.key) })
+	return all
 }
 
 // choose decides which form of an object counts. The file that it came from before goes first, so that a second
 // definition changes nothing; a file that is just missing goes last.
-func (m *merged) choose(k key, all []place, before place) {
-	rank := func(p place) int {
+func (m *merged) choose(all []candidate, before place) {
+	rank := func(p candidate) int {
 		switch {
 		case !p.usable():
 			return 3
-		case p.missing:
+		case p.file.away():
 			return 2
-		case p.file != before.file:
+		case before.file == nil || p.file.name != before.file.name:
 			return 1
 		}
 		return 0
 	}
-	best := slices.MinFunc(all, func(a, b place) int { return rank(a) - rank(b) })
-	chosen := false
+	best := slices.MinFunc(all, func(a, b candidate) int { return rank(a) - rank(b) }).place
 	for _, p := range all {
 		switch {
-		case !chosen && p.file == best.file && p.line == best.line:
-			chosen = true
-			m.problems = append(m.problems, p.problems...)
-		case !p.usable():
-			m.problems = append(m.problems, p.problems...)
-		case !p.missing:
-			m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: p.file, Line: p.line, Object: p.ref,
-				Why: fmt.Sprintf("defined in %s:%d already", best.file, best.line), Remedy: "remove one of them; until then the other one counts"})
+		case p.object == best.object || !p.usable():
+			m.problems = append(m.problems, p.problems()...)
+		case !p.file.away():
+			m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: p.file.name, Line: p.line, Object: p.ref(),
+				Why: fmt.Sprintf("defined in %s:%d already", best.file.name, best.line), Remedy: "remove one of them; until then the other one counts"})
 		}
 	}
 	switch {
 	case best.usable():
-		m.inForce[k] = best
+		m.inForce = append(m.inForce, best)
 	case before.usable():
-		m.inForce[k] = before
-		m.problems = append(m.problems, world.Problem{Severity: world.Ignored, File: best.file, Line: best.line, Object: best.ref,
+		m.inForce = append(m.inForce, before)
+		m.problems = append(m.problems, world.Problem{Severity: world.Ignored, File: best.file.name, Line: best.line, Object: best.ref(),
 			Why: "its last good form stays in use"})
 	default:
-		m.unusable[k] = best
+		m.unusable = append(m.unusable, best)
 	}
 }
 
-// present is what the World holds, with the Service of each slice.
-func (m *merged) present() map[key]world.Deletion {
-	out := make(map[key]world.Deletion, len(m.inForce))
+// present yields what the World holds, with the Service of each slice.
+func (m *merged) present(yield func(world.Deletion) bool) {
 	for _, p := range m.inForce {
-		for _, v := range p.values {
-			d := refOf(v)
-			out[key{d.Kind, d.ID}] = d
+		for v := range p.values {
+			if !yield(refOf(v)) {
+				return
+			}
 		}
 	}
-	for k, p := range m.unusable {
-		if k.kind != kindEndpoints && k.kind != world.KindEndpointSlice {
-			out[k] = world.Deletion{Ref: p.ref}
+	for _, p := range m.unusable {
+		if k := p.key().kind; k != kindEndpoints && k != world.KindEndpointSlice && !yield(world.Deletion{Ref: p.ref()}) {
+			return
 		}
 	}
-	return out
 }
 
 // noteDeleted compares what the World holds with what it held.
-func (m *merged) noteDeleted(before map[key]world.Deletion, continuous bool) {
-	now := m.present()
-	m.deleted = slices.DeleteFunc(m.deleted, func(d world.Deletion) bool {
-		_, back := now[key{d.Kind, d.ID}]
-		return back
-	})
+func (m *merged) noteDeleted(was *merged, continuous bool) {
+	now := make(map[key]bool, len(m.inForce)+len(m.unusable))
+	for d := range m.present {
+		now[keyOf(d.Ref)] = true
+	}
+	m.deleted = slices.DeleteFunc(m.deleted, func(d world.Deletion) bool { return now[keyOf(d.Ref)] })
 	if continuous {
-		for k, d := range before {
-			if _, still := now[k]; !still {
+		for d := range was.present {
+			if !now[keyOf(d.Ref)] {
 				d.How = world.ByScan
 				m.deleted = append(m.deleted, d)
 			}
@@ -149,7 +160,7 @@ func (m *merged) noteDeleted(before map[key]world.Deletion, continuous bool) {
 func (m *merged) noteOverlaps() {
 	var w world.World
 	for _, p := range m.inForce {
-		for _, v := range p.values {
+		for v := range p.values {
 			if pool, ok := v.(*world.Pool); ok {
 				w.Pools = append(w.Pools, pool)
 			}
@@ -157,8 +168,9 @@ func (m *merged) noteOverlaps() {
 	}
 	w.SortLists()
 	for _, problem := range convert.Overlaps(w.Pools) {
-		if at, there := m.inForce[key{problem.Object.Kind, problem.Object.ID}]; there {
-			problem.File, problem.Line = at.file, at.line
+		at, there := slices.BinarySearchFunc(m.inForce, keyOf(problem.Object), func(p place, k key) int { return p.key().compare(k) })
+		if there {
+			problem.File, problem.Line = m.inForce[at].file.name, m.inForce[at].line
 		}
 		m.problems = append(m.problems, problem)
 	}
@@ -169,69 +181,22 @@ func (m *merged) world() world.World {
 	w := world.World{Source: Name, Cluster: Cluster, Deleted: slices.Clone(m.deleted)}
 	counts := map[reflect.Type]int{}
 	for _, p := range m.inForce {
-		for _, v := range p.values {
+		for v := range p.values {
 			counts[reflect.TypeOf(v)]++
 		}
 	}
 	grow(&w, counts)
 	for _, p := range m.inForce {
-		for _, v := range p.values {
+		for v := range p.values {
 			put(&w, v)
 		}
 	}
-	for k, p := range m.unusable {
-		ref := p.ref
-		if k.kind == kindEndpoints {
+	for _, p := range m.unusable {
+		ref := p.ref()
+		if ref.Kind == kindEndpoints {
 			ref.Kind = world.KindEndpointSlice
 		}
 		w.Unusable = append(w.Unusable, ref)
 	}
 	return w
-}
-
-// refOf names a value of the World; How is left to the caller.
-func refOf(value any) world.Deletion {
-	switch v := value.(type) {
-	case *world.Service:
-		return world.Deletion{Ref: v.Ref(world.KindService)}
-	case *world.EndpointSlice:
-		return world.Deletion{Ref: v.Ref(world.KindEndpointSlice), Service: v.Service}
-	case *world.Node:
-		return world.Deletion{Ref: v.Ref(world.KindNode)}
-	case *world.Pool:
-		return world.Deletion{Ref: v.Ref(world.KindPool)}
-	case *world.Peer:
-		return world.Deletion{Ref: v.Ref(world.KindPeer)}
-	case *world.Advertisement:
-		return world.Deletion{Ref: v.Ref(world.KindAdvertisement)}
-	case *world.L2Advertisement:
-		return world.Deletion{Ref: v.Ref(world.KindL2Advert)}
-	case *world.AddressPolicy:
-		return world.Deletion{Ref: v.Ref(world.KindPolicy)}
-	case *world.Namespace:
-		return world.Deletion{Ref: v.Ref(world.KindNamespace)}
-	case *world.BFDProfile:
-		return world.Deletion{Ref: v.Ref(world.KindBFDProfile)}
-	case *world.Community:
-		return world.Deletion{Ref: v.Ref(world.KindCommunity)}
-	case *world.ConfigMap:
-		return world.Deletion{Ref: v.Ref(world.KindConfigMap)}
-	case *world.Driver:
-		return world.Deletion{Ref: v.Ref(world.KindDriver)}
-	case *world.OutsideBalancer:
-		return world.Deletion{Ref: v.Ref(world.KindLoadBalancer)}
-	case *world.BackendGroup:
-		return world.Deletion{Ref: v.Ref(world.KindBackendGroup)}
-	case *world.Bind:
-		return world.Deletion{Ref: v.Ref(world.KindBind)}
-	case *world.BackendRecord:
-		return world.Deletion{Ref: v.Ref(world.KindBackendRecord)}
-	case *world.Pod:
-		return world.Deletion{Ref: v.Ref(world.KindPod)}
-	case *world.BalancingPolicy:
-		return world.Deletion{Ref: v.Ref(world.KindBalancingPolicy)}
-	case *world.LocalRedirectPolicy:
-		return world.Deletion{Ref: v.Ref(world.KindLocalRedirect)}
-	}
-	panic(fmt.Sprintf("manifests: conversion made a %T", value))
 }
