@@ -5,6 +5,7 @@ package convert
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ func EndpointSlice(o *discoveryv1.EndpointSlice) (world.EndpointSlice, []world.P
 		r.fail("addressType", "use IPv4 or IPv6", "%q is not supported", string(o.AddressType))
 		return s, r.problems
 	}
+	s.Ports = slices.Grow(s.Ports, len(o.Ports))
 	for i, p := range o.Ports {
 		field := fmt.Sprintf("ports[%d]", i)
 		if p.Port == nil {
@@ -44,6 +46,7 @@ func EndpointSlice(o *discoveryv1.EndpointSlice) (world.EndpointSlice, []world.P
 			Port:     r.port(field+".port", *p.Port, false),
 		})
 	}
+	s.Endpoints = slices.Grow(s.Endpoints, len(o.Endpoints)) // and no more: it is kept for long
 	for i, e := range o.Endpoints {
 		r.endpoint(&s, fmt.Sprintf("endpoints[%d]", i), e)
 	}

@@ -145,6 +145,7 @@ func (r *report) ports(s *world.Service, o *corev1.Service) {
 		protocol world.Protocol
 		port     uint16
 	}
+	s.Ports = slices.Grow(s.Ports, len(o.Spec.Ports))
 	seen, names := map[frontend]bool{}, map[string]bool{}
 	for i, p := range o.Spec.Ports {
 		field := fmt.Sprintf("spec.ports[%d]", i)
