@@ -6,8 +6,8 @@
 // A World carries evidence, never a verdict: which kinds were listed in full, how old that is, which objects were
 // seen to go and how. What may be removed on that evidence is decided by the leader, in one place for every source.
 // A World is immutable once handed out, and so is every object that its lists point to: Worlds that follow each other, and
-// the source, share those that did not change. Whoever wants to change one takes a Clone first. Its slices are sorted, so
-// that the same objects always make the same World.
+// the source, share those that did not change, and objects share parts that are equal. Whoever wants to change one takes a Clone
+// first. Its slices are sorted, so that the same objects always make the same World.
 //
 // Start reading at World, then Service and EndpointSlice.
 package world

@@ -33,10 +33,10 @@ type content struct {
 	broken *world.Problem
 }
 
-// decode reads the objects of a file. A file with one document that is no YAML is broken as a whole: it may have
-// been cut off while it was written.
-func decode(name string, data []byte) content {
-	d := decoder{file: name, ignored: map[string]bool{}}
+// decode reads the objects of a file, which share what they can with those that like has seen. A file with one document that is no YAML is
+// broken as a whole: it may have been cut off while it was written.
+func decode(name string, data []byte, like *alike) content {
+	d := decoder{file: name, ignored: map[string]bool{}, like: like}
 	for _, doc := range split(data) {
 		d.doc = &doc
 		raw, err := yaml.YAMLToJSONStrict(doc.text)
@@ -56,6 +56,7 @@ type decoder struct {
 	file    string
 	doc     *document
 	ignored map[string]bool
+	like    *alike
 	out     content
 }
 
@@ -208,6 +209,7 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		o.value, problems = turn(&k)
 		for v := range o.values {
 			toCanonical(v)
+			d.like.same(v)
 		}
 		for _, s := range strict {
 			problems = append(problems, unknownField(ref, s))

@@ -83,6 +83,7 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 // look reads the files found. It returns false if one could not be read.
 func (f *folder) look(found []string, now time.Time) bool {
 	ok := len(f.trouble) == 0
+	var like alike
 	for _, name := range found {
 		known, seen := f.files[name]
 		if !seen {
@@ -90,7 +91,7 @@ func (f *folder) look(found []string, now time.Time) bool {
 			f.files[name] = known
 		}
 		known.miss(time.Time{})
-		ok = known.look(f.fs, now, f.readings) && ok
+		ok = known.look(f.fs, now, f.readings, &like) && ok
 	}
 	return ok
 }

@@ -9,8 +9,9 @@ import "fairlead.io/fairlead/fsm/world"
 func Once(files map[string][]byte) world.World {
 	f := newFolder(nil, "")
 	f.listed, f.complete, f.lists = true, true, 1
+	var like alike
 	for name, data := range files {
-		known := &file{name: name, newest: decode(name, data), decided: true}
+		known := &file{name: name, newest: decode(name, data, &like), decided: true}
 		known.judge()
 		f.files[name] = known
 		f.complete = f.complete && known.hasGood
