@@ -3,6 +3,7 @@
 package manifests
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,5 +30,15 @@ func TestOnceTakesFilesAtTheirWord(t *testing.T) {
 	}
 	if w := Once(map[string][]byte{"b.yaml": []byte(service)}); !w.Complete || !w.Kinds[0].Listed || len(w.Problems) > 0 {
 		t.Errorf("not whole: %+v", w)
+	}
+}
+
+// Lines do not tell the forms of an object apart that stand on one.
+func TestFormsOnOneLineAreToldApart(t *testing.T) {
+	const form = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"type": "LoadBalancer", "ports": [{"port": %d}]}}`
+	list := `{"apiVersion": "v1", "kind": "List", "items": [` + fmt.Sprintf(form, 0) + ", " + fmt.Sprintf(form, 80) + `]}`
+	w := Once(map[string][]byte{"web.json": []byte(list)})
+	if len(w.Services) != 1 || len(w.Problems) != 1 || w.Problems[0].Field != "spec.ports[0].port" {
+		t.Fatalf("%d Services, %v", len(w.Services), w.Problems)
 	}
 }
