@@ -115,7 +115,7 @@ func (p *planner) grantAddresses() {
 			p.grantFromPools(s)
 		}
 		if s.seen != nil && s.have != nil && p.quarantined {
-			s.next.Pending = s.have.Pending // what it was told is decided anew afterwards
+			s.change().Pending = s.have.Pending // what it was told is decided anew afterwards
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (s *wish) claimed(a netip.Addr) bool {
 
 func (s *wish) wait(code, text string) {
 	if s.next.Pending.Code == "" { // the first reason is the one to mend first
-		s.next.Pending = fsm.Pending{Code: code, Text: text}
+		s.change().Pending = fsm.Pending{Code: code, Text: text}
 	}
 }
 
@@ -155,7 +155,7 @@ func (p *planner) keepAllocations(s *wish) {
 		if !h.Releasing {
 			p.grant(&claim{
 				owner: s, address: h.Address, pool: h.Pool, key: h.SharingKey, ports: h.Ports, have: h,
-				from: typedFrom(&s.next, h.Address, FromPoolEarlier),
+				from: typedFrom(s.next, h.Address, FromPoolEarlier),
 			})
 		}
 	}
@@ -170,7 +170,7 @@ func (p *planner) grant(c *claim) {
 // newClaim is what a Service would have of an address.
 func (p *planner) newClaim(s *wish, a netip.Addr, pool fsm.PoolName) *claim {
 	c := &claim{
-		owner: s, address: a, pool: pool, key: sharingKey(&s.next, a), ports: portsOf(&s.next), from: typedFrom(&s.next, a, FromPoolEarlier),
+		owner: s, address: a, pool: pool, key: sharingKey(s.next, a), ports: portsOf(s.next), from: typedFrom(s.next, a, FromPoolEarlier),
 	}
 	for _, h := range p.heldBy[s.id] {
 		if h.Address == a {

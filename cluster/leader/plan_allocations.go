@@ -12,13 +12,13 @@ import (
 // emitServices proposes the Services that differ, then who owns which address, address by address.
 func (p *planner) emitServices() {
 	for _, s := range p.services {
-		if s.have != nil && sameService(s.have, &s.next) {
+		if s.next == s.have || s.have != nil && sameService(s.have, s.next) {
 			continue
 		}
 		if s.going && len(p.heldBy[s.id]) == 0 {
 			continue // nothing to take back: it is deleted at once
 		}
-		next := s.next
+		next := *s.next
 		next.History = nil
 		p.propose("Service "+string(s.id), &fsm.PutService{Service: next})
 	}

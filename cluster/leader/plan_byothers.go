@@ -55,7 +55,7 @@ func (p *planner) settleByOthers() {
 	for _, s := range p.services {
 		taken := func(a netip.Addr) bool { return inside[a] || len(p.claims[a]) > 0 || p.isOurs(a) }
 		if slices.ContainsFunc(s.next.ByOthers, taken) {
-			s.next.ByOthers = slices.DeleteFunc(slices.Clone(s.next.ByOthers), taken)
+			s.change().ByOthers = slices.DeleteFunc(slices.Clone(s.next.ByOthers), taken)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func PlanEndpoints(in Input, services []world.ID) (out Result, other bool) {
 			continue
 		}
 		wishes[s.id] = s
-		p.propose("Service "+string(s.id), &fsm.PutService{Service: s.next})
+		p.propose("Service "+string(s.id), &fsm.PutService{Service: *s.next})
 		queue = append(queue, p.sharers(s.id)...)
 	}
 	for id := range wishes {
@@ -108,7 +108,7 @@ func (p *planner) endpointsWish(id world.ID) (s *wish, plain bool) {
 	if sameService(have, &next) {
 		return nil, true
 	}
-	return &wish{id: have.ID, seen: w, have: have, next: next}, true
+	return &wish{id: have.ID, seen: w, have: have, next: &next}, true
 }
 
 // sharers are the other owners of what a Service owns: its routes lead to their endpoints as well.
@@ -142,7 +142,7 @@ func (p *planner) claimRecorded(id fsm.ServiceID, wishes map[fsm.ServiceID]*wish
 				if !ok {
 					return false
 				}
-				owner = &wish{id: s.ID, have: s, next: *s}
+				owner = &wish{id: s.ID, have: s, next: s}
 			}
 			p.claims[a] = append(p.claims[a], &claim{owner: owner, address: a, have: h})
 		}

@@ -61,7 +61,7 @@ func (p *planner) settleClusterIPs() {
 				continue
 			}
 			if slices.ContainsFunc(w.next.ClusterIPs, func(a netip.Addr) bool { return taken[a] }) {
-				w.next.ClusterIPs = slices.DeleteFunc(slices.Clone(w.next.ClusterIPs), func(a netip.Addr) bool { return taken[a] })
+				w.change().ClusterIPs = slices.DeleteFunc(slices.Clone(w.next.ClusterIPs), func(a netip.Addr) bool { return taken[a] })
 			}
 			for _, a := range w.next.ClusterIPs {
 				taken[a] = true

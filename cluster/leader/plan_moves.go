@@ -43,7 +43,7 @@ func (p *planner) movedTo(a netip.Addr) fsm.NodeID {
 func (p *planner) passes(a netip.Addr) bool {
 	claims := p.led(p.claims[a])
 	local := slices.ContainsFunc(claims, func(c *claim) bool { return c.owner.next.Local })
-	return !local && slices.ContainsFunc(claims, func(c *claim) bool { return len(p.serving(&c.owner.next, a)) > 0 })
+	return !local && slices.ContainsFunc(claims, func(c *claim) bool { return len(p.serving(c.owner.next, a)) > 0 })
 }
 
 // onSegment tells whether nodes answer for an address at layer 2. There the holder of its lease has the traffic, and is chosen of

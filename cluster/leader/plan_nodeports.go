@@ -116,7 +116,7 @@ func (n *nodePorts) yield(s *wish) {
 			continue
 		}
 		if !own {
-			s.next.Frontends, own = slices.Clone(s.next.Frontends), true
+			s.change().Frontends, own = slices.Clone(s.next.Frontends), true
 		}
 		s.next.Frontends[i].NodePort = 0
 		if s.seen != nil {

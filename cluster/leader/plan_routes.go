@@ -139,7 +139,7 @@ func (p *planner) decide(a netip.Addr) (d decision) {
 func (p *planner) servingAny(a netip.Addr) []fsm.NodeID {
 	var nodes []fsm.NodeID
 	for _, c := range p.led(p.claims[a]) {
-		nodes = append(nodes, p.serving(&c.owner.next, a)...)
+		nodes = append(nodes, p.serving(c.owner.next, a)...)
 	}
 	if to := p.movedTo(a); to != "" && p.passes(a) {
 		nodes = append(nodes, to)

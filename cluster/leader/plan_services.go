@@ -18,7 +18,10 @@ type wish struct {
 	id   fsm.ServiceID
 	seen *world.Service // nil when no source shows it as ours to serve
 	have *fsm.Service   // nil when new
-	next fsm.Service    // what the record shall hold; without history
+	// next is what the record shall hold, without what the record itself adds. It is have while that says the same: change is who
+	// writes to it.
+	next    *fsm.Service
+	version uint64 // of the object that next is made from
 	// going says that its routes and addresses are taken back. Otherwise a Service that no source shows is kept.
 	going bool
 	// part says that it is served for what it names alone: it gets no address from pools.
@@ -32,7 +35,28 @@ func (s *wish) announcedBy() *fsm.Service {
 	if s.have != nil {
 		return s.have
 	}
-	return &s.next
+	return s.next
+}
+
+// want sets what the record shall hold. In a plan of many Services few of them differ from it, and nothing is kept for the others.
+func (s *wish) want(next fsm.Service) {
+	s.version = next.Version
+	if s.have != nil && sameService(s.have, &next) {
+		s.next = s.have
+		return
+	}
+	own := next
+	s.next = &own
+}
+
+// change gives what the record shall hold, to write to.
+func (s *wish) change() *fsm.Service {
+	if s.next == s.have {
+		own := *s.have
+		own.Version, own.History, own.Verdicts, own.ProbedSince = s.version, nil, nil, fsm.Revision{}
+		s.next = &own
+	}
+	return s.next
 }
 
 // gatherServices joins the Services that the sources show with those of the record, in order of their names.
@@ -58,7 +82,7 @@ func (p *planner) gatherServices() {
 		s := &wish{id: id, have: h}
 		if handled {
 			s.seen, s.part = w, p.refuses(w) != ""
-			s.next = p.serviceOf(w, h)
+			s.want(p.serviceOf(w, h))
 		} else {
 			s.next, s.going = going(h), true
 		}
@@ -68,7 +92,7 @@ func (p *planner) gatherServices() {
 		if shown[h.ID] {
 			continue
 		}
-		s := &wish{id: h.ID, have: h, next: *h}
+		s := &wish{id: h.ID, have: h, next: h, version: h.Version}
 		switch {
 		case h.Deleting || p.seen.mayRemove(world.KindService, idOf(h.ID)):
 			s.next, s.going = going(h), true
@@ -87,7 +111,7 @@ func (p *planner) gatherServices() {
 func (p *planner) postponeRemovals() {
 	for _, s := range p.services {
 		if s.going && !s.have.Deleting {
-			s.next, s.going = *s.have, false
+			s.next, s.version, s.going = s.have, s.have.Version, false
 			p.explain(fsm.TableServices, string(s.id), WaitsForQuarantine, quarantineText)
 		}
 	}
@@ -133,12 +157,12 @@ func (p *planner) notOurs(w *world.Service) Reason {
 }
 
 // going is a Service of which only the deletion is left. It serves nothing any more.
-func going(h *fsm.Service) fsm.Service {
+func going(h *fsm.Service) *fsm.Service {
 	next := *h
 	next.Deleting, next.Pending = true, fsm.Pending{}
 	next.ClusterIPs, next.InternalLocal = nil, false // the API server may give them to another
 	next.ByOthers = nil
-	return next
+	return &next
 }
 
 // serviceOf says what the record shall hold of a Service that is served. The version never runs back: what may be

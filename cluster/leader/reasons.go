@@ -214,7 +214,7 @@ func (p *planner) notServing(a netip.Addr, id fsm.NodeID) Reason {
 		return Reason{ServiceDrained, drainedText(p.claims[a])}
 	}
 	for _, c := range claims {
-		for _, e := range selectEndpoints(&c.owner.next, a).endpoints {
+		for _, e := range selectEndpoints(c.owner.next, a).endpoints {
 			if p.nodeOfEndpoint(&e) == id {
 				idle = append(idle, e.Address.String()+" "+endpointState(&e))
 			}
@@ -263,7 +263,7 @@ func (p *planner) fitReason(a netip.Addr, id fsm.NodeID, d *decision) Reason {
 	}
 	var there, rest []string
 	for _, c := range p.led(p.claims[a]) {
-		sel := selectEndpoints(&c.owner.next, a)
+		sel := selectEndpoints(c.owner.next, a)
 		for i := range sel.endpoints {
 			switch e := &sel.endpoints[i]; {
 			case p.nodeOfEndpoint(e) != id:
