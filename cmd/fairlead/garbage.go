@@ -9,24 +9,68 @@ import (
 	"time"
 )
 
-// garbage is how much of it may gather, in percent of what a process holds, where memory counts for more than processor time:
-// agents share their nodes with what those are for, and seldom have much to do. Go's own is 100. A member that holds much has
-// enough with littleGarbage while that costs little, as it does at rest.
+// garbage is how much of it may gather, in percent of what a process holds, where memory counts for more than processor time: agents
+// share their nodes with what those are for, and seldom have much to do. Go's own is 100.
 const (
-	littleGarbage = 20
-	garbage       = 40
-	goGarbage     = 100
+	garbage   = 40
+	goGarbage = 100
 )
 
-// muchMemory is what a member holds that is better kept small than quick, in bytes: many times of what usual clusters take.
-const muchMemory = 256 << 20
+// A member that holds little leaves as much garbage as Go has it leave: it is quick, and small anyway. One that holds more leaves so many
+// bytes of it, and not less than littleGarbage of what it holds.
+const (
+	muchGarbage   = 64 << 20
+	littleGarbage = 20
+)
 
-// Shares of one processor that collecting takes. A member that holds much leaves more garbage above muchCollecting, and less below
-// littleCollecting. Half the garbage is twice the work: what is little before must not be much afterwards.
+// garbageFor is how much garbage a member leaves that holds so many bytes, in percent of them, in tens.
+func garbageFor(held uint64) int {
+	if held <= muchGarbage {
+		return goGarbage
+	}
+	return max(littleGarbage, int(muchGarbage*10/held)*10)
+}
+
+// ease is how much more or less than that it leaves, by what collecting costs.
+type ease int
+
+const (
+	thrifty ease = iota - 1 // half
+	usual
+	lavish // twice as much
+)
+
+// Shares of one processor that collecting takes. Half the garbage is twice the work: what is little before must not be much afterwards.
 const (
 	muchCollecting   = 1.0
 	littleCollecting = 0.4
+	restCollecting   = 0.05
 )
+
+// after is how it goes on once collecting took such a share of a processor.
+func (e ease) after(collecting float64) ease {
+	switch {
+	case collecting > muchCollecting:
+		return lavish
+	case collecting < restCollecting:
+		return thrifty
+	case collecting < littleCollecting && e == lavish, collecting > littleCollecting && e == thrifty:
+		return usual
+	}
+	return e
+}
+
+// percent is how much garbage is left for so many bytes that are held.
+func (e ease) percent(held uint64) int {
+	switch p := garbageFor(held); {
+	case e == lavish:
+		return min(2*p, goGarbage)
+	case e == thrifty && p < goGarbage:
+		return p / 2
+	default:
+		return p
+	}
+}
 
 // saveMemory has this process collect garbage earlier, unless whoever started it says how early (GOGC).
 func saveMemory(getenv func(string) string) {
@@ -60,12 +104,13 @@ func ownBytes() (sum uint64) {
 	return sum
 }
 
-// saveMuchMemory does so once the process holds much, looking every so often until ctx ends.
+// saveMuchMemory has this process leave as much garbage as a member shall, looking every so often until ctx ends, unless whoever started
+// it says how much (GOGC).
 func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.Duration) {
 	if getenv("GOGC") != "" {
 		return
 	}
-	percent, before := goGarbage, collectingSeconds()
+	percent, now, before := goGarbage, usual, collectingSeconds()
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -73,28 +118,15 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			now := collectingSeconds()
-			if next := garbageOf(heldBytes(), percent, (now-before)/every.Seconds()); next != percent {
+			took := collectingSeconds()
+			now = now.after((took - before) / every.Seconds())
+			if next := now.percent(heldBytes()); next != percent {
 				debug.SetGCPercent(next) // it stops everything for a moment
 				percent = next
 			}
-			before = now
+			before = took
 		}
 	}
-}
-
-// garbageOf is how much garbage a process leaves from now on that holds so many bytes, and whose collections took such a share of a
-// processor while it left so much before.
-func garbageOf(held uint64, before int, collecting float64) int {
-	switch {
-	case held <= muchMemory:
-		return goGarbage
-	case collecting > muchCollecting:
-		return garbage
-	case before == goGarbage || collecting < littleCollecting:
-		return littleGarbage
-	}
-	return before
 }
 
 // heldBytes is what the newest collection found in use.

@@ -23,30 +23,32 @@ func TestGarbageIsCollectedEarlyUnlessItIsSaidWhen(t *testing.T) {
 }
 
 // A member is quick as long as it holds little, and small once it holds much: smallest while that costs little.
-func TestMembersCollectGarbageEarlyOnceTheyHoldMuch(t *testing.T) {
-	for _, c := range []struct {
-		held       uint64
-		before     int
-		collecting float64
-		want       int
-	}{
-		{0, 100, 0, 100},
-		{muchMemory, 20, 2, 100},
-		{muchMemory + 1, 100, 0.6, 20},
-		{muchMemory + 1, 100, 1.1, 40},
-		{muchMemory + 1, 20, 0.9, 20},
-		{muchMemory + 1, 20, 1.1, 40},
-		{muchMemory + 1, 40, 0.55, 40}, // what it was at 20, or nearly
-		{muchMemory + 1, 40, 0.3, 20},
-		{muchMemory + 1, 40, 1.5, 40},
+func TestMembersCollectGarbageEarlierTheMoreTheyHold(t *testing.T) {
+	const mb = 1 << 20
+	for held, want := range map[uint64][3]int{ // thrifty, usual, lavish
+		0: {100, 100, 100}, 64 * mb: {100, 100, 100}, 65 * mb: {45, 90, 100}, 128 * mb: {25, 50, 100}, 250 * mb: {10, 20, 40}, 4096 * mb: {10, 20, 40},
 	} {
-		if got := garbageOf(c.held, c.before, c.collecting); got != c.want {
-			t.Errorf("holding %d bytes, collecting %.2f at %d%%: %d, want %d", c.held, c.collecting, c.before, got, c.want)
+		if got := [3]int{thrifty.percent(held), usual.percent(held), lavish.percent(held)}; got != want {
+			t.Errorf("holding %d bytes: %v, want %v", held, got, want)
 		}
 	}
-	much := make([]byte, muchMemory+1<<20)
+	for _, c := range []struct {
+		before     ease
+		collecting float64
+		want       ease
+	}{
+		{usual, 0.01, thrifty}, {lavish, 0.01, thrifty}, {usual, 0.1, usual}, {usual, 0.9, usual}, {usual, 1.1, lavish},
+		{thrifty, 0.3, thrifty}, {thrifty, 0.5, usual}, {thrifty, 1.1, lavish},
+		{lavish, 0.55, lavish}, // what it was before, or nearly
+		{lavish, 0.3, usual}, {lavish, 1.5, lavish},
+	} {
+		if got := c.before.after(c.collecting); got != c.want {
+			t.Errorf("collecting %.2f after %d: %d, want %d", c.collecting, c.before, got, c.want)
+		}
+	}
+	much := make([]byte, muchGarbage+1<<20)
 	runtime.GC()
-	if heldBytes() <= muchMemory {
+	if heldBytes() <= muchGarbage {
 		t.Errorf("it holds %d bytes", heldBytes())
 	}
 	if collectingSeconds() <= 0 {
