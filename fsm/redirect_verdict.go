@@ -34,15 +34,24 @@ func (c *JudgeRedirect) apply(tx *txn) Outcome {
 		return refuse(RejectStaleRevision, subject, r.UID, c.UID)
 	}
 	next := *r
-	next.Verdicts = verdictsAt(c.Verdicts, r.Probed())
-	if slices.Equal(next.Verdicts, r.Verdicts) {
-		return tx.ok()
+	if tx.judge(&next.Verdicts, &next.History, c.Verdicts, r.Probed()) {
+		tx.put(&next)
 	}
-	if what := verdictChange(r.Verdicts, next.Verdicts); what != "" {
-		next.History = tx.step(r.History, what)
-	}
-	tx.put(&next)
 	return tx.ok()
+}
+
+// judge sets the verdicts on places that are probed to those that are said now, notes what people should know, and tells whether anything
+// changed.
+func (tx *txn) judge(verdicts *[]ProbeVerdict, history *Trail, said []ProbeVerdict, probed []Probed) bool {
+	now := verdictsAt(said, probed)
+	if slices.Equal(now, *verdicts) {
+		return false
+	}
+	if what := verdictChange(*verdicts, now); what != "" {
+		*history = tx.step(*history, what)
+	}
+	*verdicts = now
+	return true
 }
 
 // verdictsFor are what of the verdicts of a redirect goes for what it becomes.

@@ -34,14 +34,9 @@ func (c *JudgeService) apply(tx *txn) Outcome {
 		return refuse(RejectStaleRevision, subject, s.UID, c.UID)
 	}
 	next := *s
-	next.Verdicts = verdictsAt(c.Verdicts, s.Probed())
-	if slices.Equal(next.Verdicts, s.Verdicts) {
-		return tx.ok()
+	if tx.judge(&next.Verdicts, &next.History, c.Verdicts, s.Probed()) {
+		tx.put(&next)
 	}
-	if what := verdictChange(s.Verdicts, next.Verdicts); what != "" {
-		next.History = tx.step(s.History, what)
-	}
-	tx.put(&next)
 	return tx.ok()
 }
 

@@ -125,7 +125,12 @@ func endpointsHere(t *bench) {
 // serveHere has all endpoints on loopback, with one server that answers every byte with one.
 func serveHere(t *bench) {
 	endpointsHere(t)
-	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", natPort))
+	acceptAll(t, natPort, func(c net.Conn) { _, _ = io.Copy(c, c) }) // the client resets it
+}
+
+// acceptAll serves every connection to a port of this namespace, and closes it then.
+func acceptAll(t *bench, port uint16, serve func(net.Conn)) {
+	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +143,7 @@ func serveHere(t *bench) {
 			}
 			go func() {
 				defer c.Close()
-				_, _ = io.Copy(c, c) // the client resets it
+				serve(c)
 			}()
 		}
 	}()

@@ -108,19 +108,7 @@ func (s *sockLab) until(i int, want netip.Addr) float64 {
 // serveNames has all endpoints on loopback, each of which tells who connects its address.
 func serveNames(t *bench) {
 	endpointsHere(t)
-	listener, err := net.Listen("tcp4", fmt.Sprintf(":%d", updatePort))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, c.LocalAddr().(*net.TCPAddr).IP.String()) // who left hears nothing
-			_ = c.Close()
-		}
-	}()
+	acceptAll(t, updatePort, func(c net.Conn) {
+		_, _ = io.WriteString(c, c.LocalAddr().(*net.TCPAddr).IP.String()) // who left hears nothing
+	})
 }
