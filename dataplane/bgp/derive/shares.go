@@ -42,10 +42,10 @@ type Shares struct {
 	own    map[fsm.NodeID]uint64 // and of those that concern one
 }
 
-// part is what one node has of one prefix: a path, or none where a hop of it is on its way out.
+// part is what one node has of one prefix: the path by its next hop, or none where a hop of it is on its way out.
 type part struct {
-	path bgp.Path
-	gone bool
+	nextHop netip.Addr
+	gone    bool
 }
 
 // Follow takes in a newer view.
@@ -55,13 +55,13 @@ func (s *Shares) Follow(v *fsm.View) {
 	}
 	s.seq++
 	before := s.view
-	paths, touched, whole := s.all.Follow(v)
+	_, touched, whole := s.all.Follow(v)
 	s.view = v
 	defer s.redraw(touched, whole)
 	if whole {
 		s.nodes, s.at, s.own = map[fsm.NodeID]map[netip.Prefix]part{}, map[netip.Prefix][]fsm.NodeID{}, map[fsm.NodeID]uint64{}
 		for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
-			s.place(r, paths.Of(r.Prefix))
+			s.place(r)
 		}
 		s.common = s.seq
 		return
@@ -76,7 +76,7 @@ func (s *Shares) Follow(v *fsm.View) {
 		}
 		delete(s.at, prefix)
 		if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String()); ok {
-			s.place(r, paths.Of(prefix))
+			s.place(r)
 		}
 	}
 }
@@ -93,15 +93,12 @@ func (s *Shares) redraw(touched []netip.Prefix, whole bool) {
 }
 
 // place gives the paths of a route to the nodes that are its hops.
-func (s *Shares) place(r *fsm.Route, paths []bgp.Path) {
+func (s *Shares) place(r *fsm.Route) {
 	settings := s.view.Group().Settings
 	for _, h := range r.NextHops {
 		n, _ := fsm.Get[*fsm.Node](s.view, fsm.TableNodes, string(h.Node))
-		p := part{gone: h.Withdrawing}
-		if fsm.Announceable(r.Prefix, h, n, settings) {
-			i := slices.IndexFunc(paths, func(p bgp.Path) bool { return p.NextHop == h.Address })
-			p.path = paths[i]
-		} else if !h.Withdrawing {
+		p := part{h.Address, h.Withdrawing}
+		if !h.Withdrawing && !fsm.Announceable(r.Prefix, h, n, settings) {
 			continue
 		}
 		if s.nodes[h.Node] == nil {
@@ -133,7 +130,8 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 		p := s.nodes[node][prefix]
 		switch {
 		case !p.gone:
-			out.Paths = append(out.Paths, p.path)
+			of := s.all.paths.Of(prefix)
+			out.Paths = append(out.Paths, of[slices.IndexFunc(of, func(own bgp.Path) bool { return own.NextHop == p.nextHop })])
 		case out.Keep:
 			out.Gone = append(out.Gone, prefix)
 		}
