@@ -37,11 +37,11 @@ func (a Action) String() string {
 	return "unknown action"
 }
 
-// Step is one change of a speaker. The field that its Action speaks of is set.
+// Step is one change of a speaker. The field that its Action speaks of is set. A speaker that starts has as many as there are paths.
 type Step struct {
 	Action  Action
 	Path    Path
-	Peer    Peer
+	Peer    *Peer
 	Demoted []netip.Addr // sorted
 }
 
@@ -68,7 +68,7 @@ func Plan(asn uint32, desired Desired, observed Observed) ([]Step, error) {
 	}
 	slices.SortFunc(normal.Peers, comparePeers)
 
-	var steps []Step
+	steps := make([]Step, 0, max(2, normal.Paths.Len()-len(observed.Paths)))
 	final := demotedPeers(normal.Peers)
 	demoted := slices.Clone(final)
 	for _, a := range observed.Demoted { // those that this plan undemotes stay demoted until its end
@@ -80,7 +80,7 @@ func Plan(asn uint32, desired Desired, observed Observed) ([]Step, error) {
 	if !slices.Equal(demoted, slices.SortedFunc(slices.Values(observed.Demoted), netip.Addr.Compare)) {
 		steps = append(steps, Step{Action: SetDemoted, Demoted: demoted})
 	}
-	steps = append(steps, planPaths(normal.Paths, observed.Paths)...)
+	steps = planPaths(steps, normal.Paths, observed.Paths)
 	steps = append(steps, planPeers(normal.Peers, observed.Peers)...)
 	if !slices.Equal(final, demoted) {
 		steps = append(steps, Step{Action: SetDemoted, Demoted: final})
@@ -103,18 +103,19 @@ func indexPeer(peers []Peer, a netip.Addr) int {
 	return slices.IndexFunc(peers, func(p Peer) bool { return p.Address == a })
 }
 
-func planPaths(desired Paths, observed []Path) []Step {
+// planPaths appends the steps that paths need.
+func planPaths(steps []Step, desired Paths, observed []Path) []Step {
 	have := make(map[pathKey]Path, len(observed))
 	for _, p := range observed {
 		have[p.key()] = p
 	}
-	var fresh, replaced, gone []Step
+	var replaced, gone []Step
 	for p := range desired.All() {
 		old, ok := have[p.key()]
 		delete(have, p.key())
 		switch {
 		case !ok:
-			fresh = append(fresh, Step{Action: AddPath, Path: p})
+			steps = append(steps, Step{Action: AddPath, Path: p})
 		case !old.Equal(p):
 			replaced = append(replaced, Step{Action: AddPath, Path: p})
 		}
@@ -123,7 +124,7 @@ func planPaths(desired Paths, observed []Path) []Step {
 		gone = append(gone, Step{Action: RemovePath, Path: p})
 	}
 	slices.SortFunc(gone, func(a, b Step) int { return a.Path.Compare(b.Path) })
-	return slices.Concat(fresh, replaced, gone)
+	return append(append(steps, replaced...), gone...)
 }
 
 func planPeers(desired, observed []Peer) []Step {
@@ -137,17 +138,17 @@ func planPeers(desired, observed []Peer) []Step {
 		delete(have, p.Address)
 		switch {
 		case !ok:
-			added = append(added, Step{Action: AddPeer, Peer: p})
+			added = append(added, Step{Action: AddPeer, Peer: &p})
 		case old.sameOnWire(p):
 		case old.sameSession(p):
-			changed = append(changed, Step{Action: TunePeer, Peer: p})
+			changed = append(changed, Step{Action: TunePeer, Peer: &p})
 		default:
-			changed = append(changed, Step{Action: RestartPeer, Peer: p})
+			changed = append(changed, Step{Action: RestartPeer, Peer: &p})
 		}
 	}
 	for _, p := range have {
-		gone = append(gone, Step{Action: RemovePeer, Peer: p})
+		gone = append(gone, Step{Action: RemovePeer, Peer: &p})
 	}
-	slices.SortFunc(gone, func(a, b Step) int { return comparePeers(a.Peer, b.Peer) })
+	slices.SortFunc(gone, func(a, b Step) int { return comparePeers(*a.Peer, *b.Peer) })
 	return slices.Concat(added, changed, gone)
 }

@@ -121,12 +121,12 @@ func (s *table) do(step Step) {
 		if !s.complete {
 			s.t.Fatalf("peer %s opened onto a table that is still loading", step.Peer.Address)
 		}
-		s.peers[step.Peer.Address] = step.Peer
+		s.peers[step.Peer.Address] = *step.Peer
 	case TunePeer, RestartPeer:
 		if _, ok := s.peers[step.Peer.Address]; !ok {
 			s.t.Fatalf("peer %s changed, and is not there", step.Peer.Address)
 		}
-		s.peers[step.Peer.Address] = step.Peer
+		s.peers[step.Peer.Address] = *step.Peer
 		if step.Action == RestartPeer {
 			s.bounced = append(s.bounced, step.Peer.Address)
 		}

@@ -227,17 +227,17 @@ func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
 			return fmt.Errorf("remove path %s: %w", step.Path, err)
 		}
 	case bgp.AddPeer:
-		s.meet(step.Peer)
-		return s.addPeer(ctx, step.Peer)
+		s.meet(*step.Peer)
+		return s.addPeer(ctx, *step.Peer)
 	case bgp.TunePeer:
-		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(step.Peer)}); err != nil {
+		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(*step.Peer)}); err != nil {
 			return fmt.Errorf("change peer %s: %w", step.Peer.Address, err)
 		}
 	case bgp.RestartPeer:
-		s.meet(step.Peer)
-		return s.restartPeer(ctx, step.Peer)
+		s.meet(*step.Peer)
+		return s.restartPeer(ctx, *step.Peer)
 	case bgp.RemovePeer:
-		return s.removePeer(ctx, step.Peer)
+		return s.removePeer(ctx, *step.Peer)
 	default:
 		return fmt.Errorf("%s: not known to this speaker", step.Action)
 	}

@@ -108,15 +108,15 @@ func (s *Speaker) do(step bgp.Step) {
 	case bgp.RemovePath:
 		s.setPath(step.Path, false)
 	case bgp.AddPeer:
-		s.keeping.Met(step.Peer, time.Now())
-		s.start(step.Peer, nil)
+		s.keeping.Met(*step.Peer, time.Now())
+		s.start(*step.Peer, nil)
 	case bgp.TunePeer:
 		s.peers[step.Peer.Address].ConnectRetry = step.Peer.ConnectRetry
 	case bgp.RestartPeer:
 		old := s.peers[step.Peer.Address]
-		s.keeping.Met(step.Peer, time.Now())
+		s.keeping.Met(*step.Peer, time.Now())
 		old.end(errDetached)
-		s.start(step.Peer, old)
+		s.start(*step.Peer, old)
 	case bgp.RemovePeer:
 		if s.peers[step.Peer.Address].session != nil {
 			s.keeping.Left(step.Peer.Address)
