@@ -359,8 +359,11 @@ func TestBalancing13HostsOutsideHaveTunnels(t *testing.T) {
 	}
 	says()
 	grouptest.Eventually(t, "it is ready", func() bool { _, ready := g.Read().TunnelOf(fsm.HostTunnel("n1")); return ready })
-	g.Apply(t, &fsm.ReleaseTunnel{Host: "n2"}, &fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("198.51.100.2")})
-	next() // it came and went unseen, which is to be acknowledged all the same
+	_, err = g.Commit(fsm.Proposal{Command: &fsm.ReleaseTunnel{Host: "n2"}}, fsm.Proposal{Command: &fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("198.51.100.2")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next() // it went and came unseen, which is to be acknowledged all the same
 	g.Apply(t, &fsm.ReleaseTunnel{Host: "n2"})
 	n2, _ := fsm.Get[*fsm.Tunnel](g.Read(), fsm.TableTunnels, "n2")
 	if holder := g.Read().Holder(n2); holder != "host n1" {
