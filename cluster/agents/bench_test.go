@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -54,6 +55,127 @@ func BenchmarkRefresh(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// clusterOf is a group with Services as clusters have them: with a ClusterIP and four endpoints each, and every tenth with an address.
+func clusterOf(b *testing.B, services int) *grouptest.Group {
+	g := grouptest.NewGroup(b)
+	var batch []fsm.Proposal
+	for i := range services {
+		batch = append(batch, fsm.Proposal{Command: &fsm.PutService{Service: usualService(i)}})
+		if i%10 == 0 {
+			a := netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)})
+			batch = append(batch, fsm.Proposal{Command: &fsm.Allocate{Address: a, Service: usualService(i).ID, Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 443}}}})
+		}
+		if len(batch) >= fsm.MaxItems-1 || i == services-1 {
+			if _, err := g.Commit(batch...); err != nil {
+				b.Fatal(err)
+			}
+			batch = nil
+		}
+	}
+	return g
+}
+
+func usualService(i int) fsm.Service {
+	s := fsm.Service{
+		ID: fsm.ServiceID(fmt.Sprintf("team-%d/web-%d", i%100, i)), UID: fmt.Sprintf("6b1f0d0e-0000-4000-8000-%012d", i),
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{172, 16 + byte(i>>16), byte(i >> 8), byte(i)})},
+		Frontends:  []fsm.Frontend{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 443}}},
+	}
+	for j := range 4 {
+		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
+			Address: netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 6), byte(i<<2 + j)}), Node: fsm.NodeID(fmt.Sprintf("node-%d", (i+j)%100)),
+			Ready: true, Serving: true, Ports: []fsm.EndpointPort{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 8443}}},
+		})
+	}
+	return s
+}
+
+// changeOf makes another endpoint of a Service ready, or not.
+func changeOf(i int, ready bool) *fsm.PutService {
+	s := usualService(i)
+	s.Endpoints[0].Ready = ready
+	return &fsm.PutService{Service: s}
+}
+
+func mustRefresh(b *testing.B, board *board) {
+	if _, err := board.refresh(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func mustTellAll(b *testing.B, board *board) {
+	if _, err := board.since(place{full: true, wants: tellsAll}, "n1"); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkHeld is what a member keeps for each Service to tell agents of it: once it has started, when each Service changed once, and when an
+// agent came besides that needs everything.
+func BenchmarkHeld(b *testing.B) {
+	const services = 10_000
+	change := func(b *testing.B, g *grouptest.Group, board *board) {
+		for i := range services {
+			g.Apply(b, changeOf(i, false))
+			mustRefresh(b, board)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		then func(*testing.B, *grouptest.Group, *board)
+	}{
+		{"started", func(*testing.B, *grouptest.Group, *board) {}},
+		{"changed", change},
+		{"asked", func(b *testing.B, g *grouptest.Group, board *board) {
+			change(b, g, board)
+			mustTellAll(b, board)
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				g := clusterOf(b, services)
+				board := newBoard(g)
+				mustRefresh(b, board)
+				c.then(b, g, board)
+				with := heldBytes()
+				runtime.KeepAlive(board)
+				b.ReportMetric(float64(with-heldBytes())/services, "B/Service")
+				runtime.KeepAlive(g)
+			}
+		})
+	}
+}
+
+func heldBytes() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// BenchmarkServiceChange is what a change of one Service of many costs a member.
+func BenchmarkServiceChange(b *testing.B) {
+	g := clusterOf(b, 10_000)
+	board := newBoard(g)
+	mustRefresh(b, board)
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		g.Apply(b, changeOf(i%1000*10, i/1000%2 != 0))
+		b.StartTimer()
+		mustRefresh(b, board)
+	}
+}
+
+// BenchmarkWhole is what it costs a member to encode everything, for those who need that.
+func BenchmarkWhole(b *testing.B) {
+	board := newBoard(clusterOf(b, 50_000))
+	mustRefresh(b, board)
+	for b.Loop() {
+		board.inside.trays[tellsAll].whole = whole{}
+		mustTellAll(b, board)
 	}
 }
 
