@@ -19,15 +19,16 @@ import (
 type board struct {
 	record Record
 
-	mu      sync.Mutex
-	view    *fsm.View    // what everything here is of
-	at      fsm.Revision // its revision
-	changed chan struct{}
+	encoding sync.Mutex // held by who encodes everything; before mu
+	mu       sync.Mutex
+	view     *fsm.View    // what everything here is of
+	at       fsm.Revision // its revision
+	changed  chan struct{}
 
 	inside  shelf                     // for nodes
 	outside shelf                     // for hosts outside the cluster, while there are any
 	hosts   bool                      // there are
-	homes   map[netip.Addr]fsm.NodeID // the nodes by their addresses
+	homes   map[netip.Addr]fsm.NodeID // the nodes by their addresses; replaced, never written to
 	limit   ringLimit
 
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
@@ -137,57 +138,37 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 			news = b.noteWanted(after) || news
 		}
 	})
-	b.inside.begin(b.at, v.Revision())
-	for _, a := range slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare) {
-		if err := b.deriveAddress(v, a); err != nil {
-			return false, fmt.Errorf("encode address %s for agents: %w", a, err)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(serving)) {
-		if err := b.deriveService(v, id); err != nil {
-			return false, fmt.Errorf("encode service %s for agents: %w", id, err)
-		}
-	}
-	redirects := redirectsThatChanged(b.view, v)
-	for _, id := range redirects {
-		if err := b.deriveRedirect(v, id); err != nil {
-			return false, fmt.Errorf("encode redirect %s for agents: %w", id, err)
-		}
-	}
-	tunnels := b.tunnelsThatChanged(v)
-	for _, host := range tunnels {
-		if err := b.deriveTunnel(v, host); err != nil {
-			return false, fmt.Errorf("encode tunnel of %s for agents: %w", host, err)
-		}
+	changed := changedItems{
+		addresses: slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare), services: slices.Sorted(maps.Keys(serving)),
+		redirects: redirectsThatChanged(b.view, v), nodes: moved, tunnels: b.tunnelsThatChanged(v),
 	}
 	for _, note := range []func(*fsm.View) bool{b.noteTunnels, b.noteRedirects, b.noteProbes} {
 		news = note(v) || news
 	}
-	for _, id := range moved {
-		if err := b.deriveNode(v, id); err != nil {
-			return false, fmt.Errorf("encode node %s for agents: %w", id, err)
-		}
+	b.inside.begin(b.at, v.Revision())
+	if err := (source{v, b.homes}).tellInside(changed, &b.inside); err != nil {
+		return false, err
 	}
-	changed, err := b.inside.push(b.limit)
+	newsInside, err := b.inside.push(b.limit)
 	if err != nil {
 		return false, err
 	}
-	changedOutside, err := b.deriveOutside(v, changedItems{slices.Collect(maps.Keys(serving)), redirects, moved, tunnels})
+	newsOutside, err := b.deriveOutside(v, changed)
 	if err != nil {
 		return false, err
 	}
-	return news || changed || changedOutside, nil
+	return news || newsInside || newsOutside, nil
 }
 
 // noteNodes adds the Services of which something else is to be told since nodes went down, came back, or moved. That is rare, so all
 // may be looked at.
 func (b *board) noteNodes(v *fsm.View, moved bool, serving map[fsm.ServiceID]bool) {
-	flipped := nodesThatFlipped(b.view, v)
+	flipped, from := nodesThatFlipped(b.view, v), source{v, b.homes}
 	if len(flipped) == 0 && !moved {
 		return
 	}
 	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-		if slices.ContainsFunc(s.Endpoints, func(e fsm.Endpoint) bool { return flipped[b.nodeOf(e)] || moved && e.Node == "" }) {
+		if slices.ContainsFunc(s.Endpoints, func(e fsm.Endpoint) bool { return flipped[from.nodeOf(e)] || moved && e.Node == "" }) {
 			serving[s.ID] = true
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 // deriveAddress brings one address's item up to date. A node has rules for every address that has an owner or
 // a route, whatever state either is in: they go when nothing can lead there any more (S9).
-func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
-	key, owners := desired.AddressKey(a), v.Owners(a.String())
-	_, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
+func (from source) deriveAddress(a netip.Addr, to sink) error {
+	key, owners := desired.AddressKey(a), from.view.Owners(a.String())
+	_, routed := fsm.Get[*fsm.Route](from.view, fsm.TableRoutes, fsm.HostPrefix(a).String())
 	if len(owners) == 0 && !routed {
-		return b.inside.drop(key)
+		return to.drop(key)
 	}
 	var ports []desired.Port
 	for _, o := range owners {
@@ -29,64 +29,64 @@ func (b *board) deriveAddress(v *fsm.View, a netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	return b.inside.put(key, value, tellsAddresses)
+	return to.put(key, value, tellsAddresses)
 }
 
 // deriveService brings one Service's item up to date. A Service is told while it owns an address, also one that it
 // gives up: packets may still come. Without, it is told to those who have a use for its node ports, its ClusterIPs or what others gave it, if
 // it has any to be served.
-func (b *board) deriveService(v *fsm.View, id fsm.ServiceID) error {
+func (from source) deriveService(id fsm.ServiceID, to sink) error {
 	key := desired.ServiceKey(string(id))
-	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
-	owned := v.Addresses(id)
+	s, ok := fsm.Get[*fsm.Service](from.view, fsm.TableServices, string(id))
+	owned := from.view.Addresses(id)
 	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() && len(s.ByOthers) == 0 {
-		return b.inside.drop(key)
+		return to.drop(key)
 	}
-	value, err := desired.ServiceValue(b.serviceOf(v, s, owned))
+	value, err := desired.ServiceValue(from.serviceOf(s, owned))
 	if err != nil {
 		return err
 	}
 	if len(owned) == 0 {
-		return b.inside.put(key, value, tellsAll)
+		return to.put(key, value, tellsAll)
 	}
-	return b.inside.put(key, value, tellsAddressed)
+	return to.put(key, value, tellsAddressed)
 }
 
 // deriveNode brings the item of a node up to date: those who resolve node ports at the client have to know all nodes, by all addresses.
-func (b *board) deriveNode(v *fsm.View, id fsm.NodeID) error {
+func (from source) deriveNode(id fsm.NodeID, to sink) error {
 	key := desired.NodeKey(string(id))
-	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
+	n, ok := fsm.Get[*fsm.Node](from.view, fsm.TableNodes, string(id))
 	if !ok || len(n.Addresses)+len(n.Others) == 0 {
-		return b.inside.drop(key)
+		return to.drop(key)
 	}
 	value, err := desired.NodeValue(slices.Concat(n.Addresses, n.Others))
 	if err != nil {
 		return err
 	}
-	return b.inside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // deriveRedirect brings one redirect's item up to date. One that captures nothing, or is effective nowhere, is nothing to tell. Which of
 // two counts at a place is decided on each host.
-func (b *board) deriveRedirect(v *fsm.View, id fsm.RedirectID) error {
+func (from source) deriveRedirect(id fsm.RedirectID, to sink) error {
 	key := desired.RedirectKey(string(id))
-	r, ok := fsm.Get[*fsm.Redirect](v, fsm.TableRedirects, string(id))
-	if err := b.deriveProxy(r, id); err != nil {
+	r, ok := fsm.Get[*fsm.Redirect](from.view, fsm.TableRedirects, string(id))
+	if err := from.deriveProxy(r, id, to); err != nil {
 		return err
 	}
 	if !ok || len(r.Captures) == 0 || !r.EveryNode && !r.Outside && len(r.Nodes) == 0 {
-		return b.inside.drop(key)
+		return to.drop(key)
 	}
 	value, err := desired.RedirectValue(redirectOf(r))
 	if err != nil {
 		return err
 	}
-	return b.inside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // deriveProxy brings the item about a redirect's proxy ports up to date; r may be nil. It is told before clients are sent there, and
 // to nodes where the policy is not effective.
-func (b *board) deriveProxy(r *fsm.Redirect, id fsm.RedirectID) error {
+func (from source) deriveProxy(r *fsm.Redirect, id fsm.RedirectID, to sink) error {
 	key := desired.ProxyKey(string(id))
 	var p desired.Proxy
 	if r != nil {
@@ -105,27 +105,27 @@ func (b *board) deriveProxy(r *fsm.Redirect, id fsm.RedirectID) error {
 		}
 	}
 	if len(p.Pods) == 0 {
-		return b.inside.drop(key)
+		return to.drop(key)
 	}
 	value, err := desired.ProxyValue(p)
 	if err != nil {
 		return err
 	}
-	return b.inside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // deriveTunnel brings the item of a host that is reached by a tunnel up to date.
-func (b *board) deriveTunnel(v *fsm.View, host fsm.TunnelID) error {
+func (from source) deriveTunnel(host fsm.TunnelID, to sink) error {
 	key := desired.TunnelHostKey(string(host))
-	end := endOf(v, host)
+	end := endOf(from.view, host)
 	if end == nil {
-		return b.inside.drop(key)
+		return to.drop(key)
 	}
 	value, err := desired.TunnelHostValue(*end)
 	if err != nil {
 		return err
 	}
-	return b.inside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // endOf is how a host is reached by its tunnel; nil for one that is not, or no more.
@@ -195,17 +195,18 @@ func (s *shelf) push(limit ringLimit) (news bool, err error) {
 }
 
 func (s *shelf) put(key string, value []byte, needs tells) error {
-	var before *item
-	if old, had := s.items[key]; had {
-		before = &old
-	}
-	now := item{value, needs}
-	if before != nil && before.needs == needs && string(before.value) == string(value) {
+	before, had := s.items[key]
+	now := item{desired.DigestOf(key, value), needs}
+	if had && before == now {
 		return nil
 	}
 	s.items[key] = now
+	var was *item
+	if had {
+		was = &before
+	}
 	for i := range s.trays {
-		if err := s.trays[i].put(key, before, now); err != nil {
+		if err := s.trays[i].put(key, value, was, now); err != nil {
 			return err
 		}
 	}
@@ -228,7 +229,7 @@ func (s *shelf) drop(key string) error {
 
 // serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to
 // endpoints on nodes that are down, as long as others are left: Kubernetes notices only after most of a minute.
-func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) desired.Service {
+func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{
 		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
@@ -251,9 +252,9 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 			out.Frontends = append(out.Frontends, front)
 		}
 	}
-	for _, e := range b.reachable(v, s.Endpoints) {
+	for _, e := range from.reachable(s.Endpoints) {
 		endpoint := desired.Endpoint{
-			Address: e.Address, Node: string(b.nodeOf(e)), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+			Address: e.Address, Node: string(from.nodeOf(e)), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 			Weight: e.Weight, Quiesced: e.Quiesced, Failing: e.Failing,
 		}
 		for _, h := range e.Hints {
@@ -268,18 +269,18 @@ func (b *board) serviceOf(v *fsm.View, s *fsm.Service, owned []*fsm.Allocation) 
 }
 
 // nodeOf tells where an endpoint is. One that names no node is at one if it has an address of it, as for next hops.
-func (b *board) nodeOf(e fsm.Endpoint) fsm.NodeID {
+func (from source) nodeOf(e fsm.Endpoint) fsm.NodeID {
 	if e.Node != "" {
 		return e.Node
 	}
-	return b.homes[e.Address]
+	return from.homes[e.Address]
 }
 
 // reachable are the endpoints whose nodes are not down, or all of a family if no usable one of it is among those: the
 // last of them are never given up for liveness alone.
-func (b *board) reachable(v *fsm.View, endpoints []fsm.Endpoint) []fsm.Endpoint {
+func (from source) reachable(endpoints []fsm.Endpoint) []fsm.Endpoint {
 	down := func(e fsm.Endpoint) bool {
-		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(b.nodeOf(e)))
+		n, ok := fsm.Get[*fsm.Node](from.view, fsm.TableNodes, string(from.nodeOf(e)))
 		return ok && n.Liveness == fsm.NodeDown
 	}
 	if !slices.ContainsFunc(endpoints, down) {

@@ -19,14 +19,6 @@ import (
 // anyHosts tells whether there is anybody to tell.
 func anyHosts(v *fsm.View) bool { return v.Count(fsm.TableHosts) > 0 }
 
-// changedItems are what changed of what hosts may hear of.
-type changedItems struct {
-	services  []fsm.ServiceID
-	redirects []fsm.RedirectID
-	nodes     []fsm.NodeID
-	tunnels   []fsm.TunnelID
-}
-
 // deriveOutside brings what hosts are told up to date, given what changed, and tells whether that is news. While there are no hosts
 // nothing is kept for them.
 func (b *board) deriveOutside(v *fsm.View, changed changedItems) (bool, error) {
@@ -41,56 +33,46 @@ func (b *board) deriveOutside(v *fsm.View, changed changedItems) (bool, error) {
 		changed = allItems(v)
 	}
 	b.outside.begin(b.at, v.Revision())
-	slices.Sort(changed.services)
-	for _, id := range changed.services {
-		if err := b.tellService(v, id); err != nil {
-			return false, fmt.Errorf("encode service %s for hosts: %w", id, err)
-		}
-	}
-	for _, id := range changed.redirects {
-		if err := b.tellRedirect(v, id); err != nil {
-			return false, fmt.Errorf("encode redirect %s for hosts: %w", id, err)
-		}
-	}
-	for _, id := range changed.nodes {
-		if err := b.tellNode(v, id); err != nil {
-			return false, fmt.Errorf("encode node %s for hosts: %w", id, err)
-		}
-	}
-	for _, id := range changed.tunnels {
-		if err := b.tellTunnel(v, id); err != nil {
-			return false, fmt.Errorf("encode tunnel of %s for hosts: %w", id, err)
-		}
+	if err := (source{v, b.homes}).tellOutside(changed, &b.outside); err != nil {
+		return false, err
 	}
 	return b.outside.push(b.limit)
 }
 
-// allItems are all that there are.
-func allItems(v *fsm.View) (all changedItems) {
-	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-		all.services = append(all.services, s.ID)
+// tellOutside tells what hosts may hear of.
+func (from source) tellOutside(of changedItems, to sink) error {
+	for _, id := range of.services {
+		if err := from.tellService(id, to); err != nil {
+			return fmt.Errorf("encode service %s for hosts: %w", id, err)
+		}
 	}
-	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
-		all.redirects = append(all.redirects, r.ID)
+	for _, id := range of.redirects {
+		if err := from.tellRedirect(id, to); err != nil {
+			return fmt.Errorf("encode redirect %s for hosts: %w", id, err)
+		}
 	}
-	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
-		all.nodes = append(all.nodes, n.ID)
+	for _, id := range of.nodes {
+		if err := from.tellNode(id, to); err != nil {
+			return fmt.Errorf("encode node %s for hosts: %w", id, err)
+		}
 	}
-	for _, t := range fsm.List[*fsm.Tunnel](v, fsm.TableTunnels) {
-		all.tunnels = append(all.tunnels, t.Host)
+	for _, id := range of.tunnels {
+		if err := from.tellTunnel(id, to); err != nil {
+			return fmt.Errorf("encode tunnel of %s for hosts: %w", id, err)
+		}
 	}
-	return all
+	return nil
 }
 
 // tellService: nothing is local to a host, so that it needs no traffic policies, hints or places (balancing §15). Where only some clients may
 // come in, it is left to those who see the client's own address.
-func (b *board) tellService(v *fsm.View, id fsm.ServiceID) error {
+func (from source) tellService(id fsm.ServiceID, to sink) error {
 	key := desired.ServiceKey(string(id))
-	s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(id))
+	s, ok := fsm.Get[*fsm.Service](from.view, fsm.TableServices, string(id))
 	if !ok {
-		return b.outside.drop(key)
+		return to.drop(key)
 	}
-	full := b.serviceOf(v, s, v.Addresses(id))
+	full := from.serviceOf(s, from.view.Addresses(id))
 	told := desired.Service{
 		Affinity: full.Affinity, Scheduler: full.Scheduler, NodePortsIPv4: full.NodePortsIPv4, NodePortsIPv6: full.NodePortsIPv6, ClusterIPs: full.ClusterIPs,
 	}
@@ -98,7 +80,7 @@ func (b *board) tellService(v *fsm.View, id fsm.ServiceID) error {
 		told.Addresses, told.ByOthers = full.Addresses, full.ByOthers
 	}
 	if len(told.Addresses)+len(told.ByOthers) == 0 && !s.HasNodePorts() && !s.ServedInside() {
-		return b.outside.drop(key)
+		return to.drop(key)
 	}
 	for _, f := range full.Frontends {
 		if len(told.Addresses) == 0 {
@@ -114,15 +96,15 @@ func (b *board) tellService(v *fsm.View, id fsm.ServiceID) error {
 	if err != nil {
 		return err
 	}
-	return b.outside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // tellRedirect tells a policy that is effective outside. None of its pods are a host's own, so that local redirection never is.
-func (b *board) tellRedirect(v *fsm.View, id fsm.RedirectID) error {
+func (from source) tellRedirect(id fsm.RedirectID, to sink) error {
 	key := desired.RedirectKey(string(id))
-	r, ok := fsm.Get[*fsm.Redirect](v, fsm.TableRedirects, string(id))
+	r, ok := fsm.Get[*fsm.Redirect](from.view, fsm.TableRedirects, string(id))
 	if !ok || len(r.Captures) == 0 || !r.Outside || r.Mode == desired.ToLocalPods {
-		return b.outside.drop(key)
+		return to.drop(key)
 	}
 	told := redirectOf(r)
 	told.EveryNode, told.Nodes, told.SpareOwn = false, nil, false
@@ -133,7 +115,7 @@ func (b *board) tellRedirect(v *fsm.View, id fsm.RedirectID) error {
 	if err != nil {
 		return err
 	}
-	return b.outside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // nameless tells one node from another without its name.
@@ -143,32 +125,32 @@ func nameless(id fsm.NodeID) string {
 }
 
 // tellTunnel tells where a node's tunnel ends. What a host's own is like it is told by itself.
-func (b *board) tellTunnel(v *fsm.View, id fsm.TunnelID) error {
+func (from source) tellTunnel(id fsm.TunnelID, to sink) error {
 	if _, outside := id.Outside(); outside {
 		return nil
 	}
 	key := desired.TunnelHostKey(nameless(fsm.NodeID(id)))
-	end := endOf(v, id)
+	end := endOf(from.view, id)
 	if end == nil {
-		return b.outside.drop(key)
+		return to.drop(key)
 	}
 	value, err := desired.TunnelHostValue(*end)
 	if err != nil {
 		return err
 	}
-	return b.outside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }
 
 // tellNode tells the addresses of a node, for node ports, under a key that does not have its name.
-func (b *board) tellNode(v *fsm.View, id fsm.NodeID) error {
+func (from source) tellNode(id fsm.NodeID, to sink) error {
 	key := desired.NodeKey(nameless(id))
-	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(id))
+	n, ok := fsm.Get[*fsm.Node](from.view, fsm.TableNodes, string(id))
 	if !ok || len(n.Addresses)+len(n.Others) == 0 {
-		return b.outside.drop(key)
+		return to.drop(key)
 	}
 	value, err := desired.NodeValue(slices.Concat(n.Addresses, n.Others))
 	if err != nil {
 		return err
 	}
-	return b.outside.put(key, value, tellsAll)
+	return to.put(key, value, tellsAll)
 }

@@ -53,10 +53,10 @@ const (
 	tellsAll                    // also those that nodes serve by their node ports or ClusterIPs alone, all nodes, and redirects
 )
 
-// item is what stands under a key.
+// item is what stands under a key, but for its value: whoever needs everything has that derived once more.
 type item struct {
-	value []byte
-	needs tells // who is told of it
+	digest desired.Digest // of it alone
+	needs  tells          // who is told of it
 }
 
 // step is one change of the items, encoded once for all nodes.
@@ -67,27 +67,21 @@ type step struct {
 	size     int
 }
 
-// whole is everything, encoded once for all who need it: as of a step that is still on the ring.
-type whole struct {
-	seq    uint64
-	pieces [][]byte
-}
-
 // begin begins a step from one revision to another.
 func (t *tray) begin(from, to fsm.Revision) {
 	t.next, t.pieces = step{from: from, to: to, before: t.digest}, desired.Pieces{}
 }
 
 // put changes an item in the step; before is nil if there was none. One that is not to be told from here any more goes.
-func (t *tray) put(key string, before *item, now item) error {
+func (t *tray) put(key string, value []byte, before *item, now item) error {
 	if now.needs > t.tells {
 		return t.drop(key, before)
 	}
 	if before != nil && before.needs <= t.tells {
-		t.digest = t.digest.Minus(key, before.value)
+		t.digest = t.digest.Without(before.digest)
 	}
-	t.digest = t.digest.Plus(key, now.value)
-	return t.pieces.Put(key, now.value)
+	t.digest = t.digest.With(now.digest)
+	return t.pieces.Put(key, value)
 }
 
 // drop removes an item in the step, if it was told from here.
@@ -95,7 +89,7 @@ func (t *tray) drop(key string, before *item) error {
 	if before == nil || before.needs > t.tells {
 		return nil
 	}
-	t.digest = t.digest.Minus(key, before.value)
+	t.digest = t.digest.Without(before.digest)
 	return t.pieces.Remove(key)
 }
 
@@ -150,37 +144,4 @@ func (t *tray) find(have fsm.Revision, digest []byte, epoch fsm.Epoch) (seq uint
 		return 0, false // it should be where we are, and is not
 	}
 	return t.oldest() + uint64(after), true
-}
-
-// encodeWhole makes sure that whole is as of a step which the ring goes on from, and not much shorter than what
-// would have to follow it.
-func (t *tray) encodeWhole(items map[string]item) error {
-	behind := 0
-	if t.whole.pieces != nil && t.whole.seq >= t.oldest() {
-		for _, s := range t.ring[t.whole.seq-t.oldest():] {
-			behind += s.size
-		}
-		if behind < desired.PieceBytes {
-			return nil
-		}
-	}
-	keys := make([]string, 0, len(items))
-	for key, i := range items {
-		if i.needs <= t.tells {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	var pieces desired.Pieces
-	for _, key := range keys {
-		if err := pieces.Put(key, items[key].value); err != nil {
-			return err
-		}
-	}
-	encoded, err := pieces.Bytes()
-	if err != nil {
-		return err
-	}
-	t.whole = whole{seq: t.seq, pieces: append([][]byte{}, encoded...)}
-	return nil
 }

@@ -54,9 +54,25 @@ func (b *board) resumeOutside(have fsm.Revision, digest []byte) place {
 
 // since gives what a stream at a place lacks.
 func (b *board) since(p place, name string) (update, error) {
+	for {
+		if u, ok := b.sinceRing(p, name); ok {
+			return u, nil
+		}
+		if err := b.encodeWhole(p); err != nil {
+			return update{}, err
+		}
+	}
+}
+
+// sinceRing is since; it is false if everything has to be sent, and is not encoded.
+func (b *board) sinceRing(p place, name string) (update, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t, items := b.trayOf(p)
+	t := b.trayOf(p)
+	all := p.full || p.seq < t.oldest()
+	if all && !t.hasWhole() {
+		return update{}, false
+	}
 	u := update{
 		to:       place{wants: p.wants, out: p.out, seq: t.seq, ownSeq: b.own.seq},
 		revision: b.at, digest: t.digest, changed: b.changed,
@@ -88,22 +104,19 @@ func (b *board) since(p place, name string) (update, error) {
 	default:
 		u.own = b.own.of(fsm.NodeID(name))
 	}
-	if p.full || p.seq < t.oldest() {
-		if err := t.encodeWhole(items); err != nil {
-			return update{}, err
-		}
+	if all {
 		u.full, u.changes, p.seq = true, slices.Clone(t.whole.pieces), t.whole.seq
 	}
 	for _, s := range t.ring[p.seq-t.oldest():] {
 		u.changes = append(u.changes, s.changes...)
 	}
-	return u, nil
+	return u, true
 }
 
 // trayOf is what a stream is told from.
-func (b *board) trayOf(p place) (*tray, map[string]item) {
+func (b *board) trayOf(p place) *tray {
 	if p.out {
-		return &b.outside.trays[0], b.outside.items
+		return &b.outside.trays[0]
 	}
-	return &b.inside.trays[p.wants], b.inside.items
+	return &b.inside.trays[p.wants]
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"fairlead.io/fairlead/fsm"
+)
+
+// source is what items are derived from. It does not change, so that it needs no lock.
+type source struct {
+	view  *fsm.View
+	homes map[netip.Addr]fsm.NodeID // the nodes by their addresses, as of the view
+}
+
+// sink takes items as they are derived: a shelf those that changed, a pile all that there are.
+type sink interface {
+	put(key string, value []byte, needs tells) error
+	drop(key string) error // there is none, or no more
+}
+
+// changedItems are what items are derived of, in order.
+type changedItems struct {
+	addresses []netip.Addr
+	services  []fsm.ServiceID
+	redirects []fsm.RedirectID
+	nodes     []fsm.NodeID
+	tunnels   []fsm.TunnelID
+}
+
+// allItems are all that there are.
+func allItems(v *fsm.View) (all changedItems) {
+	for _, a := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+		all.addresses = append(all.addresses, a.Address)
+	}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		all.addresses = append(all.addresses, r.Prefix.Addr())
+	}
+	slices.SortFunc(all.addresses, netip.Addr.Compare)
+	all.addresses = slices.Compact(all.addresses)
+	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
+		all.services = append(all.services, s.ID)
+	}
+	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
+		all.redirects = append(all.redirects, r.ID)
+	}
+	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
+		all.nodes = append(all.nodes, n.ID)
+	}
+	for _, t := range fsm.List[*fsm.Tunnel](v, fsm.TableTunnels) {
+		all.tunnels = append(all.tunnels, t.Host)
+	}
+	return all
+}
+
+// tellInside tells what nodes hear of.
+func (from source) tellInside(of changedItems, to sink) error {
+	for _, a := range of.addresses {
+		if err := from.deriveAddress(a, to); err != nil {
+			return fmt.Errorf("encode address %s for agents: %w", a, err)
+		}
+	}
+	for _, id := range of.services {
+		if err := from.deriveService(id, to); err != nil {
+			return fmt.Errorf("encode service %s for agents: %w", id, err)
+		}
+	}
+	for _, id := range of.redirects {
+		if err := from.deriveRedirect(id, to); err != nil {
+			return fmt.Errorf("encode redirect %s for agents: %w", id, err)
+		}
+	}
+	for _, host := range of.tunnels {
+		if err := from.deriveTunnel(host, to); err != nil {
+			return fmt.Errorf("encode tunnel of %s for agents: %w", host, err)
+		}
+	}
+	for _, id := range of.nodes {
+		if err := from.deriveNode(id, to); err != nil {
+			return fmt.Errorf("encode node %s for agents: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// everything tells nodes, or hosts outside the cluster, all that there is.
+func (from source) everything(out bool, to sink) error {
+	switch {
+	case !out:
+		return from.tellInside(allItems(from.view), to)
+	case anyHosts(from.view):
+		return from.tellOutside(allItems(from.view), to)
+	}
+	return nil
+}

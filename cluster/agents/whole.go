@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"fmt"
+
+	"fairlead.io/fairlead/api/desired"
+)
+
+// whole is everything, encoded once for all who need it: as of a step that is still on the ring.
+type whole struct {
+	seq    uint64
+	pieces [][]byte
+	size   int
+}
+
+// hasWhole tells whether there is a whole which the ring goes on from, and little beside it has to follow.
+func (t *tray) hasWhole() bool {
+	if t.whole.pieces == nil || t.whole.seq < t.oldest() {
+		return false
+	}
+	behind := 0
+	for _, s := range t.ring[t.whole.seq-t.oldest():] {
+		behind += s.size
+	}
+	return behind < max(desired.PieceBytes, t.whole.size/8)
+}
+
+// encodeWhole makes sure that there is a whole of what a place is told. Values are derived anew: they are many times as large as all else on a
+// shelf, and seldom needed. That takes half a second where there are 50,000 Services, for which nobody has to wait but those who need it.
+//
+// Errors: an item cannot be encoded, or what comes out is not what the steps led to, and every agent would refuse it.
+func (b *board) encodeWhole(p place) error {
+	b.encoding.Lock()
+	defer b.encoding.Unlock()
+	b.mu.Lock()
+	t, from := b.trayOf(p), source{b.view, b.homes}
+	has, seq, digest, all := t.hasWhole(), t.seq, t.digest, pile{tells: t.tells}
+	b.mu.Unlock()
+	if has {
+		return nil // others needed it, too
+	}
+	if err := from.everything(p.out, &all); err != nil {
+		return err
+	}
+	if all.digest != digest {
+		return fmt.Errorf("encode everything for agents: its digest is %x, and %x of what changed", all.digest, digest)
+	}
+	pieces, err := all.pieces.Bytes()
+	if err != nil {
+		return fmt.Errorf("encode everything for agents: %w", err)
+	}
+	made := whole{seq: seq, pieces: append([][]byte{}, pieces...)}
+	for _, piece := range pieces {
+		made.size += len(piece)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trayOf(p).whole = made // where all hosts went meanwhile, their new tray is a step ahead of it
+	return nil
+}
+
+// pile is all that a tray tells.
+type pile struct {
+	tells  tells
+	pieces desired.Pieces
+	digest desired.Digest
+}
+
+func (p *pile) put(key string, value []byte, needs tells) error {
+	if needs > p.tells {
+		return nil
+	}
+	p.digest = p.digest.Plus(key, value)
+	return p.pieces.Put(key, value)
+}
+
+func (*pile) drop(string) error { return nil }
