@@ -123,7 +123,7 @@ func (b *board) differs(tables []fsm.Table) bool {
 
 // deriveItems makes a step of what changed. It tells whether any agent has to hear of it.
 func (b *board) deriveItems(v *fsm.View) (bool, error) {
-	news := false
+	news := b.at.IsZero() // trays do not tell of their first step
 	dirty, serving := map[netip.Addr]bool{}, map[fsm.ServiceID]bool{}
 	fsm.Changes(b.view, v, fsm.TableAllocations, either(func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }))
 	fsm.Changes(b.view, v, fsm.TableServices, either(func(s *fsm.Service) { serving[s.ID] = true }))

@@ -67,7 +67,7 @@ type step struct {
 	size     int
 }
 
-// begin begins a step from one revision to another.
+// begin begins a step from one revision to another; from the zero one it leads to all that there is.
 func (t *tray) begin(from, to fsm.Revision) {
 	t.next, t.pieces = step{from: from, to: to, before: t.digest}, desired.Pieces{}
 }
@@ -80,7 +80,9 @@ func (t *tray) put(key string, value []byte, before *item, now item) error {
 	if before != nil && before.needs <= t.tells {
 		t.digest = t.digest.Without(before.digest)
 	}
-	t.digest = t.digest.With(now.digest)
+	if t.digest = t.digest.With(now.digest); t.next.from.IsZero() {
+		return nil // nobody is sent it
+	}
 	return t.pieces.Put(key, value)
 }
 
@@ -93,13 +95,18 @@ func (t *tray) drop(key string, before *item) error {
 	return t.pieces.Remove(key)
 }
 
-// push adds the step to the ring, if it changes anything, and drops what is too old.
+// push adds the step to the ring, if it changes anything, and drops what is too old. The first step is on no ring: whoever has nothing needs
+// everything.
 func (t *tray) push(limit ringLimit) (changed bool, err error) {
 	s := t.next
 	if s.changes, err = t.pieces.Bytes(); err != nil {
 		return false, fmt.Errorf("encode changes for agents: %w", err)
 	}
 	t.next, t.pieces = step{}, desired.Pieces{}
+	if s.from.IsZero() {
+		t.seq++
+		return false, nil
+	}
 	if len(s.changes) == 0 {
 		return false, nil
 	}
