@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -592,6 +593,25 @@ func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 	}
 	if len(steps.State.Addresses()) != 6001 {
 		t.Errorf("%d items", len(steps.State.Addresses()))
+	}
+}
+
+// A step is held once, however many trays tell the same of it.
+func TestStepIsHeldOnceForAllTrays(t *testing.T) {
+	g, b := furnished(t, 1)
+	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.9.0.0"), Service: "ns/web"})
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	newest := func(of tells) []byte {
+		ring := b.inside.trays[of].ring
+		return ring[len(ring)-1].changes[0]
+	}
+	if &newest(tellsAddressed)[0] != &newest(tellsAll)[0] {
+		t.Error("it is held twice")
+	}
+	if bytes.Equal(newest(tellsAddresses), newest(tellsAll)) {
+		t.Error("who wants addresses only is told the Service")
 	}
 }
 

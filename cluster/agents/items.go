@@ -184,12 +184,12 @@ func (s *shelf) begin(from, to fsm.Revision) {
 
 // push ends the step, and tells whether it changes anything.
 func (s *shelf) push(limit ringLimit) (news bool, err error) {
+	var changes [][]byte
 	for i := range s.trays {
-		changed, err := s.trays[i].push(limit)
-		if err != nil {
+		if changes, err = s.trays[i].push(limit, changes); err != nil {
 			return false, err
 		}
-		news = news || changed
+		news = news || len(changes) > 0
 	}
 	return news, nil
 }

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -96,19 +97,22 @@ func (t *tray) drop(key string, before *item) error {
 }
 
 // push adds the step to the ring, if it changes anything, and drops what is too old. The first step is on no ring: whoever has nothing needs
-// everything.
-func (t *tray) push(limit ringLimit) (changed bool, err error) {
+// everything. below are the changes of the tray that tells less: where they are the same, both hold one copy.
+func (t *tray) push(limit ringLimit, below [][]byte) (changes [][]byte, err error) {
 	s := t.next
 	if s.changes, err = t.pieces.Bytes(); err != nil {
-		return false, fmt.Errorf("encode changes for agents: %w", err)
+		return nil, fmt.Errorf("encode changes for agents: %w", err)
 	}
 	t.next, t.pieces = step{}, desired.Pieces{}
 	if s.from.IsZero() {
 		t.seq++
-		return false, nil
+		return nil, nil
 	}
 	if len(s.changes) == 0 {
-		return false, nil
+		return nil, nil
+	}
+	if slices.EqualFunc(s.changes, below, bytes.Equal) {
+		s.changes = below
 	}
 	for _, c := range s.changes {
 		s.size += len(c)
@@ -121,7 +125,7 @@ func (t *tray) push(limit ringLimit) (changed bool, err error) {
 		drop++
 	}
 	t.ring = slices.Delete(t.ring, 0, drop)
-	return true, nil
+	return s.changes, nil
 }
 
 // oldest is the step before those on the ring.
