@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -594,6 +595,35 @@ func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 	if len(steps.State.Addresses()) != 6001 {
 		t.Errorf("%d items", len(steps.State.Addresses()))
 	}
+}
+
+// Everything takes much memory, and is needed seldom: it is let go of, and encoded anew for who comes later.
+func TestWholeIsLetGoOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := furnished(t, 10)
+		kept := func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.inside.trays[tellsAll].whole.pieces != nil
+		}
+		ask := func(when string) {
+			t.Helper()
+			fresh := &agent{wants: tellsAll}
+			fresh.connect(b)
+			fresh.pull(t)
+			checkAll(t, fresh.steps.State, g.Read())
+			if !kept() {
+				t.Errorf("%s nothing is kept for the next one", when)
+			}
+			time.Sleep(keepWhole)
+			synctest.Wait()
+			if kept() {
+				t.Errorf("%s it is kept for more than a minute", when)
+			}
+		}
+		ask("at first")
+		ask("a minute later")
+	})
 }
 
 // A step is held once, however many trays tell the same of it.

@@ -4,9 +4,13 @@ package agents
 
 import (
 	"fmt"
+	"time"
 
 	"fairlead.io/fairlead/api/desired"
 )
+
+// keepWhole is how long a whole is kept: agents that need one come together, after a start or a release, or seldom.
+const keepWhole = time.Minute
 
 // whole is everything, encoded once for all who need it: as of a step that is still on the ring.
 type whole struct {
@@ -58,7 +62,17 @@ func (b *board) encodeWhole(p place) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trayOf(p).whole = made // where all hosts went meanwhile, their new tray is a step ahead of it
+	time.AfterFunc(keepWhole, func() { b.forgetWhole(p, seq) })
 	return nil
+}
+
+// forgetWhole lets go of the whole as of a step, unless there is a newer one.
+func (b *board) forgetWhole(p place, seq uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.trayOf(p); t.whole.seq == seq {
+		t.whole = whole{}
+	}
 }
 
 // pile is all that a tray tells.
