@@ -127,13 +127,16 @@ func ServiceValue(s Service) ([]byte, error) {
 	for _, f := range s.Frontends {
 		m.Frontends = append(m.Frontends, &fairleadv1.Frontend{Name: f.Name, Port: portMessage(f.Port), NodePort: uint32(f.NodePort), NotOn: bytesOf(f.NotOn)})
 	}
-	for _, e := range s.Endpoints {
+	m.Endpoints = make([]*fairleadv1.Endpoint, 0, len(s.Endpoints))
+	for i, e := range s.Endpoints {
 		out := &fairleadv1.Endpoint{
 			Address: e.Address.AsSlice(), Node: e.Node, Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 			Weight: uint32(e.Weight), Quiesced: e.Quiesced, Failing: e.Failing,
 		}
-		for _, p := range e.Ports {
-			out.Ports = append(out.Ports, &fairleadv1.EndpointPort{Name: p.Name, Port: portMessage(p.Port)})
+		if i > 0 && slices.Equal(e.Ports, s.Endpoints[i-1].Ports) {
+			out.Ports = m.Endpoints[i-1].Ports // as most do
+		} else {
+			out.Ports = endpointPortMessages(e.Ports)
 		}
 		for _, h := range e.Hints {
 			out.Hints = append(out.Hints, &fairleadv1.Hint{Node: h.Node, Zone: h.Zone})
@@ -144,6 +147,13 @@ func ServiceValue(s Service) ([]byte, error) {
 		m.SourceRanges = append(m.SourceRanges, r.String())
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+func endpointPortMessages(ports []EndpointPort) (out []*fairleadv1.EndpointPort) {
+	for _, p := range ports {
+		out = append(out, &fairleadv1.EndpointPort{Name: p.Name, Port: portMessage(p.Port)})
+	}
+	return out
 }
 
 // decodeService reads a Service's item.

@@ -220,7 +220,7 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 			}
 			one.Endpoints = append(one.Endpoints, desired.Endpoint{
 				Address: e.Address, Node: string(e.Node), Ready: e.Ready,
-				Ports: []desired.EndpointPort{{Name: "http", Port: desired.Port{Protocol: 6, Number: 8080}}},
+				Ports: []desired.EndpointPort{{Name: "http", Port: desired.Port{Protocol: 6, Number: e.Ports[0].Port.Number}}},
 			})
 		}
 		out[string(s.ID)] = one
@@ -282,7 +282,7 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 			}
 			service.Endpoints = append(service.Endpoints, fsm.Endpoint{
 				Address: address, Node: fsm.NodeID(rapid.SampledFrom([]string{"n1", "n2", ""}).Draw(t, "on")), Ready: rapid.Bool().Draw(t, "ready"),
-				Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
+				Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: rapid.SampledFrom([]uint16{8080, 8081}).Draw(t, "target port")}}},
 			})
 		}
 		return &fsm.PutService{Service: service}

@@ -252,7 +252,9 @@ func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Se
 			out.Frontends = append(out.Frontends, front)
 		}
 	}
-	for _, e := range from.reachable(s.Endpoints) {
+	endpoints := from.reachable(s.Endpoints)
+	out.Endpoints = make([]desired.Endpoint, 0, len(endpoints))
+	for i, e := range endpoints {
 		endpoint := desired.Endpoint{
 			Address: e.Address, Node: string(from.nodeOf(e)), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 			Weight: e.Weight, Quiesced: e.Quiesced, Failing: e.Failing,
@@ -260,8 +262,10 @@ func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Se
 		for _, h := range e.Hints {
 			endpoint.Hints = append(endpoint.Hints, desired.Hint{Node: string(h.Node), Zone: h.Zone})
 		}
-		for _, p := range e.Ports {
-			endpoint.Ports = append(endpoint.Ports, desired.EndpointPort{Name: p.Name, Port: portOf(p.Port)})
+		if i > 0 && slices.Equal(e.Ports, endpoints[i-1].Ports) {
+			endpoint.Ports = out.Endpoints[i-1].Ports // as most do
+		} else {
+			endpoint.Ports = endpointPortsOf(e.Ports)
 		}
 		out.Endpoints = append(out.Endpoints, endpoint)
 	}
@@ -293,6 +297,13 @@ func (from source) reachable(endpoints []fsm.Endpoint) []fsm.Endpoint {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(endpoints), func(e fsm.Endpoint) bool { return usable[e.Address.Is4()] && down(e) })
+}
+
+func endpointPortsOf(ports []fsm.EndpointPort) (out []desired.EndpointPort) {
+	for _, p := range ports {
+		out = append(out, desired.EndpointPort{Name: p.Name, Port: portOf(p.Port)})
+	}
+	return out
 }
 
 func portOf(p fsm.Port) desired.Port {
