@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +80,7 @@ func current(t *testing.T, name string, want golden) {
 	if err != nil {
 		t.Fatalf("%v (go test ./fsm/wire -update writes it)", err)
 	}
-	if string(have) != want.text() {
+	if g := parseGolden(t, string(have)); g.title != want.title || !sameJSON(t, g.value, want.value) || !bytes.Equal(g.data, want.data) {
 		t.Errorf("%s holds\n%s\nthis release writes\n%s", path, have, want.text())
 	}
 }
@@ -108,6 +110,16 @@ func toJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// sameJSON leaves out in which order fields stand, which is that of the struct and no matter of the format.
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 // readsAs compares a value with what its golden file tells. Fields of later formats are missing there, and zero here.
@@ -302,12 +314,21 @@ func fillAll(v reflect.Value, name string, n *byte) {
 			fillAll(v.Index(i), name, n)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
-				fillAll(v.Field(i), f.Name, n)
-			}
+		for _, f := range inOrder(v.Type()) {
+			fillAll(v.FieldByIndex(f.Index), f.Name, n)
 		}
 	default:
 		panic(fmt.Sprintf("no sample of %s yet", v.Type()))
 	}
+}
+
+// inOrder lists the exported fields of a struct by their numbers: where they stand in it may change.
+func inOrder(t reflect.Type) []reflect.StructField {
+	fields := slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return !f.IsExported() || len(f.Index) > 1 })
+	number := func(f reflect.StructField) int {
+		n, _ := strconv.Atoi(f.Tag.Get("pb")) // none where fields have no numbers
+		return n
+	}
+	slices.SortStableFunc(fields, func(a, b reflect.StructField) int { return number(a) - number(b) })
+	return fields
 }
