@@ -5,6 +5,8 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -124,4 +126,44 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(buf.Len()), "bytes")
+}
+
+// BenchmarkServicesHeld is what the record keeps for each Service with four endpoints.
+func BenchmarkServicesHeld(b *testing.B) {
+	const services = 10_000
+	for b.Loop() {
+		before := heldBytes()
+		s := New()
+		s.ApplyEntries([]LogEntry{entry(b, s, 1, &InitGroup{Group: "g", Format: NewestFormat})})
+		for i := range services {
+			if o := s.ApplyEntries([]LogEntry{entry(b, s, Index(i+2), benchService(i))})[0][0]; o.Reject != Accepted {
+				b.Fatal(o.Err())
+			}
+		}
+		b.ReportMetric(float64(heldBytes()-before)/services, "B/Service")
+		runtime.KeepAlive(s)
+	}
+}
+
+func benchService(i int) *PutService {
+	s := Service{
+		ID: ServiceID(fmt.Sprintf("team-%d/web-%d", i%100, i)), UID: fmt.Sprintf("6b1f0d0e-0000-4000-8000-%012d", i),
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)})},
+		Frontends:  []Frontend{{Name: "https", Port: Port{Protocol: TCP, Number: 443}}},
+	}
+	for j := range 4 {
+		s.Endpoints = append(s.Endpoints, Endpoint{
+			Address: netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 6), byte(i<<2 + j)}), Node: NodeID(fmt.Sprintf("node-%d", (i+j)%100)),
+			Ready: true, Serving: true, Ports: []EndpointPort{{Name: "https", Port: Port{Protocol: TCP, Number: 8443}}},
+		})
+	}
+	return &PutService{Service: s}
+}
+
+func heldBytes() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

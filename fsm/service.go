@@ -20,22 +20,22 @@ type EndpointPort struct {
 	Port Port   `pb:"2" json:"port"`
 }
 
-// Endpoint is one pod (or static address) that serves a service.
+// Endpoint is one pod (or static address) that serves a service. What is small stands together: there are many of these in memory.
 type Endpoint struct {
-	Address     netip.Addr     `pb:"1" json:"address"`
-	Node        NodeID         `pb:"2" json:"node,omitempty"`
-	Ready       bool           `pb:"3" json:"ready"`
-	Serving     bool           `pb:"4" json:"serving"`
-	Terminating bool           `pb:"5" json:"terminating"`
-	Ports       []EndpointPort `pb:"6" json:"ports"`
-	// Hints say for whom it is (KEP-2433, KEP-4444); empty for everybody. From format 2 on.
-	Hints []Hint `pb:"7" json:"hints,omitempty"`
+	Address     netip.Addr `pb:"1" json:"address"`
+	Node        NodeID     `pb:"2" json:"node,omitempty"`
+	Ready       bool       `pb:"3" json:"ready"`
+	Serving     bool       `pb:"4" json:"serving"`
+	Terminating bool       `pb:"5" json:"terminating"`
 	// Weight is its share of new connections beside the others'; 0 counts as 1. From format 2 on.
 	Weight uint16 `pb:"8" json:"weight,omitempty"`
 	// Quiesced is weight 0: it takes no new connections, and those that it has go on. From format 2 on.
 	Quiesced bool `pb:"9" json:"quiesced,omitempty"`
 	// Failing says that it is not Ready because it does not answer probes; its sources show it ready. From format 2 on.
-	Failing bool `pb:"10" json:"failing,omitempty"`
+	Failing bool           `pb:"10" json:"failing,omitempty"`
+	Ports   []EndpointPort `pb:"6" json:"ports"`
+	// Hints say for whom it is (KEP-2433, KEP-4444); empty for everybody. From format 2 on.
+	Hints []Hint `pb:"7" json:"hints,omitempty"`
 }
 
 // Hint names a node or a zone whose clients an endpoint is for; one of both is empty.
@@ -52,7 +52,8 @@ type Pending struct {
 }
 
 // Service is a Kubernetes Service as the group last agreed to see it: one of type LoadBalancer that is the group's, or another one
-// for its spec.externalIPs and, where the group serves those, its node ports, ClusterIPs and what other controllers gave it.
+// for its spec.externalIPs and, where the group serves those, its node ports, ClusterIPs and what other controllers gave it. What is small
+// stands together, as in Endpoint.
 type Service struct {
 	seal
 	ID        ServiceID    `pb:"1" json:"id"`
@@ -64,34 +65,34 @@ type Service struct {
 	Frontends []Frontend   `pb:"6" json:"frontends"`
 	Endpoints []Endpoint   `pb:"7" json:"endpoints"`
 	// Local is externalTrafficPolicy: Local.
-	Local           bool    `pb:"8" json:"local"`
-	PublishNotReady bool    `pb:"9" json:"publishNotReady"`
-	SharingKey      string  `pb:"10" json:"sharingKey,omitempty"`
-	Pending         Pending `pb:"11" json:"pending"`
+	Local           bool `pb:"8" json:"local"`
+	PublishNotReady bool `pb:"9" json:"publishNotReady"`
 	// Deleting is set while its routes and addresses are being taken back.
-	Deleting bool  `pb:"12" json:"deleting"`
-	History  Trail `pb:"13" json:"history"`
+	Deleting bool `pb:"12" json:"deleting"`
 	// AllNodes asks for every eligible node as a next hop, not only those with endpoints.
 	AllNodes bool `pb:"14" json:"allNodes"`
+	// NodePortsIPv4 and NodePortsIPv6 say that nodes serve its node ports in that family, whatever addresses it has. From format 2
+	// on; otherwise, and before, it is in the families of its addresses.
+	NodePortsIPv4 bool `pb:"20" json:"nodePortsIPv4,omitempty"`
+	NodePortsIPv6 bool `pb:"21" json:"nodePortsIPv6,omitempty"`
+	// InternalLocal is internalTrafficPolicy: Local, which is about ClusterIPs. From format 2 on.
+	InternalLocal bool `pb:"23" json:"internalLocal,omitempty"`
+	// HealthCheckNodePort is where each node tells how many ready endpoints it has; 0 for nowhere, and always unless Local.
+	// From format 2 on.
+	HealthCheckNodePort uint16  `pb:"18" json:"healthCheckNodePort,omitempty"`
+	SharingKey          string  `pb:"10" json:"sharingKey,omitempty"`
+	Pending             Pending `pb:"11" json:"pending"`
+	History             Trail   `pb:"13" json:"history"`
 	// Affinity is for how long a client keeps its endpoint; zero for not at all. From format 2 on.
 	Affinity time.Duration `pb:"15" json:"affinity"`
 	// SourceRanges are the only clients that may use the addresses; none means all. From format 2 on.
 	SourceRanges []netip.Prefix `pb:"16" json:"sourceRanges"`
 	// Scheduler is how nodes choose among endpoints, one of package world's; empty is by chance. From format 2 on.
 	Scheduler string `pb:"17" json:"scheduler,omitempty"`
-	// HealthCheckNodePort is where each node tells how many ready endpoints it has; 0 for nowhere, and always unless Local.
-	// From format 2 on.
-	HealthCheckNodePort uint16 `pb:"18" json:"healthCheckNodePort,omitempty"`
 	// Advertisements are those that choose it by its labels, in order. From format 2 on.
 	Advertisements []AdvertisementName `pb:"19" json:"advertisements,omitempty"`
-	// NodePortsIPv4 and NodePortsIPv6 say that nodes serve its node ports in that family, whatever addresses it has. From format 2
-	// on; otherwise, and before, it is in the families of its addresses.
-	NodePortsIPv4 bool `pb:"20" json:"nodePortsIPv4,omitempty"`
-	NodePortsIPv6 bool `pb:"21" json:"nodePortsIPv6,omitempty"`
 	// ClusterIPs are its addresses inside the cluster, which an API server gave it, where nodes resolve those. From format 2 on.
 	ClusterIPs []netip.Addr `pb:"22" json:"clusterIPs,omitempty"`
-	// InternalLocal is internalTrafficPolicy: Local, which is about ClusterIPs. From format 2 on.
-	InternalLocal bool `pb:"23" json:"internalLocal,omitempty"`
 	// ByOthers are the addresses that other controllers gave it, by status.loadBalancer, where nodes take connections to those: nobody
 	// announces them, and they are in no allocation. From format 2 on.
 	ByOthers []netip.Addr `pb:"24" json:"byOthers,omitempty"`
