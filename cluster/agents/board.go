@@ -91,6 +91,21 @@ func (b *board) wakeLocked() {
 func (b *board) refresh() (*fsm.View, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.refreshLocked()
+}
+
+// startOver derives everything anew, in place of what changes led to. Whoever has something of that is sent everything.
+func (b *board) startOver() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inside.clear()
+	b.outside.clear()
+	b.view, b.at = nil, fsm.Revision{}
+	_, err := b.refreshLocked()
+	return err
+}
+
+func (b *board) refreshLocked() (*fsm.View, error) {
 	v := b.record.Read()
 	if b.view != nil && v.Revision().Before(b.at) {
 		return v, fmt.Errorf("follow the record: it ran back from %s to %s", b.at, v.Revision())

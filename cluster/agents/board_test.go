@@ -817,3 +817,26 @@ func TestK50ProbesAreToBeAcknowledged(t *testing.T) {
 		}
 	}
 }
+
+// Where changes led to something else than there is, who needs everything is told so once, and all have what there is afterwards.
+func TestBoardThatWentWrongStartsOver(t *testing.T) {
+	g, b := furnished(t, 10)
+	old := &agent{wants: tellsAll}
+	old.connect(b)
+	old.pull(t)
+	b.inside.trays[tellsAll].digest[0] ^= 1
+	b.inside.trays[tellsAll].whole = whole{}
+	if _, err := b.since(place{full: true, wants: tellsAll}, "n1"); err == nil {
+		t.Fatal("it does not tell")
+	}
+	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.9.0.0"), Service: "ns/web"})
+	if _, err := b.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	fresh := &agent{wants: tellsAll}
+	fresh.connect(b)
+	for _, a := range []*agent{old, fresh} {
+		a.pull(t)
+		checkAll(t, a.steps.State, g.Read())
+	}
+}

@@ -24,9 +24,7 @@ func anyHosts(v *fsm.View) bool { return v.Count(fsm.TableHosts) > 0 }
 func (b *board) deriveOutside(v *fsm.View, changed changedItems) (bool, error) {
 	if was := b.hosts; !anyHosts(v) {
 		if b.hosts = false; was {
-			seq := b.outside.trays[0].seq
-			b.outside = newShelf(tellsAll)
-			b.outside.trays[0].seq = seq + 1 // whoever has something from before has to be sent everything
+			b.outside.clear()
 		}
 		return false, nil
 	} else if b.hosts = true; !was {

@@ -30,6 +30,15 @@ func newShelf(trays ...tells) shelf {
 	return s
 }
 
+// clear empties a shelf: its trays are a step on, from which no step on their rings leads.
+func (s *shelf) clear() {
+	s.items = map[string]item{}
+	for i := range s.trays {
+		t := &s.trays[i]
+		*t = tray{tells: t.tells, seq: t.seq + 1}
+	}
+}
+
 // tray is what nodes that want the same items are told from: how those came to be what they are, encoded once for all of
 // those nodes. The board's lock guards it.
 type tray struct {

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,7 +35,8 @@ func (t *tray) hasWhole() bool {
 // encodeWhole makes sure that there is a whole of what a place is told. Values are derived anew: they are many times as large as all else on a
 // shelf, and seldom needed. That takes half a second where there are 50,000 Services, for which nobody has to wait but those who need it.
 //
-// Errors: an item cannot be encoded, or what comes out is not what the steps led to, and every agent would refuse it.
+// Errors: an item cannot be encoded, or what comes out is not what the steps led to, so that every agent would refuse it. That is a fault of
+// this program, and over once everything was derived anew.
 func (b *board) encodeWhole(p place) error {
 	b.encoding.Lock()
 	defer b.encoding.Unlock()
@@ -49,7 +51,8 @@ func (b *board) encodeWhole(p place) error {
 		return err
 	}
 	if all.digest != digest {
-		return fmt.Errorf("encode everything for agents: its digest is %x, and %x of what changed", all.digest, digest)
+		err := fmt.Errorf("encode everything for agents: its digest is %x, and %x by what changed: all is derived anew", all.digest, digest)
+		return errors.Join(err, b.startOver())
 	}
 	pieces, err := all.pieces.Bytes()
 	if err != nil {
