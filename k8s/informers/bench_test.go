@@ -4,16 +4,13 @@ package informers
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"fairlead.io/fairlead/fsm/world"
-	"fairlead.io/fairlead/k8s/client"
 )
 
 func metaOf(i, version int) metav1.ObjectMeta {
@@ -36,15 +33,7 @@ func aSlice(i, version int) *discoveryv1.EndpointSlice {
 
 // filled is a source that has listed n Services and n slices.
 func filled(tb testing.TB, n int) (*Source, *shelf[world.Service], *shelf[world.EndpointSlice]) {
-	api, err := client.New(&rest.Config{Host: "http://192.0.2.1"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s, err := New(Options{API: api, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	services, slices := s.racks[0].(*rack[world.Service]).shelves[0], s.racks[1].(*rack[world.EndpointSlice]).shelves[0]
+	s, services, slices := empty(tb)
 	all, endpoints := make([]any, n), make([]any, n)
 	for i := range n {
 		all[i], endpoints[i] = aService(i, i+1), aSlice(i, i+1)
