@@ -19,7 +19,7 @@ func (s *shelf[T]) publish() []*T {
 		changed = append(changed, r)
 	}
 	slices.SortFunc(changed, rank.compare)
-	clear(s.dirty)
+	s.dirty = map[rank]bool{} // one that was emptied keeps the room that it grew into: once, that of all objects
 	if !s.overwrite(changed) {
 		s.splice(changed)
 	}
@@ -28,7 +28,7 @@ func (s *shelf[T]) publish() []*T {
 
 // at gives the entry that belongs at a rank; nil if none does.
 func (s *shelf[T]) at(r rank) *entry[T] {
-	if e := s.entries[r.key]; e != nil && e.used && s.rank(e.value) == r {
+	if e := s.entries[r.key]; e != nil && e.used() && s.rank(e.value) == r {
 		return e
 	}
 	return nil
@@ -127,10 +127,10 @@ func (r *rack[T]) join() []*T {
 func (r *rack[T]) notes(refs []world.Ref, problems []world.Problem) ([]world.Ref, []world.Problem) {
 	for _, s := range r.shelves {
 		for _, e := range s.entries {
-			if e.fate == unusable && !e.used {
+			if e.fate() == unusable && !e.used() {
 				refs = append(refs, s.meta(e.value).Ref(r.kind.name))
 			}
-			problems = append(problems, e.problems...)
+			problems = append(problems, e.problems()...)
 		}
 	}
 	return refs, append(problems, r.doubles...)

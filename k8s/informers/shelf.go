@@ -43,13 +43,36 @@ type shelf[T any] struct {
 
 // entry is one object. There are very many, so that it has nothing that its value tells.
 type entry[T any] struct {
-	value    *T // shared with Worlds once it is in use
-	version  uint64
+	value   *T // shared with Worlds once it is in use
+	version uint64
+	// beside is nil where value is the newest form, and nothing is wrong with it.
+	beside *beside
+}
+
+// beside is what few objects have beside their value.
+type beside struct {
 	problems []world.Problem
 	fate     fate
-	// used says that value counts: the newest form of the object, or its last good one.
-	used bool
+	// good says that value is the last form that could be used, of an object whose newest one cannot.
+	good bool
 }
+
+func (e *entry[T]) problems() []world.Problem {
+	if e.beside == nil {
+		return nil
+	}
+	return e.beside.problems
+}
+
+func (e *entry[T]) fate() fate {
+	if e.beside == nil {
+		return usable
+	}
+	return e.beside.fate
+}
+
+// used tells whether value counts: the newest form of the object, or its last good one.
+func (e *entry[T]) used() bool { return e.beside == nil || e.beside.good || e.beside.fate == usable }
 
 // converted is an object as it came.
 type converted[T any] struct {
@@ -246,29 +269,37 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 		e = &entry[T]{}
 		s.entries[c.key] = e
 	}
-	was, before := *e, e.used
-	*e = entry[T]{value: c.value, version: c.version, problems: c.problems, fate: c.fate, used: c.fate == usable}
-	if c.fate == unusable && before && s.meta(was.value).UID == c.ref.UID {
-		good := *was.value
-		e.used, e.value = true, &good
-		m, now := s.meta(&good), s.meta(c.value)
-		m.Version, m.Deleting = now.Version, now.Deleting
-		e.problems = append(e.problems[:len(e.problems):len(e.problems)], world.Problem{
-			Severity: world.Ignored, Object: c.ref, Why: "its last good form stays in use"})
+	was, before := *e, known && e.used()
+	*e = entry[T]{value: c.value, version: c.version}
+	switch {
+	case c.fate == unusable && before && s.meta(was.value).UID == c.ref.UID:
+		e.value = s.aged(was.value, c.value)
+		e.beside = &beside{fate: c.fate, good: true, problems: append(c.problems[:len(c.problems):len(c.problems)], world.Problem{
+			Severity: world.Ignored, Object: c.ref, Why: "its last good form stays in use"})}
+	case c.fate != usable || len(c.problems) > 0:
+		e.beside = &beside{fate: c.fate, problems: c.problems}
 	}
 	if before {
 		s.dirty[s.rank(was.value)] = true
 	}
-	if e.used {
+	if e.used() {
 		s.dirty[s.rank(e.value)] = true
 	}
-	if len(was.problems)+len(e.problems) > 0 || known && was.fate != c.fate {
+	if len(was.problems())+len(e.problems()) > 0 || known && was.fate() != c.fate {
 		s.line.source.notes = true
 	}
 	if s.unsee(c.key) {
 		s.line.source.gone = true
 	}
-	return !known || was.fate != c.fate || !slices.Equal(was.problems, e.problems) || !s.alike(was.value, e.value)
+	return !known || was.fate() != c.fate || !slices.Equal(was.problems(), e.problems()) || !s.alike(was.value, e.value)
+}
+
+// aged gives the last good form of an object as one of the version of now.
+func (s *shelf[T]) aged(good, now *T) *T {
+	out := *good
+	m, newest := s.meta(&out), s.meta(now)
+	m.Version, m.Deleting = newest.Version, newest.Deleting
+	return &out
 }
 
 // mind has a keeper be shown what comes and goes.
@@ -304,10 +335,10 @@ func (s *shelf[T]) drop(e *entry[T]) {
 	key := s.key(e.value)
 	delete(s.entries, key)
 	s.hide(key)
-	if e.used {
+	if e.used() {
 		s.dirty[s.rank(e.value)] = true
 	}
-	if len(e.problems) > 0 {
+	if len(e.problems()) > 0 {
 		s.line.source.notes = true
 	}
 }
@@ -326,7 +357,7 @@ func (s *shelf[T]) clearLocked(cluster bool) {
 // countLocked tells how many objects are known, and how many of them are not used in their newest form.
 func (s *shelf[T]) countLocked() (all, unused int) {
 	for _, e := range s.entries {
-		if e.fate == unusable {
+		if e.fate() == unusable {
 			unused++
 		}
 	}
