@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -45,6 +46,30 @@ func BenchmarkKept(b *testing.B) {
 		s.World()
 		b.ReportMetric((heapBytes()-before)/n, "B/Service-watched")
 		runtime.KeepAlive(s)
+	}
+}
+
+// What no form of an object changes is there once, however often the object does.
+func TestFormsOfAnObjectShareItsNames(t *testing.T) {
+	s, services, slices := filled(t, 10)
+	before := s.World()
+	if err := services.Update(sent(t, aService(7, 1000), new(corev1.Service))); err != nil {
+		t.Fatal(err)
+	}
+	if err := slices.Update(sent(t, aSlice(7, 1000), new(discoveryv1.EndpointSlice))); err != nil {
+		t.Fatal(err)
+	}
+	after := s.World()
+	for what, metas := range map[string][2]world.Meta{
+		"Service": {before.Services[7].Meta, after.Services[7].Meta}, "slice": {before.EndpointSlices[7].Meta, after.EndpointSlices[7].Meta},
+	} {
+		was, is := metas[0], metas[1]
+		if is.Version != 1000 || unsafe.StringData(was.Name) != unsafe.StringData(is.Name) || unsafe.StringData(was.UID) != unsafe.StringData(is.UID) {
+			t.Errorf("the %s has names of its own at version %d", what, is.Version)
+		}
+	}
+	if a, b := after.EndpointSlices[7], after.EndpointSlices[8]; unsafe.StringData(a.Namespace) != unsafe.StringData(b.Namespace) || &a.Ports[0] != &b.Ports[0] {
+		t.Error("slices share neither namespace nor ports")
 	}
 }
 

@@ -255,10 +255,14 @@ func (s *shelf[T]) convert(o any) (converted[T], error) {
 		return converted[T]{}, fmt.Errorf("a %T is no object", o)
 	}
 	c, err := s.turn(object)
-	if err == nil && s.keeper != nil {
+	if err != nil {
+		return c, err
+	}
+	s.line.source.like.Same(c.value)
+	if s.keeper != nil {
 		c.kept = s.keeper.Keep(s.line.kind, object)
 	}
-	return c, err
+	return c, nil
 }
 
 // put makes an object known. One that cannot be used keeps the form that could, with its new version; the life before
@@ -267,7 +271,9 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 	e, known := s.entries[c.key]
 	if !known {
 		e = &entry[T]{}
-		s.entries[c.key] = e
+		s.entries[s.key(c.value)] = e // as the value says it, whose words are there anyway
+	} else {
+		s.sameLife(e.value, c.value)
 	}
 	was, before := *e, known && e.used()
 	*e = entry[T]{value: c.value, version: c.version}
@@ -292,6 +298,15 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 		s.line.source.gone = true
 	}
 	return !known || was.fate() != c.fate || !slices.Equal(was.problems(), e.problems()) || !s.alike(was.value, e.value)
+}
+
+// sameLife has a new form of an object, which nobody else has yet, share with the former one what no form of it changes.
+func (s *shelf[T]) sameLife(former, now *T) {
+	was, m := s.meta(former), s.meta(now)
+	m.ID, m.Home = was.ID, was.Home
+	if m.UID == was.UID {
+		m.UID = was.UID
+	}
 }
 
 // aged gives the last good form of an object as one of the version of now.

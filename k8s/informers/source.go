@@ -39,6 +39,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/client"
 )
 
@@ -112,6 +113,7 @@ type Source struct {
 	changed  chan struct{}
 	identity *identity
 	known    func(world.Kind) []Known
+	like     alike.Table
 
 	mu    sync.Mutex // of everything below, and of the state of lines and shelves
 	lines []*line

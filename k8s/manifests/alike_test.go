@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
 )
 
 // alikeManifests are of a Service, of a slice of it and of a pod, all with names and ports of few.
@@ -47,10 +48,10 @@ spec: {nodeName: %[5]s}
 // What objects share changes nothing of what they say.
 func TestPropertyObjectsThatShareSayTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		like := new(alike)
+		like := new(alike.Table)
 		for range rapid.IntRange(2, 6).Draw(t, "files") {
 			text := []byte(alikeManifests(t))
-			if got, want := decode("file", text, like), decode("file", text, new(alike)); !reflect.DeepEqual(got, want) {
+			if got, want := decode("file", text, like), decode("file", text, new(alike.Table)); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%+v, want %+v", got, want)
 			}
 		}
@@ -58,7 +59,7 @@ func TestPropertyObjectsThatShareSayTheSame(t *testing.T) {
 }
 
 func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
-	like := new(alike)
+	like := new(alike.Table)
 	text := func(i int) []byte {
 		var b strings.Builder
 		withSlice(&b, i)
@@ -68,7 +69,7 @@ func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
 	service, slice := one[0].value.(*world.Service), one[1].value.(*world.EndpointSlice)
 	service2, slice2 := other[0].value.(*world.Service), other[1].value.(*world.EndpointSlice)
 	for what, same := range map[string]bool{
-		"the name of a Service and that in its slice":   unsafe.StringData(service.Name) == unsafe.StringData(slice.Service.Name),
+		"the name of a slice and that of its Service":   unsafe.StringData(slice.Name) == unsafe.StringData(slice.Service.Name),
 		"the namespace of Services and slices of files": unsafe.StringData(service.Namespace) == unsafe.StringData(slice2.Namespace),
 		"ports of Services":                             &service.Ports[0] == &service2.Ports[0],
 		"ports of slices":                               &slice.Ports[0] == &slice2.Ports[0],

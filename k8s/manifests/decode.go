@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/api/balancing"
 	"fairlead.io/fairlead/k8s/api/lbcf"
@@ -35,7 +36,7 @@ type content struct {
 
 // decode reads the objects of a file, which share what they can with those that like has seen. A file with one document that is no YAML is
 // broken as a whole: it may have been cut off while it was written.
-func decode(name string, data []byte, like *alike) content {
+func decode(name string, data []byte, like *alike.Table) content {
 	d := decoder{file: name, ignored: map[string]bool{}, like: like}
 	for _, doc := range split(data) {
 		d.doc = &doc
@@ -56,7 +57,7 @@ type decoder struct {
 	file    string
 	doc     *document
 	ignored map[string]bool
-	like    *alike
+	like    *alike.Table
 	out     content
 }
 
@@ -209,7 +210,7 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		o.value, problems = turn(&k)
 		for v := range o.values {
 			toCanonical(v)
-			d.like.same(v)
+			d.like.Same(v)
 		}
 		for _, s := range strict {
 			problems = append(problems, unknownField(ref, s))

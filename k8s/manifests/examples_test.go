@@ -5,6 +5,8 @@ package manifests
 import (
 	"os"
 	"testing"
+
+	"fairlead.io/fairlead/k8s/alike"
 )
 
 func TestExampleOfAddressesIsReadWithoutAWord(t *testing.T) {
@@ -13,7 +15,7 @@ func TestExampleOfAddressesIsReadWithoutAWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := decode(file, text, new(alike))
+	c := decode(file, text, new(alike.Table))
 	if c.broken != nil || len(c.problems) > 0 || len(c.objects) != 3 {
 		t.Fatalf("%+v", c)
 	}

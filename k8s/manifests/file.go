@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
 )
 
 // file is what is known of one manifest file.
@@ -41,7 +42,7 @@ type file struct {
 
 // look reads the file if it may have changed, as part of the numbered reading of the folder. It returns false if the
 // file could not be read.
-func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike) bool {
+func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table) bool {
 	info, err := fs.Stat(fsys, f.name)
 	if err != nil {
 		return f.unreadable(err)

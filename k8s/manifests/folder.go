@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
 )
 
 // folder is what is known of the whole folder. One goroutine owns it.
@@ -83,7 +84,7 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 // look reads the files found. It returns false if one could not be read.
 func (f *folder) look(found []string, now time.Time) bool {
 	ok := len(f.trouble) == 0
-	var like alike
+	var like alike.Table
 	for _, name := range found {
 		known, seen := f.files[name]
 		if !seen {

@@ -2,14 +2,17 @@
 
 package manifests
 
-import "fairlead.io/fairlead/fsm/world"
+import (
+	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
+)
 
 // Once reads files by their names, as a folder would be read that holds just them, and takes them at their word: nothing is waited
 // for. A file that cannot be read is among the problems; the World is complete if there is none.
 func Once(files map[string][]byte) world.World {
 	f := newFolder(nil, "")
 	f.listed, f.complete, f.lists = true, true, 1
-	var like alike
+	var like alike.Table
 	for name, data := range files {
 		known := &file{name: name, newest: decode(name, data, &like), decided: true}
 		known.judge()

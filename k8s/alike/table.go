@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package alike has values of fsm/world share what they say in the same way: decoding gives each object its own copy of the namespace, of the
+// names of nodes and ports, of a Service's name in its slice. It promises to change nothing of what they say. Start reading at Table.
+package alike
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// Table holds what many objects say in the same way, so that they share one copy of it. It is bounded, and nothing depends on what it has
+// forgotten. The zero value holds nothing. Its methods may be called from any goroutine.
+type Table struct {
+	mu sync.Mutex
+	// words are those of which a cluster has few; names, of objects and in labels, would drive them out.
+	words, names  map[string]string
+	families      map[mark[world.Family]][]world.Family
+	servicePorts  map[mark[world.ServicePort]][]world.ServicePort
+	endpointPorts map[mark[world.EndpointPort]][]world.EndpointPort
+	podPorts      map[mark[world.PodPort]][]world.PodPort
+	kvs           map[mark[world.KV]][]world.KV
+}
+
+// atMost is how many of each are remembered. A list has what is alike near each other, most often, and there are more nodes in few
+// clusters. When there are more, it begins anew.
+const atMost = 4096
+
+// mark is that of lists that may well be equal.
+type mark[T comparable] struct {
+	first, last T
+	len         int
+}
+
+// kept gives what m holds under k, and holds v from now on if that is nothing.
+func kept[K comparable, V any](m *map[K]V, k K, v V) V {
+	if have, ok := (*m)[k]; ok {
+		return have
+	}
+	if *m == nil || len(*m) >= atMost {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+	return v
+}
+
+// sameList gives a list equal to list, which is the caller's own.
+func sameList[T comparable](m *map[mark[T]][]T, list []T) []T {
+	if len(list) == 0 {
+		return list
+	}
+	list = slices.Clip(list) // whoever appends to it does so in a copy
+	have := kept(m, mark[T]{list[0], list[len(list)-1], len(list)}, list)
+	if !slices.Equal(have, list) {
+		return list
+	}
+	return have
+}
+
+// word has s share its bytes with equal ones.
+func (t *Table) word(s *string) { *s = kept(&t.words, *s, *s) }
+
+// name is word for what most often only few objects say.
+func (t *Table) name(s *string) { *s = kept(&t.names, *s, *s) }
+
+// Same has a value, which is the caller's own and canonical, share what it can with those before. It knows the kinds of which there are
+// very many.
+func (t *Table) Same(value any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch v := value.(type) {
+	case *world.Service:
+		t.service(v)
+	case *world.EndpointSlice:
+		t.slice(v)
+	case *world.Pod:
+		t.pod(v)
+	}
+}
+
+func (t *Table) service(s *world.Service) {
+	t.word(&s.Namespace)
+	t.name(&s.Name)
+	for _, text := range []*string{&s.Pool, &s.SharingKey, &s.Class, &s.FamilyPolicy} {
+		t.word(text)
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		t.word(&p.Name)
+		t.word(&p.TargetPort)
+		t.word(&p.AppProtocol)
+	}
+	s.Ports = sameList(&t.servicePorts, s.Ports)
+	s.Families = sameList(&t.families, s.Families)
+	s.Annotations, s.Labels = t.sameKVs(s.Annotations), t.sameKVs(s.Labels)
+	sameAddresses(&s.ClusterIPs, &s.ExternalIPs, &s.Requested, &s.Shown, &s.Intercepted)
+}
+
+func (t *Table) slice(s *world.EndpointSlice) {
+	t.word(&s.Namespace)
+	t.word(&s.Service.Namespace)
+	if own := s.Name; strings.HasPrefix(own, s.Service.Name) { // as Kubernetes names it
+		s.Service.Name = own[:len(s.Service.Name)]
+	} else {
+		t.name(&s.Service.Name)
+	}
+	for i := range s.Ports {
+		t.word(&s.Ports[i].Name)
+	}
+	s.Ports = sameList(&t.endpointPorts, s.Ports)
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		t.word(&e.Node)
+		t.word(&e.Zone)
+		t.name(&e.Pod)
+		for j := range e.Hints {
+			t.word(&e.Hints[j].Node)
+			t.word(&e.Hints[j].Zone)
+		}
+	}
+}
+
+func (t *Table) pod(p *world.Pod) {
+	t.word(&p.Namespace)
+	t.name(&p.Name)
+	t.word(&p.Node)
+	for i := range p.Ports {
+		t.word(&p.Ports[i].Name)
+	}
+	p.Ports, p.Labels = sameList(&t.podPorts, p.Ports), t.sameKVs(p.Labels)
+}
+
+func (t *Table) sameKVs(list []world.KV) []world.KV {
+	for i := range list {
+		t.word(&list[i].Key)
+		t.name(&list[i].Value)
+	}
+	return sameList(&t.kvs, list)
+}
+
+// sameAddresses has lists of one Service be one where they are equal: what is asked for is what is shown, most often.
+func sameAddresses(lists ...*[]netip.Addr) {
+	for i, list := range lists {
+		*list = slices.Clip(*list)
+		for _, before := range lists[:i] {
+			if len(*list) > 0 && slices.Equal(*list, *before) {
+				*list = *before
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package alike
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/fsm/world"
+)
+
+// apart gives a text in memory of its own.
+func apart(text string) string { return strings.Clone(text) }
+
+func drawKVs(t *rapid.T) []world.KV {
+	var out []world.KV
+	for i := range rapid.IntRange(0, 3).Draw(t, "labels") {
+		out = append(out, world.KV{Key: fmt.Sprint("k", i), Value: apart(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "value"))})
+	}
+	return out
+}
+
+func drawService(t *rapid.T) *world.Service {
+	word := func() string { return apart(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "word")) }
+	addresses := func() (out []netip.Addr) {
+		for i := range rapid.IntRange(0, 2).Draw(t, "addresses") {
+			out = append(out, netip.AddrFrom4([4]byte{192, 0, 2, byte(10*i + rapid.IntRange(0, 1).Draw(t, "address"))}))
+		}
+		return out
+	}
+	s := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Pool: word(), Class: word(), Labels: drawKVs(t), Annotations: drawKVs(t)}
+	s.ClusterIPs, s.ExternalIPs, s.Requested, s.Shown, s.Intercepted = addresses(), addresses(), addresses(), addresses(), addresses()
+	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
+		s.Ports = append(s.Ports, world.ServicePort{Name: word(), TargetPort: word(), Port: uint16(80 + i)})
+	}
+	return s
+}
+
+func drawSlice(t *rapid.T) *world.EndpointSlice {
+	word := func() string { return apart(rapid.SampledFrom([]string{"", "a", "a-b"}).Draw(t, "word")) }
+	s := &world.EndpointSlice{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Service: world.ID{Namespace: word(), Name: word()}}
+	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
+		s.Ports = append(s.Ports, world.EndpointPort{Name: word(), Port: uint16(80 + i)})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+		s.Endpoints = append(s.Endpoints, world.Endpoint{Node: word(), Zone: word(), Pod: word(), Hints: []world.Hint{{Zone: word()}}})
+	}
+	return s
+}
+
+func drawPod(t *rapid.T) *world.Pod {
+	word := func() string { return apart(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "word")) }
+	p := &world.Pod{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Node: word(), Labels: drawKVs(t)}
+	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
+		p.Ports = append(p.Ports, world.PodPort{Name: word(), Port: uint16(80 + i)})
+	}
+	return p
+}
+
+// What values share changes nothing of what they say, whatever comes after them.
+func TestPropertyValuesThatShareSayTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var w world.World
+		for range rapid.IntRange(1, 8).Draw(t, "objects") {
+			w.Services, w.EndpointSlices, w.Pods = append(w.Services, drawService(t)), append(w.EndpointSlices, drawSlice(t)), append(w.Pods, drawPod(t))
+		}
+		want := w.Clone()
+		var table Table
+		for i := range w.Services {
+			for _, v := range []any{w.Services[i], w.EndpointSlices[i], w.Pods[i]} {
+				table.Same(v)
+			}
+		}
+		if !reflect.DeepEqual(w.Clone(), want) {
+			t.Fatalf("%+v, want %+v", w, want)
+		}
+	})
+}
+
+func TestEqualPartsOfPodsAreThereOnce(t *testing.T) {
+	var table Table
+	pod := func(name string) *world.Pod {
+		p := &world.Pod{Meta: world.Meta{ID: world.ID{Namespace: apart("shop"), Name: name}}, Node: apart("n1"),
+			Labels: []world.KV{{Key: apart("app"), Value: apart("web")}}, Ports: []world.PodPort{{Name: apart("http"), Port: 8080}}}
+		table.Same(p)
+		return p
+	}
+	a, b := pod("a"), pod("b")
+	for what, same := range map[string]bool{
+		"namespace": unsafe.StringData(a.Namespace) == unsafe.StringData(b.Namespace),
+		"node":      unsafe.StringData(a.Node) == unsafe.StringData(b.Node),
+		"labels":    &a.Labels[0] == &b.Labels[0],
+		"ports":     &a.Ports[0] == &b.Ports[0],
+	} {
+		if !same {
+			t.Errorf("%s: there twice", what)
+		}
+	}
+}
+
+func TestAddressesOfServiceAreThereOnce(t *testing.T) {
+	vip := func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.10")} }
+	s := &world.Service{ExternalIPs: vip(), Shown: vip(), Intercepted: vip()}
+	new(Table).Same(s)
+	if &s.Shown[0] != &s.ExternalIPs[0] || &s.Intercepted[0] != &s.ExternalIPs[0] {
+		t.Error("there more than once")
+	}
+	if more := append(s.Shown, netip.Addr{}); &more[0] == &s.ExternalIPs[0] {
+		t.Error("one that is appended to has another's room")
+	}
+}
+
+// However many objects come and go, a table remembers a bounded number of what they said.
+func TestTableIsBounded(t *testing.T) {
+	var table Table
+	for i := range 3 * atMost {
+		id := fmt.Sprint("x", i)
+		table.Same(&world.Pod{Meta: world.Meta{ID: world.ID{Namespace: id, Name: id}}, Labels: []world.KV{{Key: id, Value: id}}})
+	}
+	for what, n := range map[string]int{"words": len(table.words), "names": len(table.names), "labels": len(table.kvs)} {
+		if n == 0 || n > atMost {
+			t.Errorf("%d %s", n, what)
+		}
+	}
+}
