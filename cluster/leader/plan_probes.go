@@ -19,7 +19,7 @@ func (p *planner) leaveOut(endpoints []fsm.Endpoint, have *fsm.Service, w *world
 			e.Ready, e.Failing = true, false
 		}
 	}
-	if p.format < formatTranslation || have == nil || have.UID != w.UID || !redirects.ProbeOf(w.Probes).Equal(have.Probe) {
+	if p.format < formatTranslation || have == nil || have.UID != w.UID || !redirects.ProbeOf(w.Choice().Probes).Equal(have.Probe) {
 		return
 	}
 	bad := map[netip.Addr]bool{}

@@ -620,7 +620,7 @@ func (a *account) weighed() string {
 		}
 		for _, e := range s.Endpoints {
 			want := 1
-			switch fmt.Sprint(w.Weights) {
+			switch fmt.Sprint(w.Choice().Weights) {
 			case "[{node n1 0}]":
 				if e.Node == "n1" {
 					want = 0
@@ -633,7 +633,7 @@ func (a *account) weighed() string {
 				have = 1
 			}
 			if have != want {
-				return fmt.Sprintf("%s of %s on %q weighs %d, want %d by %v", e.Address, s.ID, e.Node, have, want, w.Weights)
+				return fmt.Sprintf("%s of %s on %q weighs %d, want %d by %v", e.Address, s.ID, e.Node, have, want, w.Choice().Weights)
 			}
 		}
 	}

@@ -385,12 +385,13 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	if keys["health"] != "" {
 		o.HealthCheckNodePort = uint16(number(t, keys["health"]))
 	}
+	o.Choosing = &world.Choosing{}
 	for _, text := range split(keys["weights"]) { // by:pattern:weight
 		words := strings.SplitN(text, ":", 3)
-		o.Weights = append(o.Weights, world.WeightRule{By: world.WeightBy(words[0]), Pattern: words[1], Weight: uint16(number(t, words[2]))})
+		o.Choosing.Weights = append(o.Choosing.Weights, world.WeightRule{By: world.WeightBy(words[0]), Pattern: words[1], Weight: uint16(number(t, words[2]))})
 	}
 	if keys["probe"] != "" {
-		o.Probes = world.HealthCheck{Type: world.ProbeType(keys["probe"]), Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
+		o.Choosing.Probes = world.HealthCheck{Type: world.ProbeType(keys["probe"]), Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
 	}
 	if has("local") {
 		o.ExternalTrafficPolicy = world.PolicyLocal

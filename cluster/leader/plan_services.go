@@ -187,8 +187,9 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	}
 	next.Endpoints = p.endpointsOf(w, have)
 	if p.format >= formatTranslation {
-		next.Probe = redirects.ProbeOf(w.Probes)
-		next.Affinity, next.SourceRanges, next.Scheduler = w.Affinity, w.SourceRanges, string(w.Scheduler)
+		choice := w.Choice()
+		next.Probe, next.Scheduler = redirects.ProbeOf(choice.Probes), string(choice.Scheduler)
+		next.Affinity, next.SourceRanges = w.Affinity, w.SourceRanges
 		next.Advertisements = p.advertisementsOf(w, have)
 		if next.Local { // it means nothing otherwise, whatever it says
 			next.HealthCheckNodePort = w.HealthCheckNodePort

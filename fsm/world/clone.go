@@ -47,11 +47,19 @@ func (s Service) clone() Service {
 	s.Intercepted = slices.Clone(s.Intercepted)
 	s.Families = slices.Clone(s.Families)
 	s.SourceRanges = slices.Clone(s.SourceRanges)
-	s.Weights = slices.Clone(s.Weights)
-	s.Probes.Statuses = slices.Clone(s.Probes.Statuses)
+	if s.Choosing != nil {
+		c := s.Choosing.clone()
+		s.Choosing = &c
+	}
 	s.Annotations = slices.Clone(s.Annotations)
 	s.Labels = slices.Clone(s.Labels)
 	return s
+}
+
+func (c Choosing) clone() Choosing {
+	c.Weights = slices.Clone(c.Weights)
+	c.Probes.Statuses = slices.Clone(c.Probes.Statuses)
+	return c
 }
 
 func (s EndpointSlice) clone() EndpointSlice {

@@ -133,7 +133,13 @@ func (s *Service) sort() {
 		return cmp.Or(strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port), strings.Compare(a.Name, b.Name))
 	})
 	s.ClusterIPs, s.Families = orNil(s.ClusterIPs), orNil(s.Families)
-	sortSet(&s.Probes.Statuses, cmp.Compare[int])
+	if c := s.Choosing; c != nil {
+		c.Weights = orNil(c.Weights)
+		sortSet(&c.Probes.Statuses, cmp.Compare[int])
+		if reflect.ValueOf(*c).IsZero() {
+			s.Choosing = nil
+		}
+	}
 	sortSet(&s.ExternalIPs, compareAddrs)
 	sortSet(&s.Requested, compareAddrs)
 	sortSet(&s.Shown, compareAddrs)

@@ -109,12 +109,8 @@ type Service struct {
 	Class string
 	// NextHops is how the next hops are chosen.
 	NextHops NextHops
-	// Scheduler is the one asked for by annotation.
-	Scheduler Scheduler
-	// Weights are the rules by which endpoints have theirs; see WeightOf.
-	Weights []WeightRule
-	// Probes are how nodes find out which endpoints answer; zero for not at all.
-	Probes HealthCheck
+	// Choosing is what it asks for by annotation of how nodes choose among endpoints; nil for nothing. See Choice.
+	Choosing *Choosing
 
 	ExternalTrafficPolicy TrafficPolicy
 	InternalTrafficPolicy TrafficPolicy
@@ -142,6 +138,23 @@ type Service struct {
 	Annotations []KV
 	// Labels are what pools and advertisements select Services by; those of Services that can have no address are left out.
 	Labels []KV
+}
+
+// Choosing is what few Services ask for, so that the others have no room for it.
+type Choosing struct {
+	Scheduler Scheduler
+	// Weights are the rules by which endpoints have theirs; see WeightOf.
+	Weights []WeightRule
+	// Probes are how nodes find out which endpoints answer; zero for not at all.
+	Probes HealthCheck
+}
+
+// Choice is what the Service asks for of how nodes choose among endpoints.
+func (s *Service) Choice() Choosing {
+	if s.Choosing == nil {
+		return Choosing{}
+	}
+	return *s.Choosing
 }
 
 // ServicePort is one port that clients dial.

@@ -29,7 +29,7 @@ const DefaultWeight = 1
 
 // WeightOf is the weight of an endpoint of the Service: that of the first rule which names it.
 func (s *Service) WeightOf(e *Endpoint) uint16 {
-	for _, r := range s.Weights {
+	for _, r := range s.Choice().Weights {
 		name := r.of(e)
 		if named, err := path.Match(r.Pattern, name); name != "" && named && err == nil { // * does not mean what has no name
 			return r.Weight

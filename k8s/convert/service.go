@@ -229,9 +229,7 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 		s.NextHops = world.NextHopsEndpoints
 	}
 
-	s.Scheduler = r.scheduler(o.Annotations[AnnotationScheduler])
-	s.Probes = r.probes(o.Annotations[AnnotationHealthCheck])
-	s.Weights = r.weights(o.Annotations[AnnotationEndpointWeights])
+	s.Choosing = r.choosing(o.Annotations)
 	ranges, field := o.Spec.LoadBalancerSourceRanges, "spec.loadBalancerSourceRanges"
 	if text := strings.TrimSpace(o.Annotations[AnnotationSourceRanges]); len(ranges) == 0 && text != "" {
 		ranges, field = strings.Split(text, ","), annotationField(AnnotationSourceRanges)
@@ -255,6 +253,19 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	if p := s.FamilyPolicy; p != "" {
 		oneOf(r, "spec.ipFamilyPolicy", p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
 	}
+}
+
+// choosing reads how nodes are to choose among endpoints; nil if nothing is asked for that can be had.
+func (r *report) choosing(annotations map[string]string) *world.Choosing {
+	c := world.Choosing{
+		Scheduler: r.scheduler(annotations[AnnotationScheduler]),
+		Probes:    r.probes(annotations[AnnotationHealthCheck]),
+		Weights:   r.weights(annotations[AnnotationEndpointWeights]),
+	}
+	if c.Scheduler == "" && c.Probes.Type == "" && len(c.Weights) == 0 {
+		return nil
+	}
+	return &c
 }
 
 // scheduler reads the name of one.

@@ -50,8 +50,8 @@ func TestK50ProbesOfEndpointsAreRead(t *testing.T) {
 				t.Errorf("%q: severity %v", text, p.Severity)
 			}
 		}
-		if !reflect.DeepEqual(s.Probes, want.probes) || (want.said == "") != (said == "") || !strings.Contains(said, want.said) {
-			t.Errorf("%q: %+v, %s", text, s.Probes, said)
+		if !reflect.DeepEqual(s.Choice().Probes, want.probes) || (want.said == "") != (said == "") || !strings.Contains(said, want.said) {
+			t.Errorf("%q: %+v, %s", text, s.Choice().Probes, said)
 		}
 	}
 }

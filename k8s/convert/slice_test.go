@@ -91,8 +91,8 @@ func TestK39SchedulersAreReadByName(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{AnnotationScheduler: name}},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
 		})
-		if said := fmt.Sprint(problems); s.Scheduler != want.scheduler || (want.said == "") != (len(problems) == 0) || !strings.Contains(said, want.said) {
-			t.Errorf("%q: %q, %s", name, s.Scheduler, said)
+		if said := fmt.Sprint(problems); s.Choice().Scheduler != want.scheduler || (want.said == "") != (len(problems) == 0) || !strings.Contains(said, want.said) {
+			t.Errorf("%q: %q, %s", name, s.Choice().Scheduler, said)
 		}
 	}
 }
