@@ -3,10 +3,17 @@
 package status
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/utils/clock"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -65,4 +72,62 @@ func BenchmarkAllOf5000(b *testing.B) {
 			b.Fatalf("%d to write", len(ws))
 		}
 	}
+}
+
+// What a member that leads keeps of each of 5,000 Services that are announced, beside the record: what was last shown of it, and what people
+// were told.
+func BenchmarkKept(b *testing.B) {
+	const n = 5000
+	book, shown := crowd(b, n)
+	for b.Loop() {
+		before := heapBytes()
+		store := NewStore()
+		p, err := New(Config{Record: book, Store: store, API: nowhere{}, Waiting: func() []Explanation { return nil }, Clock: clock.RealClock{},
+			Log: slog.New(slog.DiscardHandler), Instance: "n1", Options: ours})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 2 { // as listed, and after a change
+			for _, s := range shown {
+				store.Set(sent(b, s.object()))
+			}
+		}
+		r := p.newRun()
+		r.readStore(noon)
+		r.readRecord(noon)
+		r.dispatch(b.Context(), noon.Add(time.Minute))
+		r.tellAll(noon.Add(time.Minute))
+		if len(r.work) != n || r.inFlight > 0 {
+			b.Fatal(len(r.work), r.inFlight)
+		}
+		b.ReportMetric((heapBytes()-before)/n, "B/Service")
+		runtime.KeepAlive(r)
+	}
+}
+
+// nowhere is an API server that is not there.
+type nowhere struct{ API }
+
+func (nowhere) Tell(context.Context, *eventsv1.Event) error { return errors.New("nowhere") }
+
+// sent gives a Service as it comes out of the decoder, which shares nothing with others.
+func sent(b *testing.B, o *corev1.Service) *corev1.Service {
+	raw, err := o.Marshal()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := new(corev1.Service)
+	if err := out.Unmarshal(raw); err != nil {
+		b.Fatal(err)
+	}
+	return out
+}
+
+// heapBytes is what is in use after everything else was freed.
+func heapBytes() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }

@@ -114,11 +114,7 @@ func New(c Config) (*Projector, error) {
 // Run writes for one term, until ctx ends. It returns once everything that it started has ended: the next leader's
 // writes come after it. An API server that is away is waited for.
 func (p *Projector) Run(ctx context.Context) {
-	r := &run{
-		Projector: p, work: map[fsm.ServiceID]*work{}, writes: writes.NewQueue[fsm.ServiceID](), tales: writes.NewQueue[fsm.ServiceID](),
-		results: make(chan result, p.c.Timing.Concurrent), teller: keep.NewTeller(p.c.API.Tell, p.c.Clock, p.c.Log, p.metrics.events),
-		changed: make(chan struct{}, 1), complained: map[string]bool{},
-	}
+	r := p.newRun()
 	defer p.metrics.pending.Set(0)
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -128,6 +124,14 @@ func (p *Projector) Run(ctx context.Context) {
 	running.Go(func() { r.teller.Run(ctx) })
 	running.Go(func() { r.follow(ctx) })
 	r.loop(ctx)
+}
+
+func (p *Projector) newRun() *run {
+	return &run{
+		Projector: p, work: map[fsm.ServiceID]*work{}, writes: writes.NewQueue[fsm.ServiceID](), tales: writes.NewQueue[fsm.ServiceID](),
+		results: make(chan result, p.c.Timing.Concurrent), teller: keep.NewTeller(p.c.API.Tell, p.c.Clock, p.c.Log, p.metrics.events),
+		changed: make(chan struct{}, 1), complained: map[string]bool{},
+	}
 }
 
 // follow leaves a token whenever the record changes in a way that may matter.
