@@ -45,7 +45,9 @@ func (q *Queue[K]) Next(now time.Time) (key K, isDue bool) {
 		return key, false
 	}
 	d := heap.Pop(&q.heap).(*due[K])
-	delete(q.items, d.key)
+	if delete(q.items, d.key); len(q.heap) == 0 {
+		*q = *NewQueue[K]() // without the room that it grew into: once, that of all objects
+	}
 	return d.key, true
 }
 
