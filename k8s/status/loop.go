@@ -208,13 +208,15 @@ func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	if f != nil {
 		next.problems = r.misread[id]
 	}
-	if next.waiting == (verdict{}) {
+	lacking := next.lacking()
+	if lacking.waiting == (verdict{}) {
 		w.waiting = time.Time{}
 	} else if w.waiting.IsZero() {
 		w.waiting = now
 	}
 	if left := w.waiting.Add(r.c.Timing.Patience).Sub(now); !w.waiting.IsZero() && left > 0 {
-		next.waiting = verdict{}
+		lacking.waiting = verdict{}
+		next.setLacking(lacking)
 		r.tales.Add(id, now.Add(left))
 	}
 	r.announce(tell(id, w.told, &next), &w.events, now)

@@ -60,6 +60,9 @@ func (s *Store) set(seen *Seen, answered bool) {
 	if answered && (old == nil || old.UID != seen.UID) {
 		return // gone meanwhile
 	}
+	if old != nil {
+		seen.ID = old.ID // and its memory: it stays for long
+	}
 	if concerns(seen) {
 		s.seen[seen.ID] = &entry{Seen: seen, answered: answered}
 	} else if old == nil {

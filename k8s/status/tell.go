@@ -43,12 +43,29 @@ type story struct {
 	uid string
 	// addresses are in order. There is a story of each Service all along, so that it is small.
 	addresses []addressStory
-	// pending and waiting say why it lacks an address, and why an address is not announced; zero for nothing.
-	pending, waiting verdict
-	refused          bool
+	lacks     *lacks // nil for nothing
 	// problems are what cannot be used as it is written.
 	problems []string
 	at       fsm.Revision
+}
+
+// lacks is why a Service lacks an address, and why an address is not announced; zero for nothing.
+type lacks struct {
+	pending, waiting verdict
+	refused          bool
+}
+
+func (s *story) lacking() lacks {
+	if s.lacks == nil {
+		return lacks{}
+	}
+	return *s.lacks
+}
+
+func (s *story) setLacking(l lacks) {
+	if s.lacks = nil; l != (lacks{}) {
+		s.lacks = &l
+	}
 }
 
 // addressStory is what people were told of an address: that the Service has it, by its text, that it is announced, by which ways, or why not.
@@ -98,12 +115,14 @@ func storyOf(f *facts, why Explanations, before *story) story {
 		}
 		s.addresses[i] = one
 	}
+	var l lacks
 	if v := f.allocated(why); v.status == metav1.ConditionFalse && v.reason != ReasonUndecided {
-		s.pending, s.refused = v, f.refused()
+		l.pending, l.refused = v, f.refused()
 	}
 	if v := f.announcedBy(why, nil); v.status == metav1.ConditionFalse && v.reason != ReasonNotAllocated && slices.ContainsFunc(s.addresses, func(a addressStory) bool { return !a.routed }) {
-		s.waiting = v
+		l.waiting = v
 	}
+	s.setLacking(l)
 	return s
 }
 
@@ -127,18 +146,20 @@ func later(at *fsm.Revision, than fsm.Revision) {
 func recall(now *story, s *Seen) *story {
 	before := &story{uid: now.uid, at: now.at}
 	owned, routed := false, false
+	is, was := now.lacking(), lacks{}
 	if c := s.condition(Allocated); c != nil {
-		owned = c.Status == metav1.ConditionTrue || c.Reason == now.pending.reason
-		if c.Reason == now.pending.reason && c.Message == now.pending.message {
-			before.pending = now.pending
+		owned = c.Status == metav1.ConditionTrue || c.Reason == is.pending.reason
+		if c.Reason == is.pending.reason && c.Message == is.pending.message {
+			was.pending = is.pending
 		}
 	}
 	if c := s.condition(Announced); c != nil {
 		routed = c.Status == metav1.ConditionTrue
-		if c.Reason == now.waiting.reason {
-			before.waiting = now.waiting
+		if c.Reason == is.waiting.reason {
+			was.waiting = is.waiting
 		}
 	}
+	before.setLacking(was)
 	before.addresses = now.known(owned, routed)
 	return before
 }
@@ -190,9 +211,10 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 			say(false, EventReleased, "%s", a.text)
 		}
 	}
-	if v := now.pending; v != (verdict{}) && v != before.pending {
+	was, is := before.lacking(), now.lacking()
+	if v := is.pending; v != (verdict{}) && v != was.pending {
 		reason := EventPending
-		if now.refused {
+		if is.refused {
 			reason = EventRefused
 		}
 		say(true, reason, "%s", v.message)
@@ -202,7 +224,7 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 			out = append(out, telling{id: id, uid: now.uid, warning: true, reason: EventNotAsWritten, note: p})
 		}
 	}
-	if v := now.waiting; v != (verdict{}) && v.reason != before.waiting.reason && before.silent() {
+	if v := is.waiting; v != (verdict{}) && v.reason != was.waiting.reason && before.silent() {
 		say(v.reason == ReasonNoNextHop || v.reason == ReasonNodesFailed, EventNotAnnounced, "%s", v.message)
 	}
 	return out
