@@ -26,9 +26,12 @@ type Table struct {
 	kvs           map[mark[world.KV]][]world.KV
 }
 
-// atMost is how many of each are remembered. A list has what is alike near each other, most often, and there are more nodes in few
-// clusters. When there are more, it begins anew.
-const atMost = 4096
+// How many texts and lists of each kind are remembered. A list of objects has what is alike near each other, most often, and there are more
+// nodes in few clusters. When there are more, it begins anew.
+const (
+	textsAtMost = 4096
+	listsAtMost = 1024
+)
 
 // mark is that of lists that may well be equal.
 type mark[T comparable] struct {
@@ -36,8 +39,8 @@ type mark[T comparable] struct {
 	len         int
 }
 
-// kept gives what m holds under k, and holds v from now on if that is nothing.
-func kept[K comparable, V any](m *map[K]V, k K, v V) V {
+// kept gives what m holds under k, and holds v from now on if that is nothing. It holds no more than atMost.
+func kept[K comparable, V any](m *map[K]V, atMost int, k K, v V) V {
 	if have, ok := (*m)[k]; ok {
 		return have
 	}
@@ -54,7 +57,7 @@ func sameList[T comparable](m *map[mark[T]][]T, list []T) []T {
 		return list
 	}
 	list = slices.Clip(list) // whoever appends to it does so in a copy
-	have := kept(m, mark[T]{list[0], list[len(list)-1], len(list)}, list)
+	have := kept(m, listsAtMost, mark[T]{list[0], list[len(list)-1], len(list)}, list)
 	if !slices.Equal(have, list) {
 		return list
 	}
@@ -62,10 +65,10 @@ func sameList[T comparable](m *map[mark[T]][]T, list []T) []T {
 }
 
 // word has s share its bytes with equal ones.
-func (t *Table) word(s *string) { *s = kept(&t.words, *s, *s) }
+func (t *Table) word(s *string) { *s = kept(&t.words, textsAtMost, *s, *s) }
 
 // name is word for what most often only few objects say.
-func (t *Table) name(s *string) { *s = kept(&t.names, *s, *s) }
+func (t *Table) name(s *string) { *s = kept(&t.names, textsAtMost, *s, *s) }
 
 // Same has a value, which is the caller's own and canonical, share what it can with those before. It knows the kinds of which there are
 // very many.
@@ -94,7 +97,9 @@ func (t *Table) service(s *world.Service) {
 		t.word(&p.TargetPort)
 		t.word(&p.AppProtocol)
 	}
-	s.Ports = sameList(&t.servicePorts, s.Ports)
+	if !slices.ContainsFunc(s.Ports, func(p world.ServicePort) bool { return p.NodePort != 0 }) { // which no other Service has
+		s.Ports = sameList(&t.servicePorts, s.Ports)
+	}
 	s.Families = sameList(&t.families, s.Families)
 	s.Annotations, s.Labels = t.sameKVs(s.Annotations), t.sameKVs(s.Labels)
 	sameAddresses(&s.ClusterIPs, &s.ExternalIPs, &s.Requested, &s.Shown, &s.Intercepted)
