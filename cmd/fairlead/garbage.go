@@ -79,8 +79,11 @@ func saveMemory(getenv func(string) string) {
 	}
 }
 
-// idleMemory is how much more an agent may hold than when it gave back last, in bytes, before it does so again. Go gives memory back by
-// itself, but slowly, and only after a collection, which an agent that has nothing to do seldom needs.
+// restEvery is how often a member that holds much and has little to do gives memory back, which collects its garbage as well.
+const restEvery = 30 * time.Second
+
+// idleMemory is how much more a process may hold than when it gave back last, in bytes, before it does so again. Go gives memory back by
+// itself, but slowly, keeps a tenth, and only after a collection, which a process that has nothing to do seldom needs.
 const idleMemory = 8 << 20
 
 // thrift gives memory back. The zero value is for a process that never did.
@@ -111,6 +114,8 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 		return
 	}
 	percent, now, before := goGarbage, usual, collectingSeconds()
+	var own thrift
+	quiet := time.Duration(0) // for how long there was little to do
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -125,6 +130,12 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 				percent = next
 			}
 			before = took
+			if quiet += every; now != thrifty || percent == goGarbage {
+				quiet = 0
+			} else if quiet >= restEvery {
+				own.giveBack()
+				quiet, before = 0, collectingSeconds() // that is no work that somebody waits for
+			}
 		}
 	}
 }

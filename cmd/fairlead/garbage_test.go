@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -58,17 +59,41 @@ func TestMembersCollectGarbageEarlierTheMoreTheyHold(t *testing.T) {
 	saveMuchMemory(t.Context(), func(string) string { return "75" }, time.Hour) // it was said: there is nothing to wait for
 }
 
+// A member that holds much gives back what it needed for a while, once it has little to do.
+func TestMembersAtRestGiveBackWhatTheyNeedNoMore(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	synctest.Test(t, func(t *testing.T) {
+		held, needed := touched(muchGarbage+16<<20), touched(2*muchGarbage)
+		runtime.KeepAlive(needed)
+		runtime.GC()
+		go saveMuchMemory(t.Context(), func(string) string { return "" }, 2*time.Second)
+		time.Sleep(restEvery - time.Second)
+		before := ownBytes()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if now := ownBytes(); before < 3*muchGarbage || now > before-muchGarbage {
+			t.Errorf("it has %d bytes, had %d", now, before)
+		}
+		runtime.KeepAlive(held)
+	})
+}
+
+// touched gives memory that the kernel has given, too.
+func touched(size int) []byte {
+	out := make([]byte, size)
+	for i := range out {
+		out[i] = 1
+	}
+	return out
+}
+
 // What an agent needed for a while does not stay with it.
 func TestAgentsGiveBackWhatTheyNeedNoMore(t *testing.T) {
 	var own thrift
 	if !own.giveBack() || own.giveBack() {
 		t.Fatal("it is to be done once at first")
 	}
-	much := make([]byte, 8*idleMemory)
-	for i := range much {
-		much[i] = 1
-	}
-	runtime.KeepAlive(much)
+	runtime.KeepAlive(touched(8 * idleMemory))
 	before := ownBytes()
 	if !own.giveBack() {
 		t.Error("nothing was given back")
