@@ -36,7 +36,7 @@ var (
 		"github.com/hashicorp/":       {"cluster", "sim/guest/journal", "cmd/internal/simguest"},
 		"go.etcd.io/bbolt":            {"cluster/store/disk"},
 		"github.com/spf13/cobra":      {"cmd"},
-		"github.com/tidwall/":         {"fsm"},
+		"github.com/tidwall/":         {"fsm", "dataplane/bgp"}, // trees of which the next state shares what did not change
 		"github.com/vishvananda/":     {"dataplane/steer", "dataplane/nat", "dataplane/l2", "dataplane/flows", "dataplane/tunnel", "internal/nftally"},
 		"github.com/google/nft":       {"dataplane/steer", "dataplane/nat", "dataplane/tunnel"},
 		"github.com/mdlayher/":        {"dataplane/steer", "dataplane/nat", "dataplane/l2", "internal/nftally"},
