@@ -840,3 +840,20 @@ func TestBoardThatWentWrongStartsOver(t *testing.T) {
 		checkAll(t, a.steps.State, g.Read())
 	}
 }
+
+// Everything is encoded anew once much must follow it; who had that done takes it, or changes that come quickly would keep him waiting for ever.
+func TestWholeIsGoodWhileLittleFollows(t *testing.T) {
+	for _, c := range []struct {
+		follows    int
+		seq        uint64
+		has, anyIs bool
+	}{
+		{desired.PieceBytes - 1, 2, true, true}, {desired.PieceBytes, 2, false, true},
+		{1, 3, false, false}, // the ring goes on from a later step
+	} {
+		tr := &tray{seq: c.seq, ring: []step{{size: c.follows}}, whole: whole{seq: 1, pieces: [][]byte{{1}}, size: 1}}
+		if has, anyIs := tr.hasWhole(false), tr.hasWhole(true); has != c.has || anyIs != c.anyIs {
+			t.Errorf("%d bytes follow at step %d: %t, and any %t", c.follows, c.seq, has, anyIs)
+		}
+	}
+}

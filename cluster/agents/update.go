@@ -54,8 +54,8 @@ func (b *board) resumeOutside(have fsm.Revision, digest []byte) place {
 
 // since gives what a stream at a place lacks.
 func (b *board) since(p place, name string) (update, error) {
-	for {
-		if u, ok := b.sinceRing(p, name); ok {
+	for made := false; ; made = true {
+		if u, ok := b.sinceRing(p, name, made); ok {
 			return u, nil
 		}
 		if err := b.encodeWhole(p); err != nil {
@@ -64,13 +64,13 @@ func (b *board) since(p place, name string) (update, error) {
 	}
 }
 
-// sinceRing is since; it is false if everything has to be sent, and is not encoded.
-func (b *board) sinceRing(p place, name string) (update, bool) {
+// sinceRing is since; it is false if everything has to be sent, and is not encoded. What was made for this will do, however much must follow.
+func (b *board) sinceRing(p place, name string, made bool) (update, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.trayOf(p)
 	all := p.full || p.seq < t.oldest()
-	if all && !t.hasWhole() {
+	if all && !t.hasWhole(made) {
 		return update{}, false
 	}
 	u := update{

@@ -20,10 +20,13 @@ type whole struct {
 	size   int
 }
 
-// hasWhole tells whether there is a whole which the ring goes on from, and little beside it has to follow.
-func (t *tray) hasWhole() bool {
+// hasWhole tells whether there is a whole which the ring goes on from, and, unless any will do, whether little beside it has to follow.
+func (t *tray) hasWhole(anyWill bool) bool {
 	if t.whole.pieces == nil || t.whole.seq < t.oldest() {
 		return false
+	}
+	if anyWill {
+		return true
 	}
 	behind := 0
 	for _, s := range t.ring[t.whole.seq-t.oldest():] {
@@ -42,7 +45,7 @@ func (b *board) encodeWhole(p place) error {
 	defer b.encoding.Unlock()
 	b.mu.Lock()
 	t, from := b.trayOf(p), source{b.view, b.homes}
-	has, seq, digest, all := t.hasWhole(), t.seq, t.digest, pile{tells: t.tells}
+	has, seq, digest, all := t.hasWhole(false), t.seq, t.digest, pile{tells: t.tells}
 	b.mu.Unlock()
 	if has {
 		return nil // others needed it, too
