@@ -24,7 +24,8 @@ func Aggregate(paths Paths, block netip.Prefix) (out []Path) {
 	}
 	first := addressed(paths, block.Addr())
 	for address := block.Addr(); block.Contains(address); address = address.Next() {
-		if !slices.EqualFunc(first, addressed(paths, address), alike) {
+		of := addressed(paths, address)
+		if !slices.EqualFunc(first, of, alike) {
 			return nil
 		}
 	}
