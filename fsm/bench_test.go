@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/heap"
 )
 
 // filled gives a State with n bound bindings on 1,000 balancers.
@@ -132,7 +134,7 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkServicesHeld(b *testing.B) {
 	const services = 10_000
 	for b.Loop() {
-		before := heldBytes()
+		before := heap.InUse()
 		s := New()
 		s.ApplyEntries([]LogEntry{entry(b, s, 1, &InitGroup{Group: "g", Format: NewestFormat})})
 		for i := range services {
@@ -140,7 +142,7 @@ func BenchmarkServicesHeld(b *testing.B) {
 				b.Fatal(o.Err())
 			}
 		}
-		b.ReportMetric(float64(heldBytes()-before)/services, "B/Service")
+		b.ReportMetric(float64(heap.InUse()-before)/services, "B/Service")
 		runtime.KeepAlive(s)
 	}
 }
@@ -158,12 +160,4 @@ func benchService(i int) *PutService {
 		})
 	}
 	return &PutService{Service: s}
-}
-
-func heldBytes() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -15,6 +15,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/heap"
 )
 
 func benchGroup(b *testing.B, addresses int) *grouptest.Group {
@@ -139,21 +140,13 @@ func BenchmarkHeld(b *testing.B) {
 				board := newBoard(g)
 				mustRefresh(b, board)
 				c.then(b, g, board)
-				with := heldBytes()
+				with := heap.InUse()
 				board.inside = newShelf(tellsAddresses, tellsAddressed, tellsAll) // the board itself is held by what lets go of wholes later
-				b.ReportMetric(float64(with-heldBytes())/services, "B/Service")
+				b.ReportMetric(float64(with-heap.InUse())/services, "B/Service")
 				runtime.KeepAlive(g)
 			}
 		})
 	}
-}
-
-func heldBytes() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // BenchmarkServiceChange is what a change of one Service of many costs a member.

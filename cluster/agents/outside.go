@@ -5,7 +5,7 @@ package agents
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"slices"
 
 	"fairlead.io/fairlead/api/desired"
@@ -39,27 +39,10 @@ func (b *board) deriveOutside(v *fsm.View, changed changedItems) (bool, error) {
 
 // tellOutside tells what hosts may hear of.
 func (from source) tellOutside(of changedItems, to sink) error {
-	for _, id := range of.services {
-		if err := from.tellService(id, to); err != nil {
-			return fmt.Errorf("encode service %s for hosts: %w", id, err)
-		}
-	}
-	for _, id := range of.redirects {
-		if err := from.tellRedirect(id, to); err != nil {
-			return fmt.Errorf("encode redirect %s for hosts: %w", id, err)
-		}
-	}
-	for _, id := range of.nodes {
-		if err := from.tellNode(id, to); err != nil {
-			return fmt.Errorf("encode node %s for hosts: %w", id, err)
-		}
-	}
-	for _, id := range of.tunnels {
-		if err := from.tellTunnel(id, to); err != nil {
-			return fmt.Errorf("encode tunnel of %s for hosts: %w", id, err)
-		}
-	}
-	return nil
+	return errors.Join(
+		each("service", of.services, from.tellService, to), each("redirect", of.redirects, from.tellRedirect, to),
+		each("node", of.nodes, from.tellNode, to), each("tunnel of", of.tunnels, from.tellTunnel, to),
+	)
 }
 
 // tellService: nothing is local to a host, so that it needs no traffic policies, hints or places (balancing §15). Where only some clients may

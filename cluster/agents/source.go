@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -58,29 +59,18 @@ func allItems(v *fsm.View) (all changedItems) {
 
 // tellInside tells what nodes hear of.
 func (from source) tellInside(of changedItems, to sink) error {
-	for _, a := range of.addresses {
-		if err := from.deriveAddress(a, to); err != nil {
-			return fmt.Errorf("encode address %s for agents: %w", a, err)
-		}
-	}
-	for _, id := range of.services {
-		if err := from.deriveService(id, to); err != nil {
-			return fmt.Errorf("encode service %s for agents: %w", id, err)
-		}
-	}
-	for _, id := range of.redirects {
-		if err := from.deriveRedirect(id, to); err != nil {
-			return fmt.Errorf("encode redirect %s for agents: %w", id, err)
-		}
-	}
-	for _, host := range of.tunnels {
-		if err := from.deriveTunnel(host, to); err != nil {
-			return fmt.Errorf("encode tunnel of %s for agents: %w", host, err)
-		}
-	}
-	for _, id := range of.nodes {
-		if err := from.deriveNode(id, to); err != nil {
-			return fmt.Errorf("encode node %s for agents: %w", id, err)
+	return errors.Join(
+		each("address", of.addresses, from.deriveAddress, to), each("service", of.services, from.deriveService, to),
+		each("redirect", of.redirects, from.deriveRedirect, to), each("tunnel of", of.tunnels, from.deriveTunnel, to),
+		each("node", of.nodes, from.deriveNode, to),
+	)
+}
+
+// each derives the items of one kind.
+func each[K any](kind string, keys []K, derive func(K, sink) error, to sink) error {
+	for _, key := range keys {
+		if err := derive(key, to); err != nil {
+			return fmt.Errorf("encode %s %v for agents: %w", kind, key, err)
 		}
 	}
 	return nil

@@ -22,29 +22,28 @@ func Aggregate(paths Paths, block netip.Prefix) (out []Path) {
 	if !Aggregable(block) {
 		return nil
 	}
-	first := addressed(paths, block.Addr())
+	single := func(address netip.Addr) *destination { return paths.at(netip.PrefixFrom(address, address.BitLen())) }
+	first := single(block.Addr())
+	if first == nil {
+		return nil
+	}
 	for address := block.Addr(); block.Contains(address); address = address.Next() {
-		of := addressed(paths, address)
-		if !slices.EqualFunc(first, of, alike) {
+		of := single(address)
+		if of == nil || !slices.EqualFunc(first.ways, of.ways, way.alike) {
 			return nil
 		}
 	}
-	for _, p := range first {
-		p.Prefix, p.PathID = block, 0
-		out = append(out, p)
+	for _, w := range first.ways {
+		w.id = 0
+		out = append(out, w.path(block))
 	}
 	return out
 }
 
-// addressed gives the paths of a single address.
-func addressed(paths Paths, address netip.Addr) []Path {
-	return paths.Of(netip.PrefixFrom(address, address.BitLen()))
-}
-
-// alike tells whether two paths differ in their prefix alone.
-func alike(p, q Path) bool {
-	p.Prefix, p.PathID = q.Prefix, q.PathID
-	return p.Equal(q)
+// alike tells whether two ways differ in the identifiers of their paths alone.
+func (w way) alike(v way) bool {
+	w.id = v.id
+	return w.equal(v)
 }
 
 // Aggregated gives paths of single addresses, with prefixes in the place of their addresses wherever Aggregate has paths of them. No two

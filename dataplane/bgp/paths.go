@@ -250,8 +250,10 @@ func (p Paths) Differing(q Paths) []netip.Prefix {
 
 // equal tells whether two destinations of one prefix have the same paths.
 func (d *destination) equal(e *destination) bool {
-	return d == e || slices.EqualFunc(d.ways, e.ways, func(v, w way) bool { return v == w || v.path(d.prefix).Equal(w.path(d.prefix)) })
+	return d == e || slices.EqualFunc(d.ways, e.ways, way.equal)
 }
+
+func (w way) equal(v way) bool { return w == v || w.path(netip.Prefix{}).Equal(v.path(netip.Prefix{})) }
 
 // String lists the paths.
 func (p Paths) String() string { return fmt.Sprint(slices.Collect(p.All())) }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"sync"
 )
 
 // Ports are drawn below the range from which Linux takes the local ports of outgoing connections (32768 and up): a
@@ -19,12 +20,36 @@ const (
 	tries   = 256
 )
 
+// drawn are the ports that this process drew last: whoever it drew one for may not listen there yet, and some servers listen at all
+// addresses whatever they are told.
+var drawn struct {
+	sync.Mutex
+	ports map[uint16]bool
+}
+
+// fresh tells whether a port is none of those, and makes it one.
+func fresh(port uint16) bool {
+	drawn.Lock()
+	defer drawn.Unlock()
+	if drawn.ports[port] {
+		return false
+	}
+	if len(drawn.ports) >= (highest-lowest)/4 || drawn.ports == nil {
+		drawn.ports = map[uint16]bool{}
+	}
+	drawn.ports[port] = true
+	return true
+}
+
 // Draw returns a port of address that nobody listens at just now, at random, so that processes which draw at the same
-// time hardly draw the same. Errors: the last attempt's, if all failed.
+// time hardly draw the same. A process draws none of its last thousands again, whatever the address. Errors: the last attempt's, if all failed.
 func Draw(address netip.Addr) (uint16, error) {
 	last := errors.New("no attempt")
 	for range tries {
 		port := uint16(lowest + rand.IntN(highest-lowest+1))
+		if !fresh(port) {
+			continue
+		}
 		l, err := net.Listen("tcp", netip.AddrPortFrom(address, port).String())
 		if err != nil {
 			last = err

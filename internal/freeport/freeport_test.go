@@ -28,6 +28,21 @@ func TestDrawGivesAPortThatCanBeListenedAtAndNoConnectionTakes(t *testing.T) {
 	}
 }
 
+// Nobody listens at any of them, as is the case until those do whom they were drawn for.
+func TestDrawGivesNoPortTwice(t *testing.T) {
+	drawn := map[uint16]bool{}
+	for range 2000 {
+		port, err := freeport.Draw(netip.MustParseAddr("127.0.0.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if drawn[port] {
+			t.Fatalf("drew %d twice", port)
+		}
+		drawn[port] = true
+	}
+}
+
 func TestDrawFailsOnAnAddressThatIsNotOurs(t *testing.T) {
 	if port, err := freeport.Draw(netip.MustParseAddr("192.0.2.1")); err == nil {
 		t.Errorf("drew port %d", port)

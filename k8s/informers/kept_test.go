@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/heap"
 	"fairlead.io/fairlead/k8s/client"
 )
 
@@ -30,21 +31,21 @@ const keptNodes = 100
 func BenchmarkKept(b *testing.B) {
 	const n = 5000
 	for b.Loop() {
-		before := heapBytes()
+		before := heap.InUse()
 		s, services, slices := empty(b)
 		replace(b, services, n, func(i int) wired { return wiredService(i, i+1) }, func() wired { return new(corev1.Service) })
 		replace(b, slices, n, func(i int) wired { return wiredSlice(i, i+1) }, func() wired { return new(discoveryv1.EndpointSlice) })
 		if w := s.World(); len(w.Services) != n || len(w.EndpointSlices) != n || len(w.Problems) != 0 {
 			b.Fatal(len(w.Services), len(w.EndpointSlices), w.Problems)
 		}
-		b.ReportMetric((heapBytes()-before)/n, "B/Service")
+		b.ReportMetric(float64(heap.InUse()-before)/n, "B/Service")
 		for version := n + 1; version <= 2*n; version++ {
 			i := version * 997 % n // in another order than the list's
 			_ = services.Update(sent(b, wiredService(i, version), new(corev1.Service)))
 			_ = slices.Update(sent(b, wiredSlice(i, version), new(discoveryv1.EndpointSlice)))
 		}
 		s.World()
-		b.ReportMetric((heapBytes()-before)/n, "B/Service-watched")
+		b.ReportMetric(float64(heap.InUse()-before)/n, "B/Service-watched")
 		runtime.KeepAlive(s)
 	}
 }
@@ -71,15 +72,6 @@ func TestFormsOfAnObjectShareItsNames(t *testing.T) {
 	if a, b := after.EndpointSlices[7], after.EndpointSlices[8]; unsafe.StringData(a.Namespace) != unsafe.StringData(b.Namespace) || &a.Ports[0] != &b.Ports[0] {
 		t.Error("slices share neither namespace nor ports")
 	}
-}
-
-// heapBytes is what is in use after everything else was freed.
-func heapBytes() float64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
 }
 
 // empty is a source that has listed nothing.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/heap"
 )
 
 // 5,000 Services with their slices, one document each, in one file: what a reading costs when the file changed, and
@@ -50,14 +52,14 @@ func BenchmarkKept(b *testing.B) {
 		written.write(fmt.Sprintf("services-%02d.yaml", file), text.String())
 	}
 	for b.Loop() {
-		before := heapBytes()
+		before := heap.InUse()
 		s := newBench()
 		s.disk.files = written.disk.files
 		s.pass(3 * time.Second)
 		if w := s.source.World(); len(w.Services) != services || len(w.EndpointSlices) != services {
 			b.Fatal(len(w.Services), len(w.EndpointSlices), w.Problems)
 		}
-		b.ReportMetric((heapBytes()-before)/services, "B/Service")
+		b.ReportMetric(float64(heap.InUse()-before)/services, "B/Service")
 		runtime.KeepAlive(s)
 	}
 }
@@ -83,13 +85,4 @@ endpoints:
 		fmt.Fprintf(text, "- {addresses: [10.%d.%d.%d], nodeName: node-%03d, conditions: {ready: true}}\n", e, i/250, i%250, (i+e*31)%100)
 	}
 	text.WriteString("---\n")
-}
-
-// heapBytes is what is in use after everything else was freed.
-func heapBytes() float64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
 }

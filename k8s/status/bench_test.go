@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/heap"
 )
 
 // crowd is a record with n Services that are announced, and what the API server shows of them.
@@ -80,7 +81,7 @@ func BenchmarkKept(b *testing.B) {
 	const n = 5000
 	book, shown := crowd(b, n)
 	for b.Loop() {
-		before := heapBytes()
+		before := heap.InUse()
 		store := NewStore()
 		p, err := New(Config{Record: book, Store: store, API: nowhere{}, Waiting: func() []Explanation { return nil }, Clock: clock.RealClock{},
 			Log: slog.New(slog.DiscardHandler), Instance: "n1", Options: ours})
@@ -100,7 +101,7 @@ func BenchmarkKept(b *testing.B) {
 		if len(r.work) != n || r.inFlight > 0 {
 			b.Fatal(len(r.work), r.inFlight)
 		}
-		b.ReportMetric((heapBytes()-before)/n, "B/Service")
+		b.ReportMetric(float64(heap.InUse()-before)/n, "B/Service")
 		runtime.KeepAlive(r)
 	}
 }
@@ -121,13 +122,4 @@ func sent(b *testing.B, o *corev1.Service) *corev1.Service {
 		b.Fatal(err)
 	}
 	return out
-}
-
-// heapBytes is what is in use after everything else was freed.
-func heapBytes() float64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
 }

@@ -137,6 +137,9 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 		}
 	}
 	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	if len(s.blocks.drawn) == 0 {
+		return out
+	}
 	paths := bgp.NewPaths(out.Paths...)
 	for _, block := range slices.SortedFunc(maps.Keys(s.blocks.drawn), netip.Prefix.Compare) {
 		if bgp.Aggregate(paths, block) != nil {
