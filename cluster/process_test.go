@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/rpc"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // The test binary plays a member process when this variable holds its processConfig.
@@ -148,7 +150,7 @@ func startProcesses(t testing.TB, tuning Tuning, names ...string) *processes {
 	p := &processes{t: t, configs: map[string]processConfig{}, running: map[string]*exec.Cmd{}, clients: map[string]*rpc.Client{}}
 	control := map[string]string{}
 	for _, name := range names {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	"fairlead.io/fairlead/cluster/store/disk/disktest"
 	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // realGroup is a group whose members have folders and loopback ports of their own, with TLS between them.
@@ -48,7 +50,7 @@ func newRealGroup(t testing.TB, names ...string) *realGroup {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 		if err != nil {
 			t.Fatal(err)
 		}

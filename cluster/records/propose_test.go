@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
+	"fairlead.io/fairlead/internal/freeport"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster"
@@ -75,7 +76,7 @@ func TestForwardKeepsWhatErrorsMean(t *testing.T) {
 	if err := forward(clients(pki.Operator).Record, 1); !errors.Is(err, admin.Forbidden) {
 		t.Errorf("an operator proposes: %v", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -110,7 +112,7 @@ func (w *world) serve(raft fairleadv1connect.RaftServiceHandler, record fairlead
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

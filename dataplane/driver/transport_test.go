@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // over makes a Client of a driver at url, over a Transport of its own.
@@ -105,7 +107,7 @@ func TestConnectionsAreKeptForAWhile(t *testing.T) {
 
 // Nobody listens: certain, and said so.
 func TestARefusedConnectionIsCertain(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/freeport"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -20,13 +22,23 @@ type restartable struct {
 	server  *http.Server
 }
 
+// unused is an address that nobody listens at, nor connects from.
+func unused(t *testing.T) string {
+	t.Helper()
+	loopback := netip.MustParseAddr("127.0.0.1")
+	port, err := freeport.Draw(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.AddrPortFrom(loopback, port).String()
+}
+
 func (r *restartable) start() {
 	r.t.Helper()
 	listener, err := net.Listen("tcp", r.address)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.address = listener.Addr().String()
 	r.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "checked") })}
 	server := r.server
 	r.t.Cleanup(func() { server.Close() })
@@ -49,7 +61,7 @@ func (p *proxy) status(server string) string {
 func TestHealthOfBoundServersIsChecked(t *testing.T) {
 	p := startProxy(t, startPod(t, "static"))
 	d := startDriver(t, p)
-	r := &restartable{t: t, address: "127.0.0.1:0"}
+	r := &restartable{t: t, address: unused(t)}
 	r.start()
 	is := func(what, want string) {
 		t.Helper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeport finds TCP ports for servers that are told their port before they listen at it.
+// Package freeport finds TCP ports for servers that are told their port before they listen at it, or listen at it again.
 package freeport
 
 import (
@@ -44,6 +44,16 @@ func fresh(port uint16) bool {
 // Draw returns a port of address that nobody listens at just now, at random, so that processes which draw at the same
 // time hardly draw the same. A process draws none of its last thousands again, whatever the address. Errors: the last attempt's, if all failed.
 func Draw(address netip.Addr) (uint16, error) {
+	l, err := Listen(address)
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).AddrPort().Port(), l.Close()
+}
+
+// Listen listens at a port that Draw would return. Who closes it may listen there again: what the kernel chooses for port
+// 0 may be somebody's connection by then.
+func Listen(address netip.Addr) (net.Listener, error) {
 	last := errors.New("no attempt")
 	for range tries {
 		port := uint16(lowest + rand.IntN(highest-lowest+1))
@@ -55,7 +65,7 @@ func Draw(address netip.Addr) (uint16, error) {
 			last = err
 			continue
 		}
-		return port, l.Close()
+		return l, nil
 	}
-	return 0, fmt.Errorf("find a free port of %s: %w", address, last)
+	return nil, fmt.Errorf("find a free port of %s: %w", address, last)
 }

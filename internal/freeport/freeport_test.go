@@ -43,6 +43,27 @@ func TestDrawGivesNoPortTwice(t *testing.T) {
 	}
 }
 
+func TestListenerIsAtAPortThatNoConnectionTakes(t *testing.T) {
+	loopback := netip.MustParseAddr("127.0.0.1")
+	for range 20 {
+		l, err := freeport.Listen(loopback)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := l.Addr().(*net.TCPAddr).AddrPort()
+		if at.Addr() != loopback || at.Port() >= 32768 {
+			t.Fatalf("listens at %s", at)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = net.Listen("tcp", at.String()); err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+}
+
 func TestDrawFailsOnAnAddressThatIsNotOurs(t *testing.T) {
 	if port, err := freeport.Draw(netip.MustParseAddr("192.0.2.1")); err == nil {
 		t.Errorf("drew port %d", port)

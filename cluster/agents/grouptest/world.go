@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // Patience is how long a condition may take before a test gives up. It costs time only when something is wrong.
@@ -84,10 +86,10 @@ type API struct {
 // Serve starts a member's API. It ends with the test, or by Stop.
 func (w *World) Serve(t testing.TB, member string, mounts ...Mount) *API {
 	t.Helper()
-	return w.ServeAt(t, "127.0.0.1:0", member, mounts...)
+	return w.ServeAt(t, "", member, mounts...)
 }
 
-// ServeAt is Serve at an address that an API had which was stopped.
+// ServeAt is Serve at an address that an API had which was stopped; "" chooses one.
 func (w *World) ServeAt(t testing.TB, address, member string, mounts ...Mount) *API {
 	t.Helper()
 	log, registry := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
@@ -105,7 +107,7 @@ func (w *World) ServeAt(t testing.TB, address, member string, mounts ...Mount) *
 	for _, mount := range mounts {
 		server.Mount(mount)
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listen(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +121,13 @@ func (w *World) ServeAt(t testing.TB, address, member string, mounts ...Mount) *
 	}()
 	t.Cleanup(api.Stop)
 	return api
+}
+
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		return freeport.Listen(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	return net.Listen("tcp", address)
 }
 
 // Stop ends the server and waits for it.

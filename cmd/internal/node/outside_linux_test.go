@@ -142,7 +142,7 @@ func (l *sockLab) calls(word string, places ...string) {
 // filled from what the host kept while no member answers; then it follows the members that are there, by whichever of them.
 func TestBalancing15HostOutsideGoesOnWithoutMembers(t *testing.T) {
 	l := newSockLab(t)
-	second := l.serve("127.0.0.1:0", "m2")
+	second := l.serve("", "m2")
 	l.config.Members = append(l.config.Members, second.Address)
 	l.outside("edge-1")
 	four, six := l.saysTo("127.0.0.1", "first"), l.saysTo("::1", "first")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -75,7 +75,7 @@ func newWorld(t *testing.T) *world {
 			return fairleadv1connect.NewEnrolServiceHandler(office, o...)
 		})
 	}
-	w.api = w.serve("127.0.0.1:0", "m1")
+	w.api = w.serve("", "m1")
 	w.group.Apply(t, &fsm.PutNode{ID: "n1"})
 	return w
 }
@@ -110,7 +110,7 @@ func (w *world) route(t *testing.T, address string) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // Neighbor is a speaker that the switch accepts.
@@ -38,9 +40,6 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if !c.Listen.IsValid() {
-		c.Listen = netip.MustParseAddrPort("127.0.0.1:0")
-	}
 	if c.ASN == 0 {
 		c.ASN = 65001
 	}
@@ -54,6 +53,13 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+func (c Config) listen() (net.Listener, error) {
+	if !c.Listen.IsValid() {
+		return freeport.Listen(netip.AddrFrom4([4]byte{127, 0, 0, 1})) // a switch that restarts listens there again
+	}
+	return net.Listen("tcp", c.Listen.String())
 }
 
 // Switch is a running switch.
@@ -85,7 +91,7 @@ type neighbor struct {
 // Start starts a switch. Close ends it.
 func Start(c Config) (*Switch, error) {
 	c = c.withDefaults()
-	l, err := net.Listen("tcp", c.Listen.String())
+	l, err := c.listen()
 	if err != nil {
 		return nil, fmt.Errorf("start switch: %w", err)
 	}

@@ -8,9 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"reflect"
 	"regexp"
 	"strings"
@@ -23,6 +23,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/member/drivers"
 	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // shelf is what a member knows of Kubernetes, by name.
@@ -348,7 +349,7 @@ func TestOutcomesAreOfTheClassesOfSection4_2(t *testing.T) {
 
 // A driver that is not there was not asked, for certain; after some calls it is left alone, and the words stay the same.
 func TestADriverThatIsAwayIsHeld(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/freeport"
 )
 
 // server answers each connection with what answer gives for it, n counting from 0; an empty string answers nothing.
@@ -160,7 +162,7 @@ func TestOnlyAWholeCorrectAnswerInTimeCounts(t *testing.T) {
 
 func TestRefusalFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
