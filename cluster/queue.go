@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -105,7 +106,7 @@ func (q *queue) withdraw(u Urgency, r *request) bool {
 	l := &q.lanes[u]
 	for i, w := range l.waiting {
 		if w == r {
-			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+			l.waiting = slices.Delete(l.waiting, i, i+1)
 			l.commands -= len(r.proposals)
 			return true
 		}
@@ -133,6 +134,7 @@ func (q *queue) take() *batch {
 			b.requests = append(b.requests, r)
 			b.commands += len(r.proposals)
 		}
+		clear(l.waiting[:len(b.requests)]) // a caller's commands may be many, and the next call is not soon
 		l.waiting = l.waiting[len(b.requests):]
 		l.commands -= b.commands
 		l.inFlight[b] = struct{}{}

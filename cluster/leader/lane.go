@@ -36,9 +36,9 @@ const (
 // begin takes in that everything is being planned, as of what was judged: what comes from now on is for the lane.
 func (l *lane) begin(j *judged) { l.worlds, l.news = j.worlds, j.news }
 
-// finish takes in that everything was planned from a record, what came out, and when to do so again.
-func (l *lane) finish(record *fsm.View, out *Result, began, again time.Duration) {
-	l.record, l.due, l.waiting, l.bridging = record, began+again, false, bridges(out)
+// take takes in what everything was planned to.
+func (l *lane) take(out *Result) {
+	l.bridging = bridges(out)
 	// The end of withdrawals is the end of a story; whatever else is proposed may have more to follow.
 	l.proposed = slices.ContainsFunc(slices.Concat(out.Urgent, out.Bulk), func(p fsm.Proposal) bool {
 		switch p.Command.(type) {
@@ -47,6 +47,11 @@ func (l *lane) finish(record *fsm.View, out *Result, began, again time.Duration)
 		}
 		return true
 	})
+}
+
+// finish takes in that this was done, from what record, and when to plan everything again.
+func (l *lane) finish(record *fsm.View, began, again time.Duration) {
+	l.record, l.due, l.waiting = record, began+again, false
 }
 
 // bridges tells whether a plan keeps old next hops until new ones may be announced.

@@ -30,11 +30,12 @@ func (p *planning) step(ctx context.Context) (short bool) {
 	if p.running == nil {
 		return true
 	}
-	out := <-p.running.out
+	<-p.running.ended
+	out := p.running.out
 	if want := Plan(p.running.in); p.idle.upto != 0 && !reflect.DeepEqual(out, want) {
 		panic(fmt.Sprintf("a plan came to %+v, and what stood for it is %+v", want, out))
 	}
-	p.finish(ctx, out)
+	p.finish(ctx)
 	return false
 }
 

@@ -9,11 +9,13 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -48,7 +50,33 @@ func (g *liveGroup) Propose(ctx context.Context, _ Urgency, proposals []fsm.Prop
 		g.failed++
 		return nil, err
 	}
-	g.entries = append(g.entries, proposals)
+	g.entries = append(g.entries, slices.Clone(proposals))
+	return g.propose(proposals, fsm.MaxItems), nil
+}
+
+// forgetfulGroup is a group of one that keeps nothing of what was proposed to it.
+type forgetfulGroup struct {
+	*liveGroup
+	services []weak.Pointer[fsm.PutService]
+	held     int // the most commands that somebody held when others were proposed after them
+}
+
+func (g *forgetfulGroup) Propose(_ context.Context, _ Urgency, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	runtime.GC()
+	held := 0
+	for _, c := range g.services {
+		if c.Value() != nil {
+			held++
+		}
+	}
+	g.held = max(g.held, held)
+	for _, p := range proposals {
+		if c, ok := p.Command.(*fsm.PutService); ok {
+			g.services = append(g.services, weak.Make(c))
+		}
+	}
 	return g.propose(proposals, fsm.MaxItems), nil
 }
 
@@ -260,6 +288,26 @@ func TestLoopFollowsSourcesAndReports(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// The first plan of a large cluster is as large as its record, and takes seconds to be committed.
+func TestLoopHoldsNothingOfWhatIsCommitted(t *testing.T) {
+	g, f := &forgetfulGroup{liveGroup: newLiveGroup(t)}, newFolder(t)
+	const services = 3 * maxTogether
+	for i := range services {
+		f.write(fmt.Sprintf("service web-%d ip=198.18.%d.%d", i, i/250, i%250+1))
+	}
+	lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()})
+	eventually(t, func() string {
+		if n := g.state.Read().Count(fsm.TableServices); n < services {
+			return fmt.Sprintf("the record has %d of %d Services", n, services)
+		}
+		return ""
+	})
+	if g.mu.Lock(); g.held > 0 {
+		t.Errorf("%d commands were held after they were committed", g.held)
+	}
+	g.mu.Unlock()
 }
 
 func TestLoopRemovesNothingWithoutAView(t *testing.T) {

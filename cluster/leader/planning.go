@@ -49,20 +49,20 @@ func (p *planning) run(ctx context.Context) {
 	watching.Go(func() { follow(ctx, p.c.Record, p.wake, plannedFrom()...) })
 	defer func() {
 		if p.running != nil {
-			<-p.running.out
+			<-p.running.ended
 		}
 	}()
 	for {
 		again := p.look(ctx)
-		var planned chan Result
+		var planned chan struct{}
 		if p.running != nil {
-			planned = p.running.out
+			planned = p.running.ended
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case out := <-planned:
-			p.finish(ctx, out)
+		case <-planned:
+			p.finish(ctx)
 		case reply := <-p.asks:
 			reply <- p.present()
 		case <-p.wake:
@@ -78,7 +78,8 @@ type fullPlan struct {
 	judged   judged
 	in       Input
 	again    time.Duration
-	out      chan Result
+	ended    chan struct{} // closed once out is there
+	out      Result
 	overtook map[string]bool // keys of Services and routes that the short way wrote to meanwhile
 }
 
@@ -105,7 +106,7 @@ func (p *planning) look(ctx context.Context) (again time.Duration) {
 
 // begin judges the views and has everything planned, beside this goroutine: that takes long in a large cluster.
 func (p *planning) begin(now time.Duration, record *fsm.View) {
-	f := &fullPlan{began: now, record: record, again: p.c.Timing.Replan, out: make(chan Result, 1), overtook: map[string]bool{}}
+	f := &fullPlan{began: now, record: record, again: p.c.Timing.Replan, ended: make(chan struct{}), overtook: map[string]bool{}}
 	_, verdicts := p.judge(now, record)
 	f.judged = p.judged
 	servers := p.c.Group.Servers()
@@ -122,11 +123,15 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 	p.lane.begin(&p.judged)
 	p.running, f.in = f, in
 	if f.judged.calm() && p.idle.repeats(&in, now) {
-		f.out <- p.idle.out
+		f.out = p.idle.out
+		close(f.ended)
 		return
 	}
 	p.idle = idle{}
-	go func() { f.out <- Plan(in) }()
+	go func() {
+		f.out = Plan(in)
+		close(f.ended)
+	}()
 }
 
 // input is what everything is planned from: the record, and the views as they were judged last.
@@ -146,17 +151,19 @@ func (p *planning) input(record *fsm.View, excused []fsm.ServerID, servers []Ser
 	return in
 }
 
-// finish proposes what a plan of everything came to.
-func (p *planning) finish(ctx context.Context, out Result) {
+// finish proposes what the plan of everything came to that has ended. A large cluster's first one is as large as the record: nobody holds
+// what is committed of it.
+func (p *planning) finish(ctx context.Context) {
 	f := p.running
-	p.running = nil
+	out := f.out
+	p.running, f.out = nil, Result{}
 	ended := p.c.Clock.Now()
 	p.metrics.planned(ended-f.began, out.Waiting)
 	p.report(f.judged.worlds, f.judged.verdicts, &out)
 	if p.idle.upto == 0 {
 		p.idle.keep(f.in, f.judged.calm(), &out, f.began)
 	}
-	planned := out
+	p.lane.take(&out)
 	out.Urgent, out.Bulk = f.notOvertaken(out.Urgent), f.notOvertaken(out.Bulk)
 	out.Bulk = append(p.holds(f.record, f.judged.worlds, f.judged.verdicts), out.Bulk...)
 	p.metrics.programming.expect(p.causesOf(f.judged.worlds, f.record, slices.Concat(out.Urgent, out.Bulk)))
@@ -164,7 +171,7 @@ func (p *planning) finish(ctx context.Context, out Result) {
 	if wait := p.carryOut(ctx, f.record, &out); wait > 0 {
 		sooner(&again, wait)
 	}
-	p.lane.finish(f.record, &planned, f.began, again)
+	p.lane.finish(f.record, f.began, again)
 	p.notBefore = p.c.Clock.Now() + max(p.c.Timing.Spacing, ended-f.began)
 }
 
@@ -203,8 +210,9 @@ func sooner(wait *time.Duration, d time.Duration) {
 	}
 }
 
-// carryOut proposes a plan, the urgent part first. It tells how long to wait before the next try after a refusal or
-// an error: the record may have changed meanwhile, and then the next plan is another one anyway.
+// carryOut proposes a plan, the urgent part first, and clears what is committed of the rest. It tells how long to wait
+// before the next try after a refusal or an error: the record may have changed meanwhile, and then the next plan is another
+// one anyway.
 func (p *planning) carryOut(ctx context.Context, planned *fsm.View, out *Result) (wait time.Duration) {
 	refused, err := p.propose(ctx, Urgent, out.Urgent)
 	for rest := out.Bulk; err == nil && len(rest) > 0; {
@@ -212,6 +220,9 @@ func (p *planning) carryOut(ctx context.Context, planned *fsm.View, out *Result)
 		var more int
 		more, err = p.propose(ctx, Bulk, rest[:n])
 		refused += more
+		if err == nil {
+			clear(rest[:n])
+		}
 		if rest = rest[n:]; len(rest) > 0 && livenessChanged(planned, p.c.Record.Read()) {
 			poke(p.wake) // a node went meanwhile: that is planned before the rest
 			break
