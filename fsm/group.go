@@ -35,6 +35,12 @@ func (*Group) Table() Table { return TableGroup }
 // Key is the same for every group: there is one row.
 func (*Group) Key() string { return groupKey }
 
+// Alike tells whether nothing was decided between two states of the group: up to where its copies were compared is no decision.
+func (g *Group) Alike(o *Group) bool {
+	return g.ID == o.ID && g.Epoch == o.Epoch && g.Format == o.Format && g.Settings == o.Settings && g.Quarantine == o.Quarantine &&
+		g.UntracedBefore == o.UntracedBefore && g.LastNumber == o.LastNumber && g.Tunnels == o.Tunnels && g.LastTunnel == o.LastTunnel
+}
+
 // Settings are committed, so that every member bounds its copy alike.
 type Settings struct {
 	// HistoryLimit is how many transitions each record keeps; 0 means 8, at most 64.

@@ -24,6 +24,12 @@ type Member struct {
 	Excused Revision `pb:"10" json:"excused,omitzero"`
 }
 
+// Alike tells whether two states of a member differ in nothing but what it announced.
+func (m *Member) Alike(o *Member) bool {
+	return m.Server == o.Server && m.Name == o.Name && m.Raft == o.Raft && m.API == o.API && m.Format == o.Format && m.Version == o.Version &&
+		m.Run == o.Run && m.Withdrawn == o.Withdrawn && m.Excused == o.Excused
+}
+
 // FormatWithdrawn is the first format in which members tell apart what they announced and what they withdrew. Before it
 // they report as announced what is both.
 const FormatWithdrawn uint32 = 2

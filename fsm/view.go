@@ -36,6 +36,17 @@ func (v *View) Applied() Index { return v.applied }
 // Digest is that of the record at Applied.
 func (v *View) Digest() Digest { return v.digest }
 
+// DigestWithout is that of the record at Applied as it would be if some tables were empty.
+func (v *View) DigestWithout(tables ...Table) Digest {
+	out := v.digest
+	for _, t := range tables {
+		for _, r := range List[Record](v, t) {
+			out.sub(r.sealed().sum)
+		}
+	}
+	return out
+}
+
 // Revision is the epoch and index of the view.
 func (v *View) Revision() Revision { return Revision{v.Group().Epoch, v.applied} }
 

@@ -36,7 +36,7 @@ func (i *idle) repeats(in *Input, now time.Duration) bool { return now < i.upto 
 func (in *Input) same(o *Input) bool {
 	return in.Adopting == o.Adopting && in.Leased == o.Leased && slices.Equal(in.Excused, o.Excused) && slices.Equal(in.ExcusedNodes, o.ExcusedNodes) &&
 		(in.Servers == nil) == (o.Servers == nil) && slices.Equal(in.Servers, o.Servers) &&
-		!fsm.Differ(in.Record, o.Record, fsm.Tables()...) && slices.EqualFunc(in.Views, o.Views, sameAdmitted)
+		!decided(in.Record, o.Record, fsm.Tables()...) && slices.EqualFunc(in.Views, o.Views, sameAdmitted)
 }
 
 func sameAdmitted(a, b Admitted) bool {
@@ -64,7 +64,7 @@ func (g *Guard) calm(v *Verdict) bool {
 // still tells whether the guards would say again what they said last.
 func (s *sentry) still(worlds []world.World, record *fsm.View) bool {
 	last := &s.judged
-	if s.part != PartServices || last.verdicts == nil || record.Count(fsm.TableHolds) > 0 || fsm.Differ(last.record, record, fsm.Tables()...) {
+	if s.part != PartServices || last.verdicts == nil || record.Count(fsm.TableHolds) > 0 || decided(last.record, record, fsm.Tables()...) {
 		return false
 	}
 	for i := range worlds {

@@ -116,6 +116,19 @@ func TestPlanOfTheSameStands(t *testing.T) {
 	if planned < 1 || planned > 2 {
 		t.Errorf("planned %d times in %s in which nothing changed", planned, 2*idleFor)
 	}
+	w.group.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"})
+	settle()
+	for range 3 {
+		v := w.group.state.Read()
+		w.group.commit(&fsm.Checkpoint{Index: v.Applied(), Digest: v.Digest()})
+		w.group.commit(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: "r", Upto: v.Revision()}}})
+		if !w.step(t.Context()) {
+			t.Error("everything was planned because copies were compared")
+		}
+		if !next() {
+			t.Error("copies were compared, and the plan of before did not stand")
+		}
+	}
 	server := func() {
 		w.group.set(func() {
 			w.group.servers = append(w.group.servers, Server{ID: fsm.ServerID(fmt.Sprint("s", len(w.group.servers)))})
@@ -128,7 +141,12 @@ func TestPlanOfTheSameStands(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(){
-		"the record":            func() { w.group.commit(&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeDown}) },
+		"the record": func() { w.group.commit(&fsm.SetLiveness{Node: "n1", Liveness: fsm.NodeDown}) },
+		"a member withdrew": func() {
+			v := w.group.state.Read()
+			w.group.commit(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: "r", Upto: v.Revision(), Withdrawn: v.Revision()}}})
+		},
+		"settings":              func() { w.group.commit(&fsm.PutSettings{Settings: fsm.Settings{HistoryLimit: 9}}) },
 		"a server":              server,
 		"another server":        server,
 		"a list":                func() { w.source.view.Services = slices.Clone(w.source.view.Services) },

@@ -11,13 +11,15 @@ import (
 // runCheckpoints has every member compare its record with this one from time to time (S1), until ctx ends. A group
 // in which nothing was decided since has nothing to compare.
 func (l *Leader) runCheckpoints(ctx context.Context) {
-	var last fsm.Index
+	var compared *fsm.Group // as it was at the newest
+	var rest fsm.Digest     // of what it compared beside
 	for sleep(ctx, l.c.Clock, l.c.Timing.Checkpoint, nil) {
 		v := l.c.Record.Read()
-		if v.Applied() <= last {
+		group, sum := v.Group(), v.DigestWithout(fsm.TableGroup, fsm.TableMembers) // members tell of each checkpoint that they have it
+		if compared != nil && compared.Alike(group) && rest == sum {
 			continue
 		}
-		outcomes, err := l.c.Group.Propose(ctx, Bulk, []fsm.Proposal{{
+		_, err := l.c.Group.Propose(ctx, Bulk, []fsm.Proposal{{
 			Actor: actor, Reason: "compare all copies", AtUnixMilli: l.c.Clock.Wall().UnixMilli(),
 			Command: &fsm.Checkpoint{Index: v.Applied(), Digest: v.Digest()},
 		}})
@@ -27,6 +29,6 @@ func (l *Leader) runCheckpoints(ctx context.Context) {
 			}
 			continue
 		}
-		last = max(v.Applied(), outcomes[0].Revision.Index)
+		compared, rest = group, sum
 	}
 }

@@ -79,8 +79,8 @@ func (p *planning) short(ctx context.Context, now time.Duration, record *fsm.Vie
 	if !p.shortcut(ctx, now, record) || now >= l.due || l.asksForPlan(record) {
 		return 0, false
 	}
-	if fsm.Differ(l.record, record, plannedFrom()...) {
-		l.record = record
+	changed := decided(l.record, record, plannedFrom()...)
+	if l.record = record; changed { // an older one would hold what the record has no more
 		l.putOff(now)
 	}
 	return max(l.due-p.c.Clock.Now(), 0), true
@@ -131,10 +131,10 @@ func (p *planning) narrowInput(worlds []world.World, record *fsm.View) Input {
 
 // asksForPlan tells whether the record changed in a way that a full plan has to answer at once.
 func (l *lane) asksForPlan(record *fsm.View) bool {
-	if l.proposed && fsm.Differ(l.record, record, plannedFrom()...) {
+	if l.proposed && decided(l.record, record, plannedFrom()...) {
 		return true
 	}
-	if fsm.Differ(l.record, record, fsm.TableGroup, fsm.TablePools, fsm.TablePeers, fsm.TableAdvertisements, fsm.TableNodeConfigs, fsm.TableHolds, fsm.TableDrains, fsm.TableMoves) {
+	if decided(l.record, record, fsm.TableGroup, fsm.TablePools, fsm.TablePeers, fsm.TableAdvertisements, fsm.TableNodeConfigs, fsm.TableHolds, fsm.TableDrains, fsm.TableMoves) {
 		return true
 	}
 	asks := false

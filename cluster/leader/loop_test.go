@@ -428,12 +428,19 @@ func TestLoopCheckpointsWhatChanged(t *testing.T) {
 		g.commit(&fsm.PutNode{ID: "n1"})
 		eventually(t, checkpoints(2))
 		time.Sleep(60 * time.Millisecond) // several checkpoints' time
+		g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"})
+		for range 3 { // what members announced, of which there is news after each checkpoint
+			g.commit(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: "r", Upto: g.state.Read().Revision()}}})
+			time.Sleep(20 * time.Millisecond)
+		}
 		if why := checkpoints(2)(); why != "" {
 			t.Fatalf("an idle group: %s", why)
 		}
 		if c := g.state.Read().Group().Checkpoint; c == 0 {
 			t.Fatal("no checkpoint was accepted")
 		}
+		g.commit(&fsm.PutSettings{Settings: fsm.Settings{HistoryLimit: 9}})
+		eventually(t, checkpoints(3))
 	})
 }
 

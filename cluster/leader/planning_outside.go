@@ -183,7 +183,7 @@ func (o *outsidePlanning) input(seen *merged, record *fsm.View) balancers.Input 
 // changed tells whether anything has come since the newest plan that another one could come of. Most of what happens to
 // bindings does not count: this loop asked for it, or only the operator goes on with it.
 func (o *outsidePlanning) changed(worlds []world.World, verdicts []Verdict, record *fsm.View) bool {
-	if o.seen == nil || !slices.EqualFunc(o.said, verdicts, likeVerdict) || fsm.Differ(o.record, record, fsm.TableGroup, fsm.TableDrivers, fsm.TableBalancers, fsm.TableHolds) ||
+	if o.seen == nil || !slices.EqualFunc(o.said, verdicts, likeVerdict) || decided(o.record, record, fsm.TableGroup, fsm.TableDrivers, fsm.TableBalancers, fsm.TableHolds) ||
 		!slices.EqualFunc(o.seen, worlds, outsideLike(record)) || !sameJudgements(o.answers, o.judging.judged()) {
 		return true
 	}

@@ -122,7 +122,7 @@ const formatNumbers = 2
 
 // changed tells whether anything has come since the newest plan that another one could come of.
 func (r *redirectPlanning) changed(worlds []world.World, verdicts []Verdict, record *fsm.View) bool {
-	return r.seen == nil || !slices.EqualFunc(r.said, verdicts, likeVerdict) || fsm.Differ(r.record, record, plannedRedirectsFrom()...) || r.nodesMatter(record) ||
+	return r.seen == nil || !slices.EqualFunc(r.said, verdicts, likeVerdict) || decided(r.record, record, plannedRedirectsFrom()...) || r.nodesMatter(record) ||
 		!slices.EqualFunc(r.seen, worlds, redirectsAlike)
 }
 
