@@ -79,8 +79,12 @@ func saveMemory(getenv func(string) string) {
 	}
 }
 
-// restEvery is how often a member that holds much and has little to do gives memory back, which collects its garbage as well.
-const restEvery = 30 * time.Second
+// restEvery is how often a member that holds much and has little to do gives memory back, which collects its garbage as well, and restSoon
+// how soon it does so where it made much garbage since: Go keeps what that needed.
+const (
+	restEvery = 30 * time.Second
+	restSoon  = 6 * time.Second
+)
 
 // idleMemory is how much more a process may hold than when it gave back last, in bytes, before it does so again. Go gives memory back by
 // itself, but slowly, keeps a tenth, and only after a collection, which a process that has nothing to do seldom needs.
@@ -115,6 +119,7 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 	}
 	percent, now, before := goGarbage, usual, collectingSeconds()
 	var own thrift
+	var allocated uint64      // when it gave back last
 	quiet := time.Duration(0) // for how long there was little to do
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
@@ -132,9 +137,10 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 			before = took
 			if quiet += every; now != thrifty || percent == goGarbage {
 				quiet = 0
-			} else if quiet >= restEvery {
+			} else if quiet >= restEvery || quiet >= restSoon && allocatedBytes() >= allocated+muchGarbage {
 				own.giveBack()
-				quiet, before = 0, collectingSeconds() // that is no work that somebody waits for
+				quiet, allocated = 0, allocatedBytes()
+				before = collectingSeconds() // that is no work that somebody waits for
 			}
 		}
 	}
@@ -142,6 +148,9 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 
 // heldBytes is what the newest collection found in use.
 func heldBytes() uint64 { return read("/gc/heap/live:bytes").Uint64() }
+
+// allocatedBytes is what was ever allocated.
+func allocatedBytes() uint64 { return read("/gc/heap/allocs:bytes").Uint64() }
 
 // collectingSeconds is the processor time that collections took so far, without what nobody else wanted.
 func collectingSeconds() float64 {
