@@ -46,8 +46,9 @@ func (w *waiters) since(published uint64, tables []Table) (bool, <-chan struct{}
 
 // Wait returns once any of the tables differs from what v shows, or with ctx's error.
 func (s *State) Wait(ctx context.Context, v *View, tables ...Table) error {
+	at := v.published // who waits for long would hold what the record has no more
 	for {
-		changed, next := s.waiters.since(v.published, tables)
+		changed, next := s.waiters.since(at, tables)
 		if changed {
 			return nil
 		}
