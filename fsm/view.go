@@ -30,6 +30,17 @@ func (s *State) publish(touched map[Table]bool) {
 	s.waiters.wake(s.published, touched)
 }
 
+// Only is the view as if the tables that are not named were empty. Whoever compares it with later ones, or waits with it, holds no more of
+// the record than that.
+func (v *View) Only(tables ...Table) *View {
+	out := *v
+	out.rows = newRows()
+	for _, t := range tables {
+		out.rows.tables[t] = v.rows.tables[t]
+	}
+	return &out
+}
+
 // Applied is the index of the view.
 func (v *View) Applied() Index { return v.applied }
 

@@ -33,7 +33,7 @@ func (s *Service) Watch(ctx context.Context, req *fairleadv1.WatchRequest, strea
 				return err
 			}
 		}
-		if changed, v, err = s.next(ctx, v, kinds); err != nil {
+		if changed, v, err = s.next(ctx, v.Only(), kinds); err != nil {
 			return err
 		}
 	}

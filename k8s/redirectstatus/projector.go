@@ -178,17 +178,18 @@ func (p *Projector) Run(ctx context.Context) {
 
 // follow has policies looked at of which the record says something else.
 func (p *Projector) follow(ctx context.Context) {
+	followed := []fsm.Table{fsm.TableGroup, fsm.TableRedirects, fsm.TableNodes}
 	var before *fsm.View
 	for ctx.Err() == nil {
 		v := p.c.Record.Read()
 		concerned, all := scan(before, v)
-		if before = v; all {
+		if before = v.Only(followed...); all {
 			p.keeper.NoticeAll()
 		}
 		for id := range concerned {
 			p.keeper.Notice(id)
 		}
-		if p.c.Record.Wait(ctx, v, fsm.TableGroup, fsm.TableRedirects, fsm.TableNodes) != nil {
+		if p.c.Record.Wait(ctx, before, followed...) != nil {
 			return
 		}
 		select {
