@@ -140,11 +140,11 @@ func (r *s8) tick() {
 		return
 	}
 	r.looked = r.scene.now
-	r.flows.settle(r.judge)
 	r.owners.tick()
 	if silent := r.silent(); silent > few && 2*silent > len(r.topology.Nodes) {
 		r.mass = r.scene.now
 	}
+	r.flows.settle(r.judge, r.heldUntil())
 	if held := r.mass != never && r.scene.now-r.mass <= together+lookEvery; held || r.seen != r.scene.changes {
 		r.seen = r.scene.changes
 		for _, key := range r.prefixes() {
@@ -278,8 +278,16 @@ func (r *s8) silent() (n int) {
 	return n
 }
 
-// massHeld tells whether so many nodes are silent, or were lately, that the group takes the fault for its own and waits.
-func (r *s8) massHeld() bool { return r.mass != never && r.scene.now-r.mass <= together }
+// heldUntil is when the group goes on that takes silence of so many nodes for a fault of its own, and waits; never if it does not.
+func (r *s8) heldUntil() time.Duration {
+	if r.mass == never {
+		return never
+	}
+	return r.mass + together
+}
+
+// massHeld tells whether it waits.
+func (r *s8) massHeld() bool { return r.mass != never && r.scene.now <= r.heldUntil() }
 
 // announced tells whether a hop on a node with power is known to an undisturbed member that has a session.
 func (r *s8) announced(sw string, hops map[netip.Addr]fsm.Index) bool {

@@ -66,6 +66,8 @@ func trafficTales() []tale {
 			s.wait(3 * time.Second)
 			s.flow(vip1, "n1", "")
 		}),
+		fine("S8", "lost-when-the-group-goes-on-that-held-silent-nodes", func(s *story) { heldTogether(s, time.Second) }),
+		breaks("S8", "lost-long-after-the-group-went-on", func(s *story) { heldTogether(s, 3*time.Second) }),
 		fine("S8", "lost-where-a-member-apart-leads", func(s *story) { strays(s, "m2") }),
 		breaks("S8", "lost-where-a-member-leads-that-knows", func(s *story) { strays(s, "m3") }),
 		fine("S8", "lost-where-a-member-leads-that-just-came-back", func(s *story) {
@@ -110,6 +112,18 @@ func trafficTales() []tale {
 // unentered is a request that no switch took.
 func unentered() event.Flow {
 	return event.Flow{Client: "c1", Address: addr(vip1), Port: 80, Wanted: true, Why: "no switch works"}
+}
+
+// heldTogether has all nodes fall silent at once, of which one has no power and stays away: the group waits for ten seconds. A request is
+// sent to it some time after that.
+func heldTogether(s *story, later time.Duration) {
+	s.publish("web", vip1, "n1", "n2")
+	s.say(event.FaultBegan{ID: 1, Fault: "power", On: []string{"n1"}}, event.MachineDown{Machine: "n1"},
+		event.FaultBegan{ID: 2, Fault: "partition", On: []string{"n2", "n3"}})
+	s.wait(time.Second)
+	s.say(event.FaultEnded{ID: 2})
+	s.wait(10*time.Second + later)
+	s.flow(vip1, "n1", "")
 }
 
 // strays has a node die while m2 is cut off, and a member lead to it for longer than others need to know better.

@@ -23,7 +23,8 @@ import (
 //   - for L3, counted alike, after a restore or recover lost what was agreed on about the Service, or about a node that
 //     serves it: what it is then must be found anew;
 //   - for S8 after power came or went at the node that it was sent to or at that of the pod that it was passed on to, or
-//     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader;
+//     at any that should serve it where it was sent to none, counted while a majority is undisturbed and under one leader, and for
+//     one without power from when the group, if it held so many silent nodes, goes on;
 //   - where only members lead that cannot know that its hop is no longer committed, or have been back for less than S8:
 //     how long they may is judged at the switch;
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
@@ -139,8 +140,8 @@ func heldServices(h *fsm.Hold) (ids []string) {
 	return ids
 }
 
-// settle lets go of changes that the group had its time for.
-func (f *flows) settle(j *judge) {
+// settle lets go of changes that the group had its time for, which waits for silent nodes until some time.
+func (f *flows) settle(j *judge, heldUntil time.Duration) {
 	now, s := j.scene.now, j.scene
 	for id, at := range f.changed {
 		if f.held[id] {
@@ -152,6 +153,9 @@ func (f *flows) settle(j *judge) {
 		}
 	}
 	for n, at := range f.powered {
+		if s.dark[n] && heldUntil != never {
+			at = max(at, heldUntil)
+		}
 		if s.soundFor(at, j.bounds.S8) && s.leader != "" && now-s.lead >= j.bounds.S8 {
 			delete(f.powered, n)
 		}
