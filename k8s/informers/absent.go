@@ -28,6 +28,7 @@ const maxAsked = 200
 // borneOut makes sure that what is known, to us or to others, and missing from a list is really gone, by asking for it by
 // name. An error is noted.
 func (l *line) borneOut(ctx context.Context, list runtime.Object) error {
+	cluster := l.source.cluster()
 	missing, version, err := l.missingFrom(list)
 	if err != nil {
 		l.note(stageList, err)
@@ -46,16 +47,18 @@ func (l *line) borneOut(ctx context.Context, list runtime.Object) error {
 			l.source.log.Warn("list refused", "source", Name, "kind", l.kind, "object", m.key.String(), "version", version, "reason", "it is there")
 			return err
 		}
-		l.bury(m)
+		l.bury(m, cluster)
 	}
 	return nil
 }
 
-// bury notes that something is gone.
-func (l *line) bury(m life) {
+// bury notes that something is gone from the cluster that was the source's when it was missed.
+func (l *line) bury(m life, cluster int) {
 	l.source.mu.Lock()
 	defer l.source.mu.Unlock()
-	l.buried[m] = true
+	if l.source.identity.number == cluster {
+		l.buried[m] = true
+	}
 }
 
 // missingFrom lists what is known and missing from a list, and the list's version.

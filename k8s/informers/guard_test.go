@@ -169,6 +169,39 @@ func TestListsWithoutWhatTheRecordKnowsAreRefused(t *testing.T) {
 }
 
 // A config map is asked for where lists are of it alone, and only in the namespace that they are of.
+// What the record knows and another cluster does not have is asked for again once the address leads to the former one, whose lists may lack it.
+func TestWhatAnotherClusterLacksIsAskedForAgain(t *testing.T) {
+	s := furnished(t, 3)
+	uid := s.resources[services].objects["default/web-1"]["metadata"].(object)["uid"].(string)
+	r := readWith(t, s, informers.Options{Timing: fast, Known: func(kind world.Kind) []informers.Known {
+		if kind != world.KindService {
+			return nil
+		}
+		return []informers.Known{{ID: world.ID{Namespace: "default", Name: "web-1"}, UID: uid}}
+	}})
+	r.until(t, "complete", complete)
+	var here map[string]object
+	former := s.uid
+	lead := func(cluster string, to func() map[string]object) {
+		s.set(func() {
+			s.uid = cluster
+			s.round++
+			s.revision += 1000
+			known := s.resources[services]
+			known.objects, known.log, known.compacted = to(), nil, s.revision
+		})
+		s.cut(true)
+	}
+	lead("cluster-2", func() map[string]object {
+		here = s.resources[services].objects
+		return map[string]object{}
+	})
+	r.until(t, "the other cluster", func(w world.World) bool { return w.Cluster == "cluster-2" && w.Complete })
+	lead(former, func() map[string]object { return here })
+	s.hide("default/web-1")
+	r.until(t, "refused", refused)
+}
+
 func TestConfigMapsAreAskedForWhereTheyAreListed(t *testing.T) {
 	s := furnished(t, 1)
 	s.put(configMaps, "kube-system", convert.ConfigMapIPRule, object{"data": object{"SWITCH": "192.0.2.254"}})

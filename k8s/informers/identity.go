@@ -75,6 +75,7 @@ func (i *identity) confirm(ctx context.Context) error {
 	for _, l := range s.lines {
 		l.store.clearLocked(true)
 		l.listed, l.version, l.floor = false, 0, 0
+		clear(l.buried) // what another cluster does not have may well be in this one
 		if l.keeper != nil {
 			l.keeper.Listed(l.kind, false)
 		}
@@ -82,6 +83,13 @@ func (i *identity) confirm(ctx context.Context) error {
 		poke(l.asked) // one without a definition sleeps for long
 	}
 	return errOtherCluster
+}
+
+// cluster counts the clusters that the API server belonged to.
+func (s *Source) cluster() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.identity.number
 }
 
 // since tells whether a question was answered that was asked after a count of them, and how. If not, another is counted.

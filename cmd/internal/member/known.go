@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/cluster/leader/balancers"
 	"fairlead.io/fairlead/cluster/leader/redirects"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
@@ -64,6 +65,12 @@ func known(record *fsm.View, kind world.Kind) (out []informers.Known) {
 	case world.KindL2Advert:
 		for _, a := range fsm.List[*fsm.L2Advertisement](record, fsm.TableL2Advertisements) {
 			add(string(a.Name), a.Object, a.Version)
+		}
+	case world.KindBackendGroup, world.KindBind, world.KindLoadBalancer, world.KindDriver:
+		for _, r := range balancers.Known(record) { // without versions: which life it was says enough
+			if r.Kind == kind && r.UID != "" {
+				out = append(out, informers.Known{ID: r.ID, UID: r.UID})
+			}
 		}
 	}
 	return out

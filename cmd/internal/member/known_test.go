@@ -29,11 +29,16 @@ func TestKnownIsWhatCanBeAskedFor(t *testing.T) {
 		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Version: 8, Object: from}},
 		&fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/db", UID: "u", Version: 11}},
 		&fsm.PutRedirect{Redirect: fsm.Redirect{ID: "LocalRedirectPolicy/dns", UID: "u", Version: 12}}, &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "LocalRedirectPolicy/of-a-folder"}},
-		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "of-a-folder", Object: fsm.ObjectRef{Namespace: "metallb-system"}}})
+		&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "of-a-folder", Object: fsm.ObjectRef{Namespace: "metallb-system"}}},
+		&fsm.PutDriver{Driver: fsm.Driver{Name: "shop/f5", UID: "d1", URL: "http://f5.example"}},
+		&fsm.PutLoadBalancer{ID: "LoadBalancer/shop/lb/l1", Driver: "shop/f5", Info: []fsm.KV{{Key: "id", Value: "1"}}},
+		&fsm.PutBinding{ID: "shop/b1", Balancer: "LoadBalancer/shop/lb/l1", Owner: "BackendGroup/shop/web/g1", Address: "10.0.0.1:80", Backend: fsm.Backend{Kind: "Pod", Name: "web-1", UID: "p1", Port: 80, Protocol: "TCP"}},
+		&fsm.PutBinding{ID: "shop/b2", Balancer: "LoadBalancer/shop/lb/l1", Owner: "Bind/shop/one/o1", Address: "10.0.0.2:80", Backend: fsm.Backend{Kind: "Pod", Name: "web-2", UID: "p2", Port: 80, Protocol: "TCP"}})
 	for kind, want := range map[world.Kind]string{
 		world.KindService: "[{shop/web u 3}]", world.KindNode: "[{n1 u 4}]", world.KindPool: "[{metallb-system/public u 5}]",
 		world.KindPeer: "[{metallb-system/switch u 6}]", world.KindAdvertisement: "[{metallb-system/all u 7}]",
 		world.KindL2Advert: "[{metallb-system/lan u 8}]", world.KindEndpointSlice: "[]",
+		world.KindDriver: "[{shop/f5 d1 0}]", world.KindLoadBalancer: "[{shop/lb l1 0}]", world.KindBackendGroup: "[{shop/web g1 0}]", world.KindBind: "[{shop/one o1 0}]",
 		world.KindBalancingPolicy: "[{db u 11}]", world.KindLocalRedirect: "[{dns u 12}]",
 		world.KindConfigMap: "[{kube-system/kube-gobgp-cfg u 9} {kube-system/kube-iprule-cfg u 10}]",
 	} {
