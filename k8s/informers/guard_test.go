@@ -168,7 +168,6 @@ func TestListsWithoutWhatTheRecordKnowsAreRefused(t *testing.T) {
 	}
 }
 
-// A config map is asked for where lists are of it alone, and only in the namespace that they are of.
 // What the record knows and another cluster does not have is asked for again once the address leads to the former one, whose lists may lack it.
 func TestWhatAnotherClusterLacksIsAskedForAgain(t *testing.T) {
 	s := furnished(t, 3)
@@ -202,6 +201,7 @@ func TestWhatAnotherClusterLacksIsAskedForAgain(t *testing.T) {
 	r.until(t, "refused", refused)
 }
 
+// A config map is asked for where lists are of it alone, and only in the namespace that they are of.
 func TestConfigMapsAreAskedForWhereTheyAreListed(t *testing.T) {
 	s := furnished(t, 1)
 	s.put(configMaps, "kube-system", convert.ConfigMapIPRule, object{"data": object{"SWITCH": "192.0.2.254"}})

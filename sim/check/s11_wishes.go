@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 )
 
 // s11Wishes is the part of S11 about objects of LBCF's kinds. Members write BackendRecords that say whose they are, and of
@@ -38,11 +39,12 @@ func (r *s11Wishes) entered(x event.Entry) {
 // anew judges a registration that is sent: what another controller registered, and nobody has changed since, is taken over
 // as it is. Of two bindings that lead to one place, as LoadBalancers do that mean one balancer, it may have had one only: the
 // other one is registered, however many calls that takes. Where an earlier call of ours may take effect yet (S6), it is said
-// once more what shall be there.
+// once more what shall be there. Beside one that runs, whoever must know of it calls nobody (called), and who does not know
+// may hear of a BackendGroup before it hears of a BackendRecord that was made with it, as watches are of one kind each.
 func (r *s11Wishes) anew(number uint64, x event.Drive) {
 	at := r.placeOf(x.Balancer, x.Address)
 	since, ok := r.inherited[at]
-	if !ok || x.Phase != "sent" || x.Action != fsm.ActionEnsure.String() || r.wishes.rival != never && r.scene.now-r.wishes.rival < leaves {
+	if !ok || x.Phase != "sent" || x.Action != fsm.ActionEnsure.String() || r.wishes.rival != never || !r.heardSince(since) {
 		return
 	}
 	if op, called := fsm.Get[*fsm.Operation](r.record.View(), fsm.TableOperations, string(r.subjectOf(x))); called && !op.Unsettled.IsZero() {
@@ -104,6 +106,14 @@ func (r *s11Wishes) wrote(number uint64, x event.Object) {
 	}
 }
 
+// watched is within what time a change of an object reaches whoever watches it, if nothing is wrong.
+const watched = time.Second
+
+// heardSince tells whether members must have heard by now of what changed in Kubernetes at a moment.
+func (r *s11Wishes) heardSince(at time.Duration) bool {
+	return r.scene.now-at >= watched && r.scene.freeFor(start.Kubernetes, watched)
+}
+
 // leaves is how long a group may take to find out that an LBCF controller runs: a look every five seconds, and then some.
 const leaves = 8 * time.Second
 
@@ -114,7 +124,7 @@ func (r *s11Wishes) heeds(process string) bool {
 	if at == never || r.scene.now-at < leaves || r.scene.lead == never || r.scene.now-r.scene.lead < leaves {
 		return false
 	}
-	return r.scene.leader == process && r.scene.freeFor("kubernetes", leaves) && r.scene.freeFor(process, leaves)
+	return r.scene.leader == process && r.scene.freeFor(start.Kubernetes, leaves) && r.scene.freeFor(process, leaves)
 }
 
 // called judges a call to a driver.

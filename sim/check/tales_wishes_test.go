@@ -103,6 +103,10 @@ func wishTales() []tale {
 		s.outsideObject("BackendRecord", wishedRecord, "delete", "lbcf-controller", "", "{}", "null")
 		s.wait(time.Second)
 	}
+	registers := func(s *story) { // it, with a BackendRecord of its own
+		s.outsideObject("BackendRecord", wishedRecord, "create", "lbcf-controller", recordHeld, "{}", `{"conditions":[{"type":"Registered","status":"True"}]}`)
+		s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "rival", Present: true})
+	}
 	inherits := func(s *story) { // of LBCF's controller what that registered
 		s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "rival", Present: true})
 		s.rival(0)
@@ -173,9 +177,32 @@ func wishTales() []tale {
 		breaks("S11", "registered-anew-after-another-controller", func(s *story) {
 			rival(s)
 			letsGo(s)
-			s.outsideObject("BackendRecord", wishedRecord, "create", "lbcf-controller", recordHeld, "{}", `{"conditions":[{"type":"Registered","status":"True"}]}`)
-			inherits(s)
+			registers(s)
+			s.rival(0)
+			s.wait(time.Minute)
 			s.shows("update", "m1", recordHeld, "1")
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		breaks("S11", "registered-anew-a-moment-after-another-controller-went", func(s *story) {
+			rival(s)
+			letsGo(s)
+			registers(s)
+			s.rival(0)
+			s.wait(2 * time.Second)
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		fine("S11", "registered-in-the-moment-that-another-controller-does", func(s *story) {
+			rival(s)
+			s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true}) // which does not know of it
+			letsGo(s)
+			registers(s)
+			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		fine("S11", "registered-in-the-moment-that-another-controller-does-and-goes", func(s *story) {
+			rival(s)
+			letsGo(s)
+			registers(s)
+			s.rival(0)
 			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
 		}),
 		fine("S11", "registered-where-another-controller-had-one-of-two", func(s *story) {
