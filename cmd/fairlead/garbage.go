@@ -17,10 +17,11 @@ const (
 )
 
 // A member that holds little leaves as much garbage as Go has it leave: it is quick, and small anyway. One that holds more leaves so many
-// bytes of it, and not less than littleGarbage of what it holds.
+// bytes of it; half of them once it holds as much again and half, and not less than littleGarbage of what it holds. What is garbage while
+// a process is largest is room between its objects for good, as Go moves none.
 const (
 	muchGarbage   = 64 << 20
-	littleGarbage = 20
+	littleGarbage = 10
 )
 
 // garbageFor is how much garbage a member leaves that holds so many bytes, in percent of them, in tens.
@@ -28,48 +29,29 @@ func garbageFor(held uint64) int {
 	if held <= muchGarbage {
 		return goGarbage
 	}
-	return max(littleGarbage, int(muchGarbage*10/held)*10)
+	bytes := muchGarbage - min((held-muchGarbage)/3, muchGarbage/2)
+	return max(littleGarbage, int(bytes*10/held)*10)
 }
-
-// ease is how much more or less than that it leaves, by what collecting costs.
-type ease int
-
-const (
-	thrifty ease = iota - 1 // half
-	usual
-	lavish // twice as much
-)
 
 // Shares of one processor that collecting takes. Half the garbage is twice the work: what is little before must not be much afterwards.
 const (
-	muchCollecting   = 1.0
-	littleCollecting = 0.4
-	restCollecting   = 0.05
+	muchCollecting   = 0.4
+	littleCollecting = 0.05
 )
 
-// after is how it goes on once collecting took such a share of a processor.
-func (e ease) after(collecting float64) ease {
-	switch {
-	case collecting > muchCollecting:
-		return lavish
-	case collecting < restCollecting:
-		return thrifty
-	case collecting < littleCollecting && e == lavish, collecting > littleCollecting && e == thrifty:
-		return usual
-	}
-	return e
+// thrifty tells whether a member leaves half as much garbage as usual, once collecting took such a share of a processor: while it has
+// little to do.
+func thrifty(before bool, collecting float64) bool {
+	return collecting < littleCollecting || before && collecting <= muchCollecting
 }
 
-// percent is how much garbage is left for so many bytes that are held.
-func (e ease) percent(held uint64) int {
-	switch p := garbageFor(held); {
-	case e == lavish:
-		return min(2*p, goGarbage)
-	case e == thrifty && p < goGarbage:
+// percentFor is how much garbage is left for so many bytes that are held.
+func percentFor(held uint64, thrifty bool) int {
+	p := garbageFor(held)
+	if thrifty && p < goGarbage {
 		return p / 2
-	default:
-		return p
 	}
+	return p
 }
 
 // saveMemory has this process collect garbage earlier, unless whoever started it says how early (GOGC).
@@ -117,7 +99,7 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 	if getenv("GOGC") != "" {
 		return
 	}
-	percent, now, before := goGarbage, usual, collectingSeconds()
+	percent, rests, before := goGarbage, false, collectingSeconds()
 	var own thrift
 	var allocated uint64      // when it gave back last
 	quiet := time.Duration(0) // for how long there was little to do
@@ -129,13 +111,13 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 			return
 		case <-ticks.C:
 			took := collectingSeconds()
-			now = now.after((took - before) / every.Seconds())
-			if next := now.percent(heldBytes()); next != percent {
+			rests = thrifty(rests, (took-before)/every.Seconds())
+			if next := percentFor(heldBytes(), rests); next != percent {
 				debug.SetGCPercent(next) // it stops everything for a moment
 				percent = next
 			}
 			before = took
-			if quiet += every; now != thrifty || percent == goGarbage {
+			if quiet += every; !rests || percent == goGarbage {
 				quiet = 0
 			} else if quiet >= restEvery || quiet >= restSoon && allocatedBytes() >= allocated+muchGarbage {
 				own.giveBack()

@@ -26,25 +26,23 @@ func TestGarbageIsCollectedEarlyUnlessItIsSaidWhen(t *testing.T) {
 // A member is quick as long as it holds little, and small once it holds much: smallest while that costs little.
 func TestMembersCollectGarbageEarlierTheMoreTheyHold(t *testing.T) {
 	const mb = 1 << 20
-	for held, want := range map[uint64][3]int{ // thrifty, usual, lavish
-		0: {100, 100, 100}, 64 * mb: {100, 100, 100}, 65 * mb: {45, 90, 100}, 128 * mb: {25, 50, 100}, 250 * mb: {10, 20, 40}, 4096 * mb: {10, 20, 40},
+	for held, want := range map[uint64][2]int{ // thrifty, and usually
+		0: {100, 100}, 64 * mb: {100, 100}, 65 * mb: {45, 90}, 100 * mb: {25, 50}, 128 * mb: {15, 30}, 160 * mb: {10, 20}, 250 * mb: {5, 10}, 4096 * mb: {5, 10},
 	} {
-		if got := [3]int{thrifty.percent(held), usual.percent(held), lavish.percent(held)}; got != want {
+		if got := [2]int{percentFor(held, true), percentFor(held, false)}; got != want {
 			t.Errorf("holding %d bytes: %v, want %v", held, got, want)
 		}
 	}
 	for _, c := range []struct {
-		before     ease
+		before     bool
 		collecting float64
-		want       ease
+		want       bool
 	}{
-		{usual, 0.01, thrifty}, {lavish, 0.01, thrifty}, {usual, 0.1, usual}, {usual, 0.9, usual}, {usual, 1.1, lavish},
-		{thrifty, 0.3, thrifty}, {thrifty, 0.5, usual}, {thrifty, 1.1, lavish},
-		{lavish, 0.55, lavish}, // what it was before, or nearly
-		{lavish, 0.3, usual}, {lavish, 1.5, lavish},
+		{false, 0.01, true}, {false, 0.1, false}, {true, 0.3, true}, // what it was before, or nearly
+		{true, 0.5, false}, {false, 1.1, false},
 	} {
-		if got := c.before.after(c.collecting); got != c.want {
-			t.Errorf("collecting %.2f after %d: %d, want %d", c.collecting, c.before, got, c.want)
+		if got := thrifty(c.before, c.collecting); got != c.want {
+			t.Errorf("collecting %.2f after %t: %t, want %t", c.collecting, c.before, got, c.want)
 		}
 	}
 	much := make([]byte, muchGarbage+1<<20)
