@@ -8,7 +8,7 @@ import (
 )
 
 // Keeping is s and, beside it, what old has about those of some addresses that s does not have: their items, and the
-// translations to them, but not the node ports and ClusterIPs of a Service that is gone. A Service that s still has translates to them as
+// translations to them, but not the node ports, ClusterIPs and addresses by others of a Service that is gone. A Service that s still has translates to them as
 // it does to its other addresses. What is no item is that of s.
 //
 // Errors: a Service cannot be encoded.
@@ -64,9 +64,10 @@ func (s State) Keeping(old State, addresses map[netip.Addr]bool) (State, error) 
 }
 
 // leave makes a Service one that is about to go, and is kept for some addresses alone: the API server may give its ClusterIPs and node
-// ports to another one at once.
+// ports to another one at once, and other controllers what they gave it.
 func (s *Service) leave(addresses []netip.Addr) {
-	s.Addresses, s.ClusterIPs, s.InternalLocal, s.NodePortsIPv4, s.NodePortsIPv6 = addresses, nil, false, false, false
+	s.Addresses, s.ClusterIPs, s.ByOthers, s.InternalLocal, s.NodePortsIPv4, s.NodePortsIPv6 = addresses, nil, nil, false, false, false
+	s.HealthCheckNodePort = 0
 	s.Frontends = slices.Clone(s.Frontends)
 	for i := range s.Frontends {
 		s.Frontends[i].NodePort = 0

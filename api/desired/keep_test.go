@@ -40,11 +40,12 @@ func stateOf(t *testing.T, s *desired.Service) desired.State {
 }
 
 // Balancing §9, §10: whoever was away while a Service went keeps its address for packets that still come, and neither its ClusterIPs nor
-// its node ports: the API server may have given those to another one. A Service that only gave its address up keeps them.
+// its node ports, nor what other controllers gave it: another one may have those. A Service that only gave its address up keeps them.
 func TestKeepingLeavesOutWhatTheAPIServerMayGiveToAnother(t *testing.T) {
-	vip, inside := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("10.96.0.10")
+	vip, inside, byOthers := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("198.51.100.1")
 	s := desired.Service{
 		Name: "a/web", Addresses: []netip.Addr{vip}, ClusterIPs: []netip.Addr{inside}, InternalLocal: true, NodePortsIPv4: true, NodePortsIPv6: true,
+		ByOthers: []netip.Addr{byOthers}, HealthCheckNodePort: 30999,
 		Frontends: []desired.Frontend{{Name: "web", Port: desired.Port{Protocol: 6, Number: 80}, NodePort: 30080}},
 	}
 	before := stateOf(t, &s)
@@ -53,14 +54,14 @@ func TestKeepingLeavesOutWhatTheAPIServerMayGiveToAnother(t *testing.T) {
 	if n := len(kept.Services()); n != 1 {
 		t.Fatalf("%d Services are kept", n)
 	}
-	if k := kept.Services()[0]; len(k.Addresses) != 1 || len(k.ClusterIPs) > 0 || k.InternalLocal || k.NodePortsIPv4 || k.NodePortsIPv6 || k.Frontends[0].NodePort != 0 {
+	if k := kept.Services()[0]; len(k.Addresses) != 1 || len(k.ClusterIPs) > 0 || k.InternalLocal || k.NodePortsIPv4 || k.NodePortsIPv6 || k.Frontends[0].NodePort != 0 || len(k.ByOthers) > 0 || k.HealthCheckNodePort != 0 {
 		t.Errorf("of one that is gone is kept %+v", k)
 	}
 	given := s
 	given.Addresses = nil
 	kept, err = stateOf(t, &given).Keeping(before, map[netip.Addr]bool{vip: true})
 	must(t, err)
-	if k := kept.Services()[0]; len(k.Addresses) != 1 || len(k.ClusterIPs) != 1 || !k.InternalLocal || !k.NodePortsIPv4 || k.Frontends[0].NodePort != 30080 {
+	if k := kept.Services()[0]; len(k.Addresses) != 1 || len(k.ClusterIPs) != 1 || !k.InternalLocal || !k.NodePortsIPv4 || k.Frontends[0].NodePort != 30080 || len(k.ByOthers) != 1 || k.HealthCheckNodePort != 30999 {
 		t.Errorf("of one that gave its address up is kept %+v", k)
 	}
 	if was := before.Services()[0]; was.Frontends[0].NodePort != 30080 {

@@ -672,6 +672,66 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 	}
 }
 
+// Whatever endpoints there are and whichever nodes are down: each frontend leads somewhere in a family for which it did before, and to no node
+// that is down if there is another way.
+func TestPropertyLastEndpointOfAPortIsNeverGivenUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := grouptest.NewGroup(t)
+		down := map[fsm.NodeID]bool{}
+		for _, id := range []fsm.NodeID{"n1", "n2", "n3"} {
+			g.Apply(t, &fsm.PutNode{ID: id})
+			if down[id] = rapid.Bool().Draw(t, "down"); down[id] {
+				g.Apply(t, &fsm.SetLiveness{Node: id, Liveness: fsm.NodeDown})
+			}
+		}
+		all := rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 5).Draw(t, "endpoints")
+		told := source{g.Read(), nil}.reachable(all)
+		for _, v6 := range []bool{false, true} {
+			for _, front := range []string{"http", "dns"} {
+				before, up, now := takers(all, front, v6), 0, takers(told, front, v6)
+				for _, e := range before {
+					if !down[e.Node] {
+						up++
+					}
+				}
+				if len(before) > 0 && len(now) == 0 {
+					t.Fatalf("%s (v6: %t) leads nowhere, and %v are there", front, v6, before)
+				}
+				for _, e := range now {
+					if down[e.Node] && up > 0 && len(e.Ports) == 1 {
+						t.Fatalf("%s (v6: %t) leads to %v, whose node is down", front, v6, e)
+					}
+				}
+			}
+		}
+	})
+}
+
+func drawEndpoint(t *rapid.T) fsm.Endpoint {
+	e := fsm.Endpoint{
+		Address: drawAddress(t), Node: rapid.SampledFrom([]fsm.NodeID{"n1", "n2", "n3"}).Draw(t, "node"),
+		Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
+		Quiesced: rapid.IntRange(0, 3).Draw(t, "quiesced") == 0,
+	}
+	for _, p := range []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}, {Name: "dns", Port: fsm.Port{Protocol: fsm.UDP, Number: 53}}} {
+		if rapid.Bool().Draw(t, p.Name) {
+			e.Ports = append(e.Ports, p)
+		}
+	}
+	return e
+}
+
+// takers are the endpoints that may get new connections to a frontend: the ready ones, and those that serve until they are gone.
+func takers(endpoints []fsm.Endpoint, front string, v6 bool) (out []fsm.Endpoint) {
+	for _, e := range endpoints {
+		has := slices.ContainsFunc(e.Ports, func(p fsm.EndpointPort) bool { return p.Name == front })
+		if has && e.Address.Is6() == v6 && !e.Quiesced && (e.Ready || e.Serving && e.Terminating) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // follow gives what an agent is told of the endpoints' nodes of the one Service, now.
 func follow(t *testing.T, g *grouptest.Group) func() []string {
 	t.Helper()

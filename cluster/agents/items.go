@@ -280,8 +280,8 @@ func (from source) nodeOf(e fsm.Endpoint) fsm.NodeID {
 	return from.homes[e.Address]
 }
 
-// reachable are the endpoints whose nodes are not down, or all of a family if no usable one of it is among those: the
-// last of them are never given up for liveness alone.
+// reachable are the endpoints whose nodes are not down, and those that are the last of their family for one of their ports: they
+// are never given up for liveness alone.
 func (from source) reachable(endpoints []fsm.Endpoint) []fsm.Endpoint {
 	down := func(e fsm.Endpoint) bool {
 		n, ok := fsm.Get[*fsm.Node](from.view, fsm.TableNodes, string(from.nodeOf(e)))
@@ -290,13 +290,40 @@ func (from source) reachable(endpoints []fsm.Endpoint) []fsm.Endpoint {
 	if !slices.ContainsFunc(endpoints, down) {
 		return endpoints
 	}
-	usable := map[bool]bool{} // by whether it is IPv4
+	left := map[served]bool{}
 	for _, e := range endpoints {
-		if (e.Ready || e.Serving) && !e.Quiesced && !down(e) {
-			usable[e.Address.Is4()] = true
+		if takesNew(e) && !down(e) {
+			for _, what := range servedBy(e) {
+				left[what] = true
+			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(endpoints), func(e fsm.Endpoint) bool { return usable[e.Address.Is4()] && down(e) })
+	return slices.DeleteFunc(slices.Clone(endpoints), func(e fsm.Endpoint) bool {
+		return down(e) && !slices.ContainsFunc(servedBy(e), func(what served) bool { return !left[what] })
+	})
+}
+
+// takesNew tells whether nodes may send new connections to an endpoint, for all that it says itself (dataplane/endpoints): one that does not
+// answer probes is no replacement for another.
+func takesNew(e fsm.Endpoint) bool { return !e.Quiesced && (e.Ready || e.Serving && e.Terminating) }
+
+// served is what an endpoint serves: a frontend, by its name and protocol, in a family.
+type served struct {
+	v4       bool
+	frontend string
+	protocol fsm.Protocol
+}
+
+// servedBy is what an endpoint serves: one that has no ports, its family.
+func servedBy(e fsm.Endpoint) []served {
+	out := []served{{v4: e.Address.Is4()}}
+	for i, p := range e.Ports {
+		if i == 0 {
+			out = out[:0]
+		}
+		out = append(out, served{e.Address.Is4(), p.Name, p.Port.Protocol})
+	}
+	return out
 }
 
 func endpointPortsOf(ports []fsm.EndpointPort) (out []desired.EndpointPort) {

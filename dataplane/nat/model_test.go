@@ -257,7 +257,7 @@ func usable(s *desired.Service, front desired.Frontend, is4 bool, where func(des
 
 // masqueraded says whether the answer would not come back by this node otherwise (K11, K42).
 func masqueraded(c Config, services []*desired.Service, p packet, to netip.AddrPort) bool {
-	if c.MasqueradeAll || p.local || p.source == to.Addr() && onNode(c, services, to.Addr()) {
+	if c.MasqueradeAll || p.local || p.source == to.Addr() && on(c, services, to.Addr(), c.Node, "") {
 		return true
 	}
 	if kubernetes(c, services, p).nodePort {
@@ -267,6 +267,11 @@ func masqueraded(c Config, services []*desired.Service, p packet, to netip.AddrP
 }
 
 func onNode(c Config, services []*desired.Service, a netip.Addr) bool {
+	return on(c, services, a, c.Node)
+}
+
+// on says whether an endpoint of a Service that is served in its family names one of the nodes.
+func on(c Config, services []*desired.Service, a netip.Addr, nodes ...string) bool {
 	for _, s := range services {
 		family := false
 		for _, vip := range s.Addresses {
@@ -279,7 +284,7 @@ func onNode(c Config, services []*desired.Service, a netip.Addr) bool {
 			family = family || r.Addr().Is4() == a.Is4() && inFamily(s, a.Is4())
 		}
 		for _, e := range s.Endpoints {
-			if family && e.Address == a && e.Node == c.Node {
+			if family && e.Address == a && slices.Contains(nodes, e.Node) {
 				return true
 			}
 		}

@@ -218,17 +218,19 @@ func (p *part) addSlots(set string, d dialled, endpoints []netip.AddrPort) {
 	}
 }
 
-// addLocal adds which endpoints are on this node: all of them, also for connections that they had before.
+// addLocal adds which endpoints are on this node: all of them, also for connections that they had before. One that names no node may
+// be here, and is then to reach itself (K7, K11).
 func (c Config) addLocal(p *part, s *desired.Service, f family) {
 	for _, e := range s.Endpoints {
-		if e.Node != c.Node || familyOf(e.Address) != f {
+		if e.Node != c.Node && e.Node != "" || familyOf(e.Address) != f {
 			continue
 		}
-		a := string(e.Address.Unmap().AsSlice())
-		p.pieces = append(p.pieces, piece{
-			name:     "local " + e.Address.Unmap().String(),
-			elements: []Element{{f.name(setLocal), a, ""}, {f.name(setHairpin), a + a, ""}},
-		})
+		a := e.Address.Unmap()
+		key := string(a.AsSlice())
+		p.pieces = append(p.pieces, piece{name: "hairpin " + a.String(), elements: []Element{{f.name(setHairpin), key + key, ""}}})
+		if e.Node == c.Node {
+			p.pieces = append(p.pieces, piece{name: "local " + a.String(), elements: []Element{{f.name(setLocal), key, ""}}})
+		}
 	}
 }
 

@@ -180,6 +180,14 @@ func TestK11K22K42SourceIsKeptWhereAnswersComeBack(t *testing.T) {
 		map[string]string{"pod1": "10.0.1.1", "pod2": "10.0.1.2", "pod3": "10.0.1.2"})
 	check("hairpin v6", l.sources("pod1", "udp", at(vip6, 53), all...), map[string]string{"pod1": "fd00:0:0:1::1", "pod3": "fd00:0:0:1::2"})
 
+	anywhere := web(1)
+	for i := range anywhere.Endpoints {
+		anywhere.Endpoints[i].Node = "" // as in a slice that somebody wrote
+	}
+	l.apply(anywhere)
+	check("hairpin of an endpoint that names no node", l.sources("pod1", "tcp", at(vip4, 80), "pod1"), map[string]string{"pod1": "10.0.1.1"})
+	check("the same, v6", l.sources("pod1", "tcp", at(vip6, 80), "pod1"), map[string]string{"pod1": "fd00:0:0:1::1"})
+
 	local := web(1, 2, 3)
 	local.Local = true
 	l.apply(local)
