@@ -85,6 +85,7 @@ func (p *planner) poolsOf(w *world.Advertisement, h *fsm.Advertisement) (out []f
 	for _, pool := range w.Pools {
 		out = append(out, fsm.PoolName(pool))
 	}
+	p.explainPools(fsm.TableAdvertisements, w.Name, w.Pools)
 	if len(w.PoolSelectors) == 0 {
 		return out, true
 	}
@@ -106,6 +107,16 @@ func (p *planner) poolsOf(w *world.Advertisement, h *fsm.Advertisement) (out []f
 	slices.Sort(out)
 	out = slices.Compact(out)
 	return out, len(out) > 0
+}
+
+// explainPools tells of pools that an advertisement names and that are not there: with a name that is misspelt, addresses go on as if
+// the advertisement were not about them.
+func (p *planner) explainPools(table fsm.Table, advertisement string, names []string) {
+	for _, name := range names {
+		if !slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return string(pool.name) == name }) {
+			p.explain(table, advertisement, WaitsForMend, "there is no IPAddressPool "+name+", which spec.ipAddressPools names; check its spelling, or add it")
+		}
+	}
 }
 
 // explainUnknown tells of an advertisement with a community that nobody knows. It is not put in force in part: what switches make

@@ -45,6 +45,7 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 		Name: fsm.AdvertisementName(w.Name), EveryNode: len(w.NodeSelectors) == 0, Interfaces: w.Interfaces, Version: w.Version,
 		Object: objectRef(&w.Meta),
 	}
+	p.explainPools(fsm.TableL2Advertisements, w.Name, w.Pools)
 	shown := map[fsm.PoolName]*world.Pool{}
 	for _, pool := range p.seen.pools {
 		shown[fsm.PoolName(pool.Name)] = pool
