@@ -116,14 +116,20 @@ func (x *Explained) Service(id fsm.ServiceID) (ServiceReasons, bool) {
 	}
 	out.Moved = movedBy(p.in.Record, id)
 	out.Waiting = p.waitingFor(&out)
-	for _, a := range p.seen.views {
+	out.Problems = x.Problems(func(of world.ID) bool { return of == idOf(id) })
+	return out, true
+}
+
+// Problems lists what sources cannot use, as it is written, of Services that are meant: also of those that they cannot use at all.
+func (x *Explained) Problems(meant func(world.ID) bool) (out []world.Problem) {
+	for _, a := range x.p.seen.views {
 		for _, problem := range a.World.Problems {
-			if problem.Object.Kind == world.KindService && problem.Object.ID == idOf(id) {
-				out.Problems = append(out.Problems, problem)
+			if problem.Object.Kind == world.KindService && meant(problem.Object.ID) {
+				out = append(out, problem)
 			}
 		}
 	}
-	return out, true
+	return out
 }
 
 // Lagging names the members whose withdrawal of a hop is waited for.

@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // Planner gives what this member plans from while it leads; *leader.Leader is one.
@@ -106,7 +107,6 @@ func (s *Service) askLeader(ctx context.Context, req *fairleadv1.WhyRequest) (an
 
 // resolve finds the Services that somebody means, by name or by address. Errors say what comes near.
 func resolve(x *leader.Explained, what, subject string) ([]fsm.ServiceID, error) {
-	const remedy = "`fairlead get services` lists them"
 	if a, err := netip.ParseAddr(subject); err == nil {
 		a = a.Unmap()
 		if ids := x.Claimants(a); len(ids) > 0 {
@@ -123,16 +123,30 @@ func resolve(x *leader.Explained, what, subject string) ([]fsm.ServiceID, error)
 		if grave, ok := fsm.Get[*fsm.Grave](x.Record(), fsm.TableGraves, string(fsm.TableServices)+"/"+subject); ok {
 			return nil, notFound(what, "it is gone since "+grave.At.String(), "`fairlead describe service "+subject+"` tells what became of it")
 		}
-		return nil, notFound(what, "there is no such Service"+near(x, id), remedy)
+		return nil, noService(x, what, id, func(of world.ID) bool { return of.String() == subject })
 	}
 	same := slices.DeleteFunc(all, func(id fsm.ServiceID) bool { return !strings.HasSuffix(string(id), "/"+subject) })
 	switch len(same) {
 	case 0:
-		return nil, notFound(what, "there is no such Service"+near(x, fsm.ServiceID("default/"+subject)), remedy)
+		return nil, noService(x, what, fsm.ServiceID("default/"+subject), func(of world.ID) bool { return of.Name == subject })
 	case 1:
 		return same, nil
 	}
 	return nil, refuse(connect.CodeInvalidArgument, "invalid", what, "Services of several namespaces have the name: "+strings.Join(words(same), ", "), "name one of them, or its namespace with -n")
+}
+
+// noService says that nobody has a Service: one that a manifest is there of may be of no use as it is written.
+func noService(x *leader.Explained, what string, id fsm.ServiceID, meant func(world.ID) bool) error {
+	var unusable []string
+	for _, p := range x.Problems(meant) {
+		if p.Severity == world.Failed {
+			unusable = append(unusable, p.String())
+		}
+	}
+	if len(unusable) > 0 {
+		return notFound(what, "it cannot be used as it is written: "+strings.Join(unusable, "; "), "mend it; `fairlead plan -f FILE` tells what would come of it")
+	}
+	return notFound(what, "there is no such Service"+near(x, id), "`fairlead get services` lists them")
 }
 
 func near(x *leader.Explained, id fsm.ServiceID) string {

@@ -121,6 +121,25 @@ func TestWhyFindsServicesByNameAndAddress(t *testing.T) {
 	}
 }
 
+// A Service that no source can use is there, for whoever asks why it has no address.
+func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
+	g, _ := furnished(t)
+	w := &world.World{Source: "manifests:/etc/x", Problems: []world.Problem{
+		{Severity: world.Failed, Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "bad"}}, Field: "spec.ports[0].port", Why: "0 is no port", Remedy: "use 1 to 65535"},
+		{Severity: world.Degraded, Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "odd"}}, Why: "half of it is used"},
+	}}
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{{World: w}}}})
+	for subject, want := range map[string]string{
+		"shop/bad": "spec.ports[0].port: 0 is no port (use 1 to 65535)", "bad": "it cannot be used as it is written", "shop/odd": "there is no such Service",
+		"zoo/bad": "there is no such Service",
+	} {
+		_, err := s.Why(t.Context(), &fairleadv1.WhyRequest{Subject: subject})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; it lacks %q", subject, err, want)
+		}
+	}
+}
+
 // A member that does not lead hands the question on, and answers from its own record where nobody else can.
 func TestWhyIsHandedToTheLeader(t *testing.T) {
 	g, _ := furnished(t)
