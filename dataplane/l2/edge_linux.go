@@ -12,7 +12,6 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/mdlayher/packet"
 	"github.com/vishvananda/netlink"
@@ -121,15 +120,13 @@ func (k linux) Watch(ctx context.Context, changed func()) error {
 // Open implements Edge. There is a socket for each EtherType: one that takes all would be given frames of VLANs, too,
 // without their tags.
 func (k linux) Open(i Interface) (Port, error) {
-	p := &linuxPort{index: i.Index}
+	p := &linuxPort{index: i.Index, groups: memberships{link: i.Index, namespace: k.o.Namespace, by: map[netip.Addr]*member{}}}
 	err := netns.Do(k.o.Namespace, func() (err error) {
 		if p.arp, err = listen(i, EtherTypeARP, arpFilter()); err != nil {
 			return err
 		}
-		if p.nd, err = listen(i, EtherTypeIPv6, ndFilter()); err != nil {
-			return err
-		}
-		return p.openGroups()
+		p.nd, err = listen(i, EtherTypeIPv6, ndFilter())
+		return err
 	})
 	if err != nil {
 		_ = p.Close() // as far as it was opened
@@ -171,11 +168,11 @@ func ndFilter() []bpf.Instruction {
 	}
 }
 
-// linuxPort is two packet sockets and one that is only a member of groups.
+// linuxPort is two packet sockets, and memberships in groups.
 type linuxPort struct {
 	index   int
 	arp, nd *packet.Conn
-	groups  *os.File
+	groups  memberships
 
 	frames  chan []byte
 	reading sync.WaitGroup
@@ -183,18 +180,6 @@ type linuxPort struct {
 	closing sync.Once
 	failed  sync.Once
 	failure error // why reading ended; set before done is closed
-}
-
-func (p *linuxPort) openGroups() error {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if errors.Is(err, unix.EAFNOSUPPORT) {
-		return nil // a kernel without IPv6 has no questions about it either
-	}
-	if err != nil {
-		return fmt.Errorf("open a socket for groups: %w", err)
-	}
-	p.groups = os.NewFile(uintptr(fd), "groups")
-	return nil
 }
 
 func (p *linuxPort) read(c *packet.Conn) {
@@ -250,27 +235,10 @@ func (p *linuxPort) Send(frame []byte) error {
 }
 
 // Join implements Port.
-func (p *linuxPort) Join(group netip.Addr) error { return p.group(unix.IPV6_JOIN_GROUP, group) }
+func (p *linuxPort) Join(group netip.Addr) error { return p.groups.join(group) }
 
 // Leave implements Port.
-func (p *linuxPort) Leave(group netip.Addr) error { return p.group(unix.IPV6_LEAVE_GROUP, group) }
-
-// group has the kernel's part done: the card's filter, and telling switches that look into MLD.
-func (p *linuxPort) group(option int, a netip.Addr) error {
-	if p.groups == nil {
-		return syscall.EAFNOSUPPORT
-	}
-	raw, err := p.groups.SyscallConn()
-	if err != nil {
-		return err
-	}
-	m := &unix.IPv6Mreq{Multiaddr: a.As16(), Interface: uint32(p.index)}
-	var done error
-	if err := raw.Control(func(fd uintptr) { done = unix.SetsockoptIPv6Mreq(int(fd), unix.IPPROTO_IPV6, option, m) }); err != nil {
-		return err
-	}
-	return done
-}
+func (p *linuxPort) Leave(group netip.Addr) error { return p.groups.leave(group) }
 
 // Close implements Port.
 func (p *linuxPort) Close() error {
@@ -285,9 +253,7 @@ func (p *linuxPort) Close() error {
 				errs = append(errs, c.Close())
 			}
 		}
-		if p.groups != nil {
-			errs = append(errs, p.groups.Close())
-		}
+		errs = append(errs, p.groups.close())
 		p.reading.Wait()
 		err = errors.Join(errs...)
 	})

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -48,14 +46,15 @@ type L2 struct {
 type port struct {
 	Port
 	of     Interface
-	groups map[netip.Addr]bool // that are joined
+	groups map[netip.Addr]bool // that are wanted; whether they are joined
+	retry  time.Duration       // when those that are not are tried again
 }
 
 // New makes an L2 that answers for nothing. Errors: the metrics are registered already.
 func New(o Options) (*L2, error) {
 	l := &L2{o: o, granted: make(chan struct{}, 1), moved: make(chan struct{}, 1), responder: NewResponder(), ports: map[string]*port{}}
 	var err error
-	l.metrics, err = newMetrics(o.Metrics, func() int { return len(l.Answering()) })
+	l.metrics, err = newMetrics(o.Metrics, func() int { return len(l.Answering()) }, l.missing)
 	return l, err
 }
 
@@ -100,7 +99,7 @@ func put(to chan<- struct{}) {
 	}
 }
 
-// retryPause is between attempts to watch or open interfaces.
+// retryPause is between attempts to watch or open interfaces, and to join groups.
 const retryPause = time.Second
 
 // Run answers and announces until ctx ends, and returns its error. Nothing is said afterwards.
@@ -259,35 +258,6 @@ func (l *L2) speak() time.Duration {
 		}
 	}
 	return max(next-now, time.Millisecond)
-}
-
-// joinLocked has questions arrive for the addresses that are answered for, and for no others. Several may share a group.
-func (l *L2) joinLocked() {
-	want := map[netip.Addr]bool{}
-	for _, a := range l.responder.Answering(l.o.Clock.Now()) {
-		if a.Is6() {
-			want[SolicitedNode(a)] = true
-		}
-	}
-	for _, p := range l.ports {
-		for group := range p.groups {
-			if !want[group] {
-				_ = p.Leave(group) // at worst questions arrive that are not answered
-				delete(p.groups, group)
-			}
-		}
-		for _, group := range slices.SortedFunc(maps.Keys(want), netip.Addr.Compare) {
-			if p.groups[group] {
-				continue
-			}
-			if err := p.Join(group); err != nil {
-				l.metrics.failed.Inc()
-				l.o.Log.Error("group not joined: neighbours cannot ask for the address", "interface", p.of.Name, "group", group, "err", err)
-				continue
-			}
-			p.groups[group] = true
-		}
-	}
 }
 
 func (l *L2) closePorts() {

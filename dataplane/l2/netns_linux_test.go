@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -205,4 +206,49 @@ func TestLinksAreWatched(t *testing.T) {
 			t.Errorf("%s is at %q, not at the new card %s", a, at, n.mac())
 		}
 	}
+}
+
+// groups counts the solicited-node groups that a node is in, for addresses other than its own.
+func (n *node) groups() (count int) {
+	n.t.Helper()
+	var text []byte
+	if err := n.in.Do(func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/igmp6")
+		return err
+	}); err != nil {
+		n.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); f[1] == "data" && strings.HasPrefix(f[2], "ff0200000000000000000001ff0a") {
+			count++
+		}
+	}
+	return count
+}
+
+// The kernel bounds what one socket may join: 2,340 groups by its default of today, 365 by its earlier one. A kernel that
+// has the bound for each namespace is given the earlier one.
+func TestMoreGroupsAreJoinedThanASocketHolds(t *testing.T) {
+	const many = 3000
+	n := newSegment(t).nodes[0]
+	_, _ = n.in.Try("sh", "-c", "echo 20480 > /proc/sys/net/core/optmem_max")
+	var all []netip.Addr
+	for a := netip.MustParseAddr("2001:db8::a:0"); len(all) < many; a = a.Next() {
+		all = append(all, a)
+	}
+	joined := func(when string, want int) {
+		t.Helper()
+		if got := n.groups(); got != want {
+			t.Fatalf("%s: in %d groups, not %d", when, got, want)
+		}
+	}
+	joined("no lease", 0)
+	n.grant(time.Minute, all...)
+	joined("all", many)
+	n.grant(time.Minute, all[many/4:many/2]...)
+	joined("a quarter", many/4)
+	n.grant(time.Minute, all...)
+	joined("all again", many)
+	n.grant(time.Minute)
+	joined("none", 0)
 }

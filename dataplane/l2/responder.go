@@ -273,3 +273,21 @@ func (r *Responder) Answering(now time.Duration) []netip.Addr {
 	slices.SortFunc(out, netip.Addr.Compare)
 	return out
 }
+
+// Groups are those in which neighbours ask for what is answered for, by the interface that they ask at. One that is down
+// counts: it hears them as soon as it comes up.
+func (r *Responder) Groups(now time.Duration) map[string]map[netip.Addr]bool {
+	out := map[string]map[netip.Addr]bool{}
+	for _, l := range r.known {
+		out[l.Name] = map[netip.Addr]bool{}
+	}
+	for a, e := range r.book.leases {
+		if !a.Is6() || !e.valid(now) {
+			continue
+		}
+		for _, l := range desired.Serving(r.known, e.Interfaces, a) {
+			out[l.Name][SolicitedNode(a)] = true
+		}
+	}
+	return out
+}
