@@ -32,6 +32,14 @@ type content struct {
 	problems []world.Problem
 	// broken is why the file as a whole cannot be used; its objects are then unknown.
 	broken *world.Problem
+	// lost is the first of problems with a document that nobody can tell the object of: a file that is cut off where it is YAML
+	// still may end with one.
+	lost *world.Problem
+}
+
+// blank tells whether the file says nothing: whoever writes it may not have begun.
+func (c *content) blank() bool {
+	return c.broken == nil && len(c.objects) == 0 && len(c.problems) == 0
 }
 
 // decode reads the objects of a file, which share what they can with those that like has seen. A file with one document that is no YAML is
@@ -77,7 +85,7 @@ func (d *decoder) object(raw []byte, path string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
 		field, why := typeError(err)
-		d.fileProblem(world.Failed, join(path, field), "a manifest has apiVersion, kind and metadata", "no Kubernetes object: %s", why)
+		d.lose(join(path, field), "no Kubernetes object: %s", why)
 		return
 	}
 	var missing []string
@@ -88,7 +96,9 @@ func (d *decoder) object(raw []byte, path string) {
 	}
 	switch {
 	case len(missing) > 0:
-		d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", "no Kubernetes object: it has %s", strings.Join(missing, " and "))
+		d.lose(path, "no Kubernetes object: it has %s", strings.Join(missing, " and "))
+	case h.Kind == "List" && h.Items == nil:
+		d.lose(path, "no Kubernetes object: a List without items")
 	case strings.HasSuffix(h.Kind, "List") && h.Items != nil:
 		for i, item := range h.Items {
 			d.object(item, fmt.Sprintf("items[%d]", i))
@@ -223,14 +233,26 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		p := &problems[i]
 		p.File, p.Object, p.Line = d.file, ref, d.doc.lineOf(join(path, p.Field))
 	}
-	if h.Metadata.Name == "" {
-		d.out.problems = append(d.out.problems, problems...) // nothing can refer to it
+	if h.Metadata.Name == "" { // nothing can refer to it
+		if len(problems) == 0 {
+			d.lose(path, "no Kubernetes object: it has no name")
+			return
+		}
+		d.out.problems = append(d.out.problems, problems...)
+		d.out.lost = cmp.Or(d.out.lost, &problems[0])
 		return
 	}
 	if len(problems) > 0 || kind == kindEndpoints {
 		o.beside = &beside{ref, problems}
 	}
 	d.out.objects = append(d.out.objects, o)
+}
+
+// lose notes a document that nobody can tell the object of.
+func (d *decoder) lose(path, why string, args ...any) {
+	d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", why, args...)
+	lost := d.out.problems[len(d.out.problems)-1]
+	d.out.lost = cmp.Or(d.out.lost, &lost)
 }
 
 func (d *decoder) fileProblem(s world.Severity, path, remedy, why string, args ...any) {

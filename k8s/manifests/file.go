@@ -123,12 +123,26 @@ func (f *file) judge() {
 	switch {
 	case f.newest.broken != nil:
 		f.complain(f.newest.broken)
-	case len(f.newest.objects) == 0 && len(f.newest.problems) == 0 && len(f.good.objects) > 0:
+	case f.newest.blank() && len(f.good.objects) > 0:
 		f.complain(&world.Problem{Severity: world.Failed, File: f.name, Why: "holds no object any more",
 			Remedy: "delete the file if its objects shall go; until then it counts as it was"})
+	case f.newest.lost != nil && f.drops():
+		lost := *f.newest.lost
+		lost.Remedy = "mend it, or delete it if its object shall go; until then the file counts as it was"
+		f.complain(&lost)
 	default:
 		f.good, f.hasGood, f.trouble, f.touched = f.newest, true, nil, true
+		if f.newest.blank() {
+			f.complain(&world.Problem{Severity: world.Failed, File: f.name, Why: "holds no object",
+				Remedy: "delete the file if that is meant; until then nobody knows what it held, and what is missing is not taken for gone"})
+		}
 	}
+}
+
+// known tells whether what the file holds, or last held, is known: what was in one that is blank, or has a document that is no object,
+// may have been read by an earlier process alone.
+func (f *file) known() bool {
+	return f.hasGood && !f.good.blank() && f.good.lost == nil
 }
 
 // drops tells whether the newest content lacks an object of the one in force.

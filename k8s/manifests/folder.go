@@ -50,8 +50,7 @@ func newFolder(fsys fs.FS, dir string) *folder {
 func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 	f.readings++
 	troubled := f.trouble
-	found := f.walk()
-	ok := f.look(found, now)
+	found, ok := f.look(f.walk(), now)
 	if len(found) == 0 && ok {
 		f.trouble = append(f.trouble, f.problem("", "no manifests (*.yaml, *.yml, *.json) are there", "add some; nothing is removed while the folder is empty"))
 		ok = false
@@ -81,20 +80,30 @@ func (f *folder) read(now time.Time) (due time.Time, whole bool) {
 	return due, f.complete
 }
 
-// look reads the files found. It returns false if one could not be read.
-func (f *folder) look(found []string, now time.Time) bool {
-	ok := len(f.trouble) == 0
+// look reads the files found, and gives those that are there still. It returns false if one could not be read.
+func (f *folder) look(found []string, now time.Time) (there []string, ok bool) {
+	ok = len(f.trouble) == 0
 	var like alike.Table
 	for _, name := range found {
 		known, seen := f.files[name]
 		if !seen {
 			known = &file{name: name}
-			f.files[name] = known
 		}
+		read := known.look(f.fs, now, f.readings, &like)
+		if !read && f.went(name) {
+			continue // it was deleted since the folder was listed: no trouble
+		}
+		f.files[name] = known
 		known.miss(time.Time{})
-		ok = known.look(f.fs, now, f.readings, &like) && ok
+		there, ok = append(there, name), ok && read
 	}
-	return ok
+	return there, ok
+}
+
+// went tells whether there is no file of a name any more, nor a link that leads nowhere.
+func (f *folder) went(name string) bool {
+	_, err := fs.Lstat(f.fs, name)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // judge concludes what the reading is worth as a list.
@@ -102,7 +111,7 @@ func (f *folder) judge(ok bool) {
 	undecided, unknown := false, false
 	for _, known := range f.files {
 		undecided = undecided || !known.decided && !known.hasGood
-		unknown = unknown || !known.hasGood
+		unknown = unknown || !known.known()
 	}
 	f.listed = f.listed || ok && !undecided
 	f.complete = ok && !unknown

@@ -42,6 +42,8 @@ type disk struct {
 	files fstest.MapFS
 	// broken maps names to the error that opening or listing them gives; "." is the folder itself.
 	broken map[string]error
+	// vanishing is a file that is deleted as soon as somebody looks at it.
+	vanishing string
 }
 
 func newDisk() *disk { return &disk{files: fstest.MapFS{}, broken: map[string]error{}} }
@@ -49,6 +51,9 @@ func newDisk() *disk { return &disk{files: fstest.MapFS{}, broken: map[string]er
 func (d *disk) Open(name string) (fs.File, error) {
 	if err := d.broken[name]; err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	if name == d.vanishing {
+		delete(d.files, name)
 	}
 	return d.files.Open(name)
 }

@@ -85,8 +85,12 @@ func gather(files map[string]*file, order []string) []candidate {
 }
 
 // choose decides which form of an object counts. The file that it came from before goes first, so that a second
-// definition changes nothing; a file that is just missing goes last.
+// definition changes nothing; a file that is just missing goes last. Who has read none before, and finds several that say
+// different things, takes none: which one counts must not hang on who read first what.
 func (m *merged) choose(all []candidate, before place) {
+	if before.object == nil && m.disagree(all) {
+		return
+	}
 	rank := func(p candidate) int {
 		switch {
 		case !p.usable():
@@ -118,6 +122,20 @@ func (m *merged) choose(all []candidate, before place) {
 	default:
 		m.unusable = append(m.unusable, best)
 	}
+}
+
+// disagree tells whether files say different things of an object, and then has none of it count.
+func (m *merged) disagree(all []candidate) bool {
+	usable := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.usable() || c.file.away() })
+	if len(usable) < 2 || !slices.ContainsFunc(usable[1:], func(c candidate) bool { return !reflect.DeepEqual(c.value, usable[0].value) }) {
+		return false
+	}
+	for _, c := range usable[1:] {
+		m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: c.file.name, Line: c.line, Object: c.ref(),
+			Why: fmt.Sprintf("defined in %s:%d otherwise", usable[0].file.name, usable[0].line), Remedy: "remove one of them; until then none of them counts"})
+	}
+	m.unusable = append(m.unusable, usable[0].place)
+	return true
 }
 
 // present yields what the World holds, with the Service of each slice.

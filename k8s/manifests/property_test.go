@@ -28,7 +28,7 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 4).Draw(t, "edits") {
 				name := rapid.SampledFrom(names).Draw(t, "file")
-				switch rapid.SampledFrom([]string{"write", "write", "break", "empty", "delete"}).Draw(t, "edit") {
+				switch rapid.SampledFrom([]string{"write", "write", "break", "cut", "empty", "delete"}).Draw(t, "edit") {
 				case "write":
 					var docs []string
 					for i := range rapid.IntRange(1, 3).Draw(t, "services") {
@@ -37,6 +37,8 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 					b.write(name, strings.Join(docs, "---\n"))
 				case "break":
 					b.write(name, "a: b: c\n")
+				case "cut":
+					b.write(name, rapid.SampledFrom([]string{"kind: Service\n", "---\napiVersion: v1\n", "nonsense\n", "[1, 2]\n"}).Draw(t, "rest"))
 				case "empty":
 					b.write(name, "# nothing\n")
 				case "delete":
@@ -83,12 +85,8 @@ func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 				switch text := string(f.Data); {
 				case strings.HasPrefix(text, "apiVersion"):
 					stood[name] = text
-				default: // broken or empty: it counts as it was, and an empty one that was nothing holds nothing
-					if _, known := stood[name]; !known && strings.HasPrefix(text, "#") {
-						stood[name] = ""
-					} else {
-						whole = whole && known
-					}
+				default: // broken, cut off or empty: it counts as it was, and of one that was nothing nobody knows what it held
+					whole = whole && stood[name] != ""
 				}
 			}
 			if want := servicesIn(stood); got != want {

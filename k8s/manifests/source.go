@@ -4,7 +4,8 @@
 // a cluster, kept in files. It yields a fsm/world.World and keeps it current while the files change.
 //
 // It promises to be hard to fool. A file that does not parse, cannot be read or is still being written counts as it
-// last was. An object that became invalid keeps its last good form. A folder that is missing, unreadable or empty
+// last was, and so does one with a document that is no object where an object went with it. An object that became invalid
+// keeps its last good form. A folder that is missing, unreadable or empty
 // makes the view incomplete and removes nothing. An object that goes while the folder is read without trouble is
 // evidence of a deletion (world.ByScan); one that is missing after trouble, or since an earlier run, is only absent,
 // and the leader decides what that is worth.

@@ -229,6 +229,87 @@ func TestEmptiedFileKeepsItsObjects(t *testing.T) {
 	}
 }
 
+// A file that is cut off may be YAML still. What a document that is no object was is not known, so that nothing went with it.
+func TestFileWithADocumentThatIsNoObjectDropsNothing(t *testing.T) {
+	for name, c := range map[string]struct{ text, problem string }{
+		"cut in the first":  {"apiVersion: v1\n", "web.yaml:1: no Kubernetes object: it has no kind (mend it, or delete it if its object shall go; until then the file counts as it was)"},
+		"cut in the second": {service("web") + "---\napiVersion: v1\n", "no Kubernetes object: it has no kind"},
+		"without a name":    {service("web") + "---\napiVersion: v1\nkind: Service\nmetadata:\n", "metadata.name: empty"},
+		"nonsense":          {"oops\n", "a text where a mapping belongs"},
+		"a list":            {"[1, 2]\n", "a list where a mapping belongs"},
+		"a list cut off":    {"apiVersion: v1\nkind: List\nitems:\n", "a List without items"},
+		"nothing":           {"null\n", "no Kubernetes object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.write("other.yaml", service("other"))
+			b.write("web.yaml", service("web")+"---\n"+service("api"))
+			b.pass(3 * time.Second)
+			b.write("web.yaml", c.text)
+			b.pass(time.Minute)
+			wantServices(t, b, "api other web")
+			wantDeleted(t, b, "")
+			wantProblem(t, b, c.problem)
+			b.write("web.yaml", service("web"))
+			b.pass(3 * time.Second)
+			wantServices(t, b, "other web")
+			wantDeleted(t, b, "api")
+		})
+	}
+}
+
+// Another process may have read what a file held before somebody emptied it, or cut it off: a fresh one does not know it.
+func TestFilesThatMayHaveHeldMoreMakeTheViewIncomplete(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "comments": "# nothing\n", "cut off": "apiVersion: v1\n", "cut off behind an object": service("web") + "---\nkind: Service\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.write("api.yaml", service("api"))
+			b.write("web.yaml", text)
+			b.pass(time.Minute)
+			if w := b.source.World(); w.Complete || !w.Kinds[0].Listed {
+				t.Errorf("complete %t, listed %t", w.Complete, w.Kinds[0].Listed)
+			}
+			wantProblem(t, b, "web.yaml")
+			delete(b.disk.files, "web.yaml")
+			b.pass(3 * time.Second)
+			if !b.source.World().Complete {
+				t.Error("it is deleted, and the view is incomplete")
+			}
+		})
+	}
+}
+
+// Which of two definitions counts does not hang on who leads: one who has read neither before takes none, and the record stays as it is.
+func TestWhoReadsTwoDefinitionsFirstTakesNeither(t *testing.T) {
+	b := newBench()
+	b.write("a.yaml", service("web", "externalIPs: [203.0.113.99]"))
+	b.write("web.yaml", service("web", "externalIPs: [203.0.113.10]"))
+	b.pass(3 * time.Second)
+	if w := b.source.World(); len(w.Services) != 0 || len(w.Unusable) != 1 || !w.Complete {
+		t.Errorf("Services %v, unusable %v, complete %t", w.Services, w.Unusable, w.Complete)
+	}
+	wantProblem(t, b, "web.yaml:1: Service default/web: defined in a.yaml:1 otherwise (remove one of them; until then none of them counts)")
+	b.write("a.yaml", service("web", "externalIPs: [203.0.113.10]"))
+	b.pass(3 * time.Second)
+	wantServices(t, b, "web")
+	wantProblem(t, b, "defined in a.yaml:1 already")
+}
+
+// A file that is deleted while the folder is read is no trouble.
+func TestFileThatGoesWhileTheFolderIsReadWasDeleted(t *testing.T) {
+	b := started(t, "api", "web")
+	b.disk.vanishing = "web.yaml"
+	b.source.scan()
+	b.pass(3 * time.Second)
+	wantServices(t, b, "api")
+	wantDeleted(t, b, "web")
+	if w := b.source.World(); len(w.Problems) > 0 {
+		t.Errorf("%v", w.Problems)
+	}
+}
+
 func TestInvalidObjectKeepsItsLastGoodForm(t *testing.T) {
 	b := newBench()
 	b.write("web.yaml", service("web", "externalIPs: [203.0.113.10]"))
