@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 // call is what a client shall do, and result what came of it.
 type call struct {
-	Op   string // connect; hammer; peers; or send: from a socket of datagrams that stays and is not connected
+	Op   string // connect; hammer; peers; "… at once": of several threads; or send: from a socket of datagrams that stays and is not connected
 	Net  string // tcp4, udp6, …; "mapped" takes sockets of IPv6 to IPv4, as the JVM does
 	To   netip.AddrPort
 	Keep bool // leave the connection open
@@ -196,6 +196,8 @@ func serveCalls(in io.Reader, out io.Writer) {
 			}
 		case "hammer":
 			err = hammer(c.To)
+		case "connect at once", "send at once", "share at once":
+			err = atOnce(c)
 		case "peers":
 			r.Said, err = peers(kept)
 		case "send":

@@ -23,6 +23,7 @@
 #define SOCK_DGRAM 2
 #define TCP 6
 #define UDP 17
+#define EEXIST 17
 #define ECONNREFUSED 111
 #define EHOSTUNREACH 113
 #define NANOSECONDS 1000000000ULL
@@ -32,6 +33,9 @@
 
 /* How often a draw is repeated that met a set which was just replaced. */
 #define ATTEMPTS 3
+
+/* Times, multiplied by this (2^64 by the golden ratio), differ in their upper half, however coarse the clock is. */
+#define SPREAD 0x9e3779b97f4a7c15ULL
 
 struct place {
 	__be32 address[4];
@@ -350,42 +354,66 @@ static __always_inline int pick(const struct place *to, const struct frontend *f
 	return 1;
 }
 
-/* remembered gives the backend that a client had last, if it may have it still. */
-static __always_inline int remembered(void *map, const struct memory_key *key, const struct choice *c, __u64 now, __u64 keep, struct slot *out)
+/* draw is what a backend is drawn by, and how it is noted then. */
+struct draw {
+	__u64 flags; /* of the note */
+	__u32 number;
+};
+
+/* remembered gives the backend that a client had last, if it may have it still. Else it says how another one is drawn: by chance if
+ * nothing is noted, and the first note counts; by the note if that counts no more, and has to be replaced. CPUs that are at it at once
+ * get to the same backend, either way. */
+static __always_inline int remembered(void *map, const struct memory_key *key, const struct choice *c, __u64 now, __u64 keep, struct slot *out, struct draw *d)
 {
 	struct memory *m = bpf_map_lookup_elem(map, key);
-	if (!m)
-		return 0;
-	if (now - m->last > keep || !read_slot(c->set, MEMBER | m->backend, out)) {
-		count(c->kind, FORGOTTEN);
+	if (!m) {
+		d->flags = BPF_NOEXIST;
+		d->number = bpf_get_prandom_u32();
 		return 0;
 	}
-	m->last = now;
+	__u64 last = *(volatile __u64 *)&m->last;
+	__s64 age = now - last; /* negative if another CPU used it since this one read the clock */
+	if (age > (__s64)keep || !read_slot(c->set, MEMBER | m->backend, out)) {
+		count(c->kind, FORGOTTEN);
+		d->flags = BPF_ANY;
+		d->number = last * SPREAD >> 32;
+		return 0;
+	}
+	if (age > 0)
+		m->last = now;
 	count(c->kind, STICKY);
 	return 1;
 }
 
 /* choose draws a backend of a choice, or repeats what the client had: by its flow, if it is one of datagrams, else by its network
- * namespace, if the rule says so. */
-static __always_inline int choose(struct bpf_sock_addr *ctx, const struct place *to, const struct choice *c, __u64 flow, __u64 udp_idle, struct slot *out, __u8 *failure)
+ * namespace, if the rule says so. It gives none, too, where what another CPU noted is gone again: the next attempt replaces that. */
+static __always_inline int choose(struct bpf_sock_addr *ctx, const struct place *to, const struct choice *c, __u64 flow, __u64 udp_idle, int attempt, struct slot *out, __u8 *failure)
 {
 	if (!flow && !c->affinity)
 		return c->count && read_slot(c->set, bpf_get_prandom_u32() % c->count, out);
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now = bpf_ktime_get_ns(), keep = c->affinity * NANOSECONDS;
 	struct memory m = {.last = now};
 	struct memory_key key = {.to = *to, .rule = c->rule};
+	struct draw d = {};
 	key.client = flow;
-	if (flow && remembered(&flows, &key, c, now, udp_idle, out))
+	if (flow && remembered(&flows, &key, c, now, udp_idle, out, &d))
 		return 1;
 	key.client = bpf_get_netns_cookie(ctx);
-	if (!(c->affinity && remembered(&affinity, &key, c, now, c->affinity * NANOSECONDS, out))) {
-		if (!c->count || !read_slot(c->set, bpf_get_prandom_u32() % c->count, out))
+	if (!(c->affinity && remembered(&affinity, &key, c, now, keep, out, &d))) {
+		/* A number that is not by chance meets another row at the next attempt. */
+		if (!c->count || !read_slot(c->set, (d.number + attempt) % c->count, out))
 			return 0;
 		m.backend = out->id;
-		if (c->affinity && bpf_map_update_elem(&affinity, &key, &m, BPF_ANY))
+		/* Before Linux 6.4 the upper half of what this gives is not what the sign says. */
+		int failed = c->affinity ? (int)bpf_map_update_elem(&affinity, &key, &m, d.flags) : 0;
+		if (failed == -EEXIST) {
+			if (!remembered(&affinity, &key, c, now, keep, out, &d))
+				return 0;
+		} else if (failed) {
 			*failure = AFFINITY_FAILED;
+		}
 	}
-	if (flow) {
+	if (flow) { /* whose calls come one after the other: the kernel locks the socket */
 		key.client = flow;
 		m.backend = out->id;
 		bpf_map_update_elem(&flows, &key, &m, BPF_ANY);
@@ -444,7 +472,7 @@ static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const stru
 		return UNTOUCHED;
 	struct frontend f;
 	struct choice c = {};
-	struct slot chosen;
+	struct slot chosen = {};
 	int limited = 0, found = 0;
 	__u8 failure = NO_FAILURE;
 	__u64 cookie = 0;
@@ -459,7 +487,7 @@ static __always_inline enum answer resolve(struct bpf_sock_addr *ctx, const stru
 			break;
 		if (!cookie)
 			cookie = bpf_get_socket_cookie(ctx);
-		found = choose(ctx, to, &c, datagram ? cookie : 0, s->udp_idle, &chosen, &failure);
+		found = choose(ctx, to, &c, datagram ? cookie : 0, s->udp_idle, attempt, &chosen, &failure);
 	}
 	if (c.verdict == PASS) {
 		if (c.rule) {

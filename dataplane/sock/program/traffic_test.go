@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/origin"
 	"fairlead.io/fairlead/internal/netnstest"
@@ -246,7 +248,7 @@ func TestBalancing12MemoryEnds(t *testing.T) {
 				t.Fatal(r.Error)
 			}
 			said[r.Said] = true
-			longAgo(t, p, time.Hour+time.Second)
+			longAgo(t, p.maps.Affinity, time.Hour+time.Second)
 		}
 		if len(said) == 1 {
 			t.Errorf("%s: one of eight answers all: %v", c.Net, said)
@@ -254,18 +256,18 @@ func TestBalancing12MemoryEnds(t *testing.T) {
 	}
 }
 
-// longAgo has all clients of rules with affinity be seen that much earlier.
-func longAgo(t *testing.T, p *Program, ago time.Duration) {
+// longAgo has all clients in a table be seen that much earlier.
+func longAgo(t *testing.T, memory *ebpf.Map, ago time.Duration) {
 	var key sockMemoryKey
 	var m sockMemory
 	all := map[sockMemoryKey]sockMemory{}
-	rows := p.maps.Affinity.Iterate()
+	rows := memory.Iterate()
 	for rows.Next(&key, &m) {
 		m.Last -= uint64(ago)
 		all[key] = m
 	}
 	for key, m := range all {
-		if err := p.maps.Affinity.Put(key, m); err != nil {
+		if err := memory.Put(key, m); err != nil {
 			t.Fatal(err)
 		}
 	}
