@@ -46,7 +46,7 @@ type Options struct {
 	// AsideTaints has the same for nodes with a taint of one of these keys.
 	AsideTaints []string
 	// LegacyPeers reads the BGP neighbours out of the config map of an old installation; nil reads none. It must be
-	// a pure function.
+	// a pure function. Each neighbour has an address of its own; the names may be alike.
 	LegacyPeers func(world.ConfigMap) ([]fsm.Peer, error)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -157,8 +156,7 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 			continue
 		}
 		legacy[c.ID.String()] = true
-		for _, peer := range peers {
-			peer.Name = fsm.PeerName(legacyPeerName(c.ID, string(peer.Name)))
+		for _, peer := range p.nameNeighbours(c.ID, peers) {
 			peer.Version, peer.Object = c.Version, fsm.ObjectRef{Namespace: c.Namespace, UID: c.UID}
 			wanted[peer.Name] = peer
 		}
@@ -187,18 +185,6 @@ func (p *planner) referable(r fsm.ObjectRef) fsm.ObjectRef {
 		return fsm.ObjectRef{}
 	}
 	return r
-}
-
-// legacyPeerName marks a peer as one of a config map, so that its removal hangs on the config map's.
-func legacyPeerName(of world.ID, name string) string { return of.String() + "#" + name }
-
-// ConfigMapOf is the config map that a peer of the record came from; false for one of another origin.
-func ConfigMapOf(peer fsm.PeerName) (world.ID, bool) {
-	of, _, ok := strings.Cut(string(peer), "#")
-	if !ok {
-		return world.ID{}, false
-	}
-	return idOf(fsm.ServiceID(of)), true
 }
 
 func peerOf(w *world.Peer) (peer fsm.Peer, why string) {

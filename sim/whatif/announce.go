@@ -69,7 +69,7 @@ func (c *Cluster) planSwitches(p *plan) error {
 			p.note("BGP neighbour %s has the address of a Node, %s: here they are two machines, and one fails without the other", n.name, n.address)
 		}
 		name := machineName(n.name)
-		if p.taken(name) {
+		for p.taken(name) {
 			name = "switch-" + name
 		}
 		o := fabric.BIRD(name, n.asn)

@@ -299,6 +299,18 @@ func TestNeighboursExchangeTheFamiliesThatTheyName(t *testing.T) {
 	}
 }
 
+// Descriptions are free text: neighbours with the same one are switches of their own.
+func TestNeighboursOfOneDescriptionAreSeveralSwitches(t *testing.T) {
+	old := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-gobgp-cfg, namespace: kube-system}\ndata:\n  config_bgp.toml: |\n    [global.config]\n    as = 65000\n"
+	for i := 1; i <= 3; i++ {
+		old += fmt.Sprintf("    [[neighbors]]\n    [neighbors.config]\n    neighbor-address = \"192.0.2.%d\"\n    peer-as = 65001\n    description = \"leaf\"\n", i)
+	}
+	p, _ := planned(t, map[string]string{"a.yaml": lb + old})
+	if !slices.Equal(p.cast.Switches, []string{"leaf", "switch-leaf", "switch-switch-leaf"}) {
+		t.Errorf("switches %q", p.cast.Switches)
+	}
+}
+
 func TestANeighbourAtTheAddressOfANodeIsPointedOut(t *testing.T) {
 	node := "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {addresses: [{type: InternalIP, address: 192.0.2.7}]}\n"
 	peer := "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: m1, namespace: metallb-system}\nspec: {myASN: 64512, peerASN: 64601, peerAddress: 192.0.2.7}\n"
