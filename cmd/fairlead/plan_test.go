@@ -52,7 +52,7 @@ spec: {lbName: edge, static: ["192.0.2.8:80"], parameters: {weight: "10"}}
 func TestPlanInEveryFormat(t *testing.T) {
 	w := newWorld(t)
 	g, o := explained(t)
-	o.Manifests = manifests.Once
+	o.Manifests = manifests.Once(nil)
 	server := w.serve(&fakeRaft{}, records.New(o))
 	home, err := os.Getwd()
 	if err != nil {
@@ -113,7 +113,7 @@ func TestPlanTablesTellWhatIsLeftOut(t *testing.T) {
 func TestPlanFailsInOneLine(t *testing.T) {
 	w := newWorld(t)
 	_, o := explained(t)
-	o.Manifests = manifests.Once
+	o.Manifests = manifests.Once(nil)
 	server := w.serve(&fakeRaft{}, records.New(o))
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yaml")

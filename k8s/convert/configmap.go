@@ -33,6 +33,23 @@ func ReadsConfigMap(name string) bool {
 	return ok
 }
 
+// Review tells what of a usable config map has no effect, or not the one that its author may want: whoever reads what is in it knows.
+// It must be a pure function.
+type Review func(*world.ConfigMap) []world.Problem
+
+// ConfigMap is the function ConfigMap, with what the review finds besides. A nil one finds nothing.
+func (r Review) ConfigMap(o *corev1.ConfigMap) (world.ConfigMap, []world.Problem) {
+	c, problems := ConfigMap(o)
+	if r == nil || !Usable(problems) {
+		return c, problems
+	}
+	for _, p := range r(&c) {
+		p.Object = c.Ref(world.KindConfigMap)
+		problems = append(problems, p)
+	}
+	return c, problems
+}
+
 // ConfigMap converts a config map that we read.
 func ConfigMap(o *corev1.ConfigMap) (world.ConfigMap, []world.Problem) {
 	meta, r := open(world.KindConfigMap, &o.ObjectMeta, true)

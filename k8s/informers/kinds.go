@@ -67,7 +67,7 @@ func (s *Source) makeRacks(o *Options) []publisher {
 	only := func(name string) *shelf[world.ConfigMap] {
 		l := always(corev1.SchemeGroupVersion, "configmaps", configMap.name, maps.named(name))
 		l.only = world.ID{Namespace: o.ConfigMaps, Name: name}
-		return configMap.shelf(l, typed(configMap, convert.ConfigMap))
+		return configMap.shelf(l, typed(configMap, o.Review.ConfigMap))
 	}
 	v1beta1 := []string{api.MetalLBV1Beta1}
 	out := append([]publisher{

@@ -41,6 +41,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/client"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
 // Name is the World's Source.
@@ -57,7 +58,9 @@ type Options struct {
 	API *client.API
 	// ConfigMaps is the namespace of kube-gobgp-cfg and kube-iprule-cfg; optional: kube-system.
 	ConfigMaps string
-	Clock      Clock // optional: the machine's
+	// Review tells what of their contents has no effect; optional.
+	Review convert.Review
+	Clock  Clock // optional: the machine's
 	// Services is shown every Service as it comes and goes; optional.
 	Services Mirror
 	// Show is shown every Node and every policy of client-side balancing as they come, with their managedFields, and nil for one that

@@ -165,6 +165,34 @@ func TestWorldShowsTheClusterOnceEveryKindIsListed(t *testing.T) {
 	}
 }
 
+// What a review finds in a config map is told once for each of its forms.
+func TestReviewOfAConfigMapIsToldOnceAChange(t *testing.T) {
+	s := newServer(t)
+	put := func(text string) {
+		s.put(configMaps, "kube-system", "kube-gobgp-cfg", object{"data": object{"config_bgp.toml": text, "other": fmt.Sprint(s.revision)}})
+	}
+	put("x")
+	r := readWith(t, s, informers.Options{Timing: fast, Review: func(c *world.ConfigMap) []world.Problem {
+		text, _ := c.Get("config_bgp.toml")
+		return []world.Problem{{Severity: world.Degraded, Why: text + " is odd"}}
+	}})
+	doubted := func(text string) func(world.World) bool {
+		return func(w world.World) bool {
+			return len(w.ConfigMaps) == 1 && len(w.Problems) == 1 && w.Problems[0].String() == "ConfigMap kube-system/kube-gobgp-cfg: "+text+" is odd"
+		}
+	}
+	version := r.until(t, "doubted", doubted("x")).ConfigMaps[0].Version
+	put("x")
+	r.until(t, "changed beside it", func(w world.World) bool { return doubted("x")(w) && w.ConfigMaps[0].Version > version })
+	put("y")
+	r.until(t, "doubted otherwise", doubted("y"))
+	for _, text := range []string{"x is odd", "y is odd"} {
+		if n := r.log.count(text); n != 1 {
+			t.Errorf("%s: told %d times", text, n)
+		}
+	}
+}
+
 func TestChangesShowAtOnce(t *testing.T) {
 	s := newServer(t)
 	r := read(t, s, fast)

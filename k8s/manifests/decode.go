@@ -44,8 +44,8 @@ func (c *content) blank() bool {
 
 // decode reads the objects of a file, which share what they can with those that like has seen. A file with one document that is no YAML is
 // broken as a whole: it may have been cut off while it was written.
-func decode(name string, data []byte, like *alike.Table) content {
-	d := decoder{file: name, ignored: map[string]bool{}, like: like}
+func decode(name string, data []byte, like *alike.Table, review convert.Review) content {
+	d := decoder{file: name, ignored: map[string]bool{}, like: like, review: review}
 	for _, doc := range split(data) {
 		d.doc = &doc
 		raw, err := yaml.YAMLToJSONStrict(doc.text)
@@ -66,6 +66,7 @@ type decoder struct {
 	doc     *document
 	ignored map[string]bool
 	like    *alike.Table
+	review  convert.Review
 	out     content
 }
 
@@ -121,7 +122,7 @@ func (d *decoder) known(h head, raw []byte, path string) {
 		add(d, raw, path, h, world.KindEndpointSlice, true, one(convert.EndpointSlice))
 	case "v1 ConfigMap":
 		if convert.ReadsConfigMap(h.Metadata.Name) {
-			add(d, raw, path, h, world.KindConfigMap, true, one(convert.ConfigMap))
+			add(d, raw, path, h, world.KindConfigMap, true, one(d.review.ConfigMap))
 		}
 	case api.GroupVersion + " IPAddressPool", api.MetalLBV1Beta1 + " IPAddressPool":
 		add(d, raw, path, h, world.KindPool, false, one(convert.Pool))

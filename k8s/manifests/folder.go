@@ -13,12 +13,14 @@ import (
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/alike"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
 // folder is what is known of the whole folder. One goroutine owns it.
 type folder struct {
-	fs  fs.FS
-	dir string
+	fs     fs.FS
+	dir    string
+	review convert.Review
 
 	files map[string]*file
 	// order is the names of files, sorted.
@@ -39,8 +41,8 @@ type folder struct {
 	view   world.World
 }
 
-func newFolder(fsys fs.FS, dir string) *folder {
-	f := &folder{fs: fsys, dir: dir, files: map[string]*file{}}
+func newFolder(fsys fs.FS, dir string, review convert.Review) *folder {
+	f := &folder{fs: fsys, dir: dir, review: review, files: map[string]*file{}}
 	f.publish(true)
 	return f
 }
@@ -89,7 +91,7 @@ func (f *folder) look(found []string, now time.Time) (there []string, ok bool) {
 		if !seen {
 			known = &file{name: name}
 		}
-		read := known.look(f.fs, now, f.readings, &like)
+		read := known.look(f.fs, now, f.readings, &like, f.review)
 		if !read && f.went(name) {
 			continue // it was deleted since the folder was listed: no trouble
 		}

@@ -5,16 +5,21 @@ package manifests
 import (
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/alike"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
-// Once reads files by their names, as a folder would be read that holds just them, and takes them at their word: nothing is waited
-// for. A file that cannot be read is among the problems; the World is complete if there is none.
-func Once(files map[string][]byte) world.World {
-	f := newFolder(nil, "")
+// Once gives what reads files by their names, as a folder would be read that holds just them, and takes them at their word: nothing is
+// waited for. A file that cannot be read is among the problems; the World is complete if there is none. Review is that of Options.
+func Once(review convert.Review) func(files map[string][]byte) world.World {
+	return func(files map[string][]byte) world.World { return once(files, review) }
+}
+
+func once(files map[string][]byte, review convert.Review) world.World {
+	f := newFolder(nil, "", review)
 	f.listed, f.complete, f.lists = true, true, 1
 	var like alike.Table
 	for name, data := range files {
-		known := &file{name: name, newest: decode(name, data, &like), decided: true}
+		known := &file{name: name, newest: decode(name, data, &like, review), decided: true}
 		known.judge()
 		f.files[name] = known
 		f.complete = f.complete && known.hasGood

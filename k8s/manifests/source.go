@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
 // Name is the World's Source, and Cluster its Cluster: a folder is part of no cluster.
@@ -68,6 +69,8 @@ type Options struct {
 	Poll time.Duration
 	// Notify asks for a reading before the next poll. It may be nil, and may say nothing of some changes.
 	Notify <-chan struct{}
+	// Review tells what of config maps has no effect; it may be nil.
+	Review convert.Review
 }
 
 // Source reads a folder of manifests. Its methods may be called from any goroutine; Run from one.
@@ -87,7 +90,7 @@ func New(opts Options) *Source {
 	if opts.Poll == 0 {
 		opts.Poll = defaultPoll
 	}
-	s := &Source{opts: opts, changed: make(chan struct{}, 1), folder: newFolder(opts.FS, opts.Dir)}
+	s := &Source{opts: opts, changed: make(chan struct{}, 1), folder: newFolder(opts.FS, opts.Dir, opts.Review)}
 	s.world = s.folder.view
 	return s
 }

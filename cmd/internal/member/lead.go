@@ -53,7 +53,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	if m.kube != nil {
 		s, err := informers.New(informers.Options{
-			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Redirects: c.BalancingPolicies, Show: m.showing,
+			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Review: reviewLegacy, Redirects: c.BalancingPolicies, Show: m.showing,
 			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {
@@ -63,7 +63,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 		put(informers.Name, s)
 	}
 	add := func(name string, o manifests.Options) {
-		o.Clock, o.Logger, o.Poll = wallClock{}, m.log, manifestPoll
+		o.Clock, o.Logger, o.Poll, o.Review = wallClock{}, m.log, manifestPoll, reviewLegacy
 		put(name, manifests.New(o))
 	}
 	for _, dir := range c.Sources.Manifests {

@@ -46,8 +46,27 @@ func legacyPeers(c world.ConfigMap) ([]fsm.Peer, error) {
 	return out, nil
 }
 
+// reviewLegacy tells what config_bgp.toml in its config map has that is without effect. Why a file cannot be used at all is the leader's
+// to tell, which has to do without.
+func reviewLegacy(c *world.ConfigMap) (out []world.Problem) {
+	text, _ := c.Get(legacyKey)
+	if c.Name != legacyMap || text == "" {
+		return nil
+	}
+	conf, err := legacy.Parse(legacyKey, []byte(text))
+	if err != nil {
+		return nil
+	}
+	for _, w := range conf.Warnings {
+		out = append(out, world.Problem{
+			Severity: world.Degraded, Field: "data." + legacyKey, Why: fmt.Sprintf("line %d: %s: %s", w.Line, w.Field, w.Text), Remedy: w.Remedy,
+		})
+	}
+	return out
+}
+
 // useLegacyGlobals reads the configured config_bgp.toml for what is a member's own: AS number, router id and port.
-// What controller.yaml says itself counts first.
+// What controller.yaml says itself counts first. Of what has no effect the source tells that shows the file's neighbours.
 func (m *Member) useLegacyGlobals() error {
 	b := &m.config.BGP
 	if b.ConfigFile == "" {
@@ -60,9 +79,6 @@ func (m *Member) useLegacyGlobals() error {
 	conf, err := legacy.Parse(b.ConfigFile, text)
 	if err != nil {
 		return err
-	}
-	for _, w := range conf.Warnings {
-		m.log.Warn("config_bgp.toml", "warning", w.String())
 	}
 	if b.ASN == 0 {
 		b.ASN, b.Port = conf.Global.ASN, int(conf.Global.ListenPort)

@@ -136,9 +136,9 @@ func (n node) fail(key, reason, remedy string) {
 	}
 }
 
-func (n node) warn(key, text string) {
+func (n node) warn(key, text, remedy string) {
 	path := join(n.path, key)
-	n.doc.warnings[path] = Warning{File: n.doc.file, Line: n.doc.line(path), Field: path, Text: text}
+	n.doc.warnings[path] = Warning{File: n.doc.file, Line: n.doc.line(path), Field: path, Text: text, Remedy: remedy}
 }
 
 func (d *document) sortedWarnings() []Warning {
@@ -306,7 +306,7 @@ func (n node) warnUnread() {
 	for key, v := range n.keys {
 		path := join(n.path, key)
 		if !n.doc.read[path] {
-			n.warn(key, "not known here, ignored")
+			n.warn(key, "not known here, ignored", "check its spelling, or remove it")
 			continue
 		}
 		switch v := v.(type) {

@@ -38,11 +38,13 @@ type Warning struct {
 	Line  int
 	Field string
 	Text  string
+	// Remedy is what its author may do.
+	Remedy string
 }
 
 // String returns the warning on one line.
 func (w Warning) String() string {
-	return fmt.Sprintf("%s:%d: %s: %s", w.File, w.Line, w.Field, w.Text)
+	return fmt.Sprintf("%s:%d: %s: %s (%s)", w.File, w.Line, w.Field, w.Text, w.Remedy)
 }
 
 // Error tells why a file cannot be used.

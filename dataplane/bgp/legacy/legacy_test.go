@@ -50,6 +50,9 @@ func TestFileOfTheEarlierControllerIsTakenAsItIs(t *testing.T) {
 	var warnings []string
 	for _, w := range c.Warnings {
 		warnings = append(warnings, w.String())
+		if w.Remedy == "" {
+			t.Errorf("no remedy: %s", w)
+		}
 	}
 	wantWarnings := []string{
 		"config_bgp.toml:19: neighbors[0].graceful-restart.config.restart-time: the switch keeps sending traffic to the paths",

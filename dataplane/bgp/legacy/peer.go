@@ -43,7 +43,7 @@ func readNeighbor(n node, asn uint32) (bgp.Peer, bool) {
 	readFamilies(n, &p)
 	readRestart(n, &p)
 	if c.flag("admin-down", false) {
-		c.warn("admin-down", "the neighbour is switched off and left out")
+		c.warn("admin-down", "the neighbour is switched off and left out", "remove the neighbour, or admin-down to have it back")
 		return p, false
 	}
 	if c.doc.err == nil {
@@ -94,11 +94,11 @@ func readRestart(n node, p *bgp.Peer) {
 	g.flag("helper-only", false)
 	if !g.flag("enabled", true) {
 		p.Restart = bgp.GracefulRestart{Mode: bgp.RestartNone}
-		g.warn("enabled", "without graceful restart the switch drops all paths whenever the controller restarts")
+		g.warn("enabled", "without graceful restart the switch drops all paths whenever the controller restarts", "remove it unless that is wanted")
 	} else if p.Restart.RestartTime > bgp.DefaultRestartTime {
 		g.warn("restart-time", fmt.Sprintf("the switch keeps sending traffic to the paths of a lost controller for %s, "+
-			"also to nodes that died meanwhile; leave it out unless the switch does not know long-lived graceful restart",
-			p.Restart.RestartTime))
+			"also to nodes that died meanwhile", p.Restart.RestartTime),
+			"leave it out unless the switch does not know long-lived graceful restart")
 	}
 	for _, f := range n.list("afi-safis") {
 		f.child("mp-graceful-restart").child("config").flag("enabled", true) // goes with the neighbour's
