@@ -41,7 +41,7 @@ func TestFileOfTheEarlierControllerIsTakenAsItIs(t *testing.T) {
 	}, {
 		Name: "rack 2", Address: addr("2001:db8::4"), RemoteASN: 65001, Password: "hunter2", EBGPMultihop: 3,
 		HoldTime: 9 * time.Second, Keepalive: 3 * time.Second, ConnectRetry: 5 * time.Second,
-		Passive: true, Port: 1179, LocalAddress: addr("2001:db8::5"), Families: []bgp.Family{bgp.IPv6},
+		Passive: true, Port: 1179, Families: []bgp.Family{bgp.IPv6},
 		Restart: bgp.GracefulRestart{StaleTime: 900 * time.Second},
 	}}
 	if !reflect.DeepEqual(c.Peers, want) {
@@ -57,6 +57,7 @@ func TestFileOfTheEarlierControllerIsTakenAsItIs(t *testing.T) {
 	wantWarnings := []string{
 		"config_bgp.toml:19: neighbors[0].graceful-restart.config.restart-time: the switch keeps sending traffic to the paths",
 		"config_bgp.toml:35: neighbors[1].config.route-flap-damping: not known here, ignored",
+		"config_bgp.toml:46: neighbors[1].transport.config.local-address: not used",
 		"config_bgp.toml:58: neighbors[2].config.admin-down: the neighbour is switched off and left out",
 		"config_bgp.toml:60: zebra: not known here, ignored",
 	}
@@ -86,6 +87,36 @@ func TestSmallestFileGetsTheDefaults(t *testing.T) {
 		c, err := Parse("f", []byte("[global.config]\nas = 65000\nport = "+port))
 		if err != nil || c.Global.ListenPort != want {
 			t.Errorf("port %s: listens at %d, %v", port, c.Global.ListenPort, err)
+		}
+	}
+}
+
+// One file serves all members: what is right for one of them at most is told, and neither used nor a reason to refuse the file.
+func TestSettingsOfASingleSpeakerAreTold(t *testing.T) {
+	t.Parallel()
+	const neighbor = "[global.config]\nas = 65000\n[[neighbors]]\n[neighbors.config]\nneighbor-address = \"192.0.2.4\"\npeer-as = 65001\n"
+	for text, want := range map[string]string{
+		"[neighbors.transport.config]\nlocal-address = \"192.0.2.5\"":            "f:8: neighbors[0].transport.config.local-address: not used, since all members read this file (set bgp.localAddress in a member's controller.yaml)",
+		"[neighbors.transport.config]\nlocal-address = \"192.0.2.4\"":            "f:8: neighbors[0].transport.config.local-address: not used",
+		"[neighbors.transport.config]\nlocal-address = \"2001:db8::5\"":          "f:8: neighbors[0].transport.config.local-address: not used",
+		"[neighbors.transport.config]\nlocal-address = \"0.0.0.0\"":              "",
+		"[neighbors.transport.config]\nlocal-address = \"::\"":                   "",
+		"[neighbors.graceful-restart.config]\nenabled=true\ndeferral-time = 360": "f:9: neighbors[0].graceful-restart.config.deferral-time: not used: a member that returns waits 2s",
+	} {
+		c, err := Parse("f", []byte(neighbor+text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var told string
+		for _, w := range c.Warnings {
+			told += w.String()
+		}
+		if !strings.HasPrefix(told, want) || (told == "") != (want == "") {
+			t.Errorf("%s: told is %q", text, told)
+		}
+		if p := c.Peers[0]; p.LocalAddress.IsValid() || p.Restart.Deferral != 0 {
+			t.Errorf("%s: taken as %+v", text, p)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package legacy
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -24,9 +23,8 @@ func readNeighbor(n node, asn uint32) (bgp.Peer, bool) {
 	t := n.child("transport").child("config")
 	p.Passive = t.flag("passive-mode", false)
 	p.Port = uint16(t.number("remote-port", 0, 65535, 0))
-	p.LocalAddress = t.address("local-address", optional)
-	if p.LocalAddress.IsValid() && p.LocalAddress.IsUnspecified() {
-		p.LocalAddress = netip.Addr{} // 0.0.0.0 and :: mean any address, as does none
+	if a := t.address("local-address", optional); a.IsValid() && !a.IsUnspecified() { // 0.0.0.0 and :: mean any address, as does none
+		t.warn("local-address", "not used, since all members read this file", "set bgp.localAddress in a member's controller.yaml")
 	}
 	readTimers(n.child("timers").child("config"), &p)
 	if m := n.child("ebgp-multihop").child("config"); m.flag("enabled", false) {
@@ -88,7 +86,9 @@ func readFamilies(n node, p *bgp.Peer) {
 func readRestart(n node, p *bgp.Peer) {
 	g := n.child("graceful-restart").child("config")
 	p.Restart.RestartTime = g.seconds("restart-time")
-	p.Restart.Deferral = g.seconds("deferral-time")
+	if g.seconds("deferral-time") > 0 {
+		g.warn("deferral-time", fmt.Sprintf("not used: a member that returns waits %s for the switch", bgp.DefaultDeferral), "remove it")
+	}
 	p.Restart.Notification = g.flag("notification-enabled", false)
 	g.flag("long-lived-enabled", true)
 	g.flag("helper-only", false)
