@@ -182,7 +182,8 @@ func TestPropertyAddressesAreAskedForOnce(t *testing.T) {
 		bad := func(text string) bool {
 			return slices.Contains([]string{"127.0.0.1", "::", "ff02::1", "x", ""}, strings.TrimSpace(text))
 		}
-		wrong := o.Spec.LoadBalancerIP != "" && bad(o.Spec.LoadBalancerIP) || slices.ContainsFunc(o.Spec.ExternalIPs, bad)
+		single := o.Spec.LoadBalancerIP
+		wrong := single != "" && single != "::" && bad(single) || slices.ContainsFunc(o.Spec.ExternalIPs, bad)
 		if strings.TrimSpace(strings.Join(annotated, ",")) != "" {
 			wrong = wrong || slices.ContainsFunc(annotated, bad)
 		}
@@ -288,7 +289,6 @@ func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
 		}
 	}
 	for name, annotations := range map[string]map[string]string{
-		"dhcp":          {"kube-vip.io/loadbalancerIPs": "0.0.0.0"},
 		"two-opinions":  {"purelb.io/addresses": "203.0.113.1", "fairlead.io/loadBalancerIPs": ""},
 		"consent-alone": {"lbipam.cilium.io/sharing-cross-namespace": "*"},
 	} {
@@ -300,6 +300,28 @@ func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
 	bad := map[string]string{"fairlead.io/allow-shared-ip": "k", "fairlead.io/sharing-cross-namespace": "No Namespace"}
 	if _, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: bad}}); Usable(problems) {
 		t.Error("consent with what is no namespace is used")
+	}
+}
+
+// kube-vip asks for an address by DHCP with the unspecified one, by annotation and, in its guides, by spec.loadBalancerIP.
+func TestAddressesByDHCPAreOfAPool(t *testing.T) {
+	for name, o := range map[string]*corev1.Service{
+		"annotation":   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kube-vip.io/loadbalancerIPs": "0.0.0.0"}}},
+		"annotation6":  {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kube-vip.io/loadbalancerIPs": "::"}}},
+		"spec":         {Spec: corev1.ServiceSpec{LoadBalancerIP: "0.0.0.0"}},
+		"spec6":        {Spec: corev1.ServiceSpec{LoadBalancerIP: "::"}},
+		"spec4-mapped": {Spec: corev1.ServiceSpec{LoadBalancerIP: "::ffff:0.0.0.0"}},
+	} {
+		o.Name = "s"
+		s, problems := Service(o)
+		if len(s.Requested) > 0 || len(problems) != 1 || problems[0].Severity != world.Degraded || !Usable(problems) ||
+			problems[0].Why != "addresses by DHCP are not supported; a pool gives one" {
+			t.Errorf("%s: %v, %+v", name, s.Requested, problems)
+		}
+	}
+	own := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"fairlead.io/loadBalancerIPs": "0.0.0.0"}}}
+	if _, problems := Service(own); Usable(problems) {
+		t.Error("an annotation that is not kube-vip's asks for DHCP")
 	}
 }
 

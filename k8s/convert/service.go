@@ -204,18 +204,26 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 			s.Requested = addTo(s.Requested, a)
 		}
 	}
-	if text := o.Spec.LoadBalancerIP; text != "" {
+	if text := o.Spec.LoadBalancerIP; text != "" && !r.byDHCP("spec.loadBalancerIP", text) {
 		ask("spec.loadBalancerIP", text)
 	}
 	if key, list := r.annotation(o.Annotations, AnnotationAddresses); strings.TrimSpace(list) != "" {
 		for text := range strings.SplitSeq(list, ",") {
-			if a, err := netip.ParseAddr(strings.TrimSpace(text)); key == kubeVIPAddresses && err == nil && a.IsUnspecified() {
-				r.degrade(annotationField(key), "name an address, or remove the annotation", "addresses by DHCP are not supported; a pool gives one")
-				continue
+			if key != kubeVIPAddresses || !r.byDHCP(annotationField(key), text) {
+				ask(annotationField(key), text)
 			}
-			ask(annotationField(key), text)
 		}
 	}
+}
+
+// byDHCP tells whether a text asks for an address by DHCP, as kube-vip has it, and tells the user that a pool gives one.
+func (r *report) byDHCP(field, text string) bool {
+	a, err := netip.ParseAddr(strings.TrimSpace(text))
+	if err != nil || !a.Unmap().IsUnspecified() {
+		return false
+	}
+	r.degrade(field, "name an address there, or none", "addresses by DHCP are not supported; a pool gives one")
+	return true
 }
 
 func (r *report) options(s *world.Service, o *corev1.Service) {
