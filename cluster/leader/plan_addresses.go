@@ -282,6 +282,8 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, whose serviceSelectors do not choose the labels of Service %s; label it so, or ask for an address of another pool", a, pool.name, s.id))
 	case pool.drain && !(p.quarantined && slices.Contains(s.seen.Shown, a)):
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is being emptied; ask for an address of another pool, or end its drain", a, pool.name))
+	case pool.avoids(a) && !slices.Contains(s.seen.Shown, a):
+		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, whose avoidBuggyIPs keeps addresses back that end in .0 or .255; ask for another one, or turn avoidBuggyIPs off", a, pool.name))
 	default:
 		return pool.name, true
 	}

@@ -217,7 +217,7 @@ func (pool *poolPlan) lowestFree(family world.Family, taken func(netip.Addr) boo
 		}
 		for a := pool.next[i]; a.IsValid() && r.Contains(a); a = a.Next() {
 			pool.next[i] = a
-			if !taken(a) && !(pool.avoidEnds && endsBadly(a)) {
+			if !taken(a) && !pool.avoids(a) {
 				return a, true
 			}
 		}
@@ -225,6 +225,9 @@ func (pool *poolPlan) lowestFree(family world.Family, taken func(netip.Addr) boo
 	}
 	return netip.Addr{}, false
 }
+
+// avoids tells whether a pool keeps an address back. Who has it already, by the record or as users know it, keeps it.
+func (pool *poolPlan) avoids(a netip.Addr) bool { return pool.avoidEnds && endsBadly(a) }
 
 // endsBadly tells of addresses that old equipment takes for a network's or a broadcast's.
 func endsBadly(a netip.Addr) bool {
