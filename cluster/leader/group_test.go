@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ type failer interface {
 type group struct {
 	t     failer
 	state *fsm.State
+	// entry is how many proposals settle puts into an entry; 7 if it is zero.
+	entry int
 	// watch, if any, is shown the record after each entry.
 	watch func(*fsm.View)
 }
@@ -85,7 +88,7 @@ func (g *group) settle(in Input) []string {
 		if round > maxRounds {
 			g.t.Fatalf("still planning in round %d: %s", round, spell(proposals[0].Command))
 		}
-		for i, o := range g.propose(proposals, 7) {
+		for i, o := range g.propose(proposals, cmp.Or(g.entry, 7)) {
 			line := spell(proposals[i].Command)
 			if err := o.Err(); err != nil {
 				g.t.Fatalf("round %d: %s: refused: %v\nall: %v", round, line, err, append(lines, line))

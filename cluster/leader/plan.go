@@ -85,6 +85,9 @@ type planner struct {
 
 	claimed []netip.Addr // in order
 	claims  map[netip.Addr][]*claim
+	// shared is where Services of one key may meet; nil until somebody looks. closing is why one could share no address yet.
+	shared  map[sharedIn]*sharers
+	closing map[unshared]string
 	// used counts the addresses of pools by namespace, as far as the plan got; only where something limits them.
 	used     map[string]int
 	released map[allocationID]bool // given up, by the record or by this plan

@@ -163,6 +163,9 @@ func (p *planner) keepAllocations(s *wish) {
 
 func (p *planner) grant(c *claim) {
 	p.count(c)
+	if p.shared != nil && len(p.claims[c.address]) == 0 {
+		p.noteSharer(c)
+	}
 	p.claims[c.address] = append(p.claims[c.address], c)
 	c.owner.claims = append(c.owner.claims, c)
 }

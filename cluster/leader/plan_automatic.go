@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// grantFromPools gives a Service that names no address the lowest free one of each family that it wants.
+// grantFromPools gives a Service that names no address one of each family that it wants: one that it may share, else the lowest free one.
 func (p *planner) grantFromPools(s *wish) {
 	needs := needsOf(s.seen)
 	for _, c := range s.claims {
@@ -21,6 +22,7 @@ func (p *planner) grantFromPools(s *wish) {
 	for _, a := range s.awaits {
 		meet(needs, a)
 	}
+	p.shareFromPools(s, needs)
 	for i := range needs {
 		if !needs[i].met {
 			needs[i].met = p.fromPools(s, needs[i].family)
@@ -59,7 +61,7 @@ func (p *planner) fromPools(s *wish, family world.Family) bool {
 	}
 	for _, f := range familiesOf(family) {
 		for _, pool := range p.pools {
-			if pool.drain || !p.usable(pool, s, f) {
+			if !p.givesTo(pool, s, f) {
 				continue
 			}
 			if a, ok := pool.lowestFree(f, p.taken); ok {
@@ -91,6 +93,11 @@ func (p *planner) usable(pool *poolPlan, s *wish, f world.Family) bool {
 		slices.ContainsFunc(pool.ranges, func(r fsm.Range) bool { return f == "" || world.FamilyOf(r.From) == f })
 }
 
+// givesTo tells whether a pool gives a Service addresses of a family that it did not have before.
+func (p *planner) givesTo(pool *poolPlan, s *wish, f world.Family) bool {
+	return !pool.drain && p.usable(pool, s, f)
+}
+
 // taken tells whether anybody has an address, in the record or in this plan, or is reached by it.
 func (p *planner) taken(a netip.Addr) bool {
 	return p.isReached(a) || len(p.claims[a]) > 0 || len(p.ownersOf[a]) > 0
@@ -102,14 +109,20 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 		what = string(f) + " addresses"
 	}
 	candidates := slices.ContainsFunc(familiesOf(f), func(f world.Family) bool {
-		return slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return !pool.drain && p.usable(pool, s, f) })
+		return slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return p.givesTo(pool, s, f) })
 	})
+	closing := ""
+	for _, f := range familiesOf(f) {
+		closing = cmp.Or(closing, p.closing[unshared{s.id, f}])
+	}
 	drained := slices.IndexFunc(p.pools, func(pool *poolPlan) bool { return pool.drain && p.usable(pool, s, f) })
 	switch {
 	case p.quarantined:
 		p.explain(fsm.TableServices, string(s.id), WaitsForQuarantine, quarantineText)
 	case candidates && p.quotaReached(s):
 		s.wait(PendingQuota, p.quotaText(s))
+	case candidates && closing != "":
+		s.wait(PendingPort, closing)
 	case candidates:
 		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s; add addresses to a pool, or delete Services", s.id, what))
 	case drained >= 0:

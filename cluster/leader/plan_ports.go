@@ -35,32 +35,41 @@ func (p *planner) lingering(c *claim) (port fsm.Port, former fsm.ServiceID, ling
 	return fsm.Port{}, "", false
 }
 
-// lingersAt tells whether a port of an address may still lead to another Service than the one that claims it: by the
-// record it is another one's, whatever this plan makes of that, or nodes may not know yet that it is not.
+// lingersAt tells whether a port of an address may still lead to another Service than the one that claims it, and explains which node is
+// waited for.
 func (p *planner) lingersAt(c *claim, port fsm.Port) (former fsm.ServiceID, lingers bool) {
+	former, node, lingers := p.stillLeads(c, port)
+	if node != "" {
+		p.explain(fsm.TableRoutes, p.routeOf[c.address].Key(), WaitsForRules, fmt.Sprintf("port %s is given up by Service %s; node %s has not carried that out yet: "+
+			"see that its agent runs", port, former, node))
+	}
+	return former, lingers
+}
+
+// stillLeads tells whether a port of an address may still lead to another Service than the one that claims it: by the
+// record it is another one's, whatever this plan makes of that, or a node may not know yet that it is not.
+func (p *planner) stillLeads(c *claim, port fsm.Port) (former fsm.ServiceID, node fsm.NodeID, lingers bool) {
 	if c.have != nil && slices.Contains(c.have.Ports, port) {
-		return "", false
+		return "", "", false
 	}
 	for _, h := range p.ownersOf[c.address] {
 		if h.Service != c.owner.id && slices.Contains(h.Ports, port) {
-			return h.Service, true
+			return h.Service, "", true
 		}
 	}
 	r := p.routeOf[c.address]
 	if r == nil {
-		return "", false
+		return "", "", false
 	}
 	for _, closing := range r.Closing {
 		if closing.Port != port || closing.Service == c.owner.id {
 			continue
 		}
 		if node, lingers := r.Lingers(closing, p.nodeOfRecord, p.settings); lingers {
-			p.explain(fsm.TableRoutes, r.Key(), WaitsForRules, fmt.Sprintf("port %s is given up by Service %s; node %s has not carried that out yet: "+
-				"see that its agent runs", port, closing.Service, node))
-			return closing.Service, true
+			return closing.Service, node, true
 		}
 	}
-	return "", false
+	return "", "", false
 }
 
 func (p *planner) nodeOfRecord(id fsm.NodeID) *fsm.Node {

@@ -190,22 +190,53 @@ func TestPropertyPlanKeepsTheRules(t *testing.T) {
 		if rapid.Bool().Draw(t, "taints are heeded") {
 			s.options.AsideTaints = []string{"leaving"}
 		}
-		story := begin(s)
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			before := s.group.state.Read()
-			seen := []*fsm.View{before}
-			s.group.watch = func(v *fsm.View) { seen = append(seen, v) }
-			story = append(story, drawStep(t, s))
-			t.Logf("step: %s", story[len(story)-1])
-			reported := s.group.state.Read()
-			lines := s.group.settle(s.input())
-			t.Logf("planned: %s", strings.Join(lines, "; "))
-			a := &account{before: before, seen: seen, after: s.group.state.Read(), scene: s, reported: reported, step: story[len(story)-1]}
-			if why := a.check(); why != "" {
-				t.Fatalf("%s\nbegin: %s\nrecord:\n%s", why, strings.Join(begin(newScene(t)), "\n       "), s.show())
-			}
-		}
+		begin(s)
+		keepRules(t, s, drawStep)
 	})
+}
+
+// keepRules holds the record to the rules after every step.
+func keepRules(t *rapid.T, s *scene, draw func(*rapid.T, *scene) string) {
+	for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		before := s.group.state.Read()
+		seen := []*fsm.View{before}
+		s.group.watch = func(v *fsm.View) { seen = append(seen, v) }
+		step := draw(t, s)
+		t.Logf("step: %s", step)
+		reported := s.group.state.Read()
+		lines := s.group.settle(s.input())
+		t.Logf("planned: %s", strings.Join(lines, "; "))
+		a := &account{before: before, seen: seen, after: s.group.state.Read(), scene: s, reported: reported, step: step}
+		if why := a.check(); why != "" {
+			t.Fatalf("%s\nbegin: %s\nrecord:\n%s", why, strings.Join(begin(newScene(t)), "\n       "), s.show())
+		}
+	}
+}
+
+// Of Services that name no address, those with one key come together, and the rules hold.
+func TestPropertyKeysAloneBringServicesTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newScene(t)
+		s.group.entry = 1 // an address that goes and comes back is seen to have gone
+		begin(s)
+		keepRules(t, s, func(t *rapid.T, s *scene) string {
+			if rapid.Bool().Draw(t, "anything else") {
+				return drawStep(t, s)
+			}
+			line := drawSharer(t)
+			s.line(line)
+			s.blind, s.kept["service "+strings.Fields(line)[1]] = false, false
+			return line
+		})
+	})
+}
+
+// drawSharer is a Service that is to have an address of a pool, mostly with a key.
+func drawSharer(t *rapid.T) string {
+	line := "service " + one(t, "service", drawnServices...) + one(t, "sharing", "", " share=a", " share=a", " share=a", " share=b")
+	line += one(t, "port", "", " port=443", " port=53", " port=53/udp", " port=80,443") + one(t, "policy", "", "", "", " local") + one(t, "pool", "", "", " pool=p1")
+	line += one(t, "families", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
+	return line + one(t, "age", "", " created=1", " created=2")
 }
 
 // account checks the record after a step by its own means: maps of the world, and rules as the design words them.
@@ -218,7 +249,7 @@ type account struct {
 
 func (a *account) check() string {
 	for _, check := range []func() string{
-		a.sharing, a.ported, a.inside, a.byOthers, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
+		a.sharing, a.ported, a.inside, a.byOthers, a.handedOn, a.kept, a.asked, a.checked, a.weighed, a.takenOver, a.drained, a.limited, a.together, a.sticky, a.nodes, a.nextHops, a.madeFirst, a.lastHops,
 		a.lastDrained, a.lastMoved, a.removals,
 	} {
 		if why := check(); why != "" {
@@ -716,6 +747,9 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 			if free := a.freeFor(w, f); free.IsValid() && !a.awaits(w, f) && !a.full() {
 				return fmt.Sprintf("%s has no %s address although %s is free", s.ID, f, free)
 			}
+			if shared := a.sharedFor(a.after, w, f); len(shared) > 0 && !a.awaits(w, f) {
+				return fmt.Sprintf("%s has no %s address although it may share %v", s.ID, f, shared)
+			}
 		}
 	}
 	tolerated := w.FamilyPolicy == "PreferDualStack" && missing < len(wanted)
@@ -879,6 +913,62 @@ func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 		}
 	}
 	return netip.Addr{}
+}
+
+// sharedFor are the addresses of pools that others have in a view and that a Service may share at once: it may have them of a pool, all that have
+// them agreed to the same key, no port is meant twice, none is Local, and no node may pass a port on to somebody else.
+func (a *account) sharedFor(v *fsm.View, w *world.Service, f world.Family) (out []netip.Addr) {
+	if w.SharingKey == "" || w.ExternalTrafficPolicy == world.PolicyLocal {
+		return nil
+	}
+	unlike := map[netip.Addr]bool{}
+	for _, h := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
+		s, _ := fsm.Get[*fsm.Service](v, fsm.TableServices, string(h.Service))
+		meant := slices.ContainsFunc(w.Ports, func(p world.ServicePort) bool {
+			port := fsm.Port{Protocol: protocolOf(p.Protocol), Number: p.Port}
+			return slices.Contains(h.Ports, port) || slices.Contains(s.Ports(), port)
+		})
+		own := string(h.Service) == w.ID.String()
+		unlike[h.Address] = unlike[h.Address] || own || h.Releasing || h.SharingKey != w.SharingKey || s.Local || s.Deleting || meant
+		r, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(h.Address).String())
+		if routed && len(r.Closing) > 0 {
+			unlike[h.Address] = true
+		}
+	}
+	for x, no := range unlike {
+		counted := a.full() && !pooled(v)[x] // by its owners it is no address of a pool: it would be one more
+		if !no && !counted && world.FamilyOf(x) == f && a.poolGives(w, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// together: nobody gets an address of a pool alone while there is one all the time that it may share.
+func (a *account) together() string {
+	if a.scene.blind || !a.before.Group().Quarantine.IsZero() || !a.after.Group().Quarantine.IsZero() {
+		return ""
+	}
+	for id, w := range a.shown() {
+		if len(w.ExternalIPs)+len(w.Requested) > 0 || partly(w) {
+			continue
+		}
+		for _, x := range owned(a.after, id) {
+			had := slices.ContainsFunc(a.before.Addresses(id), func(h *fsm.Allocation) bool { return h.Address == x })
+			if had || slices.Contains(w.Shown, x) || len(a.after.Owners(x.String())) > 1 {
+				continue
+			}
+			shared := a.sharedFor(a.after, w, world.FamilyOf(x))
+			for _, v := range append(a.seen, a.reported) {
+				there := a.sharedFor(v, w, world.FamilyOf(x))
+				shared = slices.DeleteFunc(shared, func(y netip.Addr) bool { return !slices.Contains(there, y) })
+			}
+			if len(shared) > 0 {
+				return fmt.Sprintf("%s got %s alone, and may share %v", id, x, shared)
+			}
+		}
+	}
+	return ""
 }
 
 // sticky: a Service that is alone on an address and still asks for it keeps it, each family on its own, whatever becomes of

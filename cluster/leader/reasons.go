@@ -25,6 +25,7 @@ const (
 	FromPool        Code = "from-pool"    // the lowest free one of a pool
 	FromPoolEarlier Code = "kept"         // of a pool, too; it was given out earlier and stays
 	FromReturning   Code = "taken-back"   // its own one of earlier, which was on its way back to the pool
+	FromShared      Code = "shared"       // of a pool, from Services that share it with it
 	FromRequested   Code = "requested"    // the Service names it, and it is in a pool
 	FromExternal    Code = "external-ips" // the Service names it in spec.externalIPs, which need no pool
 	FromReleased    Code = "released"     // the Service gave it up, and a path to it may be left
@@ -81,7 +82,7 @@ const Moved Code = "moved"
 // Codes lists the codes of reasons, in the order of the constants, with those of Explanation and of fsm.Pending.
 func Codes() []Code {
 	return []Code{
-		FromPool, FromPoolEarlier, FromReturning, FromRequested, FromExternal, FromReleased,
+		FromPool, FromPoolEarlier, FromReturning, FromShared, FromRequested, FromExternal, FromReleased,
 		Serves, ServesAll, PassesOn, Bridges, LastHop, LastAside, MovedHere,
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
 		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, MovedAway, GivenUp, Replaced,

@@ -198,6 +198,8 @@ func (c *claim) origin() Reason {
 		return Reason{c.from, "the Service asks for it (spec.loadBalancerIP or annotation); it is of " + pool}
 	case FromReturning:
 		return Reason{c.from, "it had it before, and takes it back from " + pool}
+	case FromShared:
+		return Reason{c.from, "Services of its sharing key have it; it is of " + pool + ofAskedPool(c.owner.seen)}
 	case FromPool:
 		return Reason{c.from, "the lowest free one of " + pool + ofAskedPool(c.owner.seen)}
 	}
