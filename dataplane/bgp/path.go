@@ -56,7 +56,7 @@ type Path struct {
 	// MED is announced always, 0 included: demotion changes its value, and an attribute that comes and goes would
 	// change the size of UPDATE messages already packed. Below DemotionMED.
 	MED              uint32
-	LocalPref        uint32 // iBGP only; 0 stands for the default of 100, otherwise above DemotedLocalPref
+	LocalPref        uint32 // iBGP only; 0 stands for the default of 100, otherwise LowestLocalPref or more
 	Communities      []Community
 	LargeCommunities []LargeCommunity
 	// Weight is the path's share of traffic, beside other paths of the prefix; 0 says nothing of it. Switches are told by the link
@@ -78,6 +78,8 @@ const (
 	DemotionMED uint32 = 1_000_000_000
 	// DemotedLocalPref is the local preference of every path towards a demoted iBGP peer.
 	DemotedLocalPref uint32 = 1
+	// LowestLocalPref is the lowest preference that a path can have of its own.
+	LowestLocalPref = DemotedLocalPref + 1
 )
 
 // pathKey is what makes a path that path in a speaker's table.

@@ -174,7 +174,7 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 	meta, r := open(world.KindAdvertisement, &o.ObjectMeta, false)
 	spec := &o.Spec
 	a := world.Advertisement{
-		Meta: meta, LocalPref: spec.LocalPref, Pools: spec.IPAddressPools, Peers: spec.Peers, Communities: spec.Communities,
+		Meta: meta, LocalPref: r.localPref(spec.LocalPref), Pools: spec.IPAddressPools, Peers: spec.Peers, Communities: spec.Communities,
 		AggregationLength:   r.length("spec.aggregationLength", spec.AggregationLength, 32),
 		AggregationLengthV6: r.length("spec.aggregationLengthV6", spec.AggregationLengthV6, 128),
 	}
@@ -208,6 +208,19 @@ func (r *report) community(field, text string) {
 
 // AnnotationMED is spec.med, for MetalLB's advertisements.
 const AnnotationMED = ourPrefix + "med"
+
+// lowestLocalPref is above the preference that demoted members have.
+const lowestLocalPref = 2
+
+// localPref reads a local preference. One too low is raised: its paths still come after all others, and a refusal would withdraw them.
+func (r *report) localPref(n uint32) uint32 {
+	if n == 0 || n >= lowestLocalPref {
+		return n
+	}
+	r.degrade("spec.localPref", fmt.Sprintf("use %d, or more", lowestLocalPref),
+		"addresses are announced with %d in the place of %d, which is for members that step back", lowestLocalPref, n)
+	return lowestLocalPref
+}
 
 // maxMED is below what is added to demote a member.
 const maxMED = 999_999_999

@@ -97,7 +97,9 @@ func (j joint) put(path *bgp.Path) {
 		for _, c := range ad.Terms.LargeCommunities {
 			path.LargeCommunities = append(path.LargeCommunities, bgp.LargeCommunity(c))
 		}
-		path.LocalPref = max(path.LocalPref, ad.LocalPref)
+		if ad.LocalPref != 0 { // records of earlier releases have lower ones than there are
+			path.LocalPref = max(path.LocalPref, ad.LocalPref, bgp.LowestLocalPref)
+		}
 		if ad.Terms.MED != 0 && (path.MED == 0 || ad.Terms.MED < path.MED) {
 			path.MED = ad.Terms.MED
 		}

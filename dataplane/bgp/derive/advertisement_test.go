@@ -28,7 +28,7 @@ func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
 		Pools:       subset[fsm.PoolName](t, "pool", "p", "q"),
 		Peers:       subset[fsm.PeerName](t, "peer", "s1", "s2"),
 		Communities: subset[uint32](t, "community", 1, 2),
-		LocalPref:   rapid.Uint32Range(0, 1).Draw(t, "preference") * 200,
+		LocalPref:   rapid.SampledFrom([]uint32{0, bgp.DemotedLocalPref, 200}).Draw(t, "preference"),
 		Terms: fsm.AdvertisementTerms{
 			MED:              rapid.Uint32Range(0, 3).Draw(t, "med"),
 			LargeCommunities: subset(t, "large", fsm.LargeCommunity{Global: 1}, fsm.LargeCommunity{Global: 2}),
@@ -102,7 +102,9 @@ func model(ads []*fsm.Advertisement, chosen map[fsm.AdvertisementName]bool, pool
 		for _, c := range ad.Terms.LargeCommunities {
 			large[c.Global] = true
 		}
-		pref = max(pref, ad.LocalPref)
+		if ad.LocalPref != 0 {
+			pref = max(pref, ad.LocalPref, 2)
+		}
 		if m := ad.Terms.MED; m > 0 && (med == 0 || m < med) {
 			med = m
 		}
