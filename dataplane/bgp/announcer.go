@@ -133,6 +133,7 @@ type Status struct {
 	Withdrawn Revision // see AnnouncerConfig.Withdrawn
 	Paths     int      // that the speaker was given
 	Peers     int
+	LeftOut   int            // paths and peers of these that cannot be announced as they are
 	Overfull  []netip.Prefix // with more paths than some peer is sent, in order: see Desired.Overfull
 	Err       error          // of the last attempt to announce or to keep what was announced; nil if it went well
 }
@@ -272,7 +273,9 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 	}
 	a.noteErr(err, now)
 	a.news = news{known: err == nil, upto: routes.Revision}
-	if err != nil && !errors.Is(err, ErrInvalid) { // the rest of an invalid set was applied, and trying again is no help
+	// The rest of an invalid set was applied, and trying again is no help. What is left out holds back no report: nothing of it is on the
+	// wire, so that withdrawals have nothing to wait for, and drains of other addresses would wait for its mend.
+	if err != nil && !errors.Is(err, ErrInvalid) {
 		return
 	}
 	a.backoff, a.retryAt = 0, 0
@@ -284,7 +287,9 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 	if before := a.Status().Overfull; len(overfull) > 0 && !slices.Equal(before, overfull) {
 		a.Logger.Warn("more next hops than a peer is sent: raise its send-max", "prefixes", len(overfull), "first", overfull[0])
 	}
-	a.note(func(s *Status) { s.Paths, s.Peers, s.Overfull = routes.Paths.Len(), len(routes.Peers), overfull })
+	a.note(func(s *Status) {
+		s.Paths, s.Peers, s.LeftOut, s.Overfull = routes.Paths.Len(), len(routes.Peers), leftOut(err), overfull
+	})
 }
 
 // overfull lists the prefixes with more paths than some peer is sent.

@@ -27,7 +27,8 @@ type owner struct {
 	revision map[string][]Revision
 	queued   bool // applied and not written yet
 	failing  bool
-	slow     bool // nothing leaves
+	refuses  error // what of it all was left out
+	slow     bool  // nothing leaves
 
 	disk      *Routes
 	diskFails bool
@@ -92,7 +93,7 @@ func (o *owner) Apply(_ context.Context, d Desired) error {
 	}
 	o.applies = append(o.applies, d)
 	o.queued = true
-	return nil
+	return o.refuses
 }
 
 func (o *owner) Written(context.Context) (bool, error) {
@@ -413,6 +414,29 @@ func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 		o.keepContact(lastRetry+time.Second, 5)
 		if a.Status().Err != nil || o.reported() != (Revision{1, 5}) {
 			t.Errorf("status %+v, reported %s", a.Status(), o.reported())
+		}
+	})
+}
+
+// One path that cannot be announced holds back no report, which drains of all other addresses wait for. It is counted until it is gone.
+func TestWhatIsLeftOutIsCountedAndHoldsNothingBack(t *testing.T) {
+	story(t, func(t *testing.T, o *owner) {
+		o.refuses = errors.Join(fmt.Errorf("a path: %w", ErrInvalid), errors.Join(fmt.Errorf("a peer: %w", ErrInvalid)))
+		o.set(1, 2)
+		o.hear(1)
+		a, stop := o.run()
+		defer stop()
+		o.keepContact(2*time.Second, 1)
+		if s := a.Status(); s.LeftOut != 2 || s.Announced.Index != 1 {
+			t.Errorf("%d left out, announced %s", s.LeftOut, s.Announced)
+		}
+		o.mu.Lock()
+		o.refuses = nil
+		o.mu.Unlock()
+		o.set(2, 1)
+		o.keepContact(2*time.Second, 2)
+		if s := a.Status(); s.LeftOut != 0 || s.Announced.Index != 2 {
+			t.Errorf("%d left out, announced %s", s.LeftOut, s.Announced)
 		}
 	})
 }

@@ -73,6 +73,20 @@ func comparePeers(p, q Peer) int { return p.Address.Compare(q.Address) }
 // ErrInvalid is wrapped by every error about a path or peer that cannot be announced as it is.
 var ErrInvalid = errors.New("invalid")
 
+// leftOut counts what an error says was left out.
+func leftOut(err error) (n int) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			n += leftOut(e)
+		}
+		return n
+	}
+	if errors.Is(err, ErrInvalid) {
+		return 1
+	}
+	return 0
+}
+
 // fault says what makes p unfit to be announced, or nothing.
 func (p Path) fault() string {
 	switch {
@@ -101,7 +115,7 @@ func (p Path) fault() string {
 		return fmt.Sprintf("MED %d: must be below %d, which demotion adds", p.MED, DemotionMED)
 	case p.Weight > MaxWeight:
 		return fmt.Sprintf("weight %d: at most %d", p.Weight, MaxWeight)
-	case p.LocalPref != 0 && p.LocalPref <= DemotedLocalPref:
+	case p.LocalPref != 0 && p.LocalPref < LowestLocalPref:
 		return fmt.Sprintf("local preference %d: must be above %d, which demotion sets", p.LocalPref, DemotedLocalPref)
 	}
 	return ""

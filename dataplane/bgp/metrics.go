@@ -46,13 +46,14 @@ var (
 	descOpen     = prometheus.NewDesc("fairlead_bgp_open", "1 while this member announces, 0 before it may.", nil, nil)
 	descDemoted  = prometheus.NewDesc("fairlead_bgp_demoted", "1 while this member's paths rank behind all others.", nil, nil)
 	descPaths    = prometheus.NewDesc("fairlead_bgp_paths", "Paths that this member announces.", nil, nil)
+	descLeftOut  = prometheus.NewDesc("fairlead_bgp_left_out", "Paths and peers of the record that cannot be announced as they are; the log names them.", nil, nil)
 	descOverfull = prometheus.NewDesc("fairlead_bgp_overfull_prefixes", "Prefixes with more next hops than some peer is sent.", nil, nil)
 	descIndex    = prometheus.NewDesc("fairlead_bgp_announced_index", "Log index up to which the routes are on the wire.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s standings) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descOpen, descDemoted, descPaths, descOverfull, descIndex} {
+	for _, d := range []*prometheus.Desc{descOpen, descDemoted, descPaths, descLeftOut, descOverfull, descIndex} {
 		to <- d
 	}
 }
@@ -64,6 +65,7 @@ func (s standings) Collect(to chan<- prometheus.Metric) {
 	gauge(descOpen, oneIf(now.Open))
 	gauge(descDemoted, oneIf(now.Demoted))
 	gauge(descPaths, float64(now.Paths))
+	gauge(descLeftOut, float64(now.LeftOut))
 	gauge(descOverfull, float64(len(now.Overfull)))
 	gauge(descIndex, float64(now.Announced.Index))
 }
