@@ -90,10 +90,16 @@ func (r *report) unnumbered(p *world.Peer, spec *api.BGPPeerSpec) {
 	}
 }
 
+// maxPasswordBytes is the longest password that Linux signs sessions with.
+const maxPasswordBytes = 80
+
 // passwordSecret names the Secret with the password, as members find it. MetalLB looks in its own namespace, which is the
 // peer's.
 func (r *report) passwordSecret(p *world.Peer, o *api.BGPPeer) {
 	ref := o.Spec.PasswordSecret
+	if n := len(o.Spec.Password); n > maxPasswordBytes {
+		r.fail("spec.password", "choose a shorter one", "it has %d bytes; TCP MD5 takes up to %d", n, maxPasswordBytes)
+	}
 	if ref.Name == "" {
 		return
 	}
@@ -141,21 +147,29 @@ func (r *report) dialledPeer(field, text string) (a netip.Addr, ok bool) {
 	return a, true
 }
 
-// timers reads the times of RFC 4271: whole seconds; a hold time of zero or at least three.
+// maxHoldTime is the longest that fits into an OPEN message (RFC 4271).
+const maxHoldTime = 65535 * time.Second
+
+// timers reads the times of RFC 4271: whole seconds; a hold time of at least three. Speakers have no peer whose times do not fit together.
 func (r *report) timers(p *world.Peer, spec *api.BGPPeerSpec) {
 	p.HoldTime = r.seconds("spec.holdTime", spec.HoldTime)
 	p.KeepaliveTime = r.seconds("spec.keepaliveTime", spec.KeepaliveTime)
 	p.ConnectTime = r.seconds("spec.connectTime", spec.ConnectTime)
-	if p.HoldTime != 0 && p.HoldTime < 3*time.Second {
-		r.fail("spec.holdTime", "use at least 3s", "%s is too short (RFC 4271)", p.HoldTime)
-	}
-	if p.HoldTime != 0 && p.KeepaliveTime > p.HoldTime {
+	switch {
+	case spec.HoldTime == nil:
+		p.HoldTime = min(3*p.KeepaliveTime, maxHoldTime) // as with MetalLB
+	case spec.HoldTime.Duration != p.HoldTime: // it was refused
+	case p.KeepaliveTime > p.HoldTime:
 		r.fail("spec.keepaliveTime", "use a third of the hold time", "%s is longer than the hold time %s", p.KeepaliveTime, p.HoldTime)
+	case p.HoldTime != 0 && p.HoldTime < 3*time.Second:
+		r.fail("spec.holdTime", "use at least 3s", "%s is too short (RFC 4271)", p.HoldTime)
+	case p.HoldTime == 0:
+		r.degrade("spec.holdTime", "use at least 3s, or leave it out", "it is 30s: without one a switch that is gone would not be noticed")
 	}
 }
 
 func (r *report) seconds(field string, d *metav1.Duration) time.Duration {
-	return r.secondsUpTo(field, d, 65535*time.Second)
+	return r.secondsUpTo(field, d, maxHoldTime)
 }
 
 func (r *report) secondsUpTo(field string, d *metav1.Duration, most time.Duration) time.Duration {
@@ -168,6 +182,9 @@ func (r *report) secondsUpTo(field string, d *metav1.Duration, most time.Duratio
 	}
 	return d.Duration
 }
+
+// maxCommunities is how many communities speakers put on a path.
+const maxCommunities = 128
 
 // Advertisement converts an advertisement of either group.
 func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Problem) {
@@ -184,6 +201,9 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 	a.MED = r.med(spec.MED, o.Annotations)
 	a.Weighted = r.weighted(spec.Weights, o.Annotations)
 	r.aggregation(&a)
+	if n := len(spec.Communities); n > maxCommunities {
+		r.fail("spec.communities", "keep the ones that switches act upon", "%d of them: at most %d fit", n, maxCommunities)
+	}
 	for i, c := range spec.Communities {
 		// Without a colon it may be a name that a Community object explains.
 		if c == "" || strings.Contains(c, ":") {

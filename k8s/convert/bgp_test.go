@@ -3,8 +3,10 @@
 package convert_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +36,55 @@ func TestLowestLocalPreferenceIsRaisedAboveThatOfDemotedMembers(t *testing.T) {
 			if p := degraded(t, "spec.localPref", problems); !strings.Contains(p.Why, "2") {
 				t.Errorf("it is told %s", p.Why)
 			}
+		}
+	}
+}
+
+func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+// As with MetalLB, a keepalive time alone is a third of the hold time.
+func TestHoldTimeFollowsKeepaliveTimeAlone(t *testing.T) {
+	for keepalive, want := range map[time.Duration]time.Duration{
+		0: 0, time.Second: 3 * time.Second, time.Minute: 3 * time.Minute, 21845 * time.Second: 65535 * time.Second,
+		21846 * time.Second: 65535 * time.Second, 65535 * time.Second: 65535 * time.Second,
+	} {
+		p, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.KeepaliveTime = lasting(keepalive) }))
+		if p.HoldTime != want || p.KeepaliveTime != keepalive || len(problems) > 0 {
+			t.Errorf("keepalive time %s: hold time %s, %v", keepalive, p.HoldTime, problems)
+		}
+	}
+}
+
+// Sessions end when the neighbour is silent, which a hold time of zero asks not to.
+func TestHoldTimeOfZeroIsTheDefault(t *testing.T) {
+	zero := func(p *api.BGPPeer) { p.Spec.HoldTime = lasting(0) }
+	p, problems := convert.Peer(neighbour(zero))
+	if degraded(t, "spec.holdTime", problems); p.HoldTime != 0 {
+		t.Errorf("hold time %s", p.HoldTime)
+	}
+	_, problems = convert.Peer(neighbour(func(p *api.BGPPeer) { zero(p); p.Spec.KeepaliveTime = lasting(time.Minute) }))
+	if convert.Usable(problems) {
+		t.Error("a keepalive time longer than a hold time of zero is used")
+	}
+}
+
+func TestPasswordsThatCannotSignAreRefused(t *testing.T) {
+	for bytes, fits := range map[int]bool{80: true, 81: false} {
+		_, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.Password = strings.Repeat("x", bytes) }))
+		if convert.Usable(problems) != fits || !fits && problems[0].Field != "spec.password" {
+			t.Errorf("%d bytes: %v", bytes, problems)
+		}
+	}
+}
+
+func TestMoreCommunitiesThanFitAreRefused(t *testing.T) {
+	for n, fit := range map[int]bool{128: true, 129: false} {
+		o := &api.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		for i := range n {
+			o.Spec.Communities = append(o.Spec.Communities, fmt.Sprintf("65000:%d", i))
+		}
+		if _, problems := convert.Advertisement(o); convert.Usable(problems) != fit {
+			t.Errorf("%d communities: %v", n, problems)
 		}
 	}
 }
