@@ -77,33 +77,45 @@ func (p *planner) planPeers() {
 
 // takenPeers are the peers that a plan keeps, or has already.
 type takenPeers struct {
-	numbered   map[netip.AddrPort]fsm.PeerName
+	numbered   map[netip.Addr][]*fsm.Peer
 	unnumbered map[string][]*fsm.Peer // by interface
 }
 
 func (t *takenPeers) take(p *fsm.Peer) {
 	if t.numbered == nil {
-		t.numbered, t.unnumbered = map[netip.AddrPort]fsm.PeerName{}, map[string][]*fsm.Peer{}
+		t.numbered, t.unnumbered = map[netip.Addr][]*fsm.Peer{}, map[string][]*fsm.Peer{}
 	}
 	if p.Interface != "" {
 		t.unnumbered[p.Interface] = append(t.unnumbered[p.Interface], p)
 		return
 	}
-	t.numbered[netip.AddrPortFrom(p.Address, p.Port)] = p.Name
+	t.numbered[p.Address] = append(t.numbered[p.Address], p)
 }
 
 // overlap says which other peer is the same neighbour of somebody, or nothing.
 func (t *takenPeers) overlap(p *fsm.Peer) string {
 	if p.Interface == "" {
-		if other, ok := t.numbered[netip.AddrPortFrom(p.Address, p.Port)]; ok {
-			return fmt.Sprintf("peer %s has the address %s and port %d already; remove one of the two", other, p.Address, p.Port)
-		}
-		return ""
+		return t.atAddress(p)
 	}
 	for _, other := range t.unnumbered[p.Interface] {
 		if other.Nodes.Meets(p.Nodes) {
 			return fmt.Sprintf("peer %s is behind interface %s of the same nodes already; remove one of the two, or have their spec.nodeSelectors choose different nodes",
 				other.Name, p.Interface)
+		}
+	}
+	return ""
+}
+
+// atAddress says which other peer has the address of a peer, or nothing. Nobody has two at one address, not at two ports either: a speaker
+// knows its peers by their addresses.
+func (t *takenPeers) atAddress(p *fsm.Peer) string {
+	for _, other := range t.numbered[p.Address] {
+		switch {
+		case other.Port == p.Port:
+			return fmt.Sprintf("peer %s has the address %s and port %d already; remove one of the two", other.Name, p.Address, p.Port)
+		case !other.Nodes.Speak && !p.Nodes.Speak, other.Nodes.Meets(p.Nodes):
+			return fmt.Sprintf("peer %s has the address %s already, and a speaker has one session with an address, whatever the port; remove one of the two",
+				other.Name, p.Address)
 		}
 	}
 	return ""

@@ -288,7 +288,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
-//	peer p A asn=N mode=M nodes=N,N interface=I | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
+//	peer p A asn=N port=N mode=M nodes=N,N interface=I | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
 //	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
 //	home=NAMESPACE, uid=U  of any of pool, peer, advertisement and l2: which object it is
 func (s *scene) object(t failer, f []string) {
@@ -332,6 +332,9 @@ func (s *scene) object(t failer, f []string) {
 		p := world.Peer{Meta: meta, Interface: keys["interface"], Port: 179, ASN: uint32(number(t, keys["asn"])), OwnASN: 65000, Mode: world.PeerMode(keys["mode"])}
 		if len(words) > 0 {
 			p.Address = netip.MustParseAddr(words[0])
+		}
+		if keys["port"] != "" {
+			p.Port = uint16(number(t, keys["port"]))
 		}
 		if names := split(keys["nodes"]); len(names) > 0 {
 			p.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
