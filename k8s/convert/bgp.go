@@ -133,16 +133,18 @@ func (r *report) unsupported(spec *api.BGPPeerSpec) {
 	}
 }
 
-// dialledPeer reads an address of a neighbour or of our own end. Loopback is fine: a switch may run on the same host.
+// dialledPeer reads an address of a neighbour or of our own end. Loopback is fine: a switch may run on the same host. So is a link-local
+// IPv4 address, which is one of a network like others; that of IPv6 says nothing without an interface.
 func (r *report) dialledPeer(field, text string) (a netip.Addr, ok bool) {
 	if a, ok = r.address(field, text); !ok {
 		return a, false
 	}
-	if !a.IsLoopback() {
-		if what := unroutable(a); what != "" {
-			r.fail(field, "use the address of an interface", "%s is %s", a, what)
-			return a, false
-		}
+	if a.IsLoopback() || a.Is4() && a.IsLinkLocalUnicast() {
+		return a, true
+	}
+	if what := unroutable(a); what != "" {
+		r.fail(field, "use the address of an interface", "%s is %s", a, what)
+		return netip.Addr{}, false
 	}
 	return a, true
 }

@@ -88,3 +88,16 @@ func TestMoreCommunitiesThanFitAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Some networks have their routers at link-local IPv4 addresses (169.254.255.1), which need no interface to be dialled.
+func TestNeighboursAreWhereTheyCanBeDialled(t *testing.T) {
+	for address, dialled := range map[string]bool{
+		"192.0.2.1": true, "169.254.255.1": true, "127.0.0.1": true, "::1": true, "2001:db8::1": true,
+		"fe80::1": false, "0.0.0.0": false, "::": false, "224.0.0.5": false, "ff02::5": false, "255.255.255.255": false, "::ffff:255.255.255.255": false,
+	} {
+		p, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.PeerAddress, p.Spec.EBGPMultiHop = address, true }))
+		if convert.Usable(problems) != dialled || p.Address.IsValid() != dialled {
+			t.Errorf("%s: %s, %v", address, p.Address, problems)
+		}
+	}
+}
