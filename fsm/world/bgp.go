@@ -17,11 +17,9 @@ type Peer struct {
 	Address   netip.Addr
 	Interface string
 	// Port is 179 unless the manifest says otherwise.
-	Port     uint16
-	ASN      uint32
-	OwnASN   uint32
-	Source   netip.Addr // the zero Addr leaves the choice to the member
-	RouterID netip.Addr // likewise
+	Port   uint16
+	ASN    uint32
+	OwnASN uint32
 	// HoldTime, KeepaliveTime and ConnectTime are zero where nobody chose.
 	HoldTime      time.Duration
 	KeepaliveTime time.Duration

@@ -31,18 +31,8 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 		if spec.Interface == "" {
 			r.fail("spec.peerAddress", "give the switch's address", "empty")
 		}
-	} else if a, ok := r.dialledPeer("spec.peerAddress", spec.PeerAddress); ok {
-		p.Address = a
-	}
-	if spec.SourceAddress != "" {
-		p.Source, _ = r.dialledPeer("spec.sourceAddress", spec.SourceAddress)
-	}
-	if spec.RouterID != "" {
-		a, ok := r.address("spec.routerID", spec.RouterID)
-		if ok && !a.Is4() {
-			r.fail("spec.routerID", "write it as an IPv4 address", "%s is no router id", a)
-		}
-		p.RouterID = a
+	} else {
+		p.Address = r.dialledPeer("spec.peerAddress", spec.PeerAddress)
 	}
 	if spec.PeerPort != nil {
 		p.Port = r.port("spec.peerPort", *spec.PeerPort, false)
@@ -56,6 +46,7 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 	r.timers(&p, spec)
 	r.passwordSecret(&p, o)
 	r.session(&p, o)
+	r.ownEnd(p.Mode, spec)
 	if spec.Interface != "" {
 		r.unnumbered(&p, spec)
 	}
@@ -133,20 +124,32 @@ func (r *report) unsupported(spec *api.BGPPeerSpec) {
 	}
 }
 
-// dialledPeer reads an address of a neighbour or of our own end. Loopback is fine: a switch may run on the same host. So is a link-local
-// IPv4 address, which is one of a network like others; that of IPv6 says nothing without an interface.
-func (r *report) dialledPeer(field, text string) (a netip.Addr, ok bool) {
-	if a, ok = r.address(field, text); !ok {
-		return a, false
+// ownEnd tells of what is each speaker's own, and not the group's to say.
+func (r *report) ownEnd(mode world.PeerMode, spec *api.BGPPeerSpec) {
+	who, file := "member", "controller.yaml"
+	if mode == world.PeerNode {
+		who, file = "node", "agent.yaml"
 	}
-	if a.IsLoopback() || a.Is4() && a.IsLinkLocalUnicast() {
-		return a, true
+	if spec.SourceAddress != "" && spec.Interface == "" {
+		r.degrade("spec.sourceAddress", fmt.Sprintf("remove it, and set bgp.localAddress in each %s's %s", who, file), "each %s dials from an address of its own", who)
+	}
+	if spec.RouterID != "" {
+		r.degrade("spec.routerID", fmt.Sprintf("remove it, and set bgp.routerID in each %s's %s", who, file), "each %s has a router id of its own", who)
+	}
+}
+
+// dialledPeer reads the address of a neighbour. Loopback is fine: a switch may run on the same host. So is a link-local
+// IPv4 address, which is one of a network like others; that of IPv6 says nothing without an interface.
+func (r *report) dialledPeer(field, text string) netip.Addr {
+	a, ok := r.address(field, text)
+	if !ok || a.IsLoopback() || a.Is4() && a.IsLinkLocalUnicast() {
+		return a
 	}
 	if what := unroutable(a); what != "" {
 		r.fail(field, "use the address of an interface", "%s is %s", a, what)
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
-	return a, true
+	return a
 }
 
 // maxHoldTime is the longest that fits into an OPEN message (RFC 4271).

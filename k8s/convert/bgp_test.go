@@ -101,3 +101,19 @@ func TestNeighboursAreWhereTheyCanBeDialled(t *testing.T) {
 		}
 	}
 }
+
+// What a speaker has of its own is asked for where it is its own: the file is named.
+func TestWhatSpeakersHaveOfTheirOwnIsToldOf(t *testing.T) {
+	for field, ask := range map[string]func(*api.BGPPeerSpec){
+		"sourceAddress": func(p *api.BGPPeerSpec) { p.SourceAddress = "192.0.2.9" },
+		"routerID":      func(p *api.BGPPeerSpec) { p.RouterID = "192.0.2.9" },
+	} {
+		for mode, file := range map[string]string{"group": "controller.yaml", "node": "agent.yaml"} {
+			_, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.Mode = mode; ask(&p.Spec) }))
+			key := map[string]string{"sourceAddress": "bgp.localAddress", "routerID": "bgp.routerID"}[field]
+			if p := degraded(t, "spec."+field, problems); !strings.Contains(p.Remedy, key) || !strings.Contains(p.Remedy, file) {
+				t.Errorf("%s, mode %s: the remedy is %s", field, mode, p.Remedy)
+			}
+		}
+	}
+}
