@@ -89,6 +89,8 @@ type BGPPeer struct {
 type BGPPeerSpec struct {
 	MyASN   uint32 `json:"myASN"`
 	PeerASN uint32 `json:"peerASN,omitempty"`
+	// LocalASN takes the place of MyASN in this session, and in the paths on it.
+	LocalASN uint32 `json:"localASN,omitempty"`
 	// DynamicASN is not supported: PeerASN must be given.
 	DynamicASN  string `json:"dynamicASN,omitempty"`
 	PeerAddress string `json:"peerAddress,omitempty"`
@@ -185,6 +187,17 @@ type L2AdvertisementSpec struct {
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 	NodeSelectors          []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 	Interfaces             []string               `json:"interfaces,omitempty"`
+	// ServiceSelectors are not supported: an advertisement that has them is refused.
+	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+	// PreferredNodeSelectors are not supported: any node that may answer does.
+	PreferredNodeSelectors []PreferredNodeSelector `json:"preferredNodeSelectors,omitempty"`
+}
+
+// PreferredNodeSelector chooses nodes that shall answer rather than others.
+type PreferredNodeSelector struct {
+	Weight int32 `json:"weight,omitempty"`
+	// +optional
+	Preference metav1.LabelSelector `json:"preference,omitzero"`
 }
 
 // BFDProfile is how fast sessions that name it shall notice that the other end is gone. It is not supported: sessions go by

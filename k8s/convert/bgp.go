@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -23,7 +24,7 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 	meta, r := open(world.KindPeer, &o.ObjectMeta, false)
 	spec := &o.Spec
 	p := world.Peer{
-		Meta: meta, ASN: spec.PeerASN, OwnASN: spec.MyASN, Port: defaultPeerPort,
+		Meta: meta, ASN: spec.PeerASN, OwnASN: cmp.Or(spec.LocalASN, spec.MyASN), Port: defaultPeerPort,
 		Multihop: spec.EBGPMultiHop, Password: world.Secret(spec.Password), OneFamily: spec.DisableMP && !spec.DualStackAddressFamily,
 	}
 	r.unsupported(spec)

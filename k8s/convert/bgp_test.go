@@ -117,3 +117,15 @@ func TestWhatSpeakersHaveOfTheirOwnIsToldOf(t *testing.T) {
 		}
 	}
 }
+
+// As with FRR's local-as no-prepend replace-as, which MetalLB writes: the session, and the paths on it, have this AS number of ours alone.
+func TestLocalASNIsThatOfTheSession(t *testing.T) {
+	p, problems := convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.LocalASN = 65010 }))
+	if p.OwnASN != 65010 || len(problems) > 0 {
+		t.Errorf("AS number %d, %v", p.OwnASN, problems)
+	}
+	_, problems = convert.Peer(neighbour(func(p *api.BGPPeer) { p.Spec.LocalASN, p.Spec.EBGPMultiHop = p.Spec.PeerASN, true }))
+	if convert.Usable(problems) {
+		t.Error("multihop within one AS is used")
+	}
+}

@@ -18,6 +18,14 @@ func L2Advertisement(o *api.L2Advertisement) (world.L2Advertisement, []world.Pro
 		PoolSelectors: r.selectors("spec.ipAddressPoolSelectors", spec.IPAddressPoolSelectors),
 		NodeSelectors: r.selectors("spec.nodeSelectors", spec.NodeSelectors),
 	}
+	if len(spec.ServiceSelectors) > 0 {
+		r.fail("spec.serviceSelectors", "give these Services a pool of their own, and name it in spec.ipAddressPools",
+			"not supported, and without them the addresses of all Services would be answered for")
+	}
+	if len(spec.PreferredNodeSelectors) > 0 {
+		r.degrade("spec.preferredNodeSelectors", "remove them, or write spec.nodeSelectors where no other node is to answer",
+			"not supported: any node that may answer does")
+	}
 	return a, r.problems
 }
 

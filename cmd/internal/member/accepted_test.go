@@ -44,6 +44,9 @@ var peerLimits = []func(*rapid.T, *api.BGPPeerSpec){
 	func(t *rapid.T, p *api.BGPPeerSpec) { p.Mode, p.Interface, p.PeerAddress = "node", "eth1", "" },
 	func(t *rapid.T, p *api.BGPPeerSpec) { p.MyASN = *some[uint32](t, "own AS", 0, 1, 64513, 1<<32-1) },
 	func(t *rapid.T, p *api.BGPPeerSpec) { p.PeerASN = *some[uint32](t, "AS", 0, 1, 64512, 1<<32-1) },
+	func(t *rapid.T, p *api.BGPPeerSpec) {
+		p.LocalASN = *some[uint32](t, "AS of the session", 1, 64513, 1<<32-1)
+	},
 	func(t *rapid.T, p *api.BGPPeerSpec) { p.HoldTime = drawTime(t) },
 	func(t *rapid.T, p *api.BGPPeerSpec) { p.KeepaliveTime = drawTime(t) },
 	func(t *rapid.T, p *api.BGPPeerSpec) { p.ConnectTime = drawTime(t) },
