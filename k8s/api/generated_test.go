@@ -91,3 +91,40 @@ func TestDefinitionsAllowWhatIsRead(t *testing.T) {
 		})
 	}
 }
+
+// API servers hold a number against the format that its definition names: AS numbers have 32 bits, and no sign (4200000000 and on are for
+// private use).
+func TestDefinitionsTakeNumbersOf32Bits(t *testing.T) {
+	type number struct {
+		Format           string
+		Minimum, Maximum *int64
+	}
+	for plural, fields := range map[string][]string{"bgppeers": {"myASN", "peerASN", "localASN"}, "bgpadvertisements": {"localPref"}} {
+		text, err := os.ReadFile(filepath.Join(crds, "fairlead.io_"+plural+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct {
+						OpenAPIV3Schema struct {
+							Properties struct {
+								Spec struct{ Properties map[string]number }
+							}
+						}
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range fields {
+			n := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties.Spec.Properties[field]
+			if n.Format != "int64" || n.Minimum == nil || *n.Minimum != 0 || n.Maximum == nil || *n.Maximum != 1<<32-1 {
+				t.Errorf("%s of %s: %+v", field, plural, n)
+			}
+		}
+	}
+}

@@ -87,9 +87,18 @@ type BGPPeer struct {
 
 // BGPPeerSpec is what the user wishes of a session.
 type BGPPeerSpec struct {
-	MyASN   uint32 `json:"myASN"`
+	// +kubebuilder:validation:Format=int64
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MyASN uint32 `json:"myASN"`
+	// +kubebuilder:validation:Format=int64
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
 	PeerASN uint32 `json:"peerASN,omitempty"`
 	// LocalASN takes the place of MyASN in this session, and in the paths on it.
+	// +kubebuilder:validation:Format=int64
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
 	LocalASN uint32 `json:"localASN,omitempty"`
 	// DynamicASN is not supported: PeerASN must be given.
 	DynamicASN  string `json:"dynamicASN,omitempty"`
@@ -149,8 +158,11 @@ type BGPAdvertisement struct {
 
 // BGPAdvertisementSpec is what the user wishes of an announcement.
 type BGPAdvertisementSpec struct {
-	AggregationLength      *int32                 `json:"aggregationLength,omitempty"`
-	AggregationLengthV6    *int32                 `json:"aggregationLengthV6,omitempty"`
+	AggregationLength   *int32 `json:"aggregationLength,omitempty"`
+	AggregationLengthV6 *int32 `json:"aggregationLengthV6,omitempty"`
+	// +kubebuilder:validation:Format=int64
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
 	LocalPref              uint32                 `json:"localPref,omitempty"`
 	Communities            []string               `json:"communities,omitempty"`
 	IPAddressPools         []string               `json:"ipAddressPools,omitempty"`
