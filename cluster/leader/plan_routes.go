@@ -91,7 +91,8 @@ func (p *planner) planRoute(a netip.Addr) {
 	}
 	p.explainMove(prefix, &d.move)
 	if len(d.want) == 0 {
-		p.explain(fsm.TableRoutes, prefix.String(), WaitsForNextHop, p.whyNoHop(a))
+		why := p.whyNoHop(a)
+		p.explain(fsm.TableRoutes, prefix.String(), string(why.Code), why.Text)
 	}
 	have := p.routeOf[a]
 	if showsJust(have, d.want) {
@@ -396,13 +397,13 @@ func hopOf(r *fsm.Route, spec fsm.HopSpec) (fsm.NextHop, bool) {
 }
 
 // whyNoHop finds the reason that a person can do something about.
-func (p *planner) whyNoHop(a netip.Addr) string {
+func (p *planner) whyNoHop(a netip.Addr) Reason {
 	if len(p.led(p.claims[a])) == 0 {
-		return drainedText(p.claims[a])
+		return Reason{ServiceDrained, drainedText(p.claims[a])}
 	}
 	for _, id := range p.servingAny(a) {
 		f := p.fitOf(fsm.HostPrefix(a), id)
-		return "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)
+		return Reason{WaitsForNextHop, "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)}
 	}
-	return "no endpoint of " + ownersText(p.claims[a]) + " is ready on a node"
+	return Reason{WaitsForNextHop, "no endpoint of " + ownersText(p.claims[a]) + " is ready on a node"}
 }

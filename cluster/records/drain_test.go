@@ -73,6 +73,20 @@ func TestDrainTellsOfFlows(t *testing.T) {
 	}
 }
 
+// The drain of a Service takes its next hops away whatever else there is: none of them waits for another one.
+func TestDrainOfAServiceWaitsForTheLeaderAlone(t *testing.T) {
+	g, s := furnished(t)
+	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainService, Name: "shop/web"}, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
+	for name, want := range map[string]string{
+		"service/shop/web": `"why":"the leader has yet to withdraw it"`,
+		"node/n1":          "`fairlead why 192.0.2.10` tells why",
+	} {
+		if got := get(t, s, &fairleadv1.GetRequest{Kind: "drains", Name: name}).GetDocuments()[0]; !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 // Of an address that is shared, a drain waits for nothing while others that are not drained own it.
 func TestDrainOfAServiceWaitsForItsOwnAddresses(t *testing.T) {
 	g, s := furnished(t)

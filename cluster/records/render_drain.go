@@ -25,7 +25,7 @@ func (r *renderer) drain(d *fsm.Drain) any {
 	for _, route := range fsm.List[*fsm.Route](r.view, fsm.TableRoutes) {
 		for _, h := range route.NextHops {
 			if r.drains(d, route, h) {
-				doc.Left = append(doc.Left, r.drainLeft(route, h, members))
+				doc.Left = append(doc.Left, r.drainLeft(route, h, members, notLeft(d.Of, route)))
 			}
 		}
 	}
@@ -86,10 +86,19 @@ func (r *renderer) drains(d *fsm.Drain, route *fsm.Route, h fsm.NextHop) bool {
 	return slices.ContainsFunc(owners, owns) && !slices.ContainsFunc(owners, func(a *fsm.Allocation) bool { return !drained(a) })
 }
 
-func (r *renderer) drainLeft(route *fsm.Route, h fsm.NextHop, members []*fsm.Member) records.DrainLeft {
+// notLeft tells why a hop stays that a drain is to take away. That of a Service leaves none, whatever else there is.
+func notLeft(of fsm.DrainOf, route *fsm.Route) string {
+	if of == fsm.DrainService {
+		return "the leader has yet to withdraw it"
+	}
+	return "no other node may be announced yet; `fairlead why " + route.Prefix.Addr().String() + "` tells why"
+}
+
+// drainLeft tells of a hop that is to go. Stays is why it is not being withdrawn yet, where it is not.
+func (r *renderer) drainLeft(route *fsm.Route, h fsm.NextHop, members []*fsm.Member, stays string) records.DrainLeft {
 	left := records.DrainLeft{
 		Prefix: route.Prefix.String(), Node: string(h.Node), Address: h.Address.String(), State: string(r.view.HopState(route, h)),
-		WaitsFor: []string{}, Why: "no other node may be announced yet; `fairlead why " + route.Prefix.Addr().String() + "` tells why",
+		WaitsFor: []string{}, Why: stays,
 	}
 	if !h.Withdrawing {
 		return left

@@ -53,11 +53,7 @@ func (r *renderer) moveLeft(m *fsm.Move, a *fsm.Allocation) (left []records.Drai
 	for _, h := range route.NextHops {
 		switch state := r.view.HopState(route, h); {
 		case h.Node != m.Node:
-			l := r.drainLeft(route, h, members)
-			if !h.Withdrawing {
-				l.Why = "it is a next hop still" + see
-			}
-			left = append(left, l)
+			left = append(left, r.drainLeft(route, h, members, "it is a next hop still"+see))
 		case state == fsm.HopWanted:
 			there = true
 			add(m.Node, h.Address.String(), string(state), "its agent has not acknowledged the rules yet")

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type Explanation struct {
 const (
 	codeQuarantine = "quarantine"
 	codeNoNextHop  = "no-next-hop"
+	codeDrained    = "service-drained"
 	codeLastHop    = "last-hop"
 )
 
@@ -56,13 +58,18 @@ func Explain(list []Explanation) Explanations {
 }
 
 // text finds what is said under a code.
-func (e Explanations) text(kind fsm.Table, name, code string) string {
+func (e Explanations) text(kind fsm.Table, name string, codes ...string) string {
 	for _, x := range e[[2]string{string(kind), name}] {
-		if x.Code == code {
+		if slices.Contains(codes, x.Code) {
 			return x.Text
 		}
 	}
 	return ""
+}
+
+// unrouted tells why an address leads nowhere, or nothing.
+func (e Explanations) unrouted(a netip.Addr) string {
+	return e.text(fsm.TableRoutes, fsm.HostPrefix(a).String(), codeNoNextHop, codeDrained)
 }
 
 // verdict is a condition without its times.
@@ -142,8 +149,7 @@ func (f *facts) announcedBy(why Explanations, before *metav1.Condition) verdict 
 func (f *facts) notAnnounced(why Explanations) verdict {
 	i := slices.IndexFunc(f.addresses, func(a fact) bool { return a.stage() < announced })
 	a := &f.addresses[i]
-	planned := why.text(fsm.TableRoutes, fsm.HostPrefix(a.address).String(), codeNoNextHop)
-	return is(Announced, false, a.reason(), a.address.String()+": "+a.why(planned))
+	return is(Announced, false, a.reason(), a.address.String()+": "+a.why(why.unrouted(a.address)))
 }
 
 // reason is why an address is not announced.

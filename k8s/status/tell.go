@@ -108,7 +108,7 @@ func storyOf(f *facts, why Explanations, before *story) story {
 		if st := a.stage(); st == announced || st == waitingForMembers && before.of(a.address).routed {
 			one.routed, one.ways = true, a.routed()
 		} else {
-			one.why = a.why(why.text(fsm.TableRoutes, fsm.HostPrefix(a.address).String(), codeNoNextHop))
+			one.why = a.why(why.unrouted(a.address))
 		}
 		for _, h := range a.hops {
 			later(&s.at, h.since)

@@ -69,6 +69,10 @@ func TestEventsTellTheStoryOfAService(t *testing.T) {
 	expect("") // a restart of the members withdraws nothing
 	b.route(t, "203.0.113.10")
 	expect("Warning Withdrawn: 203.0.113.10: no endpoint is ready", Explanation{"routes", "203.0.113.10/32", "no-next-hop", "no endpoint is ready"})
+	b.serve(t, "default/web", "203.0.113.10", "n1")
+	expect("Normal Announced: 203.0.113.10 via n1 (192.0.2.1)")
+	b.route(t, "203.0.113.10")
+	expect("Warning Withdrawn: 203.0.113.10: default/web is being drained", Explanation{"routes", "203.0.113.10/32", "service-drained", "default/web is being drained"})
 	b.serve(t, "default/web", "203.0.113.11", "n1")
 	b.do(t, &fsm.ReleaseAllocation{Address: netip.MustParseAddr("203.0.113.10"), Service: "default/web"})
 	expect("Normal AddressAllocated: 203.0.113.11 (pool public)\nNormal Announced: 203.0.113.11 via n1 (192.0.2.1)\nNormal AddressReleased: 203.0.113.10 (pool public)")
