@@ -80,7 +80,8 @@ func (p *planner) explainMove(prefix netip.Prefix, m *move) {
 	switch why := p.notMoved(prefix.Addr()); {
 	case why != "":
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForMove, why+"; it leads where it would without the move")
-	case m.to == "" || m.alone || len(p.led(p.claims[prefix.Addr()])) == 0:
+	case m.to == "" || m.alone:
+	case len(p.servingItself(prefix.Addr())) == 0: // it would lead nowhere without the move, too
 	case !m.takes():
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForMove, "it was moved to "+p.sayUnfit(prefix.Addr(), m)+"; until that changes it leads where it would otherwise")
 	case !m.fit.acknowledged:

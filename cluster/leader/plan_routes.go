@@ -89,11 +89,11 @@ func (p *planner) planRoute(a netip.Addr) {
 	if d.aside {
 		p.explain(fsm.TableRoutes, prefix.String(), WaitsForOther, "it leads to nodes that new flows shall go past still: no other one may be announced")
 	}
-	p.explainMove(prefix, &d.move)
 	if len(d.want) == 0 {
 		why := p.whyNoHop(a)
 		p.explain(fsm.TableRoutes, prefix.String(), string(why.Code), why.Text)
 	}
+	p.explainMove(prefix, &d.move)
 	have := p.routeOf[a]
 	if showsJust(have, d.want) {
 		if have != nil && p.forgets(have) {
@@ -138,15 +138,21 @@ func (p *planner) decide(a netip.Addr) (d decision) {
 // servingAny lists the nodes where any of the owners of an address is served that are not being drained, and the one that it was
 // moved to if that may pass it on, each once, in order.
 func (p *planner) servingAny(a netip.Addr) []fsm.NodeID {
-	var nodes []fsm.NodeID
+	nodes := p.servingItself(a)
+	if to := p.movedTo(a); to != "" && p.passes(a) {
+		nodes = append(nodes, to)
+		slices.Sort(nodes)
+	}
+	return slices.Compact(nodes)
+}
+
+// servingItself lists the nodes where any of the owners of an address is served that are not being drained, in order.
+func (p *planner) servingItself(a netip.Addr) (nodes []fsm.NodeID) {
 	for _, c := range p.led(p.claims[a]) {
 		nodes = append(nodes, p.serving(c.owner.next, a)...)
 	}
-	if to := p.movedTo(a); to != "" && p.passes(a) {
-		nodes = append(nodes, to)
-	}
 	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return nodes
 }
 
 func ownersText(claims []*claim) string {
@@ -401,7 +407,7 @@ func (p *planner) whyNoHop(a netip.Addr) Reason {
 	if len(p.led(p.claims[a])) == 0 {
 		return Reason{ServiceDrained, drainedText(p.claims[a])}
 	}
-	for _, id := range p.servingAny(a) {
+	for _, id := range p.servingItself(a) {
 		f := p.fitOf(fsm.HostPrefix(a), id)
 		return Reason{WaitsForNextHop, "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)}
 	}
