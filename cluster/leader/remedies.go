@@ -56,8 +56,10 @@ func (c Code) Remedy() string {
 		return "wait until its lease ends, some seconds; where its pool has holders go on answering, bring the node back, or release the hold l2-NODE once it is off: `fairlead holds list`"
 	case WaitsForMember:
 		return "start the member again, or remove it: `fairlead raft status`, `fairlead raft remove`"
-	case WaitsForRoute, Deleting:
+	case WaitsForRoute:
 		return "wait until no path is left; what is waited for is told beside it"
+	case Deleting:
+		return "wait until no path is left, if it has addresses; what is waited for is told beside it"
 	case WaitsForQuarantine:
 		return "have every source readable in full, so that a complete view ends the quarantine"
 	case WaitsForNextHop:

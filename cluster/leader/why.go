@@ -107,17 +107,28 @@ func (x *Explained) Service(id fsm.ServiceID) (ServiceReasons, bool) {
 	if w != nil {
 		out.Ours = p.notOurs(w)
 	}
+	if out.Ours.Code == "" {
+		out.Ours = deletion(w, s)
+	}
 	if s != nil {
 		out.Recorded, out.Pending = s.have != nil, s.next.Pending
-		if s.going && out.Ours.Code == "" {
-			out.Ours = Reason{Deleting, "it is being deleted; its addresses are taken back"}
-		}
 		out.Addresses = p.addressReasons(s)
 	}
 	out.Moved = movedBy(p.in.Record, id)
 	out.Waiting = p.waitingFor(&out)
 	out.Problems = x.Problems(func(of world.ID) bool { return of == idOf(id) })
 	return out, true
+}
+
+// deletion tells that a Service goes, as a source shows it and as the plan has it; zero if it does not.
+func deletion(w *world.Service, s *wish) Reason {
+	switch {
+	case s != nil && s.going:
+		return Reason{Deleting, "it is being deleted; its addresses are taken back"}
+	case s == nil && w.Deleting: // none is begun with any more
+		return Reason{Deleting, "it is being deleted, and has no address"}
+	}
+	return Reason{}
 }
 
 // Problems lists what sources cannot use, as it is written, of Services that are meant: also of those that they cannot use at all.

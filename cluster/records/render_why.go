@@ -67,7 +67,7 @@ func (w *whyRenderer) service(r *leader.ServiceReasons) records.WhyService {
 func (w *whyRenderer) state(r *leader.ServiceReasons) string {
 	have, recorded := fsm.Get[*fsm.Service](w.view, fsm.TableServices, string(r.ID))
 	switch {
-	case recorded && (have.Deleting || r.Ours.Code != ""):
+	case recorded && (have.Deleting || r.Ours.Code != ""), r.Ours.Code == leader.Deleting:
 		return records.ServiceDeleting
 	case r.Ours.Code != "":
 		return records.ServiceNotOurs
@@ -348,6 +348,8 @@ func summary(d *records.WhyService) string {
 	switch {
 	case d.State == records.ServiceNotOurs:
 		return "not served by this group: " + d.Reasons[0].Text
+	case d.State == records.ServiceDeleting && len(d.Addresses) == 0 && len(d.Reasons) > 0 && d.Reasons[0].Code == string(leader.Deleting):
+		return d.Reasons[0].Text
 	case d.State == records.ServiceDeleting && len(d.Reasons) > 0:
 		return "being taken back: " + d.Reasons[0].Text
 	case d.State == records.ServiceDeleting:

@@ -140,6 +140,17 @@ func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// A Service that goes, and that the record holds no more, gets no address any more: nothing is about to be decided on it.
+func TestWhyTellsThatAServiceWithoutAddressesIsBeingDeleted(t *testing.T) {
+	g, _ := furnished(t)
+	w := &world.World{Services: []*world.Service{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "gone"}, Deleting: true}, Type: world.LoadBalancer}}}
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{{World: w}}}})
+	d := why(t, s, "shop/gone").Services[0]
+	if d.State != apirecords.ServiceDeleting || d.Summary != "it is being deleted, and has no address" || len(d.Reasons) != 1 || d.Reasons[0].Code != string(leader.Deleting) {
+		t.Errorf("told as %+v", d)
+	}
+}
+
 // A member that does not lead hands the question on, and answers from its own record where nobody else can.
 func TestWhyIsHandedToTheLeader(t *testing.T) {
 	g, _ := furnished(t)
