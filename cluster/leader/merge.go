@@ -4,6 +4,7 @@ package leader
 
 import (
 	"slices"
+	"strings"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -21,6 +22,7 @@ type merged struct {
 	policies         []*world.AddressPolicy
 	namespaces       map[string]*world.Namespace // by name
 	l2Advertisements []*world.L2Advertisement
+	unusable         map[objectName]world.Problem // what keeps objects from being used that are there
 
 	// Of mergeRedirects alone.
 	balancing      []*world.BalancingPolicy
@@ -59,6 +61,14 @@ func merge(views []Admitted) *merged {
 	m.namespaces = map[string]*world.Namespace{}
 	for _, n := range collect(m.views, func(w *world.World) []*world.Namespace { return w.Namespaces }, func(n *world.Namespace) world.ID { return n.ID }) {
 		m.namespaces[n.Name] = n
+	}
+	m.unusable = map[objectName]world.Problem{}
+	for _, a := range m.views {
+		for _, problem := range a.World.Problems {
+			if problem.Severity == world.Failed {
+				m.unusable[objectName{problem.Object.Kind, problem.Object.ID}] = problem
+			}
+		}
 	}
 	return m
 }
@@ -142,8 +152,20 @@ func (m *merged) everListed(kind world.Kind) bool {
 	return !slices.ContainsFunc(m.views, func(a Admitted) bool { v, yields := a.World.View(kind); return yields && !v.Listed })
 }
 
-// why tells in words why an object that is absent may not be removed.
-func (m *merged) why(kind world.Kind, id world.ID) string {
+// why tells why an object that is absent may not be removed. The endpoints of a Service come from objects of other names.
+func (m *merged) why(kind world.Kind, id world.ID) Reason {
+	if problem, is := m.unusable[objectName{kind, id}]; is && kind != world.KindEndpointSlice {
+		return Reason{WaitsForMend, "it cannot be used as it is written, and stays as it was: " + problem.String()}
+	}
+	why := m.whyNot(kind, id)
+	if strings.HasPrefix(why, heldText) {
+		return Reason{WaitsForOperator, why}
+	}
+	return Reason{WaitsForEvidence, why}
+}
+
+// whyNot is why in words, as the guards of the sources have it.
+func (m *merged) whyNot(kind world.Kind, id world.ID) string {
 	for _, a := range m.views {
 		if a.WhyNot == nil {
 			continue

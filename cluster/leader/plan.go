@@ -170,14 +170,15 @@ func (p *planner) explainAbsent(table fsm.Table, kind world.Kind, id world.ID) {
 	}
 	why := p.seen.why(kind, id)
 	if kind == world.KindEndpointSlice {
-		why = "endpoints that no EndpointSlice lists stay: " + why
+		why.Text = "endpoints that no EndpointSlice lists stay: " + why.Text
 	}
-	p.explain(table, id.String(), WaitsForEvidence, why)
+	p.explain(table, id.String(), string(why.Code), why.Text)
 }
 
 // Codes of explanations that are not codes of fsm.Pending.
 const (
 	WaitsForEvidence   = "evidence"    // absent from the sources, but not surely gone
+	WaitsForOperator   = "held"        // absent with many others, which an operator has to release
 	WaitsForHolder     = "l2-holder"   // a node still answers for the address on its segment
 	WaitsForMember     = "member"      // a member has not reported that it withdrew a path
 	WaitsForRoute      = "route"       // paths may still lead there

@@ -88,7 +88,7 @@ func Codes() []Code {
 		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, MovedAway, GivenUp, Replaced,
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting, Moved,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden, PendingPort, PendingNodePort,
-		WaitsForEvidence, WaitsForHolder, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
+		WaitsForEvidence, WaitsForOperator, WaitsForHolder, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
 		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate, WaitsForPolicy, WaitsForDrain, WaitsForHandover,
 	}
 }

@@ -52,6 +52,8 @@ func (c Code) Remedy() string {
 		return "take the label service.kubernetes.io/service-proxy-name off the Service"
 	case WaitsForEvidence:
 		return "see whether the sources can be read: `fairlead holds list`, and the leader's log; a complete list settles it"
+	case WaitsForOperator:
+		return "`fairlead holds list` shows what is held with it; `fairlead holds release ID` lets it go, and what comes back stays"
 	case WaitsForHolder:
 		return "wait until its lease ends, some seconds; where its pool has holders go on answering, bring the node back, or release the hold l2-NODE once it is off: `fairlead holds list`"
 	case WaitsForMember:

@@ -241,8 +241,10 @@ func waitingOn(e leader.Explanation) []records.WhyPending {
 	switch e.Code {
 	case leader.WaitsForEvidence, leader.WaitsForQuarantine:
 		return []records.WhyPending{{On: "source", What: e.Text}}
+	case leader.WaitsForMend:
+		return []records.WhyPending{{On: "user", What: e.Text}}
 	}
-	return nil // what its addresses wait for is said with them
+	return nil // what its addresses wait for is said with them, and what waits for an operator with the holds
 }
 
 // pendingOf says what is waited for at an address.

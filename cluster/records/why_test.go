@@ -140,6 +140,33 @@ func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// Why a Service stays that no source shows is told with what ends it: its manifest is mended, a hold is released, or a list is complete.
+func TestWhyTellsWhatEndsAnAbsence(t *testing.T) {
+	g, _ := furnished(t)
+	broken := world.Problem{Severity: world.Failed, Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "web"}}, Field: "spec.ports[0].port", Why: "0 is no port"}
+	for name, step := range map[string]struct {
+		problems           []world.Problem
+		whyNot             string
+		code, text, remedy string
+	}{
+		"unusable": {[]world.Problem{broken}, "absent from a list", "invalid", "it cannot be used as it is written, and stays as it was: Service shop/web: spec.ports[0].port: 0 is no port", ""},
+		"held":     {nil, "it is held for an operator: 12 of 12 are absent", "held", "it is held for an operator", "`fairlead holds release"},
+		"unsure":   {nil, "absent from a list", "evidence", "absent from a list", "a complete list settles it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := leader.Admitted{
+				World:  &world.World{Problems: step.problems, Kinds: []world.KindView{{Kind: world.KindService, Listed: true}}},
+				WhyNot: func(world.Kind, world.ID) string { return step.whyNot },
+			}
+			s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{seen}}})
+			reasons := why(t, s, "shop/web").Services[0].Reasons
+			if len(reasons) != 1 || reasons[0].Code != step.code || !strings.Contains(reasons[0].Text, step.text) || !strings.Contains(reasons[0].Remedy, step.remedy) {
+				t.Errorf("told %+v", reasons)
+			}
+		})
+	}
+}
+
 // A Service that goes, and that the record holds no more, gets no address any more: nothing is about to be decided on it.
 func TestWhyTellsThatAServiceWithoutAddressesIsBeingDeleted(t *testing.T) {
 	g, _ := furnished(t)
