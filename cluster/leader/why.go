@@ -27,7 +27,7 @@ type ServiceReasons struct {
 	Addresses []AddressReasons
 	// Waiting is what is not as the sources ask for: of the Service, of its addresses and of their routes.
 	Waiting []Explanation
-	// Problems are what the sources could not make of its objects.
+	// Problems are what the sources could not make of its objects, and of pools where it lacks an address.
 	Problems []world.Problem
 }
 
@@ -117,6 +117,9 @@ func (x *Explained) Service(id fsm.ServiceID) (ServiceReasons, bool) {
 	out.Moved = movedBy(p.in.Record, id)
 	out.Waiting = p.waitingFor(&out)
 	out.Problems = x.Problems(func(of world.ID) bool { return of == idOf(id) })
+	if code := out.Pending.Code; code == PendingNoPool || code == PendingExhausted || code == PendingOutside {
+		out.Problems = append(out.Problems, x.unusablePools()...)
+	}
 	return out, true
 }
 
@@ -132,10 +135,19 @@ func deletion(w *world.Service, s *wish) Reason {
 }
 
 // Problems lists what sources cannot use, as it is written, of Services that are meant: also of those that they cannot use at all.
-func (x *Explained) Problems(meant func(world.ID) bool) (out []world.Problem) {
+func (x *Explained) Problems(meant func(world.ID) bool) []world.Problem {
+	return x.problems(func(p *world.Problem) bool { return p.Object.Kind == world.KindService && meant(p.Object.ID) })
+}
+
+// unusablePools lists what keeps pools from being used at all: one of them may have what a Service lacks.
+func (x *Explained) unusablePools() []world.Problem {
+	return x.problems(func(p *world.Problem) bool { return p.Object.Kind == world.KindPool && p.Severity == world.Failed })
+}
+
+func (x *Explained) problems(meant func(*world.Problem) bool) (out []world.Problem) {
 	for _, a := range x.p.seen.views {
 		for _, problem := range a.World.Problems {
-			if problem.Object.Kind == world.KindService && meant(problem.Object.ID) {
+			if meant(&problem) {
 				out = append(out, problem)
 			}
 		}

@@ -140,6 +140,25 @@ func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// A pool that cannot be used as it is written may be the one that a Service without an address lacks. Of others it says nothing.
+func TestWhyTellsOfPoolsThatCannotBeUsed(t *testing.T) {
+	g, _ := furnished(t)
+	ports := []world.ServicePort{{Protocol: world.TCP, Port: 80}}
+	lacks := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "lacks"}}, Type: world.LoadBalancer, Pool: "spare", Ports: ports}
+	named := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "named"}}, Type: world.LoadBalancer, ExternalIPs: []netip.Addr{addr("203.0.113.77")}, Ports: ports}
+	w := &world.World{Services: []*world.Service{lacks, named}, Problems: []world.Problem{
+		{Severity: world.Failed, Object: world.Ref{Kind: world.KindPool, ID: world.ID{Name: "spare"}}, Field: "spec.addresses[0]", Why: "it ends before it begins"},
+		{Severity: world.Degraded, Object: world.Ref{Kind: world.KindPool, ID: world.ID{Name: "odd"}}, Why: "half of it is used"},
+	}}
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{{World: w}}}})
+	if got := why(t, s, "shop/lacks").Services[0].Problems; len(got) != 1 || !strings.Contains(got[0], "spare: spec.addresses[0]: it ends before it begins") {
+		t.Errorf("the Service that lacks an address: %q", got)
+	}
+	if got := why(t, s, "shop/named").Services[0].Problems; len(got) != 0 {
+		t.Errorf("the Service that names its address: %q", got)
+	}
+}
+
 // Why a Service stays that no source shows is told with what ends it: its manifest is mended, a hold is released, or a list is complete.
 func TestWhyTellsWhatEndsAnAbsence(t *testing.T) {
 	g, _ := furnished(t)

@@ -86,7 +86,7 @@ func (t *whyText) service(s *records.WhyService) {
 		t.reason("  ", r)
 	}
 	for _, p := range s.Problems {
-		t.line("  its objects: %s", p)
+		t.line("  as it is written: %s", p)
 	}
 	for i := range s.Addresses {
 		t.address(&s.Addresses[i])
