@@ -47,7 +47,7 @@ func drawService(t *rapid.T) string {
 	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp", " port=80:30080", " port=443:30080,80:30081", " port=80/udp:30080")
 	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
-	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " type=NodePort", " type=NodePort", " class=other", " deleting", " type=NodePort headless") + one(t, "uid", "", "", " uid=again")
+	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " type=NodePort", " type=NodePort", " class=other", " deleting", " type=NodePort headless", " headless") + one(t, "uid", "", "", " uid=again")
 	line += one(t, "inside", "", " cluster=10.96.0.1", " cluster=10.96.0.1", " cluster=10.96.0.2", " cluster=fd96::1,10.96.0.2") + one(t, "internal policy", "", "", " inside-local")
 	line += one(t, "weights", "", "", "", " weights=node:n1:0", " weights=node:n1:2,node:n*:0")
 	line += one(t, "labels", "", "", " labels=tier:gold")
@@ -273,8 +273,8 @@ func (a *account) shown() map[fsm.ServiceID]*world.Service {
 	out := map[fsm.ServiceID]*world.Service{}
 	for i := range a.scene.world.Services {
 		s := a.scene.world.Services[i]
-		whole := s.Type == world.LoadBalancer && s.Class == ""
-		if !whole { // K2, K4
+		whole := s.Type == world.LoadBalancer && s.Class == "" && !s.Headless
+		if !whole { // K2, K4, K6
 			s.Requested, s.Shown, s.HealthCheckNodePort = nil, nil, 0
 			if s.Type == world.LoadBalancer || s.Headless {
 				s.ExternalIPs = nil

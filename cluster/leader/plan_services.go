@@ -125,6 +125,8 @@ func (p *planner) handles(w *world.Service) bool { return p.refuses(w) == "" || 
 // refuses tells why a Service is not ours to serve as a load balancer; empty if it is.
 func (p *planner) refuses(w *world.Service) Code {
 	switch {
+	case w.Headless: // K6, also of type LoadBalancer, which only a folder of manifests can show
+		return Headless
 	case w.Type != world.LoadBalancer:
 		return NotLoadBalancer
 	case w.Foreign:
@@ -144,6 +146,8 @@ func (p *planner) notOurs(w *world.Service) Reason {
 	}
 	r := Reason{Code: p.refuses(w)}
 	switch r.Code {
+	case Headless:
+		r.Text = "it is headless (clusterIP: None): clients dial its endpoints, and it gets no address"
 	case NotLoadBalancer:
 		r.Text = "it is of type " + string(w.Type) + ", not LoadBalancer"
 	case Foreign:

@@ -73,6 +73,7 @@ const (
 	OtherClass      Code = "other-class"
 	Unclassed       Code = "unclassed" // it has no class, and those are left to others
 	Foreign         Code = "foreign"   // left to another service proxy by label
+	Headless        Code = "headless"
 	Deleting        Code = "deleting"
 )
 
@@ -86,7 +87,7 @@ func Codes() []Code {
 		Serves, ServesAll, PassesOn, Bridges, LastHop, LastAside, MovedHere,
 		NoEndpoint, EndpointNotReady, NodeUnknown, NodeIneligible, NodeNotReady, NodeCutOff, NodeExcluded, NodeDeleting, NodeGone,
 		NodeNoAddress, NodeLacksFamily, NodeAgentDown, NodeDown, NodeNotChosen, NodeDrained, NodeCordoned, NodeTainted, ServiceDrained, MovedAway, GivenUp, Replaced,
-		NotLoadBalancer, OtherClass, Unclassed, Foreign, Deleting, Moved,
+		NotLoadBalancer, OtherClass, Unclassed, Foreign, Headless, Deleting, Moved,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden, PendingPort, PendingNodePort,
 		WaitsForEvidence, WaitsForOperator, WaitsForHolder, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
 		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate, WaitsForPolicy, WaitsForDrain, WaitsForHandover,

@@ -46,6 +46,8 @@ func (c Code) Remedy() string {
 		return "see what keeps the new address from being announced"
 	case NotLoadBalancer:
 		return "set spec.type to LoadBalancer"
+	case Headless:
+		return "nothing, if clients shall dial its endpoints; else make the Service anew without `clusterIP: None`"
 	case OtherClass, Unclassed:
 		return "make the Service anew with the class of this group; spec.loadBalancerClass cannot be changed"
 	case Foreign:
