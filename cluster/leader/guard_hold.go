@@ -84,7 +84,7 @@ func (j *judgement) holdsOf() (released, open map[hold]bool) {
 // massChange says why the absences of a kind are too many to be believed, or nothing. Those that an operator
 // released are past counting.
 func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
-	size, absent, left := 0, 0, 0
+	size, absent, gone, left := 0, 0, 0, 0
 	count := func(s subject, known bool) {
 		if len(released) > 0 && released[hold{kind, s.String()}] {
 			return
@@ -92,8 +92,12 @@ func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 		size++
 		g, granted := j.granted[s]
 		_, isAbsent := j.absent[s]
-		if isAbsent || granted && g.absence {
+		letGo := granted && g.absence
+		if isAbsent || letGo {
 			absent++
+		}
+		if letGo {
+			gone++
 		}
 		if known && !isAbsent && (!granted || g.over) {
 			left++
@@ -110,6 +114,8 @@ func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 		}
 	}
 	switch {
+	case absent > j.limits.Few && 2*absent > size && gone > 0: // more than the hold has subjects
+		return fmt.Sprintf("%d of %d are absent, counting those that were let go within %s: %d", absent, size, j.limits.Window, gone)
 	case absent > j.limits.Few && 2*absent > size:
 		return fmt.Sprintf("%d of %d are absent", absent, size)
 	case size > j.limits.Few && left == 0:
