@@ -8,6 +8,7 @@
 package derive
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -183,6 +184,9 @@ func Record(p bgp.Peer, passwordFrom string) fsm.Peer {
 		RestartTime: p.Restart.RestartTime, StaleTime: p.Restart.StaleTime, NoRestart: p.Restart.Mode == bgp.RestartNone,
 		IPv4: slices.Contains(p.Families, bgp.IPv4), IPv6: slices.Contains(p.Families, bgp.IPv6),
 		Options: fsm.PeerOptions{TTLSecurity: p.TTLSecurity, KeepOnNotification: p.Restart.Notification},
+	}
+	if p.Restart.Mode == bgp.RestartLongLived && out.RestartTime > time.Second {
+		out.StaleTime = cmp.Or(out.StaleTime, bgp.DefaultStaleTime) // without one the record means plain
 	}
 	if p.Password != "" {
 		out.PasswordFrom = passwordFrom

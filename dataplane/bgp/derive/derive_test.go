@@ -3,8 +3,10 @@
 package derive
 
 import (
+	"net/netip"
 	"os"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/legacy"
@@ -23,10 +25,24 @@ func TestRecordLosesNothingOfTheOldConfiguration(t *testing.T) {
 	for _, want := range c.Peers {
 		record := Record(want, "somewhere")
 		have := peerOf(&record)
-		have.Restart, want.Restart = bgp.GracefulRestart{}, bgp.GracefulRestart{} // the record has words of its own for it
-		want.Password = ""                                                        // and no passwords
-		if !have.Equal(want) {
+		want.Password = "" // the record has none
+		if !have.Normal(64512).Equal(want.Normal(64512)) {
 			t.Errorf("have %+v\nwant %+v", have, want)
+		}
+	}
+}
+
+// Whatever is asked of a switch for while a speaker is away, the record keeps: long-lived restart too, beside a restart time (config_bgp.toml often has
+// restart-time = 120).
+func TestRecordKeepsHowPeersRestart(t *testing.T) {
+	for _, want := range []bgp.GracefulRestart{
+		{}, {RestartTime: 2 * time.Minute}, {RestartTime: 2 * time.Minute, StaleTime: time.Hour}, {StaleTime: time.Hour},
+		{Mode: bgp.RestartPlain, RestartTime: 2 * time.Minute}, {Mode: bgp.RestartNone}, {RestartTime: 2 * time.Minute, Notification: true},
+	} {
+		peer := bgp.Peer{Name: "tor", Address: netip.MustParseAddr("192.0.2.1"), RemoteASN: 64513, Restart: want}
+		record := Record(peer, "")
+		if have := peerOf(&record); !have.Normal(64512).Equal(peer.Normal(64512)) {
+			t.Errorf("have %+v, want %+v", have.Restart, want)
 		}
 	}
 }
