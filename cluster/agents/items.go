@@ -316,11 +316,11 @@ type served struct {
 
 // servedBy is what an endpoint serves: one that has no ports, its family.
 func servedBy(e fsm.Endpoint) []served {
-	out := []served{{v4: e.Address.Is4()}}
-	for i, p := range e.Ports {
-		if i == 0 {
-			out = out[:0]
-		}
+	if len(e.Ports) == 0 {
+		return []served{{v4: e.Address.Is4()}}
+	}
+	out := make([]served, 0, len(e.Ports))
+	for _, p := range e.Ports {
 		out = append(out, served{e.Address.Is4(), p.Name, p.Port.Protocol})
 	}
 	return out

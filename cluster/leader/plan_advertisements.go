@@ -113,7 +113,9 @@ func (p *planner) poolsOf(w *world.Advertisement, h *fsm.Advertisement) (out []f
 // the advertisement were not about them.
 func (p *planner) explainPools(table fsm.Table, advertisement string, names []string) {
 	for _, name := range names {
-		if !slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return string(pool.name) == name }) {
+		_, unusable := p.seen.unusable[objectName{world.KindPool, world.ID{Name: name}}] // that is told of the pool
+		if !unusable && !slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return string(pool.name) == name }) &&
+			!slices.ContainsFunc(p.seen.pools, func(pool *world.Pool) bool { return pool.Name == name }) {
 			p.explain(table, advertisement, WaitsForMend, "there is no IPAddressPool "+name+", which spec.ipAddressPools names; check its spelling, or add it")
 		}
 	}

@@ -41,27 +41,26 @@ type file struct {
 	touched bool
 }
 
-// look reads the file if it may have changed, as part of the numbered reading of the folder. It returns false if the
-// file could not be read.
-func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table, review convert.Review) bool {
+// look reads the file if it may have changed, as part of the numbered reading of the folder. Errors: it cannot be read.
+func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table, review convert.Review) error {
 	info, err := fs.Stat(fsys, f.name)
 	if err != nil {
-		return f.unreadable(err)
+		return err
 	}
 	untouched := !f.since.IsZero() && info.Size() == f.size && info.ModTime().Equal(f.modified) && !f.modified.IsZero()
 	if untouched && f.decided && reading%rereadEvery != 0 {
 		f.seen = reading
-		return true
+		return nil
 	}
 	sum, err := sumOf(fsys, f.name)
 	if err != nil {
-		return f.unreadable(err)
+		return err
 	}
 	switch {
 	case sum != f.sum || f.since.IsZero():
 		data, err := readBounded(fsys, f.name)
 		if err != nil {
-			return f.unreadable(err)
+			return err
 		}
 		f.newest, f.sum, f.since, f.decided = decode(f.name, data, like, review), sha256.Sum256(data), now, false
 	case f.decided:
@@ -72,13 +71,12 @@ func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table
 		f.since = now // nobody knows what was there in between
 	}
 	f.size, f.modified, f.seen = info.Size(), info.ModTime(), reading
-	return true
+	return nil
 }
 
-func (f *file) unreadable(err error) bool {
+func (f *file) unreadable(err error) {
 	f.complain(&world.Problem{Severity: world.Failed, File: f.name, Why: "cannot be read: " + reason(err),
 		Remedy: "make it readable for this process; until then it counts as it was"})
-	return false
 }
 
 // complain replaces the file's trouble.
@@ -133,11 +131,19 @@ func (f *file) judge() {
 		f.complain(&lost)
 	default:
 		f.good, f.hasGood, f.trouble, f.touched = f.newest, true, nil, true
-		if f.newest.blank() {
-			f.complain(&world.Problem{Severity: world.Failed, File: f.name, Why: "holds no object",
-				Remedy: "delete the file if that is meant; until then nobody knows what it held, and what is missing is not taken for gone"})
-		}
 	}
+}
+
+// problems gathers what a person should mend of the file.
+func (f *file) problems() (out []world.Problem) {
+	switch {
+	case f.trouble != nil:
+		out = append(out, *f.trouble)
+	case f.hasGood && f.good.blank():
+		out = append(out, world.Problem{Severity: world.Failed, File: f.name, Why: "holds no object",
+			Remedy: "delete the file if that is meant; until then nobody knows what it held, and what is missing is not taken for gone"})
+	}
+	return append(out, f.good.problems...)
 }
 
 // known tells whether what the file holds, or last held, is known: what was in one that is blank, or has a document that is no object,

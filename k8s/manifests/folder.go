@@ -91,13 +91,16 @@ func (f *folder) look(found []string, now time.Time) (there []string, ok bool) {
 		if !seen {
 			known = &file{name: name}
 		}
-		read := known.look(f.fs, now, f.readings, &like, f.review)
-		if !read && f.went(name) {
-			continue // it was deleted since the folder was listed: no trouble
+		if err := known.look(f.fs, now, f.readings, &like, f.review); err != nil {
+			if f.went(name) {
+				continue // it was deleted since the folder was listed: no trouble
+			}
+			known.unreadable(err)
+			ok = false
 		}
 		f.files[name] = known
 		known.miss(time.Time{})
-		there, ok = append(there, name), ok && read
+		there = append(there, name)
 	}
 	return there, ok
 }
@@ -170,10 +173,7 @@ func (f *folder) publish(touched bool) {
 func (f *folder) problems() []world.Problem {
 	out := slices.Clone(f.trouble)
 	for _, name := range f.order {
-		if t := f.files[name].trouble; t != nil {
-			out = append(out, *t)
-		}
-		out = append(out, f.files[name].good.problems...)
+		out = append(out, f.files[name].problems()...)
 	}
 	return append(out, f.merged.problems...)
 }

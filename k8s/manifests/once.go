@@ -20,6 +20,9 @@ func once(files map[string][]byte, review convert.Review) world.World {
 	var like alike.Table
 	for name, data := range files {
 		known := &file{name: name, newest: decode(name, data, &like, review), decided: true}
+		if known.newest.blank() {
+			continue // at its word it holds nothing
+		}
 		known.judge()
 		f.files[name] = known
 		f.complete = f.complete && known.hasGood

@@ -28,7 +28,7 @@ func TestOnceTakesFilesAtTheirWord(t *testing.T) {
 	if w.Complete {
 		t.Error("complete though a file cannot be read")
 	}
-	if w := Once(nil)(map[string][]byte{"b.yaml": []byte(service)}); !w.Complete || !w.Kinds[0].Listed || len(w.Problems) > 0 {
+	if w := Once(nil)(map[string][]byte{"b.yaml": []byte(service), "notes.yaml": []byte("# none yet\n")}); !w.Complete || !w.Kinds[0].Listed || len(w.Problems) > 0 {
 		t.Errorf("not whole: %+v", w)
 	}
 }

@@ -305,8 +305,8 @@ func TestFileThatGoesWhileTheFolderIsReadWasDeleted(t *testing.T) {
 	b.pass(3 * time.Second)
 	wantServices(t, b, "api")
 	wantDeleted(t, b, "web")
-	if w := b.source.World(); len(w.Problems) > 0 {
-		t.Errorf("%v", w.Problems)
+	if w := b.source.World(); len(w.Problems) > 0 || b.log.Len() > 0 {
+		t.Errorf("%v; log:\n%s", w.Problems, b.log.String())
 	}
 }
 
