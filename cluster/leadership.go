@@ -142,11 +142,37 @@ func (n *Node) await(ctx context.Context, f raft.Future) error {
 	}
 }
 
-// VerifyLeader asks a majority whether this member still leads. It saves useless work; it fences nothing.
+// VerifyLeader returns once a majority of the voters followed this leader at a moment after the call began.
+//
+// The library's own confirmation, which has everybody asked at once, is not enough: it counts non-voters too, and what was sent before
+// the call and is answered after it.
 //
 // Errors: ErrNotLeader, ctx's.
 func (n *Node) VerifyLeader(ctx context.Context) error {
-	return n.leaderError("verify leader", n.await(ctx, n.raft.VerifyLeader()))
+	const what = "verify leader"
+	began, term := time.Now(), n.raft.CurrentTerm()
+	if err := n.await(ctx, n.raft.VerifyLeader()); err != nil {
+		return n.leaderError(what, err)
+	}
+	for {
+		answer := n.seen.answer()
+		switch {
+		case n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term:
+			return n.leaderError(what, raft.ErrLeadershipLost)
+		case !n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, term, time.Now()).Before(began):
+			return nil
+		}
+		select {
+		case <-answer:
+		case <-time.After(n.o.Tuning.Lease): // nobody answers, so that it does not lead on
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.failed:
+			return fmt.Errorf("%s: %w", what, ErrStopped)
+		case <-n.guard.Failed():
+			return fmt.Errorf("%s: %w", what, ErrStopped)
+		}
+	}
 }
 
 // Barrier returns once everything committed before the call is applied here. Only the leader can.

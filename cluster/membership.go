@@ -91,6 +91,9 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("promote: %w", err)
 	}
+	if err := n.Barrier(ctx); err != nil { // as verifiedPromoter does, for the same reason
+		return fmt.Errorf("promote: %w", err)
+	}
 	return n.leaderError("promote "+id, n.await(ctx, n.raft.AddVoter(s.ID, s.Address, 0, changeTimeout)))
 }
 

@@ -34,14 +34,15 @@ type observer struct {
 	commit  uint64    // newest commit index that a leader spoke of
 	reached uint64    // the part of it that our own log had, when somebody was told last
 	peers   map[raft.ServerID]*peerSeen
+	next    chan struct{} // is closed at the next answer of a follower, if somebody waits for it
 }
 
 // peerSeen is what a follower answered to us as its leader.
 type peerSeen struct {
-	at      time.Time
-	term    uint64 // of our leadership when it answered
-	lastLog uint64 // its newest index, once matched
-	matched bool   // its log is known to be a prefix of ours
+	at      time.Time // when the newest message that it answered was sent: from when on it surely followed us
+	term    uint64    // of our leadership when it answered
+	lastLog uint64    // its newest index, once matched
+	matched bool      // its log is known to be a prefix of ours
 }
 
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
@@ -197,8 +198,8 @@ func (o *observer) asking(id raft.ServerID, term uint64) peerSeen {
 	return *p
 }
 
-// answered notes a follower's answer to this leader.
-func (o *observer) answered(id raft.ServerID, before peerSeen, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// answered notes a follower's answer to what this leader sent at a time.
+func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	if resp.Term > args.Term {
 		return // it follows somebody else
 	}
@@ -208,13 +209,19 @@ func (o *observer) answered(id raft.ServerID, before peerSeen, args *raft.Append
 		o.mu.Unlock()
 		return // we lead another term by now
 	}
-	p.at = time.Now()
+	if sent.After(p.at) { // answers overtake each other
+		p.at = sent
+	}
 	if index, ok := holdsOurs(args, resp); ok {
 		p.matched = true
 		p.lastLog = max(p.lastLog, index)
 	}
 	if before.matched {
 		p.lastLog = max(p.lastLog, resp.LastLog)
+	}
+	if o.next != nil {
+		close(o.next)
+		o.next = nil
 	}
 	o.mu.Unlock()
 	if before.matched && resp.LastLog < before.lastLog {
@@ -246,7 +253,17 @@ func (o *observer) seen(id raft.ServerID, term uint64) (peerSeen, bool) {
 	return *p, true
 }
 
-// quorumAt is the newest moment at which a majority of the voters, self counted, had answered this leader; zero if
+// answer is closed once a follower answers.
+func (o *observer) answer() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.next == nil {
+		o.next = make(chan struct{})
+	}
+	return o.next
+}
+
+// quorumAt is the newest moment at which a majority of the voters, self counted, surely followed this leader, by what they answered; zero if
 // none did yet.
 func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term uint64, now time.Time) time.Time {
 	var at []time.Time
@@ -280,12 +297,12 @@ func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *
 			return err
 		}
 	}
-	before := o.asking(id, args.Term)
+	before, sent := o.asking(id, args.Term), time.Now()
 	err := o.Transport.AppendEntries(id, to, addressed(args, id), resp)
 	if o.reach.note(id, err); err != nil {
 		return err
 	}
-	o.answered(id, before, args, resp)
+	o.answered(id, sent, before, args, resp)
 	return nil
 }
 

@@ -18,10 +18,28 @@ func (n *Node) runAutopilot(ctx context.Context, _ uint64) {
 		autopilot.WithLogger(newRaftLog(n.log)),
 		autopilot.WithUpdateInterval(every),
 		autopilot.WithReconcileInterval(2*every),
+		autopilot.WithPromoter(&verifiedPromoter{autopilot.DefaultPromoter(), func() error { return n.Barrier(ctx) }}),
 	)
 	pilot.Start(ctx)
 	<-ctx.Done()
 	<-pilot.Stop()
+}
+
+// verifiedPromoter gives votes only while a majority of those who have one answers. A leader that lost its majority goes on for its lease,
+// and by a vote that it gives then it may get one again, together with the new voter alone. When it goes next, those who were away know nothing
+// of the new voter, and a library that gives no vote to whom it takes for none leaves the group without a leader until the old one is back.
+type verifiedPromoter struct {
+	autopilot.Promoter
+	verify func() error
+}
+
+// CalculatePromotionsAndDemotions gives what the embedded promoter does, without promotions where the majority does not answer.
+func (p *verifiedPromoter) CalculatePromotionsAndDemotions(c *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
+	changes := p.Promoter.CalculatePromotionsAndDemotions(c, s)
+	if len(changes.Promotions) > 0 && p.verify() != nil {
+		changes.Promotions = nil // they are looked at again, if it leads on
+	}
+	return changes
 }
 
 // pilotView is what autopilot sees of a leading Node.

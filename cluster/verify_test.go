@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// part takes the wire between two members away.
+func (g *group) part(a, b *member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a.wire.Disconnect(raft.ServerAddress(b.name))
+	b.wire.Disconnect(raft.ServerAddress(a.name))
+}
+
+// wantNoMajority asks a leader for as long as it takes itself for one.
+func wantNoMajority(t *testing.T, leader *member) {
+	t.Helper()
+	asked := 0
+	eventually(t, "the leader notices", func() bool {
+		if leader.node.LeadingTerm() == 0 {
+			return true
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if asked++; leader.node.VerifyLeader(ctx) == nil {
+			t.Fatalf("a majority followed it when it was asked the %d. time, and none could hear it", asked)
+		}
+		return false
+	})
+}
+
+// Who has no vote is no part of a majority. The library counts it (v1.7.3, verifyLeader).
+func TestNonVotersDoNotVerifyALeader(t *testing.T) {
+	g := newGroup(t, "a", "b", "c", "d")
+	g.tuning.Stabilization = time.Hour // it stays one
+	g.startAll()
+	defer g.stopAll()
+	leader, others := g.leader(), g.followers()
+	mustPropose(t, leader, put(1))
+	if err := leader.node.Demote(t.Context(), string(others[0].node.id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.node.VerifyLeader(t.Context()); err != nil {
+		t.Fatalf("all are there: %v", err)
+	}
+	for _, voter := range others[1:] {
+		g.part(leader, voter)
+	}
+	wantNoMajority(t, leader)
+}
+
+// heldAnswers is a transport whose answers can be kept back.
+type heldAnswers struct {
+	Transport
+
+	mu   sync.Mutex
+	hold chan struct{} // until it is closed
+	held map[raft.ServerID]bool
+}
+
+func (h *heldAnswers) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := h.Transport.AppendEntries(id, to, args, resp)
+	h.mu.Lock()
+	hold := h.hold
+	if hold != nil && err == nil && heartbeat(args) {
+		h.held[id] = true
+	}
+	h.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	return err
+}
+
+// What followers were sent before they followed somebody else, and is answered late, tells nothing of now: so it goes for a leader that was
+// frozen. The library counts what is answered after the call, whenever it was sent.
+func TestLateAnswersDoNotVerifyALeader(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	wires := map[*member]*heldAnswers{}
+	g.change = func(m *member, o *Options) {
+		wires[m] = &heldAnswers{Transport: o.Transport, held: map[raft.ServerID]bool{}}
+		o.Transport = wires[m]
+	}
+	g.startAll()
+	defer g.stopAll()
+	leader, others := g.leader(), g.followers()
+	mustPropose(t, leader, put(1))
+	wire, hold := wires[leader], make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release()
+	wire.mu.Lock()
+	wire.hold = hold
+	wire.mu.Unlock()
+	eventually(t, "both answered", func() bool {
+		wire.mu.Lock()
+		defer wire.mu.Unlock()
+		return len(wire.held) == 2
+	})
+	for _, voter := range others {
+		g.part(leader, voter)
+	}
+	time.AfterFunc(20*time.Millisecond, release) // the library waits for answers by then
+	wantNoMajority(t, leader)
+}
