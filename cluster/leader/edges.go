@@ -21,7 +21,7 @@ type Source interface {
 // Relister is a Source that can be asked for a new list. One that lists all the time need not be one.
 type Relister interface {
 	Relist(kinds ...world.Kind)
-	// Begin says that a new term asks, for which a list that tells nothing new tells something.
+	// Begin says that somebody asks, a new term or a guard that lost what it knew, to whom a list that tells nothing new tells something.
 	Begin()
 }
 
@@ -46,7 +46,7 @@ type Group interface {
 	// Propose commits commands in order, in one entry, and gives their outcomes once this member applied them. After
 	// an error they may or may not be committed: only the record can tell.
 	Propose(ctx context.Context, u Urgency, proposals []fsm.Proposal) ([]fsm.Outcome, error)
-	// VerifyLeader asks a majority whether this member still leads. It saves useless work; it fences nothing.
+	// VerifyLeader asks a majority whether this member leads, later than the call began. It saves useless work; it fences nothing.
 	VerifyLeader(ctx context.Context) error
 	// Servers lists the servers of the Raft configuration.
 	Servers() []Server

@@ -101,6 +101,8 @@ type Verdict struct {
 	// Relist names the kinds of which a new list would settle something. A source that lists all the time needs
 	// no asking.
 	Relist []world.Kind
+	// Anew says that this guard lost what earlier lists had told it: one that tells the source nothing new tells it something.
+	Anew bool
 	// Rewind is set while the view keeps being older than what was acted on.
 	Rewind *Rewind
 	// Again is when to judge again though nothing may have changed; zero if only a change matters.
@@ -176,6 +178,7 @@ type Guard struct {
 	buckets   map[world.Kind]*bucket
 	slices    sliceMemory
 	rewind    rewindWatch
+	forgot    bool // what absences had been confirmed, since the last view that passed
 	accepted  bool // the record said last that a rewind is accepted
 	// acted is what the record said last that was acted on.
 	acted    map[world.Kind]uint64
@@ -209,6 +212,7 @@ func (g *Guard) Judge(now time.Duration, w *world.World, known *Known) Verdict {
 		return v
 	}
 	g.complete = g.complete || w.Complete
+	v.Anew, g.forgot = g.forgot, false
 	v.Act, v.Complete, v.Cluster, v.Versions = true, g.complete, w.Cluster, versions(w, known)
 	j := judgement{Guard: g, now: now, w: w, known: known, v: &v}
 	j.run()
@@ -261,4 +265,5 @@ func versions(w *world.World, known *Known) []KindVersion {
 func (g *Guard) forgetAbsences() {
 	clear(g.sightings)
 	g.slices = newSliceMemory()
+	g.forgot = true
 }

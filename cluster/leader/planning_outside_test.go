@@ -50,10 +50,14 @@ type watchedSource struct {
 	reads    atomic.Uint64 // by both plans
 	relisted int
 	begun    int
+	older    bool // it shows a version of before
 }
 
 func (s *watchedSource) World() world.World {
 	version := s.reads.Add(1)
+	if s.older {
+		version = 1
+	}
 	w := s.w
 	w.Source, w.Cluster, w.Complete, w.Kinds = "folder", "folder", true, nil
 	for _, k := range world.Kinds() {
@@ -79,6 +83,32 @@ func TestATermBeginsToAsk(t *testing.T) {
 			t.Errorf("term %d: begun %d times, %v", term, source.begun, err)
 		}
 	}
+}
+
+// A guard that lost what it knew, over a view from before, asks for lists as if nobody had, once: what it asked for in vain meanwhile is no
+// reason to make it wait.
+func TestAGuardThatForgotBeginsToAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *watchedSource
+		o, _, _ := outsideWorld(t, func(c *Config) { source = c.Sources[0].Source.(*watchedSource) })
+		look := func(want int) {
+			t.Helper()
+			for range 3 {
+				time.Sleep(time.Second)
+				o.look(t.Context())
+			}
+			if source.begun != want {
+				t.Errorf("begun %d times, want %d", source.begun, want)
+			}
+		}
+		look(0)
+		for round := range 2 {
+			source.older = true
+			look(round)
+			source.older = false
+			look(round + 1)
+		}
+	})
 }
 
 // outsideWorld is a folder with a load balancer that is there and a group of one static backend, and what plans from it.

@@ -93,13 +93,23 @@ func (s *sentry) judge(now time.Duration, record *fsm.View) ([]world.World, []Ve
 	for i, source := range s.sources {
 		known := s.origins.known(i, knownOf(record, source.Name, s.part, objects))
 		verdicts[i] = s.guards[i].Judge(now, &worlds[i], &known)
-		if r, ok := source.Source.(Relister); ok && len(verdicts[i].Relist) > 0 {
-			r.Relist(verdicts[i].Relist...)
+		if r, ok := source.Source.(Relister); ok {
+			ask(r, &verdicts[i])
 		}
 		sooner(&until, verdicts[i].Again)
 	}
 	s.judged = judged{worlds: worlds, verdicts: verdicts, news: news, until: now + until, record: record, acted: s.acted(record)}
 	return worlds, verdicts
+}
+
+// ask asks a source for the lists that would settle something.
+func ask(r Relister, v *Verdict) {
+	if v.Anew {
+		r.Begin()
+	}
+	if len(v.Relist) > 0 {
+		r.Relist(v.Relist...)
+	}
 }
 
 // acted is what the record says of each source.
