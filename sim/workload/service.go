@@ -188,7 +188,9 @@ func drawWishes(d dice.Dice, s *Step) {
 	case 7:
 		s.With.Set("sharing", "together")
 		s.With.Set("ports", d.From("shared port", 8000, 8007))
-		s.With.Set("address", "203.0.113.210")
+		if d.Chance("names the address", 50) {
+			s.With.Set("address", "203.0.113.210")
+		}
 	}
 	if d.Chance("no load balancer", 5) {
 		s.With.Set("type", "ClusterIP")
