@@ -127,7 +127,6 @@ type kernel struct {
 	refuse  error
 	failing []netip.Prefix
 	applied int
-	began   []time.Time // the times that something was
 }
 
 func (k *kernel) Apply(ctx context.Context, want desired.State) ([]agent.Failure, error) {
@@ -141,7 +140,6 @@ func (k *kernel) Apply(ctx context.Context, want desired.State) ([]agent.Failure
 		return nil, k.refuse
 	}
 	k.applied++
-	k.began = append(k.began, time.Now())
 	var failed []agent.Failure
 	for _, p := range k.failing {
 		failed = append(failed, agent.Failure{Prefix: p, Why: "no such device"})
