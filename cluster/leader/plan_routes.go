@@ -411,5 +411,17 @@ func (p *planner) whyNoHop(a netip.Addr) Reason {
 		f := p.fitOf(fsm.HostPrefix(a), id)
 		return Reason{WaitsForNextHop, "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)}
 	}
-	return Reason{WaitsForNextHop, "no endpoint of " + ownersText(p.claims[a]) + " is ready on a node"}
+	why := "no endpoint of " + ownersText(p.claims[a]) + " is ready on a node"
+	if p.unplaced(a) {
+		why += ", and those that are ready name none; write nodeName in their EndpointSlice, or have all nodes announce the address: fairlead.io/nextHops: all"
+	}
+	return Reason{WaitsForNextHop, why}
+}
+
+// unplaced tells whether an address leads to endpoints of which nobody said at which node they are, by a Service that could ask for all.
+func (p *planner) unplaced(a netip.Addr) bool {
+	return slices.ContainsFunc(p.led(p.claims[a]), func(c *claim) bool {
+		sel := selectEndpoints(c.owner.next, a)
+		return !c.owner.next.Local && slices.ContainsFunc(sel.endpoints, func(e fsm.Endpoint) bool { return sel.usable(&e) && e.Node == "" })
+	})
 }
