@@ -127,7 +127,8 @@ type Removal struct {
 // Wait is an object that may not be removed yet, and why.
 type Wait struct {
 	KnownObject
-	Why string
+	Code Code // WaitsForEvidence or WaitsForOperator
+	Why  string
 }
 
 // Hold is a mass change that waits for an operator. Its ID is drawn from its subjects: another set is another hold.

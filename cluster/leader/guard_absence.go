@@ -249,7 +249,11 @@ func (j *judgement) remove(s subject, evidence string) {
 }
 
 func (j *judgement) wait(s subject, why string) {
-	j.v.Waiting = append(j.v.Waiting, Wait{KnownObject(s), why})
+	j.waitFor(s, WaitsForEvidence, why)
+}
+
+func (j *judgement) waitFor(s subject, code Code, why string) {
+	j.v.Waiting = append(j.v.Waiting, Wait{KnownObject(s), code, why})
 	if s.Kind == world.KindEndpointSlice {
 		j.v.AddOnly[s.ID] = why
 	}

@@ -32,10 +32,10 @@ func (j *judgement) decideAbsences() {
 			case granted && !g.over:
 				j.letGo(s, j.absent[s])
 			case open[hold{kind, s.String()}]:
-				j.wait(s, heldText)
+				j.waitFor(s, WaitsForOperator, heldText)
 			case why != "":
 				held = append(held, s.String())
-				j.wait(s, heldText+": "+why)
+				j.waitFor(s, WaitsForOperator, heldText+": "+why)
 			default:
 				j.grant(s, true)
 				j.letGo(s, j.absent[s])
@@ -48,7 +48,7 @@ func (j *judgement) decideAbsences() {
 	slices.SortFunc(j.v.Hold, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// heldText begins what is said of a subject that waits for an operator.
+// heldText is said of a subject that waits for an operator.
 const heldText = "it is held for an operator"
 
 // letGo lets an absent subject be removed. The slices that a Service lacks are then missed no longer.

@@ -21,8 +21,8 @@ type Admitted struct {
 	// MayRemove tells whether the absence of an object from World may be acted on. For KindEndpointSlice the id is
 	// that of the Service: its endpoints that are not in World may then go. Nil means that nothing may.
 	MayRemove func(kind world.Kind, id world.ID) bool
-	// WhyNot tells in words why not; empty if it does not know. Nil knows nothing.
-	WhyNot func(kind world.Kind, id world.ID) string
+	// WhyNot tells why not; the zero Reason if it does not know. Nil knows nothing.
+	WhyNot func(kind world.Kind, id world.ID) Reason
 }
 
 // Options are the choices of an operator that planning depends on. They must be equal on all members.

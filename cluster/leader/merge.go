@@ -4,7 +4,6 @@ package leader
 
 import (
 	"slices"
-	"strings"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -157,24 +156,15 @@ func (m *merged) why(kind world.Kind, id world.ID) Reason {
 	if problem, is := m.unusable[objectName{kind, id}]; is && kind != world.KindEndpointSlice {
 		return Reason{WaitsForMend, "it cannot be used as it is written, and stays as it was: " + problem.String()}
 	}
-	why := m.whyNot(kind, id)
-	if strings.HasPrefix(why, heldText) {
-		return Reason{WaitsForOperator, why}
-	}
-	return Reason{WaitsForEvidence, why}
-}
-
-// whyNot is why in words, as the guards of the sources have it.
-func (m *merged) whyNot(kind world.Kind, id world.ID) string {
 	for _, a := range m.views {
 		if a.WhyNot == nil {
 			continue
 		}
-		if why := a.WhyNot(kind, id); why != "" {
+		if why := a.WhyNot(kind, id); why != (Reason{}) {
 			return why
 		}
 	}
-	return "absent from the sources, and not certain to be gone"
+	return Reason{WaitsForEvidence, "absent from the sources, and not certain to be gone"}
 }
 
 // resolve gives what the name of a community stands for, by the objects of all sources; other texts as they are.

@@ -195,12 +195,12 @@ func endpointKey(c fsm.Command) string {
 }
 
 // whyNot finds what a guard said of an object.
-func whyNot(v *Verdict) func(world.Kind, world.ID) string {
-	waiting := make(map[origin]string, len(v.Waiting))
+func whyNot(v *Verdict) func(world.Kind, world.ID) Reason {
+	waiting := make(map[origin]Reason, len(v.Waiting))
 	for _, w := range v.Waiting {
-		waiting[origin{w.Kind, w.ID}] = w.Why
+		waiting[origin{w.Kind, w.ID}] = Reason{w.Code, w.Why}
 	}
-	return func(kind world.Kind, id world.ID) string { return waiting[origin{kind, id}] }
+	return func(kind world.Kind, id world.ID) Reason { return waiting[origin{kind, id}] }
 }
 
 // sooner brings a wait down to d unless d is zero.

@@ -165,17 +165,17 @@ func TestWhyTellsWhatEndsAnAbsence(t *testing.T) {
 	broken := world.Problem{Severity: world.Failed, Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "web"}}, Field: "spec.ports[0].port", Why: "0 is no port"}
 	for name, step := range map[string]struct {
 		problems           []world.Problem
-		whyNot             string
+		whyNot             leader.Reason
 		code, text, remedy string
 	}{
-		"unusable": {[]world.Problem{broken}, "absent from a list", "invalid", "it cannot be used as it is written, and stays as it was: Service shop/web: spec.ports[0].port: 0 is no port", ""},
-		"held":     {nil, "it is held for an operator: 12 of 12 are absent", "held", "it is held for an operator", "`fairlead holds release"},
-		"unsure":   {nil, "absent from a list", "evidence", "absent from a list", "a complete list settles it"},
+		"unusable": {[]world.Problem{broken}, leader.Reason{Code: leader.WaitsForEvidence, Text: "absent from a list"}, "invalid", "it cannot be used as it is written, and stays as it was: Service shop/web: spec.ports[0].port: 0 is no port", ""},
+		"held":     {nil, leader.Reason{Code: leader.WaitsForOperator, Text: "it is held for an operator: 12 of 12 are absent"}, "held", "it is held for an operator", "`fairlead holds release"},
+		"unsure":   {nil, leader.Reason{Code: leader.WaitsForEvidence, Text: "absent from a list"}, "evidence", "absent from a list", "a complete list settles it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := leader.Admitted{
 				World:  &world.World{Problems: step.problems, Kinds: []world.KindView{{Kind: world.KindService, Listed: true}}},
-				WhyNot: func(world.Kind, world.ID) string { return step.whyNot },
+				WhyNot: func(world.Kind, world.ID) leader.Reason { return step.whyNot },
 			}
 			s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{seen}}})
 			reasons := why(t, s, "shop/web").Services[0].Reasons
