@@ -208,7 +208,9 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 		}
 		switch {
 		case slices.Contains(s.next.External, h.Address):
-			pool = ""
+			if h.Pool == "" || p.mayName(s, h.Address) {
+				pool = ""
+			} // else it still counts as one of a pool: naming it would be a way around the quota
 		case slices.Contains(s.next.Requested, h.Address):
 			if in := p.poolWith(h.Address); in != nil {
 				pool = in.name

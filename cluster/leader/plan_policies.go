@@ -94,6 +94,11 @@ func (p *planner) allowsExternal(s *wish, a netip.Addr) bool {
 	return true
 }
 
+// mayName tells whether the policies are known to let a Service name an address in spec.externalIPs.
+func (p *planner) mayName(s *wish, a netip.Addr) bool {
+	return p.seen.everListed(world.KindPolicy) && p.forbidding(idOf(s.id).Namespace, a) == nil
+}
+
 // forbidding finds a policy that does not let a namespace name an address in spec.externalIPs.
 func (p *planner) forbidding(namespace string, a netip.Addr) *world.AddressPolicy {
 	for _, policy := range p.seen.policies {

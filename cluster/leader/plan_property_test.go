@@ -864,7 +864,7 @@ func (a *account) full() bool {
 }
 
 // limited: nobody comes to own more addresses of pools than policies let the namespace have, nor an address of
-// spec.externalIPs that they do not allow. What is taken over after a restore was owned.
+// spec.externalIPs that they do not allow, nor does what a pool gave count no more for being named there. What is taken over after a restore was owned.
 func (a *account) limited() string {
 	if a.scene.blind || a.step == "renew" || !a.before.Group().Quarantine.IsZero() {
 		return ""
@@ -882,6 +882,10 @@ func (a *account) limited() string {
 	for _, h := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
 		if h.Pool == "" && !h.Releasing && !slices.Contains(owned(a.before, h.Service), h.Address) && !a.allows(h.Address) {
 			return fmt.Sprintf("%s came to own %s, which a policy does not allow", h.Service, h.Address)
+		}
+		was, ok := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, h.Address.String()+" "+string(h.Service))
+		if h.Pool == "" && !h.Releasing && ok && was.Pool != "" && !a.allows(h.Address) {
+			return fmt.Sprintf("%s has %s counted no more, of which a policy does not allow that it names it", h.Service, h.Address)
 		}
 	}
 	return ""
