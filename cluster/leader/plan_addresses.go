@@ -203,7 +203,8 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 			continue
 		}
 		pool := h.Pool
-		if in := p.poolWith(h.Address); in != nil && pool != "" {
+		in := p.poolWith(h.Address)
+		if in != nil && pool != "" {
 			pool = in.name // the address may have moved to a pool of another name
 		}
 		switch {
@@ -212,11 +213,16 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 				pool = ""
 			} // else it still counts as one of a pool: naming it would be a way around the quota
 		case slices.Contains(s.next.Requested, h.Address):
-			if in := p.poolWith(h.Address); in != nil {
+			if in != nil {
 				pool = in.name
 			}
-		case !auto || pool == "" || s.seen.Pool != "" && pool != fsm.PoolName(s.seen.Pool) || !meet(needs, h.Address):
+		case !auto || pool == "":
 			continue
+		default:
+			var fits bool
+			if pool, fits = p.keptIn(s, h.Pool, pool); !fits || !meet(needs, h.Address) {
+				continue
+			}
 		}
 		c := p.newClaim(s, h.Address, pool)
 		if unchanged && !c.withinHave() {
@@ -224,7 +230,31 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 		}
 		if p.conflict(c) == nil {
 			p.grant(c)
+			p.explainKept(c)
 		}
+	}
+}
+
+// keptIn tells whether a Service that names no address keeps one, which it had of a pool and which is in the same one now or in another, and as
+// whose. Who asks for a pool keeps what that one gave, also when it is split or renamed: the pool was edited, not the Service.
+func (p *planner) keptIn(s *wish, was, now fsm.PoolName) (fsm.PoolName, bool) {
+	asked := fsm.PoolName(s.seen.Pool)
+	if asked == "" || asked == now || !p.hasPool(asked) {
+		return now, true
+	}
+	return was, was == asked
+}
+
+func (p *planner) hasPool(name fsm.PoolName) bool {
+	return slices.ContainsFunc(p.pools, func(pool *poolPlan) bool { return pool.name == name })
+}
+
+// explainKept tells of a Service that asks for a pool which is not there, and has an address of another one: that pool was renamed, or its name
+// is misspelt.
+func (p *planner) explainKept(c *claim) {
+	if asked := c.owner.seen.Pool; c.owner.isPooled() && asked != "" && c.pool != fsm.PoolName(asked) && !p.hasPool(fsm.PoolName(asked)) {
+		c.owner.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives addresses; the Service keeps %s, of pool %s, until one does; add it, or ask for another pool",
+			asked, c.address, c.pool))
 	}
 }
 

@@ -993,7 +993,9 @@ func (a *account) sticky() string {
 				}
 			}
 			wished := len(w.Families) == 0 || slices.Contains(w.Families, world.FamilyOf(address))
-			pooled := of.Pool != "" && len(typed) == 0 && !partly(w) && w.Pool == "" && wished && alike == 1
+			_, there := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, w.Pool)
+			ofPool := w.Pool == "" || w.Pool == string(of.Pool) || !there
+			pooled := of.Pool != "" && len(typed) == 0 && !partly(w) && ofPool && wished && alike == 1
 			asks := slices.Contains(typed, address) || pooled
 			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {
 				return fmt.Sprintf("%s asks for %s, had it alone, and lost it", id, address)
