@@ -11,15 +11,29 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// about lists the advertisements that are about an address.
+// about lists the advertisements that are about an address. Of one that Services share one of them is enough, also where another one
+// has it of another pool, or names it in spec.externalIPs.
 func (a attributes) about(prefix netip.Prefix) (out []*fsm.Advertisement) {
-	pool := a.pools[prefix.Addr()]
+	address := prefix.Addr()
+	pool, mixed := a.pools[address], a.mixed[address]
 	for _, ad := range a.advertisements {
-		if (len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool)) && a.chooses(ad, prefix.Addr()) {
+		if mixed && a.choosesOwner(ad, address) || !mixed && ofPool(ad, pool) && a.chooses(ad, address) {
 			out = append(out, ad)
 		}
 	}
 	return out
+}
+
+func ofPool(ad *fsm.Advertisement, pool fsm.PoolName) bool {
+	return len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool)
+}
+
+// choosesOwner tells whether an advertisement is about an address as one of its owners has it.
+func (a attributes) choosesOwner(ad *fsm.Advertisement, address netip.Addr) bool {
+	return slices.ContainsFunc(a.view.Owners(address.String()), func(owner *fsm.Allocation) bool {
+		s, ok := fsm.Get[*fsm.Service](a.view, fsm.TableServices, string(owner.Service))
+		return ofPool(ad, owner.Pool) && (!ad.Terms.OnlyServices || ok && ad.Chooses(s))
+	})
 }
 
 // chooses tells whether an advertisement chooses a Service that has an address.

@@ -54,11 +54,11 @@ func drawService(t *rapid.T, id fsm.ServiceID) *fsm.PutService {
 }
 
 // modelWeight is how much a next hop weighs.
-func modelWeight(ads []*fsm.Advertisement, chosen map[fsm.AdvertisementName]bool, ready map[fsm.NodeID]uint32, node fsm.NodeID) uint32 {
+func modelWeight(ads []*fsm.Advertisement, owners []modelOwner, ready map[fsm.NodeID]uint32, node fsm.NodeID) uint32 {
 	by, choosing := 0, 0 // advertisements about the address that say so: of all, and of those that choose the node
 	any := false
 	for _, ad := range ads {
-		if len(ad.Pools) > 0 && !slices.Contains(ad.Pools, "p") || ad.Terms.OnlyServices && !chosen[ad.Name] {
+		if !modelAbout(ad, owners) {
 			continue
 		}
 		chooses := !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node)
@@ -77,12 +77,25 @@ func modelWeight(ads []*fsm.Advertisement, chosen map[fsm.AdvertisementName]bool
 	return max(1, ready[node])
 }
 
-// model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself. Chosen
-// are the advertisements that choose a Service which has the address.
-func model(ads []*fsm.Advertisement, chosen map[fsm.AdvertisementName]bool, pool fsm.PoolName, node fsm.NodeID, peer fsm.PeerName) string {
-	isAbout := func(ad *fsm.Advertisement) bool {
-		return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool)) && (chosen[ad.Name] || !ad.Terms.OnlyServices)
+// modelOwner is a Service that has the address: of which pool, and which advertisements choose it.
+type modelOwner struct {
+	pool   fsm.PoolName
+	chosen []fsm.AdvertisementName
+}
+
+// modelAbout asks it of each owner by itself: one is enough.
+func modelAbout(ad *fsm.Advertisement, owners []modelOwner) bool {
+	for _, o := range owners {
+		if (len(ad.Pools) == 0 || slices.Contains(ad.Pools, o.pool)) && (!ad.Terms.OnlyServices || slices.Contains(o.chosen, ad.Name)) {
+			return true
+		}
 	}
+	return false
+}
+
+// model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself.
+func model(ads []*fsm.Advertisement, owners []modelOwner, node fsm.NodeID, peer fsm.PeerName) string {
+	isAbout := func(ad *fsm.Advertisement) bool { return modelAbout(ad, owners) }
 	hasNode := func(ad *fsm.Advertisement) bool { return !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) }
 	someNode, some, sent := false, false, false
 	for _, ad := range ads {
@@ -130,13 +143,13 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 		g := newGroup()
 		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}},
 			&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n2", Eligible: true})
-		chosen, ready := map[fsm.AdvertisementName]bool{}, map[fsm.NodeID]uint32{}
+		ready := map[fsm.NodeID]uint32{}
+		var owners []modelOwner
 		for i := range rapid.IntRange(1, 2).Draw(t, "services") {
 			put := drawService(t, fsm.ServiceID(fmt.Sprint("a/", i)))
-			g.apply(put, &fsm.Allocate{Address: vip(1), Service: put.Service.ID, Pool: "p", SharingKey: "k"})
-			for _, name := range put.Service.Advertisements {
-				chosen[name] = true
-			}
+			pool := rapid.SampledFrom([]fsm.PoolName{"p", "p", "q", ""}).Draw(t, "pool") // none: named in spec.externalIPs
+			g.apply(put, &fsm.Allocate{Address: vip(1), Service: put.Service.ID, Pool: pool, SharingKey: "k"})
+			owners = append(owners, modelOwner{pool, put.Service.Advertisements})
 			for _, e := range put.Service.Endpoints {
 				if e.Ready {
 					switch { // K40
@@ -160,11 +173,11 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 		ads := fsm.List[*fsm.Advertisement](g.Read(), fsm.TableAdvertisements)
 		for i, node := range []fsm.NodeID{"n1", "n2"} {
 			for _, peer := range []fsm.PeerName{"s1", "s2", "s3"} {
-				if want, have := model(ads, chosen, "p", node, peer), told(paths[i], string(peer)); have != want {
+				if want, have := model(ads, owners, node, peer), told(paths[i], string(peer)); have != want {
 					t.Fatalf("%s is told %q of %s, want %q: %+v", peer, have, node, want, paths[i])
 				}
 			}
-			if want := modelWeight(ads, chosen, ready, node); paths[i].Weight != want {
+			if want := modelWeight(ads, owners, ready, node); paths[i].Weight != want {
 				t.Fatalf("%s weighs %d, want %d", node, paths[i].Weight, want)
 			}
 			if err := paths[i].Validate(); err != nil {

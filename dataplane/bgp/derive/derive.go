@@ -100,24 +100,34 @@ type attributes struct {
 	view           *fsm.View
 	advertisements []*fsm.Advertisement
 	pools          map[netip.Addr]fsm.PoolName
+	mixed          map[netip.Addr]bool // not all owners of the address have it of one pool
 }
 
 func newAttributes(v *fsm.View) attributes {
 	a := attributes{view: v, advertisements: fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements)}
 	if len(a.advertisements) > 0 {
-		a.pools = map[netip.Addr]fsm.PoolName{}
+		a.pools, a.mixed = map[netip.Addr]fsm.PoolName{}, map[netip.Addr]bool{}
 		for _, al := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
-			a.pools[al.Address] = al.Pool
+			a.note(al)
 		}
 	}
 	return a
 }
 
+// note takes one owner of an address in.
+func (a attributes) note(al *fsm.Allocation) {
+	if pool, known := a.pools[al.Address]; known && pool != al.Pool {
+		a.mixed[al.Address] = true
+	}
+	a.pools[al.Address] = al.Pool
+}
+
 // repool looks up anew which pool an address is of.
 func (a attributes) repool(v *fsm.View, address netip.Addr) {
 	delete(a.pools, address)
+	delete(a.mixed, address)
 	for _, owner := range v.Owners(address.String()) {
-		a.pools[address] = owner.Pool
+		a.note(owner)
 	}
 }
 

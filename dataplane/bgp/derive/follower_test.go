@@ -50,7 +50,7 @@ func drawCommand(t *rapid.T, g group) fsm.Command {
 	case 0:
 		return drawService(t, service)
 	case 1, 2:
-		return &fsm.Allocate{Address: address, Service: service, Pool: fsm.PoolName(rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool")), SharingKey: "k"}
+		return &fsm.Allocate{Address: address, Service: service, Pool: fsm.PoolName(rapid.SampledFrom([]string{"p", "q", ""}).Draw(t, "pool")), SharingKey: "k"}
 	case 3:
 		return &fsm.ReleaseAllocation{Address: address, Service: service}
 	case 4:
