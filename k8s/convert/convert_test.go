@@ -325,6 +325,54 @@ func TestAddressesByDHCPAreOfAPool(t *testing.T) {
 	}
 }
 
+// Who names an address of a family that the Service is not of gets it, and is told that nobody answers there, whichever way it is named.
+func TestAddressesOfAnotherFamilyAreTold(t *testing.T) {
+	for _, c := range []struct {
+		families string
+		policy   corev1.IPFamilyPolicy
+		selector bool
+		address  string
+		told     bool
+	}{
+		{"IPv4", corev1.IPFamilyPolicySingleStack, true, "2001:db8::7", true},
+		{"IPv4", "", true, "2001:db8::7", true},
+		{"IPv6", corev1.IPFamilyPolicySingleStack, true, "203.0.113.7", true},
+		{"IPv4", corev1.IPFamilyPolicySingleStack, true, "203.0.113.7", false},
+		{"IPv4", corev1.IPFamilyPolicySingleStack, false, "2001:db8::7", false}, // slices by hand
+		{"IPv4", corev1.IPFamilyPolicyPreferDualStack, true, "2001:db8::7", false},
+		{"IPv4,IPv6", corev1.IPFamilyPolicyRequireDualStack, true, "2001:db8::7", false},
+		{"", "", true, "2001:db8::7", false},
+	} {
+		for _, by := range []string{"external", "spec", "lbipam.cilium.io/ips", "metallb.io/loadBalancerIPs"} {
+			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			o.Spec.Type, o.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
+			if c.selector {
+				o.Spec.Selector = map[string]string{"app": "web"}
+			}
+			if c.policy != "" {
+				o.Spec.IPFamilyPolicy = &c.policy
+			}
+			for f := range strings.SplitSeq(c.families, ",") {
+				if f != "" {
+					o.Spec.IPFamilies = append(o.Spec.IPFamilies, corev1.IPFamily(f))
+				}
+			}
+			switch by {
+			case "external":
+				o.Spec.ExternalIPs = []string{c.address}
+			case "spec":
+				o.Spec.LoadBalancerIP = c.address
+			default:
+				o.Annotations = map[string]string{by: c.address}
+			}
+			s, problems := Service(o)
+			if !Usable(problems) || len(s.Requested)+len(s.ExternalIPs) != 1 || len(problems) > 0 != c.told {
+				t.Errorf("%+v by %s: %v, %v, %+v", c, by, s.Requested, s.ExternalIPs, problems)
+			}
+		}
+	}
+}
+
 // What a status says is not the user's to mend: what can be an address is read, the rest passed over.
 func TestStatusTellsWhatUsersKnow(t *testing.T) {
 	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}

@@ -194,14 +194,17 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 		}
 	}
 	for i, text := range o.Spec.ExternalIPs {
-		if a, ok := r.dialled(fmt.Sprintf("spec.externalIPs[%d]", i), text); ok {
+		field := fmt.Sprintf("spec.externalIPs[%d]", i)
+		if a, ok := r.dialled(field, text); ok {
 			s.ExternalIPs = addTo(s.ExternalIPs, a)
+			r.family(field, s, a)
 		}
 	}
 	ask := func(field, text string) {
 		a, ok := r.dialled(field, text)
 		if ok && !slices.Contains(s.ExternalIPs, a) {
 			s.Requested = addTo(s.Requested, a)
+			r.family(field, s, a)
 		}
 	}
 	if text := o.Spec.LoadBalancerIP; text != "" && !r.byDHCP("spec.loadBalancerIP", text) {
@@ -214,6 +217,18 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 			}
 		}
 	}
+}
+
+// family tells of an address that a Service names and that is of a family which it is not of: it is announced, and nobody answers there. A
+// Service without a selector may have slices of that family by hand.
+func (r *report) family(field string, s *world.Service, a netip.Addr) {
+	f := world.FamilyOf(a)
+	dual := s.FamilyPolicy == string(corev1.IPFamilyPolicyPreferDualStack) || s.FamilyPolicy == string(corev1.IPFamilyPolicyRequireDualStack)
+	if len(s.Families) == 0 || dual || !s.HasSelector || slices.Contains(s.Families, f) {
+		return
+	}
+	r.degrade(field, fmt.Sprintf("add %s to spec.ipFamilies with ipFamilyPolicy PreferDualStack, or name an address of %s", f, s.Families[0]),
+		"%s is of %s, and the Service is not (spec.ipFamilies): Kubernetes gives it no endpoints of that family, and packets to the address are refused", a, f)
 }
 
 // byDHCP tells whether a text asks for an address by DHCP, as kube-vip has it, and tells the user that a pool gives one.
