@@ -80,7 +80,7 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 }
 
 // poolsOf names the pools that an advertisement is about, none for all; false if its selectors choose none. One that was chosen
-// and is not shown stays so while its absence is no evidence.
+// and is not shown stays so while its absence is no evidence, and as long as Services have addresses of it.
 func (p *planner) poolsOf(w *world.Advertisement, h *fsm.Advertisement) (out []fsm.PoolName, ok bool) {
 	for _, pool := range w.Pools {
 		out = append(out, fsm.PoolName(pool))
@@ -99,7 +99,8 @@ func (p *planner) poolsOf(w *world.Advertisement, h *fsm.Advertisement) (out []f
 	}
 	if h != nil {
 		for _, name := range h.Pools {
-			if !shown[name] && !p.seen.mayRemove(world.KindPool, world.ID{Name: string(name)}) {
+			gone := !shown[name] && p.seen.mayRemove(world.KindPool, world.ID{Name: string(name)})
+			if !shown[name] && !gone || gone && slices.Contains(p.survived(), name) {
 				out = append(out, name)
 			}
 		}

@@ -60,6 +60,16 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 			}
 		}
 	}
+	for _, name := range p.survived() {
+		was := old != nil && slices.Contains(old.Pools, name)
+		everyPool := len(w.Pools)+len(w.PoolSelectors) == 0
+		if everyPool || slices.Contains(w.Pools, string(name)) || was && len(w.PoolSelectors) > 0 {
+			next.Pools = append(next.Pools, name)
+			if old != nil && slices.Contains(old.Kept, name) {
+				next.Kept = append(next.Kept, name)
+			}
+		}
+	}
 	slices.Sort(next.Pools)
 	slices.Sort(next.Kept)
 	if !next.EveryNode {
@@ -70,6 +80,20 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 		next.Nodes = p.nodesOf(w.NodeSelectors, chosen)
 	}
 	return next
+}
+
+// survived names the pools that are gone and of which Services have addresses, in order: they keep them, and somebody has to answer there.
+func (p *planner) survived() []fsm.PoolName {
+	gone := map[fsm.PoolName]bool{}
+	for _, al := range p.allocations {
+		if al.Pool != "" && !al.Releasing {
+			gone[al.Pool] = true
+		}
+	}
+	for _, pool := range p.pools {
+		delete(gone, pool.name)
+	}
+	return sortedKeys(gone)
 }
 
 // sameL2 compares all but the version.

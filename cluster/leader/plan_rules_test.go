@@ -191,3 +191,34 @@ func TestPlanReplacesAnAddressThatNoAgentCarriesOut(t *testing.T) {
 		t.Errorf("planned %q, want the new route first", lines)
 	}
 }
+
+// A pool that labels chose is removed while a Service has an address of it: that is announced as before, and not as if no advertisement were
+// about it, to every peer and by every node.
+func TestAddressesOfAPoolThatIsGoneAreAnnouncedAsBefore(t *testing.T) {
+	s := newScene(t)
+	s.group.t = t
+	s.line("pool lan 203.0.113.1-203.0.113.9")
+	s.line("advertisement few")
+	s.line("service web")
+	s.world.Pools[0].Labels = []world.KV{{Key: "tier", Value: "front"}}
+	s.world.Advertisements[0].PoolSelectors = []world.Selector{{Labels: []world.KV{{Key: "tier", Value: "front"}}}}
+	pools := func() (out []fsm.PoolName) {
+		s.group.settle(s.input())
+		for _, ad := range fsm.List[*fsm.Advertisement](s.group.state.Read(), fsm.TableAdvertisements) {
+			out = append(out, ad.Pools...)
+		}
+		return out
+	}
+	if got := pools(); !slices.Equal(got, []fsm.PoolName{"lan"}) {
+		t.Fatal(got)
+	}
+	s.remove("pool", "lan")
+	if got := pools(); !slices.Equal(got, []fsm.PoolName{"lan"}) {
+		t.Errorf("while web has an address of it: %v", got)
+	}
+	s.remove("service", "web")
+	pools()
+	if got := pools(); len(got) > 0 {
+		t.Errorf("after web is gone: %v", got)
+	}
+}
