@@ -66,10 +66,11 @@ type planner struct {
 	advertisements []*fsm.Advertisement // of the record; nil: not looked up yet
 	selecting      []fsm.Proposal       // advertisements that come to choose Services: once these say which of them choose them
 
-	pools    []*poolPlan // in the order in which addresses are given out of them
-	nodes    map[fsm.NodeID]*nodePlan
-	nodeIDs  []fsm.NodeID // in order
-	nodeWith map[netip.Addr]fsm.NodeID
+	pools     []*poolPlan    // in the order in which addresses are given out of them
+	survivors []fsm.PoolName // that Services have addresses of, and that are gone; nil: not looked for yet
+	nodes     map[fsm.NodeID]*nodePlan
+	nodeIDs   []fsm.NodeID // in order
+	nodeWith  map[netip.Addr]fsm.NodeID
 	// drainedServices are those that an operator drains.
 	drainedServices map[string]bool
 	// moves are where operators moved Services.

@@ -84,16 +84,26 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 
 // survived names the pools that are gone and of which Services have addresses, in order: they keep them, and somebody has to answer there.
 func (p *planner) survived() []fsm.PoolName {
-	gone := map[fsm.PoolName]bool{}
+	if p.survivors == nil {
+		p.survivors = p.findSurvivors()
+	}
+	return p.survivors
+}
+
+// findSurvivors looks through all allocations, and gives a list that is not nil.
+func (p *planner) findSurvivors() []fsm.PoolName {
+	there, out := map[fsm.PoolName]bool{"": true}, []fsm.PoolName{}
+	for _, pool := range p.pools {
+		there[pool.name] = true
+	}
 	for _, al := range p.allocations {
-		if al.Pool != "" && !al.Releasing {
-			gone[al.Pool] = true
+		if !al.Releasing && !there[al.Pool] {
+			there[al.Pool] = true
+			out = append(out, al.Pool)
 		}
 	}
-	for _, pool := range p.pools {
-		delete(gone, pool.name)
-	}
-	return sortedKeys(gone)
+	slices.Sort(out)
+	return out
 }
 
 // sameL2 compares all but the version.
