@@ -59,6 +59,49 @@ func readAddressee(command any, self raft.ServerID) error {
 	return nil
 }
 
+// enfranchise has the library treat a candidate like one that has a vote, where this server's newest configuration gives that one none.
+//
+// The library refuses its own vote to such a candidate (v1.7.3, requestVote and requestPreVote), so that a server that was removed and does not
+// know it disturbs nobody. Raft asks for no such thing: who was away has a configuration of before, and what logs hold decides. Where those
+// who got their votes meanwhile hold the most, a majority of the voters would be there and none of them could be elected. Who was removed gets
+// no further all the same: those who hold its removal hold more than it does, and they are a majority; before it disturbs anybody they are
+// asked (pre-vote).
+//
+// The library looks at the name for nothing else. A vote it gives to an address, which another instance of the same member may have had: this
+// one's vote is given to its name too, so that no two get it in one term.
+func (o *observer) enfranchise(command any) {
+	library := o.library.Load()
+	if library == nil {
+		return
+	}
+	h := header(command)
+	switch command.(type) {
+	case *raft.RequestVoteRequest:
+		if voter := otherVoter(library, raft.ServerID(h.ID)); voter != "" {
+			h.Addr = append(append(h.Addr[:len(h.Addr):len(h.Addr)], nameMark), h.ID...)
+			h.ID = []byte(voter)
+		}
+	case *raft.RequestPreVoteRequest:
+		if voter := otherVoter(library, raft.ServerID(h.ID)); voter != "" {
+			h.ID = []byte(voter)
+		}
+	}
+}
+
+// otherVoter gives a server that has a vote by the newest configuration of a library, if id has none.
+func otherVoter(library *raft.Raft, id raft.ServerID) (voter raft.ServerID) {
+	for _, s := range library.GetConfiguration().Configuration().Servers {
+		switch {
+		case s.Suffrage != raft.Voter:
+		case s.ID == id:
+			return ""
+		default:
+			voter = s.ID
+		}
+	}
+	return voter
+}
+
 // refuse answers a request that the library does not get to see.
 func refuse(rpc raft.RPC, err error) { rpc.RespChan <- refusal(rpc.Command, err) }
 

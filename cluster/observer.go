@@ -63,6 +63,7 @@ func (o *observer) forward() {
 				refuse(rpc, err)
 				continue
 			}
+			o.enfranchise(rpc.Command)
 			if !o.handOver(rpc) {
 				return
 			}
