@@ -37,7 +37,7 @@ type PeerStatus struct {
 	Voter  bool
 	Leads  bool
 	Self   bool
-	Heard  time.Time // when it last answered; on the leader only, zero if never in its term
+	Heard  time.Time // when the newest message that it answered was sent; on the leader only, zero if it answered none in its term
 	Last   Index     // newest entry that it holds; on the leader only
 	Answer bool      // it answered lately; on the leader only
 }
@@ -87,11 +87,11 @@ func (n *Node) Add(ctx context.Context, id, address string) error {
 //
 // Errors: ErrUnknownServer, ErrNotLeader.
 func (n *Node) Promote(ctx context.Context, id string) error {
-	s, err := n.server(id)
-	if err != nil {
+	if err := n.Barrier(ctx); err != nil { // as verifiedPromoter does, for the same reason
 		return fmt.Errorf("promote: %w", err)
 	}
-	if err := n.Barrier(ctx); err != nil { // as verifiedPromoter does, for the same reason
+	s, err := n.server(id) // who was removed meanwhile would be a member again
+	if err != nil {
 		return fmt.Errorf("promote: %w", err)
 	}
 	return n.leaderError("promote "+id, n.await(ctx, n.raft.AddVoter(s.ID, s.Address, 0, changeTimeout)))

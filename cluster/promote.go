@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -18,7 +19,7 @@ func (n *Node) runAutopilot(ctx context.Context, _ uint64) {
 		autopilot.WithLogger(newRaftLog(n.log)),
 		autopilot.WithUpdateInterval(every),
 		autopilot.WithReconcileInterval(2*every),
-		autopilot.WithPromoter(&verifiedPromoter{autopilot.DefaultPromoter(), func() error { return n.Barrier(ctx) }}),
+		autopilot.WithPromoter(n.promoter(ctx)),
 	)
 	pilot.Start(ctx)
 	<-ctx.Done()
@@ -31,14 +32,29 @@ func (n *Node) runAutopilot(ctx context.Context, _ uint64) {
 type verifiedPromoter struct {
 	autopilot.Promoter
 	verify func() error
+	waits  func(raft.ServerID) bool // it is a member without a vote, by the newest configuration
 }
 
-// CalculatePromotionsAndDemotions gives what the embedded promoter does, without promotions where the majority does not answer.
+// promoter gives what decides for autopilot, until ctx ends.
+func (n *Node) promoter(ctx context.Context) autopilot.Promoter {
+	return &verifiedPromoter{
+		Promoter: autopilot.DefaultPromoter(),
+		verify:   func() error { return n.Barrier(ctx) },
+		waits: func(id raft.ServerID) bool {
+			s, err := n.server(string(id))
+			return err == nil && s.Suffrage != raft.Voter
+		},
+	}
+}
+
+// CalculatePromotionsAndDemotions gives what the embedded promoter does, without promotions where the majority does not answer, and without
+// those of servers that were removed since autopilot looked: they would be members again, with a vote that nobody gives.
 func (p *verifiedPromoter) CalculatePromotionsAndDemotions(c *autopilot.Config, s *autopilot.State) autopilot.RaftChanges {
 	changes := p.Promoter.CalculatePromotionsAndDemotions(c, s)
 	if len(changes.Promotions) > 0 && p.verify() != nil {
 		changes.Promotions = nil // they are looked at again, if it leads on
 	}
+	changes.Promotions = slices.DeleteFunc(changes.Promotions, func(id raft.ServerID) bool { return !p.waits(id) })
 	return changes
 }
 

@@ -3,8 +3,13 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
 )
 
 // A server that was away while another one got its vote knows nothing of that one, and what the others hold decides who may lead: it has to
@@ -44,4 +49,70 @@ func TestWhoWasAwayVotesForANewcomer(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// Between a promotion's beginning and its end the server may have been removed; the library would make it a voter, which nobody is any more.
+func TestWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Heartbeat = 3 * time.Second // a leader goes on for so long without a majority
+	g.tuning.Stabilization = time.Hour   // who has no vote gets none by itself
+	g.startAll()
+	defer g.stopAll()
+	leader, others := g.leader(), g.followers()
+	mustPropose(t, leader, put(1))
+	away, going := others[0], string(others[1].node.id)
+	if err := leader.node.Demote(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	g.part(leader, away)
+	last := leader.node.raft.LastIndex()
+	promoted, removed := make(chan error, 1), make(chan error, 1)
+	go func() { promoted <- leader.node.Promote(t.Context(), going) }()
+	eventually(t, "the promotion asks the majority", func() bool { return leader.node.raft.LastIndex() > last })
+	go func() { removed <- leader.node.Remove(t.Context(), going) }()
+	eventually(t, "the server goes", func() bool {
+		return !inConfiguration(leader.node.raft.GetConfiguration().Configuration(), raft.ServerID(going))
+	})
+	g.mu.Lock()
+	g.connect()
+	g.mu.Unlock()
+	if err := <-removed; err != nil {
+		t.Fatal(err)
+	}
+	if err := <-promoted; !errors.Is(err, ErrUnknownServer) {
+		t.Errorf("promote: want ErrUnknownServer, got %v", err)
+	}
+	if slices.Contains(g.voters(), going) {
+		t.Errorf("%s is a voter again", going)
+	}
+}
+
+// What autopilot knows of the configuration is some time old.
+func TestWhoWasRemovedIsNotPromoted(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Stabilization = time.Hour // autopilot promotes nobody by itself
+	g.startAll()
+	defer g.stopAll()
+	leader, going := g.leader(), g.followers()[0].node.id
+	mustPropose(t, leader, put(1))
+	if err := leader.node.Demote(t.Context(), string(going)); err != nil {
+		t.Fatal(err)
+	}
+	known := &autopilot.State{Servers: map[raft.ServerID]*autopilot.ServerState{going: {
+		Server: autopilot.Server{ID: going}, State: autopilot.RaftNonVoter,
+		Health: autopilot.ServerHealth{Healthy: true, StableSince: time.Now().Add(-2 * time.Hour)},
+	}}}
+	p := leader.node.promoter(t.Context())
+	promotions := func() []raft.ServerID {
+		return p.CalculatePromotionsAndDemotions((*pilotView)(leader.node).AutopilotConfig(), known).Promotions
+	}
+	if got := promotions(); !slices.Equal(got, []raft.ServerID{going}) {
+		t.Fatalf("promoted: %v, want %s", got, going)
+	}
+	if err := leader.node.Remove(t.Context(), string(going)); err != nil {
+		t.Fatal(err)
+	}
+	if got := promotions(); len(got) != 0 {
+		t.Errorf("promoted: %v, and it was removed", got)
+	}
 }
