@@ -15,7 +15,7 @@ import (
 // it: a server goes when its replacement comes (Admit) or when an operator says so.
 func (n *Node) runAutopilot(ctx context.Context, _ uint64) {
 	every := max(n.o.Tuning.Stabilization/4, 50*time.Millisecond)
-	pilot := autopilot.New(n.raft, (*pilotView)(n),
+	pilot := autopilot.New(&pilotRaft{n.raft, n, ctx}, (*pilotView)(n),
 		autopilot.WithLogger(newRaftLog(n.log)),
 		autopilot.WithUpdateInterval(every),
 		autopilot.WithReconcileInterval(2*every),
@@ -25,6 +25,27 @@ func (n *Node) runAutopilot(ctx context.Context, _ uint64) {
 	<-ctx.Done()
 	<-pilot.Stop()
 }
+
+// pilotRaft is the library for autopilot, until ctx ends: a library that is shut down at the wrong moment never answers what it committed
+// (v1.7.3, runFSM), and autopilot would wait for that, and the member with it, for ever.
+type pilotRaft struct {
+	*raft.Raft
+	node *Node
+	ctx  context.Context
+}
+
+// AddVoter is the library's.
+func (r *pilotRaft) AddVoter(id raft.ServerID, address raft.ServerAddress, prevIndex uint64, timeout time.Duration) raft.IndexFuture {
+	return &pilotFuture{r.Raft.AddVoter(id, address, prevIndex, timeout), r}
+}
+
+type pilotFuture struct {
+	raft.IndexFuture
+	of *pilotRaft
+}
+
+// Error waits for the answer, or for the end.
+func (f *pilotFuture) Error() error { return f.of.node.await(f.of.ctx, f.IndexFuture) }
 
 // verifiedPromoter gives votes only while a majority of those who have one answers. A leader that lost its majority goes on for its lease,
 // and by a vote that it gives then it may get one again, together with the new voter alone. When it goes next, those who were away know nothing

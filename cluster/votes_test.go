@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -54,7 +55,7 @@ func TestWhoWasAwayVotesForANewcomer(t *testing.T) {
 // Between a promotion's beginning and its end the server may have been removed; the library would make it a voter, which nobody is any more.
 func TestWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
-	g.tuning.Heartbeat = 3 * time.Second // a leader goes on for so long without a majority
+	g.tuning.Heartbeat = 2 * time.Second // a leader goes on for so long without a majority
 	g.tuning.Stabilization = time.Hour   // who has no vote gets none by itself
 	g.startAll()
 	defer g.stopAll()
@@ -114,5 +115,27 @@ func TestWhoWasRemovedIsNotPromoted(t *testing.T) {
 	}
 	if got := promotions(); len(got) != 0 {
 		t.Errorf("promoted: %v, and it was removed", got)
+	}
+}
+
+// Who ends does not wait for a promotion that nothing comes of.
+func TestAPromotionEndsWithTheTerm(t *testing.T) {
+	g := newGroup(t, "a", "b")
+	g.tuning.Heartbeat = 2 * time.Second // a leader goes on for so long without a majority
+	g.startAll()
+	defer g.stopAll()
+	leader := g.leader()
+	mustPropose(t, leader, put(1))
+	g.part(leader, g.followers()[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	pilot := &pilotRaft{leader.node.raft, leader.node, ctx}
+	go func() { done <- pilot.AddVoter("c-1", "c", 0, 0).Error() }()
+	eventually(t, "the promotion is under way", func() bool { return inConfiguration(leader.node.raft.GetConfiguration().Configuration(), "c-1") })
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+		t.Fatal("it is waited for still")
 	}
 }
