@@ -422,6 +422,6 @@ func (p *planner) whyNoHop(a netip.Addr) Reason {
 func (p *planner) unplaced(a netip.Addr) bool {
 	return slices.ContainsFunc(p.led(p.claims[a]), func(c *claim) bool {
 		sel := selectEndpoints(c.owner.next, a)
-		return !c.owner.next.Local && slices.ContainsFunc(sel.endpoints, func(e fsm.Endpoint) bool { return sel.usable(&e) && e.Node == "" })
+		return !c.owner.next.Local && !c.owner.next.AllNodes && slices.ContainsFunc(sel.endpoints, func(e fsm.Endpoint) bool { return sel.usable(&e) && e.Node == "" })
 	})
 }
