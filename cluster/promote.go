@@ -49,7 +49,7 @@ func (f *pilotFuture) Error() error { return f.of.node.await(f.of.ctx, f.IndexFu
 
 // verifiedPromoter gives votes only while a majority of those who have one answers. A leader that lost its majority goes on for its lease,
 // and by a vote that it gives then it may get one again, together with the new voter alone. When it goes next, those who were away know nothing
-// of the new voter, and a library that gives no vote to whom it takes for none leaves the group without a leader until the old one is back.
+// of the new voter; they vote for it only by what this release passes on to the library (enfranchise), which members of older ones do not do.
 type verifiedPromoter struct {
 	autopilot.Promoter
 	verify func() error
