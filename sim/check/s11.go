@@ -24,6 +24,7 @@ func newS11(j *judge) rule {
 }
 
 func (r *s11) hear(e event.Stamped) {
+	r.wished.hear(e.Event)
 	switch x := e.Event.(type) {
 	case event.Foreign:
 		r.checked()
@@ -54,6 +55,8 @@ func (r *s11) hear(e event.Stamped) {
 		r.checked() // the models behind them look at the mark of everything
 	}
 }
+
+func (r *s11) step(s *step) { r.wished.adds(s) }
 
 // noted tells whether a write is one of a Node that changes annotations of client-side balancing alone, which members write where policies
 // are carried out.

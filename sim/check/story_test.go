@@ -23,6 +23,7 @@ type story struct {
 	state  *fsm.State
 	now    time.Duration
 	number uint64
+	later  uint64       // terms than the first
 	noise  func(*story) // between any two events; optional
 	quiet  bool         // within noise
 	out    map[string]bool
@@ -108,13 +109,13 @@ func (s *story) entry(commands ...fsm.Command) (event.Applied, []fsm.Outcome) {
 		s.t.Fatal(err)
 	}
 	index := s.state.Applied() + 1
-	outcomes := s.state.ApplyEntries([]fsm.LogEntry{{Index: index, Term: 1, Data: data}})[0]
+	outcomes := s.state.ApplyEntries([]fsm.LogEntry{{Index: index, Term: 1 + s.later, Data: data}})[0]
 	for _, o := range outcomes {
 		if err := o.Err(); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	return event.Applied{Index: uint64(index), Term: 1, Entry: data, Digest: s.state.Digest().String()}, outcomes
+	return event.Applied{Index: uint64(index), Term: 1 + s.later, Entry: data, Digest: s.state.Digest().String()}, outcomes
 }
 
 // commit has every member that runs apply commands.

@@ -47,11 +47,21 @@ func (s *story) shows(verb, by, meta, weight string) {
 
 const recordHeld = `,"finalizers":["lbcf.tkestack.io/deregister-backend"]`
 
-// wish has users ask for a backend.
+// wish has users ask for a backend, and the record know of it.
 func (s *story) wish() {
+	s.ask()
+	s.add()
+}
+
+// ask has users ask for a backend.
+func (s *story) ask() {
 	s.outsideObject("LoadBalancerDriver", "d", "create", "user", "", "{}", "null")
 	s.outsideObject("LoadBalancer", "lb", "create", "user", balancerHeld, balancerAsks, "null")
 	s.outsideObject("BackendGroup", "g", "create", "user", "", groupAsks, "null")
+}
+
+// add has the record know of it.
+func (s *story) add() {
 	s.commit(&fsm.PutLoadBalancer{ID: "LoadBalancer/a/lb/u-lb", Driver: "d", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Synced: true})
 	s.commit(&fsm.PutBinding{
 		ID: fsm.BindingID("a/" + wishedRecord), Balancer: "LoadBalancer/a/lb/u-lb", Owner: "BackendGroup/a/g/u-g", Address: backend,
@@ -111,6 +121,32 @@ func wishTales() []tale {
 		s.say(event.Entry{Balancer: lb, Address: backend, Owner: "fairlead", By: "rival", Present: true})
 		s.rival(0)
 		s.wait(time.Minute)
+	}
+	successor := func(s *story) { // of a leader beside which another controller registered the backend
+		s.ask()
+		s.rival(1)
+		registers(s)
+		s.wait(time.Second)
+		s.say(event.Leading{Process: "m1", Life: 1, Term: 1}, event.Leading{Process: "m2", Life: 1, Term: 2, On: true})
+		s.later = 1
+	}
+	addsAnew := func(s *story) { // what it would know if it had read the BackendRecords, as soon as that one is gone
+		s.say(event.FaultBegan{ID: 1, Fault: "delay", On: []string{"kubernetes"}}, event.FaultEnded{ID: 1})
+		s.rival(0)
+		s.add()
+		s.call(fsm.ActionEnsure, "a/"+wishedRecord)
+	}
+	cutOff := func(d time.Duration, then func(*story)) func(*story) { // while another controller registers the backend
+		return func(s *story) {
+			s.ask()
+			cut := []string{"kubernetes", "n1"}
+			s.say(event.FaultBegan{ID: 7, Fault: "partition", On: cut})
+			s.rival(1)
+			registers(s)
+			s.wait(d)
+			s.say(event.FaultEnded{ID: 7})
+			then(s)
+		}
 	}
 	return []tale{
 		fine("L1", "wish-granted", then(func(*story) {})),
@@ -204,6 +240,24 @@ func wishTales() []tale {
 			registers(s)
 			s.rival(0)
 			s.sent(fsm.ActionEnsure, "a/"+wishedRecord)
+		}),
+		breaks("S11", "registered-anew-by-a-later-leader", func(s *story) {
+			successor(s)
+			addsAnew(s)
+		}),
+		fine("S11", "registered-anew-by-a-later-leader-that-was-misled", func(s *story) {
+			successor(s)
+			s.say(event.Viewed{Process: "m2", Kind: "BackendRecord"})
+			addsAnew(s)
+		}),
+		breaks("S11", "registered-anew-by-a-leader-that-was-cut-off-for-long", cutOff(13*time.Second, addsAnew)),
+		fine("S11", "registered-anew-by-a-leader-that-was-cut-off-shortly", cutOff(5*time.Second, addsAnew)),
+		fine("S11", "registered-anew-by-what-it-had-added-before-it-was-cut-off", func(s *story) {
+			s.add()
+			cutOff(13*time.Second, func(s *story) {
+				s.rival(0)
+				s.call(fsm.ActionEnsure, "a/"+wishedRecord)
+			})(s)
 		}),
 		fine("S11", "registered-where-another-controller-had-one-of-two", func(s *story) {
 			rival(s)
