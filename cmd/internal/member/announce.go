@@ -37,6 +37,7 @@ type routes struct {
 	// settled are the paths of the newest record outside a quarantine, of single addresses.
 	settled bgp.Paths
 	kept    bool // derived holds paths that are not of the record
+	silent  bool // members peer with nobody, and derived has no paths
 }
 
 func newRoutes(state *fsm.State, self string, c config.BGP, secrets derive.Secrets, log *slog.Logger) *routes {
@@ -51,7 +52,7 @@ func newRoutes(state *fsm.State, self string, c config.BGP, secrets derive.Secre
 func (r *routes) Routes() bgp.Routes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.from == nil || r.state.Changed(r.from, derive.Tables()...) || r.paths.Stale(r.state.Read()) {
+	if r.from == nil || r.state.Changed(r.from, derive.Tables()...) || !r.silent && r.paths.Stale(r.state.Read()) {
 		r.from = r.state.Read()
 		r.derive(r.from)
 	}
@@ -59,16 +60,13 @@ func (r *routes) Routes() bgp.Routes {
 }
 
 func (r *routes) derive(view *fsm.View) {
-	paths, touched, whole := r.paths.Follow(view)
 	peers, missing := derive.Peers(view, r.secrets)
+	// Where nodes alone announce, a member would hold for nobody what is the most of its memory.
+	r.silent = len(peers)+len(missing) == 0 && view.Group().Quarantine.IsZero()
 	if view.Aside(r.self) {
 		peers, missing = nil, nil
 	}
-	if view.Group().Quarantine.IsZero() {
-		r.settled = r.paths.Singles()
-	} else {
-		paths, whole = derive.Keep(view, paths, r.settled), true
-	}
+	paths, touched, whole := r.pathsOf(view)
 	for i := range peers {
 		if r.local.IsValid() && r.local.BitLen() == peers[i].Address.BitLen() {
 			peers[i].LocalAddress = r.local
@@ -86,6 +84,20 @@ func (r *routes) derive(view *fsm.View) {
 		next.Since, next.Touched = r.derived.Revision, touched
 	}
 	r.derived, r.kept = next, !view.Group().Quarantine.IsZero()
+}
+
+// pathsOf gives the paths of a view, and what of them differs from those before.
+func (r *routes) pathsOf(view *fsm.View) (paths bgp.Paths, touched []netip.Prefix, whole bool) {
+	if r.silent {
+		r.paths, r.settled = derive.Rollup{}, bgp.Paths{}
+		return paths, nil, r.derived.Paths.Len() > 0
+	}
+	paths, touched, whole = r.paths.Follow(view)
+	if view.Group().Quarantine.IsZero() {
+		r.settled = r.paths.Singles()
+		return paths, touched, whole
+	}
+	return derive.Keep(view, paths, r.settled), nil, true
 }
 
 // before is how many members come before one, by name. Sessions are restarted in that order.
