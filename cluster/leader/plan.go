@@ -15,6 +15,10 @@ import (
 // actor is who proposes what is planned.
 const actor = "leader"
 
+// asShown is why the record of a Service becomes another one. Reasons are kept in histories: those of what there is very much of name
+// nothing that the record itself does, so that there is one copy of them.
+const asShown = "as its source shows it"
+
 // Plan compares what the sources ask for with the record and proposes what is missing, in an order in which it may
 // be applied. It is deterministic, and proposes nothing once the record is as it shall be: applying its proposals
 // and planning again ends after a few rounds. What it may not do yet it explains instead.

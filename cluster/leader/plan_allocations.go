@@ -20,7 +20,7 @@ func (p *planner) emitServices() {
 		}
 		next := *s.next
 		next.History = nil
-		p.propose("Service "+string(s.id), &fsm.PutService{Service: next})
+		p.propose(asShown, &fsm.PutService{Service: next})
 	}
 	for _, h := range p.allocations {
 		if len(p.claims[h.Address]) == 0 {
@@ -88,7 +88,11 @@ func (p *planner) allocate(c *claim) {
 		p.propose("Service "+string(c.owner.id)+" is known to own "+c.address.String(), &fsm.AdoptAllocation{Allocation: give})
 		return
 	}
-	p.propose("Service "+string(c.owner.id)+" owns "+c.address.String(), &give)
+	reason := "asked for by name"
+	if c.pool != "" {
+		reason = "out of pool " + string(c.pool)
+	}
+	p.propose(reason, &give)
 }
 
 func (p *planner) release(h *fsm.Allocation) {

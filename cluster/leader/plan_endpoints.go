@@ -36,7 +36,7 @@ func PlanEndpoints(in Input, services []world.ID) (out Result, other bool) {
 			continue
 		}
 		wishes[s.id] = s
-		p.propose("Service "+string(s.id), &fsm.PutService{Service: *s.next})
+		p.propose(asShown, &fsm.PutService{Service: *s.next})
 		queue = append(queue, p.sharers(s.id)...)
 	}
 	for id := range wishes {

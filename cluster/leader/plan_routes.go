@@ -104,7 +104,7 @@ func (p *planner) planRoute(a netip.Addr) {
 	c := &fsm.SetRoute{Prefix: prefix, Hops: d.want}
 	added := slices.ContainsFunc(d.want, func(spec fsm.HopSpec) bool { _, has := hopOf(have, spec); return !has })
 	owned := slices.ContainsFunc(p.claims[a], func(c *claim) bool { return c.have != nil && !c.have.Releasing })
-	if reason := "nodes that serve " + ownersText(p.claims[a]); added || !owned && len(d.want) > 0 {
+	if reason := "nodes that serve its owners"; added || !owned && len(d.want) > 0 {
 		p.propose(reason, c) // it may need the address first, which is Bulk
 	} else {
 		p.proposeUrgent(reason, c)
