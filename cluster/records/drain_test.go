@@ -4,6 +4,7 @@ package records_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	apirecords "fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
 )
@@ -157,5 +159,31 @@ func TestDrainIsRefusedBeforeItsFormat(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "fairlead raft finalize") {
 			t.Errorf("undo %t: %v", undo, err)
 		}
+	}
+}
+
+// A drain that is refused tells what helps, of the kind that it is of.
+func TestRefusedDrainTellsWhatHelps(t *testing.T) {
+	g, _ := furnished(t)
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Proposer: g})
+	refused := func(of, name string, undo bool) string {
+		t.Helper()
+		_, err := s.Drain(t.Context(), &fairleadv1.DrainRequest{Of: of, Name: name, Undo: undo})
+		var refusal *admin.Refusal
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Why, name) {
+			t.Fatalf("%s %s: %v", of, name, err)
+		}
+		return refusal.Remedy
+	}
+	for of, want := range map[string]string{"node": "`fairlead get nodes`", "service": "`fairlead get services`", "member": "`fairlead get members`"} {
+		for _, undo := range []bool{false, true} {
+			remedy := refused(of, "shop/x", undo)
+			if !strings.Contains(remedy, want) || of != "member" && strings.Contains(remedy, "member") || strings.Contains(remedy, "majority") {
+				t.Errorf("%s, undo %t: %q", of, undo, remedy)
+			}
+		}
+	}
+	if remedy := refused("member", "m1", false); !strings.Contains(remedy, "majority") || !strings.Contains(remedy, "`fairlead get drains`") {
+		t.Errorf("the only member: %q", remedy)
 	}
 }

@@ -50,7 +50,27 @@ func (s *Service) Drain(ctx context.Context, req *fairleadv1.DrainRequest) (*fai
 	if req.GetUndo() {
 		c = &fsm.EndDrain{Of: of, Name: name}
 	}
-	return &fairleadv1.DrainResponse{}, s.word(ctx, what, "`fairlead get "+req.GetOf()+"s` lists what there is; of members a majority stays, or one of two", req.GetReason(), c)
+	outcome, err := s.commit(ctx, what, req.GetReason(), c)
+	if err != nil {
+		return nil, err
+	}
+	if err := outcome.Err(); err != nil {
+		return nil, &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: drainRemedy(of, outcome)}
+	}
+	return &fairleadv1.DrainResponse{}, nil
+}
+
+// drainRemedy tells what to do about a drain that the record refused.
+func drainRemedy(of fsm.DrainOf, o fsm.Outcome) string {
+	switch {
+	case o.Reject == fsm.RejectInUse:
+		return "a majority of members stays, or one of two: `fairlead get drains` lists those that are drained already, and --undo ends a drain"
+	case of == fsm.DrainMember:
+		return "name a member as the column MEMBER of `fairlead get members` does, not its server"
+	case of == fsm.DrainService:
+		return "name a Service as NAMESPACE/NAME: `fairlead get services` lists what there is"
+	}
+	return "`fairlead get nodes` lists what there is"
 }
 
 // word commits an operator's word, in the name that the certificate proves.
