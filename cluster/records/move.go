@@ -59,7 +59,52 @@ func unmovable(v *fsm.View, id fsm.ServiceID, node fsm.NodeID) (why, remedy stri
 		return "node " + string(node) + " has no ready endpoint of it, and with externalTrafficPolicy Local only nodes that have one can serve it",
 			"have a pod of it there first, or move it to a node that has one: `fairlead get services " + string(id) + " -o yaml`"
 	}
-	return "", ""
+	if _, known := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(node)); !known {
+		return "", ""
+	}
+	return unchosen(v, service, node)
+}
+
+// unchosen tells that advertisements choose other nodes for all addresses of a Service; empty if one of them may lead to the node.
+func unchosen(v *fsm.View, service *fsm.Service, node fsm.NodeID) (why, remedy string) {
+	for _, a := range v.Addresses(service.ID) {
+		if a.Releasing {
+			continue
+		}
+		kind := excluding(v, service, a, node)
+		if kind == "" {
+			return "", ""
+		}
+		if why == "" {
+			why = "node " + string(node) + " is chosen by no " + kind + " that is about " + a.Address.String()
+			remedy = "move it to a node that spec.nodeSelectors of one choose, or label this node so that they do"
+		}
+	}
+	return why, remedy
+}
+
+// excluding names the kind of the advertisements that are about an address and do not choose a node for it; empty if the node
+// may have it. One that selects nodes is about next hops at layer 2 as well.
+func excluding(v *fsm.View, service *fsm.Service, a *fsm.Allocation, node fsm.NodeID) string {
+	about, chosen := false, false
+	for _, ad := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
+		if (len(ad.Pools) == 0 || slices.Contains(ad.Pools, a.Pool)) && ad.Chooses(service) {
+			about, chosen = true, chosen || !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node)
+		}
+	}
+	if about && !chosen {
+		return "BGPAdvertisement"
+	}
+	about, chosen = false, false
+	for _, ad := range fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements) {
+		if slices.Contains(ad.Pools, a.Pool) {
+			about, chosen = true, chosen || ad.Admits(node)
+		}
+	}
+	if about && !chosen {
+		return "L2Advertisement"
+	}
+	return ""
 }
 
 // boundOutside finds a binding of a Service to an outside load balancer; empty for none.

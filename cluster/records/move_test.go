@@ -125,3 +125,43 @@ func TestMovesThatCannotBeAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A node that advertisements leave out for all addresses of a Service would never get one, so that the move is refused.
+func TestMoveToANodeThatNoAdvertisementChoosesIsRefused(t *testing.T) {
+	only := func(pools []fsm.PoolName, nodes ...fsm.NodeID) *fsm.PutAdvertisement {
+		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "default", Pools: pools, Terms: fsm.AdvertisementTerms{OnlyNodes: true, Nodes: nodes}}}
+	}
+	edge := []fsm.PoolName{"edge"}
+	second := &fsm.Allocate{Address: addr("2001:db8:1::1"), Service: "shop/web", Pool: "six", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}, SharingKey: "edge"}
+	for name, c := range map[string]struct {
+		commands []fsm.Command
+		want     string // the kind of the advertisements; empty: it is taken
+	}{
+		"others-chosen": {[]fsm.Command{only(edge, "n1")}, "BGPAdvertisement"},
+		"nobody-chosen": {[]fsm.Command{only(nil)}, "BGPAdvertisement"},
+		"chosen":        {[]fsm.Command{only(edge, "n1", "n2")}, ""},
+		"by-another": {[]fsm.Command{only(edge, "n1"),
+			&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "more", Pools: edge}}}, ""},
+		"another-pool":  {[]fsm.Command{only([]fsm.PoolName{"six"}, "n1")}, ""},
+		"one-of-two":    {[]fsm.Command{only(edge, "n1"), second}, ""},
+		"both-families": {[]fsm.Command{only(nil, "n1"), second}, "BGPAdvertisement"},
+		"other-service": {[]fsm.Command{&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "default", Pools: edge,
+			Terms: fsm.AdvertisementTerms{OnlyNodes: true, Nodes: []fsm.NodeID{"n1"}, OnlyServices: true}}}}, ""},
+		"layer-2":        {[]fsm.Command{&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: edge, Nodes: []fsm.NodeID{"n1"}}}}, "L2Advertisement"},
+		"layer-2-chosen": {[]fsm.Command{&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: edge, Nodes: []fsm.NodeID{"n2"}}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, _ := furnished(t)
+			s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Proposer: g})
+			g.Apply(t, &fsm.PutNode{ID: "n2", UID: "u-n2", Addresses: []netip.Addr{addr("198.51.100.2")}, Eligible: true}, &fsm.RegisterBoot{Node: "n2", Boot: "b"})
+			g.Apply(t, c.commands...)
+			why := moveTo(t, s, "shop/web", "n2")
+			if (why == "") != (c.want == "") || !strings.Contains(why, c.want) || why != "" && !strings.Contains(why, "nodeSelectors") {
+				t.Errorf("refused by %q", why)
+			}
+			if _, moved := fsm.Get[*fsm.Move](g.Read(), fsm.TableMoves, "shop/web"); moved != (c.want == "") {
+				t.Errorf("moved: %t", moved)
+			}
+		})
+	}
+}
