@@ -109,6 +109,29 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// What is left out of a manifest that is used otherwise is shown, and is no failure.
+func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
+	manifests := t.TempDir()
+	if err := os.CopyFS(manifests, os.DirFS(quickstart)); err != nil {
+		t.Fatal(err)
+	}
+	odd := "apiVersion: v1\nkind: Service\nmetadata: {name: odd, annotations: {fairlead.io/scheduler: fastest}}\nspec: {ports: [{port: 80}]}\n"
+	if err := os.WriteFile(filepath.Join(manifests, "odd.yaml"), []byte(odd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := once(t, "", manifests, time.Minute)
+	if err != nil || len(p.Problems) > 0 {
+		t.Fatalf("%v, problems %q", err, p.Problems)
+	}
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "odd.yaml:") || !strings.Contains(p.Warnings[0], `"fastest" is unknown`) {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+	var table strings.Builder
+	if err := draw(&table, Picture{Warnings: p.Warnings}); err != nil || !strings.Contains(table.String(), "\nWARNINGS\nodd.yaml:") || strings.Contains(table.String(), "PROBLEMS") {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+}
+
 const policy = `
 apiVersion: balancing.elf.io/v1beta1
 kind: BalancingPolicy

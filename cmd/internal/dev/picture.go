@@ -20,8 +20,9 @@ type Picture struct {
 	Routes   []RoutePicture   `json:"routes"`
 	Policies []PolicyPicture  `json:"policies"`
 	Switch   SwitchPicture    `json:"switch"`
-	// Problems are what is wrong with manifests, a line each.
+	// Problems are why manifests are not used, a line each; Warnings are what is left out of those that are.
 	Problems []string `json:"problems"`
+	Warnings []string `json:"warnings"`
 }
 
 // MemberPicture is one member. Digests are equal where applied indexes are.
@@ -64,7 +65,7 @@ type SwitchPicture struct {
 
 // take draws the picture. Services and routes are as the member that is furthest sees them.
 func take(g *group, sw *testswitch.Switch) Picture {
-	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}, Policies: []PolicyPicture{}, Problems: []string{}}
+	p := Picture{Members: []MemberPicture{}, Services: []ServicePicture{}, Routes: []RoutePicture{}, Policies: []PolicyPicture{}, Problems: []string{}, Warnings: []string{}}
 	var best *fsm.View
 	running := g.members()
 	for _, c := range g.configs {
@@ -87,7 +88,7 @@ func take(g *group, sw *testswitch.Switch) Picture {
 	}
 	p.Switch.RIB = ribOf(sw)
 	if len(running) > 0 {
-		p.Problems = running[0].Problems() // all members read the same folders
+		p.Problems, p.Warnings = running[0].Problems() // all members read the same folders
 	}
 	return p
 }

@@ -51,12 +51,16 @@ func draw(w io.Writer, p Picture) error {
 		}
 		line("%s\t%s\t%d\t%s", r.Name, orDash(strings.Join(r.Captures, ", ")), r.Backends, orDash(r.Pending))
 	}
-	for i, problem := range p.Problems {
-		if i == 0 {
-			line("\nPROBLEMS")
+	list := func(title string, lines []string) {
+		for i, text := range lines {
+			if i == 0 {
+				line("\n%s", title)
+			}
+			line("%s", text)
 		}
-		line("%s", problem)
 	}
+	list("PROBLEMS", p.Problems)
+	list("WARNINGS", p.Warnings)
 	return t.Flush()
 }
 

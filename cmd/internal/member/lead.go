@@ -93,17 +93,21 @@ func (w *leaderWork) worlds() []world.World {
 	return out
 }
 
-// Problems lists what is wrong with what this member's sources show, a line each.
-func (m *Member) Problems() []string {
-	out := []string{}
+// Problems lists what is wrong with what this member's sources show, a line each: what is not used for it, and, apart, what is
+// used without a part.
+func (m *Member) Problems() (failed, degraded []string) {
+	failed, degraded = []string{}, []string{}
 	for _, w := range m.work.worlds() {
 		for _, p := range w.Problems {
-			if p.Severity == world.Failed {
-				out = append(out, p.String())
+			switch p.Severity {
+			case world.Failed:
+				failed = append(failed, p.String())
+			case world.Degraded:
+				degraded = append(degraded, p.String())
 			}
 		}
 	}
-	return out
+	return failed, degraded
 }
 
 // lead runs the leader's work for one term.
