@@ -56,6 +56,16 @@ func control(ctx context.Context, dir string, g *group) error {
 	return nil
 }
 
+// runs tells whether a dev process takes orders in a data folder.
+func runs(dir string) bool {
+	c, err := net.Dial("unix", filepath.Join(dir, controlSocket))
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
 // memberName accepts a member's number for its name.
 func memberName(s string) string {
 	if s != "" && strings.Trim(s, "0123456789") == "" {

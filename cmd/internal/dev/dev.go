@@ -36,9 +36,10 @@ type Options struct {
 	Level     slog.Level
 	Terminal  bool // Stdout is one: the table is drawn over
 	// ContextLink is where the command line looks for a group when nobody names one. It is linked to this one
-	// while it runs, unless something is there that no dev process left behind.
+	// while it runs, unless something is there that no dev process left behind, or another one runs that has it.
 	ContextLink string
-	linked      bool // it is
+	linked      bool   // it is
+	other       string // the data folder of the one that has it
 }
 
 // settledFor is how long a picture must stay the same and agree before --once believes it.
@@ -117,10 +118,24 @@ func (o *Options) run(ctx context.Context, dir, contextFile string, g *group, sw
 	if o.Once {
 		return o.once(ctx, g, sw)
 	}
-	unlink, linked := link(contextFile, o.ContextLink)
-	defer unlink()
-	o.linked = linked
+	if o.other = otherAt(o.ContextLink, contextFile); o.other == "" {
+		var unlink func()
+		unlink, o.linked = link(contextFile, o.ContextLink)
+		defer unlink()
+	}
 	return o.show(ctx, contextFile, g, sw)
+}
+
+// otherAt is the data folder of another dev process that runs, to which a link leads; empty if there is none.
+func otherAt(at, contextFile string) string {
+	target, err := os.Readlink(at)
+	if err != nil || target == contextFile {
+		return ""
+	}
+	if dir := DataOf(at); runs(dir) {
+		return dir
+	}
+	return ""
 }
 
 // link makes the command line find this group by itself; it never replaces a file that is not such a link.
@@ -129,12 +144,16 @@ func link(contextFile, at string) (unlink func(), linked bool) {
 		return func() {}, false
 	}
 	if _, err := os.Readlink(at); err == nil {
-		_ = os.Remove(at) // a link is ours
+		_ = os.Remove(at) // a link is ours, or of one that ended
 	}
 	if os.Symlink(contextFile, at) != nil {
 		return func() {}, false
 	}
-	return func() { _ = os.Remove(at) }, true
+	return func() {
+		if target, err := os.Readlink(at); err == nil && target == contextFile {
+			_ = os.Remove(at)
+		}
+	}, true
 }
 
 // folder gives the data folder and what removes it at the end.
@@ -254,18 +273,21 @@ func (p Picture) outline() string {
 
 // hints says what to try.
 func (o *Options) hints(w io.Writer, contextFile string) {
-	export := ""
+	export, other := "", ""
 	if !o.linked {
 		export = "  export FAIRLEAD_CONTEXT=" + contextFile + "\n"
 	}
+	if o.other != "" {
+		other = " Without the export commands go to the `fairlead dev` that runs over " + o.other + "."
+	}
 	_, _ = fmt.Fprintf(w, `
-Try in another terminal:
+Try in another terminal:%s
 %s  bin/fairlead get routes
   bin/fairlead raft status
   bin/fairlead describe service NAMESPACE/NAME
   bin/fairlead dev kill 1          and then: bin/fairlead dev start 1
 Edit a manifest in %s, or add one, and watch. Ctrl-C ends it.
-`, export, o.Manifests)
+`, other, export, o.Manifests)
 }
 
 // writeContext makes an operator's certificate and the file by which the command line finds this group.

@@ -198,6 +198,63 @@ func TestOrdersReachARunningDev(t *testing.T) {
 	}
 }
 
+// The command line goes on finding the group that it found when a second dev process starts, which says how to find its own. What
+// an earlier one left behind is replaced.
+func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
+	home := t.TempDir()
+	at := filepath.Join(home, "config", "context.yaml")
+	if err := os.Mkdir(filepath.Dir(at), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(home, "ended", "context.yaml"), at); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(name string) (data string, said *syncBuffer, end func()) {
+		data, said = filepath.Join(home, name), &syncBuffer{}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Run(ctx, Options{Members: 1, Manifests: quickstart, Data: data, Version: "test", Stdout: &syncBuffer{}, Stderr: said, ContextLink: at})
+		}()
+		eventually(t, func() error {
+			if !runs(data) {
+				return fmt.Errorf("%s takes no orders", name)
+			}
+			return said.shows("Ctrl-C ends it")
+		})
+		return data, said, func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	leadsTo := func(data string) {
+		t.Helper()
+		if target, _ := os.Readlink(at); target != filepath.Join(data, "context.yaml") {
+			t.Errorf("the link leads to %q", target)
+		}
+	}
+	first, said, endFirst := begin("a")
+	leadsTo(first)
+	if err := said.shows("export"); err == nil {
+		t.Error("the first one asks for an export")
+	}
+	second, said, endSecond := begin("b")
+	leadsTo(first)
+	for _, text := range []string{"export FAIRLEAD_CONTEXT=" + filepath.Join(second, "context.yaml"), "runs over " + first} {
+		if err := said.shows(text); err != nil {
+			t.Error(err)
+		}
+	}
+	endSecond()
+	leadsTo(first)
+	endFirst()
+	if _, err := os.Lstat(at); err == nil {
+		t.Error("the link is left behind")
+	}
+}
+
 // eventually waits until f succeeds.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
