@@ -124,7 +124,7 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 	case candidates && closing != "":
 		s.wait(PendingPort, closing)
 	case candidates:
-		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s; add addresses to a pool, or delete Services", s.id, what))
+		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s%s; add addresses to a pool, or delete Services", s.id, what, p.sayUnshared(s, f)))
 	case drained >= 0:
 		s.wait(PendingNoPool, fmt.Sprintf("pool %s, which may give %s to Service %s, is being emptied; add addresses to another pool, or end its drain", p.pools[drained].name, what, s.id))
 	case s.seen.Pool != "":

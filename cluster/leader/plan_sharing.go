@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -17,6 +18,7 @@ import (
 // sharers are the addresses of a pool that Services of one key have in this plan: in order, then as they are given out.
 type sharers struct {
 	addresses []netip.Addr
+	lowest    netip.Addr
 	// full counts, by port, how many of the first addresses have it already. Claims only come within a plan, so that these need no
 	// second look.
 	full map[fsm.Port]int
@@ -176,6 +178,49 @@ func (p *planner) noteClosing(s *wish, a netip.Addr, text string) {
 	}
 }
 
+// sayUnshared tells why a Service that asks to share an address shares none of a family; empty if it does not ask. It names the lowest
+// address of the first pool only: it is written to the record, and shall not change with every other one.
+func (p *planner) sayUnshared(s *wish, family world.Family) string {
+	key := sharingKey(s.next, netip.Addr{})
+	switch {
+	case s.next.SharingKey == "":
+		return ""
+	case key == "":
+		return ", and with externalTrafficPolicy Local it shares none"
+	}
+	p.gatherSharers()
+	for _, f := range familiesOf(family) {
+		for _, pool := range p.pools {
+			if of := p.shared[sharedIn{key, pool.name, f}]; of != nil && p.givesTo(pool, s, f) {
+				return ", and it cannot share " + p.sayTaken(s, of.lowest)
+			}
+		}
+	}
+	return ", and no Service that agreed to share with it (fairlead.io/allow-shared-ip, and fairlead.io/sharing-cross-namespace between namespaces) has one of them"
+}
+
+// sayTaken names an address of a Service's sharing key, and the port of it that the Service would need and another one has, by this plan or
+// still by the record.
+func (p *planner) sayTaken(s *wish, a netip.Addr) string {
+	for _, port := range portsOf(s.next) {
+		owner := fsm.ServiceID("")
+		for _, h := range p.ownersOf[a] {
+			if slices.Contains(h.Ports, port) {
+				owner = h.Service
+			}
+		}
+		for _, c := range p.claims[a] {
+			if slices.Contains(c.ports, port) {
+				owner = c.owner.id
+			}
+		}
+		if owner != "" && owner != s.id {
+			return fmt.Sprintf("%s with Service %s, which has port %s of it", a, owner, port)
+		}
+	}
+	return a.String() + ", which is given to nobody else at present"
+}
+
 // unshared is a family of which a Service has no address.
 type unshared struct {
 	service fsm.ServiceID
@@ -210,5 +255,9 @@ func (p *planner) noteSharer(c *claim) {
 	if p.shared[in] == nil {
 		p.shared[in] = &sharers{full: map[fsm.Port]int{}}
 	}
-	p.shared[in].addresses = append(p.shared[in].addresses, c.address)
+	of := p.shared[in]
+	of.addresses = append(of.addresses, c.address)
+	if !of.lowest.IsValid() || c.address.Less(of.lowest) {
+		of.lowest = c.address
+	}
 }
