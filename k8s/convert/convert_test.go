@@ -4,6 +4,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"net/netip"
 	"slices"
@@ -289,7 +290,7 @@ func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
 		}
 	}
 	for name, annotations := range map[string]map[string]string{
-		"two-opinions":  {"purelb.io/addresses": "203.0.113.1", "fairlead.io/loadBalancerIPs": ""},
+		"two-opinions":  {"purelb.io/service-group": "silver", "fairlead.io/address-pool": "gold"},
 		"consent-alone": {"lbipam.cilium.io/sharing-cross-namespace": "*"},
 	} {
 		s, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: annotations}})
@@ -300,6 +301,37 @@ func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
 	bad := map[string]string{"fairlead.io/allow-shared-ip": "k", "fairlead.io/sharing-cross-namespace": "No Namespace"}
 	if _, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: bad}}); Usable(problems) {
 		t.Error("consent with what is no namespace is used")
+	}
+}
+
+// An annotation that is empty says nothing, before and behind one that does, whosever they are.
+func TestEmptyAnnotationsAreAsIfNotThere(t *testing.T) {
+	for name, annotations := range map[string]map[string]string{
+		"ours":   {"fairlead.io/loadBalancerIPs": "", "fairlead.io/address-pool": "", "fairlead.io/allow-shared-ip": "", "fairlead.io/sharing-cross-namespace": ""},
+		"theirs": {"metallb.io/loadBalancerIPs": " ", "metallb.io/address-pool": "", "metallb.io/allow-shared-ip": "", "lbipam.cilium.io/sharing-cross-namespace": ""},
+		"behind": {"purelb.io/addresses": "", "purelb.io/service-group": "", "purelb.io/allow-shared-ip": ""},
+	} {
+		read := func(filled map[string]string) world.Service {
+			all := maps.Clone(annotations)
+			maps.Copy(all, filled)
+			s, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "shop", Annotations: all}})
+			if len(problems) > 0 {
+				t.Errorf("%s: %v", name, problems)
+			}
+			return s
+		}
+		if s := read(nil); len(s.Requested) > 0 || s.Pool != "" || s.SharingKey != "" {
+			t.Errorf("%s alone: %+v", name, s)
+		}
+		filled := map[string]string{
+			"kube-vip.io/loadbalancerIPs": "203.0.113.1", "metallb.universe.tf/address-pool": "gold", "lbipam.cilium.io/sharing-key": "k",
+			"io.cilium/lb-ipam-sharing-cross-namespace": "web",
+		}
+		s := read(filled)
+		want, _ := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "shop", Annotations: filled}})
+		if fmt.Sprint(s.Requested) != "[203.0.113.1]" || s.Pool != "gold" || s.SharingKey != want.SharingKey || s.SharingKey == "" {
+			t.Errorf("%s: requests %v, pool %q, key %q", name, s.Requested, s.Pool, s.SharingKey)
+		}
 	}
 }
 

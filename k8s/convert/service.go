@@ -73,16 +73,17 @@ func spellings(ours string) []string {
 }
 
 // annotation finds the value of one of our annotations under any of its spellings, and the key it was found under. Others
-// that say something else are reported.
+// that say something else are reported. An empty one says nothing: templates write it for what was not chosen.
 func (r *report) annotation(all map[string]string, ours string) (key, value string) {
 	key = ours
 	found := false
 	for _, k := range spellings(ours) {
-		v, ok := all[k]
+		v := all[k]
 		switch {
-		case ok && !found:
+		case strings.TrimSpace(v) == "":
+		case !found:
 			key, value, found = k, v, true
-		case ok && v != value:
+		case v != value:
 			r.degrade(annotationField(k), "remove one of them", "%q is passed over: %s says %q", v, key, value)
 		}
 	}
