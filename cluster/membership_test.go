@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -246,6 +247,53 @@ func TestTransferHandsTheLeadershipOver(t *testing.T) {
 		return g.leader().name == "c"
 	})
 	mustPropose(t, g.leader(), put(2))
+}
+
+// Of two followers that were sent the same the library takes the first of the configuration, dead or not.
+func TestLeadershipIsNotHandedToTheDead(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Heartbeat = 300 * time.Millisecond // a busy machine must not move the leadership by itself
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	g.settle()
+	dead := g.followers()[0]
+	dead.stop()
+	leader := g.leader()
+	eventually(t, "its silence is noticed", func() bool { return !leader.node.answers(raft.ServerID(ServerID(dead.name, "1"))) })
+	if err := leader.node.Transfer(t.Context(), ""); err != nil {
+		t.Fatalf("one follower lives: %v", err)
+	}
+	eventually(t, "the other one leads", func() bool { return g.leader() != leader })
+}
+
+// A dead voter is also the likelier one to be among those that answered lately for a while: whoever answered last goes first.
+func TestOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Heartbeat = 2 * time.Second // so that the dead one's answers count for long
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	g.settle()
+	leader, others := g.leader(), g.followers()
+	others[0].stop()
+	at := time.Now()
+	eventually(t, "the living one answered since", func() bool {
+		p, ok := leader.node.seen.seen(others[1].node.id, leader.node.raft.CurrentTerm())
+		return ok && p.at.After(at)
+	})
+	if s, err := leader.node.successor(""); err != nil || s.ID != others[1].node.id {
+		t.Errorf("successor: %v, %v; want %s", s.ID, err, others[1].node.id)
+	}
+}
+
+func TestWithoutAnotherVoterNobodyTakesTheLeadership(t *testing.T) {
+	g := newGroup(t, "a")
+	g.startAll()
+	defer g.stopAll()
+	if err := g.leader().node.Transfer(t.Context(), ""); !errors.Is(err, ErrNotReady) {
+		t.Errorf("want ErrNotReady, got %v", err)
+	}
 }
 
 // A follower whose disk was put back to an earlier state, under its own name, is expelled by the leader that knows
