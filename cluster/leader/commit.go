@@ -111,12 +111,18 @@ func (o *operator) drop(j *job, next time.Duration) {
 // sureFor is how long the commit of an entry says that this member leads: a majority followed it meanwhile.
 const sureFor = 50 * time.Millisecond
 
+// verifyWithin bounds the question whether this member leads: all operations wait for it, and a majority that takes longer is
+// out of reach.
+const verifyWithin = 2 * time.Second
+
 // release gives those of the jobs, proposed at a time, whose calls may go out: this member leads still, and they are still
 // asked for.
 func (o *operator) release(ctx context.Context, begun []*job, proposed time.Duration) (out []*job) {
 	var leads error
 	if o.c.Clock.Now()-proposed > sureFor {
-		leads = o.c.Group.VerifyLeader(ctx)
+		asking, cancel := context.WithTimeout(ctx, verifyWithin)
+		leads = o.c.Group.VerifyLeader(asking)
+		cancel()
 	}
 	record := o.c.Record.Read()
 	for _, j := range begun {

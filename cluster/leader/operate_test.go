@@ -152,6 +152,30 @@ func (g slowGroup) Propose(ctx context.Context, u Urgency, proposals []fsm.Propo
 	return out, err
 }
 
+// muteGroup answers late, and says nothing of who leads.
+type muteGroup struct{ slowGroup }
+
+func (g muteGroup) VerifyLeader(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// The question whether this member leads is given up: until then no outcome is said and nothing else begins.
+func TestOperateDoesNotWaitForAMajorityForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLiveGroup(t)
+		g.commit(balancer("drv/a"))
+		d := &told{do: succeed}
+		operated(t, g, muteGroup{slowGroup{g, 2 * sureFor}}, d, func() {
+			time.Sleep(verifyWithin + 4*sureFor)
+			op, ok := fsm.Get[*fsm.Operation](g.state.Read(), fsm.TableOperations, "balancer "+string(identityOf("drv/a")))
+			if len(d.all()) > 0 || !ok || op.Open || !op.Unsettled.IsZero() {
+				t.Errorf("calls %v, operation %+v; want none, and an end of the attempt", d.all(), op)
+			}
+		})
+	})
+}
+
 func TestOperateSendsNothingAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLiveGroup(t)
