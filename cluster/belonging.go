@@ -113,7 +113,7 @@ func (n *Node) Admit(ctx context.Context, r JoinRequest) error {
 	servers := n.raft.GetConfiguration().Configuration().Servers
 	for _, s := range servers {
 		if s.ID == id {
-			return n.readdress(ctx, s, address)
+			return n.leaderError("new address", n.readdress(ctx, s.ID, address))
 		}
 	}
 	if r.Last > 0 {
@@ -138,14 +138,16 @@ func (n *Node) Admit(ctx context.Context, r JoinRequest) error {
 }
 
 // readdress brings the address of a member up to date.
-func (n *Node) readdress(ctx context.Context, s raft.Server, address raft.ServerAddress) error {
-	if s.Address == address {
-		return nil
+func (n *Node) readdress(ctx context.Context, id raft.ServerID, address raft.ServerAddress) error {
+	s, at, err := n.look(string(id))
+	switch {
+	case err != nil || s.Address == address:
+		return err
+	case s.Suffrage == raft.Voter:
+		return n.await(ctx, n.raft.AddVoter(s.ID, address, at, changeTimeout))
+	default:
+		return n.await(ctx, n.raft.AddNonvoter(s.ID, address, at, changeTimeout))
 	}
-	if s.Suffrage == raft.Voter {
-		return n.leaderError("new address", n.await(ctx, n.raft.AddVoter(s.ID, address, 0, changeTimeout)))
-	}
-	return n.leaderError("new address", n.await(ctx, n.raft.AddNonvoter(s.ID, address, 0, changeTimeout)))
 }
 
 // retire removes a former instance of a member.

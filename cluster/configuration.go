@@ -5,6 +5,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+
+	"github.com/hashicorp/raft"
 )
 
 // ConfigurationIndex is the log index of the newest committed configuration that this member applied. (The library
@@ -21,4 +23,15 @@ func (n *Node) Demote(ctx context.Context, id string) error {
 		return fmt.Errorf("demote: %w", err)
 	}
 	return n.leaderError("demote "+id, n.await(ctx, n.raft.DemoteVoter(s.ID, 0, changeTimeout)))
+}
+
+// look gives a server of the newest configuration, and that configuration's index. A change that is asked of the library with this index is
+// refused if another one came in between: who was removed since would be a member again, by a vote or a new address.
+func (n *Node) look(id string) (s raft.Server, at uint64, err error) {
+	at = n.fsm.configured() // before looking: the library compares it with what is committed when it begins the change
+	if at == 0 {            // to the library this means any
+		return raft.Server{}, 0, fmt.Errorf("%s: %w: no configuration is known to be committed", id, ErrNotReady)
+	}
+	s, err = n.server(id)
+	return s, at, err
 }

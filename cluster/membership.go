@@ -92,11 +92,11 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 	if err := n.Barrier(ctx); err != nil { // as verifiedPromoter does, for the same reason
 		return fmt.Errorf("promote: %w", err)
 	}
-	s, err := n.server(id) // who was removed meanwhile would be a member again
+	s, at, err := n.look(id)
 	if err != nil {
 		return fmt.Errorf("promote: %w", err)
 	}
-	return n.leaderError("promote "+id, n.await(ctx, n.raft.AddVoter(s.ID, s.Address, 0, changeTimeout)))
+	return n.leaderError("promote "+id, n.await(ctx, n.raft.AddVoter(s.ID, s.Address, at, changeTimeout)))
 }
 
 // Remove takes a server out of the group; its folder can never belong again. A leader that removes itself steps down

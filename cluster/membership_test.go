@@ -142,6 +142,28 @@ func TestAddressOfAnotherMemberIsRefused(t *testing.T) {
 	}
 }
 
+func TestMemberThatMovedIsReachedAtItsNewAddress(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Stabilization = time.Hour // who has no vote gets none by itself
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	leader, id := g.leader().node, g.followers()[0].node.id
+	move := func(address string) {
+		if err := leader.Admit(t.Context(), JoinRequest{ServerID: string(id), Address: address, Last: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := leader.server(string(id)); err != nil || s.Address != raft.ServerAddress(address) {
+			t.Errorf("it is at %s, %v; want %s", s.Address, err, address)
+		}
+	}
+	move("elsewhere")
+	if err := leader.Demote(t.Context(), string(id)); err != nil {
+		t.Fatal(err)
+	}
+	move("a third place")
+}
+
 func TestRemovedMemberEndsAndCannotComeBack(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()

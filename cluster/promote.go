@@ -34,10 +34,20 @@ type pilotRaft struct {
 	ctx  context.Context
 }
 
-// AddVoter is the library's.
-func (r *pilotRaft) AddVoter(id raft.ServerID, address raft.ServerAddress, prevIndex uint64, timeout time.Duration) raft.IndexFuture {
-	return &pilotFuture{r.Raft.AddVoter(id, address, prevIndex, timeout), r}
+// AddVoter is the library's, for who is a member still: what autopilot knows of a server is some time old, its address too.
+func (r *pilotRaft) AddVoter(id raft.ServerID, _ raft.ServerAddress, _ uint64, timeout time.Duration) raft.IndexFuture {
+	s, at, err := r.node.look(string(id))
+	if err != nil {
+		return refused{err}
+	}
+	return &pilotFuture{r.Raft.AddVoter(id, s.Address, at, timeout), r}
 }
+
+// refused is the future of a change that was not asked for.
+type refused struct{ err error }
+
+func (f refused) Error() error { return f.err }
+func (refused) Index() uint64  { return 0 }
 
 type pilotFuture struct {
 	raft.IndexFuture
