@@ -155,8 +155,8 @@ func (n *Node) retire(ctx context.Context, s raft.Server) error {
 	if n.answers(s.ID) {
 		return fmt.Errorf("%w: its former instance %s still answers; stop that one first", ErrNotReady, s.ID)
 	}
-	if !n.quorumWithout(s.ID) {
-		return fmt.Errorf("%w: without its former instance %s the others that answer are no majority", ErrNotReady, s.ID)
+	if err := n.VerifyWithout(ctx, string(s.ID)); err != nil {
+		return err
 	}
 	n.log.Info("former instance removed", "server", s.ID)
 	return n.Remove(ctx, string(s.ID))
@@ -168,23 +168,11 @@ func (n *Node) answers(id raft.ServerID) bool {
 		return true
 	}
 	p, ok := n.seen.seen(id, n.raft.CurrentTerm())
-	return ok && time.Since(p.at) < 3*n.o.Tuning.Heartbeat
+	return ok && time.Since(p.at) < n.lately()
 }
 
-// quorumWithout tells whether the voters other than id that answer are a majority of them.
-func (n *Node) quorumWithout(id raft.ServerID) bool {
-	voters, answering := 0, 0
-	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage != raft.Voter || s.ID == id {
-			continue
-		}
-		voters++
-		if n.answers(s.ID) {
-			answering++
-		}
-	}
-	return answering > voters/2
-}
+// lately is for how long an answer says that a server is there.
+func (n *Node) lately() time.Duration { return 3 * n.o.Tuning.Heartbeat }
 
 // expel removes a follower that lost entries which it had acknowledged: what was committed with its help may stand on
 // fewer disks than it should, and its next vote could go to a leader that lacks it. It is called on a goroutine of the
@@ -199,13 +187,13 @@ func (n *Node) expel(id raft.ServerID, had, has uint64) {
 		n.expelled[id] = true
 		n.metrics.expelled.Inc()
 		n.log.Error("server lost entries it had acknowledged", "server", id, "had", had, "has", has)
-		if !n.quorumWithout(id) {
-			n.log.Error("server not removed", "server", id, "error", "the others that answer are no majority")
-			return
-		}
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 		defer cancel()
-		if err := n.Remove(ctx, string(id)); err != nil {
+		err := n.VerifyWithout(ctx, string(id))
+		if err == nil {
+			err = n.Remove(ctx, string(id))
+		}
+		if err != nil {
 			n.log.Error("server not removed", "server", id, "error", err)
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -148,16 +149,35 @@ func (n *Node) await(ctx context.Context, f raft.Future) error {
 // answered after it.
 //
 // Errors: ErrNotLeader, ctx's.
-func (n *Node) VerifyLeader(ctx context.Context) error {
-	const what = "verify leader"
+func (n *Node) VerifyLeader(ctx context.Context) error { return n.verify(ctx, "verify leader", "") }
+
+// VerifyWithout returns once a majority of the voters other than a server followed this leader at a moment after the call began: to be asked
+// before that server goes, or loses its vote, while it may be what keeps this leader. What was answered lately is no answer to that: who died
+// since would be needed for a majority afterwards, and the server, which knows of nothing, could not stand in.
+//
+// Errors: ErrNotLeader, ErrNotReady if they do not answer, ctx's.
+func (n *Node) VerifyWithout(ctx context.Context, id string) error {
+	within, cancel := context.WithTimeout(ctx, n.lately())
+	defer cancel()
+	err := n.verify(within, "verify leader without "+id, raft.ServerID(id))
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: without %s the voters that answer are no majority", ErrNotReady, id)
+	}
+	return err
+}
+
+// verify waits for a majority of the voters, one of whom may be left out.
+func (n *Node) verify(ctx context.Context, what string, without raft.ServerID) error {
 	began, term := time.Now(), n.raft.CurrentTerm()
 	n.raft.VerifyLeader()
 	for {
 		answer := n.seen.answer()
+		c := n.raft.GetConfiguration().Configuration()
+		c.Servers = slices.DeleteFunc(slices.Clone(c.Servers), func(s raft.Server) bool { return s.ID == without })
 		switch {
 		case n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term:
 			return n.leaderError(what, raft.ErrLeadershipLost)
-		case !n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, term, time.Now()).Before(began):
+		case !n.seen.quorumAt(c, n.id, term, time.Now()).Before(began):
 			return nil
 		}
 		select {

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -108,4 +109,34 @@ func TestLateAnswersDoNotVerifyALeader(t *testing.T) {
 	}
 	time.AfterFunc(20*time.Millisecond, release) // the library waits for answers by then
 	wantNoMajority(t, leader)
+}
+
+// Who died a moment ago answered lately. The majority that a server leaves behind has to be there when it goes.
+func TestNobodyIsExpelledForTheDead(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Heartbeat = 500 * time.Millisecond // answers count for long
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	g.settle()
+	leader, others := g.leader(), g.followers()
+	dead, forgetful := others[0], others[1].node.id
+	deadID := dead.node.id
+	eventually(t, "all answer", func() bool { return leader.node.answers(deadID) && leader.node.answers(forgetful) })
+	if err := leader.node.VerifyWithout(t.Context(), string(forgetful)); err != nil {
+		t.Fatalf("all are there: %v", err)
+	}
+	dead.stop()
+	leader.node.expel(forgetful, 2, 1)
+	eventually(t, "it is decided", func() bool {
+		leader.node.admitting.Lock()
+		defer leader.node.admitting.Unlock()
+		return leader.node.expelled[forgetful]
+	})
+	if !inConfiguration(leader.node.raft.GetConfiguration().Configuration(), forgetful) {
+		t.Errorf("%s was removed, and without it there is no majority", forgetful)
+	}
+	if err := leader.node.VerifyWithout(t.Context(), string(forgetful)); !errors.Is(err, ErrNotReady) {
+		t.Errorf("want ErrNotReady, got %v", err)
+	}
 }
