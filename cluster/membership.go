@@ -80,7 +80,14 @@ func (n *Node) Peers() []PeerStatus {
 
 // Add makes a server part of the group, as a non-voter; it gets its vote once it caught up and stayed healthy. On the
 // leader only.
+//
+// Errors: ErrNotLeader, ErrNotReady while no majority answers.
 func (n *Node) Add(ctx context.Context, id, address string) error {
+	// A new server takes entries at once. Those of a leader without a majority come to nothing, and who holds some and is no
+	// member is told that it was removed (Admit).
+	if err := n.VerifyWithout(ctx, id); err != nil {
+		return fmt.Errorf("add %s: %w", id, err)
+	}
 	f := n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, changeTimeout)
 	return n.leaderError("add "+id, n.await(ctx, f))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,45 @@ func TestNewServerJoinsAndGetsItsVoteOnceCaughtUp(t *testing.T) {
 	if !has(g.members["d"].state, 49) {
 		t.Fatal("d lacks what was committed before it came")
 	}
+}
+
+// A newcomer that holds entries which came to nothing would be told that it was removed, and give up for good.
+func TestLeaderWithoutAMajorityTakesNobodyIn(t *testing.T) {
+	g := newGroup(t, "a", "b", "c", "d")
+	g.tuning.Heartbeat = time.Second // a leader goes on for so long without a majority
+	var asks atomic.Bool
+	g.change = func(m *member, o *Options) {
+		only("a", "b", "c")(m, o)
+		o.Join = func(ctx context.Context, r JoinRequest) error {
+			if !asks.Load() {
+				return ErrNotLeader
+			}
+			return g.join(ctx, r)
+		}
+	}
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	leader, d := g.leader(), g.members["d"]
+	for _, f := range g.followers() {
+		if f != d {
+			g.part(leader, f)
+		}
+	}
+	err := leader.node.Admit(t.Context(), JoinRequest{ServerID: string(d.node.id), Address: d.name})
+	if !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrNotReady) {
+		t.Errorf("want ErrNotLeader or ErrNotReady, got %v", err)
+	}
+	if last := d.node.raft.LastIndex(); last > 0 {
+		t.Errorf("it took %d entries", last)
+	}
+	g.mu.Lock()
+	g.connect()
+	g.mu.Unlock()
+	asks.Store(true)
+	eventually(t, "it belongs", func() bool {
+		return inConfiguration(g.leader().node.raft.GetConfiguration().Configuration(), d.node.id)
+	})
 }
 
 func TestLostFolderComesBackAsANewServerAndTheOldOneIsRemoved(t *testing.T) {

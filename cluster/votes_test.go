@@ -146,7 +146,7 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 			g.part(leader, away)
 			ended := make(chan error, 3)
 			run := func(f func() error) { go func() { ended <- f() }() }
-			run(func() error { return leader.node.Add(context.Background(), "x-1", "x") })
+			run(leader.node.raft.AddNonvoter("x-1", "x", 0, 0).Error)
 			eventually(t, "a change is under way", func() bool {
 				return inConfiguration(leader.node.raft.GetConfiguration().Configuration(), "x-1")
 			})
