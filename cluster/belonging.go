@@ -155,11 +155,11 @@ func (n *Node) retire(ctx context.Context, s raft.Server) error {
 	if n.answers(s.ID) {
 		return fmt.Errorf("%w: its former instance %s still answers; stop that one first", ErrNotReady, s.ID)
 	}
-	if err := n.VerifyWithout(ctx, string(s.ID)); err != nil {
+	if err := n.Remove(ctx, string(s.ID), false); err != nil {
 		return err
 	}
 	n.log.Info("former instance removed", "server", s.ID)
-	return n.Remove(ctx, string(s.ID))
+	return nil
 }
 
 // answers tells whether a server answered this leader lately.
@@ -189,11 +189,7 @@ func (n *Node) expel(id raft.ServerID, had, has uint64) {
 		n.log.Error("server lost entries it had acknowledged", "server", id, "had", had, "has", has)
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 		defer cancel()
-		err := n.VerifyWithout(ctx, string(id))
-		if err == nil {
-			err = n.Remove(ctx, string(id))
-		}
-		if err != nil {
+		if err := n.Remove(ctx, string(id), false); err != nil {
 			n.log.Error("server not removed", "server", id, "error", err)
 		}
 	}()

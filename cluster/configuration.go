@@ -13,12 +13,15 @@ import (
 // answers 0 for its own, whatever it is.)
 func (n *Node) ConfigurationIndex() Index { return Index(n.fsm.configured()) }
 
-// Demote takes a server's vote away; it goes on receiving entries. It does not ask whether a quorum is left: that is
-// the caller's guard. On the leader only.
+// Demote takes a server's vote away; it goes on receiving entries. Unless it is forced it asks whether the others are a
+// majority. On the leader only.
 //
-// Errors: ErrUnknownServer, ErrNotLeader.
-func (n *Node) Demote(ctx context.Context, id string) error {
+// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady while the others that answer are no majority.
+func (n *Node) Demote(ctx context.Context, id string, forced bool) error {
 	s, err := n.server(id)
+	if err == nil && !forced {
+		err = n.VerifyWithout(ctx, id)
+	}
 	if err != nil {
 		return fmt.Errorf("demote: %w", err)
 	}

@@ -107,11 +107,14 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 }
 
 // Remove takes a server out of the group; its folder can never belong again. A leader that removes itself steps down
-// and ends with ErrRemoved. It does not ask whether a quorum is left: that is the caller's guard. On the leader only.
+// and ends with ErrRemoved. Unless it is forced it asks whether the others are a majority. On the leader only.
 //
-// Errors: ErrUnknownServer, ErrNotLeader.
-func (n *Node) Remove(ctx context.Context, id string) error {
+// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady while the others that answer are no majority.
+func (n *Node) Remove(ctx context.Context, id string, forced bool) error {
 	s, err := n.server(id)
+	if err == nil && !forced {
+		err = n.VerifyWithout(ctx, id)
+	}
 	if err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}

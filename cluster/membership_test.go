@@ -198,7 +198,7 @@ func TestMemberThatMovedIsReachedAtItsNewAddress(t *testing.T) {
 		}
 	}
 	move("elsewhere")
-	if err := leader.Demote(t.Context(), string(id)); err != nil {
+	if err := leader.Demote(t.Context(), string(id), false); err != nil {
 		t.Fatal(err)
 	}
 	move("a third place")
@@ -211,7 +211,7 @@ func TestRemovedMemberEndsAndCannotComeBack(t *testing.T) {
 	mustPropose(t, g.leader(), put(1))
 	g.settle() // an empty server could come back as a new one
 	victim := g.followers()[0]
-	if err := g.leader().node.Remove(context.Background(), string(victim.node.id)); err != nil {
+	if err := g.leader().node.Remove(context.Background(), string(victim.node.id), false); err != nil {
 		t.Fatal(err)
 	}
 	wantEnd(t, victim, ErrRemoved)
@@ -232,7 +232,7 @@ func TestMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
 	victim := g.followers()[0]
 	id := string(victim.node.id)
 	victim.stop()
-	if err := g.leader().node.Remove(context.Background(), id); err != nil {
+	if err := g.leader().node.Remove(context.Background(), id, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := victim.open(); err != nil {
@@ -248,7 +248,7 @@ func TestLeaderThatRemovesItselfEnds(t *testing.T) {
 	defer g.stopAll()
 	mustPropose(t, g.leader(), put(1))
 	leader := g.leader()
-	if err := leader.node.Remove(context.Background(), string(leader.node.id)); err != nil {
+	if err := leader.node.Remove(context.Background(), string(leader.node.id), false); err != nil {
 		t.Fatal(err)
 	}
 	wantEnd(t, leader, ErrRemoved)
@@ -264,7 +264,7 @@ func TestConfigurationIndexRisesWithEveryChange(t *testing.T) {
 	if before == 0 {
 		t.Fatal("a founded group has no configuration")
 	}
-	if err := g.leader().node.Demote(context.Background(), g.followers()[0].node.Status().ServerID); err != nil {
+	if err := g.leader().node.Demote(context.Background(), g.followers()[0].node.Status().ServerID, false); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "every member knows of the change", func() bool {
@@ -283,7 +283,7 @@ func TestUnknownServerIsNamed(t *testing.T) {
 	defer g.stopAll()
 	n := g.leader().node
 	for what, err := range map[string]error{
-		"remove": n.Remove(context.Background(), "x-1"), "promote": n.Promote(context.Background(), "x-1"),
+		"remove": n.Remove(context.Background(), "x-1", false), "promote": n.Promote(context.Background(), "x-1"),
 		"transfer": n.Transfer(context.Background(), "x-1"),
 	} {
 		if !errors.Is(err, ErrUnknownServer) {

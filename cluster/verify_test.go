@@ -45,7 +45,7 @@ func TestNonVotersDoNotVerifyALeader(t *testing.T) {
 	defer g.stopAll()
 	leader, others := g.leader(), g.followers()
 	mustPropose(t, leader, put(1))
-	if err := leader.node.Demote(t.Context(), string(others[0].node.id)); err != nil {
+	if err := leader.node.Demote(t.Context(), string(others[0].node.id), false); err != nil {
 		t.Fatal(err)
 	}
 	if err := leader.node.VerifyLeader(t.Context()); err != nil {
@@ -138,5 +138,36 @@ func TestNobodyIsExpelledForTheDead(t *testing.T) {
 	}
 	if err := leader.node.VerifyWithout(t.Context(), string(forgetful)); !errors.Is(err, ErrNotReady) {
 		t.Errorf("want ErrNotReady, got %v", err)
+	}
+}
+
+// The same goes for a vote that an operator takes, unless he knows better.
+func TestNoVoteIsTakenForTheDead(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.tuning.Heartbeat = 500 * time.Millisecond // answers count for long
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(1))
+	g.settle()
+	leader, others := g.leader().node, g.followers()
+	id := others[1].node.id
+	others[0].stop()
+	for what, take := range map[string]func(context.Context, string, bool) error{"remove": leader.Remove, "demote": leader.Demote} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		if err := take(ctx, string(id), false); !errors.Is(err, ErrNotReady) {
+			t.Errorf("%s: want ErrNotReady, got %v", what, err)
+		}
+		cancel()
+	}
+	if s, err := leader.server(string(id)); err != nil || s.Suffrage != raft.Voter {
+		t.Fatalf("%s votes no more, and without it there is no majority: %v", id, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it is never committed
+	defer cancel()
+	if err := leader.Remove(ctx, string(id), true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("forced: %v", err)
+	}
+	if inConfiguration(leader.raft.GetConfiguration().Configuration(), id) {
+		t.Error("it was forced, and nothing was done")
 	}
 }

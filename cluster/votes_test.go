@@ -65,7 +65,7 @@ func TestWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
 	leader, others := g.leader(), g.followers()
 	mustPropose(t, leader, put(1))
 	away, going := others[0], string(others[1].node.id)
-	if err := leader.node.Demote(t.Context(), going); err != nil {
+	if err := leader.node.Demote(t.Context(), going, false); err != nil {
 		t.Fatal(err)
 	}
 	g.part(leader, away)
@@ -73,7 +73,7 @@ func TestWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
 	promoted, removed := make(chan error, 1), make(chan error, 1)
 	go func() { promoted <- leader.node.Promote(t.Context(), going) }()
 	eventually(t, "the promotion asks the majority", func() bool { return leader.node.raft.LastIndex() > last })
-	go func() { removed <- leader.node.Remove(t.Context(), going) }()
+	go func() { removed <- leader.node.Remove(t.Context(), going, true) }()
 	eventually(t, "the server goes", func() bool {
 		return !inConfiguration(leader.node.raft.GetConfiguration().Configuration(), raft.ServerID(going))
 	})
@@ -99,7 +99,7 @@ func TestWhoWasRemovedIsNotPromoted(t *testing.T) {
 	defer g.stopAll()
 	leader, going := g.leader(), g.followers()[0].node.id
 	mustPropose(t, leader, put(1))
-	if err := leader.node.Demote(t.Context(), string(going)); err != nil {
+	if err := leader.node.Demote(t.Context(), string(going), false); err != nil {
 		t.Fatal(err)
 	}
 	known := &autopilot.State{Servers: map[raft.ServerID]*autopilot.ServerState{going: {
@@ -113,7 +113,7 @@ func TestWhoWasRemovedIsNotPromoted(t *testing.T) {
 	if got := promotions(); !slices.Equal(got, []raft.ServerID{going}) {
 		t.Fatalf("promoted: %v, want %s", got, going)
 	}
-	if err := leader.node.Remove(t.Context(), string(going)); err != nil {
+	if err := leader.node.Remove(t.Context(), string(going), false); err != nil {
 		t.Fatal(err)
 	}
 	if got := promotions(); len(got) != 0 {
@@ -140,7 +140,7 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 			leader, others := g.leader(), g.followers()
 			mustPropose(t, leader, put(1))
 			away, going := others[0], others[1].node.id
-			if err := leader.node.Demote(t.Context(), string(going)); err != nil {
+			if err := leader.node.Demote(t.Context(), string(going), false); err != nil {
 				t.Fatal(err)
 			}
 			g.part(leader, away)
@@ -150,7 +150,7 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 			eventually(t, "a change is under way", func() bool {
 				return inConfiguration(leader.node.raft.GetConfiguration().Configuration(), "x-1")
 			})
-			run(func() error { return leader.node.Remove(context.Background(), string(going)) })
+			run(func() error { return leader.node.Remove(context.Background(), string(going), true) })
 			time.Sleep(50 * time.Millisecond) // it waits for the first
 			run(func() error { return change(leader.node, going) })
 			time.Sleep(50 * time.Millisecond)

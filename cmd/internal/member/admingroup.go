@@ -81,14 +81,14 @@ func (g *adminGroup) AddNonvoter(ctx context.Context, s admin.Member, _ admin.Ch
 	return refusal("add "+s.ID, g.node.Add(ctx, s.ID, s.Address))
 }
 
-func (g *adminGroup) Demote(ctx context.Context, id string, _ admin.Change) error {
-	return refusal("demote "+id, g.node.Demote(ctx, id))
+func (g *adminGroup) Demote(ctx context.Context, id string, change admin.Change) error {
+	return refusal("demote "+id, g.node.Demote(ctx, id, change.Force))
 }
 
 // Remove takes a server out of the configuration. The record names it until no switch can hold a path of it: until it
 // took leave (leave.go), or for as long as switches keep paths of a lost session (cluster/leader).
-func (g *adminGroup) Remove(ctx context.Context, id string, _ admin.Change) error {
-	return refusal("remove "+id, g.node.Remove(ctx, id))
+func (g *adminGroup) Remove(ctx context.Context, id string, change admin.Change) error {
+	return refusal("remove "+id, g.node.Remove(ctx, id, change.Force))
 }
 
 func (g *adminGroup) Transfer(ctx context.Context, id string, _ admin.Change) error {
