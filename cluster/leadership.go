@@ -151,13 +151,16 @@ func (n *Node) await(ctx context.Context, f raft.Future) error {
 // Errors: ErrNotLeader, ctx's.
 func (n *Node) VerifyLeader(ctx context.Context) error { return n.verify(ctx, "verify leader", "") }
 
+// busyFor is how long those that follow may take to answer on a machine with much to do.
+const busyFor = 2 * time.Second
+
 // VerifyWithout returns once a majority of the voters other than a server followed this leader at a moment after the call began: to be asked
 // before that server goes, or loses its vote, while it may be what keeps this leader. What was answered lately is no answer to that: who died
 // since would be needed for a majority afterwards, and the server, which knows of nothing, could not stand in.
 //
 // Errors: ErrNotLeader, ErrNotReady if they do not answer, ctx's.
 func (n *Node) VerifyWithout(ctx context.Context, id string) error {
-	within, cancel := context.WithTimeout(ctx, n.lately())
+	within, cancel := context.WithTimeout(ctx, max(n.lately(), busyFor))
 	defer cancel()
 	err := n.verify(within, "verify leader without "+id, raft.ServerID(id))
 	if err != nil && within.Err() != nil && ctx.Err() == nil {

@@ -256,10 +256,15 @@ func TestMemberAndAgentRunOverEdgesWithoutAMachine(t *testing.T) {
 	s := &speaker{Gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "speaker"})}
 	edges := w.member()
 	edges.Speaker = func(config.BGP, *slog.Logger) (member.Speaker, error) { return s, nil }
+	peers := t.TempDir()
+	const peer = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: switch}\nspec: {myASN: 65000, peerASN: 65001, peerAddress: 192.0.2.1}\n"
+	if err := os.WriteFile(filepath.Join(peers, "switch.yaml"), []byte(peer), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m, err := member.Open(config.Controller{
 		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), BootstrapToken: "t",
 		Advertise: config.Advertise{API: api, Raft: raftAt}, Members: []config.Member{{Name: "m1", API: api, Raft: raftAt}},
-		Sources: config.Sources{Manifests: []string{"../../../examples/quickstart"}}, BGP: config.BGP{ASN: 65000},
+		Sources: config.Sources{Manifests: []string{"../../../examples/quickstart", peers}}, BGP: config.BGP{ASN: 65000},
 	}, "test", edges, quiet)
 	if err != nil {
 		t.Fatal(err)
