@@ -37,7 +37,7 @@ type scene struct {
 	darkAt map[string]time.Duration
 	faults map[int]event.FaultBegan
 	named  map[string]int           // by how many faults at present
-	frozen map[string]int           // by how many that stop a process: it neither acts nor says anything
+	frozen map[string]int           // by how many that may stop a process: it neither acts nor says anything
 	freed  map[string]time.Duration // when the last fault of somebody ended
 	struck map[string]time.Duration // when somebody's present fault began, or the last one: the first of those at a time
 	calm   time.Duration            // since when, or never
@@ -196,9 +196,9 @@ func (s *scene) hear(e event.Stamped) {
 // free notes that somebody was given back to itself just now.
 func (s *scene) free(name string) { s.freed[name] = s.now }
 
-// freeze counts a fault that stops processes.
+// freeze counts a fault that stops processes: in a world a process stands still while its disk syncs, too.
 func (s *scene) freeze(f event.FaultBegan, by int) {
-	if f.Fault != "freeze" {
+	if f.Fault != "freeze" && f.Fault != "disk-slow" {
 		return
 	}
 	for _, name := range f.On {

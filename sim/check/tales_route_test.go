@@ -82,20 +82,10 @@ func routeTales() []tale {
 			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
 			s.wait(30 * time.Second)
 		}),
-		fine("S8", "stale-member-frozen", func(s *story) {
-			s.publish("web", vip1, "n1", "n2")
-			s.say(event.FaultBegan{ID: 2, Fault: "freeze", On: []string{"m3"}})
-			staleMember(s) // that is the last thing it said
-			s.wait(20 * time.Second)
-		}),
-		breaks("S8", "stale-member-not-demoted-after-it-froze", func(s *story) {
-			s.publish("web", vip1, "n1", "n2")
-			s.say(event.FaultBegan{ID: 2, Fault: "freeze", On: []string{"m3"}})
-			staleMember(s)
-			s.wait(3 * time.Second)
-			s.say(event.FaultEnded{ID: 2, Fault: "freeze", On: []string{"m3"}})
-			s.wait(8 * time.Second)
-		}),
+		fine("S8", "stale-member-frozen", standsStill("freeze", 20*time.Second, 0)),
+		breaks("S8", "stale-member-not-demoted-after-it-froze", standsStill("freeze", 3*time.Second, 8*time.Second)),
+		fine("S8", "stale-member-whose-disk-is-slow", standsStill("disk-slow", 12*time.Second, 0)),
+		breaks("S8", "stale-member-not-demoted-after-its-disk-was-slow", standsStill("disk-slow", 3*time.Second, 8*time.Second)),
 		fine("S8", "stale-member-demoted", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			staleMember(s)
@@ -201,6 +191,20 @@ func routeTales() []tale {
 		breaks("model", "refused", func(s *story) {
 			s.say(event.Refused{Model: "sw", By: "m1", What: "UPDATE", Why: "no next hop"})
 		}),
+	}
+}
+
+// standsStill has a fault stop that member, whose last words are that it is out of touch, and end.
+func standsStill(fault string, during, after time.Duration) func(*story) {
+	return func(s *story) {
+		s.publish("web", vip1, "n1", "n2")
+		s.say(event.FaultBegan{ID: 2, Fault: fault, On: []string{"m3"}})
+		staleMember(s)
+		s.wait(during)
+		if after > 0 {
+			s.say(event.FaultEnded{ID: 2, Fault: fault, On: []string{"m3"}})
+			s.wait(after)
+		}
 	}
 }
 
