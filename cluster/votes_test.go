@@ -151,7 +151,8 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 				return inConfiguration(leader.node.raft.GetConfiguration().Configuration(), "x-1")
 			})
 			run(func() error { return leader.node.Remove(context.Background(), string(going), true) })
-			time.Sleep(50 * time.Millisecond) // it waits for the first
+			// Nothing shows that it waits for the first, in the library. If it did not yet, the test would not fail, and show nothing.
+			time.Sleep(50 * time.Millisecond)
 			run(func() error { return change(leader.node, going) })
 			time.Sleep(50 * time.Millisecond)
 			g.mu.Lock()

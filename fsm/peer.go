@@ -238,6 +238,14 @@ func (a *Advertisement) Chooses(s *Service) bool {
 	return !a.Terms.OnlyServices || slices.Contains(s.Advertisements, a.Name)
 }
 
+// OfPool tells whether an advertisement is about the addresses of a pool, as far as it names pools.
+func (a *Advertisement) OfPool(p PoolName) bool { return len(a.Pools) == 0 || slices.Contains(a.Pools, p) }
+
+// Admits tells whether a node may be a next hop by this advertisement.
+func (a *Advertisement) Admits(n NodeID) bool {
+	return !a.Terms.OnlyNodes || slices.Contains(a.Terms.Nodes, n)
+}
+
 // PutAdvertisement adds or replaces an advertisement.
 type PutAdvertisement struct {
 	Advertisement Advertisement `pb:"1"`

@@ -207,11 +207,11 @@ func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
 	about := false
 	for _, ad := range p.advertisements {
 		if !slices.ContainsFunc(p.claims[a], func(c *claim) bool {
-			return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, c.pool)) && ad.Chooses(c.owner.announcedBy())
+			return ad.OfPool(c.pool) && ad.Chooses(c.owner.announcedBy())
 		}) {
 			continue
 		}
-		if !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) {
+		if ad.Admits(node) {
 			return true
 		}
 		about = true

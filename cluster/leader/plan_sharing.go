@@ -19,6 +19,9 @@ import (
 type sharers struct {
 	addresses []netip.Addr
 	lowest    netip.Addr
+	// owners are who has ports of the lowest address, once somebody asks, as far as the first claims to it go.
+	owners  map[fsm.Port]fsm.ServiceID
+	counted int
 	// full counts, by port, how many of the first addresses have it already. Claims only come within a plan, so that these need no
 	// second look.
 	full map[fsm.Port]int
@@ -192,33 +195,43 @@ func (p *planner) sayUnshared(s *wish, family world.Family) string {
 	for _, f := range familiesOf(family) {
 		for _, pool := range p.pools {
 			if of := p.shared[sharedIn{key, pool.name, f}]; of != nil && p.givesTo(pool, s, f) {
-				return ", and it cannot share " + p.sayTaken(s, of.lowest)
+				return ", and it cannot share " + p.sayTaken(s, of)
 			}
 		}
 	}
 	return ", and no Service that agreed to share with it (fairlead.io/allow-shared-ip, and fairlead.io/sharing-cross-namespace between namespaces) has one of them"
 }
 
-// sayTaken names an address of a Service's sharing key, and the port of it that the Service would need and another one has, by this plan or
-// still by the record.
-func (p *planner) sayTaken(s *wish, a netip.Addr) string {
+// sayTaken names the lowest address of a Service's sharing key, and the port of it that the Service would need and another one has, by this
+// plan or still by the record.
+func (p *planner) sayTaken(s *wish, of *sharers) string {
+	owners := p.ownersAt(of)
 	for _, port := range portsOf(s.next) {
-		owner := fsm.ServiceID("")
-		for _, h := range p.ownersOf[a] {
-			if slices.Contains(h.Ports, port) {
-				owner = h.Service
-			}
-		}
-		for _, c := range p.claims[a] {
-			if slices.Contains(c.ports, port) {
-				owner = c.owner.id
-			}
-		}
-		if owner != "" && owner != s.id {
-			return fmt.Sprintf("%s with Service %s, which has port %s of it", a, owner, port)
+		if owner := owners[port]; owner != "" && owner != s.id {
+			return fmt.Sprintf("%s with Service %s, which has port %s of it", of.lowest, owner, port)
 		}
 	}
-	return a.String() + ", which is given to nobody else at present"
+	return of.lowest.String() + ", which is given to nobody else at present"
+}
+
+// ownersAt gives who has ports of the lowest address. Thousands may share one, and as many lack one.
+func (p *planner) ownersAt(of *sharers) map[fsm.Port]fsm.ServiceID {
+	if of.owners == nil {
+		of.owners, of.counted = map[fsm.Port]fsm.ServiceID{}, 0
+		for _, h := range p.ownersOf[of.lowest] {
+			for _, port := range h.Ports {
+				of.owners[port] = h.Service
+			}
+		}
+	}
+	claims := p.claims[of.lowest]
+	for _, c := range claims[of.counted:] {
+		for _, port := range c.ports {
+			of.owners[port] = c.owner.id
+		}
+	}
+	of.counted = len(claims)
+	return of.owners
 }
 
 // unshared is a family of which a Service has no address.
@@ -258,6 +271,6 @@ func (p *planner) noteSharer(c *claim) {
 	of := p.shared[in]
 	of.addresses = append(of.addresses, c.address)
 	if !of.lowest.IsValid() || c.address.Less(of.lowest) {
-		of.lowest = c.address
+		of.lowest, of.owners = c.address, nil
 	}
 }

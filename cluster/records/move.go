@@ -84,12 +84,12 @@ func unchosen(v *fsm.View, service *fsm.Service, node fsm.NodeID) (why, remedy s
 }
 
 // excluding names the kind of the advertisements that are about an address and do not choose a node for it; empty if the node
-// may have it. One that selects nodes is about next hops at layer 2 as well.
+// may have it. One that selects nodes is about next hops at layer 2 as well. Nobody shares the address: it would not be moved.
 func excluding(v *fsm.View, service *fsm.Service, a *fsm.Allocation, node fsm.NodeID) string {
 	about, chosen := false, false
 	for _, ad := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
-		if (len(ad.Pools) == 0 || slices.Contains(ad.Pools, a.Pool)) && ad.Chooses(service) {
-			about, chosen = true, chosen || !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node)
+		if ad.OfPool(a.Pool) && ad.Chooses(service) {
+			about, chosen = true, chosen || ad.Admits(node)
 		}
 	}
 	if about && !chosen {

@@ -27,10 +27,7 @@ func controllerMemory(t *bench) figures {
 	time.Sleep(memoryRest)
 	used := g.usages()
 	detail["processes"] = used
-	for _, m := range l.Members {
-		m.Kill()
-	}
-	l.Bird.Kill()
+	killAll(l)
 	detail["peers_with_nobody"] = memoryWithoutPeers(t)
 	detail["kubernetes"] = memoryBesideAPI(t)
 	return figures{samples: []float64{used[l.Members[0].Name].RSSMB}, detail: detail}
@@ -51,9 +48,14 @@ func memoryWithoutPeers(t *bench) map[string]any {
 	})}
 	time.Sleep(memoryRest)
 	out["processes"] = g.usages()
+	killAll(l)
+	return out
+}
+
+// killAll has what a lab runs make room for the next one.
+func killAll(l *lab.Lab) {
 	for _, m := range l.Members {
 		m.Kill()
 	}
 	l.Bird.Kill()
-	return out
 }

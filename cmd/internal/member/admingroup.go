@@ -82,13 +82,13 @@ func (g *adminGroup) AddNonvoter(ctx context.Context, s admin.Member, _ admin.Ch
 }
 
 func (g *adminGroup) Demote(ctx context.Context, id string, change admin.Change) error {
-	return refusal("demote "+id, g.node.Demote(ctx, id, change.Force))
+	return voteRefusal("demote "+id, g.node.Demote(ctx, id, change.Force))
 }
 
 // Remove takes a server out of the configuration. The record names it until no switch can hold a path of it: until it
 // took leave (leave.go), or for as long as switches keep paths of a lost session (cluster/leader).
 func (g *adminGroup) Remove(ctx context.Context, id string, change admin.Change) error {
-	return refusal("remove "+id, g.node.Remove(ctx, id, change.Force))
+	return voteRefusal("remove "+id, g.node.Remove(ctx, id, change.Force))
 }
 
 func (g *adminGroup) Transfer(ctx context.Context, id string, _ admin.Change) error {
@@ -142,6 +142,17 @@ func refusal(what string, err error) error {
 		}
 	}
 	return err
+}
+
+// voteRefusal is that of a vote that is to be taken.
+func voteRefusal(what string, err error) error {
+	if errors.Is(err, cluster.ErrNotReady) {
+		return &admin.Refusal{
+			Code: admin.NotReady, What: what, Why: err.Error(), ForceOverrides: true,
+			Remedy: "start those that do not answer, or remove them first, or force it",
+		}
+	}
+	return refusal(what, err)
 }
 
 // clusterError is the inverse: what a member was told over the API, with the identity that cluster knows.

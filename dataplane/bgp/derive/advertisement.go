@@ -17,22 +17,18 @@ func (a attributes) about(prefix netip.Prefix) (out []*fsm.Advertisement) {
 	address := prefix.Addr()
 	pool, mixed := a.pools[address], a.mixed[address]
 	for _, ad := range a.advertisements {
-		if mixed && a.choosesOwner(ad, address) || !mixed && ofPool(ad, pool) && a.chooses(ad, address) {
+		if mixed && a.choosesOwner(ad, address) || !mixed && ad.OfPool(pool) && a.chooses(ad, address) {
 			out = append(out, ad)
 		}
 	}
 	return out
 }
 
-func ofPool(ad *fsm.Advertisement, pool fsm.PoolName) bool {
-	return len(ad.Pools) == 0 || slices.Contains(ad.Pools, pool)
-}
-
 // choosesOwner tells whether an advertisement is about an address as one of its owners has it.
 func (a attributes) choosesOwner(ad *fsm.Advertisement, address netip.Addr) bool {
 	return slices.ContainsFunc(a.view.Owners(address.String()), func(owner *fsm.Allocation) bool {
 		s, ok := fsm.Get[*fsm.Service](a.view, fsm.TableServices, string(owner.Service))
-		return ofPool(ad, owner.Pool) && (!ad.Terms.OnlyServices || ok && ad.Chooses(s))
+		return ad.OfPool(owner.Pool) && (!ad.Terms.OnlyServices || ok && ad.Chooses(s))
 	})
 }
 
@@ -48,7 +44,7 @@ func (a attributes) chooses(ad *fsm.Advertisement, address netip.Addr) bool {
 // away, and lets it go when others may be announced, or there would be a gap.
 func choosing(about []*fsm.Advertisement, node fsm.NodeID) (out []*fsm.Advertisement) {
 	for _, ad := range about {
-		if !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) {
+		if ad.Admits(node) {
 			out = append(out, ad)
 		}
 	}
