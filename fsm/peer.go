@@ -239,7 +239,9 @@ func (a *Advertisement) Chooses(s *Service) bool {
 }
 
 // OfPool tells whether an advertisement is about the addresses of a pool, as far as it names pools.
-func (a *Advertisement) OfPool(p PoolName) bool { return len(a.Pools) == 0 || slices.Contains(a.Pools, p) }
+func (a *Advertisement) OfPool(p PoolName) bool {
+	return len(a.Pools) == 0 || slices.Contains(a.Pools, p)
+}
 
 // Admits tells whether a node may be a next hop by this advertisement.
 func (a *Advertisement) Admits(n NodeID) bool {

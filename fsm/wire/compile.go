@@ -40,20 +40,9 @@ func (c *compiler) message(t reflect.Type) (*message, *Error) {
 	m := &message{goType: t}
 	c.messages[t] = m
 	for i := range t.NumField() {
-		goField := t.Field(i)
-		number, err := fieldNumber(goField)
-		if err != nil {
-			return nil, err.within(goField.Name)
+		if err := c.add(m, t.Field(i)); err != nil {
+			return nil, err.within(t.Field(i).Name)
 		}
-		if number == 0 {
-			continue
-		}
-		f, err := c.field(goField.Type, number)
-		if err != nil {
-			return nil, err.within(goField.Name)
-		}
-		f.name, f.offset, f.number = goField.Name, goField.Offset, number
-		m.fields = append(m.fields, f)
 	}
 	if len(m.fields) == 0 && t.NumField() > 0 {
 		return nil, fault("%s has no tagged field: all of it would be lost", t)
@@ -65,6 +54,45 @@ func (c *compiler) message(t reflect.Type) (*message, *Error) {
 		}
 	}
 	return m, nil
+}
+
+// add adds a field of a struct to its message.
+func (c *compiler) add(m *message, goField reflect.StructField) *Error {
+	if goField.Tag.Get("pb") == "inline" {
+		return c.inline(m, goField)
+	}
+	number, err := fieldNumber(goField)
+	if err != nil || number == 0 {
+		return err
+	}
+	f, err := c.field(goField.Type, number)
+	f.name, f.offset, f.number = goField.Name, goField.Offset, number
+	m.fields = append(m.fields, f)
+	return err
+}
+
+// inline adds the fields of what a field points to.
+func (c *compiler) inline(m *message, goField reflect.StructField) *Error {
+	t := goField.Type
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct || isAddr(t.Elem()) || isPrefix(t.Elem()) || !goField.IsExported() {
+		return fault("%s is inlined: only exported pointers to structs can be", t)
+	}
+	target := &message{goType: t.Elem()} // of its own, so that a struct within itself comes to an end
+	inside := &inlined{goField.Offset, t.Elem()}
+	for i := range t.Elem().NumField() {
+		goField := t.Elem().Field(i)
+		if goField.Tag.Get("pb") == "inline" {
+			return fault("inlined in what is inlined").within(goField.Name)
+		}
+		if err := c.add(target, goField); err != nil {
+			return err.within(goField.Name)
+		}
+	}
+	for i := range target.fields {
+		target.fields[i].inside = inside
+	}
+	m.fields = append(m.fields, target.fields...)
+	return nil
 }
 
 // fieldNumber returns the number in f's tag, or 0 when f is to be left out.

@@ -77,6 +77,21 @@ func TestCompileRefuses(t *testing.T) {
 		"opaque": {struct {
 			A time.Time `pb:"1"`
 		}{}, "struct.A", "time.Time has no tagged field: all of it would be lost"},
+		"inlined-value": {struct {
+			A inner `pb:"inline"`
+		}{}, "struct.A", "wire_test.inner is inlined: only exported pointers to structs can be"},
+		"inlined-twice": {struct {
+			A *struct {
+				B *inner `pb:"inline"`
+			} `pb:"inline"`
+		}{}, "struct.A.B", "inlined in what is inlined"},
+		"inlined-number-twice": {struct {
+			A int    `pb:"2"`
+			B *inner `pb:"inline"`
+		}{}, "struct.Label", "number 2 is also that of A"},
+		"inlined-untagged": {struct {
+			A *untagged `pb:"inline"`
+		}{}, "struct.A.B", "no pb tag (`pb:\"-\"` leaves the field out)"},
 		"not-a-struct": {netip.Addr{}, "netip.Addr", "not a struct"},
 	} {
 		t.Run(name, func(t *testing.T) {

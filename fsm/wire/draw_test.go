@@ -48,6 +48,8 @@ type sample struct {
 	Inners   []inner        `pb:"31"`
 	Pointers []*inner       `pb:"32"`
 	Last     state          `pb:"536870911"`
+	Alike    *alike         `pb:"inline"`
+	Rare     *rare          `pb:"inline"`
 	Cache    map[string]int `pb:"-"`
 	hidden   int
 }
@@ -62,6 +64,14 @@ type (
 		Label string `pb:"2"`
 	}
 	empty struct{}
+	alike struct {
+		Text string `pb:"22"`
+		One  inner  `pb:"2047"`
+	}
+	rare struct {
+		Many    []inner `pb:"33"`
+		Perhaps *inner  `pb:"34"`
+	}
 )
 
 var (
@@ -76,13 +86,20 @@ func genType(depth int) *rapid.Generator[reflect.Type] {
 		numbers := rapid.SliceOfNDistinct(rapid.SampledFrom([]int{
 			1, 2, 3, 4, 5, 15, 16, 17, 2047, 2048, 18999, 20000, 1<<29 - 1,
 		}), 0, 6, rapid.ID).Draw(t, "numbers")
-		var fields []reflect.StructField
+		var fields, inside []reflect.StructField
 		for i, n := range numbers {
-			fields = append(fields, reflect.StructField{
+			to := &fields
+			if rapid.IntRange(0, 3).Draw(t, "inlined") == 0 {
+				to = &inside
+			}
+			*to = append(*to, reflect.StructField{
 				Name: fmt.Sprintf("F%d", i),
 				Type: drawFieldType(t, depth),
 				Tag:  reflect.StructTag(fmt.Sprintf(`pb:"%d"`, n)),
 			})
+		}
+		if len(inside) > 0 {
+			fields = append(fields, reflect.StructField{Name: "Inside", Type: reflect.PointerTo(reflect.StructOf(inside)), Tag: `pb:"inline"`})
 		}
 		return reflect.StructOf(fields)
 	})
@@ -153,8 +170,15 @@ func fill(t *rapid.T, v reflect.Value, name string, depth int) {
 		fillSlice(t, v, name, depth)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if tag := v.Type().Field(i).Tag.Get("pb"); tag != "" && tag != "-" {
-				fill(t, v.Field(i), v.Type().Field(i).Name, depth-1)
+			switch name := v.Type().Field(i).Name; v.Type().Field(i).Tag.Get("pb") {
+			case "", "-":
+			case "inline":
+				inside := reflect.New(v.Field(i).Type().Elem())
+				if fill(t, inside.Elem(), name, depth); !inside.Elem().IsZero() { // which is the same as nil
+					v.Field(i).Set(inside)
+				}
+			default:
+				fill(t, v.Field(i), name, depth-1)
 			}
 		}
 	}

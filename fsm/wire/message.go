@@ -26,9 +26,38 @@ type field struct {
 	name   string
 	number protowire.Number
 	wire   protowire.Type
+	inside *inlined // the pointer whose target has the field; nil for a field of the struct itself
 
 	elem     *coder // for the schema: what the field holds one or several of
 	repeated bool
+}
+
+// inlined is a pointer to a struct whose fields stand among those of the struct that has the pointer.
+type inlined struct {
+	offset uintptr
+	target reflect.Type
+}
+
+// read gives where the field's value is in the struct at p, nil for inside of nothing.
+func (f *field) read(p unsafe.Pointer) unsafe.Pointer {
+	if f.inside != nil {
+		if p = *(*unsafe.Pointer)(unsafe.Add(p, f.inside.offset)); p == nil {
+			return nil
+		}
+	}
+	return unsafe.Add(p, f.offset)
+}
+
+// write likewise, for setting it: inside of what is made where it is nothing.
+func (f *field) write(p unsafe.Pointer) unsafe.Pointer {
+	if f.inside != nil {
+		inside := (*unsafe.Pointer)(unsafe.Add(p, f.inside.offset))
+		if *inside == nil {
+			*inside = reflect.New(f.inside.target).UnsafePointer()
+		}
+		p = *inside
+	}
+	return unsafe.Add(p, f.offset)
 }
 
 func (m *message) mismatch(v any) *Error {
@@ -53,7 +82,11 @@ func (m *message) append(dst []byte, p unsafe.Pointer, depth int) ([]byte, *Erro
 	var err *Error
 	for i := range m.fields {
 		f := &m.fields[i]
-		if dst, err = f.append(dst, f.tag, unsafe.Add(p, f.offset), depth); err != nil {
+		at := f.read(p)
+		if at == nil {
+			continue
+		}
+		if dst, err = f.append(dst, f.tag, at, depth); err != nil {
 			return dst, err.within(f.name)
 		}
 	}
@@ -83,7 +116,7 @@ func (m *message) decode(in []byte, p unsafe.Pointer, depth int) *Error {
 			return fault("wire type %d, want %d", wire, f.wire).within(f.name)
 		}
 		in = in[n:]
-		if n, err = f.decode(in, unsafe.Add(p, f.offset), depth); err != nil {
+		if n, err = f.decode(in, f.write(p), depth); err != nil {
 			return err.within(f.name)
 		}
 		in = in[n:]

@@ -61,6 +61,14 @@ func sameStruct(t *rapid.T, path string, v reflect.Value, m protoreflect.Message
 	}
 	for i := range v.NumField() {
 		goField := v.Type().Field(i)
+		if goField.Tag.Get("pb") == "inline" {
+			inside := v.Field(i)
+			if inside.IsNil() {
+				inside = reflect.New(inside.Type().Elem())
+			}
+			sameStruct(t, path, inside.Elem(), m)
+			continue
+		}
 		number, err := strconv.Atoi(goField.Tag.Get("pb"))
 		if err != nil {
 			continue

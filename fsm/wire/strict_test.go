@@ -33,6 +33,8 @@ func TestAppendWritesProtobuf(t *testing.T) {
 		"prefix-all":         {sample{Prefix: netip.MustParsePrefix("0.0.0.0/0")}, "9201 05 00000000 00"},
 		"struct-is-absent":   {sample{Inner: inner{}}, ""},
 		"struct":             {sample{Inner: inner{Port: 1}}, "9a01 02 08 01"},
+		"inlined":            {sample{Alike: &alike{Text: "a", One: inner{Port: 1}}, Rare: &rare{Perhaps: &inner{}}, On: true}, "08 01  b201 01 61  9202 00  fa7f 02 08 01"},
+		"inlined-nothing":    {sample{Alike: &alike{}, On: true}, "08 01"},
 		"pointer-is-present": {sample{Maybe: &inner{}}, "a201 00"},
 		"array-of-zeroes":    {sample{IDs: []groupID{{}}}, "e201 00"},
 		"array":              {sample{ID: groupID{15: 1}}, "7a 10 00000000000000000000000000000001"},

@@ -14,7 +14,9 @@
 //	}
 //
 // Fields may be bool, integers, string, []byte, [N]byte, netip.Addr, netip.Prefix, time.Duration, structs,
-// pointers to structs (nil is absent), slices of all these, and named types of them. Maps and floats have no
+// pointers to structs (nil is absent), slices of all these, and named types of them. A pointer to a struct that is tagged
+// "inline" stands for the fields of that struct, for what many values have alike or few have at all: nil is the same value as
+// a pointer to a zero struct, and decoding yields nil. Maps and floats have no
 // canonical form and are refused, as is everything else, when the type is compiled.
 //
 // The canonical form: fields ascend by number, each at most once; varints are minimal; signed integers are
