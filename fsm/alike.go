@@ -7,9 +7,9 @@ import "slices"
 // alike holds what many records say in the same way, so that they share one copy of it: decoding gives each its own. It is this
 // member's own memory, no part of the record, and nothing depends on what it has forgotten.
 type alike struct {
-	words map[string]string
-	hops  map[hopsMark][]NextHop
-	ports map[EndpointPort][]EndpointPort
+	words  map[string]string
+	hops   map[hopsMark][]NextHop
+	offers map[offerMark]*Offer
 }
 
 // alikeAtMost is how many of each are remembered: there are more nodes in few clusters. When there are more, it begins anew.
@@ -19,6 +19,13 @@ const alikeAtMost = 4096
 type hopsMark struct {
 	first, last NextHop
 	len         int
+}
+
+// offerMark is that of offers with one port and no hint, or one, which are equal then.
+type offerMark struct {
+	port   EndpointPort
+	hinted bool
+	hint   Hint
 }
 
 // kept gives what m holds under k, and holds v from now on if that is nothing.
@@ -57,10 +64,19 @@ func (a *alike) sameEndpoints(list []Endpoint) {
 	for i := range list {
 		e := &list[i]
 		e.Node = word(a, e.Node)
-		if len(e.Ports) == 1 {
-			e.Ports = kept(&a.ports, e.Ports[0], slices.Clip(e.Ports))
-		}
+		e.Offer = a.sameOffer(e.Offer)
 	}
+}
+
+func (a *alike) sameOffer(o *Offer) *Offer {
+	if o == nil || len(o.Ports) != 1 || len(o.Hints) > 1 {
+		return o
+	}
+	mark := offerMark{port: o.Ports[0]}
+	if len(o.Hints) == 1 {
+		mark.hinted, mark.hint = true, o.Hints[0]
+	}
+	return kept(&a.offers, mark, o)
 }
 
 // sameTrail likewise.

@@ -51,10 +51,10 @@ func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
 		t.Error("equal next hops are there twice")
 	}
 	endpoints := []Endpoint{
-		{Node: NodeID([]byte("n1")), Ports: []EndpointPort{{Name: "http"}}}, {Node: NodeID([]byte("n1")), Ports: []EndpointPort{{Name: "http"}}},
+		{Node: NodeID([]byte("n1")), Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}}, {Node: NodeID([]byte("n1")), Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}},
 	}
 	a.sameEndpoints(endpoints)
-	if unsafe.SliceData(endpoints[0].Ports) != unsafe.SliceData(endpoints[1].Ports) {
+	if endpoints[0].Offer != endpoints[1].Offer {
 		t.Error("equal ports are there twice")
 	}
 	if unsafe.StringData(string(endpoints[0].Node)) != unsafe.StringData(string(first[0].Node)) {
@@ -77,7 +77,7 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 	apply(&InitGroup{Group: "g", Format: NewestFormat})
 	for i := range 2 {
 		a, id := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), ServiceID(fmt.Sprint("shop/", i))
-		endpoints := []Endpoint{{Address: a, Node: "n1", Ports: []EndpointPort{{Name: "http"}}}}
+		endpoints := []Endpoint{{Address: a, Node: "n1", Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}}}
 		apply(&PutService{Service: Service{ID: id, UID: "u", Endpoints: endpoints}}, &Allocate{Address: a, Service: id, Pool: "p"})
 	}
 	hops := []HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}
@@ -94,7 +94,7 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 	owned := List[*Allocation](again.Read(), TableAllocations)
 	word := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
 	for what, shared := range map[string]bool{
-		"ports":               unsafe.SliceData(services[0].Endpoints[0].Ports) == unsafe.SliceData(services[1].Endpoints[0].Ports),
+		"ports":               services[0].Endpoints[0].Offer == services[1].Endpoints[0].Offer,
 		"names of nodes":      word(string(services[0].Endpoints[0].Node), string(services[1].Endpoints[0].Node)),
 		"next hops":           unsafe.SliceData(routes[0].NextHops) == unsafe.SliceData(routes[1].NextHops),
 		"names of pools":      word(string(owned[0].Pool), string(owned[1].Pool)),

@@ -156,7 +156,7 @@ func benchService(i int) *PutService {
 	for j := range 4 {
 		s.Endpoints = append(s.Endpoints, Endpoint{
 			Address: netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 6), byte(i<<2 + j)}), Node: NodeID(fmt.Sprintf("node-%d", (i+j)%100)),
-			Ready: true, Serving: true, Ports: []EndpointPort{{Name: "https", Port: Port{Protocol: TCP, Number: 8443}}},
+			Ready: true, Serving: true, Offer: &Offer{Ports: []EndpointPort{{Name: "https", Port: Port{Protocol: TCP, Number: 8443}}}},
 		})
 	}
 	return &PutService{Service: s}

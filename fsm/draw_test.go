@@ -105,7 +105,7 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		endpoints = append(endpoints, fsm.Endpoint{
 			Address: drawVerdict(t).Address, Ready: rapid.Bool().Draw(t, "ready"), Failing: rapid.IntRange(0, 3).Draw(t, "failing") == 0,
-			Ports: rapid.SampledFrom([][]fsm.EndpointPort{{{Port: ports[0]}}, {{Port: ports[0]}}, {{Port: ports[0]}}, {{Port: ports[1]}}, nil}).Draw(t, "endpoint's ports"),
+			Offer: &fsm.Offer{Ports: rapid.SampledFrom([][]fsm.EndpointPort{{{Port: ports[0]}}, {{Port: ports[0]}}, {{Port: ports[0]}}, {{Port: ports[1]}}, nil}).Draw(t, "endpoint's ports")},
 		})
 	}
 	probe := fsm.Probe{

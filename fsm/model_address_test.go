@@ -121,7 +121,7 @@ func (m *model) putService(s *fsm.Service) bool {
 	}
 	for _, e := range s.Endpoints {
 		next.asked[e.Address] += "" // two may have one address
-		for _, port := range e.Ports {
+		for _, port := range e.Ports() {
 			if s.Probe.Port == 0 {
 				next.asked[e.Address] += fmt.Sprint(port.Port, " ")
 			}

@@ -20,7 +20,8 @@ type EndpointPort struct {
 	Port Port   `pb:"2" json:"port"`
 }
 
-// Endpoint is one pod (or static address) that serves a service. What is small stands together: there are many of these in memory.
+// Endpoint is one pod (or static address) that serves a service. What is small stands together: there are many of these in
+// memory.
 type Endpoint struct {
 	Address     netip.Addr `pb:"1" json:"address"`
 	Node        NodeID     `pb:"2" json:"node,omitempty"`
@@ -32,10 +33,32 @@ type Endpoint struct {
 	// Quiesced is weight 0: it takes no new connections, and those that it has go on. From format 2 on.
 	Quiesced bool `pb:"9" json:"quiesced,omitempty"`
 	// Failing says that it is not Ready because it does not answer probes; its sources show it ready. From format 2 on.
-	Failing bool           `pb:"10" json:"failing,omitempty"`
-	Ports   []EndpointPort `pb:"6" json:"ports"`
+	Failing bool `pb:"10" json:"failing,omitempty"`
+	// Offer is shared by very many, so that each has a pointer to it; nil for neither ports nor hints. Nobody writes to it.
+	*Offer `pb:"inline"`
+}
+
+// Offer is what an endpoint offers, and to whom.
+type Offer struct {
+	Ports []EndpointPort `pb:"6" json:"ports"`
 	// Hints say for whom it is (KEP-2433, KEP-4444); empty for everybody. From format 2 on.
 	Hints []Hint `pb:"7" json:"hints,omitempty"`
+}
+
+// Ports are where it answers.
+func (e Endpoint) Ports() []EndpointPort {
+	if e.Offer == nil {
+		return nil
+	}
+	return e.Offer.Ports
+}
+
+// Hints are for whom it is; none for everybody.
+func (e Endpoint) Hints() []Hint {
+	if e.Offer == nil {
+		return nil
+	}
+	return e.Offer.Hints
 }
 
 // Hint names a node or a zone whose clients an endpoint is for; one of both is empty.

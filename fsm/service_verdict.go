@@ -86,8 +86,10 @@ func (s *Service) asked() map[netip.Addr][]Port {
 	out := map[netip.Addr][]Port{}
 	for _, e := range s.Endpoints {
 		ports := out[e.Address]
-		for i := 0; s.Probe.Port == 0 && i < len(e.Ports); i++ {
-			ports = append(ports, e.Ports[i].Port)
+		if s.Probe.Port == 0 {
+			for _, p := range e.Ports() {
+				ports = append(ports, p.Port)
+			}
 		}
 		out[e.Address] = ports
 	}

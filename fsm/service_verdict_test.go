@@ -15,7 +15,7 @@ import (
 func TestK50ProbedSinceWhatIsAskedChanged(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	at := func(address netip.Addr, port uint16, ready bool) fsm.Endpoint {
-		return fsm.Endpoint{Address: address, Ready: ready, Ports: []fsm.EndpointPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: port}}}}
+		return fsm.Endpoint{Address: address, Ready: ready, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: port}}}}}
 	}
 	tcp := fsm.Probe{Type: "TCP"}
 	s, version := formed(t), uint64(0)

@@ -88,7 +88,7 @@ func usualService(i int) fsm.Service {
 	for j := range 4 {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: netip.AddrFrom4([4]byte{10, byte(i >> 14), byte(i >> 6), byte(i<<2 + j)}), Node: fsm.NodeID(fmt.Sprintf("node-%d", (i+j)%100)),
-			Ready: true, Serving: true, Ports: []fsm.EndpointPort{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 8443}}},
+			Ready: true, Serving: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 8443}}}},
 		})
 	}
 	return s

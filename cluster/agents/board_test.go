@@ -220,7 +220,7 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 			}
 			one.Endpoints = append(one.Endpoints, desired.Endpoint{
 				Address: e.Address, Node: string(e.Node), Ready: e.Ready,
-				Ports: []desired.EndpointPort{{Name: "http", Port: desired.Port{Protocol: 6, Number: e.Ports[0].Port.Number}}},
+				Ports: []desired.EndpointPort{{Name: "http", Port: desired.Port{Protocol: 6, Number: e.Ports()[0].Port.Number}}},
 			})
 		}
 		out[string(s.ID)] = one
@@ -282,7 +282,7 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 			}
 			service.Endpoints = append(service.Endpoints, fsm.Endpoint{
 				Address: address, Node: fsm.NodeID(rapid.SampledFrom([]string{"n1", "n2", ""}).Draw(t, "on")), Ready: rapid.Bool().Draw(t, "ready"),
-				Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: rapid.SampledFrom([]uint16{8080, 8081}).Draw(t, "target port")}}},
+				Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: rapid.SampledFrom([]uint16{8080, 8081}).Draw(t, "target port")}}}},
 			})
 		}
 		return &fsm.PutService{Service: service}
@@ -698,7 +698,7 @@ func TestPropertyLastEndpointOfAPortIsNeverGivenUp(t *testing.T) {
 					t.Fatalf("%s (v6: %t) leads nowhere, and %v are there", front, v6, before)
 				}
 				for _, e := range now {
-					if down[e.Node] && up > 0 && len(e.Ports) == 1 {
+					if down[e.Node] && up > 0 && len(e.Ports()) == 1 {
 						t.Fatalf("%s (v6: %t) leads to %v, whose node is down", front, v6, e)
 					}
 				}
@@ -711,11 +711,11 @@ func drawEndpoint(t *rapid.T) fsm.Endpoint {
 	e := fsm.Endpoint{
 		Address: drawAddress(t), Node: rapid.SampledFrom([]fsm.NodeID{"n1", "n2", "n3"}).Draw(t, "node"),
 		Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
-		Quiesced: rapid.IntRange(0, 3).Draw(t, "quiesced") == 0,
+		Quiesced: rapid.IntRange(0, 3).Draw(t, "quiesced") == 0, Offer: &fsm.Offer{},
 	}
 	for _, p := range []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}, {Name: "dns", Port: fsm.Port{Protocol: fsm.UDP, Number: 53}}} {
 		if rapid.Bool().Draw(t, p.Name) {
-			e.Ports = append(e.Ports, p)
+			e.Offer.Ports = append(e.Offer.Ports, p)
 		}
 	}
 	return e
@@ -724,7 +724,7 @@ func drawEndpoint(t *rapid.T) fsm.Endpoint {
 // takers are the endpoints that may get new connections to a frontend: the ready ones, and those that serve until they are gone.
 func takers(endpoints []fsm.Endpoint, front string, v6 bool) (out []fsm.Endpoint) {
 	for _, e := range endpoints {
-		has := slices.ContainsFunc(e.Ports, func(p fsm.EndpointPort) bool { return p.Name == front })
+		has := slices.ContainsFunc(e.Ports(), func(p fsm.EndpointPort) bool { return p.Name == front })
 		if has && e.Address.Is6() == v6 && !e.Quiesced && (e.Ready || e.Serving && e.Terminating) {
 			out = append(out, e)
 		}
@@ -806,7 +806,7 @@ func TestK26K27AgentsKnowTheirZone(t *testing.T) {
 	g := grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2", Zone: "west"},
 		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{
-			{Address: netip.MustParseAddr("10.0.0.1"), Ready: true, Hints: []fsm.Hint{{Node: "n1"}, {Zone: "east"}}},
+			{Address: netip.MustParseAddr("10.0.0.1"), Ready: true, Offer: &fsm.Offer{Hints: []fsm.Hint{{Node: "n1"}, {Zone: "east"}}}},
 		}}},
 		&fsm.Allocate{Address: netip.MustParseAddr("192.0.2.1"), Service: "ns/web"})
 	a, b := &agent{wants: tellsAll}, newBoard(g)

@@ -259,13 +259,13 @@ func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Se
 			Address: e.Address, Node: string(from.nodeOf(e)), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
 			Weight: e.Weight, Quiesced: e.Quiesced, Failing: e.Failing,
 		}
-		for _, h := range e.Hints {
+		for _, h := range e.Hints() {
 			endpoint.Hints = append(endpoint.Hints, desired.Hint{Node: string(h.Node), Zone: h.Zone})
 		}
-		if i > 0 && slices.Equal(e.Ports, endpoints[i-1].Ports) {
+		if i > 0 && slices.Equal(e.Ports(), endpoints[i-1].Ports()) {
 			endpoint.Ports = out.Endpoints[i-1].Ports // as most do
 		} else {
-			endpoint.Ports = endpointPortsOf(e.Ports)
+			endpoint.Ports = endpointPortsOf(e.Ports())
 		}
 		out.Endpoints = append(out.Endpoints, endpoint)
 	}
@@ -316,11 +316,11 @@ type served struct {
 
 // servedBy is what an endpoint serves: one that has no ports, its family.
 func servedBy(e fsm.Endpoint) []served {
-	if len(e.Ports) == 0 {
+	if len(e.Ports()) == 0 {
 		return []served{{v4: e.Address.Is4()}}
 	}
-	out := make([]served, 0, len(e.Ports))
-	for _, p := range e.Ports {
+	out := make([]served, 0, len(e.Ports()))
+	for _, p := range e.Ports() {
 		out = append(out, served{e.Address.Is4(), p.Name, p.Port.Protocol})
 	}
 	return out

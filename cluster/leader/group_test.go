@@ -128,9 +128,9 @@ func spell(c fsm.Command) string {
 			if e.Failing {
 				out += fmt.Sprintf(" %s fails", e.Address)
 			}
-			if len(e.Hints) > 0 {
+			if len(e.Hints()) > 0 {
 				out += fmt.Sprintf(" %s for", e.Address)
-				for _, h := range e.Hints {
+				for _, h := range e.Hints() {
 					out += fmt.Sprintf(" %s%s", h.Node, h.Zone)
 				}
 			}

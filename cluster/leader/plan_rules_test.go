@@ -36,7 +36,7 @@ func TestPlanMergesAnEndpointThatStandsInTwoSlices(t *testing.T) {
 		s.world.EndpointSlices = []*world.EndpointSlice{s.world.EndpointSlices[0], &other}
 		s.group.settle(s.input())
 		web, _ := fsm.Get[*fsm.Service](s.group.state.Read(), fsm.TableServices, "default/web")
-		if len(web.Endpoints) != 1 || len(web.Endpoints[0].Ports) != 2 {
+		if len(web.Endpoints) != 1 || len(web.Endpoints[0].Ports()) != 2 {
 			t.Fatalf("endpoints %+v, want one with two ports", web.Endpoints)
 		}
 		if e := web.Endpoints[0]; !e.Ready || !e.Serving || e.Terminating {

@@ -276,20 +276,27 @@ func (p *planner) appendEndpoints(out []fsm.Endpoint, w *world.Service, slice *w
 			Name: port.Name, Port: fsm.Port{Protocol: protocolOf(port.Protocol), Number: port.Port},
 		})
 	}
+	offer := &fsm.Offer{Ports: ports}
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
-		next := fsm.Endpoint{
-			Address: e.Address, Node: fsm.NodeID(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating, Ports: ports,
-		}
+		next := fsm.Endpoint{Address: e.Address, Node: fsm.NodeID(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating}
 		if p.format >= formatTranslation {
 			if weight := w.WeightOf(e); weight != world.DefaultWeight {
 				next.Weight, next.Quiesced = weight, weight == 0
 			}
-			for _, h := range e.Hints {
-				next.Hints = append(next.Hints, fsm.Hint{Node: fsm.NodeID(h.Node), Zone: h.Zone})
+			if hints := hintsOf(e); !slices.Equal(hints, offer.Hints) {
+				offer = &fsm.Offer{Ports: ports, Hints: hints}
 			}
 		}
+		next.Offer = offer
 		out = append(out, next)
+	}
+	return out
+}
+
+func hintsOf(e *world.Endpoint) (out []fsm.Hint) {
+	for _, h := range e.Hints {
+		out = append(out, fsm.Hint{Node: fsm.NodeID(h.Node), Zone: h.Zone})
 	}
 	return out
 }
@@ -313,22 +320,23 @@ func joinEndpoint(a, b fsm.Endpoint) fsm.Endpoint {
 	if a.Node == "" || b.Node != "" && b.Node < a.Node {
 		a.Node = b.Node
 	}
-	ports := slices.Concat(a.Ports, b.Ports)
-	slices.SortFunc(ports, compareEndpointPorts)
-	a.Ports = slices.Compact(ports)
 	if a.Quiesced || !b.Quiesced && max(b.Weight, 1) > max(a.Weight, 1) {
 		a.Weight, a.Quiesced = b.Weight, b.Quiesced
 	}
-	if len(a.Hints) == 0 || len(b.Hints) == 0 {
-		a.Hints = nil // one of them says: for everybody
-		return a
+	a.Offer = joinOffer(a, b)
+	return a
+}
+
+func joinOffer(a, b fsm.Endpoint) *fsm.Offer {
+	ports, hints := slices.Concat(a.Ports(), b.Ports()), slices.Concat(a.Hints(), b.Hints())
+	slices.SortFunc(ports, compareEndpointPorts)
+	if len(a.Hints()) == 0 || len(b.Hints()) == 0 {
+		hints = nil // one of them says: for everybody
 	}
-	hints := slices.Concat(a.Hints, b.Hints)
 	slices.SortFunc(hints, func(a, b fsm.Hint) int {
 		return cmp.Or(strings.Compare(string(a.Node), string(b.Node)), strings.Compare(a.Zone, b.Zone))
 	})
-	a.Hints = slices.Compact(hints)
-	return a
+	return &fsm.Offer{Ports: slices.Compact(ports), Hints: slices.Compact(hints)}
 }
 
 func compareEndpointPorts(a, b fsm.EndpointPort) int {
@@ -370,7 +378,8 @@ func sameService(a, b *fsm.Service) bool {
 
 func sameEndpoint(a, b fsm.Endpoint) bool {
 	return a.Address == b.Address && a.Node == b.Node && a.Ready == b.Ready && a.Failing == b.Failing && a.Serving == b.Serving &&
-		a.Terminating == b.Terminating && a.Weight == b.Weight && a.Quiesced == b.Quiesced && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.Hints, b.Hints)
+		a.Terminating == b.Terminating && a.Weight == b.Weight && a.Quiesced == b.Quiesced &&
+		(a.Offer == b.Offer || slices.Equal(a.Ports(), b.Ports()) && slices.Equal(a.Hints(), b.Hints()))
 }
 
 // portsOf lists what a Service answers on, in one order.

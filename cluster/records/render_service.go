@@ -61,7 +61,7 @@ func trafficPolicy(local bool) string {
 func endpoint(e fsm.Endpoint) records.Endpoint {
 	out := records.Endpoint{
 		Address: e.Address.String(), Node: string(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating, Failing: e.Failing,
-		Ports: each(e.Ports, func(p fsm.EndpointPort) records.EndpointPort {
+		Ports: each(e.Ports(), func(p fsm.EndpointPort) records.EndpointPort {
 			return records.EndpointPort{Name: p.Name, Protocol: p.Port.Protocol.String(), Port: p.Port.Number}
 		}),
 	}

@@ -38,7 +38,7 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		ID: "shop/web", UID: "u-web", Version: 41, External: []netip.Addr{addr("192.0.2.10")}, SharingKey: "edge",
 		Frontends: []fsm.Frontend{{Name: "http", Port: tcp(80), NodePort: 30080}, {Name: "https", Port: tcp(443)}},
 		Endpoints: []fsm.Endpoint{
-			{Address: addr("10.0.1.5"), Node: "n1", Ready: true, Serving: true, Ports: []fsm.EndpointPort{{Name: "http", Port: tcp(8080)}}},
+			{Address: addr("10.0.1.5"), Node: "n1", Ready: true, Serving: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: tcp(8080)}}}},
 			{Address: addr("10.0.2.5"), Node: "n2", Serving: true, Terminating: true},
 		},
 	}

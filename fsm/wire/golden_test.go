@@ -314,6 +314,11 @@ func fillAll(v reflect.Value, name string, n *byte) {
 			fillAll(v.Index(i), name, n)
 		}
 	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if inlined(f) {
+				v.FieldByIndex(f.Index).Set(reflect.New(f.Type.Elem()))
+			}
+		}
 		for _, f := range inOrder(v.Type()) {
 			fillAll(v.FieldByIndex(f.Index), f.Name, n)
 		}
@@ -322,9 +327,13 @@ func fillAll(v reflect.Value, name string, n *byte) {
 	}
 }
 
-// inOrder lists the exported fields of a struct by their numbers: where they stand in it may change.
+func inlined(f reflect.StructField) bool { return f.Tag.Get("pb") == "inline" }
+
+// inOrder lists the exported fields of a struct by their numbers, those of inlined structs among them: where they stand in it may change.
 func inOrder(t reflect.Type) []reflect.StructField {
-	fields := slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return !f.IsExported() || len(f.Index) > 1 })
+	fields := slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		return !f.IsExported() || inlined(f) || len(f.Index) > 1 && !inlined(t.FieldByIndex(f.Index[:1]))
+	})
 	number := func(f reflect.StructField) int {
 		n, _ := strconv.Atoi(f.Tag.Get("pb")) // none where fields have no numbers
 		return n

@@ -35,7 +35,7 @@ func story() []fsm.Command {
 			Frontends: []fsm.Frontend{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 443}, NodePort: 30443}},
 			Endpoints: []fsm.Endpoint{{
 				Address: netip.MustParseAddr("203.0.113.77"), Node: "node-1", Ready: true, Serving: true,
-				Ports: []fsm.EndpointPort{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 8443}}},
+				Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 8443}}}},
 			}},
 		}},
 		7: &fsm.Allocate{

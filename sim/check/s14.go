@@ -185,7 +185,7 @@ func (r *s14) ofService(v *fsm.View, id fsm.ServiceID) (out []socketPair, places
 		}
 		places = append(places, at...)
 		for _, e := range s.Endpoints {
-			for _, p := range e.Ports {
+			for _, p := range e.Ports() {
 				if p.Name != f.Name || p.Port.Protocol != f.Port.Protocol || !e.Ready && !(e.Serving && e.Terminating) {
 					continue
 				}

@@ -129,7 +129,7 @@ func portsAsked(p fsm.Probe, e fsm.Endpoint) (out []string) {
 	if p.Port != 0 {
 		return []string{fmt.Sprint(p.Port)}
 	}
-	for _, port := range e.Ports {
+	for _, port := range e.Ports() {
 		if port.Port.Protocol == fsm.TCP {
 			out = append(out, fmt.Sprint(port.Port.Number))
 		}

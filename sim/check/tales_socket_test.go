@@ -140,7 +140,7 @@ func socketTales() []tale {
 		fine("S14", "an-address-that-left-is-served-on", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.commit(&fsm.PutService{Service: fsm.Service{ID: "a/web", UID: "u-web", Frontends: []fsm.Frontend{{Name: "", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}},
-				Endpoints: []fsm.Endpoint{{Address: addr("10.244.0.1"), Node: "n1", Ready: true, Ports: []fsm.EndpointPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: 9080}}}}}}})
+				Endpoints: []fsm.Endpoint{{Address: addr("10.244.0.1"), Node: "n1", Ready: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: 9080}}}}}}}})
 			s.attach()
 			s.gives("n1", vip1+":80", useOf(7, 1))
 			s.acknowledge("n1")
@@ -307,5 +307,5 @@ func clusterIP(s *story, more string) {
 	s.object("EndpointSlice", "web-1", "create", "controller", `{"metadata":{"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"w","port":9080,"protocol":"TCP"}],`+
 		`"endpoints":[{"addresses":["10.244.0.1"],"nodeName":"n1","conditions":{"ready":true}}]}`)
 	s.commit(&fsm.PutService{Service: fsm.Service{ID: "a/web", UID: "u-web", ClusterIPs: []netip.Addr{addr(inside)}, Frontends: []fsm.Frontend{{Name: "w", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}},
-		Endpoints: []fsm.Endpoint{{Address: addr("10.244.0.1"), Node: "n1", Ready: true, Ports: []fsm.EndpointPort{{Name: "w", Port: fsm.Port{Protocol: fsm.TCP, Number: 9080}}}}}}})
+		Endpoints: []fsm.Endpoint{{Address: addr("10.244.0.1"), Node: "n1", Ready: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "w", Port: fsm.Port{Protocol: fsm.TCP, Number: 9080}}}}}}}})
 }

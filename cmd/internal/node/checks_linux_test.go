@@ -63,7 +63,7 @@ func (l *checkLab) put(port uint16, nodes ...string) {
 			name, _ := strings.CutSuffix(on, " late")
 			s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 				Address: netip.MustParseAddr(a), Node: fsm.NodeID(name), Ready: name == on, Serving: true, Terminating: name != on,
-				Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
+				Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}}},
 			})
 		}
 	}

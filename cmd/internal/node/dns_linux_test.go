@@ -117,9 +117,9 @@ func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
 	}
 	for _, family := range []string{"-4", "-6"} {
 		of, here := l.resolver(loopback[family], netip.MustParseAddr("198.51.100.1")), l.resolver(loopback[family], netip.MustParseAddr("198.51.100.2"))
-		e := fsm.Endpoint{Address: loopback[family], Node: "n2", Ready: true, Serving: true}
+		e := fsm.Endpoint{Address: loopback[family], Node: "n2", Ready: true, Serving: true, Offer: &fsm.Offer{}}
 		for _, p := range protocols {
-			e.Ports = append(e.Ports, fsm.EndpointPort{Name: p.String(), Port: fsm.Port{Protocol: p, Number: of}})
+			e.Offer.Ports = append(e.Offer.Ports, fsm.EndpointPort{Name: p.String(), Port: fsm.Port{Protocol: p, Number: of}})
 			local.Captures = append(local.Captures, fsm.Capture{Address: vips[family], Port: fsm.Port{Protocol: p, Number: 53}, Target: here})
 		}
 		s.ClusterIPs, s.Endpoints = append(s.ClusterIPs, vips[family]), append(s.Endpoints, e)

@@ -27,7 +27,7 @@ func TestK2NodePortsOfTheRecordAreServed(t *testing.T) {
 	for _, a := range []string{"198.51.100.254", "2001:db8:f::fe"} {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: netip.MustParseAddr(a), Node: "n2", Ready: true, Serving: true,
-			Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
+			Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}}},
 		})
 	}
 	vip := netip.MustParseAddr(checkedVIP)
@@ -71,7 +71,7 @@ func TestK2NodePortsOfServicesWithoutAnAddressAreServed(t *testing.T) {
 		Frontends: []fsm.Frontend{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, NodePort: 30090}},
 		Endpoints: []fsm.Endpoint{{
 			Address: netip.MustParseAddr("198.51.100.254"), Node: "n2", Ready: true, Serving: true,
-			Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}},
+			Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: 8080}}}},
 		}},
 	}
 	sees := func(what, want string) {

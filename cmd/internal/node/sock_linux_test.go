@@ -87,7 +87,7 @@ func (l *sockLab) putService(s fsm.Service, endpoints ...netip.AddrPort) {
 	for _, at := range endpoints {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: at.Addr(), Node: "n2", Ready: true, Serving: true,
-			Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: at.Port()}}},
+			Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: fsm.Port{Protocol: fsm.TCP, Number: at.Port()}}}},
 		})
 	}
 	l.group.Apply(l.t, &fsm.PutService{Service: s})
@@ -340,9 +340,9 @@ func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
 			}}
 			for i, port := range ports {
 				s.Endpoints = append(s.Endpoints, fsm.Endpoint{
-					Address: at.Addr(), Node: "n2", Ready: true, Serving: true, Ports: []fsm.EndpointPort{
+					Address: at.Addr(), Node: "n2", Ready: true, Serving: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{
 						{Name: s.Frontends[i%2].Name, Port: fsm.Port{Protocol: s.Frontends[i%2].Port.Protocol, Number: port}},
-					},
+					}},
 				})
 			}
 			l.group.Apply(t, &fsm.PutService{Service: s})
