@@ -113,13 +113,11 @@ func (w *world) drawService(t *rapid.T) fsm.Command {
 		Port: rapid.SampledFrom([]uint16{0, 0, 0, 0, 8080}).Draw(t, "probed port"),
 	}
 	return &fsm.PutService{Service: fsm.Service{
-		Endpoints: endpoints, Probe: probe,
-		Verdicts: []fsm.ProbeVerdict{drawVerdict(t)}, ProbedSince: fsm.Revision{Epoch: 9}, // the proposer's, to be ignored
+		Endpoints: endpoints, Rare: &fsm.Rare{Probe: probe, Verdicts: []fsm.ProbeVerdict{drawVerdict(t)}, ProbedSince: fsm.Revision{Epoch: 9}, ByOthers: rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("198.51.100.7")}}).Draw(t, "by others")}, // the proposer's, to be ignored
 		ID: id, UID: uid, Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Deleting: rapid.Bool().Draw(t, "deleting"),
 		AllNodes: rapid.IntRange(0, 3).Draw(t, "all nodes") == 0, Local: rapid.Bool().Draw(t, "local"),
 		NodePortsIPv4: rapid.IntRange(0, 3).Draw(t, "node ports") == 0, NodePortsIPv6: rapid.IntRange(0, 3).Draw(t, "node ports of IPv6") == 0,
 		ClusterIPs: rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("10.96.0.7")}}).Draw(t, "cluster IPs"),
-		ByOthers:   rapid.SampledFrom([][]netip.Addr{nil, nil, nil, {netip.MustParseAddr("198.51.100.7")}}).Draw(t, "by others"),
 		History:    fsm.Trail{{What: "the proposer's, to be ignored"}},
 	}}
 }

@@ -112,21 +112,21 @@ func (m *model) putService(s *fsm.Service) bool {
 	if s.ID == "" || exists && old.uid == s.UID && s.Version < old.version {
 		return false
 	}
-	if m.format < 2 && (s.NodePortsIPv4 || s.NodePortsIPv6 || len(s.ClusterIPs) > 0 || len(s.ByOthers) > 0) {
+	if m.format < 2 && (s.NodePortsIPv4 || s.NodePortsIPv6 || len(s.ClusterIPs) > 0 || len(s.ByOthers()) > 0) {
 		return false
 	}
 	next := mService{
-		mObject: mObject{s.UID, s.Version}, deleting: s.Deleting, everywhere: s.AllNodes && !s.Local, probe: fmt.Sprint(s.Probe),
+		mObject: mObject{s.UID, s.Version}, deleting: s.Deleting, everywhere: s.AllNodes && !s.Local, probe: fmt.Sprint(s.Probe()),
 		probed: map[netip.Addr]bool{}, verdicts: map[netip.Addr]fsm.ProbeVerdict{}, asked: map[netip.Addr]string{},
 	}
 	for _, e := range s.Endpoints {
 		next.asked[e.Address] += "" // two may have one address
 		for _, port := range e.Ports() {
-			if s.Probe.Port == 0 {
+			if s.Probe().Port == 0 {
 				next.asked[e.Address] += fmt.Sprint(port.Port, " ")
 			}
 		}
-		if !s.Deleting && (e.Ready || e.Failing) && s.Probe.Type != "" && s.Probe.Type != "None" {
+		if !s.Deleting && (e.Ready || e.Failing) && s.Probe().Type != "" && s.Probe().Type != "None" {
 			next.probed[e.Address] = true
 		}
 	}
@@ -142,7 +142,7 @@ func (m *model) putService(s *fsm.Service) bool {
 		}
 	}
 	switch {
-	case s.Probe.Type == "" || s.Probe.Type == "None":
+	case s.Probe().Type == "" || s.Probe().Type == "None":
 	case same:
 		next.since = old.since
 	default:

@@ -235,7 +235,7 @@ func (a *Advertisement) Key() string { return string(a.Name) }
 
 // Chooses tells whether an advertisement is about the addresses of a Service, as far as its labels say.
 func (a *Advertisement) Chooses(s *Service) bool {
-	return !a.Terms.OnlyServices || slices.Contains(s.Advertisements, a.Name)
+	return !a.Terms.OnlyServices || slices.Contains(s.Advertisements(), a.Name)
 }
 
 // OfPool tells whether an advertisement is about the addresses of a pool, as far as it names pools.

@@ -172,8 +172,8 @@ func factsOf(v *fsm.View) facts {
 		f.add("config", r.Name)
 	}
 	for _, r := range fsm.List[*fsm.Service](v, fsm.TableServices) {
-		f.add("service", r.ID, r.UID, r.Version, r.Deleting, r.AllNodes && !r.Local, r.ProbedSince)
-		for _, v := range r.Verdicts {
+		f.add("service", r.ID, r.UID, r.Version, r.Deleting, r.AllNodes && !r.Local, r.ProbedSince())
+		for _, v := range r.Verdicts() {
 			f.add("verdict on endpoint", fmt.Sprint(r.ID, v.Address), v)
 		}
 		for _, a := range v.Addresses(r.ID) {

@@ -79,14 +79,11 @@ type Pending struct {
 // stands together, as in Endpoint.
 type Service struct {
 	seal
-	ID        ServiceID    `pb:"1" json:"id"`
-	UID       string       `pb:"2" json:"uid"`
-	Version   uint64       `pb:"3" json:"version"` // resourceVersion acted on; 0 where the source has none
-	Requested []netip.Addr `pb:"4" json:"requested"`
-	// External are the addresses of spec.externalIPs, which need no pool.
-	External  []netip.Addr `pb:"5" json:"external"`
-	Frontends []Frontend   `pb:"6" json:"frontends"`
-	Endpoints []Endpoint   `pb:"7" json:"endpoints"`
+	ID        ServiceID  `pb:"1" json:"id"`
+	UID       string     `pb:"2" json:"uid"`
+	Version   uint64     `pb:"3" json:"version"` // resourceVersion acted on; 0 where the source has none
+	Frontends []Frontend `pb:"6" json:"frontends"`
+	Endpoints []Endpoint `pb:"7" json:"endpoints"`
 	// Local is externalTrafficPolicy: Local.
 	Local           bool `pb:"8" json:"local"`
 	PublishNotReady bool `pb:"9" json:"publishNotReady"`
@@ -103,9 +100,20 @@ type Service struct {
 	// HealthCheckNodePort is where each node tells how many ready endpoints it has; 0 for nowhere, and always unless Local.
 	// From format 2 on.
 	HealthCheckNodePort uint16  `pb:"18" json:"healthCheckNodePort,omitempty"`
-	SharingKey          string  `pb:"10" json:"sharingKey,omitempty"`
 	Pending             Pending `pb:"11" json:"pending"`
 	History             Trail   `pb:"13" json:"history"`
+	// ClusterIPs are its addresses inside the cluster, which an API server gave it, where nodes resolve those. From format 2 on.
+	ClusterIPs []netip.Addr `pb:"22" json:"clusterIPs,omitempty"`
+	// Rare is nil for none of it. Whoever changes it does so by SetRare.
+	*Rare `pb:"inline"`
+}
+
+// Rare is what few Services have, so that the others have no room for it. Nobody writes to one that a record has.
+type Rare struct {
+	Requested []netip.Addr `pb:"4" json:"requested"`
+	// External are the addresses of spec.externalIPs, which need no pool.
+	External   []netip.Addr `pb:"5" json:"external"`
+	SharingKey string       `pb:"10" json:"sharingKey,omitempty"`
 	// Affinity is for how long a client keeps its endpoint; zero for not at all. From format 2 on.
 	Affinity time.Duration `pb:"15" json:"affinity"`
 	// SourceRanges are the only clients that may use the addresses; none means all. From format 2 on.
@@ -114,8 +122,6 @@ type Service struct {
 	Scheduler string `pb:"17" json:"scheduler,omitempty"`
 	// Advertisements are those that choose it by its labels, in order. From format 2 on.
 	Advertisements []AdvertisementName `pb:"19" json:"advertisements,omitempty"`
-	// ClusterIPs are its addresses inside the cluster, which an API server gave it, where nodes resolve those. From format 2 on.
-	ClusterIPs []netip.Addr `pb:"22" json:"clusterIPs,omitempty"`
 	// ByOthers are the addresses that other controllers gave it, by status.loadBalancer, where nodes take connections to those: nobody
 	// announces them, and they are in no allocation. From format 2 on.
 	ByOthers []netip.Addr `pb:"24" json:"byOthers,omitempty"`
@@ -128,6 +134,67 @@ type Service struct {
 	// that has not acknowledged this may be of what was probed before. From format 2 on.
 	ProbedSince Revision `pb:"27" json:"probedSince,omitzero"`
 }
+
+// none is the Rare of Services that have nothing of it.
+var none Rare
+
+// rare is for reading.
+func (s *Service) rare() *Rare {
+	if s.Rare == nil {
+		return &none
+	}
+	return s.Rare
+}
+
+// Besides gives a copy of what few Services have, for SetRare.
+func (s *Service) Besides() Rare { return *s.rare() }
+
+// SetRare gives a Service a copy of r, or nothing where nothing is in it. That of the record that it is a copy of stays as it was.
+func (s *Service) SetRare(r Rare) {
+	if s.Rare = nil; r.empty() {
+		return
+	}
+	kept := r
+	s.Rare = &kept
+}
+
+func (r *Rare) empty() bool {
+	return len(r.Requested)+len(r.External)+len(r.SourceRanges)+len(r.Advertisements)+len(r.ByOthers)+len(r.Verdicts) == 0 &&
+		r.SharingKey == "" && r.Affinity == 0 && r.Scheduler == "" && r.Probe.Equal(none.Probe) && r.ProbedSince.IsZero()
+}
+
+// Requested are the addresses that it asks for.
+func (s *Service) Requested() []netip.Addr { return s.rare().Requested }
+
+// External is Rare.External.
+func (s *Service) External() []netip.Addr { return s.rare().External }
+
+// SharingKey lets Services that have the same share an address; empty shares with nobody.
+func (s *Service) SharingKey() string { return s.rare().SharingKey }
+
+// Affinity is Rare.Affinity.
+func (s *Service) Affinity() time.Duration { return s.rare().Affinity }
+
+// SourceRanges is Rare.SourceRanges.
+func (s *Service) SourceRanges() []netip.Prefix { return s.rare().SourceRanges }
+
+// Scheduler is Rare.Scheduler.
+func (s *Service) Scheduler() string { return s.rare().Scheduler }
+
+// Advertisements is Rare.Advertisements.
+func (s *Service) Advertisements() []AdvertisementName { return s.rare().Advertisements }
+
+// ByOthers is Rare.ByOthers.
+func (s *Service) ByOthers() []netip.Addr { return s.rare().ByOthers }
+
+// Probe is Rare.Probe.
+func (s *Service) Probe() Probe { return s.rare().Probe }
+
+// Verdicts is Rare.Verdicts.
+func (s *Service) Verdicts() []ProbeVerdict { return s.rare().Verdicts }
+
+// ProbedSince is Rare.ProbedSince.
+func (s *Service) ProbedSince() Revision { return s.rare().ProbedSince }
 
 // formatInPart is the first format that knows Services for what needs no address of ours: their node ports, ClusterIPs, or addresses that
 // others gave them.
@@ -169,21 +236,22 @@ func (c *PutService) apply(tx *txn) Outcome {
 	if next.ID == "" {
 		return refuse(RejectInvalid, subject, "", "namespace/name")
 	}
-	if next.HasNodePorts() || next.ServedInside() || len(next.ByOthers) > 0 {
+	if next.HasNodePorts() || next.ServedInside() || len(next.ByOthers()) > 0 {
 		if out, old := tx.formatBelow(formatInPart, subject); old {
 			return out
 		}
 	}
-	next.History, next.Verdicts, next.ProbedSince = nil, nil, Revision{}
-	if next.Probe.Wanted() {
-		next.ProbedSince = tx.revision()
+	next.History = nil
+	rare := next.Besides()
+	if rare.Verdicts, rare.ProbedSince = nil, (Revision{}); rare.Probe.Wanted() {
+		rare.ProbedSince = tx.revision()
 	}
 	tx.state.alike.sameEndpoints(next.Endpoints)
 	what := "seen"
 	if old, ok := find[*Service](tx.rows, TableServices, string(next.ID)); ok {
-		next.Verdicts = old.VerdictsFor(&next)
-		if next.Probe.Wanted() && old.probedAlike(&next) {
-			next.ProbedSince = old.ProbedSince
+		rare.Verdicts = old.VerdictsFor(&next)
+		if rare.Probe.Wanted() && old.probedAlike(&next) {
+			rare.ProbedSince = old.ProbedSince()
 		}
 		if old.UID == next.UID && next.Version < old.Version {
 			return refuse(RejectStaleRevision, subject, utoa(old.Version), utoa(next.Version))
@@ -193,6 +261,7 @@ func (c *PutService) apply(tx *txn) Outcome {
 	if what != "" {
 		next.History = tx.step(next.History, what)
 	}
+	next.SetRare(rare)
 	tx.put(&next)
 	return tx.ok()
 }

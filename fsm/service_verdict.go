@@ -33,8 +33,9 @@ func (c *JudgeService) apply(tx *txn) Outcome {
 	if s.UID != c.UID {
 		return refuse(RejectStaleRevision, subject, s.UID, c.UID)
 	}
-	next := *s
-	if tx.judge(&next.Verdicts, &next.History, c.Verdicts, s.Probed()) {
+	next, rare := *s, s.Besides()
+	if tx.judge(&rare.Verdicts, &next.History, c.Verdicts, s.Probed()) {
+		next.SetRare(rare)
 		tx.put(&next)
 	}
 	return tx.ok()
@@ -43,7 +44,7 @@ func (c *JudgeService) apply(tx *txn) Outcome {
 // Probed lists the endpoints that nodes form an opinion of, in order, each once; none without a probe, and no endpoint that is not ready
 // for another reason.
 func (s *Service) Probed() (out []Probed) {
-	if !s.Probe.Wanted() || s.Deleting {
+	if !s.Probe().Wanted() || s.Deleting {
 		return nil
 	}
 	for _, e := range s.Endpoints {
@@ -57,11 +58,11 @@ func (s *Service) Probed() (out []Probed) {
 
 // VerdictsFor are what of the verdicts of a Service goes for what it becomes: those on endpoints of which the same is asked.
 func (s *Service) VerdictsFor(next *Service) []ProbeVerdict {
-	if s.UID != next.UID || !s.Probe.Equal(next.Probe) || len(s.Verdicts) == 0 {
+	if s.UID != next.UID || !s.Probe().Equal(next.Probe()) || len(s.Verdicts()) == 0 {
 		return nil
 	}
 	before, after := s.asked(), next.asked()
-	return verdictsAt(s.Verdicts, slices.DeleteFunc(next.Probed(), func(p Probed) bool {
+	return verdictsAt(s.Verdicts(), slices.DeleteFunc(next.Probed(), func(p Probed) bool {
 		return !slices.Equal(before[p.Address], after[p.Address])
 	}))
 }
@@ -69,7 +70,7 @@ func (s *Service) VerdictsFor(next *Service) []ProbeVerdict {
 // probedAlike tells whether what nodes say of a Service may be of what it becomes: where endpoints are that it had before, the same is asked of them.
 // Of those that come to it nobody says anything before he probes them.
 func (s *Service) probedAlike(next *Service) bool {
-	if s.UID != next.UID || !s.Probe.Equal(next.Probe) {
+	if s.UID != next.UID || !s.Probe().Equal(next.Probe()) {
 		return false
 	}
 	after := next.asked()
@@ -86,7 +87,7 @@ func (s *Service) asked() map[netip.Addr][]Port {
 	out := map[netip.Addr][]Port{}
 	for _, e := range s.Endpoints {
 		ports := out[e.Address]
-		if s.Probe.Port == 0 {
+		if s.Probe().Port == 0 {
 			for _, p := range e.Ports() {
 				ports = append(ports, p.Port)
 			}

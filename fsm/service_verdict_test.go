@@ -40,17 +40,17 @@ func TestK50ProbedSinceWhatIsAskedChanged(t *testing.T) {
 	} {
 		before, _ := fsm.Get[*fsm.Service](s.Read(), fsm.TableServices, "shop/web")
 		version++
-		tell(t, s, &fsm.PutService{Service: fsm.Service{ID: "shop/web", UID: c.uid, Version: version, Probe: c.probe, Endpoints: c.endpoints}})
+		tell(t, s, &fsm.PutService{Service: fsm.Service{ID: "shop/web", UID: c.uid, Version: version, Rare: &fsm.Rare{Probe: c.probe}, Endpoints: c.endpoints}})
 		has, _ := fsm.Get[*fsm.Service](s.Read(), fsm.TableServices, "shop/web")
 		want := s.Read().Revision()
 		if !c.again {
-			want = before.ProbedSince
+			want = before.ProbedSince()
 		}
-		if has.ProbedSince != want {
-			t.Errorf("a Service that %s is probed since %s, want %s", c.what, has.ProbedSince, want)
+		if has.ProbedSince() != want {
+			t.Errorf("a Service that %s is probed since %s, want %s", c.what, has.ProbedSince(), want)
 		}
 		var thought []string
-		for _, v := range has.Verdicts {
+		for _, v := range has.Verdicts() {
 			thought = append(thought, v.Address.String())
 		}
 		if got := strings.Join(thought, " "); got != c.thought {
@@ -60,8 +60,8 @@ func TestK50ProbedSinceWhatIsAskedChanged(t *testing.T) {
 	}
 	version++
 	tell(t, s, &fsm.PutService{Service: fsm.Service{ID: "shop/web", UID: "v", Version: version}})
-	if has, _ := fsm.Get[*fsm.Service](s.Read(), fsm.TableServices, "shop/web"); !has.ProbedSince.IsZero() {
-		t.Errorf("one that is not probed is so since %s", has.ProbedSince)
+	if has, _ := fsm.Get[*fsm.Service](s.Read(), fsm.TableServices, "shop/web"); !has.ProbedSince().IsZero() {
+		t.Errorf("one that is not probed is so since %s", has.ProbedSince())
 	}
 }
 
@@ -69,7 +69,7 @@ func TestK50ProbedSinceWhatIsAskedChanged(t *testing.T) {
 func TestK50VerdictsStayWithEndpointAndProbe(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	web := func(version uint64, path string, at ...netip.Addr) *fsm.PutService {
-		s := fsm.Service{ID: "shop/web", UID: "u", Version: version, Probe: fsm.Probe{Type: "HTTP", Path: path}}
+		s := fsm.Service{ID: "shop/web", UID: "u", Version: version, Rare: &fsm.Rare{Probe: fsm.Probe{Type: "HTTP", Path: path}}}
 		for _, address := range at {
 			s.Endpoints = append(s.Endpoints, fsm.Endpoint{Address: address, Ready: true})
 		}
@@ -81,7 +81,7 @@ func TestK50VerdictsStayWithEndpointAndProbe(t *testing.T) {
 		t.Helper()
 		has, _ := fsm.Get[*fsm.Service](s.Read(), fsm.TableServices, "shop/web")
 		var said []string
-		for _, v := range has.Verdicts {
+		for _, v := range has.Verdicts() {
 			said = append(said, map[bool]string{true: "good ", false: "bad "}[v.Healthy]+v.Address.String())
 		}
 		if got := strings.Join(said, ", "); got != want {

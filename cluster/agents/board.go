@@ -299,8 +299,8 @@ func (b *board) noteTunnels(v *fsm.View) (news bool) {
 // noteProbes remembers since when there is something to acknowledge of what is probed of Services, and tells whether that is new.
 func (b *board) noteProbes(v *fsm.View) (news bool) {
 	fsm.Changes(b.view, v, fsm.TableServices, func(_, after *fsm.Service) {
-		if after != nil && b.probed.Before(after.ProbedSince) {
-			b.probed, news = after.ProbedSince, true
+		if after != nil && b.probed.Before(after.ProbedSince()) {
+			b.probed, news = after.ProbedSince(), true
 		}
 	})
 	return news

@@ -175,17 +175,17 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 				addresses = append(addresses, a.Address)
 			}
 		}
-		if len(addresses) == 0 && !s.NodePortsIPv4 && !s.NodePortsIPv6 && len(s.ClusterIPs)+len(s.ByOthers) == 0 {
+		if len(addresses) == 0 && !s.NodePortsIPv4 && !s.NodePortsIPv6 && len(s.ClusterIPs)+len(s.ByOthers()) == 0 {
 			continue
 		}
 		var one desired.Service
-		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity, nil
+		one.Name, one.Local, one.Affinity, one.Endpoints = string(s.ID), s.Local, s.Affinity(), nil
 		one.HealthCheckNodePort, one.NodePortsIPv4, one.NodePortsIPv6 = s.HealthCheckNodePort, s.NodePortsIPv4, s.NodePortsIPv6
 		one.Addresses, one.ClusterIPs, one.InternalLocal = addresses, s.ClusterIPs, s.InternalLocal
-		one.ByOthers = s.ByOthers
+		one.ByOthers = s.ByOthers()
 		for _, f := range s.Frontends {
 			front := desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}, NodePort: f.NodePort}
-			somewhere := f.NodePort != 0 && (s.NodePortsIPv4 || s.NodePortsIPv6) || len(s.ClusterIPs)+len(s.ByOthers) > 0
+			somewhere := f.NodePort != 0 && (s.NodePortsIPv4 || s.NodePortsIPv6) || len(s.ClusterIPs)+len(s.ByOthers()) > 0
 			for _, o := range v.Addresses(s.ID) {
 				if slices.Contains(o.Ports, f.Port) {
 					somewhere = true
@@ -259,14 +259,14 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 		}
 		return &fsm.SetLiveness{Node: node.ID, Boot: node.Boot, Liveness: fsm.Liveness(rapid.IntRange(0, 2).Draw(t, "liveness"))}
 	case 8, 9:
-		service := fsm.Service{ID: drawService(t), Local: rapid.Bool().Draw(t, "local"), Affinity: time.Duration(rapid.IntRange(0, 1).Draw(t, "affinity")) * time.Hour}
+		service := fsm.Service{ID: drawService(t), Local: rapid.Bool().Draw(t, "local"), Rare: &fsm.Rare{Affinity: time.Duration(rapid.IntRange(0, 1).Draw(t, "affinity")) * time.Hour}}
 		service.HealthCheckNodePort = rapid.SampledFrom([]uint16{0, 30100, 30101}).Draw(t, "health-check node port")
 		service.NodePortsIPv4, service.NodePortsIPv6 = rapid.Bool().Draw(t, "node ports of IPv4"), rapid.Bool().Draw(t, "node ports of IPv6")
 		if rapid.Bool().Draw(t, "inside") {
 			service.ClusterIPs, service.InternalLocal = []netip.Addr{drawAddress(t)}, rapid.Bool().Draw(t, "internal policy Local")
 		}
 		if rapid.IntRange(0, 3).Draw(t, "given") == 0 {
-			service.ByOthers = []netip.Addr{drawAddress(t)}
+			service.Rare.ByOthers = []netip.Addr{drawAddress(t)}
 		}
 		for _, port := range rapid.SliceOfNDistinct(rapid.Uint16Range(80, 83), 0, 2, rapid.ID).Draw(t, "frontends") {
 			service.Frontends = append(service.Frontends, fsm.Frontend{Name: fmt.Sprint(port), Port: fsm.Port{Protocol: fsm.TCP, Number: port}})
@@ -855,7 +855,7 @@ func TestK50ProbesAreToBeAcknowledged(t *testing.T) {
 	g, b := furnished(t, 1)
 	put := func(probe string) {
 		t.Helper()
-		g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/probed", UID: "u", Probe: fsm.Probe{Type: probe}}})
+		g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/probed", UID: "u", Rare: &fsm.Rare{Probe: fsm.Probe{Type: probe}}}})
 	}
 	put("TCP")
 	if _, err := b.refresh(); err != nil {

@@ -39,7 +39,7 @@ func (from source) deriveService(id fsm.ServiceID, to sink) error {
 	key := desired.ServiceKey(string(id))
 	s, ok := fsm.Get[*fsm.Service](from.view, fsm.TableServices, string(id))
 	owned := from.view.Addresses(id)
-	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() && len(s.ByOthers) == 0 {
+	if !ok || len(owned) == 0 && !s.HasNodePorts() && !s.ServedInside() && len(s.ByOthers()) == 0 {
 		return to.drop(key)
 	}
 	value, err := desired.ServiceValue(from.serviceOf(s, owned))
@@ -231,12 +231,12 @@ func (s *shelf) drop(key string) error {
 // endpoints on nodes that are down, as long as others are left: Kubernetes notices only after most of a minute.
 func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Service {
 	out := desired.Service{
-		Local: s.Local, Affinity: s.Affinity, SourceRanges: s.SourceRanges, Scheduler: s.Scheduler,
+		Local: s.Local, Affinity: s.Affinity(), SourceRanges: s.SourceRanges(), Scheduler: s.Scheduler(),
 		HealthCheckNodePort: s.HealthCheckNodePort, NodePortsIPv4: s.NodePortsIPv4, NodePortsIPv6: s.NodePortsIPv6,
-		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal, ByOthers: s.ByOthers,
+		ClusterIPs: s.ClusterIPs, InternalLocal: s.InternalLocal, ByOthers: s.ByOthers(),
 	}
-	if s.Probe.Wanted() {
-		out.Probe = desired.Probe(s.Probe)
+	if s.Probe().Wanted() {
+		out.Probe = desired.Probe(s.Probe())
 	}
 	for _, a := range owned {
 		out.Addresses = append(out.Addresses, a.Address)
@@ -248,7 +248,7 @@ func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Se
 				front.NotOn = append(front.NotOn, a.Address)
 			}
 		}
-		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() || len(s.ByOthers) > 0 {
+		if len(front.NotOn) < len(owned) || s.HasNodePorts() && f.NodePort != 0 || s.ServedInside() || len(s.ByOthers()) > 0 {
 			out.Frontends = append(out.Frontends, front)
 		}
 	}

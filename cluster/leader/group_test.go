@@ -135,8 +135,8 @@ func spell(c fsm.Command) string {
 				}
 			}
 		}
-		if len(s.Advertisements) > 0 {
-			out += fmt.Sprintf(" by=%v", s.Advertisements)
+		if len(s.Advertisements()) > 0 {
+			out += fmt.Sprintf(" by=%v", s.Advertisements())
 		}
 		if s.HealthCheckNodePort != 0 {
 			out += fmt.Sprintf(" health=%d", s.HealthCheckNodePort)
@@ -155,8 +155,8 @@ func spell(c fsm.Command) string {
 		if s.InternalLocal {
 			out += " inside-local"
 		}
-		if len(s.ByOthers) > 0 {
-			out += fmt.Sprintf(" by-others=%v", s.ByOthers)
+		if len(s.ByOthers()) > 0 {
+			out += fmt.Sprintf(" by-others=%v", s.ByOthers())
 		}
 		if s.Deleting {
 			out += " deleting"

@@ -75,9 +75,9 @@ func sharingKey(s *fsm.Service, a netip.Addr) string {
 	switch {
 	case s.Local:
 		return ""
-	case s.SharingKey != "":
-		return s.SharingKey
-	case slices.Contains(s.External, a):
+	case s.SharingKey() != "":
+		return s.SharingKey()
+	case slices.Contains(s.External(), a):
 		return externalKey
 	}
 	return ""
@@ -129,10 +129,10 @@ func (s *wish) created() int64 {
 
 // typed lists the addresses that a Service names.
 func (s *wish) typed() []netip.Addr {
-	if len(s.next.Requested) == 0 {
-		return s.next.External
+	if len(s.next.Requested()) == 0 {
+		return s.next.External()
 	}
-	return slices.Concat(s.next.External, s.next.Requested)
+	return slices.Concat(s.next.External(), s.next.Requested())
 }
 
 // isPooled tells whether a Service is to have addresses that it does not name.
@@ -208,11 +208,11 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 			pool = in.name // the address may have moved to a pool of another name
 		}
 		switch {
-		case slices.Contains(s.next.External, h.Address):
+		case slices.Contains(s.next.External(), h.Address):
 			if h.Pool == "" || p.mayName(s, h.Address) {
 				pool = ""
 			} // else it still counts as one of a pool: naming it would be a way around the quota
-		case slices.Contains(s.next.Requested, h.Address):
+		case slices.Contains(s.next.Requested(), h.Address):
 			if in != nil {
 				pool = in.name
 			}
@@ -302,7 +302,7 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 		s.wait(PendingInvalid, fmt.Sprintf("%s is the address of BGP peer %s; ask for another one", a, peer))
 		return "", false
 	}
-	if slices.Contains(s.next.External, a) {
+	if slices.Contains(s.next.External(), a) {
 		return "", p.allowsExternal(s, a)
 	}
 	pool := p.poolWith(a)

@@ -187,7 +187,7 @@ func (p *planner) advertisementsOf(w *world.Service, have *fsm.Service) (out []f
 		}
 	}
 	if have != nil {
-		for _, name := range have.Advertisements {
+		for _, name := range have.Advertisements() {
 			ad, ok := fsm.Get[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements, string(name))
 			if ok && ad.Terms.OnlyServices && !choosing[name] {
 				out = append(out, name)

@@ -54,8 +54,10 @@ func (p *planner) settleByOthers() {
 	}
 	for _, s := range p.services {
 		taken := func(a netip.Addr) bool { return inside[a] || len(p.claims[a]) > 0 || p.isOurs(a) }
-		if slices.ContainsFunc(s.next.ByOthers, taken) {
-			s.change().ByOthers = slices.DeleteFunc(slices.Clone(s.next.ByOthers), taken)
+		if slices.ContainsFunc(s.next.ByOthers(), taken) {
+			rare := s.change().Besides()
+			rare.ByOthers = slices.DeleteFunc(slices.Clone(rare.ByOthers), taken)
+			s.next.SetRare(rare)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 package leader
 
 import (
-	"fmt"
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -21,7 +21,8 @@ func aboutEndpoints(v *fsm.View, proposals []fsm.Proposal, services map[fsm.Serv
 			if services[c.Service.ID] {
 				plain := *c
 				plain.Service.Pending = fsm.Pending{} // why it waits for an address is Plan's to say
-				out = append(out, spell(&plain)+fmt.Sprint(c.Service.Endpoints))
+				endpoints, _ := json.Marshal(append([]fsm.Endpoint{}, c.Service.Endpoints...))
+				out = append(out, spell(&plain)+string(endpoints))
 			}
 		case *fsm.SetRoute:
 			owners := v.Owners(c.Prefix.Addr().String())

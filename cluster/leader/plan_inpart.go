@@ -22,13 +22,13 @@ func (p *planner) inPart(w *world.Service) bool {
 
 // servedInPart leaves of a Service what is served of one that is so in part. Source ranges are for addresses (K29), and health checks for
 // load balancers of ours (K24).
-func servedInPart(w *world.Service, next *fsm.Service) {
-	next.Requested, next.External, next.HealthCheckNodePort = nil, externalOf(w), 0
-	if len(next.External) == 0 {
-		next.SharingKey, next.AllNodes, next.Advertisements = "", false, nil
+func servedInPart(w *world.Service, next *fsm.Service, rare *fsm.Rare) {
+	rare.Requested, rare.External, next.HealthCheckNodePort = nil, externalOf(w), 0
+	if len(rare.External) == 0 {
+		rare.SharingKey, next.AllNodes, rare.Advertisements = "", false, nil
 	}
-	if len(next.External)+len(next.ByOthers) == 0 {
-		next.SourceRanges = nil
+	if len(rare.External)+len(rare.ByOthers) == 0 {
+		rare.SourceRanges = nil
 	}
 }
 

@@ -19,11 +19,11 @@ func (p *planner) leaveOut(endpoints []fsm.Endpoint, have *fsm.Service, w *world
 			e.Ready, e.Failing = true, false
 		}
 	}
-	if p.format < formatTranslation || have == nil || have.UID != w.UID || !redirects.ProbeOf(w.Choice().Probes).Equal(have.Probe) {
+	if p.format < formatTranslation || have == nil || have.UID != w.UID || !redirects.ProbeOf(w.Choice().Probes).Equal(have.Probe()) {
 		return
 	}
 	bad := map[netip.Addr]bool{}
-	for _, v := range have.VerdictsFor(&fsm.Service{UID: w.UID, Probe: have.Probe, Endpoints: endpoints}) {
+	for _, v := range have.VerdictsFor(&fsm.Service{UID: w.UID, Rare: &fsm.Rare{Probe: have.Probe()}, Endpoints: endpoints}) {
 		bad[v.Address] = !v.Healthy
 	}
 	if len(bad) == 0 {

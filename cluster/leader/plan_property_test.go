@@ -431,7 +431,7 @@ func (a *account) byOthers() string {
 	}
 	shown := a.shown()
 	for _, s := range services {
-		for _, x := range s.ByOthers {
+		for _, x := range s.ByOthers() {
 			if inside[x] || len(a.after.Owners(x.String())) > 0 {
 				return fmt.Sprintf("%s is served at %s as others gave it, and that is an address of the group, or a ClusterIP", s.ID, x)
 			}
@@ -440,18 +440,18 @@ func (a *account) byOthers() string {
 		switch {
 		case w == nil || !a.after.Group().Quarantine.IsZero():
 		case !served || w.Headless:
-			if len(s.ByOthers) > 0 {
-				return fmt.Sprintf("%s is served at %v", s.ID, s.ByOthers)
+			if len(s.ByOthers()) > 0 {
+				return fmt.Sprintf("%s is served at %v", s.ID, s.ByOthers())
 			}
 		default:
-			for _, x := range s.ByOthers {
+			for _, x := range s.ByOthers() {
 				if !slices.Contains(w.Intercepted, x) {
 					return fmt.Sprintf("%s is served at %s, which others did not give it for nodes to intercept", s.ID, x)
 				}
 			}
 			for _, x := range a.givenByOthers(w) {
-				if !inside[x] && !slices.Contains(s.ByOthers, x) {
-					return fmt.Sprintf("others gave %s %s, and nodes are told of %v", s.ID, x, s.ByOthers)
+				if !inside[x] && !slices.Contains(s.ByOthers(), x) {
+					return fmt.Sprintf("others gave %s %s, and nodes are told of %v", s.ID, x, s.ByOthers())
 				}
 			}
 		}

@@ -52,8 +52,9 @@ func (s *wish) want(next fsm.Service) {
 // change gives what the record shall hold, to write to.
 func (s *wish) change() *fsm.Service {
 	if s.next == s.have {
-		own := *s.have
-		own.Version, own.History, own.Verdicts, own.ProbedSince = s.version, nil, nil, fsm.Revision{}
+		own, rare := *s.have, s.have.Besides()
+		own.Version, own.History, rare.Verdicts, rare.ProbedSince = s.version, nil, nil, fsm.Revision{}
+		own.SetRare(rare)
 		s.next = &own
 	}
 	return s.next
@@ -162,10 +163,11 @@ func (p *planner) notOurs(w *world.Service) Reason {
 
 // going is a Service of which only the deletion is left. It serves nothing any more.
 func going(h *fsm.Service) *fsm.Service {
-	next := *h
+	next, rare := *h, h.Besides()
 	next.Deleting, next.Pending = true, fsm.Pending{}
 	next.ClusterIPs, next.InternalLocal = nil, false // the API server may give them to another
-	next.ByOthers = nil
+	rare.ByOthers = nil
+	next.SetRare(rare)
 	return &next
 }
 
@@ -173,10 +175,8 @@ func going(h *fsm.Service) *fsm.Service {
 // acted on is the guard's decision, and it was made for the whole view.
 func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	next := fsm.Service{
-		ID: fsm.ServiceID(w.ID.String()), UID: w.UID, Version: w.Version,
-		Requested: w.Requested, External: w.ExternalIPs, Frontends: make([]fsm.Frontend, 0, len(w.Ports)),
-		Local: w.ExternalTrafficPolicy == world.PolicyLocal, PublishNotReady: w.PublishNotReady,
-		SharingKey: w.SharingKey, AllNodes: w.NextHops == world.NextHopsAll,
+		ID: fsm.ServiceID(w.ID.String()), UID: w.UID, Version: w.Version, Frontends: make([]fsm.Frontend, 0, len(w.Ports)),
+		Local: w.ExternalTrafficPolicy == world.PolicyLocal, PublishNotReady: w.PublishNotReady, AllNodes: w.NextHops == world.NextHopsAll,
 	}
 	if have != nil && have.UID == w.UID {
 		next.Version = max(next.Version, have.Version)
@@ -190,14 +190,8 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 		})
 	}
 	next.Endpoints = p.endpointsOf(w, have)
-	if p.format >= formatTranslation {
-		choice := w.Choice()
-		next.Probe, next.Scheduler = redirects.ProbeOf(choice.Probes), string(choice.Scheduler)
-		next.Affinity, next.SourceRanges = w.Affinity, w.SourceRanges
-		next.Advertisements = p.advertisementsOf(w, have)
-		if next.Local { // it means nothing otherwise, whatever it says
-			next.HealthCheckNodePort = w.HealthCheckNodePort
-		}
+	if p.format >= formatTranslation && next.Local { // it means nothing otherwise, whatever it says
+		next.HealthCheckNodePort = w.HealthCheckNodePort
 	}
 	if p.servesNodePorts(w) {
 		next.NodePortsIPv4, next.NodePortsIPv6 = nodePortFamilies(w)
@@ -205,16 +199,29 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	if p.servesInside(w) {
 		next.ClusterIPs, next.InternalLocal = w.ClusterIPs, w.InternalTrafficPolicy == world.PolicyLocal
 	}
-	if next.ByOthers = p.byOthers(w); p.quarantined {
-		next.ByOthers = nil // what was ours is not all in the record yet
+	rare := p.rareOf(w, have)
+	if p.refuses(w) != "" {
+		servedInPart(w, &next, &rare)
+	}
+	next.SetRare(rare)
+	return next
+}
+
+func (p *planner) rareOf(w *world.Service, have *fsm.Service) fsm.Rare {
+	out := fsm.Rare{Requested: w.Requested, External: w.ExternalIPs, SharingKey: w.SharingKey, ByOthers: p.byOthers(w)}
+	if p.format >= formatTranslation {
+		choice := w.Choice()
+		out.Probe, out.Scheduler = redirects.ProbeOf(choice.Probes), string(choice.Scheduler)
+		out.Affinity, out.SourceRanges = w.Affinity, w.SourceRanges
+		out.Advertisements = p.advertisementsOf(w, have)
+	}
+	if p.quarantined {
+		out.ByOthers = nil // what was ours is not all in the record yet
 		if have != nil {
-			next.ByOthers = have.ByOthers
+			out.ByOthers = have.ByOthers()
 		}
 	}
-	if p.refuses(w) != "" {
-		servedInPart(w, &next)
-	}
-	return next
+	return out
 }
 
 // formatTranslation is the first format of the record that holds what only nodes that translate need; members
@@ -368,12 +375,18 @@ func protocolOf(p world.Protocol) fsm.Protocol {
 
 // sameService compares all but version and history.
 func sameService(a, b *fsm.Service) bool {
-	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.SharingKey == b.SharingKey &&
-		a.Pending == b.Pending && a.Deleting == b.Deleting && a.AllNodes == b.AllNodes &&
-		a.NodePortsIPv4 == b.NodePortsIPv4 && a.NodePortsIPv6 == b.NodePortsIPv6 && a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.HealthCheckNodePort == b.HealthCheckNodePort &&
-		a.Probe.Equal(b.Probe) && a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ByOthers, b.ByOthers) && slices.Equal(a.SourceRanges, b.SourceRanges) && slices.Equal(a.Advertisements, b.Advertisements) &&
-		slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External) && slices.Equal(a.Frontends, b.Frontends) &&
-		slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint)
+	return a.UID == b.UID && a.Local == b.Local && a.PublishNotReady == b.PublishNotReady && a.Pending == b.Pending && a.Deleting == b.Deleting &&
+		a.AllNodes == b.AllNodes && a.NodePortsIPv4 == b.NodePortsIPv4 && a.NodePortsIPv6 == b.NodePortsIPv6 &&
+		a.HealthCheckNodePort == b.HealthCheckNodePort && a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) &&
+		slices.Equal(a.Frontends, b.Frontends) && slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint) &&
+		(a.Rare == b.Rare || sameRare(a, b))
+}
+
+// sameRare leaves out what nodes think of endpoints.
+func sameRare(a, b *fsm.Service) bool {
+	return a.SharingKey() == b.SharingKey() && a.Affinity() == b.Affinity() && a.Scheduler() == b.Scheduler() && a.Probe().Equal(b.Probe()) &&
+		slices.Equal(a.ByOthers(), b.ByOthers()) && slices.Equal(a.SourceRanges(), b.SourceRanges()) &&
+		slices.Equal(a.Advertisements(), b.Advertisements()) && slices.Equal(a.Requested(), b.Requested()) && slices.Equal(a.External(), b.External())
 }
 
 func sameEndpoint(a, b fsm.Endpoint) bool {

@@ -186,7 +186,7 @@ func (p *planner) noteClosing(s *wish, a netip.Addr, text string) {
 func (p *planner) sayUnshared(s *wish, family world.Family) string {
 	key := sharingKey(s.next, netip.Addr{})
 	switch {
-	case s.next.SharingKey == "":
+	case s.next.SharingKey() == "":
 		return ""
 	case key == "":
 		return ", and with externalTrafficPolicy Local it shares none"

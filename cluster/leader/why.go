@@ -239,9 +239,9 @@ func ofAskedPool(w *world.Service) string {
 // typedFrom is the origin of an address by what the Service names.
 func typedFrom(s *fsm.Service, a netip.Addr, otherwise Code) Code {
 	switch {
-	case slices.Contains(s.External, a):
+	case slices.Contains(s.External(), a):
 		return FromExternal
-	case slices.Contains(s.Requested, a):
+	case slices.Contains(s.Requested(), a):
 		return FromRequested
 	}
 	return otherwise

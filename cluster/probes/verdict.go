@@ -56,10 +56,10 @@ func Judge(record *fsm.View, heard Heard) (out []fsm.Command) {
 		}
 	}
 	for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
-		if !s.Probe.Wanted() && len(s.Verdicts) == 0 {
+		if !s.Probe().Wanted() && len(s.Verdicts()) == 0 {
 			continue
 		}
-		if next := judge(s.Probed(), s.Verdicts, reportsOn(s, nodes, heard), uint32(len(silent))); !slices.Equal(next, s.Verdicts) {
+		if next := judge(s.Probed(), s.Verdicts(), reportsOn(s, nodes, heard), uint32(len(silent))); !slices.Equal(next, s.Verdicts()) {
 			out = append(out, &fsm.JudgeService{ID: s.ID, UID: s.UID, Verdicts: next})
 		}
 	}
@@ -70,7 +70,7 @@ func Judge(record *fsm.View, heard Heard) (out []fsm.Command) {
 func reportsOn(s *fsm.Service, nodes map[fsm.NodeID]*fsm.Node, heard Heard) (out []map[fsm.Probed]Opinion) {
 	for id, said := range heard {
 		if places := said.Report[Subject{Service: s.ID}]; len(places) > 0 && nodes[id] != nil {
-			out = append(out, ofNow(places, said.Of, nodes[id], s.ProbedSince))
+			out = append(out, ofNow(places, said.Of, nodes[id], s.ProbedSince()))
 		}
 	}
 	return out

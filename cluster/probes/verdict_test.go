@@ -78,7 +78,7 @@ func policy(number uint32) fsm.Redirect {
 // service is one whose endpoints are probed.
 func service() fsm.Service {
 	return fsm.Service{
-		ID: "shop/web", UID: "u", Probe: fsm.Probe{Type: "TCP"},
+		ID: "shop/web", UID: "u", Rare: &fsm.Rare{Probe: fsm.Probe{Type: "TCP"}},
 		Endpoints: []fsm.Endpoint{{Address: first, Ready: true}, {Address: other, Serving: true, Failing: true}, {Address: vip}},
 	}
 }
@@ -101,7 +101,7 @@ func (g *group) verdict(at netip.Addr) string {
 		verdicts = r.Verdicts
 	}
 	if s, ok := fsm.Get[*fsm.Service](g.Read(), fsm.TableServices, "shop/web"); ok {
-		verdicts = append(verdicts, s.Verdicts...)
+		verdicts = append(verdicts, s.Verdicts()...)
 	}
 	for _, v := range verdicts {
 		if v.Address == at {
@@ -268,7 +268,7 @@ func TestK50FormerProbesDoNotCount(t *testing.T) {
 	g.settle(t, heard)
 	said := []string{g.verdict(first)}
 	s := service()
-	s.Probe.Port, s.Version = 8080, 1
+	s.Rare.Probe.Port, s.Version = 8080, 1
 	g.tell(t, &fsm.PutService{Service: s})
 	for _, id := range []fsm.NodeID{"", "n3", "n1"} {
 		if id != "" {
@@ -290,7 +290,7 @@ func TestK50ReportsOfBeforeDoNotCountOnceTheNodeAcknowledged(t *testing.T) {
 	g.node(t, "n1", true)
 	before := g.Read().Revision()
 	s := service()
-	s.Probe.Port, s.Version = 8080, 1
+	s.Rare.Probe.Port, s.Version = 8080, 1
 	g.tell(t, &fsm.PutService{Service: s})
 	g.carriesOut(t, "n1")
 	bad := Report{{Service: "shop/web"}: {{Address: first}: Bad}}
@@ -315,7 +315,7 @@ func TestK50VerdictsAreOfEndpointsThatAreProbed(t *testing.T) {
 		t.Errorf("a ready endpoint is %s, a failing one %s, one that is not ready %s", a, b, c)
 	}
 	s := service()
-	s.Probe, s.Version = fsm.Probe{}, 1
+	s.Rare, s.Version = nil, 1
 	g.tell(t, &fsm.PutService{Service: s})
 	g.settle(t, heard)
 	if a := g.verdict(first); a != "none" {

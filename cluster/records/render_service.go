@@ -10,13 +10,13 @@ import (
 func (r *renderer) service(s *fsm.Service) any {
 	d := records.Service{
 		Name: string(s.ID), UID: s.UID, State: records.ServiceActive,
-		Requested: texts(s.Requested), ExternalIPs: texts(s.External),
+		Requested: texts(s.Requested()), ExternalIPs: texts(s.External()),
 		Ports: each(s.Frontends, func(f fsm.Frontend) records.ServicePort {
 			return records.ServicePort{Name: f.Name, Protocol: f.Port.Protocol.String(), Port: f.Port.Number, NodePort: f.NodePort}
 		}),
 		NextHopsFrom:    "endpoints",
-		PublishNotReady: s.PublishNotReady, SharingKey: s.SharingKey,
-		Endpoints: each(s.Endpoints, endpoint), Advertisements: words(s.Advertisements), Version: s.Version,
+		PublishNotReady: s.PublishNotReady, SharingKey: s.SharingKey(),
+		Endpoints: each(s.Endpoints, endpoint), Advertisements: words(s.Advertisements()), Version: s.Version,
 		Addresses: each(r.view.Addresses(s.ID), r.serviceAddress),
 	}
 	d.NodePortFamilies = []string{}
@@ -26,7 +26,7 @@ func (r *renderer) service(s *fsm.Service) any {
 	if s.NodePortsIPv6 {
 		d.NodePortFamilies = append(d.NodePortFamilies, "IPv6")
 	}
-	d.ClusterIPs, d.ByOthers = texts(s.ClusterIPs), texts(s.ByOthers)
+	d.ClusterIPs, d.ByOthers = texts(s.ClusterIPs), texts(s.ByOthers())
 	d.TrafficPolicy, d.InternalTrafficPolicy = trafficPolicy(s.Local), trafficPolicy(s.InternalLocal)
 	if s.AllNodes {
 		d.NextHopsFrom = "all-nodes"
@@ -41,13 +41,13 @@ func (r *renderer) service(s *fsm.Service) any {
 		if e.Ready {
 			d.ReadyEndpoints++
 		}
-		for _, v := range s.Verdicts {
+		for _, v := range s.Verdicts() {
 			if v.Address == e.Address {
 				d.Endpoints[i].Verdict = &records.EndpointVerdict{Healthy: v.Healthy, Say: v.Say, Of: v.Of}
 			}
 		}
 	}
-	d.Probe = probe(s.Probe)
+	d.Probe = probe(s.Probe())
 	return d
 }
 

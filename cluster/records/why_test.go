@@ -266,7 +266,7 @@ func TestPropertyWhyAgreesWithTheRecord(t *testing.T) {
 		g := grouptest.NewGroup(t)
 		vip, nodes, members := addr("192.0.2.10"), []fsm.NodeID{"n0", "n1", "n2", "n3"}, []string{"m0", "m1", "m2"}
 		node := func(i int) netip.Addr { return addr(fmt.Sprintf("198.51.100.%d", i)) }
-		web := fsm.Service{ID: "shop/web", UID: "u", External: []netip.Addr{vip}}
+		web := fsm.Service{ID: "shop/web", UID: "u", Rare: &fsm.Rare{External: []netip.Addr{vip}}}
 		for i, n := range nodes {
 			g.Apply(t, &fsm.PutNode{ID: n, UID: string(n), Addresses: []netip.Addr{node(i)}, Eligible: true}, &fsm.RegisterBoot{Node: n, Boot: "b"})
 			if rapid.Bool().Draw(t, "endpoint") {
@@ -353,7 +353,7 @@ func TestWhyTellsOnWhomThingsHang(t *testing.T) {
 	vip, up := addr("192.0.2.10"), func(n fsm.NodeID) *fsm.SetLiveness {
 		return &fsm.SetLiveness{Node: n, Boot: "b", Liveness: fsm.NodeUp}
 	}
-	web := fsm.Service{ID: "shop/web", UID: "u", External: []netip.Addr{vip}, Endpoints: []fsm.Endpoint{
+	web := fsm.Service{ID: "shop/web", UID: "u", Rare: &fsm.Rare{External: []netip.Addr{vip}}, Endpoints: []fsm.Endpoint{
 		{Address: addr("10.0.0.1"), Node: "n1", Ready: true}, {Address: addr("10.0.0.2"), Node: "n2", Ready: true},
 	}}
 	hops := func(nodes ...int) *fsm.SetRoute {

@@ -35,14 +35,14 @@ func furnish(t testing.TB, g *grouptest.Group) {
 	t.Helper()
 	tcp := func(n uint16) fsm.Port { return fsm.Port{Protocol: fsm.TCP, Number: n} }
 	web := fsm.Service{
-		ID: "shop/web", UID: "u-web", Version: 41, External: []netip.Addr{addr("192.0.2.10")}, SharingKey: "edge",
+		ID: "shop/web", UID: "u-web", Version: 41, Rare: &fsm.Rare{External: []netip.Addr{addr("192.0.2.10")}, SharingKey: "edge"},
 		Frontends: []fsm.Frontend{{Name: "http", Port: tcp(80), NodePort: 30080}, {Name: "https", Port: tcp(443)}},
 		Endpoints: []fsm.Endpoint{
 			{Address: addr("10.0.1.5"), Node: "n1", Ready: true, Serving: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Name: "http", Port: tcp(8080)}}}},
 			{Address: addr("10.0.2.5"), Node: "n2", Serving: true, Terminating: true},
 		},
 	}
-	late := fsm.Service{ID: "shop/late", UID: "u-late", Requested: []netip.Addr{addr("2001:db8::10")}, Local: true, AllNodes: true}
+	late := fsm.Service{ID: "shop/late", UID: "u-late", Rare: &fsm.Rare{Requested: []netip.Addr{addr("2001:db8::10")}}, Local: true, AllNodes: true}
 	late.Pending = fsm.Pending{Code: "no-pool", Text: "no pool holds 2001:db8::10; add it to one"}
 	g.Apply(t,
 		&fsm.PutPool{Pool: fsm.Pool{Name: "edge", AutoAssign: true, Version: 7, Ranges: []fsm.Range{{From: addr("192.0.2.0"), To: addr("192.0.2.127")}}}},
@@ -99,7 +99,7 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		}},
 		&fsm.PutService{Service: fsm.Service{
 			ID: "shop/probed", UID: "u-probed", Version: 9, Frontends: []fsm.Frontend{{Name: "http", Port: tcp(80)}}, Pending: fsm.Pending{Code: "no-pool", Text: "there is no pool"},
-			Probe:     fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
+			Rare:      &fsm.Rare{Probe: fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3}},
 			Endpoints: []fsm.Endpoint{{Address: addr("10.0.1.21"), Node: "n1", Serving: true, Failing: true}, {Address: addr("10.0.1.22"), Node: "n2", Ready: true, Serving: true}},
 		}},
 		&fsm.JudgeService{ID: "shop/probed", UID: "u-probed", Verdicts: []fsm.ProbeVerdict{{Address: addr("10.0.1.21"), Say: 2, Of: 3}}},

@@ -49,11 +49,11 @@ func explained(t *testing.T) (*grouptest.Group, records.Options) {
 	g := grouptest.NewGroup(t)
 	vip := netip.MustParseAddr("203.0.113.10")
 	host := func(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("198.51.100.%d", i)) }
-	web := fsm.Service{ID: "shop/web", UID: "u1", SharingKey: "edge", Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}}
+	web := fsm.Service{ID: "shop/web", UID: "u1", Rare: &fsm.Rare{SharingKey: "edge"}, Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}}
 	for i := 1; i <= 3; i++ {
 		web.Endpoints = append(web.Endpoints, fsm.Endpoint{Address: netip.MustParseAddr(fmt.Sprintf("10.0.%d.5", i)), Node: fsm.NodeID(fmt.Sprintf("n%02d", i)), Ready: true})
 	}
-	mail := fsm.Service{ID: "shop/mail", UID: "u2", SharingKey: "edge", Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 25}}}}
+	mail := fsm.Service{ID: "shop/mail", UID: "u2", Rare: &fsm.Rare{SharingKey: "edge"}, Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 25}}}}
 	late := fsm.Service{ID: "shop/late", UID: "u3", Pending: fsm.Pending{Code: "pool-exhausted", Text: "every pool has run out; add addresses to a pool"}}
 	for i := 1; i <= 14; i++ {
 		n := &fsm.PutNode{ID: fsm.NodeID(fmt.Sprintf("n%02d", i)), UID: "u", Addresses: []netip.Addr{host(i)}, Eligible: true}

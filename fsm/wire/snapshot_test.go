@@ -30,8 +30,7 @@ func story() []fsm.Command {
 		4: &fsm.PutNode{ID: "node-1", UID: "u1", Version: 5, Addresses: []netip.Addr{next}, Eligible: true},
 		5: &fsm.RegisterBoot{Node: "node-1", Boot: "boot-1"},
 		6: &fsm.PutService{Service: fsm.Service{
-			ID: "shop/checkout", UID: "u2", Version: 7, SharingKey: "edge",
-			Affinity: 3 * time.Hour, SourceRanges: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")},
+			ID: "shop/checkout", UID: "u2", Version: 7, Rare: &fsm.Rare{SharingKey: "edge", Affinity: 3 * time.Hour, SourceRanges: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
 			Frontends: []fsm.Frontend{{Name: "https", Port: fsm.Port{Protocol: fsm.TCP, Number: 443}, NodePort: 30443}},
 			Endpoints: []fsm.Endpoint{{
 				Address: netip.MustParseAddr("203.0.113.77"), Node: "node-1", Ready: true, Serving: true,
@@ -110,7 +109,7 @@ func story() []fsm.Command {
 		49: &fsm.PutService{Service: fsm.Service{
 			ID: "shop/probed", UID: "u15", Version: 1, Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}},
 			Endpoints: []fsm.Endpoint{{Address: netip.MustParseAddr("10.0.0.9"), Serving: true, Failing: true}},
-			Probe:     fsm.Probe{Type: "HTTP", Path: "/healthz", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
+			Rare:      &fsm.Rare{Probe: fsm.Probe{Type: "HTTP", Path: "/healthz", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3}},
 		}},
 		50: &fsm.JudgeService{ID: "shop/probed", UID: "u15", Verdicts: []fsm.ProbeVerdict{{Address: netip.MustParseAddr("10.0.0.9"), Say: 2, Of: 3}}},
 	}

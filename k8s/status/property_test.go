@@ -55,7 +55,7 @@ func (x *scene) record(t *rapid.T) {
 			s.Frontends = append(s.Frontends, fsm.Frontend{Port: p})
 		}
 		if rapid.Bool().Draw(t, "external") {
-			s.External = []netip.Addr{a}
+			s.SetRare(fsm.Rare{External: []netip.Addr{a}})
 		}
 		if rapid.Bool().Draw(t, "pending") {
 			s.Pending = fsm.Pending{Code: rapid.SampledFrom([]string{"address-taken", "port-closing"}).Draw(t, "code"), Text: a.String() + " is taken"}
@@ -262,7 +262,7 @@ func TestPropertyShownAddressesAreOwned(t *testing.T) {
 						t.Fatalf("%s shows %s, which it does not own", id, a)
 					case !announcedOnce[in.IP]:
 						t.Fatalf("%s shows %s, which nobody ever announced", id, a)
-					case slices.Contains(svc.External, a) && !o.ExternalIPs:
+					case slices.Contains(svc.External(), a) && !o.ExternalIPs:
 						t.Fatalf("%s shows %s of externalIPs", id, a)
 					case in.IPMode == nil || *in.IPMode != corev1.LoadBalancerIPModeVIP:
 						t.Fatalf("%s shows %s without ipMode VIP", id, a)

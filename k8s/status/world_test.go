@@ -119,19 +119,26 @@ func (b *book) serve(t fataler, id, address string, nodes ...string) {
 	b.announce(t)
 }
 
+func each(addresses ...string) (out []netip.Addr) {
+	for _, a := range addresses {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	return out
+}
+
 func requested(addresses ...string) func(*fsm.Service) {
 	return func(s *fsm.Service) {
-		for _, a := range addresses {
-			s.Requested = append(s.Requested, netip.MustParseAddr(a))
-		}
+		rare := s.Besides()
+		rare.Requested = append(rare.Requested, each(addresses...)...)
+		s.SetRare(rare)
 	}
 }
 
 func external(addresses ...string) func(*fsm.Service) {
 	return func(s *fsm.Service) {
-		for _, a := range addresses {
-			s.External = append(s.External, netip.MustParseAddr(a))
-		}
+		rare := s.Besides()
+		rare.External = append(rare.External, each(addresses...)...)
+		s.SetRare(rare)
 	}
 }
 

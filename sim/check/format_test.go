@@ -36,8 +36,8 @@ func upgraded(t *testing.T) *story {
 }
 
 func TestFormatsAreAgreedOnBeforeTheyAreUsed(t *testing.T) {
-	sticky := fsm.Service{ID: "a/web", UID: "u", Affinity: time.Hour}
-	ranged := fsm.Service{ID: "a/web", UID: "u", SourceRanges: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}
+	sticky := fsm.Service{ID: "a/web", UID: "u", Rare: &fsm.Rare{Affinity: time.Hour}}
+	ranged := fsm.Service{ID: "a/web", UID: "u", Rare: &fsm.Rare{SourceRanges: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}}
 	for name, x := range map[string]struct {
 		tell  func() *story
 		wrong bool

@@ -138,11 +138,11 @@ func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {
 			continue
 		}
 		wanted[a.Address] = append(wanted[a.Address], id)
-		if !slices.Contains(row.External, a.Address) {
+		if !slices.Contains(row.External(), a.Address) {
 			have = append(have, a.Address)
 		}
 	}
-	if len(have)+len(row.External) == 0 {
+	if len(have)+len(row.External()) == 0 {
 		r.broken("service "+id, "it has no address, and nothing is said to be missing", s.number)
 	}
 	slices.SortFunc(have, netip.Addr.Compare)

@@ -142,8 +142,8 @@ func (r *s18) ask(s *step, is *fsm.Service) {
 	ports := map[netip.Addr][]string{}
 	for _, e := range is.Endpoints {
 		at, _ := fsm.Get[*fsm.Node](s.after, fsm.TableNodes, string(e.Node))
-		if is.Probe.Type == "TCP" && !is.Deleting && (e.Ready || e.Failing) && !down(at) {
-			ports[e.Address] = append(ports[e.Address], portsAsked(is.Probe, e)...)
+		if is.Probe().Type == "TCP" && !is.Deleting && (e.Ready || e.Failing) && !down(at) {
+			ports[e.Address] = append(ports[e.Address], portsAsked(is.Probe(), e)...)
 		}
 	}
 	for at, q := range r.asked {
@@ -155,7 +155,7 @@ func (r *s18) ask(s *step, is *fsm.Service) {
 		}
 		at := probedEndpoint{is.ID, address}
 		slices.Sort(ports)
-		what := fmt.Sprint(is.UID, is.Probe, slices.Compact(ports))
+		what := fmt.Sprint(is.UID, is.Probe(), slices.Compact(ports))
 		q := r.asked[at]
 		if q == nil || q.what != what {
 			q = &question{what: what, ports: slices.Compact(ports), first: r.scene.now}
@@ -169,7 +169,7 @@ func (r *s18) ask(s *step, is *fsm.Service) {
 
 // found judges that endpoints are said to be bad that were not before, or of which something else was asked.
 func (r *s18) found(s *step, was, is *fsm.Service) {
-	for _, w := range is.Verdicts {
+	for _, w := range is.Verdicts() {
 		if at := (probedEndpoint{is.ID, w.Address}); !w.Healthy && r.asked[at] != nil && (was == nil || was.UID != is.UID || !badEndpoint(was, w.Address)) {
 			r.checked()
 			r.newlyBad(at, w, s.Number)
@@ -191,7 +191,7 @@ func (r *s18) newlyBad(at probedEndpoint, w fsm.ProbeVerdict, number uint64) {
 }
 
 func badEndpoint(s *fsm.Service, a netip.Addr) bool {
-	return slices.ContainsFunc(s.Verdicts, func(w fsm.ProbeVerdict) bool { return w.Address == a && !w.Healthy })
+	return slices.ContainsFunc(s.Verdicts(), func(w fsm.ProbeVerdict) bool { return w.Address == a && !w.Healthy })
 }
 
 func (r *s18) tick() {

@@ -39,7 +39,7 @@ func afterFormer(c fsm.Command) string {
 		*fsm.SetTunnels, *fsm.PutTunnel, *fsm.ReleaseTunnel, *fsm.FreeTunnel, *fsm.ReportTunnels, *fsm.NumberNode, *fsm.CarryRedirects, *fsm.JudgeService:
 		return fmt.Sprintf("%T", c)
 	case *fsm.PutService:
-		if c.Service.Affinity != 0 || len(c.Service.SourceRanges) > 0 {
+		if c.Service.Affinity() != 0 || len(c.Service.SourceRanges()) > 0 {
 			return "session affinity and source ranges, of Service " + string(c.Service.ID)
 		}
 		if c.Service.HealthCheckNodePort != 0 {
@@ -51,7 +51,7 @@ func afterFormer(c fsm.Command) string {
 		if c.Service.ServedInside() || c.Service.InternalLocal {
 			return "that nodes resolve ClusterIPs of Service " + string(c.Service.ID)
 		}
-		if len(c.Service.ByOthers) > 0 {
+		if len(c.Service.ByOthers()) > 0 {
 			return "the addresses that others gave Service " + string(c.Service.ID)
 		}
 		if slices.ContainsFunc(c.Service.Endpoints, func(e fsm.Endpoint) bool { return e.Weight != 0 || e.Quiesced }) {

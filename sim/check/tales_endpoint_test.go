@@ -17,7 +17,7 @@ func podAt(n int) netip.Addr { return addr(fmt.Sprint("10.244.0.", n)) }
 
 // endpoints is what the record has of Service w, whose endpoints are probed at a port, 0 for their own: those of some nodes rest.
 func endpoints(port uint16, resting ...int) *fsm.PutService {
-	c := &fsm.PutService{Service: fsm.Service{ID: "a/w", UID: "u-w", Probe: fsm.Probe{Type: "TCP", Port: port, Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}}}
+	c := &fsm.PutService{Service: fsm.Service{ID: "a/w", UID: "u-w", Rare: &fsm.Rare{Probe: fsm.Probe{Type: "TCP", Port: port, Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}}}}
 	for n := 1; n <= 3; n++ {
 		e := fsm.Endpoint{Address: podAt(n), Node: fsm.NodeID(fmt.Sprint("n", n)), Ready: true, Serving: true, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}}}}
 		for _, r := range resting {

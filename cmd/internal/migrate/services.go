@@ -48,7 +48,7 @@ func (p *Plan) judgeServices(in migrate.Installation, conf legacy.Config) error 
 		case *fsm.PutService:
 			switch {
 			case c.Service.Pending.Code == "":
-			case len(c.Service.External) > 0:
+			case len(c.Service.External()) > 0:
 				p.Losing = append(p.Losing, fmt.Sprintf("Service %s: %s", c.Service.ID, c.Service.Pending.Text))
 			default:
 				unaddressed++

@@ -86,8 +86,8 @@ func TestK32AddressesOfOthersAreTranslated(t *testing.T) {
 	}
 	planned(t, l.group, o, netip.MustParseAddrPort("198.51.100.254:8080"))
 	sees("it is translated", func(got string) bool { return got == "198.51.100.1" })
-	if s, _ := fsm.Get[*fsm.Service](l.group.Read(), fsm.TableServices, "shop/web"); fmt.Sprint(s.ByOthers) != "[203.0.113.77]" {
-		t.Errorf("the record has %v", s.ByOthers)
+	if s, _ := fsm.Get[*fsm.Service](l.group.Read(), fsm.TableServices, "shop/web"); fmt.Sprint(s.ByOthers()) != "[203.0.113.77]" {
+		t.Errorf("the record has %v", s.ByOthers())
 	}
 	if list := fsm.List[*fsm.Allocation](l.group.Read(), fsm.TableAllocations); len(list) > 0 {
 		t.Errorf("it is allocated: %v", list[0])

@@ -38,7 +38,7 @@ func TestK50EndpointsThatDoNotAnswerAreLeftOut(t *testing.T) {
 		netnstest.Eventually(t, 30*time.Second, want, func() bool {
 			s, _ := fsm.Get[*fsm.Service](l.group.Read(), fsm.TableServices, "shop/web")
 			got := ""
-			for _, v := range s.Verdicts {
+			for _, v := range s.Verdicts() {
 				got += fmt.Sprintf("%s %t %d/%d ", v.Address, v.Healthy, v.Say, v.Of)
 			}
 			return got == want
@@ -66,8 +66,8 @@ func TestK50EndpointsThatDoNotAnswerAreLeftOut(t *testing.T) {
 	l.soon(vip, "127.0.0.2")
 	o.Annotations = nil
 	plan()
-	if s, _ := fsm.Get[*fsm.Service](l.group.Read(), fsm.TableServices, "shop/web"); len(s.Verdicts) > 0 || !s.Endpoints[1].Ready {
-		t.Errorf("it is not probed any more, and %+v is thought of %+v", s.Verdicts, s.Endpoints)
+	if s, _ := fsm.Get[*fsm.Service](l.group.Read(), fsm.TableServices, "shop/web"); len(s.Verdicts()) > 0 || !s.Endpoints[1].Ready {
+		t.Errorf("it is not probed any more, and %+v is thought of %+v", s.Verdicts(), s.Endpoints)
 	}
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)

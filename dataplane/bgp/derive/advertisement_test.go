@@ -43,7 +43,7 @@ func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
 
 // drawService draws a Service that some advertisements choose.
 func drawService(t *rapid.T, id fsm.ServiceID) *fsm.PutService {
-	s := fsm.Service{ID: id, Advertisements: subset[fsm.AdvertisementName](t, "chosen by", "a", "b", "c")}
+	s := fsm.Service{ID: id, Rare: &fsm.Rare{Advertisements: subset[fsm.AdvertisementName](t, "chosen by", "a", "b", "c")}}
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		s.Endpoints = append(s.Endpoints, fsm.Endpoint{
 			Address: host(100 + i), Node: fsm.NodeID(fmt.Sprint("n", rapid.IntRange(1, 3).Draw(t, "on"))), Ready: rapid.Bool().Draw(t, "ready"),
@@ -149,7 +149,7 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 			put := drawService(t, fsm.ServiceID(fmt.Sprint("a/", i)))
 			pool := rapid.SampledFrom([]fsm.PoolName{"p", "p", "q", ""}).Draw(t, "pool") // none: named in spec.externalIPs
 			g.apply(put, &fsm.Allocate{Address: vip(1), Service: put.Service.ID, Pool: pool, SharingKey: "k"})
-			owners = append(owners, modelOwner{pool, put.Service.Advertisements})
+			owners = append(owners, modelOwner{pool, put.Service.Advertisements()})
 			for _, e := range put.Service.Endpoints {
 				if e.Ready {
 					switch { // K40

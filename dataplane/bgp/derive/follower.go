@@ -107,7 +107,7 @@ func (f *Follower) rechosen(v *fsm.View, dirty map[netip.Prefix]bool) {
 		return
 	}
 	fsm.Changes(f.view, v, fsm.TableServices, func(before, after *fsm.Service) {
-		if before == nil || after == nil || slices.Equal(before.Advertisements, after.Advertisements) &&
+		if before == nil || after == nil || slices.Equal(before.Advertisements(), after.Advertisements()) &&
 			(!weighted || slices.EqualFunc(before.Endpoints, after.Endpoints, weighsAlike)) {
 			return
 		}
