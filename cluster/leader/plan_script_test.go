@@ -474,9 +474,9 @@ func scriptSlices(t failer, meta world.Meta, keys map[string]string, words []str
 		rest, hints, _ := strings.Cut(rest, "@")
 		text, state, _ := strings.Cut(rest, "~")
 		a := netip.MustParseAddr(text)
-		e := world.Endpoint{Address: a, Node: strings.TrimPrefix(node, "-"), Ready: true, Serving: true}
+		e := world.Endpoint{Address: a, Place: &world.Place{Node: strings.TrimPrefix(node, "-")}, Ready: true, Serving: true}
 		for _, zone := range split(hints) {
-			e.Hints = append(e.Hints, world.Hint{Zone: zone})
+			e.Place.Hints = append(e.Place.Hints, world.Hint{Zone: zone})
 		}
 		switch state {
 		case "serving":

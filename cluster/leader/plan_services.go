@@ -286,12 +286,13 @@ func (p *planner) appendEndpoints(out []fsm.Endpoint, w *world.Service, slice *w
 	offer := &fsm.Offer{Ports: ports}
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
-		next := fsm.Endpoint{Address: e.Address, Node: fsm.NodeID(e.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating}
+		at := e.At()
+		next := fsm.Endpoint{Address: e.Address, Node: fsm.NodeID(at.Node), Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating}
 		if p.format >= formatTranslation {
 			if weight := w.WeightOf(e); weight != world.DefaultWeight {
 				next.Weight, next.Quiesced = weight, weight == 0
 			}
-			if hints := hintsOf(e); !slices.Equal(hints, offer.Hints) {
+			if hints := hintsOf(at); !slices.Equal(hints, offer.Hints) {
 				offer = &fsm.Offer{Ports: ports, Hints: hints}
 			}
 		}
@@ -301,8 +302,8 @@ func (p *planner) appendEndpoints(out []fsm.Endpoint, w *world.Service, slice *w
 	return out
 }
 
-func hintsOf(e *world.Endpoint) (out []fsm.Hint) {
-	for _, h := range e.Hints {
+func hintsOf(at world.Place) (out []fsm.Hint) {
+	for _, h := range at.Hints {
 		out = append(out, fsm.Hint{Node: fsm.NodeID(h.Node), Zone: h.Zone})
 	}
 	return out

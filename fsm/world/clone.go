@@ -69,8 +69,16 @@ func (s EndpointSlice) clone() EndpointSlice {
 }
 
 func (e Endpoint) clone() Endpoint {
-	e.Hints = slices.Clone(e.Hints)
+	if e.Place != nil {
+		p := e.Place.clone()
+		e.Place = &p
+	}
 	return e
+}
+
+func (p Place) clone() Place {
+	p.Hints = slices.Clone(p.Hints)
+	return p
 }
 
 func (n Node) clone() Node {

@@ -153,9 +153,22 @@ func (s *EndpointSlice) sort() {
 	sortSet(&s.Ports, func(a, b EndpointPort) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port))
 	})
-	sortBy(&s.Endpoints, func(a, b Endpoint) int { return cmp.Or(a.Address.Compare(b.Address), strings.Compare(a.Node, b.Node)) })
+	sortBy(&s.Endpoints, func(a, b Endpoint) int {
+		return cmp.Or(a.Address.Compare(b.Address), strings.Compare(a.At().Node, b.At().Node))
+	})
 	for i := range s.Endpoints {
-		sortSet(&s.Endpoints[i].Hints, func(a, b Hint) int { return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Zone, b.Zone)) })
+		s.Endpoints[i].sort()
+	}
+}
+
+func (e *Endpoint) sort() {
+	p := e.Place
+	if p == nil {
+		return
+	}
+	sortSet(&p.Hints, func(a, b Hint) int { return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Zone, b.Zone)) })
+	if p.Node == "" && p.Zone == "" && p.Hints == nil {
+		e.Place = nil
 	}
 }
 

@@ -191,17 +191,31 @@ type EndpointPort struct {
 // Endpoint is one address that serves.
 type Endpoint struct {
 	Address netip.Addr
-	// Node is the name of the node that carries it, empty if unknown.
-	Node string
-	Zone string
+	// Place is where it is and for whom; nil if nothing is known of that. See At.
+	Place *Place
 	// Pod is the name of the pod that it is, empty if it is none.
 	Pod string
 	// Ready, Serving and Terminating have the defaults of Kubernetes filled in.
 	Ready       bool
 	Serving     bool
 	Terminating bool
-	// Hints say for whom it is; empty for everybody. See fsm.Hint.
+}
+
+// Place is what very many endpoints have in common, so that they share one.
+type Place struct {
+	// Node is the name of the node that carries them, empty if unknown.
+	Node string
+	Zone string
+	// Hints say for whom they are; empty for everybody. See fsm.Hint.
 	Hints []Hint
+}
+
+// At is where the endpoint is and for whom.
+func (e *Endpoint) At() Place {
+	if e.Place == nil {
+		return Place{}
+	}
+	return *e.Place
 }
 
 // Hint names a node or a zone whose clients an endpoint is for; one of both is empty.

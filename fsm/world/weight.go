@@ -43,9 +43,9 @@ func (r WeightRule) of(e *Endpoint) string {
 	case ByPod:
 		return e.Pod
 	case ByNode:
-		return e.Node
+		return e.At().Node
 	case ByZone:
-		return e.Zone
+		return e.At().Zone
 	}
 	return e.Address.String()
 }

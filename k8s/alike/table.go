@@ -24,6 +24,7 @@ type Table struct {
 	endpointPorts map[mark[world.EndpointPort]][]world.EndpointPort
 	podPorts      map[mark[world.PodPort]][]world.PodPort
 	kvs           map[mark[world.KV]][]world.KV
+	places        map[placeMark]*world.Place
 }
 
 // How many texts and lists of each kind are remembered. A list of objects has what is alike near each other, most often, and there are more
@@ -37,6 +38,19 @@ const (
 type mark[T comparable] struct {
 	first, last T
 	len         int
+}
+
+func markOf[T comparable](list []T) (m mark[T]) {
+	if m.len = len(list); m.len > 0 {
+		m.first, m.last = list[0], list[m.len-1]
+	}
+	return m
+}
+
+// placeMark is that of places that may well be equal.
+type placeMark struct {
+	node, zone string
+	hints      mark[world.Hint]
 }
 
 // kept gives what m holds under k, and holds v from now on if that is nothing. It holds no more than atMost.
@@ -57,7 +71,7 @@ func sameList[T comparable](m *map[mark[T]][]T, list []T) []T {
 		return list
 	}
 	list = slices.Clip(list) // whoever appends to it does so in a copy
-	have := kept(m, listsAtMost, mark[T]{list[0], list[len(list)-1], len(list)}, list)
+	have := kept(m, listsAtMost, markOf(list), list)
 	if !slices.Equal(have, list) {
 		return list
 	}
@@ -119,14 +133,28 @@ func (t *Table) slice(s *world.EndpointSlice) {
 	s.Ports = sameList(&t.endpointPorts, s.Ports)
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		t.word(&e.Node)
-		t.word(&e.Zone)
 		t.name(&e.Pod)
-		for j := range e.Hints {
-			t.word(&e.Hints[j].Node)
-			t.word(&e.Hints[j].Zone)
-		}
+		e.Place = t.place(e.Place)
 	}
+}
+
+// place gives one equal to p, which is the caller's own.
+func (t *Table) place(p *world.Place) *world.Place {
+	if p == nil {
+		return nil
+	}
+	t.word(&p.Node)
+	t.word(&p.Zone)
+	for i := range p.Hints {
+		t.word(&p.Hints[i].Node)
+		t.word(&p.Hints[i].Zone)
+	}
+	p.Hints = slices.Clip(p.Hints)
+	have := kept(&t.places, textsAtMost, placeMark{p.Node, p.Zone, markOf(p.Hints)}, p)
+	if !slices.Equal(have.Hints, p.Hints) {
+		return p
+	}
+	return have
 }
 
 func (t *Table) pod(p *world.Pod) {

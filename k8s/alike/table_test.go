@@ -42,6 +42,13 @@ func drawService(t *rapid.T) *world.Service {
 	return s
 }
 
+func drawHints(t *rapid.T) (out []world.Hint) {
+	for range rapid.IntRange(0, 3).Draw(t, "hints") {
+		out = append(out, world.Hint{Zone: apart(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"))})
+	}
+	return out
+}
+
 func drawSlice(t *rapid.T) *world.EndpointSlice {
 	word := func() string { return apart(rapid.SampledFrom([]string{"", "a", "a-b"}).Draw(t, "word")) }
 	s := &world.EndpointSlice{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Service: world.ID{Namespace: word(), Name: word()}}
@@ -49,7 +56,7 @@ func drawSlice(t *rapid.T) *world.EndpointSlice {
 		s.Ports = append(s.Ports, world.EndpointPort{Name: word(), Port: uint16(80 + i)})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
-		s.Endpoints = append(s.Endpoints, world.Endpoint{Node: word(), Zone: word(), Pod: word(), Hints: []world.Hint{{Zone: word()}}})
+		s.Endpoints = append(s.Endpoints, world.Endpoint{Pod: word(), Place: &world.Place{Node: word(), Zone: word(), Hints: drawHints(t)}})
 	}
 	return s
 }
@@ -116,15 +123,36 @@ func TestAddressesOfServiceAreThereOnce(t *testing.T) {
 	}
 }
 
+func TestEndpointsOfNodeShareTheirPlace(t *testing.T) {
+	var table Table
+	place := func(hints ...string) *world.Place {
+		p := &world.Place{Node: apart("n1"), Zone: apart("a")}
+		for _, zone := range hints {
+			p.Hints = append(p.Hints, world.Hint{Zone: apart(zone)})
+		}
+		s := &world.EndpointSlice{Endpoints: []world.Endpoint{{Place: p}}}
+		table.Same(s)
+		return s.Endpoints[0].Place
+	}
+	if place() != place() || place("a", "b", "c") != place("a", "b", "c") {
+		t.Error("there twice")
+	}
+	if other := place("a", "x", "c"); other == place("a", "b", "c") || other.Hints[1].Zone != "x" {
+		t.Error("shared by endpoints that are for others")
+	}
+}
+
 // However many objects come and go, a table remembers a bounded number of what they said.
 func TestTableIsBounded(t *testing.T) {
 	var table Table
 	for i := range 3 * textsAtMost {
 		id := fmt.Sprint("x", i)
+		table.Same(&world.EndpointSlice{Endpoints: []world.Endpoint{{Place: &world.Place{Node: id}}}})
 		table.Same(&world.Pod{Meta: world.Meta{ID: world.ID{Namespace: id, Name: id}}, Labels: []world.KV{{Key: id, Value: id}}})
 	}
 	for what, n := range map[string][2]int{
 		"words": {len(table.words), textsAtMost}, "names": {len(table.names), textsAtMost}, "labels": {len(table.kvs), listsAtMost},
+		"places": {len(table.places), textsAtMost},
 	} {
 		if n[0] == 0 || n[0] > n[1] {
 			t.Errorf("%d %s", n[0], what)

@@ -69,7 +69,7 @@ func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.En
 		return
 	}
 	out := world.Endpoint{
-		Address: a, Node: value(e.NodeName), Zone: value(e.Zone), Pod: podOf(e.TargetRef), Terminating: value(e.Conditions.Terminating),
+		Address: a, Place: &world.Place{Node: value(e.NodeName), Zone: value(e.Zone)}, Pod: podOf(e.TargetRef), Terminating: value(e.Conditions.Terminating),
 	}
 	out.Ready = e.Conditions.Ready == nil || *e.Conditions.Ready
 	out.Serving = out.Ready
@@ -78,10 +78,10 @@ func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.En
 	}
 	if e.Hints != nil {
 		for _, node := range e.Hints.ForNodes {
-			out.Hints = append(out.Hints, world.Hint{Node: node.Name})
+			out.Place.Hints = append(out.Place.Hints, world.Hint{Node: node.Name})
 		}
 		for _, zone := range e.Hints.ForZones {
-			out.Hints = append(out.Hints, world.Hint{Zone: zone.Name})
+			out.Place.Hints = append(out.Place.Hints, world.Hint{Zone: zone.Name})
 		}
 	}
 	s.Endpoints = append(s.Endpoints, out)
@@ -129,7 +129,7 @@ func (r *report) subset(field string, list []corev1.EndpointAddress, ready bool)
 		if a, ok = r.dialled(fmt.Sprintf("%s[%d].ip", field, i), e.IP); !ok {
 			continue
 		}
-		out = append(out, world.Endpoint{Address: a, Node: value(e.NodeName), Pod: podOf(e.TargetRef), Ready: ready, Serving: ready})
+		out = append(out, world.Endpoint{Address: a, Place: &world.Place{Node: value(e.NodeName)}, Pod: podOf(e.TargetRef), Ready: ready, Serving: ready})
 	}
 	return out
 }

@@ -70,8 +70,8 @@ func TestK26HintsOfEndpointsAreRead(t *testing.T) {
 			ForZones: []discoveryv1.ForZone{{Name: "z1"}, {Name: "z2"}}, ForNodes: []discoveryv1.ForNode{{Name: "n1"}},
 		}}},
 	})
-	if len(problems) > 0 || len(s.Endpoints) != 2 || s.Endpoints[0].Hints != nil ||
-		!slices.Equal(s.Endpoints[1].Hints, []world.Hint{{Node: "n1"}, {Zone: "z1"}, {Zone: "z2"}}) {
+	if len(problems) > 0 || len(s.Endpoints) != 2 || s.Endpoints[0].At().Hints != nil ||
+		!slices.Equal(s.Endpoints[1].At().Hints, []world.Hint{{Node: "n1"}, {Zone: "z1"}, {Zone: "z2"}}) {
 		t.Errorf("%+v: %v", s, problems)
 	}
 }

@@ -33,20 +33,20 @@ func TestK40WeightsAreReadByAddressPodNodeAndZone(t *testing.T) {
 		of   world.Endpoint
 		want uint16
 	}{
-		{world.Endpoint{Pod: "web-canary-x1", Node: "big-1"}, 1},
-		{world.Endpoint{Pod: "web-7", Zone: "b"}, 9},
-		{world.Endpoint{Pod: "other", Node: "big-1", Zone: "b"}, 4},
-		{world.Endpoint{Node: "big-12", Zone: "b"}, 0},
+		{world.Endpoint{Pod: "web-canary-x1", Place: &world.Place{Node: "big-1"}}, 1},
+		{world.Endpoint{Pod: "web-7", Place: &world.Place{Zone: "b"}}, 9},
+		{world.Endpoint{Pod: "other", Place: &world.Place{Node: "big-1", Zone: "b"}}, 4},
+		{world.Endpoint{Place: &world.Place{Node: "big-12", Zone: "b"}}, 0},
 		{world.Endpoint{Address: netip.MustParseAddr("192.0.2.7")}, 65535},
 		{world.Endpoint{Address: netip.MustParseAddr("192.0.2.8")}, 2},
-		{world.Endpoint{Address: netip.MustParseAddr("192.0.2.9"), Zone: "a"}, 1},
+		{world.Endpoint{Address: netip.MustParseAddr("192.0.2.9"), Place: &world.Place{Zone: "a"}}, 1},
 	} {
 		if have := s.WeightOf(&c.of); have != c.want {
 			t.Errorf("%+v weighs %d, want %d", c.of, have, c.want)
 		}
 	}
 	all, _ := weighted("pod/*=0, zone/*=0, node/*=3")
-	if have := all.WeightOf(&world.Endpoint{Node: "big-1"}); have != 3 {
+	if have := all.WeightOf(&world.Endpoint{Place: &world.Place{Node: "big-1"}}); have != 3 {
 		t.Errorf("what is no pod weighs %d, as all pods do", have)
 	}
 	if plain, _ := weighted(""); plain.Choosing != nil {
@@ -81,7 +81,7 @@ func TestK40BadWeightsCountAsOne(t *testing.T) {
 		if strings.Contains(text, "many") {
 			continue
 		}
-		if a, b := s.WeightOf(&world.Endpoint{Zone: "a"}), s.WeightOf(&world.Endpoint{Zone: "b"}); a != inA || b != 3 {
+		if a, b := s.WeightOf(&world.Endpoint{Place: &world.Place{Zone: "a"}}), s.WeightOf(&world.Endpoint{Place: &world.Place{Zone: "b"}}); a != inA || b != 3 {
 			t.Errorf("%.40s: weights %d and %d, want %d and 3", text, a, b, inA)
 		}
 	}

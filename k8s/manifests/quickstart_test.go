@@ -37,7 +37,8 @@ func TestQuickstartIsWhole(t *testing.T) {
 		nodes := map[string]bool{}
 		for _, slice := range w.SlicesOf(world.ID{Namespace: "default", Name: service}) {
 			for _, e := range slice.Endpoints {
-				nodes[e.Node] = nodes[e.Node] || e.Ready
+				node := e.At().Node
+				nodes[node] = nodes[node] || e.Ready
 			}
 		}
 		return nodes

@@ -499,7 +499,7 @@ func TestEndpointsOfBothFormsAreEvidenceWhenTheyGo(t *testing.T) {
 	b.pass(3 * time.Second)
 	id := world.ID{Namespace: "default", Name: "web"}
 	w := b.source.World()
-	if s := w.SlicesOf(id); len(s) != 1 || s[0].Endpoints[0].Node != "a" {
+	if s := w.SlicesOf(id); len(s) != 1 || s[0].Endpoints[0].At().Node != "a" {
 		t.Fatalf("%+v", s)
 	}
 	delete(b.disk.files, "old.yaml")

@@ -30,11 +30,11 @@ func TestPropertyWeightsAreReadAlike(t *testing.T) {
 		text := strings.Join(rules, ",")
 		e := world.Endpoint{
 			Address: netip.MustParseAddr(rapid.SampledFrom([]string{"192.0.2.1", "::1", "192.0.2.2"}).Draw(t, "address")),
-			Node:    names.Draw(t, "node"), Zone: names.Draw(t, "zone"),
+			Place:   &world.Place{Node: names.Draw(t, "node"), Zone: names.Draw(t, "zone")},
 		}
 		pod := names.Draw(t, "pod")
 		e.Pod = pod
-		ours := weight.Of(text, weight.Endpoint{Pod: pod, Node: e.Node, Zone: e.Zone, Address: e.Address})
+		ours := weight.Of(text, weight.Endpoint{Pod: pod, Node: e.Place.Node, Zone: e.Place.Zone, Address: e.Address})
 		s, _ := convert.Service(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{weight.Annotation: text}},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},

@@ -34,7 +34,7 @@ func planned(t *testing.T, group *grouptest.Group, o *corev1.Service, endpoints 
 		Ports: []sources.EndpointPort{{Name: "http", Protocol: sources.TCP, Port: endpoints[0].Port()}},
 	}
 	for _, at := range endpoints {
-		slice.Endpoints = append(slice.Endpoints, sources.Endpoint{Address: at.Addr(), Node: "n2", Ready: true, Serving: true})
+		slice.Endpoints = append(slice.Endpoints, sources.Endpoint{Address: at.Addr(), Place: &sources.Place{Node: "n2"}, Ready: true, Serving: true})
 	}
 	w := sources.World{Services: []*sources.Service{&s}, EndpointSlices: []*sources.EndpointSlice{&slice}}
 	w.Sort()

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// There are as many of these as a cluster has, so that a field which few of them need is elsewhere: see Place.
+func TestObjectsOfWhichThereAreManyAreSmall(t *testing.T) {
+	for what, bytes := range map[string][2]uintptr{
+		"Endpoint": {unsafe.Sizeof(Endpoint{}), 56},
+	} {
+		if bytes[0] > bytes[1] {
+			t.Errorf("%s takes %d bytes, want %d at most", what, bytes[0], bytes[1])
+		}
+	}
+}
