@@ -182,7 +182,7 @@ func inherit(w *world.World, from *merged) {
 		if len(s.Families) == 0 {
 			s.Families = old.Families
 		}
-		if s.FamilyPolicy == "" {
+		if s.FamilyPolicy == 0 {
 			s.FamilyPolicy = old.FamilyPolicy
 		}
 		for j := range s.Ports {

@@ -238,7 +238,7 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 // keptIn tells whether a Service that names no address keeps one, which it had of a pool and which is in the same one now or in another, and as
 // whose. Who asks for a pool keeps what that one gave, also when it is split or renamed: the pool was edited, not the Service.
 func (p *planner) keptIn(s *wish, was, now fsm.PoolName) (fsm.PoolName, bool) {
-	asked := fsm.PoolName(s.seen.Pool)
+	asked := fsm.PoolName(s.seen.Extras().Pool)
 	if asked == "" || asked == now || !p.hasPool(asked) {
 		return now, true
 	}
@@ -252,7 +252,7 @@ func (p *planner) hasPool(name fsm.PoolName) bool {
 // explainKept tells of a Service that asks for a pool which is not there, and has an address of another one: that pool was renamed, or its name
 // is misspelt.
 func (p *planner) explainKept(c *claim) {
-	if asked := c.owner.seen.Pool; c.owner.isPooled() && asked != "" && c.pool != fsm.PoolName(asked) && !p.hasPool(fsm.PoolName(asked)) {
+	if asked := c.owner.seen.Extras().Pool; c.owner.isPooled() && asked != "" && c.pool != fsm.PoolName(asked) && !p.hasPool(fsm.PoolName(asked)) {
 		c.owner.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives addresses; the Service keeps %s, of pool %s, until one does; add it, or ask for another pool",
 			asked, c.address, c.pool))
 	}
@@ -309,8 +309,8 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 	switch {
 	case pool == nil || !pool.shown:
 		s.wait(PendingOutside, fmt.Sprintf("%s is in no IPAddressPool; add it to one, or ask for an address of a pool", a))
-	case s.seen.Pool != "" && pool.name != fsm.PoolName(s.seen.Pool):
-		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, but pool %s is asked for; change one of the two", a, pool.name, s.seen.Pool))
+	case s.seen.Extras().Pool != "" && pool.name != fsm.PoolName(s.seen.Extras().Pool):
+		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, but pool %s is asked for; change one of the two", a, pool.name, s.seen.Extras().Pool))
 	case !p.servesNamespace(pool, s.seen.Namespace):
 		s.wait(PendingOutside, fmt.Sprintf("%s is in pool %s, which is not for namespace %s; add it to the pool's namespaces", a, pool.name, s.seen.Namespace))
 	case !p.serves(pool, s.seen):
@@ -384,13 +384,13 @@ type need struct {
 func needsOf(w *world.Service) []need {
 	families := w.Families
 	switch w.FamilyPolicy {
-	case "PreferDualStack", "RequireDualStack":
+	case world.PreferDualStack, world.RequireDualStack:
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
 			if !slices.Contains(families, f) {
 				families = append(slices.Clip(families), f)
 			}
 		}
-	case "SingleStack":
+	case world.SingleStack:
 		families = families[:min(1, len(families))]
 	}
 	if len(families) == 0 {
@@ -398,7 +398,7 @@ func needsOf(w *world.Service) []need {
 	}
 	needs := make([]need, len(families))
 	for i, f := range families {
-		needs[i] = need{family: f, optional: w.FamilyPolicy == "PreferDualStack"}
+		needs[i] = need{family: f, optional: w.FamilyPolicy == world.PreferDualStack}
 	}
 	return needs
 }

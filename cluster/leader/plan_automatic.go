@@ -86,8 +86,8 @@ func familiesOf(f world.Family) []world.Family {
 // emptied does, for what it gave already.
 func (p *planner) usable(pool *poolPlan, s *wish, f world.Family) bool {
 	wanted := pool.autoAssign
-	if s.seen.Pool != "" {
-		wanted = pool.name == fsm.PoolName(s.seen.Pool)
+	if s.seen.Extras().Pool != "" {
+		wanted = pool.name == fsm.PoolName(s.seen.Extras().Pool)
 	}
 	return wanted && pool.shown && p.serves(pool, s.seen) &&
 		slices.ContainsFunc(pool.ranges, func(r fsm.Range) bool { return f == "" || world.FamilyOf(r.From) == f })
@@ -127,8 +127,8 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s%s; add addresses to a pool, or delete Services", s.id, what, p.sayUnshared(s, f)))
 	case drained >= 0:
 		s.wait(PendingNoPool, fmt.Sprintf("pool %s, which may give %s to Service %s, is being emptied; add addresses to another pool, or end its drain", p.pools[drained].name, what, s.id))
-	case s.seen.Pool != "":
-		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives %s to namespace %s; add it, or ask for another pool", s.seen.Pool, what, s.seen.Namespace))
+	case s.seen.Extras().Pool != "":
+		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives %s to namespace %s; add it, or ask for another pool", s.seen.Extras().Pool, what, s.seen.Namespace))
 	default:
 		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool gives out %s to namespace %s; add one, or name an address in spec.externalIPs", what, s.seen.Namespace))
 	}

@@ -15,11 +15,11 @@ import (
 // kube-proxy, and of a Service of whatever type.
 func (p *planner) byOthers(w *world.Service) (out []netip.Addr) {
 	asked := p.in.Options.ClusterIPs || p.in.Options.NodePorts
-	if len(w.Intercepted) == 0 || !asked || p.format < formatInPart || w.Foreign || w.Headless || w.Type == world.ExternalName ||
+	if len(w.Shown) == 0 || !asked || p.format < formatInPart || w.Foreign || w.Headless || w.Type == world.ExternalName ||
 		!slices.ContainsFunc(w.Ports, func(port world.ServicePort) bool { return port.Port != 0 }) {
 		return nil
 	}
-	for _, a := range w.Intercepted {
+	for _, a := range w.Intercepted() {
 		if !p.isOurs(a) {
 			out = append(out, a)
 		}

@@ -273,9 +273,12 @@ func (a *account) shown() map[fsm.ServiceID]*world.Service {
 	out := map[fsm.ServiceID]*world.Service{}
 	for i := range a.scene.world.Services {
 		s := a.scene.world.Services[i]
-		whole := s.Type == world.LoadBalancer && s.Class == "" && !s.Headless
+		whole := s.Type == world.LoadBalancer && s.Extras().Class == "" && !s.Headless
 		if !whole { // K2, K4, K6
-			s.Requested, s.Shown, s.HealthCheckNodePort = nil, nil, 0
+			s.HealthCheckNodePort = 0
+			if s.Extra != nil {
+				s.Extra.Requested = nil
+			}
 			if s.Type == world.LoadBalancer || s.Headless {
 				s.ExternalIPs = nil
 			}
@@ -286,6 +289,14 @@ func (a *account) shown() map[fsm.ServiceID]*world.Service {
 		}
 	}
 	return out
+}
+
+// toldUsers are the addresses that a Service is shown which can be ours to serve as a whole.
+func toldUsers(w *world.Service) []netip.Addr {
+	if partly(w) || w.Headless {
+		return nil
+	}
+	return w.Shown
 }
 
 // nodePortsOf are the node ports that a Service asks for, of its ports.
@@ -402,7 +413,7 @@ func (a *account) givenByOthers(w *world.Service) (out []netip.Addr) {
 	if w.Headless || !a.scene.options.ClusterIPs && !a.scene.options.NodePorts {
 		return nil
 	}
-	for _, x := range w.Intercepted {
+	for _, x := range w.Intercepted() {
 		_, ours := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(x).String())
 		ours = ours || len(a.after.Owners(x.String())) > 0
 		for _, pool := range fsm.List[*fsm.Pool](a.after, fsm.TablePools) {
@@ -445,7 +456,7 @@ func (a *account) byOthers() string {
 			}
 		default:
 			for _, x := range s.ByOthers() {
-				if !slices.Contains(w.Intercepted, x) {
+				if !slices.Contains(w.Intercepted(), x) {
 					return fmt.Sprintf("%s is served at %s, which others did not give it for nodes to intercept", s.ID, x)
 				}
 			}
@@ -474,7 +485,7 @@ func portOwners(v *fsm.View) map[fsm.Port][]fsm.ServiceID {
 }
 
 // partly tells whether a Service is no load balancer of ours: no pool gives it anything.
-func partly(w *world.Service) bool { return w.Type != world.LoadBalancer || w.Class != "" }
+func partly(w *world.Service) bool { return w.Type != world.LoadBalancer || w.Extras().Class != "" }
 
 // S3: nobody has an address beside another one but by agreement, with other ports and policy Cluster.
 func (a *account) sharing() string {
@@ -683,7 +694,7 @@ func (a *account) asked() string {
 			return string(id) + " is not in the record"
 		}
 		have := owned(a.after, id)
-		typed := slices.Concat(w.ExternalIPs, w.Requested)
+		typed := slices.Concat(w.ExternalIPs, w.Extras().Requested)
 		if len(typed) == 0 && partly(w) {
 			if len(have) > 0 || s.Pending.Code != "" && s.Pending.Code != PendingNodePort {
 				return fmt.Sprintf("%s asks for no address, has %v and is pending: %s", id, have, s.Pending.Text)
@@ -752,7 +763,7 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 			}
 		}
 	}
-	tolerated := w.FamilyPolicy == "PreferDualStack" && missing < len(wanted)
+	tolerated := w.FamilyPolicy == world.PreferDualStack && missing < len(wanted)
 	if missing > 0 && s.Pending.Code == "" && !tolerated {
 		return fmt.Sprintf("%s lacks addresses and is not told why", s.ID)
 	}
@@ -761,7 +772,7 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 
 // awaits tells whether a Service is shown an address of a family that others have not given back yet, and will without help.
 func (a *account) awaits(w *world.Service, f world.Family) bool {
-	return slices.ContainsFunc(w.Shown, func(x netip.Addr) bool {
+	return slices.ContainsFunc(toldUsers(w), func(x netip.Addr) bool {
 		r, routed := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(x).String())
 		given := slices.ContainsFunc(a.after.Owners(x.String()), func(o *fsm.Allocation) bool { return o.Releasing })
 		runs := routed && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
@@ -779,13 +790,13 @@ func (a *account) takenOver() string {
 		return ""
 	}
 	for id, w := range a.shown() {
-		typed := slices.Concat(w.ExternalIPs, w.Requested)
-		if len(typed) > 0 || len(w.Families) > 0 || len(a.before.Addresses(id)) > 0 || len(w.Shown) != 1 {
+		typed := slices.Concat(w.ExternalIPs, w.Extras().Requested)
+		if len(typed) > 0 || len(w.Families) > 0 || len(a.before.Addresses(id)) > 0 || len(toldUsers(w)) != 1 {
 			continue
 		}
-		x := w.Shown[0]
+		x := toldUsers(w)[0]
 		rival := slices.ContainsFunc(a.scene.world.Services, func(o *world.Service) bool {
-			return o.ID != w.ID && (slices.Contains(o.Shown, x) || slices.Contains(o.ExternalIPs, x) || slices.Contains(o.Requested, x))
+			return o.ID != w.ID && (slices.Contains(toldUsers(o), x) || slices.Contains(o.ExternalIPs, x) || slices.Contains(o.Extras().Requested, x))
 		})
 		if rival || len(a.before.Owners(x.String())) > 0 || !a.poolGives(w, x) || a.full() || slices.Contains(owned(a.after, id), x) {
 			continue
@@ -895,7 +906,7 @@ func (a *account) limited() string {
 func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
 	return slices.ContainsFunc(a.scene.world.Pools, func(pool *world.Pool) bool {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
-		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
+		usable := (pool.AutoAssign && w.Extras().Pool == "" || w.Extras().Pool == pool.Name) && !pool.Drain
 		return ok && usable && a.serves(pool, w) && rec.Contains(x)
 	})
 }
@@ -904,7 +915,7 @@ func (a *account) poolGives(w *world.Service, x netip.Addr) bool {
 func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 	for _, pool := range a.scene.world.Pools {
 		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, pool.Name)
-		usable := (pool.AutoAssign && w.Pool == "" || w.Pool == pool.Name) && !pool.Drain
+		usable := (pool.AutoAssign && w.Extras().Pool == "" || w.Extras().Pool == pool.Name) && !pool.Drain
 		if !ok || !usable || !a.serves(pool, w) {
 			continue
 		}
@@ -922,7 +933,7 @@ func (a *account) freeFor(w *world.Service, f world.Family) netip.Addr {
 // sharedFor are the addresses of pools that others have in a view and that a Service may share at once: it may have them of a pool, all that have
 // them agreed to the same key, no port is meant twice, none is Local, and no node may pass a port on to somebody else.
 func (a *account) sharedFor(v *fsm.View, w *world.Service, f world.Family) (out []netip.Addr) {
-	if w.SharingKey == "" || w.ExternalTrafficPolicy == world.PolicyLocal {
+	if w.Extras().SharingKey == "" || w.ExternalTrafficPolicy == world.PolicyLocal {
 		return nil
 	}
 	unlike := map[netip.Addr]bool{}
@@ -933,7 +944,7 @@ func (a *account) sharedFor(v *fsm.View, w *world.Service, f world.Family) (out 
 			return slices.Contains(h.Ports, port) || slices.Contains(s.Ports(), port)
 		})
 		own := string(h.Service) == w.ID.String()
-		unlike[h.Address] = unlike[h.Address] || own || h.Releasing || h.SharingKey != w.SharingKey || s.Local || s.Deleting || meant
+		unlike[h.Address] = unlike[h.Address] || own || h.Releasing || h.SharingKey != w.Extras().SharingKey || s.Local || s.Deleting || meant
 		r, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(h.Address).String())
 		if routed && len(r.Closing) > 0 {
 			unlike[h.Address] = true
@@ -954,12 +965,12 @@ func (a *account) together() string {
 		return ""
 	}
 	for id, w := range a.shown() {
-		if len(w.ExternalIPs)+len(w.Requested) > 0 || partly(w) {
+		if len(w.ExternalIPs)+len(w.Extras().Requested) > 0 || partly(w) {
 			continue
 		}
 		for _, x := range owned(a.after, id) {
 			had := slices.ContainsFunc(a.before.Addresses(id), func(h *fsm.Allocation) bool { return h.Address == x })
-			if had || slices.Contains(w.Shown, x) || len(a.after.Owners(x.String())) > 1 {
+			if had || slices.Contains(toldUsers(w), x) || len(a.after.Owners(x.String())) > 1 {
 				continue
 			}
 			shared := a.sharedFor(a.after, w, world.FamilyOf(x))
@@ -983,7 +994,7 @@ func (a *account) sticky() string {
 		if a.scene.blind || !ok || old.Deleting {
 			continue
 		}
-		typed := slices.Concat(w.ExternalIPs, w.Requested)
+		typed := slices.Concat(w.ExternalIPs, w.Extras().Requested)
 		for _, address := range owned(a.before, id) {
 			of, _ := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, address.String()+" "+string(id))
 			alike := 0 // owned beside it, for the same wish
@@ -993,8 +1004,8 @@ func (a *account) sticky() string {
 				}
 			}
 			wished := len(w.Families) == 0 || slices.Contains(w.Families, world.FamilyOf(address))
-			_, there := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, w.Pool)
-			ofPool := w.Pool == "" || w.Pool == string(of.Pool) || !there
+			_, there := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, w.Extras().Pool)
+			ofPool := w.Extras().Pool == "" || w.Extras().Pool == string(of.Pool) || !there
 			pooled := of.Pool != "" && len(typed) == 0 && !partly(w) && ofPool && wished && alike == 1
 			asks := slices.Contains(typed, address) || pooled
 			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {

@@ -373,28 +373,38 @@ func (s *scene) object(t failer, f []string) {
 	}
 }
 
+// byName is the value of a name, zero if none has it.
+func byName[T fmt.Stringer](name string, values ...T) (out T) {
+	for _, v := range values {
+		if v.String() == name {
+			out = v
+		}
+	}
+	return out
+}
+
 func scriptService(t failer, meta world.Meta, keys map[string]string, words []string) *world.Service {
 	has := func(w string) bool { return slices.Contains(words, w) }
 	o := &world.Service{
-		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Requested: addresses(keys["request"]), Shown: addresses(keys["shown"]),
-		Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"], FamilyPolicy: keys["policy"],
+		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Shown: addresses(keys["shown"]),
+		Extra:                 &world.Extra{Requested: addresses(keys["request"]), Proxied: addresses(keys["proxied"]), Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"]},
+		FamilyPolicy:          byName(keys["policy"], world.SingleStack, world.PreferDualStack, world.RequireDualStack),
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
 		Headless: has("headless"), ClusterIPs: addresses(keys["cluster"]), InternalTrafficPolicy: world.PolicyCluster,
 	}
-	o.Intercepted = slices.Clone(o.Shown)
-	o.Shown = append(o.Shown, addresses(keys["proxied"])...)
+	o.Shown = append(o.Shown, o.Extra.Proxied...)
 	o.Labels = labels(split(keys["labels"]))
 	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
 	if keys["health"] != "" {
 		o.HealthCheckNodePort = uint16(number(t, keys["health"]))
 	}
-	o.Choosing = &world.Choosing{}
+	o.Extra.Choosing = &world.Choosing{}
 	for _, text := range split(keys["weights"]) { // by:pattern:weight
 		words := strings.SplitN(text, ":", 3)
-		o.Choosing.Weights = append(o.Choosing.Weights, world.WeightRule{By: world.WeightBy(words[0]), Pattern: words[1], Weight: uint16(number(t, words[2]))})
+		o.Extra.Choosing.Weights = append(o.Extra.Choosing.Weights, world.WeightRule{By: world.WeightBy(words[0]), Pattern: words[1], Weight: uint16(number(t, words[2]))})
 	}
 	if keys["probe"] != "" {
-		o.Choosing.Probes = world.HealthCheck{Type: world.ProbeType(keys["probe"]), Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
+		o.Extra.Choosing.Probes = world.HealthCheck{Type: world.ProbeType(keys["probe"]), Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
 	}
 	if has("local") {
 		o.ExternalTrafficPolicy = world.PolicyLocal
@@ -406,7 +416,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		o.NextHops = world.NextHopsAll
 	}
 	if keys["type"] != "" {
-		o.Type = world.ServiceType(keys["type"])
+		o.Type = byName(keys["type"], world.ClusterIP, world.NodePort, world.LoadBalancer, world.ExternalName)
 	}
 	for _, f := range split(keys["families"]) {
 		o.Families = append(o.Families, world.Family("IPv"+f))

@@ -132,9 +132,9 @@ func (p *planner) refuses(w *world.Service) Code {
 		return NotLoadBalancer
 	case w.Foreign:
 		return Foreign
-	case w.Class == "" && p.in.Options.IgnoreUnclassed:
+	case w.Extras().Class == "" && p.in.Options.IgnoreUnclassed:
 		return Unclassed
-	case w.Class != "" && w.Class != p.in.Options.class():
+	case w.Extras().Class != "" && w.Extras().Class != p.in.Options.class():
 		return OtherClass
 	}
 	return ""
@@ -150,13 +150,13 @@ func (p *planner) notOurs(w *world.Service) Reason {
 	case Headless:
 		r.Text = "it is headless (clusterIP: None): clients dial its endpoints, and it gets no address"
 	case NotLoadBalancer:
-		r.Text = "it is of type " + string(w.Type) + ", not LoadBalancer"
+		r.Text = "it is of type " + w.Type.String() + ", not LoadBalancer"
 	case Foreign:
 		r.Text = "it is left to another service proxy by label"
 	case Unclassed:
 		r.Text = "it has no spec.loadBalancerClass, and this group serves only those of class " + p.in.Options.class()
 	case OtherClass:
-		r.Text = "its spec.loadBalancerClass is " + w.Class + "; this group serves " + p.in.Options.class()
+		r.Text = "its spec.loadBalancerClass is " + w.Extras().Class + "; this group serves " + p.in.Options.class()
 	}
 	return r
 }
@@ -208,11 +208,12 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 }
 
 func (p *planner) rareOf(w *world.Service, have *fsm.Service) fsm.Rare {
-	out := fsm.Rare{Requested: w.Requested, External: w.ExternalIPs, SharingKey: w.SharingKey, ByOthers: p.byOthers(w)}
+	extras := w.Extras()
+	out := fsm.Rare{Requested: extras.Requested, External: w.ExternalIPs, SharingKey: extras.SharingKey, ByOthers: p.byOthers(w)}
 	if p.format >= formatTranslation {
 		choice := w.Choice()
 		out.Probe, out.Scheduler = redirects.ProbeOf(choice.Probes), string(choice.Scheduler)
-		out.Affinity, out.SourceRanges = w.Affinity, w.SourceRanges
+		out.Affinity, out.SourceRanges = extras.Affinity, extras.SourceRanges
 		out.Advertisements = p.advertisementsOf(w, have)
 	}
 	if p.quarantined {

@@ -61,7 +61,7 @@ func TestK52LagFromTheChangeOfAnEndpoint(t *testing.T) {
 	w.group.entries = nil
 	w.show(watch(102, func(v *world.World) { // the Service changes, the slice does not
 		*v = change(101, false, w.clock.Wall().Add(-time.Hour))
-		v.Services[1].Version, v.Services[1].Choosing = 102, &world.Choosing{Scheduler: "rr"}
+		v.Services[1].Version, v.Services[1].Extra = 102, &world.Extra{Choosing: &world.Choosing{Scheduler: "rr"}}
 	}))
 	if !slices.ContainsFunc(slices.Concat(w.group.entries...), func(p fsm.Proposal) bool { _, is := p.Command.(*fsm.PutService); return is }) {
 		t.Fatal("the Service was not proposed")

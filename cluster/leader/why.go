@@ -230,7 +230,7 @@ func (c *claim) origin() Reason {
 }
 
 func ofAskedPool(w *world.Service) string {
-	if w == nil || w.Pool == "" {
+	if w == nil || w.Extras().Pool == "" {
 		return ""
 	}
 	return "; the Service asks for that pool by annotation"

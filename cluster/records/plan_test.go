@@ -28,7 +28,7 @@ func oneService(map[string][]byte) world.World {
 		Services: []*world.Service{{
 			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "new"}}, Type: world.LoadBalancer, ExternalIPs: []netip.Addr{netip.MustParseAddr("203.0.113.1")},
 		}, {
-			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "waits"}}, Type: world.LoadBalancer, Pool: "nowhere",
+			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "waits"}}, Type: world.LoadBalancer, Extra: &world.Extra{Pool: "nowhere"},
 		}},
 		Problems: []world.Problem{{File: "a.yaml", Why: "odd"}}, Drivers: []*world.Driver{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "clb"}, UID: "u"}, URL: "http://192.0.2.7"}},
 		LoadBalancers: []*world.OutsideBalancer{{

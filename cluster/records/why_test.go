@@ -144,7 +144,7 @@ func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
 func TestWhyTellsOfPoolsThatCannotBeUsed(t *testing.T) {
 	g, _ := furnished(t)
 	ports := []world.ServicePort{{Protocol: world.TCP, Port: 80}}
-	lacks := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "lacks"}}, Type: world.LoadBalancer, Pool: "spare", Ports: ports}
+	lacks := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "lacks"}}, Type: world.LoadBalancer, Extra: &world.Extra{Pool: "spare"}, Ports: ports}
 	named := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "named"}}, Type: world.LoadBalancer, ExternalIPs: []netip.Addr{addr("203.0.113.77")}, Ports: ports}
 	w := &world.World{Services: []*world.Service{lacks, named}, Problems: []world.Problem{
 		{Severity: world.Failed, Object: world.Ref{Kind: world.KindPool, ID: world.ID{Name: "spare"}}, Field: "spec.addresses[0]", Why: "it ends before it begins"},

@@ -42,18 +42,20 @@ func (s Service) clone() Service {
 	s.Ports = slices.Clone(s.Ports)
 	s.ClusterIPs = slices.Clone(s.ClusterIPs)
 	s.ExternalIPs = slices.Clone(s.ExternalIPs)
-	s.Requested = slices.Clone(s.Requested)
 	s.Shown = slices.Clone(s.Shown)
-	s.Intercepted = slices.Clone(s.Intercepted)
 	s.Families = slices.Clone(s.Families)
-	s.SourceRanges = slices.Clone(s.SourceRanges)
-	if s.Choosing != nil {
-		c := s.Choosing.clone()
-		s.Choosing = &c
-	}
-	s.Annotations = slices.Clone(s.Annotations)
 	s.Labels = slices.Clone(s.Labels)
+	s.Extra = clonePointer(s.Extra, Extra.clone)
 	return s
+}
+
+func (x Extra) clone() Extra {
+	x.Requested = slices.Clone(x.Requested)
+	x.Proxied = slices.Clone(x.Proxied)
+	x.SourceRanges = slices.Clone(x.SourceRanges)
+	x.Annotations = slices.Clone(x.Annotations)
+	x.Choosing = clonePointer(x.Choosing, Choosing.clone)
+	return x
 }
 
 func (c Choosing) clone() Choosing {
@@ -69,10 +71,7 @@ func (s EndpointSlice) clone() EndpointSlice {
 }
 
 func (e Endpoint) clone() Endpoint {
-	if e.Place != nil {
-		p := e.Place.clone()
-		e.Place = &p
-	}
+	e.Place = clonePointer(e.Place, Place.clone)
 	return e
 }
 
@@ -142,6 +141,14 @@ func (c Community) clone() Community {
 func (c ConfigMap) clone() ConfigMap {
 	c.Data = slices.Clone(c.Data)
 	return c
+}
+
+func clonePointer[T any](p *T, clone func(T) T) *T {
+	if p == nil {
+		return nil
+	}
+	made := clone(*p)
+	return &made
 }
 
 func cloneObjects[T any](list []*T, clone func(T) T) []*T {

@@ -133,20 +133,29 @@ func (s *Service) sort() {
 		return cmp.Or(strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port), strings.Compare(a.Name, b.Name))
 	})
 	s.ClusterIPs, s.Families = orNil(s.ClusterIPs), orNil(s.Families)
-	if c := s.Choosing; c != nil {
+	sortSet(&s.ExternalIPs, compareAddrs)
+	sortSet(&s.Shown, compareAddrs)
+	sortKVs(&s.Labels)
+	if x := s.Extra; x != nil {
+		x.sort()
+		if reflect.ValueOf(*x).IsZero() {
+			s.Extra = nil
+		}
+	}
+}
+
+func (x *Extra) sort() {
+	sortSet(&x.Requested, compareAddrs)
+	sortSet(&x.Proxied, compareAddrs)
+	sortSet(&x.SourceRanges, comparePrefixes)
+	sortKVs(&x.Annotations)
+	if c := x.Choosing; c != nil {
 		c.Weights = orNil(c.Weights)
 		sortSet(&c.Probes.Statuses, cmp.Compare[int])
 		if reflect.ValueOf(*c).IsZero() {
-			s.Choosing = nil
+			x.Choosing = nil
 		}
 	}
-	sortSet(&s.ExternalIPs, compareAddrs)
-	sortSet(&s.Requested, compareAddrs)
-	sortSet(&s.Shown, compareAddrs)
-	sortSet(&s.Intercepted, compareAddrs)
-	sortSet(&s.SourceRanges, comparePrefixes)
-	sortKVs(&s.Annotations)
-	sortKVs(&s.Labels)
 }
 
 func (s *EndpointSlice) sort() {

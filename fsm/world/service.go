@@ -4,18 +4,8 @@ package world
 
 import (
 	"net/netip"
+	"slices"
 	"time"
-)
-
-// ServiceType is spec.type of a Service.
-type ServiceType string
-
-// The types of Service.
-const (
-	ClusterIP    ServiceType = "ClusterIP"
-	NodePort     ServiceType = "NodePort"
-	LoadBalancer ServiceType = "LoadBalancer"
-	ExternalName ServiceType = "ExternalName"
 )
 
 // Protocol of a port.
@@ -26,15 +16,6 @@ const (
 	TCP  Protocol = "TCP"
 	UDP  Protocol = "UDP"
 	SCTP Protocol = "SCTP"
-)
-
-// TrafficPolicy says which endpoints may serve traffic that arrives at a node.
-type TrafficPolicy string
-
-// The traffic policies.
-const (
-	PolicyCluster TrafficPolicy = "Cluster"
-	PolicyLocal   TrafficPolicy = "Local"
 )
 
 // Family is an IP family.
@@ -53,17 +34,6 @@ func FamilyOf(a netip.Addr) Family {
 	}
 	return IPv6
 }
-
-// NextHops says which nodes attract the traffic of a Service.
-type NextHops string
-
-// The ways to choose next hops.
-const (
-	// NextHopsEndpoints takes the nodes that carry an endpoint. It is the default.
-	NextHopsEndpoints NextHops = "endpoints"
-	// NextHopsAll takes every eligible node; for externalTrafficPolicy Cluster only.
-	NextHopsAll NextHops = "all"
-)
 
 // Scheduler is how nodes choose the endpoint of a new connection, by the name that IPVS has for it. Empty is by chance.
 type Scheduler string
@@ -88,40 +58,25 @@ const (
 // Service is a Service of any type, with defaults filled in.
 type Service struct {
 	Meta
-	Type  ServiceType
 	Ports []ServicePort
 
 	ClusterIPs  []netip.Addr
 	ExternalIPs []netip.Addr
-	// Requested are the addresses asked for by spec.loadBalancerIP or by annotation, without those that are in
-	// ExternalIPs: an address named both ways is one address.
-	Requested []netip.Addr
 	// Shown are the addresses in status.loadBalancer: what users were told, whoever wrote it.
 	Shown []netip.Addr
-	// Intercepted are those of Shown at which nodes take connections themselves (ipMode VIP, or none), instead of sending them where
-	// the address is (ipMode Proxy).
-	Intercepted []netip.Addr
-	// Pool is the pool asked for by annotation; empty means any.
-	Pool string
-	// SharingKey lets Services with the same key and disjoint ports have one address.
-	SharingKey string
-	// Class is spec.loadBalancerClass, empty if unset.
-	Class string
-	// NextHops is how the next hops are chosen.
-	NextHops NextHops
-	// Choosing is what it asks for by annotation of how nodes choose among endpoints; nil for nothing. See Choice.
-	Choosing *Choosing
-
-	ExternalTrafficPolicy TrafficPolicy
-	InternalTrafficPolicy TrafficPolicy
 	// Families lists the wanted IP families, primary first. It is empty where nobody chose: one family, any.
 	Families []Family
-	// FamilyPolicy is SingleStack, PreferDualStack, RequireDualStack or empty.
-	FamilyPolicy string
-	// Affinity is how long a client keeps its endpoint; zero means no affinity.
-	Affinity time.Duration
-	// SourceRanges are the only clients that may use the addresses; none means all.
-	SourceRanges []netip.Prefix
+	// Labels are what pools and advertisements select Services by; those of Services that can have no address are left out.
+	Labels []KV
+	// Extra is what it has beside all that; nil for nothing. See Extras.
+	Extra *Extra
+
+	Type                  ServiceType
+	ExternalTrafficPolicy TrafficPolicy
+	InternalTrafficPolicy TrafficPolicy
+	FamilyPolicy          FamilyPolicy
+	// NextHops is how the next hops are chosen.
+	NextHops NextHops
 	// PublishNotReady says that endpoints serve from their start to their end, ready or not.
 	PublishNotReady bool
 	// NodePorts is false if the Service renounced node ports (allocateLoadBalancerNodePorts: false).
@@ -134,13 +89,49 @@ type Service struct {
 	Headless bool
 	// Foreign says that the Service is left to another service proxy or balancer by label.
 	Foreign bool
-	// Annotations are those with a prefix of ours or of a system that we replace.
-	Annotations []KV
-	// Labels are what pools and advertisements select Services by; those of Services that can have no address are left out.
-	Labels []KV
 }
 
-// Choosing is what few Services ask for, so that the others have no room for it.
+// Extra is what few Services have, so that the others have no room for it.
+type Extra struct {
+	// Requested are the addresses asked for by spec.loadBalancerIP or by annotation, without those that are in
+	// ExternalIPs: an address named both ways is one address.
+	Requested []netip.Addr
+	// Proxied are those of Shown where connections are to be sent (ipMode Proxy), instead of being taken by the nodes.
+	Proxied []netip.Addr
+	// Pool is the pool asked for by annotation; empty means any.
+	Pool string
+	// SharingKey lets Services with the same key and disjoint ports have one address.
+	SharingKey string
+	// Class is spec.loadBalancerClass, empty if unset.
+	Class string
+	// Choosing is what it asks for by annotation of how nodes choose among endpoints; nil for nothing. See Choice.
+	Choosing *Choosing
+	// Affinity is how long a client keeps its endpoint; zero means no affinity.
+	Affinity time.Duration
+	// SourceRanges are the only clients that may use the addresses; none means all.
+	SourceRanges []netip.Prefix
+	// Annotations are those with a prefix of ours or of a system that we replace.
+	Annotations []KV
+}
+
+// Extras is what the Service has of what few have.
+func (s *Service) Extras() Extra {
+	if s.Extra == nil {
+		return Extra{}
+	}
+	return *s.Extra
+}
+
+// Intercepted are those of Shown at which nodes take connections themselves (ipMode VIP, or none), instead of sending them where
+// the address is (ipMode Proxy).
+func (s *Service) Intercepted() []netip.Addr {
+	if s.Extra == nil || len(s.Extra.Proxied) == 0 {
+		return s.Shown
+	}
+	return slices.DeleteFunc(slices.Clone(s.Shown), func(a netip.Addr) bool { return slices.Contains(s.Extra.Proxied, a) })
+}
+
+// Choosing is how nodes choose among the endpoints of a Service that asks for it.
 type Choosing struct {
 	Scheduler Scheduler
 	// Weights are the rules by which endpoints have theirs; see WeightOf.
@@ -151,10 +142,10 @@ type Choosing struct {
 
 // Choice is what the Service asks for of how nodes choose among endpoints.
 func (s *Service) Choice() Choosing {
-	if s.Choosing == nil {
+	if s.Extra == nil || s.Extra.Choosing == nil {
 		return Choosing{}
 	}
-	return *s.Choosing
+	return *s.Extra.Choosing
 }
 
 // ServicePort is one port that clients dial.

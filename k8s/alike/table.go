@@ -6,6 +6,7 @@ package alike
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type Table struct {
 	podPorts      map[mark[world.PodPort]][]world.PodPort
 	kvs           map[mark[world.KV]][]world.KV
 	places        map[placeMark]*world.Place
+	extras        map[extraMark]*world.Extra
 }
 
 // How many texts and lists of each kind are remembered. A list of objects has what is alike near each other, most often, and there are more
@@ -45,6 +47,12 @@ func markOf[T comparable](list []T) (m mark[T]) {
 		m.first, m.last = list[0], list[m.len-1]
 	}
 	return m
+}
+
+// extraMark is that of extras that may well be equal.
+type extraMark struct {
+	pool, key, class string
+	annotations      mark[world.KV]
 }
 
 // placeMark is that of places that may well be equal.
@@ -102,9 +110,6 @@ func (t *Table) Same(value any) {
 func (t *Table) service(s *world.Service) {
 	t.word(&s.Namespace)
 	t.name(&s.Name)
-	for _, text := range []*string{&s.Pool, &s.SharingKey, &s.Class, &s.FamilyPolicy} {
-		t.word(text)
-	}
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		t.word(&p.Name)
@@ -115,8 +120,32 @@ func (t *Table) service(s *world.Service) {
 		s.Ports = sameList(&t.servicePorts, s.Ports)
 	}
 	s.Families = sameList(&t.families, s.Families)
-	s.Annotations, s.Labels = t.sameKVs(s.Annotations), t.sameKVs(s.Labels)
-	sameAddresses(&s.ClusterIPs, &s.ExternalIPs, &s.Requested, &s.Shown, &s.Intercepted)
+	s.Labels = t.sameKVs(s.Labels)
+	lists := []*[]netip.Addr{&s.ClusterIPs, &s.ExternalIPs, &s.Shown}
+	if x := s.Extra; x != nil {
+		lists = append(lists, &x.Requested, &x.Proxied)
+	}
+	sameAddresses(lists...)
+	s.Extra = t.extra(s.Extra)
+}
+
+// extra gives one equal to x, which is the caller's own.
+func (t *Table) extra(x *world.Extra) *world.Extra {
+	if x == nil {
+		return nil
+	}
+	for _, text := range []*string{&x.Pool, &x.SharingKey, &x.Class} {
+		t.word(text)
+	}
+	x.Annotations = t.sameKVs(x.Annotations)
+	if len(x.Requested) > 0 { // which no other Service asks for
+		return x
+	}
+	have := kept(&t.extras, listsAtMost, extraMark{x.Pool, x.SharingKey, x.Class, markOf(x.Annotations)}, x)
+	if !reflect.DeepEqual(have, x) {
+		return x
+	}
+	return have
 }
 
 func (t *Table) slice(s *world.EndpointSlice) {

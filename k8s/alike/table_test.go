@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
@@ -34,8 +35,11 @@ func drawService(t *rapid.T) *world.Service {
 		}
 		return out
 	}
-	s := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Pool: word(), Class: word(), Labels: drawKVs(t), Annotations: drawKVs(t)}
-	s.ClusterIPs, s.ExternalIPs, s.Requested, s.Shown, s.Intercepted = addresses(), addresses(), addresses(), addresses(), addresses()
+	s := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Labels: drawKVs(t)}
+	s.ClusterIPs, s.ExternalIPs, s.Shown = addresses(), addresses(), addresses()
+	if rapid.Bool().Draw(t, "has more") {
+		s.Extra = &world.Extra{Pool: word(), Class: word(), Annotations: drawKVs(t), Requested: addresses(), Proxied: addresses(), Affinity: rapid.SampledFrom([]time.Duration{0, 1}).Draw(t, "affinity")}
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
 		s.Ports = append(s.Ports, world.ServicePort{Name: word(), TargetPort: word(), Port: uint16(80 + i)})
 	}
@@ -113,9 +117,9 @@ func TestEqualPartsOfPodsAreThereOnce(t *testing.T) {
 
 func TestAddressesOfServiceAreThereOnce(t *testing.T) {
 	vip := func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.10")} }
-	s := &world.Service{ExternalIPs: vip(), Shown: vip(), Intercepted: vip()}
+	s := &world.Service{ExternalIPs: vip(), Shown: vip(), Extra: &world.Extra{Proxied: vip()}}
 	new(Table).Same(s)
-	if &s.Shown[0] != &s.ExternalIPs[0] || &s.Intercepted[0] != &s.ExternalIPs[0] {
+	if &s.Shown[0] != &s.ExternalIPs[0] || &s.Extra.Proxied[0] != &s.ExternalIPs[0] {
 		t.Error("there more than once")
 	}
 	if more := append(s.Shown, netip.Addr{}); &more[0] == &s.ExternalIPs[0] {
@@ -142,17 +146,33 @@ func TestEndpointsOfNodeShareTheirPlace(t *testing.T) {
 	}
 }
 
+func TestServicesShareWhatTheyHaveBesides(t *testing.T) {
+	var table Table
+	extra := func(x world.Extra) *world.Extra {
+		s := &world.Service{Extra: &x}
+		table.Same(s)
+		return s.Extra
+	}
+	if extra(world.Extra{Class: apart("c")}) != extra(world.Extra{Class: apart("c")}) {
+		t.Error("there twice")
+	}
+	if x := extra(world.Extra{Class: "c", Affinity: time.Second}); x.Affinity != time.Second {
+		t.Error("shared by Services that ask for something else")
+	}
+}
+
 // However many objects come and go, a table remembers a bounded number of what they said.
 func TestTableIsBounded(t *testing.T) {
 	var table Table
 	for i := range 3 * textsAtMost {
 		id := fmt.Sprint("x", i)
 		table.Same(&world.EndpointSlice{Endpoints: []world.Endpoint{{Place: &world.Place{Node: id}}}})
+		table.Same(&world.Service{Extra: &world.Extra{Pool: id}})
 		table.Same(&world.Pod{Meta: world.Meta{ID: world.ID{Namespace: id, Name: id}}, Labels: []world.KV{{Key: id, Value: id}}})
 	}
 	for what, n := range map[string][2]int{
 		"words": {len(table.words), textsAtMost}, "names": {len(table.names), textsAtMost}, "labels": {len(table.kvs), listsAtMost},
-		"places": {len(table.places), textsAtMost},
+		"places": {len(table.places), textsAtMost}, "extras": {len(table.extras), listsAtMost},
 	} {
 		if n[0] == 0 || n[0] > n[1] {
 			t.Errorf("%d %s", n[0], what)

@@ -171,10 +171,10 @@ func TestPropertyAddressesAreAskedForOnce(t *testing.T) {
 			Spec:       corev1.ServiceSpec{ExternalIPs: draw("externalIPs"), LoadBalancerIP: rapid.SampledFrom(texts).Draw(t, "loadBalancerIP")},
 		}
 		s, problems := Service(o)
-		all := append(slices.Clone(s.ExternalIPs), s.Requested...)
+		all := append(slices.Clone(s.ExternalIPs), s.Extras().Requested...)
 		for i, a := range all {
 			if slices.Contains(all[:i], a) {
-				t.Fatalf("%s twice in %v and %v", a, s.ExternalIPs, s.Requested)
+				t.Fatalf("%s twice in %v and %v", a, s.ExternalIPs, s.Extras().Requested)
 			}
 			if a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() {
 				t.Fatalf("%s passed", a)
@@ -250,7 +250,7 @@ func TestPropertySharingTakesConsent(t *testing.T) {
 			if !Usable(problems) {
 				t.Fatalf("%v", problems)
 			}
-			w.made = s.SharingKey
+			w.made = s.Extras().SharingKey
 			return w
 		}
 		x, y := draw("x"), draw("y")
@@ -280,13 +280,13 @@ func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
 		"example.com/loadBalancerIPs": "[]",
 	} {
 		s, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{key: "203.0.113.1,2001:db8::1"}}})
-		if got := fmt.Sprint(s.Requested); got != want || len(problems) > 0 || len(s.Annotations) > 0 != (want != "[]") {
-			t.Errorf("%s: %s, %v, %v", key, got, problems, s.Annotations)
+		if got := fmt.Sprint(s.Extras().Requested); got != want || len(problems) > 0 || len(s.Extras().Annotations) > 0 != (want != "[]") {
+			t.Errorf("%s: %s, %v, %v", key, got, problems, s.Extras().Annotations)
 		}
 	}
 	for _, key := range []string{"fairlead.io/address-pool", "metallb.io/address-pool", "metallb.universe.tf/address-pool", "purelb.io/service-group"} {
-		if s, _ := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{key: "gold"}}}); s.Pool != "gold" {
-			t.Errorf("%s: pool %q", key, s.Pool)
+		if s, _ := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{key: "gold"}}}); s.Extras().Pool != "gold" {
+			t.Errorf("%s: pool %q", key, s.Extras().Pool)
 		}
 	}
 	for name, annotations := range map[string]map[string]string{
@@ -294,8 +294,8 @@ func TestAnnotationsOfOtherSystemsAreRead(t *testing.T) {
 		"consent-alone": {"lbipam.cilium.io/sharing-cross-namespace": "*"},
 	} {
 		s, problems := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: annotations}})
-		if len(s.Requested) > 0 || len(problems) != 1 || problems[0].Severity != world.Degraded || problems[0].Remedy == "" {
-			t.Errorf("%s: %v, %v", name, s.Requested, problems)
+		if len(s.Extras().Requested) > 0 || len(problems) != 1 || problems[0].Severity != world.Degraded || problems[0].Remedy == "" {
+			t.Errorf("%s: %v, %v", name, s.Extras().Requested, problems)
 		}
 	}
 	bad := map[string]string{"fairlead.io/allow-shared-ip": "k", "fairlead.io/sharing-cross-namespace": "No Namespace"}
@@ -320,7 +320,7 @@ func TestEmptyAnnotationsAreAsIfNotThere(t *testing.T) {
 			}
 			return s
 		}
-		if s := read(nil); len(s.Requested) > 0 || s.Pool != "" || s.SharingKey != "" {
+		if s := read(nil); len(s.Extras().Requested) > 0 || s.Extras().Pool != "" || s.Extras().SharingKey != "" {
 			t.Errorf("%s alone: %+v", name, s)
 		}
 		filled := map[string]string{
@@ -329,8 +329,8 @@ func TestEmptyAnnotationsAreAsIfNotThere(t *testing.T) {
 		}
 		s := read(filled)
 		want, _ := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "shop", Annotations: filled}})
-		if fmt.Sprint(s.Requested) != "[203.0.113.1]" || s.Pool != "gold" || s.SharingKey != want.SharingKey || s.SharingKey == "" {
-			t.Errorf("%s: requests %v, pool %q, key %q", name, s.Requested, s.Pool, s.SharingKey)
+		if fmt.Sprint(s.Extras().Requested) != "[203.0.113.1]" || s.Extras().Pool != "gold" || s.Extras().SharingKey != want.Extras().SharingKey || s.Extras().SharingKey == "" {
+			t.Errorf("%s: requests %v, pool %q, key %q", name, s.Extras().Requested, s.Extras().Pool, s.Extras().SharingKey)
 		}
 	}
 }
@@ -346,9 +346,9 @@ func TestAddressesByDHCPAreOfAPool(t *testing.T) {
 	} {
 		o.Name = "s"
 		s, problems := Service(o)
-		if len(s.Requested) > 0 || len(problems) != 1 || problems[0].Severity != world.Degraded || !Usable(problems) ||
+		if len(s.Extras().Requested) > 0 || len(problems) != 1 || problems[0].Severity != world.Degraded || !Usable(problems) ||
 			problems[0].Why != "addresses by DHCP are not supported; a pool gives one" {
-			t.Errorf("%s: %v, %+v", name, s.Requested, problems)
+			t.Errorf("%s: %v, %+v", name, s.Extras().Requested, problems)
 		}
 	}
 	own := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"fairlead.io/loadBalancerIPs": "0.0.0.0"}}}
@@ -398,8 +398,8 @@ func TestAddressesOfAnotherFamilyAreTold(t *testing.T) {
 				o.Annotations = map[string]string{by: c.address}
 			}
 			s, problems := Service(o)
-			if !Usable(problems) || len(s.Requested)+len(s.ExternalIPs) != 1 || len(problems) > 0 != c.told {
-				t.Errorf("%+v by %s: %v, %v, %+v", c, by, s.Requested, s.ExternalIPs, problems)
+			if !Usable(problems) || len(s.Extras().Requested)+len(s.ExternalIPs) != 1 || len(problems) > 0 != c.told {
+				t.Errorf("%+v by %s: %v, %v, %+v", c, by, s.Extras().Requested, s.ExternalIPs, problems)
 			}
 		}
 	}
@@ -425,7 +425,7 @@ func TestK32ModesOfAddressesInTheStatusAreRead(t *testing.T) {
 		{IP: "203.0.113.1"}, {IP: "203.0.113.2", IPMode: &proxy}, {IP: "203.0.113.3", IPMode: &vip}, {IP: "203.0.113.4", IPMode: &other}, {Hostname: "lb.example.com"},
 	}
 	s, problems := Service(o)
-	if got := fmt.Sprint(s.Intercepted, s.Shown); got != "[203.0.113.1 203.0.113.3] [203.0.113.1 203.0.113.2 203.0.113.3 203.0.113.4]" || len(problems) > 0 {
+	if got := fmt.Sprint(s.Intercepted(), s.Shown); got != "[203.0.113.1 203.0.113.3] [203.0.113.1 203.0.113.2 203.0.113.3 203.0.113.4]" || len(problems) > 0 {
 		t.Errorf("%s, %v", got, problems)
 	}
 }

@@ -160,20 +160,30 @@ func (r *report) port(field string, n int32, unset bool) uint16 {
 
 // oneOf reads an enumeration; empty means its first value.
 func oneOf[T ~string, S ~string](r *report, field string, s S, values ...T) T {
+	return values[r.choice(field, string(s), len(values), func(i int) string { return string(values[i]) })]
+}
+
+// numbered is oneOf for values that are numbers.
+func numbered[T fmt.Stringer, S ~string](r *report, field string, s S, values ...T) T {
+	return values[r.choice(field, string(s), len(values), func(i int) string { return values[i].String() })]
+}
+
+// choice tells which of n names s is. An empty text is the first, and so is an unknown one, which is reported.
+func (r *report) choice(field, s string, n int, name func(int) string) int {
 	if s == "" {
-		return values[0]
+		return 0
 	}
-	for _, v := range values {
-		if string(v) == string(s) {
-			return v
+	for i := range n {
+		if name(i) == s {
+			return i
 		}
 	}
-	names := make([]string, len(values))
-	for i, v := range values {
-		names[i] = string(v)
+	names := make([]string, n)
+	for i := range names {
+		names[i] = name(i)
 	}
-	r.fail(field, "use one of "+strings.Join(names, ", "), "%q is unknown", string(s))
-	return values[0]
+	r.fail(field, "use one of "+strings.Join(names, ", "), "%q is unknown", s)
+	return 0
 }
 
 // kvs turns the entries of a map that keep returns true for into a sorted slice.

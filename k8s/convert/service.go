@@ -97,36 +97,45 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 	meta, r := open(world.KindService, &o.ObjectMeta, true)
 	s := world.Service{
 		Meta:                  meta,
-		Type:                  oneOf(r, "spec.type", o.Spec.Type, world.ClusterIP, world.NodePort, world.LoadBalancer, world.ExternalName),
-		ExternalTrafficPolicy: oneOf(r, "spec.externalTrafficPolicy", o.Spec.ExternalTrafficPolicy, world.PolicyCluster, world.PolicyLocal),
-		Class:                 value(o.Spec.LoadBalancerClass),
-		FamilyPolicy:          string(value(o.Spec.IPFamilyPolicy)),
+		Type:                  numbered(r, "spec.type", o.Spec.Type, world.ClusterIP, world.NodePort, world.LoadBalancer, world.ExternalName),
+		ExternalTrafficPolicy: numbered(r, "spec.externalTrafficPolicy", o.Spec.ExternalTrafficPolicy, world.PolicyCluster, world.PolicyLocal),
 		PublishNotReady:       o.Spec.PublishNotReadyAddresses,
 		NodePorts:             o.Spec.AllocateLoadBalancerNodePorts == nil || *o.Spec.AllocateLoadBalancerNodePorts,
 		HealthCheckNodePort:   r.port("spec.healthCheckNodePort", o.Spec.HealthCheckNodePort, true),
 		HasSelector:           len(o.Spec.Selector) > 0,
 		Foreign:               o.Labels[labelServiceProxy] != "",
-		Annotations:           kvs(o.Annotations, annotationMatters),
+		Extra:                 &world.Extra{Class: value(o.Spec.LoadBalancerClass), Annotations: kvs(o.Annotations, annotationMatters)},
 	}
 	if s.Type == world.LoadBalancer || len(o.Spec.ExternalIPs) > 0 {
 		s.Labels = kvs(o.Labels, all)
 	}
-	s.InternalTrafficPolicy = oneOf(r, "spec.internalTrafficPolicy", value(o.Spec.InternalTrafficPolicy), world.PolicyCluster, world.PolicyLocal)
+	s.InternalTrafficPolicy = numbered(r, "spec.internalTrafficPolicy", value(o.Spec.InternalTrafficPolicy), world.PolicyCluster, world.PolicyLocal)
 	for i, f := range o.Spec.IPFamilies {
 		s.Families = append(s.Families, oneOf(r, fmt.Sprintf("spec.ipFamilies[%d]", i), f, world.IPv4, world.IPv6))
 	}
 	r.ports(&s, o)
 	r.addresses(&s, o)
 	r.options(&s, o)
-	for _, i := range o.Status.LoadBalancer.Ingress { // not the user's: what cannot be read is nobody's to mend
+	readStatus(&s, o)
+	return s, r.problems
+}
+
+// readStatus reads the addresses that a status shows. It is not the user's: what cannot be read is nobody's to mend.
+func readStatus(s *world.Service, o *corev1.Service) {
+	var intercepted []netip.Addr
+	for _, i := range o.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(i.IP); err == nil && a.Zone() == "" && unroutable(a.Unmap()) == "" {
 			s.Shown = addTo(s.Shown, a.Unmap())
 			if i.IPMode == nil || *i.IPMode == corev1.LoadBalancerIPModeVIP {
-				s.Intercepted = addTo(s.Intercepted, a.Unmap())
+				intercepted = append(intercepted, a.Unmap())
 			}
 		}
 	}
-	return s, r.problems
+	for _, a := range s.Shown {
+		if !slices.Contains(intercepted, a) {
+			s.Extra.Proxied = append(s.Extra.Proxied, a)
+		}
+	}
 }
 
 func annotationMatters(key string) bool {
@@ -198,14 +207,14 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 		field := fmt.Sprintf("spec.externalIPs[%d]", i)
 		if a, ok := r.dialled(field, text); ok {
 			s.ExternalIPs = addTo(s.ExternalIPs, a)
-			r.family(field, s, a)
+			r.family(field, o, s, a)
 		}
 	}
 	ask := func(field, text string) {
 		a, ok := r.dialled(field, text)
 		if ok && !slices.Contains(s.ExternalIPs, a) {
-			s.Requested = addTo(s.Requested, a)
-			r.family(field, s, a)
+			s.Extra.Requested = addTo(s.Extra.Requested, a)
+			r.family(field, o, s, a)
 		}
 	}
 	if text := o.Spec.LoadBalancerIP; text != "" && !r.byDHCP("spec.loadBalancerIP", text) {
@@ -222,9 +231,10 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 
 // family tells of an address that a Service names and that is of a family which it is not of: it is announced, and nobody answers there. A
 // Service without a selector may have slices of that family by hand.
-func (r *report) family(field string, s *world.Service, a netip.Addr) {
+func (r *report) family(field string, o *corev1.Service, s *world.Service, a netip.Addr) {
 	f := world.FamilyOf(a)
-	dual := s.FamilyPolicy == string(corev1.IPFamilyPolicyPreferDualStack) || s.FamilyPolicy == string(corev1.IPFamilyPolicyRequireDualStack)
+	policy := value(o.Spec.IPFamilyPolicy)
+	dual := policy == corev1.IPFamilyPolicyPreferDualStack || policy == corev1.IPFamilyPolicyRequireDualStack
 	if len(s.Families) == 0 || dual || !s.HasSelector || slices.Contains(s.Families, f) {
 		return
 	}
@@ -243,24 +253,25 @@ func (r *report) byDHCP(field, text string) bool {
 }
 
 func (r *report) options(s *world.Service, o *corev1.Service) {
-	_, s.Pool = r.annotation(o.Annotations, AnnotationPool)
-	s.SharingKey = r.sharing(s.Namespace, o.Annotations)
+	x := s.Extra
+	_, x.Pool = r.annotation(o.Annotations, AnnotationPool)
+	x.SharingKey = r.sharing(s.Namespace, o.Annotations)
 	key, hops := r.annotation(o.Annotations, AnnotationNextHops)
-	s.NextHops = oneOf(r, annotationField(key), hops, world.NextHopsEndpoints, world.NextHopsAll)
+	s.NextHops = numbered(r, annotationField(key), hops, world.NextHopsEndpoints, world.NextHopsAll)
 	if s.NextHops == world.NextHopsAll && s.ExternalTrafficPolicy == world.PolicyLocal {
 		r.degrade(annotationField(key), "remove the annotation or use externalTrafficPolicy: Cluster",
 			"nodes without an endpoint drop traffic under externalTrafficPolicy: Local; only nodes with one are used")
 		s.NextHops = world.NextHopsEndpoints
 	}
 
-	s.Choosing = r.choosing(o.Annotations)
+	x.Choosing = r.choosing(o.Annotations)
 	ranges, field := o.Spec.LoadBalancerSourceRanges, "spec.loadBalancerSourceRanges"
 	if text := strings.TrimSpace(o.Annotations[AnnotationSourceRanges]); len(ranges) == 0 && text != "" {
 		ranges, field = strings.Split(text, ","), annotationField(AnnotationSourceRanges)
 	}
 	for i, text := range ranges {
 		if p, ok := r.prefix(fmt.Sprintf("%s[%d]", field, i), text); ok {
-			s.SourceRanges = addTo(s.SourceRanges, p)
+			x.SourceRanges = addTo(x.SourceRanges, p)
 		}
 	}
 
@@ -272,10 +283,10 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 		if seconds < 1 || seconds > maxAffinitySeconds {
 			r.fail("spec.sessionAffinityConfig.clientIP.timeoutSeconds", fmt.Sprintf("use 1 to %d", maxAffinitySeconds), "%d is out of range", seconds)
 		}
-		s.Affinity = time.Duration(seconds) * time.Second
+		x.Affinity = time.Duration(seconds) * time.Second
 	}
-	if p := s.FamilyPolicy; p != "" {
-		oneOf(r, "spec.ipFamilyPolicy", p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
+	if p := value(o.Spec.IPFamilyPolicy); p != "" {
+		s.FamilyPolicy = numbered(r, "spec.ipFamilyPolicy", p, world.SingleStack, world.PreferDualStack, world.RequireDualStack)
 	}
 }
 

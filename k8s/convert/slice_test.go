@@ -56,7 +56,7 @@ func TestK25K30FieldsOfAServiceAreRead(t *testing.T) {
 			Ports: []corev1.ServicePort{{Port: 80}},
 		},
 	})
-	if len(problems) > 0 || len(s.Requested) != 1 || s.Requested[0].String() != "203.0.113.7" || s.NodePorts {
+	if len(problems) > 0 || len(s.Extras().Requested) != 1 || s.Extras().Requested[0].String() != "203.0.113.7" || s.NodePorts {
 		t.Errorf("%+v: %v", s, problems)
 	}
 }

@@ -49,8 +49,8 @@ func TestK40WeightsAreReadByAddressPodNodeAndZone(t *testing.T) {
 	if have := all.WeightOf(&world.Endpoint{Place: &world.Place{Node: "big-1"}}); have != 3 {
 		t.Errorf("what is no pod weighs %d, as all pods do", have)
 	}
-	if plain, _ := weighted(""); plain.Choosing != nil {
-		t.Errorf("rules %v of nothing", plain.Choosing)
+	if plain, _ := weighted(""); plain.Extra.Choosing != nil {
+		t.Errorf("rules %v of nothing", plain.Extra.Choosing)
 	}
 }
 

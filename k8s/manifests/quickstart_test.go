@@ -47,8 +47,8 @@ func TestQuickstartIsWhole(t *testing.T) {
 		t.Errorf("web is served by %v, want two nodes", n)
 	}
 	for _, s := range w.Services {
-		if s.Name == "stranger" && (len(s.Requested) != 1 || w.Pools[0].Ranges[0].Contains(s.Requested[0])) {
-			t.Errorf("stranger asks for %v, which should be in no pool", s.Requested)
+		if s.Name == "stranger" && (len(s.Extras().Requested) != 1 || w.Pools[0].Ranges[0].Contains(s.Extras().Requested[0])) {
+			t.Errorf("stranger asks for %v, which should be in no pool", s.Extras().Requested)
 		}
 	}
 }

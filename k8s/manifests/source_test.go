@@ -77,7 +77,7 @@ func TestHalfWrittenFileCountsAsItWas(t *testing.T) {
 	}
 	b.write("web.yaml", text)
 	b.pass(2 * settle)
-	if s := b.source.World().Services; len(s) != 1 || len(s[0].ExternalIPs) != 1 || len(s[0].Requested) != 1 {
+	if s := b.source.World().Services; len(s) != 1 || len(s[0].ExternalIPs) != 1 || len(s[0].Extras().Requested) != 1 {
 		t.Fatalf("written whole: %+v", s)
 	}
 }

@@ -145,7 +145,12 @@ func (c *cluster) object(f []string) {
 	case world.KindPod:
 		c.pods = append(c.pods, &world.Pod{Meta: m, IP: l.keys["ip"], Labels: l.kvs("labels"), Ready: !l.has("notready") && !l.has("stopped"), Running: !l.has("stopped")})
 	case world.KindService:
-		s := &world.Service{Meta: m, Type: world.ServiceType(l.keys["type"])}
+		s := &world.Service{Meta: m}
+		for _, of := range []world.ServiceType{world.ClusterIP, world.NodePort, world.LoadBalancer, world.ExternalName} {
+			if of.String() == l.keys["type"] {
+				s.Type = of
+			}
+		}
 		for _, text := range l.list("ports") {
 			port, nodePort, _ := cutLast(text)
 			p := portOf(port)

@@ -119,7 +119,7 @@ func selected(s *world.PodSelection, pod *world.Pod) bool {
 
 func (c *cluster) expectNodes(e *expectation, owner string, lb fsm.BalancerID, g *world.BackendGroup) {
 	for _, s := range c.services {
-		if s.Namespace != g.Namespace || s.Name != g.Service.Name || s.Type != "NodePort" || s.Deleting {
+		if s.Namespace != g.Namespace || s.Name != g.Service.Name || s.Type != world.NodePort || s.Deleting {
 			continue
 		}
 		for _, port := range s.Ports {
