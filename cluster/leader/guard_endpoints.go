@@ -66,10 +66,10 @@ func (j *judgement) rememberSlices() {
 	}
 	var last *served
 	for i, s := range j.w.EndpointSlices {
-		if i == 0 || s.Service != j.w.EndpointSlices[i-1].Service {
-			if last = m.of[s.Service]; last == nil {
+		if i == 0 || s.Service() != j.w.EndpointSlices[i-1].Service() {
+			if last = m.of[s.Service()]; last == nil {
 				last = &served{}
-				m.of[s.Service] = last
+				m.of[s.Service()] = last
 			}
 		}
 		last.know(s.ID, s.UID)

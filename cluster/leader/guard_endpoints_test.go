@@ -83,7 +83,7 @@ func TestPropertyEndpointsShrinkOnlyWithEvidence(t *testing.T) {
 				switch rapid.SampledFrom([]string{"there", "there", "missing", "missing", "watched", "polled"}).Draw(t, slice) {
 				case "there":
 					m.present[slice] = true
-					w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, Service: web})
+					w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, ServiceName: web.Name})
 				case "watched":
 					m.watched[slice] = true
 					w.Deleted = append(w.Deleted, world.Deletion{Ref: world.Ref{Kind: world.KindEndpointSlice, ID: serviceID(slice), UID: "u-" + slice}, Service: web, How: world.ByWatch})
@@ -169,7 +169,7 @@ func TestPropertySlicesAreKnownByTheirNewestLife(t *testing.T) {
 				if rapid.Bool().Draw(t, name) {
 					uid := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")
 					w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{
-						Meta: world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: uid}, Service: service})
+						Meta: world.Meta{ID: world.ID{Namespace: "default", Name: name}, UID: uid}, ServiceName: service.Name})
 					known[name] = uid
 					continue
 				}

@@ -175,7 +175,7 @@ func scriptedWorld(t *testing.T, d *datadriven.TestData) world.World {
 	for _, n := range names(d, "slices") {
 		service, slice, _ := strings.Cut(n, "/")
 		w.EndpointSlices = append(w.EndpointSlices, &world.EndpointSlice{
-			Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, Service: serviceID(service)})
+			Meta: world.Meta{ID: serviceID(slice), UID: "u-" + slice}, ServiceName: serviceID(service).Name})
 	}
 	for _, how := range []world.How{world.ByWatch, world.ByScan} {
 		for _, n := range names(d, string(how)) {
@@ -226,7 +226,7 @@ func (s *story) apply(w *world.World, v *Verdict, uncommitted bool) {
 		s.objects[KnownObject{world.KindNode, w.Nodes[i].ID, w.Nodes[i].UID}] = true
 	}
 	for i := range w.EndpointSlices {
-		s.objects[KnownObject{Kind: world.KindEndpointSlice, ID: w.EndpointSlices[i].Service}] = true
+		s.objects[KnownObject{Kind: world.KindEndpointSlice, ID: w.EndpointSlices[i].Service()}] = true
 	}
 }
 

@@ -161,7 +161,7 @@ func changedServices(before, after []world.World) (services []world.ID, plain bo
 		}
 		if !watched(a, b) ||
 			!pairwise(a.Services, b.Services, func(s *world.Service) *world.Meta { return &s.Meta }, func(s *world.Service) { note(s.ID) }) ||
-			!pairwise(a.EndpointSlices, b.EndpointSlices, func(s *world.EndpointSlice) *world.Meta { return &s.Meta }, func(s *world.EndpointSlice) { note(s.Service) }) ||
+			!pairwise(a.EndpointSlices, b.EndpointSlices, func(s *world.EndpointSlice) *world.Meta { return &s.Meta }, func(s *world.EndpointSlice) { note(s.Service()) }) ||
 			!pairwise(a.Nodes, b.Nodes, func(n *world.Node) *world.Meta { return &n.Meta }, func(*world.Node) {}) ||
 			!sameRest(a, b) {
 			return nil, false

@@ -38,7 +38,7 @@ func (o *origins) see(worlds []world.World) {
 			o.of[origin{world.KindPod, worlds[i].Pods[j].ID}] = i
 		}
 		for j := range worlds[i].EndpointSlices {
-			o.of[origin{world.KindEndpointSlice, worlds[i].EndpointSlices[j].Service}] = i
+			o.of[origin{world.KindEndpointSlice, worlds[i].EndpointSlices[j].Service()}] = i
 		}
 	}
 }

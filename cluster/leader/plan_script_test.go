@@ -256,7 +256,7 @@ func (s *scene) remove(kind, name string) {
 	case "service":
 		w.Services = slices.DeleteFunc(w.Services, func(o *world.Service) bool { return drop(o.Meta) })
 	case "endpoints":
-		w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(o *world.EndpointSlice) bool { return o.Service.Name == name })
+		w.EndpointSlices = slices.DeleteFunc(w.EndpointSlices, func(o *world.EndpointSlice) bool { return o.ServiceName == name })
 	case "node":
 		w.Nodes = slices.DeleteFunc(w.Nodes, func(o *world.Node) bool { return drop(o.Meta) })
 	case "pool":
@@ -504,7 +504,7 @@ func scriptSlices(t failer, meta world.Meta, keys map[string]string, words []str
 			m := meta
 			m.Name += "-" + strings.ToLower(string(f))
 			byFamily[f] = &world.EndpointSlice{
-				Meta: m, Service: meta.ID, Family: f, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: port}},
+				Meta: m, ServiceName: meta.Name, Family: f, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: port}},
 			}
 		}
 		byFamily[f].Endpoints = append(byFamily[f].Endpoints, e)

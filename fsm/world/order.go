@@ -105,7 +105,7 @@ func (w *World) SortLists() {
 	sortBy(&w.Kinds, func(a, b KindView) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
 	sortBy(&w.Services, func(a, b *Service) int { return a.compare(b.Meta) })
 	sortBy(&w.EndpointSlices, func(a, b *EndpointSlice) int {
-		return cmp.Or(a.Service.Compare(b.Service), a.compare(b.Meta))
+		return cmp.Or(a.Service().Compare(b.Service()), a.compare(b.Meta))
 	})
 	sortBy(&w.Nodes, func(a, b *Node) int { return a.compare(b.Meta) })
 	sortBy(&w.Pools, func(a, b *Pool) int { return a.compare(b.Meta) })
@@ -188,8 +188,8 @@ func compareProblems(a, b Problem) int {
 
 // slicesOf finds the half-open run of a Service's slices in a sorted World.
 func (w *World) slicesOf(service ID) (from, to int) {
-	from = sort.Search(len(w.EndpointSlices), func(i int) bool { return w.EndpointSlices[i].Service.Compare(service) >= 0 })
-	for to = from; to < len(w.EndpointSlices) && w.EndpointSlices[to].Service == service; to++ {
+	from = sort.Search(len(w.EndpointSlices), func(i int) bool { return w.EndpointSlices[i].Service().Compare(service) >= 0 })
+	for to = from; to < len(w.EndpointSlices) && w.EndpointSlices[to].Service() == service; to++ {
 	}
 	return from, to
 }

@@ -163,14 +163,18 @@ type ServicePort struct {
 // EndpointSlice is some of the endpoints of one Service, all of one family.
 type EndpointSlice struct {
 	Meta
-	Service   ID
-	Family    Family
-	Ports     []EndpointPort
-	Endpoints []Endpoint
+	// ServiceName is that of the Service, which is in the slice's own namespace. See Service.
+	ServiceName string
+	Family      Family
+	Ports       []EndpointPort
+	Endpoints   []Endpoint
 	// ChangedUnixMilli is when the cause of its newest change was, by the clock of whoever wrote it; zero if it does not
 	// say. It is for measuring, nothing is decided by it.
 	ChangedUnixMilli int64
 }
+
+// Service is the one whose endpoints these are.
+func (s *EndpointSlice) Service() ID { return ID{s.Namespace, s.ServiceName} }
 
 // EndpointPort is where every endpoint of a slice answers for the Service port of that name.
 type EndpointPort struct {

@@ -171,7 +171,7 @@ func TestSlicesOfFindsExactlyTheServicesOwn(t *testing.T) {
 		names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 12).Draw(t, "services of slices")
 		for i, n := range names {
 			w.EndpointSlices = append(w.EndpointSlices, &EndpointSlice{
-				Meta: Meta{ID: ID{"default", fmt.Sprintf("s%d", i)}}, Service: ID{"default", n}})
+				Meta: Meta{ID: ID{"default", fmt.Sprintf("s%d", i)}}, ServiceName: n})
 		}
 		w.Sort()
 		for _, service := range []string{"", "a", "b", "c", "d"} {
@@ -182,7 +182,7 @@ func TestSlicesOfFindsExactlyTheServicesOwn(t *testing.T) {
 				}
 			}
 			got := w.SlicesOf(ID{"default", service})
-			if len(got) != want || slices.ContainsFunc(got, func(s *EndpointSlice) bool { return s.Service.Name != service }) {
+			if len(got) != want || slices.ContainsFunc(got, func(s *EndpointSlice) bool { return s.ServiceName != service }) {
 				t.Fatalf("slices of %q: %v, want %d", service, got, want)
 			}
 		}

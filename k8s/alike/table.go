@@ -150,11 +150,10 @@ func (t *Table) extra(x *world.Extra) *world.Extra {
 
 func (t *Table) slice(s *world.EndpointSlice) {
 	t.word(&s.Namespace)
-	t.word(&s.Service.Namespace)
-	if own := s.Name; strings.HasPrefix(own, s.Service.Name) { // as Kubernetes names it
-		s.Service.Name = own[:len(s.Service.Name)]
+	if own := s.Name; strings.HasPrefix(own, s.ServiceName) { // as Kubernetes names it
+		s.ServiceName = own[:len(s.ServiceName)]
 	} else {
-		t.name(&s.Service.Name)
+		t.name(&s.ServiceName)
 	}
 	for i := range s.Ports {
 		t.word(&s.Ports[i].Name)

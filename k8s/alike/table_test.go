@@ -55,7 +55,7 @@ func drawHints(t *rapid.T) (out []world.Hint) {
 
 func drawSlice(t *rapid.T) *world.EndpointSlice {
 	word := func() string { return apart(rapid.SampledFrom([]string{"", "a", "a-b"}).Draw(t, "word")) }
-	s := &world.EndpointSlice{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, Service: world.ID{Namespace: word(), Name: word()}}
+	s := &world.EndpointSlice{Meta: world.Meta{ID: world.ID{Namespace: word(), Name: word()}}, ServiceName: word()}
 	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
 		s.Ports = append(s.Ports, world.EndpointPort{Name: word(), Port: uint16(80 + i)})
 	}

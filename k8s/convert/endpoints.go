@@ -17,11 +17,11 @@ import (
 // EndpointSlice converts a slice. One that belongs to no Service or lists no IP addresses is unusable.
 func EndpointSlice(o *discoveryv1.EndpointSlice) (world.EndpointSlice, []world.Problem) {
 	meta, r := open(world.KindEndpointSlice, &o.ObjectMeta, true)
-	s := world.EndpointSlice{Meta: meta, Service: world.ID{Namespace: meta.Namespace, Name: o.Labels[discoveryv1.LabelServiceName]}}
+	s := world.EndpointSlice{Meta: meta, ServiceName: o.Labels[discoveryv1.LabelServiceName]}
 	if at, err := time.Parse(time.RFC3339Nano, o.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
 		s.ChangedUnixMilli = at.UnixMilli() // what is no time tells nothing
 	}
-	if s.Service.Name == "" {
+	if s.ServiceName == "" {
 		r.fail("metadata.labels", "label it "+discoveryv1.LabelServiceName+": NAME-OF-THE-SERVICE", "no label says which Service it belongs to")
 	}
 	switch o.AddressType {
@@ -106,7 +106,7 @@ func Endpoints(o *corev1.Endpoints) ([]*world.EndpointSlice, []world.Problem) {
 		all := r.subset(field+".addresses", subset.Addresses, true)
 		all = append(all, r.subset(field+".notReadyAddresses", subset.NotReadyAddresses, false)...)
 		for _, family := range []world.Family{world.IPv4, world.IPv6} {
-			s := &world.EndpointSlice{Meta: meta, Service: meta.ID, Family: family, Ports: ports}
+			s := &world.EndpointSlice{Meta: meta, ServiceName: meta.Name, Family: family, Ports: ports}
 			s.Name = fmt.Sprintf("endpoints:%s:%d:%s", meta.Name, i, family)
 			for _, e := range all {
 				if world.FamilyOf(e.Address) == family {

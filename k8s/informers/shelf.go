@@ -125,7 +125,7 @@ func (s *shelf[T]) compare(v *T, r rank) int { return s.rank(v).compare(r) }
 // serviceOf is the Service that a slice belongs to; zero for other values.
 func serviceOf(v any) world.ID {
 	if slice, ok := v.(*world.EndpointSlice); ok {
-		return slice.Service
+		return slice.Service()
 	}
 	return world.ID{}
 }

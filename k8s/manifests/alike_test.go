@@ -69,7 +69,7 @@ func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
 	service, slice := one[0].value.(*world.Service), one[1].value.(*world.EndpointSlice)
 	service2, slice2 := other[0].value.(*world.Service), other[1].value.(*world.EndpointSlice)
 	for what, same := range map[string]bool{
-		"the name of a slice and that of its Service":   unsafe.StringData(slice.Name) == unsafe.StringData(slice.Service.Name),
+		"the name of a slice and that of its Service":   unsafe.StringData(slice.Name) == unsafe.StringData(slice.ServiceName),
 		"the namespace of Services and slices of files": unsafe.StringData(service.Namespace) == unsafe.StringData(slice2.Namespace),
 		"ports of Services":                             &service.Ports[0] == &service2.Ports[0],
 		"ports of slices":                               &slice.Ports[0] == &slice2.Ports[0],

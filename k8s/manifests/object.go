@@ -80,7 +80,7 @@ func refOf(value any) world.Deletion {
 	case *world.Service:
 		return world.Deletion{Ref: v.Ref(world.KindService)}
 	case *world.EndpointSlice:
-		return world.Deletion{Ref: v.Ref(world.KindEndpointSlice), Service: v.Service}
+		return world.Deletion{Ref: v.Ref(world.KindEndpointSlice), Service: v.Service()}
 	case *world.Node:
 		return world.Deletion{Ref: v.Ref(world.KindNode)}
 	case *world.Pool:
