@@ -139,6 +139,7 @@ func (b *board) differs(tables []fsm.Table) bool {
 // deriveItems makes a step of what changed. It tells whether any agent has to hear of it.
 func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	news := b.at.IsZero() // trays do not tell of their first step
+	was := source{b.view, b.homes}
 	dirty, serving := map[netip.Addr]bool{}, map[fsm.ServiceID]bool{}
 	fsm.Changes(b.view, v, fsm.TableAllocations, either(func(a *fsm.Allocation) { dirty[a.Address], serving[a.Service] = true, true }))
 	fsm.Changes(b.view, v, fsm.TableServices, either(func(s *fsm.Service) { serving[s.ID] = true }))
@@ -161,14 +162,19 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 		news = note(v) || news
 	}
 	b.inside.begin(b.at, v.Revision())
+	if b.view != nil {
+		if err := was.tellInside(changed, b.inside.was); err != nil {
+			return false, err
+		}
+	}
 	if err := (source{v, b.homes}).tellInside(changed, &b.inside); err != nil {
 		return false, err
 	}
-	newsInside, err := b.inside.push(b.limit)
+	newsOutside, err := b.deriveOutside(was, v, changed)
 	if err != nil {
 		return false, err
 	}
-	newsOutside, err := b.deriveOutside(v, changed)
+	newsInside, err := b.inside.push(b.limit) // last: what fails before is derived once more, from where it was
 	if err != nil {
 		return false, err
 	}

@@ -901,6 +901,24 @@ func TestBoardThatWentWrongStartsOver(t *testing.T) {
 	}
 }
 
+// A step that was not made leaves nothing behind.
+func TestStepThatIsGivenUpLeavesNothing(t *testing.T) {
+	s, was := newShelf(tellsAll), fsm.Revision{Epoch: 1, Index: 1}
+	for index := range fsm.Index(2) {
+		s.begin(was, fsm.Revision{Epoch: 1, Index: index + 2})
+		if err := s.put("k", []byte("v"), tellsAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.push(defaultRing()); err != nil {
+		t.Fatal(err)
+	}
+	var zero desired.Digest
+	if have, want := s.trays[0].digest, zero.Plus("k", []byte("v")); have != want || len(s.trays[0].ring) != 1 || s.trays[0].ring[0].before != zero {
+		t.Errorf("digest %x, want %x; steps %v", have, want, s.trays[0].ring)
+	}
+}
+
 // Everything is encoded anew once much must follow it; who had that done takes it, or changes that come quickly would keep him waiting for ever.
 func TestWholeIsGoodWhileLittleFollows(t *testing.T) {
 	for _, c := range []struct {

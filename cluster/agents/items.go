@@ -175,8 +175,9 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 	return out
 }
 
-// begin begins a step of all trays.
+// begin begins a step of all trays, that is about no item of which anything was told.
 func (s *shelf) begin(from, to fsm.Revision) {
+	s.was = recall{}
 	for i := range s.trays {
 		s.trays[i].begin(from, to)
 	}
@@ -184,6 +185,7 @@ func (s *shelf) begin(from, to fsm.Revision) {
 
 // push ends the step, and tells whether it changes anything.
 func (s *shelf) push(limit ringLimit) (news bool, err error) {
+	s.was = nil
 	var changes [][]byte
 	for i := range s.trays {
 		if changes, err = s.trays[i].push(limit, changes); err != nil {
@@ -195,12 +197,11 @@ func (s *shelf) push(limit ringLimit) (news bool, err error) {
 }
 
 func (s *shelf) put(key string, value []byte, needs tells) error {
-	before, had := s.items[key]
+	before, had := s.was[key]
 	now := item{desired.DigestOf(key, value), needs}
 	if had && before == now {
 		return nil
 	}
-	s.items[key] = now
 	var was *item
 	if had {
 		was = &before
@@ -214,11 +215,10 @@ func (s *shelf) put(key string, value []byte, needs tells) error {
 }
 
 func (s *shelf) drop(key string) error {
-	before, had := s.items[key]
+	before, had := s.was[key]
 	if !had {
 		return nil
 	}
-	delete(s.items, key)
 	for i := range s.trays {
 		if err := s.trays[i].drop(key, &before); err != nil {
 			return err
@@ -226,6 +226,16 @@ func (s *shelf) drop(key string) error {
 	}
 	return nil
 }
+
+// recall is what stood under the keys that a step is about, before it.
+type recall map[string]item
+
+func (r recall) put(key string, value []byte, needs tells) error {
+	r[key] = item{desired.DigestOf(key, value), needs}
+	return nil
+}
+
+func (recall) drop(string) error { return nil }
 
 // serviceOf is a Service as nodes translate it: on the ports that it has of each of its addresses. Nobody is sent to
 // endpoints on nodes that are down, as long as others are left: Kubernetes notices only after most of a minute.

@@ -21,20 +21,29 @@ func anyHosts(v *fsm.View) bool { return v.Count(fsm.TableHosts) > 0 }
 
 // deriveOutside brings what hosts are told up to date, given what changed, and tells whether that is news. While there are no hosts
 // nothing is kept for them.
-func (b *board) deriveOutside(v *fsm.View, changed changedItems) (bool, error) {
-	if was := b.hosts; !anyHosts(v) {
-		if b.hosts = false; was {
+func (b *board) deriveOutside(was source, v *fsm.View, changed changedItems) (news bool, err error) {
+	if !anyHosts(v) {
+		if b.hosts {
 			b.outside.clear()
 		}
+		b.hosts = false
 		return false, nil
-	} else if b.hosts = true; !was {
-		changed = allItems(v)
 	}
 	b.outside.begin(b.at, v.Revision())
+	if !b.hosts {
+		changed = allItems(v)
+	} else if was.view != nil {
+		if err := was.tellOutside(changed, b.outside.was); err != nil {
+			return false, err
+		}
+	}
 	if err := (source{v, b.homes}).tellOutside(changed, &b.outside); err != nil {
 		return false, err
 	}
-	return b.outside.push(b.limit)
+	if news, err = b.outside.push(b.limit); err == nil {
+		b.hosts = true
+	}
+	return news, err
 }
 
 // tellOutside tells what hosts may hear of.

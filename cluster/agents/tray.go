@@ -16,14 +16,15 @@ type ringLimit struct{ steps, bytes int }
 
 func defaultRing() ringLimit { return ringLimit{steps: 4096, bytes: 4 << 20} }
 
-// shelf is what is told to nodes, or to hosts outside the cluster, by what of it they want. The board's lock guards it.
+// shelf is what is told to nodes, or to hosts outside the cluster, by what of it they want. The board's lock guards it. No item is kept: what
+// stood under a key before a step is derived once more, from the view that the step leads on from.
 type shelf struct {
-	items map[string]item
 	trays []tray // by what they tell
+	was   recall // while a step is derived, what it may replace
 }
 
 func newShelf(trays ...tells) shelf {
-	s := shelf{items: map[string]item{}}
+	var s shelf
 	for _, t := range trays {
 		s.trays = append(s.trays, tray{tells: t})
 	}
@@ -32,7 +33,6 @@ func newShelf(trays ...tells) shelf {
 
 // clear empties a shelf: its trays are a step on, from which no step on their rings leads.
 func (s *shelf) clear() {
-	s.items = map[string]item{}
 	for i := range s.trays {
 		t := &s.trays[i]
 		*t = tray{tells: t.tells, seq: t.seq + 1}
@@ -52,6 +52,7 @@ type tray struct {
 
 	next   step // that is being derived
 	pieces desired.Pieces
+	sum    desired.Digest // that it leads to
 }
 
 // tells is what a tray has: each kind has what those before it have, too.
@@ -63,7 +64,7 @@ const (
 	tellsAll                    // also those that nodes serve by their node ports or ClusterIPs alone, all nodes, and redirects
 )
 
-// item is what stands under a key, but for its value: whoever needs everything has that derived once more.
+// item is what stands under a key, but for its value.
 type item struct {
 	digest desired.Digest // of it alone
 	needs  tells          // who is told of it
@@ -77,9 +78,9 @@ type step struct {
 	size     int
 }
 
-// begin begins a step from one revision to another; from the zero one it leads to all that there is.
+// begin begins a step from one revision to another; from the zero one it leads to all that there is. One that was not pushed leaves nothing.
 func (t *tray) begin(from, to fsm.Revision) {
-	t.next, t.pieces = step{from: from, to: to, before: t.digest}, desired.Pieces{}
+	t.next, t.pieces, t.sum = step{from: from, to: to, before: t.digest}, desired.Pieces{}, t.digest
 }
 
 // put changes an item in the step; before is nil if there was none. One that is not to be told from here any more goes.
@@ -88,9 +89,9 @@ func (t *tray) put(key string, value []byte, before *item, now item) error {
 		return t.drop(key, before)
 	}
 	if before != nil && before.needs <= t.tells {
-		t.digest = t.digest.Without(before.digest)
+		t.sum = t.sum.Without(before.digest)
 	}
-	if t.digest = t.digest.With(now.digest); t.next.from.IsZero() {
+	if t.sum = t.sum.With(now.digest); t.next.from.IsZero() {
 		return nil // nobody is sent it
 	}
 	return t.pieces.Put(key, value)
@@ -101,7 +102,7 @@ func (t *tray) drop(key string, before *item) error {
 	if before == nil || before.needs > t.tells {
 		return nil
 	}
-	t.digest = t.digest.Without(before.digest)
+	t.sum = t.sum.Without(before.digest)
 	return t.pieces.Remove(key)
 }
 
@@ -112,7 +113,7 @@ func (t *tray) push(limit ringLimit, below [][]byte) (changes [][]byte, err erro
 	if s.changes, err = t.pieces.Bytes(); err != nil {
 		return nil, fmt.Errorf("encode changes for agents: %w", err)
 	}
-	t.next, t.pieces = step{}, desired.Pieces{}
+	t.next, t.pieces, t.digest = step{}, desired.Pieces{}, t.sum
 	if s.from.IsZero() {
 		t.seq++
 		return nil, nil

@@ -35,8 +35,8 @@ func (t *tray) hasWhole(anyWill bool) bool {
 	return behind < max(desired.PieceBytes, t.whole.size/8)
 }
 
-// encodeWhole makes sure that there is a whole of what a place is told. Values are derived anew: they are many times as large as all else on a
-// shelf, and seldom needed. That takes half a second where there are 50,000 Services, for which nobody has to wait but those who need it.
+// encodeWhole makes sure that there is a whole of what a place is told. Items are derived anew: none is kept, as they are seldom
+// needed. That takes half a second where there are 50,000 Services, for which nobody has to wait but those who need it.
 //
 // Errors: an item cannot be encoded, or what comes out is not what the steps led to, so that every agent would refuse it. That is a fault of
 // this program, and over once everything was derived anew.
