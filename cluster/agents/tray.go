@@ -134,7 +134,8 @@ func (t *tray) push(limit ringLimit, below [][]byte) (changes [][]byte, err erro
 		t.ringBytes -= t.ring[drop].size
 		drop++
 	}
-	t.ring = slices.Delete(t.ring, 0, drop)
+	clear(t.ring[:drop])
+	t.ring = t.ring[drop:] // the next append that finds no room moves them all
 	return s.changes, nil
 }
 
