@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"unique"
 
 	"github.com/tidwall/btree"
 )
@@ -30,7 +31,7 @@ type destination struct {
 
 // way is one path to a destination.
 type way struct {
-	nextHop    netip.Addr
+	nextHop    unique.Handle[netip.Addr] // of a few nodes, each of which serves many prefixes
 	weight, id uint32
 	as         *attributes // shared with other ways; nil is the zero value
 }
@@ -69,7 +70,7 @@ func newDestination(paths []Path, last *attributes) *destination {
 		} else if last == nil || !last.equal(as) {
 			last = &as
 		}
-		d.ways[i] = way{p.NextHop, p.Weight, p.PathID, last}
+		d.ways[i] = way{unique.Make(p.NextHop), p.Weight, p.PathID, last}
 	}
 	return d
 }
@@ -88,7 +89,7 @@ func (a *attributes) equal(b attributes) bool {
 }
 
 func (w way) path(prefix netip.Prefix) Path {
-	p := Path{Prefix: prefix, NextHop: w.nextHop, Weight: w.weight, PathID: w.id}
+	p := Path{Prefix: prefix, NextHop: w.nextHop.Value(), Weight: w.weight, PathID: w.id}
 	if a := w.as; a != nil {
 		p.Origin, p.Withheld, p.MED, p.LocalPref = a.origin, a.withheld, a.med, a.localPref
 		p.Communities, p.LargeCommunities, p.Terms = a.communities, a.largeCommunities, a.terms

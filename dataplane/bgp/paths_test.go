@@ -4,10 +4,13 @@ package bgp
 
 import (
 	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/heap"
 )
 
 // listed draws paths, in order, no two of which are to one prefix by one next hop under one identifier.
@@ -101,17 +104,35 @@ func TestPropertyDifferingPrefixesAreFound(t *testing.T) {
 	})
 }
 
-// A change of one prefix among many costs its own memory, and that of the few nodes above it.
-func BenchmarkPathsWith(b *testing.B) {
-	var list []Path
+// manyPaths has 50,000 prefixes, each by four of a hundred nodes.
+func manyPaths() (list []Path) {
 	for i := range 50_000 {
 		for hop := range 4 {
 			list = append(list, Path{
 				Prefix:  netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)}), 32),
-				NextHop: netip.AddrFrom4([4]byte{192, 0, 3, byte(hop)}),
+				NextHop: netip.AddrFrom4([4]byte{192, 0, 3, byte((i + hop) % 100)}),
 			})
 		}
 	}
+	slices.SortFunc(list, Path.Compare)
+	return list
+}
+
+// BenchmarkPathsHeld is what each of many paths takes.
+func BenchmarkPathsHeld(b *testing.B) {
+	list := manyPaths()
+	for b.Loop() {
+		before := heap.InUse()
+		paths := NewPaths(list...)
+		b.ReportMetric(float64(heap.InUse()-before)/float64(len(list)), "B/path")
+		runtime.KeepAlive(paths)
+	}
+	runtime.KeepAlive(list)
+}
+
+// A change of one prefix among many costs its own memory, and that of the few nodes above it.
+func BenchmarkPathsWith(b *testing.B) {
+	list := manyPaths()
 	paths, touched := NewPaths(list...), []netip.Prefix{list[len(list)/2].Prefix}
 	b.ReportAllocs()
 	for b.Loop() {
