@@ -25,29 +25,24 @@ type sliceMemory struct {
 
 // served is a Service that had slices.
 type served struct {
-	// slices are those that it had, those too that are missing, in order. None are left once the last was let go.
-	slices []sliceLife
+	// slices are those that it had, as they were seen last, those too that are missing, in order. None are left once the last was let go. There
+	// are few of one Service.
+	slices []*world.EndpointSlice
 	// round is when its recorded endpoints were last judged.
 	round uint64
 }
 
-// sliceLife is a slice, by its name and which one of that name. There are as many as Services, and few of one.
-type sliceLife struct {
-	id  world.ID
-	uid string
-}
-
 // know notes a slice, in place of another one of its name.
-func (s *served) know(id world.ID, uid string) {
-	i, known := s.find(id)
-	if !known {
-		s.slices = slices.Insert(s.slices, i, sliceLife{id, uid})
+func (s *served) know(slice *world.EndpointSlice) {
+	if i, known := s.find(slice.ID); known {
+		s.slices[i] = slice
+	} else {
+		s.slices = slices.Insert(s.slices, i, slice)
 	}
-	s.slices[i].uid = uid
 }
 
 func (s *served) find(id world.ID) (at int, known bool) {
-	return slices.BinarySearchFunc(s.slices, id, func(l sliceLife, id world.ID) int { return l.id.Compare(id) })
+	return slices.BinarySearchFunc(s.slices, id, func(s *world.EndpointSlice, id world.ID) int { return s.ID.Compare(id) })
 }
 
 func newSliceMemory() sliceMemory { return sliceMemory{of: map[world.ID]*served{}} }
@@ -72,14 +67,14 @@ func (j *judgement) rememberSlices() {
 				m.of[s.Service()] = last
 			}
 		}
-		last.know(s.ID, s.UID)
+		last.know(s)
 	}
 	for _, d := range j.w.Deleted {
 		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || m.of[d.Service] == nil {
 			continue
 		}
 		of := m.of[d.Service]
-		if i, known := of.find(d.ID); known && (of.slices[i].uid == d.UID || of.slices[i].uid == "" || d.UID == "") {
+		if i, known := of.find(d.ID); known && (of.slices[i].UID == d.UID || of.slices[i].UID == "" || d.UID == "") {
 			of.slices = slices.Delete(of.slices, i, i+1)
 		}
 	}
@@ -93,7 +88,7 @@ func (m *sliceMemory) settle(j *judgement, service world.ID) {
 		m.of[service] = s
 	}
 	there := j.w.SlicesOf(service)
-	s.slices = slices.DeleteFunc(s.slices, func(l sliceLife) bool { return !has(there, l.id) })
+	s.slices = slices.DeleteFunc(s.slices, func(s *world.EndpointSlice) bool { return !has(there, s.ID) })
 }
 
 // prune forgets what Services without recorded endpoints lack: there is nothing to lose.
@@ -179,12 +174,12 @@ func (j *judgement) missingSlices(known *served, there []*world.EndpointSlice) (
 	}
 	var missing []string
 	scanned = true
-	for _, l := range known.slices {
-		if has(there, l.id) {
+	for _, s := range known.slices {
+		if has(there, s.ID) {
 			continue
 		}
-		missing = append(missing, l.id.Name)
-		scanned = scanned && j.deletionOf(subject{Kind: world.KindEndpointSlice, ID: l.id, UID: l.uid}) == world.ByScan
+		missing = append(missing, s.ID.Name)
+		scanned = scanned && j.deletionOf(subject{Kind: world.KindEndpointSlice, ID: s.ID, UID: s.UID}) == world.ByScan
 	}
 	slices.Sort(missing)
 	return strings.Join(missing, " "), scanned

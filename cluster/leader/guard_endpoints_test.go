@@ -185,8 +185,8 @@ func TestPropertySlicesAreKnownByTheirNewestLife(t *testing.T) {
 			memory = j.slices
 			got := map[string]string{}
 			if of := memory.of[service]; of != nil {
-				for _, l := range of.slices {
-					got[l.id.Name] = l.uid
+				for _, s := range of.slices {
+					got[s.ID.Name] = s.UID
 				}
 			}
 			if !maps.Equal(got, known) {
