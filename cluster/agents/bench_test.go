@@ -181,7 +181,7 @@ func BenchmarkThousandAgents(b *testing.B) {
 		name := fsm.NodeID(fmt.Sprintf("n%d", i))
 		g.Apply(b, &fsm.PutNode{ID: name}, &fsm.RegisterBoot{Node: name, Boot: "b"})
 	}
-	s, err := New(Options{Member: "m1", Record: g, Proposer: g, Contact: g.Contact, Log: slog.New(slog.DiscardHandler)})
+	s, err := New(Options{Member: "m1", Record: g, Proposer: g, Contact: g.Contact, Barrier: g.Barrier, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
