@@ -10,6 +10,7 @@ type alike struct {
 	words  map[string]string
 	hops   map[hopsMark][]NextHop
 	offers map[offerMark]*Offer
+	causes map[Cause]*Cause
 }
 
 // alikeAtMost is how many of each are remembered: there are more nodes in few clusters. When there are more, it begins anew.
@@ -79,11 +80,18 @@ func (a *alike) sameOffer(o *Offer) *Offer {
 	return kept(&a.offers, mark, o)
 }
 
+func (a *alike) sameCause(c Cause) *Cause {
+	if have, ok := a.causes[c]; ok {
+		return have
+	}
+	return kept(&a.causes, c, &c)
+}
+
 // sameTrail likewise.
 func (a *alike) sameTrail(trail Trail) {
 	for i := range trail {
 		t := &trail[i]
-		t.Actor, t.Reason, t.What = word(a, t.Actor), word(a, t.Reason), word(a, t.What)
+		t.What, t.Cause = word(a, t.What), a.sameCause(t.By())
 	}
 }
 

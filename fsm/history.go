@@ -8,9 +8,23 @@ type Transition struct {
 	Revision    Revision `pb:"1" json:"revision"`
 	Term        uint64   `pb:"2" json:"term"`
 	AtUnixMilli int64    `pb:"3" json:"atUnixMilli"`
-	Actor       string   `pb:"4" json:"actor"`
-	Reason      string   `pb:"5" json:"reason,omitempty"`
 	What        string   `pb:"6" json:"what"`
+	// Cause is shared by very many, so that each has a pointer to it; nobody writes to it.
+	*Cause `pb:"inline"`
+}
+
+// Cause is who made a record take a step, and why.
+type Cause struct {
+	Actor  string `pb:"4" json:"actor"`
+	Reason string `pb:"5" json:"reason,omitempty"`
+}
+
+// By gives the cause of a step, empty where nothing is known of it.
+func (t Transition) By() Cause {
+	if t.Cause == nil {
+		return Cause{}
+	}
+	return *t.Cause
 }
 
 // Trail is a record's newest transitions, oldest first. Its bound is Settings.HistoryLimit.
@@ -66,7 +80,7 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 func (tx *txn) step(trail Trail, what string) Trail {
 	a := &tx.state.alike
 	return trail.with(Transition{
-		Revision: tx.revision(), Term: tx.term, AtUnixMilli: tx.item.AtUnixMilli,
-		Actor: word(a, tx.item.Actor), Reason: word(a, tx.item.Reason), What: word(a, what),
+		Revision: tx.revision(), Term: tx.term, AtUnixMilli: tx.item.AtUnixMilli, What: word(a, what),
+		Cause: a.sameCause(Cause{Actor: tx.item.Actor, Reason: tx.item.Reason}),
 	}, tx.group().Settings.historyLimit())
 }

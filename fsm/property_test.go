@@ -134,7 +134,7 @@ func bounds(t *rapid.T, v *fsm.View, most fsm.Settings) fsm.Settings {
 				t.Fatalf("%s %s has a history of %d steps, limit %d", table, r.Key(), len(steps), most.HistoryLimit)
 			}
 			for i, s := range steps {
-				if i > 0 && older(s.Revision, steps[i-1].Revision) || s.Actor != "test" {
+				if i > 0 && older(s.Revision, steps[i-1].Revision) || s.By().Actor != "test" {
 					t.Fatalf("%s %s: a history out of order or made up: %+v", table, r.Key(), steps)
 				}
 			}

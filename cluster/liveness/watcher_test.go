@@ -233,7 +233,7 @@ func TestWatcherCommitsWhatTheMembersFindOut(t *testing.T) {
 		c.wait(t, "n2", fsm.AgentDown)
 		c.wait(t, "n3", fsm.NodeUp)
 		last := n.History[len(n.History)-1]
-		if last.Actor != "leader" || last.Reason == "" {
+		if last.By().Actor != "leader" || last.By().Reason == "" {
 			t.Errorf("history %+v does not tell who said so, and why", last)
 		}
 		c.beat(t, "n1", all...)
