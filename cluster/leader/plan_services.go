@@ -203,7 +203,11 @@ func (p *planner) serviceOf(w *world.Service, have *fsm.Service) fsm.Service {
 	if p.refuses(w) != "" {
 		servedInPart(w, &next, &rare)
 	}
-	next.SetRare(rare)
+	if have != nil && have.Rare != nil && have.ProbedSince().IsZero() && sameRare(&rare, have.Rare) {
+		next.Rare = have.Rare // as with endpoints
+	} else {
+		next.SetRare(rare)
+	}
 	return next
 }
 
@@ -381,14 +385,19 @@ func sameService(a, b *fsm.Service) bool {
 		a.AllNodes == b.AllNodes && a.NodePortsIPv4 == b.NodePortsIPv4 && a.NodePortsIPv6 == b.NodePortsIPv6 &&
 		a.HealthCheckNodePort == b.HealthCheckNodePort && a.InternalLocal == b.InternalLocal && slices.Equal(a.ClusterIPs, b.ClusterIPs) &&
 		slices.Equal(a.Frontends, b.Frontends) && slices.EqualFunc(a.Endpoints, b.Endpoints, sameEndpoint) &&
-		(a.Rare == b.Rare || sameRare(a, b))
+		(a.Rare == b.Rare || sameBesides(a, b))
+}
+
+func sameBesides(a, b *fsm.Service) bool {
+	x, y := a.Besides(), b.Besides()
+	return sameRare(&x, &y)
 }
 
 // sameRare leaves out what nodes think of endpoints.
-func sameRare(a, b *fsm.Service) bool {
-	return a.SharingKey() == b.SharingKey() && a.Affinity() == b.Affinity() && a.Scheduler() == b.Scheduler() && a.Probe().Equal(b.Probe()) &&
-		slices.Equal(a.ByOthers(), b.ByOthers()) && slices.Equal(a.SourceRanges(), b.SourceRanges()) &&
-		slices.Equal(a.Advertisements(), b.Advertisements()) && slices.Equal(a.Requested(), b.Requested()) && slices.Equal(a.External(), b.External())
+func sameRare(a, b *fsm.Rare) bool {
+	return a.SharingKey == b.SharingKey && a.Affinity == b.Affinity && a.Scheduler == b.Scheduler && a.Probe.Equal(b.Probe) &&
+		slices.Equal(a.ByOthers, b.ByOthers) && slices.Equal(a.SourceRanges, b.SourceRanges) &&
+		slices.Equal(a.Advertisements, b.Advertisements) && slices.Equal(a.Requested, b.Requested) && slices.Equal(a.External, b.External)
 }
 
 func sameEndpoint(a, b fsm.Endpoint) bool {
