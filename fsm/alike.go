@@ -106,5 +106,11 @@ func (a *alike) same(r Record) {
 		a.sameEndpoints(r.Endpoints)
 	case *Allocation:
 		r.Pool = word(a, r.Pool)
+	case *Binding:
+		a.sameTrail(r.History)
+	case *LoadBalancer:
+		a.sameTrail(r.History)
+	case *Grave:
+		a.sameTrail(r.History)
 	}
 }

@@ -43,6 +43,27 @@ func TestPropertyWhatRecordsShareSaysTheSame(t *testing.T) {
 	})
 }
 
+// The same goes for what endpoints offer.
+func TestPropertyWhatEndpointsShareSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a alike
+		texts := rapid.SampledFrom([]string{"", "a", "b"})
+		for range rapid.IntRange(1, 30).Draw(t, "endpoints") {
+			o := &Offer{}
+			for range rapid.IntRange(0, 2).Draw(t, "ports") {
+				o.Ports = append(o.Ports, EndpointPort{Name: texts.Draw(t, "port")})
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "hints") {
+				o.Hints = append(o.Hints, Hint{Node: NodeID(texts.Draw(t, "for node")), Zone: texts.Draw(t, "for zone")})
+			}
+			list, want := []Endpoint{{Offer: o}}, fmt.Sprint(*o)
+			if a.sameEndpoints(list); fmt.Sprint(*list[0].Offer) != want {
+				t.Fatalf("it offers %v, and offered %s", *list[0].Offer, want)
+			}
+		}
+	})
+}
+
 func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
 	var a alike
 	hops := func() []NextHop { return []NextHop{{Node: NodeID([]byte("n1"))}, {Node: NodeID([]byte("n2"))}} }
@@ -98,6 +119,7 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 		"names of nodes":      word(string(services[0].Endpoints[0].Node), string(services[1].Endpoints[0].Node)),
 		"next hops":           unsafe.SliceData(routes[0].NextHops) == unsafe.SliceData(routes[1].NextHops),
 		"names of pools":      word(string(owned[0].Pool), string(owned[1].Pool)),
+		"causes of steps":     services[0].History[0].Cause == routes[1].History[0].Cause,
 		"history of Services": word(services[0].History[0].What, services[1].History[0].What),
 		"history of routes":   word(routes[0].History[0].What, routes[1].History[0].What),
 	} {

@@ -130,6 +130,24 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.ReportMetric(float64(buf.Len()), "bytes")
 }
 
+// BenchmarkRestored is how long a snapshot takes to be read, and what the record keeps for each binding then.
+func BenchmarkRestored(b *testing.B) {
+	const bindings = 50_000
+	var buf bytes.Buffer
+	if err := filled(b, bindings).Freeze().Write(&buf); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		before := heap.InUse()
+		s := New()
+		if err := s.Restore(bytes.NewReader(buf.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(heap.InUse()-before)/bindings, "B/binding")
+		runtime.KeepAlive(s)
+	}
+}
+
 // BenchmarkServicesHeld is what the record keeps for each Service with four endpoints.
 func BenchmarkServicesHeld(b *testing.B) {
 	const services = 10_000

@@ -84,10 +84,10 @@ func (s *Service) probedAlike(next *Service) bool {
 
 // asked are the ports where endpoints may be asked, by address; none where the probe names its own.
 func (s *Service) asked() map[netip.Addr][]Port {
-	out := map[netip.Addr][]Port{}
+	out, each := map[netip.Addr][]Port{}, s.Probe().Port == 0
 	for _, e := range s.Endpoints {
 		ports := out[e.Address]
-		if s.Probe().Port == 0 {
+		if each {
 			for _, p := range e.Ports() {
 				ports = append(ports, p.Port)
 			}

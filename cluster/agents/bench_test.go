@@ -162,6 +162,23 @@ func BenchmarkServiceChange(b *testing.B) {
 	}
 }
 
+// BenchmarkNodeFlips is what a step costs that a node which goes down, or comes back, makes of 2,000 of 50,000 Services.
+func BenchmarkNodeFlips(b *testing.B) {
+	g := clusterOf(b, 50_000)
+	g.Apply(b, &fsm.PutNode{ID: "node-7"}, &fsm.RegisterBoot{Node: "node-7", Boot: "b"})
+	board, to := newBoard(g), fsm.NodeDown
+	mustRefresh(b, board)
+	for b.Loop() {
+		b.StopTimer()
+		g.Apply(b, &fsm.SetLiveness{Node: "node-7", Boot: "b", Liveness: to})
+		if to = fsm.NodeUp + fsm.NodeDown - to; board.limit.bytes == 0 {
+			b.Fatal("no room for steps")
+		}
+		b.StartTimer()
+		mustRefresh(b, board)
+	}
+}
+
 // BenchmarkWhole is what it costs a member to encode everything, for those who need that.
 func BenchmarkWhole(b *testing.B) {
 	board := newBoard(clusterOf(b, 50_000))

@@ -23,7 +23,7 @@ func (p *planner) leaveOut(endpoints []fsm.Endpoint, have *fsm.Service, w *world
 		return
 	}
 	bad := map[netip.Addr]bool{}
-	for _, v := range have.VerdictsFor(&fsm.Service{UID: w.UID, Rare: &fsm.Rare{Probe: have.Probe()}, Endpoints: endpoints}) {
+	for _, v := range have.VerdictsFor(&fsm.Service{UID: w.UID, Rare: have.Rare, Endpoints: endpoints}) {
 		bad[v.Address] = !v.Healthy
 	}
 	if len(bad) == 0 {

@@ -88,6 +88,9 @@ func (c *compiler) inline(m *message, goField reflect.StructField) *Error {
 			return err.within(goField.Name)
 		}
 	}
+	if len(target.fields) == 0 {
+		return fault("%s has no tagged field: all of it would be lost", t.Elem())
+	}
 	for i := range target.fields {
 		target.fields[i].inside = inside
 	}

@@ -89,6 +89,9 @@ func TestCompileRefuses(t *testing.T) {
 			A int    `pb:"2"`
 			B *inner `pb:"inline"`
 		}{}, "struct.Label", "number 2 is also that of A"},
+		"inlined-opaque": {struct {
+			A *time.Time `pb:"inline"`
+		}{}, "struct.A", "time.Time has no tagged field: all of it would be lost"},
 		"inlined-untagged": {struct {
 			A *untagged `pb:"inline"`
 		}{}, "struct.A.B", "no pb tag (`pb:\"-\"` leaves the field out)"},
