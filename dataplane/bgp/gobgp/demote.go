@@ -16,6 +16,7 @@ const (
 	demotedSet = "fairlead-demoted-peers"
 	demote     = "fairlead-demote"
 	importOwn  = "fairlead-import-own"
+	everyMED   = "fairlead-every-med"
 	globalRIB  = "global"
 )
 
@@ -40,6 +41,9 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 			DefinedType: api.DefinedType_NEIGHBOR, Name: unnumberedSet, List: []string{linkLocal},
 		}),
 		Policies: []*api.Policy{terms, {
+			Name:       everyMED,
+			Statements: []*api.Statement{addMED(1), addMED(-1)},
+		}, {
 			Name: selfAsNextHop,
 			Statements: []*api.Statement{{
 				Name:       selfAsNextHop,
@@ -72,6 +76,14 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 	return nil
 }
 
+// addMED adds to the MED of each path; one that has none gets one. Paths in the table have none where it is 0, which takes less room, and
+// what is sent of them has one always. GoBGP takes adding 0 for setting it to 0.
+func addMED(n int64) *api.Statement {
+	return &api.Statement{
+		Name: fmt.Sprintf("%s%+d", everyMED, n), Actions: &api.Actions{Med: &api.MedAction{Type: api.MedAction_MOD, Value: n}},
+	}
+}
+
 // neighborSet is a set of neighbours that is never empty.
 func neighborSet(name string, peers []netip.Addr) *api.DefinedSet {
 	list := []string{nobody}
@@ -90,7 +102,7 @@ func (s *Speaker) assignPolicies(ctx context.Context) error {
 		},
 		{
 			Name: globalRIB, Direction: api.PolicyDirection_EXPORT, DefaultAction: api.RouteAction_ACCEPT,
-			Policies: []*api.Policy{{Name: selfAsNextHop}, {Name: exportTerms}, {Name: demote}},
+			Policies: []*api.Policy{{Name: everyMED}, {Name: selfAsNextHop}, {Name: exportTerms}, {Name: demote}},
 		},
 	} {
 		if err := s.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: a}); err != nil {

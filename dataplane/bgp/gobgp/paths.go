@@ -41,9 +41,9 @@ func encodeWeight(weight, asn uint32) wire.PathAttributeInterface {
 func encodePath(p bgp.Path, asn uint32) (*api.Path, error) {
 	family := bgp.FamilyOf(p.Prefix.Addr())
 	nlri := encodePrefix(p.Prefix)
-	attrs := []wire.PathAttributeInterface{
-		wire.NewPathAttributeOrigin(originCode(p.Origin)),
-		wire.NewPathAttributeMultiExitDisc(p.MED),
+	attrs := []wire.PathAttributeInterface{wire.NewPathAttributeOrigin(originCode(p.Origin))}
+	if p.MED != 0 { // nearly none have one, and the export policy says 0 for the others
+		attrs = append(attrs, wire.NewPathAttributeMultiExitDisc(p.MED))
 	}
 	if family == bgp.IPv4 {
 		attrs = append(attrs, wire.NewPathAttributeNextHop(p.NextHop.String()))
