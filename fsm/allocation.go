@@ -2,10 +2,7 @@
 
 package fsm
 
-import (
-	"net/netip"
-	"strings"
-)
+import "net/netip"
 
 // Protocol is the IANA number of a transport protocol.
 type Protocol uint8
@@ -59,18 +56,28 @@ func (*Allocation) Table() Table { return TableAllocations }
 // Key is address and owner.
 func (a *Allocation) Key() string { return allocationKey(a.Address, a.Service) }
 
-func allocationKey(a netip.Addr, s ServiceID) string { return a.String() + " " + string(s) }
+func allocationKey(a netip.Addr, s ServiceID) string {
+	var room [keyRoom]byte
+	return string(appendAllocationKey(room[:0], a, s))
+}
+
+func appendAllocationKey(b []byte, a netip.Addr, s ServiceID) []byte {
+	return append(append(a.AppendTo(b), ' '), s...)
+}
 
 // ownersOf lists the allocations of one address, with which their keys begin.
 func ownersOf(r *rows, address string) (out []*Allocation) {
-	prefix, t := address+" ", r.tables[TableAllocations]
-	t.order.Ascend(prefix, func(key string, slot uint32) bool {
-		if !strings.HasPrefix(key, prefix) {
+	of, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil
+	}
+	r.tables[TableAllocations].eachFrom(address+" ", func(rec Record) bool {
+		a := rec.(*Allocation)
+		if a.Address != of {
 			return false
 		}
-		rec := t.records.at(slot)
-		unchanged(rec)
-		out = append(out, rec.(*Allocation))
+		unchanged(a)
+		out = append(out, a)
 		return true
 	})
 	return out

@@ -13,7 +13,7 @@ import (
 func (tx *txn) load(r Record) error {
 	name, key := r.Table(), r.Key()
 	t := tx.rows.tables[name]
-	if _, exists := t.slots[key]; exists {
+	if _, exists := t.slot(key); exists {
 		return fmt.Errorf("%s %s comes twice", name, key)
 	}
 	tx.state.alike.same(r)
@@ -22,7 +22,7 @@ func (tx *txn) load(r Record) error {
 	if name == TableGraves {
 		tx.state.graves++
 	}
-	t.order.Load(key, t.seat(key, r))
+	t.seat(key, r)
 	return nil
 }
 
@@ -33,9 +33,10 @@ func (t *table) loaded() {
 		slot uint32
 	}
 	var places []place
-	t.order.Scan(func(key string, slot uint32) bool {
-		for _, ref := range refsOf(t.records.at(slot)) {
-			places = append(places, place{refPrefix(ref.index, ref.value) + key, slot})
+	t.order.each(nil, func(slot uint32) bool {
+		r := t.records.at(slot)
+		for _, ref := range refsOf(r) {
+			places = append(places, place{refPrefix(ref.index, ref.value) + r.Key(), slot})
 			t.crowds.enter(ref.index, ref.value)
 		}
 		return true

@@ -76,7 +76,7 @@ func Get[R Record](v *View, t Table, key string) (R, bool) { return find[R](v.ro
 func List[R Record](v *View, t Table) []R { return list[R](v.rows, t) }
 
 // Count is how many rows a table has.
-func (v *View) Count(t Table) int { return v.rows.tables[t].order.Len() }
+func (v *View) Count(t Table) int { return v.rows.tables[t].order.count }
 
 // Owners lists the allocations of one address.
 func (v *View) Owners(address string) []*Allocation {
