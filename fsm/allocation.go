@@ -83,6 +83,16 @@ func ownersOf(r *rows, address string) (out []*Allocation) {
 	return out
 }
 
+// allocationsOf lists the allocations of one service, in order of address text.
+func allocationsOf(r *rows, s ServiceID) (out []*Allocation) {
+	r.tables[TableAllocations].eachRegrouped(string(s), func(rec Record) bool {
+		unchanged(rec)
+		out = append(out, rec.(*Allocation))
+		return true
+	})
+	return out
+}
+
 // Allocate makes a service an owner of an address, or changes the ports of one that it is already. A port that another
 // one gave up is refused until no node can pass it to that one any more.
 type Allocate struct {

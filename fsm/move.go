@@ -97,7 +97,7 @@ func (c *BeginMove) apply(tx *txn) Outcome {
 
 // sharer finds an address of a Service that another one has as well, and that one; nil if there is none.
 func (tx *txn) sharer(id ServiceID) (*Allocation, ServiceID) {
-	for _, own := range listRefs[*Allocation](tx.rows, TableAllocations, refService, string(id)) {
+	for _, own := range allocationsOf(tx.rows, id) {
 		for _, other := range ownersOf(tx.rows, own.Address.String()) {
 			if other.Service != id && !other.Releasing && !own.Releasing {
 				return own, other.Service

@@ -5,13 +5,13 @@ package fsm
 import (
 	"fmt"
 	"hash/maphash"
+	"strings"
 )
 
 // index names a secondary index.
 type index string
 
 const (
-	refService  index = "service"  // allocations by service
 	refSubject  index = "subject"  // bindings and balancers by line of operations
 	refDriver   index = "driver"   // balancers by driver
 	refSpec     index = "spec"     // balancers by driver and what they are to be
@@ -32,8 +32,6 @@ type ref struct {
 // refsOf lists the places of a record.
 func refsOf(r Record) []ref {
 	switch r := r.(type) {
-	case *Allocation:
-		return []ref{{refService, string(r.Service)}}
 	case *Binding:
 		return []ref{{refSubject, string(r.Subject())}, {refBalancer, string(r.Balancer)}}
 	case *LoadBalancer:
@@ -55,8 +53,6 @@ func refsOf(r Record) []ref {
 // sameRefs tells, without making them, that two versions of a record are indexed alike.
 func sameRefs(old, now Record) bool {
 	switch old := old.(type) {
-	case *Allocation:
-		return true // the service is in its key
 	case *Binding:
 		now := now.(*Binding)
 		return old.Balancer == now.Balancer && old.Address == now.Address && old.Identity == now.Identity
@@ -112,4 +108,31 @@ func (c *crowds) leave(i index, value string) {
 	if c.sizes[h]--; c.sizes[h] == 0 {
 		delete(c.sizes, h)
 	}
+}
+
+// regrouped is by what the records of a table are in a second order, if they are: allocations by service, of which there are as many as
+// addresses. It is part of their keys, so that records stay where they are as long as they are there.
+func regrouped(r Record) (value string, ok bool) {
+	if a, ok := r.(*Allocation); ok {
+		return string(a.Service), true
+	}
+	return "", false
+}
+
+// besideRegrouped tells where the record of a slot is in that order beside a value and a key: before (negative), there (0), or after.
+func (t *table) besideRegrouped(value, key string, slot uint32) int {
+	own, _ := regrouped(t.records.at(slot))
+	if c := strings.Compare(own, value); c != 0 {
+		return c
+	}
+	return t.beside(key, slot)
+}
+
+// eachRegrouped visits, in key order, the records of a value until visit says no.
+func (t *table) eachRegrouped(of string, visit func(Record) bool) {
+	t.second.each(func(slot uint32) int { return t.besideRegrouped(of, "", slot) }, func(slot uint32) bool {
+		r := t.records.at(slot)
+		value, _ := regrouped(r)
+		return value == of && visit(r)
+	})
 }

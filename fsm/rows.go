@@ -21,6 +21,7 @@ type rows struct {
 type table struct {
 	records vector
 	order   order // by key, for readers
+	second  order // see regrouped
 	// refs are the secondary indexes: composite keys (see ref.go) to slots. They are derived: neither digest nor
 	// snapshot holds them.
 	refs *keys
@@ -58,7 +59,7 @@ func (r *rows) freeze(before *rows, touched map[Table]bool) *rows {
 			out.tables[name] = before.tables[name]
 			continue
 		}
-		out.tables[name] = &table{records: t.records.frozen(), order: t.order.frozen(), refs: t.refs.Copy()}
+		out.tables[name] = &table{records: t.records.frozen(), order: t.order.frozen(), second: t.second.frozen(), refs: t.refs.Copy()}
 	}
 	return out
 }
@@ -110,6 +111,9 @@ func (t *table) seat(key string, r Record) (slot uint32) {
 	t.records.set(slot, r)
 	t.seats.put(key, slot)
 	t.order.insert(slot, func(slot uint32) int { return t.beside(key, slot) })
+	if value, ok := regrouped(r); ok {
+		t.second.insert(slot, func(slot uint32) int { return t.besideRegrouped(value, key, slot) })
+	}
 	return slot
 }
 
@@ -122,6 +126,9 @@ func (t *table) remove(r Record) {
 	t.reindex(slot, r, nil)
 	t.seats.remove(key, func(other uint32) bool { return other == slot })
 	t.order.remove(func(slot uint32) int { return t.beside(key, slot) })
+	if value, ok := regrouped(r); ok {
+		t.second.remove(func(slot uint32) int { return t.besideRegrouped(value, key, slot) })
+	}
 	t.records.set(slot, nil)
 	t.free = append(t.free, slot)
 }

@@ -217,7 +217,7 @@ func (c *DeleteService) apply(tx *txn) Outcome {
 	if s.UID != c.UID {
 		return refuse(RejectStaleRevision, subject, s.UID, c.UID)
 	}
-	if held := listRefs[*Allocation](tx.rows, TableAllocations, refService, string(c.ID)); len(held) > 0 {
+	if held := allocationsOf(tx.rows, c.ID); len(held) > 0 {
 		return refuse(RejectInUse, subject, "address "+held[0].Address.String(), "none")
 	}
 	if out, wait := tx.quarantined(subject); wait {

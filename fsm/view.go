@@ -85,7 +85,7 @@ func (v *View) Owners(address string) []*Allocation {
 
 // Addresses lists the allocations of one service, in order of address text.
 func (v *View) Addresses(s ServiceID) []*Allocation {
-	return listRefs[*Allocation](v.rows, TableAllocations, refService, string(s))
+	return allocationsOf(v.rows, s)
 }
 
 // OnSubject lists the bindings that share one line of operations.
