@@ -41,7 +41,7 @@ func (d Desired) Normal(asn uint32) (Desired, error) {
 			}
 		}
 		if len(valid) > 0 {
-			out.Paths.put(newDestination(valid, nil))
+			out.Paths.add(valid, nil)
 		}
 	}
 	peers := make([]Peer, len(d.Peers))

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"sync"
 	"unique"
 
 	"github.com/tidwall/btree"
@@ -21,12 +22,13 @@ import (
 type Paths struct {
 	byPrefix *btree.BTreeG[*destination] // nil: none
 	count    int
+	known    *knownWays // of those that they share memory with; nil: of none yet
 }
 
 // destination has the paths of one prefix.
 type destination struct {
 	prefix netip.Prefix
-	ways   []way
+	ways   []way // shared with other destinations; nobody writes to them
 }
 
 // way is one path to a destination.
@@ -54,25 +56,59 @@ func NewPaths(list ...Path) (out Paths) {
 	var last *attributes
 	for len(list) > 0 {
 		n := lengthOf(list, list[0].Prefix)
-		d := newDestination(list[:n], last)
-		last, list = d.ways[n-1].as, list[n:]
-		out.put(d)
+		last = out.add(list[:n], last)
+		list = list[n:]
 	}
 	return out
 }
 
-// newDestination has paths of one prefix, in order. They share attributes with each other and with those given, where they are the same.
-func newDestination(paths []Path, last *attributes) *destination {
-	d := &destination{prefix: paths[0].Prefix, ways: make([]way, len(paths))}
-	for i, p := range paths {
-		if as := attributesOf(p); as.plain() {
+// knownWays are lists of ways that several prefixes have: those of Services whose endpoints are on the same nodes.
+type knownWays struct {
+	mu   sync.Mutex // who makes others of paths may not be who makes others of those
+	some map[waysMark][]way
+}
+
+// knownAtMost is how many are remembered. When there are more, remembering begins anew.
+const knownAtMost = 4096
+
+// waysMark is that of lists that may well be equal.
+type waysMark struct {
+	first, last way
+	len         int
+}
+
+// same gives a list equal to one, which it may keep.
+func (k *knownWays) same(list []way) []way {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	mark := waysMark{list[0], list[len(list)-1], len(list)}
+	if have, ok := k.some[mark]; ok && slices.Equal(have, list) {
+		return have
+	}
+	if k.some == nil || len(k.some) >= knownAtMost {
+		k.some = map[waysMark][]way{}
+	}
+	k.some[mark] = list
+	return list
+}
+
+// add sets the paths of one prefix, which are in order, in paths that nobody else has yet. They share attributes with each other and with
+// those given, where they are the same; add gives those of the last one.
+func (p *Paths) add(paths []Path, last *attributes) *attributes {
+	ways := make([]way, len(paths))
+	for i, path := range paths {
+		if as := attributesOf(path); as.plain() {
 			last = nil
 		} else if last == nil || !last.equal(as) {
 			last = &as
 		}
-		d.ways[i] = way{unique.Make(p.NextHop), p.Weight, p.PathID, last}
+		ways[i] = way{unique.Make(path.NextHop), path.Weight, path.PathID, last}
 	}
-	return d
+	if p.known == nil {
+		p.known = &knownWays{}
+	}
+	p.put(&destination{paths[0].Prefix, p.known.same(ways)})
+	return last
 }
 
 func attributesOf(p Path) attributes {
@@ -122,7 +158,7 @@ func (p Paths) With(touched []netip.Prefix, of func(netip.Prefix) []Path) Paths 
 		now := slices.SortedFunc(slices.Values(of(prefix)), Path.Compare)
 		switch {
 		case len(now) > 0:
-			p.put(newDestination(now, last))
+			p.add(now, last)
 		case before != nil:
 			p.byPrefix.Delete(before)
 			p.count -= len(before.ways)

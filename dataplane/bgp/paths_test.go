@@ -78,6 +78,26 @@ func TestPropertyPathsAreTheirList(t *testing.T) {
 	})
 }
 
+// Prefixes have the next hops that they were given, however much alike those of others are.
+func TestPropertyPathsByTheSameNextHopsAreToldApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list []Path
+		var paths Paths
+		for i := range rapid.IntRange(1, 12).Draw(t, "prefixes") {
+			prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 32)
+			var own []Path
+			for _, hop := range rapid.SliceOfNDistinct(rapid.ByteRange(1, 5), 1, 4, rapid.ID).Draw(t, "next hops") {
+				own = append(own, Path{Prefix: prefix, NextHop: netip.AddrFrom4([4]byte{192, 0, 2, hop}), MED: rapid.Uint32Range(0, 1).Draw(t, "med")})
+			}
+			slices.SortFunc(own, Path.Compare)
+			paths = paths.With([]netip.Prefix{prefix}, func(netip.Prefix) []Path { return own })
+			list = append(list, own...)
+		}
+		isList(t, paths, list)
+		isList(t, NewPaths(list...), list)
+	})
+}
+
 // The prefixes that two differ in are those whose paths, as sets, are not the same.
 func TestPropertyDifferingPrefixesAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
