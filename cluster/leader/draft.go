@@ -216,6 +216,9 @@ func inheritMeta[T any](objects []*T, from []*T, meta func(*T) *world.Meta) {
 		at, ok := slices.BinarySearchFunc(from, m.ID, func(o *T, id world.ID) int { return meta(o).ID.Compare(id) })
 		if ok {
 			*m = metaOf(m, meta(from[at]))
+			if home := world.HomeOf(o); home != nil {
+				*home = *world.HomeOf(from[at])
+			}
 		}
 	}
 }

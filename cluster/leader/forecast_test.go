@@ -111,7 +111,7 @@ func TestPropertyForecastsComeTrue(t *testing.T) {
 			six := slices.Clone(s.world.EndpointSlices) // a slice of another name stays when one is applied
 			s.line(line)
 			for _, slice := range six {
-				if slice.ServiceName == w[1] && slice.Family == world.IPv6 {
+				if slice.ServiceName == w[1] && slice.Endpoints[0].Address.Is6() {
 					s.world.EndpointSlices = append(s.world.EndpointSlices, slice)
 				}
 			}

@@ -45,7 +45,7 @@ func (p *planner) planAdvertisements() {
 // advertisementOf says what the record shall hold of an advertisement, of which it holds h; false if it is about no address.
 // The error is that of a community that nobody knows.
 func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool, unknown error) {
-	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version, Object: p.referable(objectRef(&w.Meta))}
+	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version, Object: p.referable(objectRef(&w.Meta, w.Homed))}
 	if next.Pools, ok = p.poolsOf(w, h); !ok {
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
 			"no pool has labels that spec.ipAddressPoolSelectors choose: it is about no address; label a pool, or name pools in spec.ipAddressPools")

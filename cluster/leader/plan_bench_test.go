@@ -36,7 +36,7 @@ func bigWorld(n int) *world.World {
 			s.ExternalIPs = []netip.Addr{netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)})}
 		}
 		w.Services = append(w.Services, &s)
-		slice := world.EndpointSlice{Meta: meta, ServiceName: meta.Name, Family: world.IPv4, Ports: []world.EndpointPort{{Name: "http", Protocol: world.TCP, Port: 8080}}}
+		slice := world.EndpointSlice{Meta: meta, ServiceName: meta.Name, Ports: []world.EndpointPort{{Name: "http", Protocol: world.TCP, Port: 8080}}}
 		for e := range 2 {
 			slice.Endpoints = append(slice.Endpoints, world.Endpoint{
 				Address: netip.AddrFrom4([4]byte{10, byte(e), byte(i >> 8), byte(i)}), Place: &world.Place{Node: fmt.Sprintf("node-%02d", (i+e*7)%50)}, Ready: true, Serving: true,

@@ -186,7 +186,9 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 }
 
 // objectRef says which object a part of the configuration came from.
-func objectRef(m *world.Meta) fsm.ObjectRef { return fsm.ObjectRef{Namespace: m.Home, UID: m.UID} }
+func objectRef(m *world.Meta, h world.Homed) fsm.ObjectRef {
+	return fsm.ObjectRef{Namespace: h.Home, UID: m.UID}
+}
 
 // formatObjectRef is the first format that knows fsm.ObjectRef.
 const formatObjectRef = 2
@@ -206,7 +208,7 @@ func peerOf(w *world.Peer) (peer fsm.Peer, why string) {
 	peer = fsm.Peer{
 		Name: fsm.PeerName(w.Name), Address: w.Address, Interface: w.Interface, Port: w.Port, ASN: w.ASN, LocalASN: w.OwnASN,
 		HoldTime: w.HoldTime, KeepaliveTime: w.KeepaliveTime, ConnectTime: w.ConnectTime,
-		IPv4: !w.OneFamily || w.Address.Is4(), IPv6: !w.OneFamily || w.Address.Is6(), PasswordFrom: w.PasswordFrom, Version: w.Version, Object: objectRef(&w.Meta),
+		IPv4: !w.OneFamily || w.Address.Is4(), IPv6: !w.OneFamily || w.Address.Is6(), PasswordFrom: w.PasswordFrom, Version: w.Version, Object: objectRef(&w.Meta, w.Homed),
 		Passive: w.Passive, SendMax: w.SendMax,
 		Options: fsm.PeerOptions{TTLSecurity: w.TTLSecurity, KeepOnNotification: w.Restart.KeepOnNotification},
 	}

@@ -43,7 +43,7 @@ func (p *planner) planL2() {
 func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L2Advertisement {
 	next := fsm.L2Advertisement{
 		Name: fsm.AdvertisementName(w.Name), EveryNode: len(w.NodeSelectors) == 0, Interfaces: w.Interfaces, Version: w.Version,
-		Object: objectRef(&w.Meta),
+		Object: objectRef(&w.Meta, w.Homed),
 	}
 	p.explainPools(fsm.TableL2Advertisements, w.Name, w.Pools)
 	shown := map[fsm.PoolName]*world.Pool{}

@@ -99,7 +99,7 @@ func (p *planner) planPools() {
 			continue
 		}
 		p.pools = append(p.pools, next)
-		if rec := next.record(p.referable(objectRef(&shown[name].Meta)), shown[name].Version); have[name] == nil || !samePool(have[name], &rec) {
+		if rec := next.record(p.referable(objectRef(&shown[name].Meta, shown[name].Homed)), shown[name].Version); have[name] == nil || !samePool(have[name], &rec) {
 			changed = append(changed, rec)
 		}
 	}

@@ -306,7 +306,7 @@ func (s *scene) object(t failer, f []string) {
 	if uid := keys["uid"]; uid != "" {
 		meta.UID = uid
 	}
-	meta.Home = keys["home"]
+	home := world.Homed{Home: keys["home"]}
 	w := &s.world
 	switch kind {
 	case "policy":
@@ -329,7 +329,7 @@ func (s *scene) object(t failer, f []string) {
 		w.Pools = append(w.Pools, scriptPool(t, meta, keys, words))
 	case "peer":
 		meta.Namespace = ""
-		p := world.Peer{Meta: meta, Interface: keys["interface"], Port: 179, ASN: uint32(number(t, keys["asn"])), OwnASN: 65000, Mode: world.PeerMode(keys["mode"])}
+		p := world.Peer{Meta: meta, Homed: home, Interface: keys["interface"], Port: 179, ASN: uint32(number(t, keys["asn"])), OwnASN: 65000, Mode: world.PeerMode(keys["mode"])}
 		if len(words) > 0 {
 			p.Address = netip.MustParseAddr(words[0])
 		}
@@ -342,7 +342,7 @@ func (s *scene) object(t failer, f []string) {
 		w.Peers = append(w.Peers, &p)
 	case "advertisement":
 		meta.Namespace = ""
-		a := world.Advertisement{Meta: meta, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
+		a := world.Advertisement{Meta: meta, Homed: home, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
 		if keys["aggregate"] != "" {
 			a.AggregationLength = uint8(number(t, keys["aggregate"]))
 		}
@@ -353,14 +353,14 @@ func (s *scene) object(t failer, f []string) {
 		w.Advertisements = append(w.Advertisements, &a)
 	case "l2":
 		meta.Namespace = ""
-		a := world.L2Advertisement{Meta: meta, Pools: split(keys["pools"]), Interfaces: split(keys["on"])}
+		a := world.L2Advertisement{Meta: meta, Homed: home, Pools: split(keys["pools"]), Interfaces: split(keys["on"])}
 		if names := split(keys["nodes"]); len(names) > 0 {
 			a.NodeSelectors = []world.Selector{{Requirements: []world.Requirement{{Key: "name", Operator: world.In, Values: names}}}}
 		}
 		w.L2Advertisements = append(w.L2Advertisements, &a)
 	case "community":
 		meta.Namespace = ""
-		w.Communities = append(w.Communities, &world.Community{Meta: meta, Aliases: labels(words)})
+		w.Communities = append(w.Communities, &world.Community{Meta: meta, Homed: home, Aliases: labels(words)})
 	case "configmap":
 		meta.Namespace = "kube-system"
 		c := world.ConfigMap{Meta: meta}
@@ -504,7 +504,7 @@ func scriptSlices(t failer, meta world.Meta, keys map[string]string, words []str
 			m := meta
 			m.Name += "-" + strings.ToLower(string(f))
 			byFamily[f] = &world.EndpointSlice{
-				Meta: m, ServiceName: meta.Name, Family: f, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: port}},
+				Meta: m, ServiceName: meta.Name, Ports: []world.EndpointPort{{Name: "p80", Protocol: world.TCP, Port: port}},
 			}
 		}
 		byFamily[f].Endpoints = append(byFamily[f].Endpoints, e)
@@ -546,7 +546,7 @@ func scriptNode(t failer, meta world.Meta, keys map[string]string, words []strin
 
 func scriptPool(t failer, meta world.Meta, keys map[string]string, words []string) *world.Pool {
 	meta.Namespace = ""
-	p := &world.Pool{Meta: meta, AutoAssign: true, Priority: int(number(t, keys["priority"])), Namespaces: split(keys["for"])}
+	p := &world.Pool{Meta: meta, Homed: world.Homed{Home: keys["home"]}, AutoAssign: true, Priority: int(number(t, keys["priority"])), Namespaces: split(keys["for"])}
 	p.NamespaceSelectors, p.ServiceSelectors = selectorsOf(split(keys["of"])), selectorsOf(split(keys["only"]))
 	for _, word := range words {
 		from, to, isRange := strings.Cut(word, "-")

@@ -13,6 +13,7 @@ import (
 // Peer is a BGP neighbour of the group.
 type Peer struct {
 	Meta
+	Homed
 	// Address is the neighbour's; the zero Addr for one that is behind an Interface of each node that peers.
 	Address   netip.Addr
 	Interface string
@@ -87,6 +88,7 @@ type Restart struct {
 // Advertisement says how the addresses of some pools are announced to some peers.
 type Advertisement struct {
 	Meta
+	Homed
 	// AggregationLength (IPv4) and AggregationLengthV6 are 32 and 128 unless the manifest rolls addresses up.
 	AggregationLength   uint8
 	AggregationLengthV6 uint8
@@ -112,11 +114,13 @@ type Advertisement struct {
 // word to its user.
 type BFDProfile struct {
 	Meta
+	Homed
 }
 
 // Community gives names to BGP communities.
 type Community struct {
 	Meta
+	Homed
 	Aliases []KV
 }
 

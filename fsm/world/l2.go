@@ -7,6 +7,7 @@ import "slices"
 // L2Advertisement has the addresses of some pools answered for on the local link, by ARP and NDP.
 type L2Advertisement struct {
 	Meta
+	Homed
 	// Pools and PoolSelectors choose the pools together; with neither, all are meant.
 	Pools         []string
 	PoolSelectors []Selector

@@ -55,6 +55,7 @@ func (n Node) Address(t AddressType, f Family) (netip.Addr, bool) {
 // Pool is a set of addresses to give to Services.
 type Pool struct {
 	Meta
+	Homed
 	// Ranges are what may be given out, without what the user excluded.
 	Ranges []Range
 	// AutoAssign lets Services that ask for nothing in particular have addresses of it.

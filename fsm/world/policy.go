@@ -6,6 +6,7 @@ package world
 // of them holds.
 type AddressPolicy struct {
 	Meta
+	Homed
 	// Namespaces and NamespaceSelectors choose the namespaces together; with neither, all are meant.
 	Namespaces         []string
 	NamespaceSelectors []Selector

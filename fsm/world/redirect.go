@@ -13,6 +13,7 @@ import (
 // BalancingPolicy sends what it captures to its own backends. Where it has none, connections are refused.
 type BalancingPolicy struct {
 	Meta
+	Homed
 	Redirect
 }
 
@@ -20,6 +21,7 @@ type BalancingPolicy struct {
 // tuple, which goes before a Service; where it has no backend, those count.
 type LocalRedirectPolicy struct {
 	Meta
+	Homed
 	Redirect
 }
 

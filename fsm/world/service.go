@@ -160,12 +160,11 @@ type ServicePort struct {
 	AppProtocol string
 }
 
-// EndpointSlice is some of the endpoints of one Service, all of one family.
+// EndpointSlice is some of the endpoints of one Service, all of one family, which their addresses tell.
 type EndpointSlice struct {
 	Meta
 	// ServiceName is that of the Service, which is in the slice's own namespace. See Service.
 	ServiceName string
-	Family      Family
 	Ports       []EndpointPort
 	Endpoints   []Endpoint
 	// ChangedUnixMilli is when the cause of its newest change was, by the clock of whoever wrote it; zero if it does not

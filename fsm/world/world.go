@@ -164,9 +164,7 @@ func (r Ref) String() string { return string(r.Kind) + " " + r.ID.String() }
 // Meta is what all objects have.
 type Meta struct {
 	ID
-	// Home is the namespace of an object whose ID is its name alone.
-	Home string
-	UID  string
+	UID string
 	// Version is the object's resourceVersion, zero where the source has none.
 	Version uint64
 	// Created is in seconds since 1970, zero if unknown. It orders the old before the young, for people and for
@@ -175,6 +173,22 @@ type Meta struct {
 	// Deleting says that the object has a deletionTimestamp: it is going, whatever holds it.
 	Deleting bool
 }
+
+// Homed is what objects have that are in a namespace though their ID is their name alone.
+type Homed struct {
+	// Home is that namespace.
+	Home string
+}
+
+// HomeOf gives where an object, to which there is a pointer, has its Home; nil if its kind has none.
+func HomeOf(object any) *string {
+	if h, ok := object.(interface{ home() *string }); ok {
+		return h.home()
+	}
+	return nil
+}
+
+func (h *Homed) home() *string { return &h.Home }
 
 // How tells what showed that an object went.
 type How string

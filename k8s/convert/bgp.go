@@ -24,7 +24,7 @@ func Peer(o *api.BGPPeer) (world.Peer, []world.Problem) {
 	meta, r := open(world.KindPeer, &o.ObjectMeta, false)
 	spec := &o.Spec
 	p := world.Peer{
-		Meta: meta, ASN: spec.PeerASN, OwnASN: cmp.Or(spec.LocalASN, spec.MyASN), Port: defaultPeerPort,
+		Meta: meta, Homed: homed(&o.ObjectMeta), ASN: spec.PeerASN, OwnASN: cmp.Or(spec.LocalASN, spec.MyASN), Port: defaultPeerPort,
 		Multihop: spec.EBGPMultiHop, Password: world.Secret(spec.Password), OneFamily: spec.DisableMP && !spec.DualStackAddressFamily,
 	}
 	r.unsupported(spec)
@@ -197,7 +197,7 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 	meta, r := open(world.KindAdvertisement, &o.ObjectMeta, false)
 	spec := &o.Spec
 	a := world.Advertisement{
-		Meta: meta, LocalPref: r.localPref(spec.LocalPref), Pools: spec.IPAddressPools, Peers: spec.Peers, Communities: spec.Communities,
+		Meta: meta, Homed: homed(&o.ObjectMeta), LocalPref: r.localPref(spec.LocalPref), Pools: spec.IPAddressPools, Peers: spec.Peers, Communities: spec.Communities,
 		AggregationLength:   r.length("spec.aggregationLength", spec.AggregationLength, 32),
 		AggregationLengthV6: r.length("spec.aggregationLengthV6", spec.AggregationLengthV6, 128),
 	}
@@ -318,7 +318,7 @@ func (r *report) length(field string, n *int32, most uint8) uint8 {
 // Community converts the names of communities.
 func Community(o *api.Community) (world.Community, []world.Problem) {
 	meta, r := open(world.KindCommunity, &o.ObjectMeta, false)
-	c := world.Community{Meta: meta}
+	c := world.Community{Meta: meta, Homed: homed(&o.ObjectMeta)}
 	seen := map[string]bool{}
 	for i, alias := range o.Spec.Communities {
 		field := fmt.Sprintf("spec.communities[%d]", i)

@@ -24,12 +24,8 @@ func EndpointSlice(o *discoveryv1.EndpointSlice) (world.EndpointSlice, []world.P
 	if s.ServiceName == "" {
 		r.fail("metadata.labels", "label it "+discoveryv1.LabelServiceName+": NAME-OF-THE-SERVICE", "no label says which Service it belongs to")
 	}
-	switch o.AddressType {
-	case discoveryv1.AddressTypeIPv4:
-		s.Family = world.IPv4
-	case discoveryv1.AddressTypeIPv6:
-		s.Family = world.IPv6
-	default:
+	family := world.Family(o.AddressType)
+	if family != world.IPv4 && family != world.IPv6 {
 		r.fail("addressType", "use IPv4 or IPv6", "%q is not supported", string(o.AddressType))
 		return s, r.problems
 	}
@@ -48,14 +44,14 @@ func EndpointSlice(o *discoveryv1.EndpointSlice) (world.EndpointSlice, []world.P
 	}
 	s.Endpoints = slices.Grow(s.Endpoints, len(o.Endpoints)) // and no more: it is kept for long
 	for i, e := range o.Endpoints {
-		r.endpoint(&s, fmt.Sprintf("endpoints[%d]", i), e)
+		r.endpoint(&s, family, fmt.Sprintf("endpoints[%d]", i), e)
 	}
 	return s, r.problems
 }
 
 // endpoint adds an endpoint. Kubernetes lets it list several addresses that are the same for every use and has
 // consumers take the first.
-func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.Endpoint) {
+func (r *report) endpoint(s *world.EndpointSlice, family world.Family, field string, e discoveryv1.Endpoint) {
 	if len(e.Addresses) == 0 {
 		r.fail(field+".addresses", "list its address", "empty")
 		return
@@ -64,8 +60,8 @@ func (r *report) endpoint(s *world.EndpointSlice, field string, e discoveryv1.En
 	if !ok {
 		return
 	}
-	if world.FamilyOf(a) != s.Family {
-		r.fail(field+".addresses[0]", "make one EndpointSlice for each family", "%s is not of addressType %s", a, s.Family)
+	if world.FamilyOf(a) != family {
+		r.fail(field+".addresses[0]", "make one EndpointSlice for each family", "%s is not of addressType %s", a, family)
 		return
 	}
 	out := world.Endpoint{
@@ -106,7 +102,7 @@ func Endpoints(o *corev1.Endpoints) ([]*world.EndpointSlice, []world.Problem) {
 		all := r.subset(field+".addresses", subset.Addresses, true)
 		all = append(all, r.subset(field+".notReadyAddresses", subset.NotReadyAddresses, false)...)
 		for _, family := range []world.Family{world.IPv4, world.IPv6} {
-			s := &world.EndpointSlice{Meta: meta, ServiceName: meta.Name, Family: family, Ports: ports}
+			s := &world.EndpointSlice{Meta: meta, ServiceName: meta.Name, Ports: ports}
 			s.Name = fmt.Sprintf("endpoints:%s:%d:%s", meta.Name, i, family)
 			for _, e := range all {
 				if world.FamilyOf(e.Address) == family {

@@ -14,7 +14,7 @@ func L2Advertisement(o *api.L2Advertisement) (world.L2Advertisement, []world.Pro
 	meta, r := open(world.KindL2Advert, &o.ObjectMeta, false)
 	spec := &o.Spec
 	a := world.L2Advertisement{
-		Meta: meta, Pools: slices.Clone(spec.IPAddressPools), Interfaces: slices.Clone(spec.Interfaces),
+		Meta: meta, Homed: homed(&o.ObjectMeta), Pools: slices.Clone(spec.IPAddressPools), Interfaces: slices.Clone(spec.Interfaces),
 		PoolSelectors: r.selectors("spec.ipAddressPoolSelectors", spec.IPAddressPoolSelectors),
 		NodeSelectors: r.selectors("spec.nodeSelectors", spec.NodeSelectors),
 	}
@@ -33,5 +33,5 @@ func L2Advertisement(o *api.L2Advertisement) (world.L2Advertisement, []world.Pro
 func BFDProfile(o *api.BFDProfile) (world.BFDProfile, []world.Problem) {
 	meta, r := open(world.KindBFDProfile, &o.ObjectMeta, false)
 	r.degrade("", "remove it, and choose spec.holdTime of the BGPPeers", "BFD is not supported; sessions go by their hold time")
-	return world.BFDProfile{Meta: meta}, r.problems
+	return world.BFDProfile{Meta: meta, Homed: homed(&o.ObjectMeta)}, r.problems
 }

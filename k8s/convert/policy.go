@@ -18,7 +18,7 @@ import (
 func Policy(o *api.AddressPolicy) (world.AddressPolicy, []world.Problem) {
 	meta, r := open(world.KindPolicy, &o.ObjectMeta, false)
 	p := world.AddressPolicy{
-		Meta: meta, Namespaces: slices.Clone(o.Spec.Namespaces), LimitsExternalIPs: o.Spec.ExternalIPs != nil,
+		Meta: meta, Homed: homed(&o.ObjectMeta), Namespaces: slices.Clone(o.Spec.Namespaces), LimitsExternalIPs: o.Spec.ExternalIPs != nil,
 		NamespaceSelectors: r.selectors("spec.namespaceSelectors", o.Spec.NamespaceSelectors),
 	}
 	if n := o.Spec.MaxAddresses; n != nil {

@@ -17,6 +17,7 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 	meta, r := open(world.KindPool, &o.ObjectMeta, false)
 	p := world.Pool{
 		Meta:          meta,
+		Homed:         homed(&o.ObjectMeta),
 		AutoAssign:    o.Spec.AutoAssign == nil || *o.Spec.AutoAssign,
 		AvoidBuggyIPs: o.Spec.AvoidBuggyIPs,
 		Labels:        kvs(o.Labels, all),

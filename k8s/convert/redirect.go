@@ -32,7 +32,7 @@ func BalancingPolicy(o *v1beta1.BalancingPolicy) (world.BalancingPolicy, []world
 	r.frontend(&out, &o.Spec.Frontend, ports)
 	r.leadsSomewhere(&out)
 	r.proxyTargets(&out, o.Annotations, ports)
-	return world.BalancingPolicy{Meta: meta, Redirect: out}, r.problems
+	return world.BalancingPolicy{Meta: meta, Homed: homed(&o.ObjectMeta), Redirect: out}, r.problems
 }
 
 // LocalRedirectPolicy converts a policy of local redirection, as BalancingPolicy does.
@@ -49,7 +49,7 @@ func LocalRedirectPolicy(o *v1beta1.LocalRedirectPolicy) (world.LocalRedirectPol
 	ports := r.redirectPorts("spec.backend.toPorts", o.Spec.Backend.ToPorts, "")
 	r.frontend(&out, &o.Spec.Frontend, ports)
 	r.proxyTargets(&out, o.Annotations, ports)
-	return world.LocalRedirectPolicy{Meta: meta, Redirect: out}, r.problems
+	return world.LocalRedirectPolicy{Meta: meta, Homed: homed(&o.ObjectMeta), Redirect: out}, r.problems
 }
 
 // OnlyIf is what has to be said of a policy that is taken in where nobody may carry it out.

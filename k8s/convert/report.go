@@ -53,8 +53,6 @@ func open(kind world.Kind, o *metav1.ObjectMeta, namespaced bool) (world.Meta, *
 	m := world.Meta{ID: world.ID{Name: o.Name}, UID: string(o.UID), Deleting: o.DeletionTimestamp != nil}
 	if namespaced {
 		m.Namespace = cmpDefault(o.Namespace, metav1.NamespaceDefault)
-	} else {
-		m.Home = o.Namespace
 	}
 	if !o.CreationTimestamp.IsZero() {
 		m.Created = o.CreationTimestamp.Unix()
@@ -77,6 +75,9 @@ func open(kind world.Kind, o *metav1.ObjectMeta, namespaced bool) (world.Meta, *
 	}
 	return m, r
 }
+
+// homed says which namespace an object is in whose kind was opened as cluster-wide.
+func homed(o *metav1.ObjectMeta) world.Homed { return world.Homed{Home: o.Namespace} }
 
 func cmpDefault(s, otherwise string) string {
 	if s == "" {

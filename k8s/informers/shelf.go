@@ -26,6 +26,8 @@ type shelf[T any] struct {
 	line *line
 	turn func(runtime.Object) (converted[T], error)
 	meta func(*T) *world.Meta
+	// homed says that values have a Home.
+	homed bool
 
 	entries map[world.ID]*entry[T]
 	// list are the values in use, in order of their ranks. All of it is shared with Worlds that were handed out: a change makes
@@ -111,8 +113,10 @@ func (r rank) compare(o rank) int {
 // key is the namespace and name of the object that a value came from.
 func (s *shelf[T]) key(v *T) world.ID {
 	m := s.meta(v)
-	if m.Home != "" {
-		return world.ID{Namespace: m.Home, Name: m.Name}
+	if s.homed {
+		if home := *world.HomeOf(v); home != "" {
+			return world.ID{Namespace: home, Name: m.Name}
+		}
 	}
 	return m.ID
 }
@@ -131,7 +135,7 @@ func serviceOf(v any) world.ID {
 }
 
 func newShelf[T any](l *line, turn func(runtime.Object) (converted[T], error), meta func(*T) *world.Meta) *shelf[T] {
-	s := &shelf[T]{line: l, turn: turn, meta: meta, entries: map[world.ID]*entry[T]{}, dirty: map[rank]bool{}}
+	s := &shelf[T]{line: l, turn: turn, meta: meta, homed: world.HomeOf(new(T)) != nil, entries: map[world.ID]*entry[T]{}, dirty: map[rank]bool{}}
 	l.store = s
 	return s
 }
@@ -303,7 +307,10 @@ func (s *shelf[T]) put(c converted[T]) (news bool) {
 // sameLife has a new form of an object, which nobody else has yet, share with the former one what no form of it changes.
 func (s *shelf[T]) sameLife(former, now *T) {
 	was, m := s.meta(former), s.meta(now)
-	m.ID, m.Home = was.ID, was.Home
+	m.ID = was.ID
+	if s.homed {
+		*world.HomeOf(now) = *world.HomeOf(former)
+	}
 	if m.UID == was.UID {
 		m.UID = was.UID
 	}

@@ -30,7 +30,7 @@ func planned(t *testing.T, group *grouptest.Group, o *corev1.Service, endpoints 
 		t.Fatal(problems)
 	}
 	slice := sources.EndpointSlice{
-		Meta: sources.Meta{ID: sources.ID{Namespace: "shop", Name: "web-1"}, UID: "e"}, ServiceName: s.Name, Family: sources.IPv4,
+		Meta: sources.Meta{ID: sources.ID{Namespace: "shop", Name: "web-1"}, UID: "e"}, ServiceName: s.Name,
 		Ports: []sources.EndpointPort{{Name: "http", Protocol: sources.TCP, Port: endpoints[0].Port()}},
 	}
 	for _, at := range endpoints {
