@@ -77,7 +77,7 @@ func (j *judgement) run() {
 			j.judgeObject(s)
 		}
 	}
-	j.slices.prune(j)
+	j.slices.prune()
 	j.decideAbsences()
 	j.settleHolds()
 	j.sort()

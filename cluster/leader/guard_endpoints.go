@@ -3,7 +3,9 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +16,10 @@ import (
 // sliceMemory is what this guard has seen of EndpointSlices. The record keeps the endpoints of a Service, not their
 // slices, so that only a guard that saw a slice can tell that it is missing.
 type sliceMemory struct {
-	of map[world.ID]*served
+	// there are the slices of the newest view, in order: its own list, since there are very many, and few of them are ever missing.
+	there []*world.EndpointSlice
+	// lacking are the Services that had slices which are not there, and those that had some, or may have none, and have none.
+	lacking map[world.ID]*missed
 	// settled: two complete lists were seen, so that no slice is missing that was never seen.
 	settled bool
 	listed  bool
@@ -23,29 +28,29 @@ type sliceMemory struct {
 	round   uint64        // counts judgements
 }
 
-// served is a Service that had slices.
-type served struct {
-	// slices are those that it had, as they were seen last, those too that are missing, in order. None are left once the last was let go. There
+// missed is a Service that is known by more than the slices that are there.
+type missed struct {
+	// missing are slices that it had and that are not there, as they were seen last, in order. None are left once the last was let go. There
 	// are few of one Service.
-	slices []*world.EndpointSlice
+	missing []*world.EndpointSlice
 	// round is when its recorded endpoints were last judged.
 	round uint64
 }
 
-// know notes a slice, in place of another one of its name.
-func (s *served) know(slice *world.EndpointSlice) {
-	if i, known := s.find(slice.ID); known {
-		s.slices[i] = slice
+// miss notes a slice that is not there, in place of another one of its name.
+func (l *missed) miss(slice *world.EndpointSlice) {
+	if i, known := l.find(slice.ID); known {
+		l.missing[i] = slice
 	} else {
-		s.slices = slices.Insert(s.slices, i, slice)
+		l.missing = slices.Insert(l.missing, i, slice)
 	}
 }
 
-func (s *served) find(id world.ID) (at int, known bool) {
-	return slices.BinarySearchFunc(s.slices, id, func(s *world.EndpointSlice, id world.ID) int { return s.ID.Compare(id) })
+func (l *missed) find(id world.ID) (at int, known bool) {
+	return slices.BinarySearchFunc(l.missing, id, func(s *world.EndpointSlice, id world.ID) int { return s.ID.Compare(id) })
 }
 
-func newSliceMemory() sliceMemory { return sliceMemory{of: map[world.ID]*served{}} }
+func newSliceMemory() sliceMemory { return sliceMemory{lacking: map[world.ID]*missed{}} }
 
 // rememberSlices takes in the slices of the view, and forgets those that were seen to be deleted.
 func (j *judgement) rememberSlices() {
@@ -59,48 +64,70 @@ func (j *judgement) rememberSlices() {
 		}
 		m.settled = m.settled || view.Lists != m.lists && began-m.ended >= j.limits.Confirm
 	}
-	var last *served
-	for i, s := range j.w.EndpointSlices {
-		if i == 0 || s.Service() != j.w.EndpointSlices[i-1].Service() {
-			if last = m.of[s.Service()]; last == nil {
-				last = &served{}
-				m.of[s.Service()] = last
-			}
-		}
-		last.know(s)
-	}
+	m.see(j.w.EndpointSlices)
 	for _, d := range j.w.Deleted {
-		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || m.of[d.Service] == nil {
+		l := m.lacking[d.Service]
+		if d.Kind != world.KindEndpointSlice || d.How != world.ByWatch || l == nil {
 			continue
 		}
-		of := m.of[d.Service]
-		if i, known := of.find(d.ID); known && (of.slices[i].UID == d.UID || of.slices[i].UID == "" || d.UID == "") {
-			of.slices = slices.Delete(of.slices, i, i+1)
+		if i, known := l.find(d.ID); known && (l.missing[i].UID == d.UID || l.missing[i].UID == "" || d.UID == "") {
+			l.missing = slices.Delete(l.missing, i, i+1)
 		}
 	}
+	for service, l := range m.lacking {
+		there := j.w.SlicesOf(service)
+		l.missing = slices.DeleteFunc(l.missing, func(s *world.EndpointSlice) bool { return has(there, s.ID) })
+		if len(l.missing) == 0 && len(there) > 0 {
+			delete(m.lacking, service)
+		}
+	}
+}
+
+// see takes in which slices are there, and misses those that were and are no more.
+func (m *sliceMemory) see(now []*world.EndpointSlice) {
+	was := m.there
+	m.there = now
+	for len(was) > 0 {
+		order := -1
+		switch {
+		case len(now) == 0:
+		case was[0] == now[0]: // as almost all of them
+			order = 0
+		default:
+			order = cmp.Or(was[0].Service().Compare(now[0].Service()), was[0].ID.Compare(now[0].ID))
+		}
+		if order < 0 {
+			m.lack(was[0].Service()).miss(was[0])
+		}
+		if order <= 0 {
+			was = was[1:]
+		}
+		if order >= 0 {
+			now = now[1:]
+		}
+	}
+}
+
+func (m *sliceMemory) lack(service world.ID) *missed {
+	l := m.lacking[service]
+	if l == nil {
+		l = &missed{}
+		m.lacking[service] = l
+	}
+	return l
 }
 
 // settle forgets the slices that a Service lacks. That it may have none is remembered.
 func (m *sliceMemory) settle(j *judgement, service world.ID) {
-	s := m.of[service]
-	if s == nil {
-		s = &served{round: m.round}
-		m.of[service] = s
+	delete(m.lacking, service)
+	if len(j.w.SlicesOf(service)) == 0 {
+		m.lack(service).round = m.round
 	}
-	there := j.w.SlicesOf(service)
-	s.slices = slices.DeleteFunc(s.slices, func(s *world.EndpointSlice) bool { return !has(there, s.ID) })
 }
 
 // prune forgets what Services without recorded endpoints lack: there is nothing to lose.
-func (m *sliceMemory) prune(j *judgement) {
-	for service, s := range m.of {
-		if s.round == m.round {
-			continue
-		}
-		if m.settle(j, service); len(s.slices) == 0 {
-			delete(m.of, service)
-		}
-	}
+func (m *sliceMemory) prune() {
+	maps.DeleteFunc(m.lacking, func(_ world.ID, l *missed) bool { return l.round != m.round })
 }
 
 func has(list []*world.EndpointSlice, slice world.ID) bool {
@@ -109,10 +136,11 @@ func has(list []*world.EndpointSlice, slice world.ID) bool {
 
 // judgeEndpoints decides whether the recorded endpoints of a Service may shrink to what the view lists.
 func (j *judgement) judgeEndpoints(s subject) {
-	there, known := j.w.SlicesOf(s.ID), j.slices.of[s.ID]
-	if known != nil {
-		known.round = j.slices.round
+	there, lacks := j.w.SlicesOf(s.ID), j.slices.lacking[s.ID]
+	if lacks != nil {
+		lacks.round = j.slices.round
 	}
+	known := lacks != nil || len(there) > 0
 	if len(there) == 0 {
 		if why := j.joinBehind(s.ID); why != "" {
 			delete(j.sightings, s)
@@ -121,8 +149,8 @@ func (j *judgement) judgeEndpoints(s subject) {
 			return
 		}
 	}
-	missing, scanned := j.missingSlices(known, there)
-	if j.listsNoSlices() && !(missing == "" && known != nil && j.slices.settled) { // else their deletion was seen
+	missing, scanned := j.missingSlices(lacks)
+	if j.listsNoSlices() && !(missing == "" && known && j.slices.settled) { // else their deletion was seen
 		delete(j.sightings, s)
 		j.wait(s, "the cluster lists no EndpointSlice at all, as no cluster does")
 		j.relist(world.KindEndpointSlice)
@@ -134,7 +162,7 @@ func (j *judgement) judgeEndpoints(s subject) {
 		j.absent[s] = bySight
 	case missing != "":
 		j.sight(s, missing)
-	case len(there) == 0 && j.slices.settled && known != nil:
+	case len(there) == 0 && j.slices.settled && known:
 		j.grantDeletion(s, "the deletion of its slices was seen")
 	case len(there) == 0:
 		j.sight(s, "all")
@@ -168,16 +196,13 @@ func (j *judgement) joinBehind(service world.ID) string {
 
 // missingSlices names the slices of a Service that were seen and are not there, and tells whether all of them were
 // seen to go by a polled source.
-func (j *judgement) missingSlices(known *served, there []*world.EndpointSlice) (names string, scanned bool) {
-	if known == nil || len(known.slices) == len(there) { // all that are there are known
+func (j *judgement) missingSlices(lacks *missed) (names string, scanned bool) {
+	if lacks == nil || len(lacks.missing) == 0 {
 		return "", false
 	}
 	var missing []string
 	scanned = true
-	for _, s := range known.slices {
-		if has(there, s.ID) {
-			continue
-		}
+	for _, s := range lacks.missing {
 		missing = append(missing, s.ID.Name)
 		scanned = scanned && j.deletionOf(subject{Kind: world.KindEndpointSlice, ID: s.ID, UID: s.UID}) == world.ByScan
 	}

@@ -5,6 +5,7 @@ package leader
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -184,14 +185,104 @@ func TestPropertySlicesAreKnownByTheirNewestLife(t *testing.T) {
 			j.rememberSlices()
 			memory = j.slices
 			got := map[string]string{}
-			if of := memory.of[service]; of != nil {
-				for _, s := range of.slices {
-					got[s.ID.Name] = s.UID
-				}
+			for _, s := range memory.known(service) {
+				got[s.ID.Name] = s.UID
 			}
 			if !maps.Equal(got, known) {
 				t.Fatalf("known are %v, want %v", got, known)
 			}
+		}
+	})
+}
+
+// known are the slices that a Service is known to have had.
+func (m *sliceMemory) known(service world.ID) []*world.EndpointSlice {
+	out := slices.Clone((&world.World{EndpointSlices: m.there}).SlicesOf(service))
+	if l := m.lacking[service]; l != nil {
+		out = append(out, l.missing...)
+	}
+	return out
+}
+
+// plainMemory knows of each Service by name all slices that were seen of it, by their UIDs.
+type plainMemory map[string]map[string]string
+
+func (m plainMemory) of(service string) map[string]string {
+	if m[service] == nil {
+		m[service] = map[string]string{}
+	}
+	return m[service]
+}
+
+func uidsOf(list []*world.EndpointSlice) map[string]string {
+	out := map[string]string{}
+	for _, s := range list {
+		out[s.Name] = s.UID
+	}
+	return out
+}
+
+// What a guard misses is what one would that writes down each slice of each view: as slices come and go, are made anew and change from one
+// Service to another, as they are let go, and as Services leave the record.
+func TestPropertyMissingSlicesAreThoseWrittenDownBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		services := []string{"a", "b", "c"}
+		guard, plain := NewGuard(Limits{}), plainMemory{}
+		in := func(name string) world.ID { return world.ID{Namespace: "default", Name: name} }
+		last := map[string]*world.EndpointSlice{}
+		for range 12 {
+			w := &world.World{}
+			for _, name := range []string{"p", "q", "r", "s", "t"} {
+				slice := &world.EndpointSlice{Meta: world.Meta{ID: in(name), UID: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid")},
+					ServiceName: rapid.SampledFrom(services).Draw(t, "of")}
+				switch rapid.SampledFrom([]string{"stays", "stays", "anew", "missing", "deleted"}).Draw(t, name) {
+				case "stays":
+					if last[name] != nil {
+						slice = last[name]
+					}
+					fallthrough
+				case "anew":
+					w.EndpointSlices, last[name] = append(w.EndpointSlices, slice), slice
+				case "deleted":
+					w.Deleted = append(w.Deleted, world.Deletion{How: world.ByWatch, Service: slice.Service(), Ref: slice.Ref(world.KindEndpointSlice)})
+				}
+			}
+			w.Sort()
+			j := &judgement{Guard: guard, w: w}
+			j.rememberSlices()
+			for _, s := range w.EndpointSlices {
+				plain.of(s.ServiceName)[s.Name] = s.UID
+			}
+			for _, d := range w.Deleted {
+				if plain[d.Service.Name][d.Name] == d.UID {
+					delete(plain[d.Service.Name], d.Name)
+				}
+			}
+			for _, name := range services {
+				there := uidsOf(w.SlicesOf(in(name)))
+				lacks := guard.slices.lacking[in(name)]
+				if got, want := lacks != nil || len(there) > 0, plain[name] != nil; got != want {
+					t.Fatalf("Service %s is known: %t, want %t", name, got, want)
+				}
+				if got, want := uidsOf(guard.slices.known(in(name))), plain[name]; !maps.Equal(got, want) {
+					t.Fatalf("known of Service %s are %v, want %v", name, got, want)
+				}
+				recorded := rapid.IntRange(0, 3).Draw(t, "recorded") < 3
+				letGo := recorded && rapid.IntRange(0, 3).Draw(t, "let go") == 3
+				if lacks != nil && recorded {
+					lacks.round = guard.slices.round
+				}
+				if letGo {
+					guard.slices.settle(j, in(name))
+				}
+				if !recorded || letGo {
+					plain[name] = there
+				}
+				if !recorded && len(there) == 0 {
+					delete(plain, name)
+				}
+			}
+			guard.slices.prune()
 		}
 	})
 }

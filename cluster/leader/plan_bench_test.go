@@ -7,12 +7,14 @@ package leader
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/heap"
 )
 
 // bigWorld has n Services with two endpoints each, on 50 nodes; half of them name an address, half take one of a pool.
@@ -109,6 +111,31 @@ func BenchmarkStepOneChange(b *testing.B) {
 		if n := len(out.Bulk) + len(out.Urgent); n != 2 {
 			b.Fatalf("%d proposals", n)
 		}
+	}
+}
+
+// What a guard keeps of each Service with a slice beside the views that it judged, of which each was listed anew.
+func BenchmarkGuardHeld(b *testing.B) {
+	const services = 50_000
+	w := bigWorld(services)
+	var known Known
+	for _, s := range w.Services {
+		known.Objects = append(known.Objects, KnownObject{world.KindService, s.ID, s.UID}, KnownObject{Kind: world.KindEndpointSlice, ID: s.ID})
+	}
+	for b.Loop() {
+		before := heap.InUse()
+		guard := NewGuard(Limits{})
+		for list := range 3 {
+			for i := range w.Kinds {
+				w.Kinds[i].Lists = uint64(list + 1)
+			}
+			if v := guard.Judge(time.Duration(list)*time.Minute, w, &known); !v.Act || list == 2 && len(v.Waiting) > 0 {
+				b.Fatal(v.Why, len(v.Waiting))
+			}
+		}
+		b.ReportMetric(float64(heap.InUse()-before)/services, "B/Service")
+		runtime.KeepAlive(guard)
+		runtime.KeepAlive(w)
 	}
 }
 
