@@ -179,7 +179,7 @@ func inherit(w *world.World, from *merged) {
 			continue
 		}
 		s.Meta = metaOf(&s.Meta, &old.Meta)
-		if len(s.Families) == 0 {
+		if s.Families == 0 {
 			s.Families = old.Families
 		}
 		if s.FamilyPolicy == 0 {

@@ -13,7 +13,7 @@ import (
 func TestForecastKeepsWhatManifestsLeaveToOthers(t *testing.T) {
 	s := routedScene(t)
 	w := s.world.Services[0]
-	w.UID, w.Version, w.Created, w.Families, w.FamilyPolicy, w.Ports[0].NodePort = "real", 7, 99, []world.Family{world.IPv4}, world.SingleStack, 30080
+	w.UID, w.Version, w.Created, w.Families, w.FamilyPolicy, w.Ports[0].NodePort = "real", 7, 99, world.FamiliesOf(world.IPv4), world.SingleStack, 30080
 	s.world.Nodes[0].UID, s.world.Nodes[0].Version = "node", 8
 	s.group.settle(s.input())
 	in := s.input()

@@ -382,7 +382,7 @@ type need struct {
 
 // needsOf tells of which families a Service wants addresses, primary first.
 func needsOf(w *world.Service) []need {
-	families := w.Families
+	families := w.Families.List()
 	switch w.FamilyPolicy {
 	case world.PreferDualStack, world.RequireDualStack:
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {

@@ -31,7 +31,7 @@ func nodePortOf(w *world.Service, port world.ServicePort) uint16 {
 
 // nodePortFamilies are those in which a Service's node ports are served: its own, or both where no API server chose any.
 func nodePortFamilies(w *world.Service) (v4, v6 bool) {
-	families := slices.Clone(w.Families)
+	families := slices.Clone(w.Families.List())
 	for _, a := range w.ClusterIPs {
 		families = append(families, world.FamilyOf(a))
 	}

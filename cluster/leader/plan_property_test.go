@@ -329,18 +329,18 @@ func (a *account) ported() string {
 	for id, w := range shown {
 		s, _ := fsm.Get[*fsm.Service](a.after, fsm.TableServices, string(id))
 		asked := nodePortsOf(w)
-		v4, v6 := len(w.Families) == 0, len(w.Families) == 0
-		if len(w.ClusterIPs) > 0 && len(w.Families) == 0 {
+		v4, v6 := w.Families == 0, w.Families == 0
+		if len(w.ClusterIPs) > 0 && w.Families == 0 {
 			v4, v6 = false, false
 		}
 		for _, c := range w.ClusterIPs {
 			v4, v6 = v4 || c.Is4(), v6 || c.Is6()
 		}
-		for _, f := range w.Families {
+		for _, f := range w.Families.List() {
 			v4, v6 = v4 || f == world.IPv4, v6 || f == world.IPv6
 		}
 		if any := len(asked) > 0; s.NodePortsIPv4 != (any && v4) || s.NodePortsIPv6 != (any && v6) {
-			return fmt.Sprintf("%s asks for node ports %v in %v, and is served IPv4=%t IPv6=%t", id, asked, w.Families, s.NodePortsIPv4, s.NodePortsIPv6)
+			return fmt.Sprintf("%s asks for node ports %v in %v, and is served IPv4=%t IPv6=%t", id, asked, w.Families.List(), s.NodePortsIPv4, s.NodePortsIPv6)
 		}
 		for _, f := range s.Frontends {
 			want := fsm.Port{Protocol: f.Port.Protocol, Number: asked[f.Port]}
@@ -738,7 +738,7 @@ func (a *account) automatic(w *world.Service, s *fsm.Service, have []netip.Addr)
 	for _, address := range have {
 		count[world.FamilyOf(address)]++
 	}
-	wanted := w.Families
+	wanted := w.Families.List()
 	if len(wanted) == 0 {
 		if len(have) > 1 {
 			return fmt.Sprintf("%s has %v where one address is wanted", s.ID, have)
@@ -791,7 +791,7 @@ func (a *account) takenOver() string {
 	}
 	for id, w := range a.shown() {
 		typed := slices.Concat(w.ExternalIPs, w.Extras().Requested)
-		if len(typed) > 0 || len(w.Families) > 0 || len(a.before.Addresses(id)) > 0 || len(toldUsers(w)) != 1 {
+		if len(typed) > 0 || w.Families != 0 || len(a.before.Addresses(id)) > 0 || len(toldUsers(w)) != 1 {
 			continue
 		}
 		x := toldUsers(w)[0]
@@ -999,11 +999,11 @@ func (a *account) sticky() string {
 			of, _ := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, address.String()+" "+string(id))
 			alike := 0 // owned beside it, for the same wish
 			for _, o := range owned(a.before, id) {
-				if len(w.Families) == 0 || o.Is4() == address.Is4() {
+				if w.Families == 0 || o.Is4() == address.Is4() {
 					alike++
 				}
 			}
-			wished := len(w.Families) == 0 || slices.Contains(w.Families, world.FamilyOf(address))
+			wished := w.Families == 0 || slices.Contains(w.Families.List(), world.FamilyOf(address))
 			_, there := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, w.Extras().Pool)
 			ofPool := w.Extras().Pool == "" || w.Extras().Pool == string(of.Pool) || !there
 			pooled := of.Pool != "" && len(typed) == 0 && !partly(w) && ofPool && wished && alike == 1

@@ -419,7 +419,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 		o.Type = byName(keys["type"], world.ClusterIP, world.NodePort, world.LoadBalancer, world.ExternalName)
 	}
 	for _, f := range split(keys["families"]) {
-		o.Families = append(o.Families, world.Family("IPv"+f))
+		o.Families = world.FamiliesOf(append(slices.Clone(o.Families.List()), world.Family("IPv"+f))...)
 	}
 	ports := split(keys["port"])
 	if len(ports) == 0 {

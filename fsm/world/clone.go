@@ -43,7 +43,6 @@ func (s Service) clone() Service {
 	s.ClusterIPs = slices.Clone(s.ClusterIPs)
 	s.ExternalIPs = slices.Clone(s.ExternalIPs)
 	s.Shown = slices.Clone(s.Shown)
-	s.Families = slices.Clone(s.Families)
 	s.Labels = slices.Clone(s.Labels)
 	s.Extra = clonePointer(s.Extra, Extra.clone)
 	return s

@@ -2,6 +2,8 @@
 
 package world
 
+import "encoding/json"
+
 // Of these every Service has several, so that each is a number. Zero is none: nobody chose, or nothing was read.
 type (
 	// ServiceType is spec.type of a Service.
@@ -12,6 +14,8 @@ type (
 	FamilyPolicy uint8
 	// NextHops says which nodes attract the traffic of a Service.
 	NextHops uint8
+	// Families are the IP families that a Service wants, primary first.
+	Families uint8
 )
 
 // The types of Service.
@@ -34,6 +38,30 @@ const (
 	PreferDualStack
 	RequireDualStack
 )
+
+// familyLists are the families by number.
+var familyLists = [...][]Family{nil, {IPv4}, {IPv6}, {IPv4, IPv6}, {IPv6, IPv4}}
+
+// FamiliesOf is a list of families, of which each counts once, where it stands first.
+func FamiliesOf(list ...Family) (f Families) {
+	for _, family := range list {
+		switch {
+		case f == 0 && family == IPv4:
+			f = 1
+		case f == 0 && family == IPv6:
+			f = 2
+		case f == 1 && family == IPv6, f == 2 && family == IPv4:
+			f += 2
+		}
+	}
+	return f
+}
+
+// List lists them. Nobody writes to it.
+func (f Families) List() []Family { return familyLists[f] }
+
+// MarshalJSON gives the list.
+func (f Families) MarshalJSON() ([]byte, error) { return json.Marshal(f.List()) }
 
 // The ways to choose next hops.
 const (

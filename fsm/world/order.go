@@ -132,7 +132,7 @@ func (s *Service) sort() {
 	sortBy(&s.Ports, func(a, b ServicePort) int {
 		return cmp.Or(strings.Compare(string(a.Protocol), string(b.Protocol)), cmp.Compare(a.Port, b.Port), strings.Compare(a.Name, b.Name))
 	})
-	s.ClusterIPs, s.Families = orNil(s.ClusterIPs), orNil(s.Families)
+	s.ClusterIPs = orNil(s.ClusterIPs)
 	sortSet(&s.ExternalIPs, compareAddrs)
 	sortSet(&s.Shown, compareAddrs)
 	sortKVs(&s.Labels)

@@ -64,8 +64,6 @@ type Service struct {
 	ExternalIPs []netip.Addr
 	// Shown are the addresses in status.loadBalancer: what users were told, whoever wrote it.
 	Shown []netip.Addr
-	// Families lists the wanted IP families, primary first. It is empty where nobody chose: one family, any.
-	Families []Family
 	// Labels are what pools and advertisements select Services by; those of Services that can have no address are left out.
 	Labels []KV
 	// Extra is what it has beside all that; nil for nothing. See Extras.
@@ -75,6 +73,8 @@ type Service struct {
 	ExternalTrafficPolicy TrafficPolicy
 	InternalTrafficPolicy TrafficPolicy
 	FamilyPolicy          FamilyPolicy
+	// Families are zero where nobody chose: one family, any.
+	Families Families
 	// NextHops is how the next hops are chosen.
 	NextHops NextHops
 	// PublishNotReady says that endpoints serve from their start to their end, ready or not.

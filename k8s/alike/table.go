@@ -20,7 +20,6 @@ type Table struct {
 	mu sync.Mutex
 	// words are those of which a cluster has few; names, of objects and in labels, would drive them out.
 	words, names  map[string]string
-	families      map[mark[world.Family]][]world.Family
 	servicePorts  map[mark[world.ServicePort]][]world.ServicePort
 	endpointPorts map[mark[world.EndpointPort]][]world.EndpointPort
 	podPorts      map[mark[world.PodPort]][]world.PodPort
@@ -119,7 +118,6 @@ func (t *Table) service(s *world.Service) {
 	if !slices.ContainsFunc(s.Ports, func(p world.ServicePort) bool { return p.NodePort != 0 }) { // which no other Service has
 		s.Ports = sameList(&t.servicePorts, s.Ports)
 	}
-	s.Families = sameList(&t.families, s.Families)
 	s.Labels = t.sameKVs(s.Labels)
 	lists := []*[]netip.Addr{&s.ClusterIPs, &s.ExternalIPs, &s.Shown}
 	if x := s.Extra; x != nil {

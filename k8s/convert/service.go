@@ -110,9 +110,11 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 		s.Labels = kvs(o.Labels, all)
 	}
 	s.InternalTrafficPolicy = numbered(r, "spec.internalTrafficPolicy", value(o.Spec.InternalTrafficPolicy), world.PolicyCluster, world.PolicyLocal)
+	var families []world.Family
 	for i, f := range o.Spec.IPFamilies {
-		s.Families = append(s.Families, oneOf(r, fmt.Sprintf("spec.ipFamilies[%d]", i), f, world.IPv4, world.IPv6))
+		families = append(families, oneOf(r, fmt.Sprintf("spec.ipFamilies[%d]", i), f, world.IPv4, world.IPv6))
 	}
+	s.Families = world.FamiliesOf(families...)
 	r.ports(&s, o)
 	r.addresses(&s, o)
 	r.options(&s, o)
@@ -232,13 +234,13 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 // family tells of an address that a Service names and that is of a family which it is not of: it is announced, and nobody answers there. A
 // Service without a selector may have slices of that family by hand.
 func (r *report) family(field string, o *corev1.Service, s *world.Service, a netip.Addr) {
-	f := world.FamilyOf(a)
+	f, families := world.FamilyOf(a), s.Families.List()
 	policy := value(o.Spec.IPFamilyPolicy)
 	dual := policy == corev1.IPFamilyPolicyPreferDualStack || policy == corev1.IPFamilyPolicyRequireDualStack
-	if len(s.Families) == 0 || dual || !s.HasSelector || slices.Contains(s.Families, f) {
+	if len(families) == 0 || dual || !s.HasSelector || slices.Contains(families, f) {
 		return
 	}
-	r.degrade(field, fmt.Sprintf("add %s to spec.ipFamilies with ipFamilyPolicy PreferDualStack, or name an address of %s", f, s.Families[0]),
+	r.degrade(field, fmt.Sprintf("add %s to spec.ipFamilies with ipFamilyPolicy PreferDualStack, or name an address of %s", f, families[0]),
 		"%s is of %s, and the Service is not (spec.ipFamilies): Kubernetes gives it no endpoints of that family, and packets to the address are refused", a, f)
 }
 
