@@ -36,3 +36,19 @@ func TestForecastKeepsWhatManifestsLeaveToOthers(t *testing.T) {
 		t.Error("files were taken for all of a cluster")
 	}
 }
+
+// Where configuration is that is there already, and which object it is, is the API server's word, too.
+func TestForecastKeepsTheNamespaceOfConfiguration(t *testing.T) {
+	lines := []string{"pool front 203.0.113.10-203.0.113.20", "peer tor 192.0.2.254 asn=65001", "advertisement all", "l2 lan pools=front"}
+	s := newScene(t)
+	for _, line := range lines {
+		s.line(line + " home=metallb-system")
+	}
+	s.group.settle(s.input())
+	in := s.input()
+	in.Record = s.group.state.Read()
+	f, err := Foresee(in, Draft{World: drafted(t, lines...)})
+	if err != nil || len(f.Changes)+len(f.Waiting)+len(f.Pending) > 0 {
+		t.Errorf("%v: %+v", err, f)
+	}
+}
