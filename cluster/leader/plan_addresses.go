@@ -120,7 +120,7 @@ func (p *planner) grantAddresses() {
 	}
 }
 
-func (s *wish) created() int64 {
+func (s *wish) created() uint32 {
 	if s.seen == nil {
 		return 0
 	}

@@ -394,7 +394,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	}
 	o.Shown = append(o.Shown, o.Extra.Proxied...)
 	o.Labels = labels(split(keys["labels"]))
-	o.Created, o.Deleting = number(t, keys["created"]), has("deleting")
+	o.Created, o.Deleting = uint32(number(t, keys["created"])), has("deleting")
 	if keys["health"] != "" {
 		o.HealthCheckNodePort = uint16(number(t, keys["health"]))
 	}

@@ -104,7 +104,7 @@ func TestPropertyElectionsDoNotDependOnOrder(t *testing.T) {
 		for _, name := range names {
 			claims = append(claims, Claim{
 				Kind:   rapid.SampledFrom([]Kind{KindBalancingPolicy, KindLocalRedirect}).Draw(t, "kind"),
-				Policy: Meta{ID: ID{Name: name}, Created: rapid.Int64Range(0, 2).Draw(t, "created")},
+				Policy: Meta{ID: ID{Name: name}, Created: rapid.Uint32Range(0, 2).Draw(t, "created")},
 				Tuples: rapid.SliceOfN(rapid.SampledFrom(tuples), 0, 3).Draw(t, "tuples"),
 			})
 		}

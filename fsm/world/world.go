@@ -167,9 +167,9 @@ type Meta struct {
 	UID string
 	// Version is the object's resourceVersion, zero where the source has none.
 	Version uint64
-	// Created is in seconds since 1970, zero if unknown. It orders the old before the young, for people and for
+	// Created is in seconds since 1970, up to 2106, zero if unknown. It orders the old before the young, for people and for
 	// ties; it is never compared with a clock.
-	Created int64
+	Created uint32
 	// Deleting says that the object has a deletionTimestamp: it is going, whatever holds it.
 	Deleting bool
 }

@@ -12,6 +12,7 @@ package convert
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ func open(kind world.Kind, o *metav1.ObjectMeta, namespaced bool) (world.Meta, *
 		m.Namespace = cmpDefault(o.Namespace, metav1.NamespaceDefault)
 	}
 	if !o.CreationTimestamp.IsZero() {
-		m.Created = o.CreationTimestamp.Unix()
+		m.Created = uint32(min(max(o.CreationTimestamp.Unix(), 0), math.MaxUint32))
 	}
 	r := &report{object: m.Ref(kind)}
 	if o.Name == "" {

@@ -104,7 +104,9 @@ func (p *planner) adoptable(r *world.BackendRecord) bool {
 	return p.trace(r) != fsm.TraceTaken || p.quarantined
 }
 
-func originOf(r *world.BackendRecord) fsm.Origin { return fsm.Origin{UID: r.UID, Made: r.Created} }
+func originOf(r *world.BackendRecord) fsm.Origin {
+	return fsm.Origin{UID: r.UID, Made: int64(r.Created)}
+}
 
 func (p *planner) trace(r *world.BackendRecord) fsm.Trace {
 	return p.in.Record.TraceOf(fsm.BindingID(r.ID.String()), originOf(r))

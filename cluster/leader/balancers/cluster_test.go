@@ -128,7 +128,7 @@ func (c *cluster) object(f []string) {
 	if uid := l.keys["uid"]; uid != "" {
 		m.UID = uid
 	}
-	m.Created = int64(numberOf(l.keys["made"]))
+	m.Created = uint32(numberOf(l.keys["made"]))
 	kind := kindOf[f[0]]
 	c.remove(kind, id)
 	switch kind {

@@ -80,7 +80,7 @@ func claimsOf(rows []*fsm.Redirect) []world.Claim {
 	out := make([]world.Claim, 0, len(rows))
 	for _, r := range rows {
 		kind, id := ObjectOf(r.ID)
-		c := world.Claim{Kind: kind, Policy: world.Meta{ID: id, UID: r.UID, Created: r.Created}}
+		c := world.Claim{Kind: kind, Policy: world.Meta{ID: id, UID: r.UID, Created: uint32(r.Created)}}
 		for _, at := range r.Captures {
 			c.Tuples = append(c.Tuples, world.Tuple{Address: at.Address, Port: at.Port.Number, Protocol: protocolOf(at.Port)})
 		}

@@ -182,7 +182,7 @@ func (w mWorld) input(mayRemove func(kind world.Kind, name string) bool) Input {
 	in := Input{MayRemove: func(k world.Kind, id world.ID) bool { return mayRemove(k, id.Name) }}
 	label := func(key, value string) []world.KV { return []world.KV{{Key: key, Value: value}} }
 	meta := func(ns, name, uid string, created int64) world.Meta {
-		return world.Meta{ID: world.ID{Namespace: ns, Name: name}, UID: uid, Version: 1, Created: created}
+		return world.Meta{ID: world.ID{Namespace: ns, Name: name}, UID: uid, Version: 1, Created: uint32(created)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.services)) {
 		s := world.Service{Meta: meta("shop", name, name, 0), Headless: len(w.services[name].ips) == 0}

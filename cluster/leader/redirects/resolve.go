@@ -25,7 +25,7 @@ func (p *planner) resolve(o policy, old *fsm.Redirect) *fsm.Redirect {
 		old = nil
 	}
 	r := &fsm.Redirect{
-		ID: o.id(), UID: o.UID, Version: o.Version, Number: o.ServiceID, Created: o.Created, Mode: string(o.Mode), Probe: ProbeOf(o.Health),
+		ID: o.id(), UID: o.UID, Version: o.Version, Number: o.ServiceID, Created: int64(o.Created), Mode: string(o.Mode), Probe: ProbeOf(o.Health),
 		Generation: o.Generation, SpareOwn: o.SpareOwn, FallThrough: o.FallThrough, Outside: o.EffectiveOn(nil),
 	}
 	if o.Service != (world.ID{}) {
