@@ -66,8 +66,8 @@ func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
 		return []byte(b.String())
 	}
 	one, other := decode("one", text(1), like, nil).objects, decode("other", text(2), like, nil).objects
-	service, slice := one[0].value.(*world.Service), one[1].value.(*world.EndpointSlice)
-	service2, slice2 := other[0].value.(*world.Service), other[1].value.(*world.EndpointSlice)
+	service, slice := one[0].value().(*world.Service), one[1].value().(*world.EndpointSlice)
+	service2, slice2 := other[0].value().(*world.Service), other[1].value().(*world.EndpointSlice)
 	for what, same := range map[string]bool{
 		"the name of a slice and that of its Service":   unsafe.StringData(slice.Name) == unsafe.StringData(slice.ServiceName),
 		"the namespace of Services and slices of files": unsafe.StringData(service.Namespace) == unsafe.StringData(slice2.Namespace),
@@ -77,5 +77,12 @@ func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
 		if !same {
 			t.Errorf("%s are there twice", what)
 		}
+	}
+}
+
+// There are as many of these as a folder has objects.
+func TestAnObjectHasRoomForItsValueAndLineOnly(t *testing.T) {
+	if bytes := unsafe.Sizeof(object{}); bytes > 24 {
+		t.Errorf("an object takes %d bytes, want 24 at most", bytes)
 	}
 }

@@ -208,7 +208,7 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 	if namespaced {
 		ref.Namespace = cmp.Or(h.Metadata.Namespace, metav1.NamespaceDefault)
 	}
-	o := object{line: d.doc.lineOf(path)}
+	var value any
 	var problems []world.Problem
 	var k K
 	strict, err := kjson.UnmarshalStrict(raw, &k)
@@ -218,8 +218,8 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 	} else {
 		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
 		any(&k).(metav1.Object).SetResourceVersion("")
-		o.value, problems = turn(&k)
-		for v := range o.values {
+		value, problems = turn(&k)
+		for v := range valuesOf(value) {
 			toCanonical(v)
 			d.like.Same(v)
 		}
@@ -228,7 +228,7 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		}
 	}
 	if !convert.Usable(problems) {
-		o.value = nil
+		value = nil
 	}
 	for i := range problems {
 		p := &problems[i]
@@ -244,9 +244,9 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		return
 	}
 	if len(problems) > 0 || kind == kindEndpoints {
-		o.beside = &beside{ref, problems}
+		value = &beside{value, ref, problems}
 	}
-	d.out.objects = append(d.out.objects, o)
+	d.out.objects = append(d.out.objects, object{is: value, line: int32(d.doc.lineOf(path))})
 }
 
 // lose notes a document that nobody can tell the object of.

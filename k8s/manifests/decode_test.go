@@ -145,7 +145,7 @@ func TestBigFileIsReadInTime(t *testing.T) {
 		fmt.Fprintf(&list, "- apiVersion: v1\n  kind: Service\n  metadata: {name: s%d}\n  spec: {type: LoadBalancer, externalIPs: [198.18.%d.%d], ports: [{port: 80}]}\n", i, i/250, i%250)
 	}
 	got := decode("list.yaml", []byte(list.String()), new(alike.Table), nil)
-	if len(got.objects) != n || got.objects[n-1].line != 4+4*(n-1) {
+	if len(got.objects) != n || got.objects[n-1].line != int32(4+4*(n-1)) {
 		t.Fatalf("%d objects, the last on line %d", len(got.objects), got.objects[len(got.objects)-1].line)
 	}
 	if got.objects[0].ref().Kind != world.KindService {

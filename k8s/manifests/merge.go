@@ -108,7 +108,7 @@ func (m *merged) choose(all []candidate, before place) {
 		case p.object == best.object || !p.usable():
 			m.problems = append(m.problems, p.problems()...)
 		case !p.file.away():
-			m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: p.file.name, Line: p.line, Object: p.ref(),
+			m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: p.file.name, Line: int(p.line), Object: p.ref(),
 				Why: fmt.Sprintf("defined in %s:%d already", best.file.name, best.line), Remedy: "remove one of them; until then the other one counts"})
 		}
 	}
@@ -117,7 +117,7 @@ func (m *merged) choose(all []candidate, before place) {
 		m.inForce = append(m.inForce, best)
 	case before.usable():
 		m.inForce = append(m.inForce, before)
-		m.problems = append(m.problems, world.Problem{Severity: world.Ignored, File: best.file.name, Line: best.line, Object: best.ref(),
+		m.problems = append(m.problems, world.Problem{Severity: world.Ignored, File: best.file.name, Line: int(best.line), Object: best.ref(),
 			Why: "its last good form stays in use"})
 	default:
 		m.unusable = append(m.unusable, best)
@@ -127,11 +127,11 @@ func (m *merged) choose(all []candidate, before place) {
 // disagree tells whether files say different things of an object, and then has none of it count.
 func (m *merged) disagree(all []candidate) bool {
 	usable := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !c.usable() || c.file.away() })
-	if len(usable) < 2 || !slices.ContainsFunc(usable[1:], func(c candidate) bool { return !reflect.DeepEqual(c.value, usable[0].value) }) {
+	if len(usable) < 2 || !slices.ContainsFunc(usable[1:], func(c candidate) bool { return !reflect.DeepEqual(c.value(), usable[0].value()) }) {
 		return false
 	}
 	for _, c := range usable[1:] {
-		m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: c.file.name, Line: c.line, Object: c.ref(),
+		m.problems = append(m.problems, world.Problem{Severity: world.Failed, File: c.file.name, Line: int(c.line), Object: c.ref(),
 			Why: fmt.Sprintf("defined in %s:%d otherwise", usable[0].file.name, usable[0].line), Remedy: "remove one of them; until then none of them counts"})
 	}
 	m.unusable = append(m.unusable, usable[0].place)
@@ -188,7 +188,7 @@ func (m *merged) noteOverlaps() {
 	for _, problem := range convert.Overlaps(w.Pools) {
 		at, there := slices.BinarySearchFunc(m.inForce, keyOf(problem.Object), func(p place, k key) int { return p.key().compare(k) })
 		if there {
-			problem.File, problem.Line = m.inForce[at].file.name, m.inForce[at].line
+			problem.File, problem.Line = m.inForce[at].file.name, int(m.inForce[at].line)
 		}
 		m.problems = append(m.problems, problem)
 	}

@@ -5,6 +5,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -15,49 +16,66 @@ const kindEndpoints world.Kind = "Endpoints"
 
 // object is one Kubernetes object of a file. There are very many, so that it has nothing that its value tells.
 type object struct {
-	// value is a pointer to a canonical value of a type of fsm/world, or for kindEndpoints an []*world.EndpointSlice; nil if the object
-	// cannot be used. Worlds list these very values, so that everything is there once. Nobody writes to them.
-	value any
-	line  int
-	// beside is nil where value tells which object it is, and nothing is wrong with it.
-	beside *beside
+	// is a pointer to a canonical value of a type of fsm/world, or a *beside where that does not tell which object it is, or something
+	// is wrong with it. Worlds list these very values, so that everything is there once. Nobody writes to them.
+	is   any
+	line int32
 }
 
 // beside is what few objects have beside their value.
 type beside struct {
+	// value is a pointer to one of fsm/world, or for kindEndpoints an []*world.EndpointSlice; nil if the object cannot be used.
+	value    any
 	ref      world.Ref
 	problems []world.Problem
 }
 
-func (o *object) usable() bool { return o != nil && o.value != nil }
+func (o *object) beside() *beside {
+	b, _ := o.is.(*beside)
+	return b
+}
+
+// value is what the object adds to the World; see beside.
+func (o *object) value() any {
+	if b := o.beside(); b != nil {
+		return b.value
+	}
+	return o.is
+}
+
+func (o *object) usable() bool { return o != nil && o.value() != nil }
 
 // values yields what the object adds to the World, as pointers to values.
-func (o *object) values(yield func(any) bool) {
-	switch v := o.value.(type) {
-	case nil:
-	case []*world.EndpointSlice:
-		for _, slice := range v {
-			if !yield(slice) {
-				return
+func (o *object) values(yield func(any) bool) { valuesOf(o.value())(yield) }
+
+func valuesOf(value any) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		switch v := value.(type) {
+		case nil:
+		case []*world.EndpointSlice:
+			for _, slice := range v {
+				if !yield(slice) {
+					return
+				}
 			}
+		default:
+			yield(v)
 		}
-	default:
-		yield(v)
 	}
 }
 
 func (o *object) ref() world.Ref {
-	if o.beside != nil {
-		return o.beside.ref
+	if b := o.beside(); b != nil {
+		return b.ref
 	}
-	return refOf(o.value).Ref
+	return refOf(o.is).Ref
 }
 
 func (o *object) problems() []world.Problem {
-	if o.beside == nil {
-		return nil
+	if b := o.beside(); b != nil {
+		return b.problems
 	}
-	return o.beside.problems
+	return nil
 }
 
 // key names an object whatever its UID: a file may hold one life of it only.

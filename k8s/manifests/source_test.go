@@ -442,7 +442,7 @@ func TestWorldDoesNotChangeUnderItsReader(t *testing.T) {
 func TestObjectsInForceAreThoseOfTheNewestWorld(t *testing.T) {
 	b := started(t, "db", "web")
 	in := func(w world.World, file string) bool {
-		value := b.source.folder.files[file].good.objects[0].value.(*world.Service)
+		value := b.source.folder.files[file].good.objects[0].value().(*world.Service)
 		return value == find(w, value.ID)
 	}
 	b.write("web2.yaml", service("web"))
