@@ -25,7 +25,7 @@ func (v *View) Unheard() (who string, some bool) {
 func (v *View) Settled(r *Route) (unsettled NextHop, ok bool) {
 	settings := v.Group().Settings
 	i := slices.IndexFunc(r.NextHops, func(h NextHop) bool {
-		n, _ := Get[*Node](v, TableNodes, string(h.Node))
+		n, _ := Get[*Node](v, TableNodes, string(h.Node()))
 		return !Announceable(r.Prefix, h, n, settings)
 	})
 	if i >= 0 {

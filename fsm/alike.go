@@ -8,7 +8,8 @@ import "slices"
 // member's own memory, no part of the record, and nothing depends on what it has forgotten.
 type alike struct {
 	words  map[string]string
-	hops   map[hopsMark][]NextHop
+	hops   map[Hop]*Hop
+	lists  map[hopsMark][]NextHop
 	offers map[offerMark]*Offer
 	causes map[Cause]*Cause
 }
@@ -18,9 +19,18 @@ const alikeAtMost = 4096
 
 // hopsMark is that of lists of next hops that may well be equal.
 type hopsMark struct {
-	first, last NextHop
+	first, last hopMark
 	len         int
 }
+
+// hopMark is what a next hop says, which can be compared.
+type hopMark struct {
+	Hop
+	since       Revision
+	withdrawing bool
+}
+
+func markOf(n NextHop) hopMark { return hopMark{n.hop(), n.Since, n.Withdrawing} }
 
 // offerMark is that of offers with one port and no hint, or one, which are equal then.
 type offerMark struct {
@@ -50,14 +60,22 @@ func (a *alike) sameHops(list []NextHop) []NextHop {
 		return list
 	}
 	for i := range list {
-		list[i].Node = word(a, list[i].Node)
+		list[i].Hop = a.sameHop(list[i].hop())
 	}
 	list = slices.Clip(list) // whoever appends to it does so in a copy
-	have := kept(&a.hops, hopsMark{list[0], list[len(list)-1], len(list)}, list)
-	if !slices.Equal(have, list) {
+	have := kept(&a.lists, hopsMark{markOf(list[0]), markOf(list[len(list)-1]), len(list)}, list)
+	if !slices.EqualFunc(have, list, func(x, y NextHop) bool { return markOf(x) == markOf(y) }) {
 		return list
 	}
 	return have
+}
+
+func (a *alike) sameHop(h Hop) *Hop {
+	if have, ok := a.hops[h]; ok {
+		return have
+	}
+	fresh := Hop{word(a, h.Node), h.Address}
+	return kept(&a.hops, fresh, &fresh)
 }
 
 // sameEndpoints has a list, which is the caller's own, share what its endpoints have in common with others.

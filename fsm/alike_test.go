@@ -21,22 +21,32 @@ func TestPropertyWhatRecordsShareSaysTheSame(t *testing.T) {
 			got  []NextHop
 			want string
 		}
+		says := func(list []NextHop) (out string) {
+			for _, h := range list {
+				out += fmt.Sprint(*h.Hop, h.Since, h.Withdrawing)
+			}
+			return out
+		}
+		address := rapid.SampledFrom([]netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")})
 		var all []taken
 		for range rapid.IntRange(1, 30).Draw(t, "lists") {
 			list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) NextHop {
 				return NextHop{
-					Node:        NodeID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")),
+					Hop:         &Hop{Node: NodeID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")), Address: address.Draw(t, "address")},
 					Since:       Revision{Epoch: 1, Index: Index(rapid.IntRange(1, 2).Draw(t, "since"))},
 					Withdrawing: rapid.Bool().Draw(t, "withdrawing"),
 				}
 			}), 0, 3).Draw(t, "hops")
-			want := fmt.Sprint(list)
+			want := says(list)
 			got := a.sameHops(list)
-			_ = append(got, NextHop{Node: "other"}) // as whoever goes on from a record may
+			_ = append(got, NextHop{Hop: &Hop{Node: "other"}}) // as whoever goes on from a record may
 			all = append(all, taken{got, want})
+			turned := (&SetRoute{Hops: []HopSpec{{"n1", address.Draw(t, "stays")}, {"n2", address.Draw(t, "comes")}}}).merge(got, Revision{Epoch: 1, Index: 3})
+			want = says(turned)
+			all = append(all, taken{a.sameHops(turned), want})
 		}
 		for _, l := range all {
-			if got := fmt.Sprint(l.got); got != l.want {
+			if got := says(l.got); got != l.want {
 				t.Fatalf("hops are %s, were %s", got, l.want)
 			}
 		}
@@ -66,10 +76,17 @@ func TestPropertyWhatEndpointsShareSaysTheSame(t *testing.T) {
 
 func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
 	var a alike
-	hops := func() []NextHop { return []NextHop{{Node: NodeID([]byte("n1"))}, {Node: NodeID([]byte("n2"))}} }
+	hops := func() []NextHop {
+		return []NextHop{{Hop: &Hop{Node: NodeID([]byte("n1"))}}, {Hop: &Hop{Node: NodeID([]byte("n2"))}}}
+	}
 	first, second := a.sameHops(hops()), a.sameHops(hops())
 	if unsafe.SliceData(first) != unsafe.SliceData(second) {
 		t.Error("equal next hops are there twice")
+	}
+	later := hops()
+	later[0].Since.Index++
+	if a.sameHops(later)[0].Hop != first[0].Hop {
+		t.Error("a hop is there twice, since it came to be wanted at two times")
 	}
 	endpoints := []Endpoint{
 		{Node: NodeID([]byte("n1")), Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}}, {Node: NodeID([]byte("n1")), Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}},
@@ -78,7 +95,7 @@ func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
 	if endpoints[0].Offer != endpoints[1].Offer {
 		t.Error("equal ports are there twice")
 	}
-	if unsafe.StringData(string(endpoints[0].Node)) != unsafe.StringData(string(first[0].Node)) {
+	if unsafe.StringData(string(endpoints[0].Node)) != unsafe.StringData(string(first[0].Node())) {
 		t.Error("a node's name is there twice")
 	}
 }
@@ -96,13 +113,19 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 		}
 	}
 	apply(&InitGroup{Group: "g", Format: NewestFormat})
-	for i := range 2 {
+	for i := range 3 {
 		a, id := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), ServiceID(fmt.Sprint("shop/", i))
 		endpoints := []Endpoint{{Address: a, Node: "n1", Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}}}
 		apply(&PutService{Service: Service{ID: id, UID: "u", Endpoints: endpoints}}, &Allocate{Address: a, Service: id, Pool: "p"})
 	}
 	hops := []HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}
-	apply(&SetRoute{Prefix: HostPrefix(netip.AddrFrom4([4]byte{192, 0, 2, 0})), Hops: hops}, &SetRoute{Prefix: HostPrefix(netip.AddrFrom4([4]byte{192, 0, 2, 1})), Hops: hops})
+	for _, last := range [][]byte{{0, 1}, {2}} { // the last one in an entry of its own
+		var cs []Command
+		for _, i := range last {
+			cs = append(cs, &SetRoute{Prefix: HostPrefix(netip.AddrFrom4([4]byte{192, 0, 2, i})), Hops: hops})
+		}
+		apply(cs...)
+	}
 	var kept bytes.Buffer
 	if err := s.Freeze().Write(&kept); err != nil {
 		t.Fatal(err)
@@ -118,6 +141,7 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 		"ports":               services[0].Endpoints[0].Offer == services[1].Endpoints[0].Offer,
 		"names of nodes":      word(string(services[0].Endpoints[0].Node), string(services[1].Endpoints[0].Node)),
 		"next hops":           unsafe.SliceData(routes[0].NextHops) == unsafe.SliceData(routes[1].NextHops),
+		"hops":                routes[0].NextHops[0].Hop == routes[2].NextHops[0].Hop,
 		"names of pools":      word(string(owned[0].Pool), string(owned[1].Pool)),
 		"causes of steps":     services[0].History[0].Cause == routes[1].History[0].Cause,
 		"history of Services": word(services[0].History[0].What, services[1].History[0].What),
@@ -133,8 +157,11 @@ func TestWhatRecordsShareIsBounded(t *testing.T) {
 	var a alike
 	for i := range 3 * alikeAtMost {
 		word(&a, fmt.Sprint(i))
+		a.sameHops([]NextHop{{Hop: &Hop{Node: NodeID(fmt.Sprint(i))}}})
 	}
-	if len(a.words) > alikeAtMost {
-		t.Errorf("%d words are kept, at most %d shall be", len(a.words), alikeAtMost)
+	for what, many := range map[string]int{"words": len(a.words), "hops": len(a.hops), "lists of hops": len(a.lists)} {
+		if many > alikeAtMost {
+			t.Errorf("%d %s are kept, at most %d shall be", many, what, alikeAtMost)
+		}
 	}
 }

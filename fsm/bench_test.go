@@ -179,3 +179,36 @@ func benchService(i int) *PutService {
 	}
 	return &PutService{Service: s}
 }
+
+// BenchmarkAddressesHeld is what the record keeps for each address that a Service has and four nodes lead to.
+func BenchmarkAddressesHeld(b *testing.B) {
+	const addresses = 10_000
+	for b.Loop() {
+		s, index := New(), Index(0)
+		apply := func(cs ...Command) {
+			index++
+			for _, o := range s.ApplyEntries([]LogEntry{entry(b, s, index, cs...)})[0] {
+				if o.Reject != Accepted {
+					b.Fatal(o.Err())
+				}
+			}
+		}
+		apply(&InitGroup{Group: "g", Format: NewestFormat})
+		id := func(i int) ServiceID { return ServiceID(fmt.Sprintf("team-%d/web-%d", i%100, i)) }
+		for i := range addresses {
+			apply(&PutService{Service: Service{ID: id(i), UID: fmt.Sprintf("6b1f0d0e-0000-4000-8000-%012d", i)}})
+		}
+		before := heap.InUse()
+		for i := range addresses {
+			address, route := netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), &SetRoute{}
+			for j := range 4 {
+				node := (i + j) % 100
+				route.Hops = append(route.Hops, HopSpec{Node: NodeID(fmt.Sprintf("node-%d", node)), Address: netip.AddrFrom4([4]byte{198, 51, 100, byte(node)})})
+			}
+			route.Prefix = HostPrefix(address)
+			apply(&Allocate{Address: address, Service: id(i), Pool: "public", Ports: []Port{{TCP, 80}, {TCP, 443}}}, route)
+		}
+		b.ReportMetric(float64(heap.InUse()-before)/addresses, "B/address")
+		runtime.KeepAlive(s)
+	}
+}

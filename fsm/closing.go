@@ -25,13 +25,13 @@ const formatClosing uint32 = 2
 // cluster by themselves, and only paths that shall not be there any more count.
 func (r *Route) Lingers(c Closing, node func(NodeID) *Node, settings Settings) (NodeID, bool) {
 	for _, h := range r.NextHops {
-		n := node(h.Node)
+		n := node(h.Node())
 		stopped := n != nil && !n.Acknowledged.Before(c.Since) && !slices.Contains(n.Failed, r.Prefix)
 		if settings.Unsteered {
 			stopped = !h.Withdrawing
 		}
 		if !stopped {
-			return h.Node, true
+			return h.Node(), true
 		}
 	}
 	return "", false

@@ -137,7 +137,7 @@ func (c *DeleteNode) apply(tx *txn) Outcome {
 	}
 	for _, r := range list[*Route](tx.rows, TableRoutes) {
 		for _, h := range r.NextHops {
-			if h.Node == c.ID {
+			if h.Node() == c.ID {
 				return refuse(RejectInUse, subject, "route "+r.Prefix.String(), "none")
 			}
 		}

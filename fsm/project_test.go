@@ -185,8 +185,8 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		for _, h := range r.NextHops {
-			n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
-			f.add("hop", fmt.Sprint(r.Prefix, fsm.HopSpec{Node: h.Node, Address: h.Address}), h.Since, h.Withdrawing,
+			n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node()))
+			f.add("hop", fmt.Sprint(r.Prefix, fsm.HopSpec{Node: h.Node(), Address: h.Address()}), h.Since, h.Withdrawing,
 				fsm.Announceable(r.Prefix, h, n, g.Settings))
 		}
 	}

@@ -11,13 +11,52 @@ import (
 
 // NextHop is one node that an address is, or was, routed to.
 type NextHop struct {
-	Node    NodeID     `pb:"1" json:"node"`
-	Address netip.Addr `pb:"2" json:"address"`
+	_ [0]func() // == would tell apart what only stands at two places in memory, and is refused so
+	// Hop is shared by very many, so that each has a pointer to it; the record has one in each. Nobody writes to it.
+	*Hop `pb:"inline"`
 	// Since is the revision at which the hop came to be wanted, or to be withdrawn.
 	Since Revision `pb:"3" json:"since"`
 	// Withdrawing is set from the decision until no path to the node can be left anywhere; the node keeps its
 	// rules so long. A hop that is not withdrawing counts as acknowledged once its node acknowledged Since.
 	Withdrawing bool `pb:"4" json:"withdrawing"`
+}
+
+// Hop is a node, and the address of it that packets are sent to.
+type Hop struct {
+	Node    NodeID     `pb:"1" json:"node"`
+	Address netip.Addr `pb:"2" json:"address"`
+}
+
+func (n NextHop) hop() Hop {
+	if n.Hop == nil {
+		return Hop{}
+	}
+	return *n.Hop
+}
+
+// Node is who carries the packets; empty in no NextHop of the record.
+func (n NextHop) Node() NodeID {
+	if n.Hop == nil {
+		return ""
+	}
+	return n.Hop.Node
+}
+
+// Address is that of the node which they are sent to.
+func (n NextHop) Address() netip.Addr {
+	if n.Hop == nil {
+		return netip.Addr{}
+	}
+	return n.Hop.Address
+}
+
+// String is a next hop in messages.
+func (n NextHop) String() string {
+	text := string(n.Node()) + " " + n.Address().String() + " since " + n.Since.String()
+	if n.Withdrawing {
+		text += ", withdrawing"
+	}
+	return text
 }
 
 // Route is the announcement of one address.
@@ -54,10 +93,10 @@ type HopSpec struct {
 }
 
 func compareHops(a, b NextHop) int {
-	if c := cmp.Compare(a.Node, b.Node); c != 0 {
+	if c := cmp.Compare(a.Node(), b.Node()); c != 0 {
 		return c
 	}
-	return a.Address.Compare(b.Address)
+	return a.Address().Compare(b.Address())
 }
 
 // SetRoute says which next hops an address shall have. New ones are wanted from now on; those not named are
@@ -109,7 +148,7 @@ func (tx *txn) allocated(a netip.Addr) bool {
 func (c *SetRoute) merge(have []NextHop, now Revision) []NextHop {
 	var out []NextHop
 	wanted := func(n NextHop) bool {
-		return slices.Contains(c.Hops, HopSpec{Node: n.Node, Address: n.Address})
+		return slices.Contains(c.Hops, HopSpec{Node: n.Node(), Address: n.Address()})
 	}
 	for _, h := range have {
 		if keep := wanted(h); keep == h.Withdrawing {
@@ -118,9 +157,9 @@ func (c *SetRoute) merge(have []NextHop, now Revision) []NextHop {
 		out = append(out, h)
 	}
 	for _, s := range c.Hops {
-		known := func(n NextHop) bool { return n.Node == s.Node && n.Address == s.Address }
+		known := func(n NextHop) bool { return n.Node() == s.Node && n.Address() == s.Address }
 		if !slices.ContainsFunc(out, known) {
-			out = append(out, NextHop{Node: s.Node, Address: s.Address, Since: now})
+			out = append(out, NextHop{Hop: &Hop{s.Node, s.Address}, Since: now})
 		}
 	}
 	slices.SortFunc(out, compareHops)
@@ -134,7 +173,7 @@ func hopChange(old, next []NextHop) string {
 		if what != "" {
 			what += ", "
 		}
-		what += verb + " " + string(n.Node) + " " + n.Address.String()
+		what += verb + " " + string(n.Node()) + " " + n.Address().String()
 	}
 	for _, n := range next {
 		i := slices.IndexFunc(old, func(o NextHop) bool { return compareHops(o, n) == 0 })
@@ -177,7 +216,7 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	i := slices.IndexFunc(r.NextHops, func(n NextHop) bool { return n.Node == c.Node && n.Address == c.Address })
+	i := slices.IndexFunc(r.NextHops, func(n NextHop) bool { return n.Node() == c.Node && n.Address() == c.Address })
 	if i < 0 {
 		return refuse(RejectNotFound, subject+" via "+c.Address.String(), "", "")
 	}

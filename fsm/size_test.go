@@ -12,6 +12,7 @@ func TestRowsFitTheirSizeClass(t *testing.T) {
 	for what, size := range map[string][2]uintptr{
 		"Service": {unsafe.Sizeof(Service{}), 208}, "Allocation": {unsafe.Sizeof(Allocation{}), 144}, "Route": {unsafe.Sizeof(Route{}), 128},
 		"Endpoint": {unsafe.Sizeof(Endpoint{}), 56}, "Transition": {unsafe.Sizeof(Transition{}), 56},
+		"NextHop": {unsafe.Sizeof(NextHop{}), 32},
 	} {
 		if size[0] > size[1] {
 			t.Errorf("%s has %d bytes, more than %d", what, size[0], size[1])

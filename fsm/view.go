@@ -133,7 +133,7 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 		return HopWithdrawing
 	}
 	since, ok := v.AnnounceableSince(r, h)
-	node, known := Get[*Node](v, TableNodes, string(h.Node))
+	node, known := Get[*Node](v, TableNodes, string(h.Node()))
 	switch {
 	case !ok:
 		return HopWanted
@@ -170,7 +170,7 @@ func (v *View) Announcers(r *Route, h NextHop) (out []*Member) {
 
 // AnnounceableSince is the revision at which a hop came to be announceable; false if it is not.
 func (v *View) AnnounceableSince(r *Route, h NextHop) (since Revision, ok bool) {
-	n, known := Get[*Node](v, TableNodes, string(h.Node))
+	n, known := Get[*Node](v, TableNodes, string(h.Node()))
 	if !Announceable(r.Prefix, h, n, v.Group().Settings) {
 		return Revision{}, false
 	}

@@ -146,7 +146,7 @@ func awaitsSpeaker(v *fsm.View, m fsm.SpeakerMark) bool {
 	return slices.ContainsFunc(fsm.List[*fsm.Route](v, fsm.TableRoutes), func(r *fsm.Route) bool {
 		return slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
 			switch {
-			case h.Node != m.Node:
+			case h.Node() != m.Node:
 				return false
 			case h.Withdrawing:
 				return news(n.Speaking.Withdrawn, m.Withdrawn, h.Since)

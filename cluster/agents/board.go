@@ -260,12 +260,12 @@ func homesOf(v *fsm.View) map[netip.Addr]fsm.NodeID {
 // noteWanted remembers since when nodes have something to acknowledge, and tells whether that is new.
 func (b *board) noteWanted(r *fsm.Route) (news bool) {
 	for _, h := range r.NextHops {
-		if !h.Withdrawing && b.wanted[h.Node].Before(h.Since) {
-			b.wanted[h.Node], news = h.Since, true
+		if !h.Withdrawing && b.wanted[h.Node()].Before(h.Since) {
+			b.wanted[h.Node()], news = h.Since, true
 		}
 		for _, c := range r.Closing {
-			if b.wanted[h.Node].Before(c.Since) {
-				b.wanted[h.Node], news = c.Since, true
+			if b.wanted[h.Node()].Before(c.Since) {
+				b.wanted[h.Node()], news = c.Since, true
 			}
 		}
 	}

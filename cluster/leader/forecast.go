@@ -257,7 +257,7 @@ func wantedNodes(r *fsm.Route) (out []fsm.NodeID) {
 	if r != nil {
 		for _, h := range r.NextHops {
 			if isWanted(h) {
-				out = append(out, h.Node)
+				out = append(out, h.Node())
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func targets(v *fsm.View) map[string]bool {
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		for _, h := range r.NextHops {
 			if !h.Withdrawing {
-				out[r.Prefix.String()+" "+string(h.Node)] = true
+				out[r.Prefix.String()+" "+string(h.Node())] = true
 			}
 		}
 	}

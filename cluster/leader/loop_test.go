@@ -245,7 +245,7 @@ func hopsOf(v *fsm.View, address string) string {
 	}
 	out := ""
 	for _, h := range r.NextHops {
-		out += fmt.Sprintf("%s=%s ", h.Node, v.HopState(r, h))
+		out += fmt.Sprintf("%s=%s ", h.Node(), v.HopState(r, h))
 	}
 	return out
 }

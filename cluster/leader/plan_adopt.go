@@ -81,7 +81,7 @@ func (p *planner) unheard() (netip.Prefix, bool) {
 			continue
 		}
 		live := func(hop fsm.NextHop) bool {
-			n := p.nodes[hop.Node]
+			n := p.nodes[hop.Node()]
 			return !hop.Withdrawing && n != nil && n.have != nil && n.liveness == fsm.NodeUp && n.have.Boot != "" && !slices.Contains(n.have.Failed, r.Prefix)
 		}
 		if slices.ContainsFunc(r.NextHops, live) {

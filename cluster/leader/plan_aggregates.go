@@ -72,10 +72,10 @@ func (p *planner) apart(block netip.Prefix) string {
 		case first == nil:
 			first = r
 		}
-		if hop, settled := p.in.Record.Settled(r); !settled && hop.Node != "" {
+		if hop, settled := p.in.Record.Settled(r); !settled && hop.Node() != "" {
 			return ""
 		}
-		if !slices.EqualFunc(first.NextHops, r.NextHops, func(a, b fsm.NextHop) bool { return a.Node == b.Node && a.Address == b.Address }) {
+		if !slices.EqualFunc(first.NextHops, r.NextHops, func(a, b fsm.NextHop) bool { return a.Node() == b.Node() && a.Address() == b.Address() }) {
 			return fmt.Sprintf("%s has other next hops than %s", r.Prefix.Addr(), first.Prefix.Addr())
 		}
 		if p.aggregateOf(address) != block {

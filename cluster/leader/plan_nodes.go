@@ -165,7 +165,7 @@ func (p *planner) nodesNamed() map[fsm.NodeID]bool {
 			continue
 		}
 		for _, h := range r.NextHops {
-			named[h.Node] = true
+			named[h.Node()] = true
 		}
 	}
 	return named

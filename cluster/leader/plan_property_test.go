@@ -561,7 +561,7 @@ func (a *account) handedOn() string {
 func hopsTo(v *fsm.View, a netip.Addr) (out []fsm.HopSpec) {
 	if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String()); ok {
 		for _, h := range r.NextHops {
-			out = append(out, fsm.HopSpec{Node: h.Node, Address: h.Address})
+			out = append(out, fsm.HopSpec{Node: h.Node(), Address: h.Address()})
 		}
 	}
 	return out
@@ -776,7 +776,7 @@ func (a *account) awaits(w *world.Service, f world.Family) bool {
 		r, routed := fsm.Get[*fsm.Route](a.after, fsm.TableRoutes, fsm.HostPrefix(x).String())
 		given := slices.ContainsFunc(a.after.Owners(x.String()), func(o *fsm.Allocation) bool { return o.Releasing })
 		runs := routed && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
-			n, ok := fsm.Get[*fsm.Node](a.after, fsm.TableNodes, string(h.Node))
+			n, ok := fsm.Get[*fsm.Node](a.after, fsm.TableNodes, string(h.Node()))
 			return ok && n.Liveness == fsm.NodeUp
 		})
 		return world.FamilyOf(x) == f && (given || runs && len(r.Closing) > 0)
@@ -1033,7 +1033,7 @@ func (a *account) replaced(old netip.Addr, led *fsm.View, nodes map[fsm.NodeID]*
 	leads := func(v *fsm.View, address netip.Addr, how func(netip.Prefix, fsm.NextHop, *fsm.Node) bool) bool {
 		prefix := fsm.HostPrefix(address)
 		return slices.ContainsFunc(a.wantedHops(v, prefix), func(h fsm.NextHop) bool {
-			n := nodes[h.Node]
+			n := nodes[h.Node()]
 			return n != nil && n.Eligible && how(prefix, h, n)
 		})
 	}
@@ -1108,7 +1108,7 @@ func (a *account) nextHops() string {
 		to := a.movedTo(al.Address, serving)
 		if h, has := takes(hops, nodes[to], prefix, settings); has && !a.isAside(nodes[to]) {
 			if len(hops) != 1 {
-				return fmt.Sprintf("%s was moved to %s, which may be announced, and leads to %v", prefix, h.Node, hops)
+				return fmt.Sprintf("%s was moved to %s, which may be announced, and leads to %v", prefix, h.Node(), hops)
 			}
 			continue
 		}
@@ -1120,13 +1120,13 @@ func (a *account) nextHops() string {
 		}
 		var live, stay, ready, near int
 		for _, h := range hops {
-			n := nodes[h.Node]
+			n := nodes[h.Node()]
 			switch {
 			case n == nil || !n.Eligible:
-				return fmt.Sprintf("%s leads to %s, which is not eligible", prefix, h.Node)
-			case !slices.Contains(n.Addresses, h.Address):
-				return fmt.Sprintf("%s leads to %s, which is no address of %s", prefix, h.Address, h.Node)
-			case serving[h.Node]:
+				return fmt.Sprintf("%s leads to %s, which is not eligible", prefix, h.Node())
+			case !slices.Contains(n.Addresses, h.Address()):
+				return fmt.Sprintf("%s leads to %s, which is no address of %s", prefix, h.Address(), h.Node())
+			case serving[h.Node()]:
 				stay++
 				if fsm.Announceable(prefix, h, n, settings) {
 					ready++
@@ -1140,16 +1140,16 @@ func (a *account) nextHops() string {
 			}
 		}
 		for _, h := range hops {
-			had := slices.ContainsFunc(a.wantedHops(a.reported, prefix), func(o fsm.NextHop) bool { return o.Node == h.Node && o.Address == h.Address })
-			switch n := nodes[h.Node]; {
+			had := slices.ContainsFunc(a.wantedHops(a.reported, prefix), func(o fsm.NextHop) bool { return o.Node() == h.Node() && o.Address() == h.Address() })
+			switch n := nodes[h.Node()]; {
 			case n.Liveness == fsm.NodeDown && live > 0:
-				return fmt.Sprintf("%s leads to %s, which is down, beside one that is not and may be announced", prefix, h.Node)
+				return fmt.Sprintf("%s leads to %s, which is down, beside one that is not and may be announced", prefix, h.Node())
 			case a.isAside(n) && near > 0:
-				return fmt.Sprintf("%s leads to %s, past which new flows shall go, beside one that may be announced", prefix, h.Node)
+				return fmt.Sprintf("%s leads to %s, past which new flows shall go, beside one that may be announced", prefix, h.Node())
 			case n.Liveness != fsm.NodeUp && !had:
-				return fmt.Sprintf("%s came to lead to %s, which is %s", prefix, h.Node, n.Liveness)
-			case !serving[h.Node] && (ready > 0 || stay == 0):
-				return fmt.Sprintf("%s leads to %s, which does not serve it (%d do, %d of them ready)", prefix, h.Node, stay, ready)
+				return fmt.Sprintf("%s came to lead to %s, which is %s", prefix, h.Node(), n.Liveness)
+			case !serving[h.Node()] && (ready > 0 || stay == 0):
+				return fmt.Sprintf("%s leads to %s, which does not serve it (%d do, %d of them ready)", prefix, h.Node(), stay, ready)
 			}
 		}
 		for id := range serving {
@@ -1157,7 +1157,7 @@ func (a *account) nextHops() string {
 			if n == nil || !n.Eligible || n.Liveness != fsm.NodeUp || a.isAside(n) && near > 0 {
 				continue
 			}
-			if _, has := n.Address(al.Address); has && !slices.ContainsFunc(hops, func(h fsm.NextHop) bool { return h.Node == id }) {
+			if _, has := n.Address(al.Address); has && !slices.ContainsFunc(hops, func(h fsm.NextHop) bool { return h.Node() == id }) {
 				return fmt.Sprintf("%s does not lead to %s, which serves it", prefix, id)
 			}
 		}
@@ -1202,7 +1202,7 @@ func (a *account) lastHops() string {
 // leads tells whether an address has a next hop that may be announced and is not down.
 func (a *account) leads(v *fsm.View, prefix netip.Prefix) bool {
 	return slices.ContainsFunc(a.wantedHops(v, prefix), func(h fsm.NextHop) bool {
-		n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
+		n, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node()))
 		return fsm.Announceable(prefix, h, n, v.Group().Settings) && n.Liveness != fsm.NodeDown
 	})
 }
@@ -1275,7 +1275,7 @@ func (a *account) movedTo(address netip.Addr, serving map[fsm.NodeID]bool) fsm.N
 // takes finds a node among the next hops that may be announced, unless the node is down.
 func takes(hops []fsm.NextHop, n *fsm.Node, prefix netip.Prefix, settings fsm.Settings) (fsm.NextHop, bool) {
 	for _, h := range hops {
-		if n != nil && h.Node == n.ID && n.Liveness != fsm.NodeDown && fsm.Announceable(prefix, h, n, settings) {
+		if n != nil && h.Node() == n.ID && n.Liveness != fsm.NodeDown && fsm.Announceable(prefix, h, n, settings) {
 			return h, true
 		}
 	}

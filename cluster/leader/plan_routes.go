@@ -70,7 +70,7 @@ func (p *planner) isComing(a netip.Addr) bool {
 func (p *planner) isAnnounceable(a netip.Addr) bool {
 	r := p.routeOf[a]
 	return r != nil && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool {
-		n := p.nodes[h.Node]
+		n := p.nodes[h.Node()]
 		return n != nil && n.next.Eligible && n.liveness != fsm.NodeDown && fsm.Announceable(r.Prefix, h, n.have, p.settings)
 	})
 }
@@ -174,7 +174,7 @@ func showsJust(r *fsm.Route, want []fsm.HopSpec) bool {
 		if h.Withdrawing {
 			continue
 		}
-		if n == len(want) || want[n] != (fsm.HopSpec{Node: h.Node, Address: h.Address}) {
+		if n == len(want) || want[n] != (fsm.HopSpec{Node: h.Node(), Address: h.Address()}) {
 			return false
 		}
 		n++
@@ -360,11 +360,11 @@ func (p *planner) bridge(prefix netip.Prefix, want []fsm.HopSpec) (old []fsm.Hop
 		return nil
 	}
 	for _, h := range route.NextHops {
-		n := p.nodes[h.Node]
+		n := p.nodes[h.Node()]
 		if n == nil || !fsm.Announceable(prefix, h, n.have, p.settings) {
 			continue
 		}
-		spec := fsm.HopSpec{Node: h.Node, Address: h.Address}
+		spec := fsm.HopSpec{Node: h.Node(), Address: h.Address()}
 		if slices.Contains(want, spec) {
 			return nil
 		}
@@ -395,7 +395,7 @@ func hopOf(r *fsm.Route, spec fsm.HopSpec) (fsm.NextHop, bool) {
 		return fsm.NextHop{}, false
 	}
 	for _, h := range r.NextHops {
-		if h.Node == spec.Node && h.Address == spec.Address && !h.Withdrawing {
+		if h.Node() == spec.Node && h.Address() == spec.Address && !h.Withdrawing {
 			return h, true
 		}
 	}

@@ -591,7 +591,7 @@ func (s *scene) show() string {
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		fmt.Fprintf(&b, "route %s:", r.Prefix)
 		for _, h := range r.NextHops {
-			fmt.Fprintf(&b, " %s=%s", h.Node, v.HopState(r, h))
+			fmt.Fprintf(&b, " %s=%s", h.Node(), v.HopState(r, h))
 		}
 		b.WriteString("\n")
 	}

@@ -33,14 +33,14 @@ func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) boo
 	silent, held := p.heldByNode(h)
 	lease, leased := fsm.Get[*fsm.Lease](p.in.Record, fsm.TableLeases, r.Prefix.Addr().String())
 	switch {
-	case leased && lease.Holder == h.Node:
-		p.explain(fsm.TableRoutes, r.Key(), WaitsForHolder, "node "+string(h.Node)+" answers for it on its segment until its lease ends")
+	case leased && lease.Holder == h.Node():
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForHolder, "node "+string(h.Node())+" answers for it on its segment until its lease ends")
 		return false
 	case len(lagging) > 0:
-		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for "+strings.Join(lagging, ", "))
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node())+" waits for "+strings.Join(lagging, ", "))
 		return false
 	case held:
-		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node)+" waits for its own speaker")
+		p.explain(fsm.TableRoutes, r.Key(), WaitsForMember, "the withdrawal of node "+string(h.Node())+" waits for its own speaker")
 		return false
 	case p.quarantined:
 		p.explain(fsm.TableRoutes, r.Key(), WaitsForQuarantine, quarantineText)
@@ -51,18 +51,18 @@ func (p *planner) finish(r *fsm.Route, h fsm.NextHop, members []*fsm.Member) boo
 		reason = "every speaker withdrew it or was lost for longer than a switch keeps its paths"
 	}
 	p.proposeUrgent(reason, &fsm.FinishWithdrawal{
-		Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: excused, NodeExcused: silent,
+		Prefix: r.Prefix, Node: h.Node(), Address: h.Address(), Since: h.Since, Excused: excused, NodeExcused: silent,
 	})
 	return true
 }
 
 // heldByNode tells whether a switch may hold a withdrawn hop of its node's own speaker, or whether that was waited out.
 func (p *planner) heldByNode(h fsm.NextHop) (excused, held bool) {
-	n, ok := fsm.Get[*fsm.Node](p.in.Record, fsm.TableNodes, string(h.Node))
+	n, ok := fsm.Get[*fsm.Node](p.in.Record, fsm.TableNodes, string(h.Node()))
 	if !ok || !n.Speaking.MayBeHeld(h.Since) {
 		return false, false
 	}
-	excused = slices.Contains(p.in.ExcusedNodes, h.Node)
+	excused = slices.Contains(p.in.ExcusedNodes, h.Node())
 	return excused, !excused
 }
 

@@ -157,7 +157,7 @@ func (p *planner) nodeReasons(a netip.Addr) []NodeReason {
 	ids := slices.Concat(p.nodeIDs, serving)
 	if r := p.routeOf[a]; r != nil {
 		for _, h := range r.NextHops {
-			ids = append(ids, h.Node)
+			ids = append(ids, h.Node())
 		}
 	}
 	slices.Sort(ids)
@@ -201,7 +201,7 @@ func (p *planner) nodeReason(a netip.Addr, id fsm.NodeID, serves bool, d *decisi
 // noOwner is said of a node's part in an address that nobody owns any more.
 func (p *planner) noOwner(a netip.Addr, id fsm.NodeID) Reason {
 	r := p.routeOf[a]
-	stays := r != nil && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool { return h.Node == id && isWanted(h) })
+	stays := r != nil && slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool { return h.Node() == id && isWanted(h) })
 	if stays && p.isReplaced(a) {
 		return Reason{Replaced, "the Service gives the address up; it stays until the one in its place may be announced"}
 	}

@@ -133,7 +133,7 @@ func checkAddresses(t *rapid.T, s *scene, v *fsm.View, r *ServiceReasons) {
 
 func inRecord(v *fsm.View, a netip.Addr, node fsm.NodeID) bool {
 	route, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String())
-	return ok && slices.ContainsFunc(route.NextHops, func(h fsm.NextHop) bool { return h.Node == node && !h.Withdrawing })
+	return ok && slices.ContainsFunc(route.NextHops, func(h fsm.NextHop) bool { return h.Node() == node && !h.Withdrawing })
 }
 
 // checkNode holds a reason to the record alone.

@@ -91,8 +91,8 @@ func (p *policy) nodes(vip netip.Addr) (out []*fsm.Node) {
 		return nil
 	}
 	for _, h := range r.NextHops {
-		n, known := fsm.Get[*fsm.Node](p.v, fsm.TableNodes, string(h.Node))
-		admitted := slices.ContainsFunc(ads, func(a *fsm.L2Advertisement) bool { return a.Admits(h.Node) })
+		n, known := fsm.Get[*fsm.Node](p.v, fsm.TableNodes, string(h.Node()))
+		admitted := slices.ContainsFunc(ads, func(a *fsm.L2Advertisement) bool { return a.Admits(h.Node()) })
 		if known && admitted && !h.Withdrawing && n.Eligible && fsm.Announceable(r.Prefix, h, n, p.v.Group().Settings) {
 			out = append(out, n)
 		}

@@ -78,7 +78,7 @@ func (r *renderer) memberLeft(d *fsm.Drain, members []*fsm.Member) []records.Dra
 // share it with others lead to their endpoints no more, and no hop says whose it is.
 func (r *renderer) drains(d *fsm.Drain, route *fsm.Route, h fsm.NextHop) bool {
 	if d.Of == fsm.DrainNode {
-		return string(h.Node) == d.Name
+		return string(h.Node()) == d.Name
 	}
 	owners := slices.DeleteFunc(r.view.Owners(route.Prefix.Addr().String()), func(a *fsm.Allocation) bool { return a.Releasing })
 	owns := func(a *fsm.Allocation) bool { return string(a.Service) == d.Name }
@@ -97,7 +97,7 @@ func notLeft(of fsm.DrainOf, route *fsm.Route) string {
 // drainLeft tells of a hop that is to go. Stays is why it is not being withdrawn yet, where it is not.
 func (r *renderer) drainLeft(route *fsm.Route, h fsm.NextHop, members []*fsm.Member, stays string) records.DrainLeft {
 	left := records.DrainLeft{
-		Prefix: route.Prefix.String(), Node: string(h.Node), Address: h.Address.String(), State: string(r.view.HopState(route, h)),
+		Prefix: route.Prefix.String(), Node: string(h.Node()), Address: h.Address().String(), State: string(r.view.HopState(route, h)),
 		WaitsFor: []string{}, Why: stays,
 	}
 	if !h.Withdrawing {
@@ -108,8 +108,8 @@ func (r *renderer) drainLeft(route *fsm.Route, h fsm.NextHop, members []*fsm.Mem
 			left.WaitsFor = append(left.WaitsFor, m.Name)
 		}
 	}
-	if n, ok := fsm.Get[*fsm.Node](r.view, fsm.TableNodes, string(h.Node)); ok && n.Speaking.MayBeHeld(h.Since) {
-		left.WaitsFor = append(left.WaitsFor, "the speaker of "+string(h.Node))
+	if n, ok := fsm.Get[*fsm.Node](r.view, fsm.TableNodes, string(h.Node())); ok && n.Speaking.MayBeHeld(h.Since) {
+		left.WaitsFor = append(left.WaitsFor, "the speaker of "+string(h.Node()))
 	}
 	left.Why = "the leader has yet to end the withdrawal"
 	if len(left.WaitsFor) > 0 {

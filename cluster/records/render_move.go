@@ -52,11 +52,11 @@ func (r *renderer) moveLeft(m *fsm.Move, a *fsm.Allocation) (left []records.Drai
 	there := false
 	for _, h := range route.NextHops {
 		switch state := r.view.HopState(route, h); {
-		case h.Node != m.Node:
+		case h.Node() != m.Node:
 			left = append(left, r.drainLeft(route, h, members, "it is a next hop still"+see))
 		case state == fsm.HopWanted:
 			there = true
-			add(m.Node, h.Address.String(), string(state), "its agent has not acknowledged the rules yet")
+			add(m.Node, h.Address().String(), string(state), "its agent has not acknowledged the rules yet")
 		case state != fsm.HopWithdrawing:
 			there = true
 		}

@@ -16,9 +16,9 @@ func (r *renderer) route(route *fsm.Route) any {
 		Name: route.Key(), Prefix: route.Prefix.String(),
 		Services: each(r.view.Owners(route.Prefix.Addr().String()), func(a *fsm.Allocation) string { return string(a.Service) }),
 		NextHops: each(route.NextHops, func(h fsm.NextHop) records.NextHop {
-			n, known := fsm.Get[*fsm.Node](r.view, fsm.TableNodes, string(h.Node))
+			n, known := fsm.Get[*fsm.Node](r.view, fsm.TableNodes, string(h.Node()))
 			return records.NextHop{
-				Node: string(h.Node), Address: h.Address.String(), State: string(r.view.HopState(route, h)),
+				Node: string(h.Node()), Address: h.Address().String(), State: string(r.view.HopState(route, h)),
 				Failed: known && slices.Contains(n.Failed, route.Prefix), Since: revision(h.Since),
 			}
 		}),

@@ -162,7 +162,7 @@ func (w *whyRenderer) whyNode(route *fsm.Route, r *leader.NodeReason) records.Wh
 	node, _ := fsm.Get[*fsm.Node](w.view, fsm.TableNodes, string(r.Node))
 	d.NoAgent = (node == nil || node.Boot == "") && !w.view.Group().Settings.Unsteered
 	for _, h := range byWanted(route.NextHops) {
-		if h.Node == r.Node {
+		if h.Node() == r.Node {
 			w.progress(&d, route, h, node)
 		}
 	}
@@ -194,14 +194,14 @@ func byWanted(hops []fsm.NextHop) []fsm.NextHop {
 
 // progress says where a hop of a node stands, and on whom the next step hangs.
 func (w *whyRenderer) progress(d *records.WhyNode, route *fsm.Route, h fsm.NextHop, node *fsm.Node) {
-	d.State, d.Address, d.Since, d.Time = string(w.view.HopState(route, h)), h.Address.String(), maybe(h.Since), timeOf(route.History, h.Since)
+	d.State, d.Address, d.Since, d.Time = string(w.view.HopState(route, h)), h.Address().String(), maybe(h.Since), timeOf(route.History, h.Since)
 	d.WaitsFor = []string{}
 	switch state := fsm.HopState(d.State); {
 	case state == fsm.HopWithdrawing && !d.Wanted:
 		d.WaitsFor, d.Speaker = append(d.WaitsFor, w.x.Lagging(h)...), w.x.HeldByNode(h)
 	case state == fsm.HopWanted && d.Wanted:
 		d.Failed = node != nil && slices.Contains(node.Failed, route.Prefix)
-		d.WaitsFor = append(d.WaitsFor, string(h.Node))
+		d.WaitsFor = append(d.WaitsFor, string(h.Node()))
 	case state == fsm.HopAcknowledged && d.Wanted && w.view.NodesAnnounce():
 		d.Speaker = true
 	case state == fsm.HopAcknowledged && d.Wanted:

@@ -324,7 +324,7 @@ func agrees(t *rapid.T, g *grouptest.Group, nodes []fsm.NodeID) {
 		v := g.Read()
 		if r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, "192.0.2.10/32"); ok {
 			for _, h := range r.NextHops {
-				if string(h.Node) == n.Node {
+				if string(h.Node()) == n.Node {
 					want = string(v.HopState(r, h))
 				}
 			}
@@ -430,7 +430,7 @@ func TestWhyTellsOnWhomThingsHang(t *testing.T) {
 func sinceOf(g *grouptest.Group, node fsm.NodeID) (since fsm.Revision) {
 	r, _ := fsm.Get[*fsm.Route](g.Read(), fsm.TableRoutes, "192.0.2.10/32")
 	for _, h := range r.NextHops {
-		if h.Node == node {
+		if h.Node() == node {
 			since = h.Since
 		}
 	}

@@ -50,7 +50,7 @@ func TestRoutedAddressIsCarriedOutAndAcknowledged(t *testing.T) {
 		t.Errorf("while withdrawing: %v", n.kernel.Told().Addresses())
 	}
 	r, _ := fsm.Get[*fsm.Route](g.Read(), fsm.TableRoutes, "192.0.2.3/32")
-	g.Apply(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address, Since: r.NextHops[0].Since},
+	g.Apply(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address(), Since: r.NextHops[0].Since},
 		&fsm.FreeAllocation{Address: a, Service: "ns/s"})
 	grouptest.Eventually(t, "the rules are gone", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.4/32"))
 }

@@ -143,11 +143,11 @@ func hopsOf(v *fsm.View, a netip.Addr, silent bool) []hop {
 		if n.Withdrawing {
 			continue
 		}
-		h := hop{way: way{n.Node, n.Address}, since: n.Since, state: v.HopState(r, n)}
+		h := hop{way: way{n.Node(), n.Address()}, since: n.Since, state: v.HopState(r, n)}
 		if silent && h.state == fsm.HopAcknowledged {
 			h.state = fsm.HopAnnounced
 		}
-		if node, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(n.Node)); ok {
+		if node, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(n.Node())); ok {
 			h.failed = slices.Contains(node.Failed, prefix)
 		}
 		out = append(out, h)

@@ -44,7 +44,7 @@ func TestK33FinalizerGuardsTheWithdrawal(t *testing.T) {
 			}
 			hop := route(t, b, a)
 			b.announce(t)
-			b.do(t, &fsm.FinishWithdrawal{Prefix: fsm.HostPrefix(a), Node: hop.Node, Address: hop.Address, Since: hop.Since, Excused: []fsm.ServerID{"m1"}},
+			b.do(t, &fsm.FinishWithdrawal{Prefix: fsm.HostPrefix(a), Node: hop.Node(), Address: hop.Address(), Since: hop.Since, Excused: []fsm.ServerID{"m1"}},
 				&fsm.FreeAllocation{Address: a, Service: "default/web"})
 			want("free, and in the record still", KeepFinalizer, true, "")
 			b.do(t, &fsm.DeleteService{ID: "default/web", UID: "uid-default/web"})

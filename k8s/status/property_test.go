@@ -101,7 +101,7 @@ func (x *scene) record(t *rapid.T) {
 	case "finish":
 		if r, ok := fsm.Get[*fsm.Route](x.b.Read(), fsm.TableRoutes, fsm.HostPrefix(a).String()); ok && len(r.NextHops) > 0 {
 			h := r.NextHops[0]
-			_ = x.b.try(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since})
+			_ = x.b.try(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node(), Address: h.Address(), Since: h.Since})
 		}
 	}
 }

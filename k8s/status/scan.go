@@ -68,7 +68,7 @@ func (c *changes) node(old, new *fsm.Node) {
 	onward := old != nil && new != nil && old.Boot == new.Boot && !new.Acknowledged.Before(old.Acknowledged) && slices.Equal(old.Failed, new.Failed) &&
 		old.Speaking == new.Speaking
 	c.hops(func(h fsm.NextHop) bool {
-		return h.Node == id && (!onward || !h.Since.Before(old.Acknowledged))
+		return h.Node() == id && (!onward || !h.Since.Before(old.Acknowledged))
 	})
 }
 
@@ -86,7 +86,7 @@ func (c *changes) marks(before, now fsm.Revision) {
 
 // since is what a member's mark must reach for a hop to be announced. It is as before where node names nobody.
 func (c *changes) since(h fsm.NextHop) fsm.Revision {
-	if n, ok := fsm.Get[*fsm.Node](c.now, fsm.TableNodes, string(h.Node)); ok && n.Acknowledged == h.Since {
+	if n, ok := fsm.Get[*fsm.Node](c.now, fsm.TableNodes, string(h.Node())); ok && n.Acknowledged == h.Since {
 		return n.AcknowledgedAt
 	}
 	return h.Since

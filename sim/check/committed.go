@@ -22,12 +22,12 @@ func committed(v *fsm.View, prefix netip.Prefix) map[netip.Addr]fsm.Index {
 			continue
 		}
 		if v.Group().Settings.Unsteered {
-			out[h.Address] = h.Since.Index
+			out[h.Address()] = h.Since.Index
 			continue
 		}
-		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
+		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node()))
 		if ok && !n.Acknowledged.IsZero() && n.Acknowledged.Compare(h.Since) >= 0 && !slices.Contains(n.Failed, prefix) {
-			out[h.Address] = max(h.Since.Index, n.AcknowledgedAt.Index)
+			out[h.Address()] = max(h.Since.Index, n.AcknowledgedAt.Index)
 		}
 	}
 	return out

@@ -56,13 +56,13 @@ func (d *drains) step(s *step) {
 // excuse tells whether a next hop may go for the drain of its node, or the move to another.
 func (d *drains) excuse(s *step, prefix netip.Prefix, h fsm.NextHop, late time.Duration) bool {
 	lately := func(at time.Duration, known bool) bool { return known && s.At-at <= late }
-	ended, known := d.ended["node/"+string(h.Node)]
+	ended, known := d.ended["node/"+string(h.Node())]
 	to := movedTo(s.before, prefix.Addr())
 	movedLately := slices.ContainsFunc(s.before.Owners(prefix.Addr().String()), func(o *fsm.Allocation) bool {
 		ended, known := d.ended["service/"+string(o.Service)]
 		return lately(ended, known)
 	})
-	if !drained(s.before, string(h.Node)) && !lately(ended, known) && (to == "" || to == string(h.Node)) && !movedLately {
+	if !drained(s.before, string(h.Node())) && !lately(ended, known) && (to == "" || to == string(h.Node())) && !movedLately {
 		return false
 	}
 	if len(committed(s.after, prefix)) > 0 {
@@ -70,7 +70,7 @@ func (d *drains) excuse(s *step, prefix netip.Prefix, h fsm.NextHop, late time.D
 	}
 	r, ok := fsm.Get[*fsm.Route](s.after, fsm.TableRoutes, prefix.String())
 	return ok && slices.ContainsFunc(r.NextHops, func(o fsm.NextHop) bool {
-		at, known := d.spoiled[o.Node]
+		at, known := d.spoiled[o.Node()]
 		return !o.Withdrawing && lately(at, known)
 	})
 }

@@ -224,7 +224,7 @@ func (r *l1) address(v *fsm.View, a netip.Addr, owners []string) {
 	if rt, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(a).String()); ok {
 		for _, h := range rt.NextHops {
 			if !h.Withdrawing {
-				have = append(have, string(h.Node))
+				have = append(have, string(h.Node()))
 			}
 		}
 	}
@@ -251,13 +251,13 @@ func (r *l1) forwarded(v *fsm.View, prefix netip.Prefix) {
 	}
 	ready := committed(v, prefix)
 	for _, h := range rt.NextHops {
-		if _, is := ready[h.Address]; h.Withdrawing || !r.able(v, string(h.Node)) {
+		if _, is := ready[h.Address()]; h.Withdrawing || !r.able(v, string(h.Node())) {
 			continue
 		} else if !is {
 			r.broken(hopText(prefix, h), "its node has not said that it is ready")
 		}
-		if !v.Group().Settings.Unsteered && !r.scene.steersNow(string(h.Node), prefix.Addr()) {
-			r.broken(hopText(prefix, h), "its kernel does not steer the address", r.scene.steered[string(h.Node)].number)
+		if !v.Group().Settings.Unsteered && !r.scene.steersNow(string(h.Node()), prefix.Addr()) {
+			r.broken(hopText(prefix, h), "its kernel does not steer the address", r.scene.steered[string(h.Node())].number)
 		}
 	}
 	for _, sw := range r.topology.Switches {

@@ -78,10 +78,10 @@ func alike(v *fsm.View, block netip.Prefix) bool {
 		ready := committed(v, rt.Prefix)
 		var hops []string
 		for _, h := range rt.NextHops {
-			if _, is := ready[h.Address]; !is || h.Withdrawing {
+			if _, is := ready[h.Address()]; !is || h.Withdrawing {
 				return false
 			}
-			hops = append(hops, fmt.Sprint(h.Node, " ", h.Address))
+			hops = append(hops, fmt.Sprint(h.Node(), " ", h.Address()))
 		}
 		slices.Sort(hops)
 		if i == 0 {

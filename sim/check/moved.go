@@ -57,7 +57,7 @@ func (r *l1) leased(v *fsm.View, a netip.Addr) {
 	if to == "" || !held || !routed || !r.able(v, to) || !r.able(v, string(l.Holder)) || drained(v, to) {
 		return
 	}
-	serves := slices.ContainsFunc(rt.NextHops, func(h fsm.NextHop) bool { return !h.Withdrawing && string(h.Node) == to })
+	serves := slices.ContainsFunc(rt.NextHops, func(h fsm.NextHop) bool { return !h.Withdrawing && string(h.Node()) == to })
 	links := r.scene.segments.of(to, a)
 	if serves && len(links) > 0 && string(l.Holder) != to && !slices.ContainsFunc(links, func(at linkOf) bool { return !r.scene.segments.passes(at) }) {
 		r.broken("lease "+a.String(), fmt.Sprintf("an operator moved it to %s, which can answer, and %s has it", to, l.Holder))

@@ -137,7 +137,7 @@ func (r *s12) route(s *step, was, is *fsm.Route) {
 	}
 	before, after := hops(was), hops(is)
 	has := func(list []fsm.NextHop, h fsm.NextHop) bool {
-		return slices.ContainsFunc(list, func(o fsm.NextHop) bool { return o.Node == h.Node && o.Address == h.Address })
+		return slices.ContainsFunc(list, func(o fsm.NextHop) bool { return o.Node() == h.Node() && o.Address() == h.Address() })
 	}
 	for _, h := range after {
 		if !has(before, h) {
@@ -157,17 +157,17 @@ func (r *s12) route(s *step, was, is *fsm.Route) {
 }
 
 func hopText(prefix netip.Prefix, h fsm.NextHop) string {
-	return fmt.Sprintf("next hop %s via %s %s", prefix, h.Node, h.Address)
+	return fmt.Sprintf("next hop %s via %s %s", prefix, h.Node(), h.Address())
 }
 
 func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.Duration, last bool) bool {
 	for _, v := range []*fsm.View{s.before, s.after} {
-		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
-		if !ok || n.Liveness != fsm.NodeUp && !last || !slices.Contains(n.Addresses, h.Address) {
+		n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node()))
+		if !ok || n.Liveness != fsm.NodeUp && !last || !slices.Contains(n.Addresses, h.Address()) {
 			return true
 		}
 	}
-	if at, was := r.up[string(h.Node)]; was && !last && r.scene.now-at <= r.bounds.L3 {
+	if at, was := r.up[string(h.Node())]; was && !last && r.scene.now-at <= r.bounds.L3 {
 		return true // the leader decided before that
 	}
 	if r.drains.excuse(s, prefix, h, r.bounds.Late) {
@@ -175,7 +175,7 @@ func (r *s12) hopMayGo(s *step, prefix netip.Prefix, h fsm.NextHop, since time.D
 	}
 	for _, o := range s.before.Owners(prefix.Addr().String()) {
 		id := string(o.Service)
-		if !o.Releasing && !r.spoken(id, since) && !restAt(s.before, o.Service, h.Node) && !restAt(s.after, o.Service, h.Node) && r.kube.steady(hop{id, string(h.Node)}, since, r.bounds.Late) {
+		if !o.Releasing && !r.spoken(id, since) && !restAt(s.before, o.Service, h.Node()) && !restAt(s.after, o.Service, h.Node()) && r.kube.steady(hop{id, string(h.Node())}, since, r.bounds.Late) {
 			return false
 		}
 	}

@@ -57,8 +57,8 @@ func (l *portLosses) leadsAstray(v *fsm.View, a netip.Addr, since fsm.Revision) 
 		return false
 	}
 	return slices.ContainsFunc(route.NextHops, func(h fsm.NextHop) bool {
-		n, known := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node))
-		return !known || l.acted[string(h.Node)].Before(since) || slices.Contains(n.Failed, prefix)
+		n, known := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node()))
+		return !known || l.acted[string(h.Node())].Before(since) || slices.Contains(n.Failed, prefix)
 	})
 }
 

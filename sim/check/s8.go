@@ -111,7 +111,7 @@ func (r *s8) forgive(s *step, was, is *fsm.Route) {
 		return
 	}
 	kept := func(h fsm.NextHop) bool {
-		return is != nil && slices.ContainsFunc(is.NextHops, func(o fsm.NextHop) bool { return o.Node == h.Node && !o.Withdrawing })
+		return is != nil && slices.ContainsFunc(is.NextHops, func(o fsm.NextHop) bool { return o.Node() == h.Node() && !o.Withdrawing })
 	}
 	if slices.ContainsFunc(was.NextHops, func(h fsm.NextHop) bool { return !h.Withdrawing && !kept(h) }) {
 		for _, a := range s.before.Owners(was.Prefix.Addr().String()) {

@@ -112,10 +112,10 @@ func routesOf(v *fsm.View) []RoutePicture {
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		rp := RoutePicture{Prefix: r.Prefix.String(), NextHops: []string{}}
 		hops := slices.Clone(r.NextHops)
-		slices.SortFunc(hops, func(a, b fsm.NextHop) int { return a.Address.Compare(b.Address) })
+		slices.SortFunc(hops, func(a, b fsm.NextHop) int { return a.Address().Compare(b.Address()) })
 		for _, h := range hops {
 			if !h.Withdrawing {
-				rp.NextHops = append(rp.NextHops, h.Address.String())
+				rp.NextHops = append(rp.NextHops, h.Address().String())
 				rp.hops = append(rp.hops, v.HopState(r, h))
 			}
 		}

@@ -138,7 +138,7 @@ func (l *checkLab) unrouteWeb() {
 	a := netip.MustParseAddr(checkedVIP)
 	l.group.Apply(l.t, &fsm.SetRoute{Prefix: fsm.HostPrefix(a)}, &fsm.ReleaseAllocation{Address: a, Service: "shop/web"})
 	r, _ := fsm.Get[*fsm.Route](l.group.Read(), fsm.TableRoutes, fsm.HostPrefix(a).String())
-	l.group.Apply(l.t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address, Since: r.NextHops[0].Since},
+	l.group.Apply(l.t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address(), Since: r.NextHops[0].Since},
 		&fsm.FreeAllocation{Address: a, Service: "shop/web"})
 }
 

@@ -198,7 +198,7 @@ func TestNewNodePreparesEveryAddress(t *testing.T) {
 	grouptest.Eventually(t, "the next one, too", all("192.0.2.4"))
 	grouptest.Eventually(t, "the node acknowledges", func() bool { s := p.Status(); return s.Acknowledged == s.Told })
 	r, _ := fsm.Get[*fsm.Route](w.group.Read(), fsm.TableRoutes, "192.0.2.4/32")
-	if len(r.NextHops) != 1 || r.NextHops[0].Node != "n1" {
+	if len(r.NextHops) != 1 || r.NextHops[0].Node() != "n1" {
 		t.Errorf("next hops: %+v", r.NextHops)
 	}
 }

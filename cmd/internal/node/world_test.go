@@ -174,6 +174,6 @@ func (w *world) unroute(t *testing.T, address string) {
 	a, id := netip.MustParseAddr(address), fsm.ServiceID("ns/"+address)
 	w.group.Apply(t, &fsm.SetRoute{Prefix: fsm.HostPrefix(a)}, &fsm.ReleaseAllocation{Address: a, Service: id})
 	r, _ := fsm.Get[*fsm.Route](w.group.Read(), fsm.TableRoutes, fsm.HostPrefix(a).String())
-	w.group.Apply(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address, Since: r.NextHops[0].Since},
+	w.group.Apply(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address(), Since: r.NextHops[0].Since},
 		&fsm.FreeAllocation{Address: a, Service: id})
 }

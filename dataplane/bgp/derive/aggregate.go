@@ -116,7 +116,7 @@ func (g *aggregates) draw(f *Follower, block netip.Prefix) []bgp.Path {
 			first = r
 		}
 		// By the same nodes, too: one that goes by another name now has its old address, and each name announces its own part.
-		if !slices.EqualFunc(first.NextHops, r.NextHops, func(g, h fsm.NextHop) bool { return g.Node == h.Node && g.Address == h.Address }) {
+		if !slices.EqualFunc(first.NextHops, r.NextHops, func(g, h fsm.NextHop) bool { return g.Node() == h.Node() && g.Address() == h.Address() }) {
 			return nil
 		}
 	}

@@ -82,7 +82,7 @@ func Keep(v *fsm.View, paths, before bgp.Paths) bgp.Paths {
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		for _, h := range r.NextHops {
 			if h.Withdrawing {
-				known[hop{r.Prefix, h.Address}] = true
+				known[hop{r.Prefix, h.Address()}] = true
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (a attributes) paths(r *fsm.Route, node func(fsm.NodeID) *fsm.Node, setting
 	looked, choosy := false, false
 	var path bgp.Path
 	for _, h := range r.NextHops {
-		if !fsm.Announceable(r.Prefix, h, node(h.Node), settings) {
+		if !fsm.Announceable(r.Prefix, h, node(h.Node()), settings) {
 			continue
 		}
 		if !looked {
@@ -148,9 +148,9 @@ func (a attributes) paths(r *fsm.Route, node func(fsm.NodeID) *fsm.Node, setting
 			path = announcement(r.Prefix, about)
 		}
 		if choosy {
-			path = announcement(r.Prefix, choosing(about, h.Node))
+			path = announcement(r.Prefix, choosing(about, h.Node()))
 		}
-		path.NextHop, path.Weight = h.Address, a.weight(choosing(about, h.Node), r.Prefix.Addr(), h.Node)
+		path.NextHop, path.Weight = h.Address(), a.weight(choosing(about, h.Node()), r.Prefix.Addr(), h.Node())
 		out = append(out, path)
 	}
 	slices.SortFunc(out, bgp.Path.Compare)

@@ -89,7 +89,7 @@ func (f *Follower) dirty(v *fsm.View) map[netip.Prefix]bool {
 			after = before
 		}
 		for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
-			if slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool { return h.Node == after.ID }) {
+			if slices.ContainsFunc(r.NextHops, func(h fsm.NextHop) bool { return h.Node() == after.ID }) {
 				dirty[r.Prefix] = true
 			}
 		}
@@ -136,11 +136,11 @@ func (f *Follower) pathsOf(r *fsm.Route) []bgp.Path {
 	}
 	f.forget(r)
 	for _, h := range r.NextHops {
-		if !h.Withdrawing && !fsm.Announceable(r.Prefix, h, node(h.Node), settings) {
-			if f.unsettled[h.Node] == nil {
-				f.unsettled[h.Node] = map[netip.Prefix]bool{}
+		if !h.Withdrawing && !fsm.Announceable(r.Prefix, h, node(h.Node()), settings) {
+			if f.unsettled[h.Node()] == nil {
+				f.unsettled[h.Node()] = map[netip.Prefix]bool{}
 			}
-			f.unsettled[h.Node][r.Prefix] = true
+			f.unsettled[h.Node()][r.Prefix] = true
 		}
 	}
 	return f.attributes.paths(r, node, settings)
@@ -148,6 +148,6 @@ func (f *Follower) pathsOf(r *fsm.Route) []bgp.Path {
 
 func (f *Follower) forget(r *fsm.Route) {
 	for _, h := range r.NextHops {
-		delete(f.unsettled[h.Node], r.Prefix)
+		delete(f.unsettled[h.Node()], r.Prefix)
 	}
 }

@@ -67,7 +67,7 @@ func drawCommand(t *rapid.T, g group) fsm.Command {
 		for _, r := range fsm.List[*fsm.Route](g.Read(), fsm.TableRoutes) {
 			for _, h := range r.NextHops {
 				if h.Withdrawing {
-					return &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since}
+					return &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node(), Address: h.Address(), Since: h.Since}
 				}
 			}
 		}

@@ -103,7 +103,7 @@ func (s *story) calm(t *rapid.T) {
 	for _, r := range fsm.List[*fsm.Route](s.Read(), fsm.TableRoutes) {
 		for _, h := range r.NextHops {
 			if h.Withdrawing {
-				s.apply(&fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node, Address: h.Address, Since: h.Since, Excused: []fsm.ServerID{"m2-x"}, NodeExcused: true})
+				s.apply(&fsm.FinishWithdrawal{Prefix: r.Prefix, Node: h.Node(), Address: h.Address(), Since: h.Since, Excused: []fsm.ServerID{"m2-x"}, NodeExcused: true})
 			}
 		}
 	}

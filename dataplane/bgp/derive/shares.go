@@ -96,21 +96,21 @@ func (s *Shares) redraw(touched []netip.Prefix, whole bool) {
 func (s *Shares) place(r *fsm.Route) {
 	settings := s.view.Group().Settings
 	for _, h := range r.NextHops {
-		n, _ := fsm.Get[*fsm.Node](s.view, fsm.TableNodes, string(h.Node))
-		p := part{h.Address, h.Withdrawing}
+		n, _ := fsm.Get[*fsm.Node](s.view, fsm.TableNodes, string(h.Node()))
+		p := part{h.Address(), h.Withdrawing}
 		if !h.Withdrawing && !fsm.Announceable(r.Prefix, h, n, settings) {
 			continue
 		}
-		if s.nodes[h.Node] == nil {
-			s.nodes[h.Node] = map[netip.Prefix]part{}
+		if s.nodes[h.Node()] == nil {
+			s.nodes[h.Node()] = map[netip.Prefix]part{}
 		}
-		if have, there := s.nodes[h.Node][r.Prefix]; !there || have.gone { // a node that changes its address has two hops
-			s.nodes[h.Node][r.Prefix] = p
+		if have, there := s.nodes[h.Node()][r.Prefix]; !there || have.gone { // a node that changes its address has two hops
+			s.nodes[h.Node()][r.Prefix] = p
 		}
-		if !slices.Contains(s.at[r.Prefix], h.Node) {
-			s.at[r.Prefix] = append(s.at[r.Prefix], h.Node)
+		if !slices.Contains(s.at[r.Prefix], h.Node()) {
+			s.at[r.Prefix] = append(s.at[r.Prefix], h.Node())
 		}
-		s.own[h.Node] = s.seq
+		s.own[h.Node()] = s.seq
 	}
 }
 

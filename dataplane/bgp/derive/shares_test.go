@@ -22,12 +22,12 @@ func plainly(v *fsm.View, id fsm.NodeID) (paths []bgp.Path, gone map[netip.Prefi
 		found := false
 		for _, h := range r.NextHops {
 			switch {
-			case h.Node == id && h.Withdrawing:
+			case h.Node() == id && h.Withdrawing:
 				gone[r.Prefix] = h.Since
-			case h.Node == id && !found && fsm.Announceable(r.Prefix, h, node, v.Group().Settings):
+			case h.Node() == id && !found && fsm.Announceable(r.Prefix, h, node, v.Group().Settings):
 				found = true
 				all := Paths(v)
-				paths = append(paths, all[slices.IndexFunc(all, func(p bgp.Path) bool { return p.Prefix == r.Prefix && p.NextHop == h.Address })])
+				paths = append(paths, all[slices.IndexFunc(all, func(p bgp.Path) bool { return p.Prefix == r.Prefix && p.NextHop == h.Address() })])
 			}
 		}
 	}
