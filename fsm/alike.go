@@ -12,6 +12,7 @@ type alike struct {
 	lists  map[hopsMark][]NextHop
 	offers map[offerMark]*Offer
 	causes map[Cause]*Cause
+	claims map[claimMark]*Claim
 }
 
 // alikeAtMost is how many of each are remembered: there are more nodes in few clusters. When there are more, it begins anew.
@@ -37,6 +38,14 @@ type offerMark struct {
 	port   EndpointPort
 	hinted bool
 	hint   Hint
+}
+
+// claimMark is that of claims to no more ports than it has room for, which are equal then.
+type claimMark struct {
+	pool  PoolName
+	key   string
+	ports [4]Port
+	many  int
 }
 
 // kept gives what m holds under k, and holds v from now on if that is nothing.
@@ -105,6 +114,19 @@ func (a *alike) sameCause(c Cause) *Cause {
 	return kept(&a.causes, c, &c)
 }
 
+func (a *alike) sameClaim(c Claim) *Claim {
+	mark := claimMark{pool: c.Pool, key: c.SharingKey, many: len(c.Ports)}
+	alone := copy(mark.ports[:], c.Ports) < len(c.Ports)
+	if have, ok := a.claims[mark]; ok && !alone {
+		return have
+	}
+	fresh := Claim{word(a, c.Pool), slices.Clip(c.Ports), c.SharingKey}
+	if alone {
+		return &fresh
+	}
+	return kept(&a.claims, mark, &fresh)
+}
+
 // sameTrail likewise.
 func (a *alike) sameTrail(trail Trail) {
 	for i := range trail {
@@ -123,7 +145,7 @@ func (a *alike) same(r Record) {
 		a.sameTrail(r.History)
 		a.sameEndpoints(r.Endpoints)
 	case *Allocation:
-		r.Pool = word(a, r.Pool)
+		r.Claim = a.sameClaim(*r.claim())
 	case *Binding:
 		a.sameTrail(r.History)
 	case *LoadBalancer:

@@ -3,7 +3,6 @@
 package fsm
 
 import (
-	"bytes"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -74,6 +73,34 @@ func TestPropertyWhatEndpointsShareSaysTheSame(t *testing.T) {
 	})
 }
 
+// And for what Services own of addresses.
+func TestPropertyWhatAllocationsShareSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a alike
+		var all []*Claim
+		var want []string
+		keep := func(c *Claim, says string) { all, want = append(all, c), append(want, says) }
+		texts := rapid.SampledFrom([]string{"", "a", "b"})
+		for i := range rapid.IntRange(1, 30).Draw(t, "allocations") {
+			c := Claim{Pool: PoolName(texts.Draw(t, "pool")), SharingKey: texts.Draw(t, "sharing key"), Ports: make([]Port, 0, 8)}
+			for n := range rapid.IntRange(0, 6).Draw(t, "ports") {
+				c.Ports = append(c.Ports, Port{Protocol: rapid.SampledFrom([]Protocol{0, UDP}).Draw(t, "protocol"), Number: uint16(n)})
+			}
+			says := fmt.Sprint(c)
+			got := a.sameClaim(c)
+			keep(got, says)
+			on := *got // as whoever goes on from a record may
+			on.Ports = append(on.Ports, Port{SCTP, uint16(i)})
+			keep(&on, fmt.Sprint(on))
+		}
+		for i, c := range all {
+			if got := fmt.Sprint(*c); got != want[i] {
+				t.Fatalf("a Service owns %s, and owned %s", got, want[i])
+			}
+		}
+	})
+}
+
 func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
 	var a alike
 	hops := func() []NextHop {
@@ -126,13 +153,11 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 		}
 		apply(cs...)
 	}
-	var kept bytes.Buffer
-	if err := s.Freeze().Write(&kept); err != nil {
-		t.Fatal(err)
-	}
-	again := New()
-	if err := again.Restore(&kept); err != nil {
-		t.Fatal(err)
+	again := restored(t, s)
+	for _, r := range List[*Allocation](s.Read(), TableAllocations) {
+		if r.Claim != List[*Allocation](s.Read(), TableAllocations)[0].Claim {
+			t.Error("equal claims that were made are there twice")
+		}
 	}
 	services, routes := List[*Service](again.Read(), TableServices), List[*Route](again.Read(), TableRoutes)
 	owned := List[*Allocation](again.Read(), TableAllocations)
@@ -142,7 +167,7 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 		"names of nodes":      word(string(services[0].Endpoints[0].Node), string(services[1].Endpoints[0].Node)),
 		"next hops":           unsafe.SliceData(routes[0].NextHops) == unsafe.SliceData(routes[1].NextHops),
 		"hops":                routes[0].NextHops[0].Hop == routes[2].NextHops[0].Hop,
-		"names of pools":      word(string(owned[0].Pool), string(owned[1].Pool)),
+		"claims":              owned[0].Claim == owned[1].Claim,
 		"causes of steps":     services[0].History[0].Cause == routes[1].History[0].Cause,
 		"history of Services": word(services[0].History[0].What, services[1].History[0].What),
 		"history of routes":   word(routes[0].History[0].What, routes[1].History[0].What),
@@ -158,8 +183,9 @@ func TestWhatRecordsShareIsBounded(t *testing.T) {
 	for i := range 3 * alikeAtMost {
 		word(&a, fmt.Sprint(i))
 		a.sameHops([]NextHop{{Hop: &Hop{Node: NodeID(fmt.Sprint(i))}}})
+		a.sameClaim(Claim{SharingKey: fmt.Sprint(i)})
 	}
-	for what, many := range map[string]int{"words": len(a.words), "hops": len(a.hops), "lists of hops": len(a.lists)} {
+	for what, many := range map[string]int{"words": len(a.words), "hops": len(a.hops), "lists of hops": len(a.lists), "claims": len(a.claims)} {
 		if many > alikeAtMost {
 			t.Errorf("%d %s are kept, at most %d shall be", many, what, alikeAtMost)
 		}

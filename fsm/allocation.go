@@ -41,14 +41,40 @@ type Allocation struct {
 	seal
 	Address netip.Addr `pb:"1" json:"address"`
 	Service ServiceID  `pb:"2" json:"service"`
-	Pool    PoolName   `pb:"3" json:"pool,omitempty"` // empty: typed by the user
-	Ports   []Port     `pb:"4" json:"ports"`
-	// SharingKey is equal for services that agreed to share; empty shares with nobody.
-	SharingKey string `pb:"5" json:"sharingKey,omitempty"`
+	// Claim is shared by very many, so that each has a pointer to it; the record has one in each. Nobody writes to it.
+	*Claim `pb:"inline"`
 	// Releasing is set once the service gave the address up; nobody else gets it until no path can lead to it.
 	Releasing bool     `pb:"6" json:"releasing"`
 	Since     Revision `pb:"7" json:"since"`
 }
+
+// Claim is what a service owns of an address, and where it has that from.
+type Claim struct {
+	Pool  PoolName `pb:"3" json:"pool,omitempty"` // empty: typed by the user
+	Ports []Port   `pb:"4" json:"ports"`
+	// SharingKey is equal for services that agreed to share; empty shares with nobody.
+	SharingKey string `pb:"5" json:"sharingKey,omitempty"`
+}
+
+// noClaim is that of an allocation that is nobody's yet.
+var noClaim Claim
+
+// claim is for reading.
+func (a *Allocation) claim() *Claim {
+	if a.Claim == nil {
+		return &noClaim
+	}
+	return a.Claim
+}
+
+// Pool is where the address is from; empty for one that the user typed.
+func (a *Allocation) Pool() PoolName { return a.claim().Pool }
+
+// Ports are those that the service answers on.
+func (a *Allocation) Ports() []Port { return a.claim().Ports }
+
+// SharingKey is Claim.SharingKey.
+func (a *Allocation) SharingKey() string { return a.claim().SharingKey }
 
 // Table is TableAllocations.
 func (*Allocation) Table() Table { return TableAllocations }
@@ -133,9 +159,9 @@ func (c *Allocate) give(tx *txn, adopted bool) Outcome {
 	if out, free := tx.portFree(c); !free {
 		return out
 	}
-	tx.portsChanged(c.Address, c.Service, old.Ports, c.Ports)
+	tx.portsChanged(c.Address, c.Service, old.Ports(), c.Ports)
 	next := &Allocation{
-		Address: c.Address, Service: svc.ID, Pool: word(&tx.state.alike, c.Pool), Ports: c.Ports, SharingKey: c.SharingKey, Since: tx.revision(),
+		Address: c.Address, Service: svc.ID, Claim: tx.state.alike.sameClaim(Claim{c.Pool, c.Ports, c.SharingKey}), Since: tx.revision(),
 	}
 	switch {
 	case owned && !old.Releasing:
@@ -150,11 +176,11 @@ func (c *Allocate) give(tx *txn, adopted bool) Outcome {
 }
 
 func (c *Allocate) mayShare(other *Allocation) bool {
-	if c.SharingKey == "" || c.SharingKey != other.SharingKey {
+	if c.SharingKey == "" || c.SharingKey != other.SharingKey() {
 		return false
 	}
 	for _, p := range c.Ports {
-		for _, q := range other.Ports {
+		for _, q := range other.Ports() {
 			if p == q {
 				return false
 			}
@@ -224,7 +250,7 @@ func (c *FreeAllocation) apply(tx *txn) Outcome {
 			return refuse(RejectLeaseHeld, subject, string(l.Holder), "nobody")
 		}
 	}
-	tx.portsChanged(c.Address, c.Service, a.Ports, nil)
+	tx.portsChanged(c.Address, c.Service, a.Ports(), nil)
 	tx.remove(a)
 	return tx.ok()
 }

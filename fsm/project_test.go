@@ -181,7 +181,7 @@ func factsOf(v *fsm.View) facts {
 		}
 	}
 	for _, r := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
-		f.add("allocation", fmt.Sprint(r.Address, r.Service), r.SharingKey, r.Ports, r.Releasing)
+		f.add("allocation", fmt.Sprint(r.Address, r.Service), r.SharingKey(), r.Ports(), r.Releasing)
 	}
 	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
 		for _, h := range r.NextHops {

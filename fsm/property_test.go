@@ -58,11 +58,11 @@ func addressesAreOwned(t *rapid.T, v *fsm.View) {
 			if a.Address.Unmap().WithZone("") != b.Address.Unmap().WithZone("") {
 				continue
 			}
-			if a.SharingKey == "" || a.SharingKey != b.SharingKey {
+			if a.SharingKey() == "" || a.SharingKey() != b.SharingKey() {
 				t.Fatalf("%s belongs to %s and %s, who did not agree to share (S3)", a.Address, a.Service, b.Service)
 			}
-			for _, p := range a.Ports {
-				for _, q := range b.Ports {
+			for _, p := range a.Ports() {
+				for _, q := range b.Ports() {
 					if p == q {
 						t.Fatalf("%s port %v is both %s's and %s's (S3)", a.Address, p, a.Service, b.Service)
 					}

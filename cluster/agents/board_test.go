@@ -28,7 +28,7 @@ func expected(v *fsm.View) map[netip.Prefix][]desired.Port {
 	for _, a := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
 		prefix := fsm.HostPrefix(a.Address)
 		ports := out[prefix]
-		for _, p := range a.Ports {
+		for _, p := range a.Ports() {
 			port := desired.Port{Protocol: uint8(p.Protocol), Number: p.Number}
 			if !slices.Contains(ports, port) {
 				ports = append(ports, port)
@@ -187,7 +187,7 @@ func expectedServices(v *fsm.View) map[string]desired.Service {
 			front := desired.Frontend{Name: f.Name, Port: desired.Port{Protocol: uint8(f.Port.Protocol), Number: f.Port.Number}, NodePort: f.NodePort}
 			somewhere := f.NodePort != 0 && (s.NodePortsIPv4 || s.NodePortsIPv6) || len(s.ClusterIPs)+len(s.ByOthers()) > 0
 			for _, o := range v.Addresses(s.ID) {
-				if slices.Contains(o.Ports, f.Port) {
+				if slices.Contains(o.Ports(), f.Port) {
 					somewhere = true
 				} else {
 					front.NotOn = append(front.NotOn, o.Address)

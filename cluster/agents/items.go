@@ -21,7 +21,7 @@ func (from source) deriveAddress(a netip.Addr, to sink) error {
 	}
 	var ports []desired.Port
 	for _, o := range owners {
-		for _, p := range o.Ports {
+		for _, p := range o.Ports() {
 			ports = append(ports, portOf(p))
 		}
 	}
@@ -254,7 +254,7 @@ func (from source) serviceOf(s *fsm.Service, owned []*fsm.Allocation) desired.Se
 	for _, f := range s.Frontends {
 		front := desired.Frontend{Name: f.Name, Port: portOf(f.Port), NodePort: f.NodePort}
 		for _, a := range owned {
-			if !slices.Contains(a.Ports, f.Port) { // it may be another Service's there
+			if !slices.Contains(a.Ports(), f.Port) { // it may be another Service's there
 				front.NotOn = append(front.NotOn, a.Address)
 			}
 		}

@@ -107,11 +107,11 @@ func compare(before, after *fsm.View) []Change {
 		had, has := was != nil && !was.Releasing, is != nil && !is.Releasing
 		switch {
 		case has && !had:
-			say("address", is.Address.String(), "goes to Service %s%s", is.Service, outOf(is.Pool))
+			say("address", is.Address.String(), "goes to Service %s%s", is.Service, outOf(is.Pool()))
 		case had && !has:
 			say("address", was.Address.String(), "is taken back from Service %s", was.Service)
-		case has && had && was.SharingKey != is.SharingKey:
-			say("address", is.Address.String(), "is shared by Service %s under %q, not %q", is.Service, is.SharingKey, was.SharingKey)
+		case has && had && was.SharingKey() != is.SharingKey():
+			say("address", is.Address.String(), "is shared by Service %s under %q, not %q", is.Service, is.SharingKey(), was.SharingKey())
 		}
 	})
 	pairs(before, after, fsm.TableRoutes, func(was, is *fsm.Route) {

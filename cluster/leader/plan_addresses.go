@@ -49,13 +49,13 @@ func may(keyA string, portsA []fsm.Port, keyB string, portsB []fsm.Port) bool {
 // settled tells whether the record says just that.
 func (c *claim) settled() bool {
 	h := c.have
-	return h != nil && !h.Releasing && h.Pool == c.pool && h.SharingKey == c.key && slices.Equal(h.Ports, c.open())
+	return h != nil && !h.Releasing && h.Pool() == c.pool && h.SharingKey() == c.key && slices.Equal(h.Ports(), c.open())
 }
 
 // withinHave tells whether it asks for nothing that may be in the way of others and that it has not got already.
 func (c *claim) withinHave() bool {
-	more := func(port fsm.Port) bool { return !slices.Contains(c.have.Ports, port) }
-	return c.have.SharingKey == c.key && !slices.ContainsFunc(c.ports, more)
+	more := func(port fsm.Port) bool { return !slices.Contains(c.have.Ports(), port) }
+	return c.have.SharingKey() == c.key && !slices.ContainsFunc(c.ports, more)
 }
 
 // open are the ports that the owner can have now.
@@ -154,7 +154,7 @@ func (p *planner) keepAllocations(s *wish) {
 	for _, h := range p.heldBy[s.id] {
 		if !h.Releasing {
 			p.grant(&claim{
-				owner: s, address: h.Address, pool: h.Pool, key: h.SharingKey, ports: h.Ports, have: h,
+				owner: s, address: h.Address, pool: h.Pool(), key: h.SharingKey(), ports: h.Ports(), have: h,
 				from: typedFrom(s.next, h.Address, FromPoolEarlier),
 			})
 		}
@@ -202,14 +202,14 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 		if h.Releasing || s.claimed(h.Address) {
 			continue
 		}
-		pool := h.Pool
+		pool := h.Pool()
 		in := p.poolWith(h.Address)
 		if in != nil && pool != "" {
 			pool = in.name // the address may have moved to a pool of another name
 		}
 		switch {
 		case slices.Contains(s.next.External(), h.Address):
-			if h.Pool == "" || p.mayName(s, h.Address) {
+			if h.Pool() == "" || p.mayName(s, h.Address) {
 				pool = ""
 			} // else it still counts as one of a pool: naming it would be a way around the quota
 		case slices.Contains(s.next.Requested(), h.Address):
@@ -220,7 +220,7 @@ func (p *planner) holdOn(s *wish, unchanged bool) {
 			continue
 		default:
 			var fits bool
-			if pool, fits = p.keptIn(s, h.Pool, pool); !fits || !meet(needs, h.Address) {
+			if pool, fits = p.keptIn(s, h.Pool(), pool); !fits || !meet(needs, h.Address) {
 				continue
 			}
 		}
@@ -272,7 +272,7 @@ func (p *planner) conflict(c *claim) *wish {
 func (p *planner) leaving(c *claim) *fsm.Allocation {
 	for _, h := range p.ownersOf[c.address] {
 		stays := slices.ContainsFunc(p.claims[c.address], func(o *claim) bool { return o.owner.id == h.Service })
-		if h.Service != c.owner.id && !stays && !may(c.key, c.ports, h.SharingKey, h.Ports) {
+		if h.Service != c.owner.id && !stays && !may(c.key, c.ports, h.SharingKey(), h.Ports()) {
 			return h
 		}
 	}

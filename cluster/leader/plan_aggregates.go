@@ -31,7 +31,7 @@ func (p *planner) explainApart(ad *fsm.Advertisement) {
 	var blocks []netip.Prefix
 	for _, al := range p.allocations { // by address
 		bits := ad.Terms.Aggregate(al.Address)
-		if bits == 0 || len(ad.Pools) > 0 && !slices.Contains(ad.Pools, al.Pool) || !p.choosesOwner(ad, al) {
+		if bits == 0 || len(ad.Pools) > 0 && !slices.Contains(ad.Pools, al.Pool()) || !p.choosesOwner(ad, al) {
 			continue
 		}
 		block := netip.PrefixFrom(al.Address, bits).Masked()
@@ -90,7 +90,7 @@ func (p *planner) aggregateOf(address netip.Addr) netip.Prefix {
 	bits := 0
 	for _, ad := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
 		if !slices.ContainsFunc(p.in.Record.Owners(address.String()), func(al *fsm.Allocation) bool {
-			return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, al.Pool)) && p.choosesOwner(ad, al)
+			return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, al.Pool())) && p.choosesOwner(ad, al)
 		}) {
 			continue
 		}

@@ -39,7 +39,7 @@ func (p *planner) emitServices() {
 // emitOwners brings the owners of one address to the claims on it.
 func (p *planner) emitOwners(a netip.Addr) {
 	claims, owners := p.claims[a], p.ownersOf[a]
-	rekeyed := slices.ContainsFunc(claims, func(c *claim) bool { return c.have != nil && !c.have.Releasing && c.have.SharingKey != c.key })
+	rekeyed := slices.ContainsFunc(claims, func(c *claim) bool { return c.have != nil && !c.have.Releasing && c.have.SharingKey() != c.key })
 	if rekeyed && len(owners) > 1 {
 		p.regroup(claims, owners)
 		return

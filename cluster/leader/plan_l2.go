@@ -97,9 +97,9 @@ func (p *planner) findSurvivors() []fsm.PoolName {
 		there[pool.name] = true
 	}
 	for _, al := range p.allocations {
-		if !al.Releasing && !there[al.Pool] {
-			there[al.Pool] = true
-			out = append(out, al.Pool)
+		if !al.Releasing && !there[al.Pool()] {
+			there[al.Pool()] = true
+			out = append(out, al.Pool())
 		}
 	}
 	slices.Sort(out)

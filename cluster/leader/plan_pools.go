@@ -135,7 +135,7 @@ func (p *planner) explainDrains() {
 		}
 		var left []string
 		for _, h := range p.allocations {
-			if h.Pool == pool.name {
+			if h.Pool() == pool.name {
 				left = append(left, h.Address.String()+" of Service "+string(h.Service))
 			}
 		}

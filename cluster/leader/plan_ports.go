@@ -49,11 +49,11 @@ func (p *planner) lingersAt(c *claim, port fsm.Port) (former fsm.ServiceID, ling
 // stillLeads tells whether a port of an address may still lead to another Service than the one that claims it: by the
 // record it is another one's, whatever this plan makes of that, or a node may not know yet that it is not.
 func (p *planner) stillLeads(c *claim, port fsm.Port) (former fsm.ServiceID, node fsm.NodeID, lingers bool) {
-	if c.have != nil && slices.Contains(c.have.Ports, port) {
+	if c.have != nil && slices.Contains(c.have.Ports(), port) {
 		return "", "", false
 	}
 	for _, h := range p.ownersOf[c.address] {
-		if h.Service != c.owner.id && slices.Contains(h.Ports, port) {
+		if h.Service != c.owner.id && slices.Contains(h.Ports(), port) {
 			return h.Service, "", true
 		}
 	}

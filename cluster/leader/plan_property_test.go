@@ -517,7 +517,7 @@ func (a *account) sharing() string {
 func (a *account) lacksPorts(s *fsm.Service) bool {
 	for _, o := range a.after.Addresses(s.ID) {
 		for _, port := range s.Ports() {
-			if !o.Releasing && !slices.Contains(o.Ports, port) {
+			if !o.Releasing && !slices.Contains(o.Ports(), port) {
 				return true
 			}
 		}
@@ -543,13 +543,13 @@ func (a *account) handedOn() string {
 		all := fsm.List[*fsm.Allocation](v, fsm.TableAllocations)
 		for _, now := range all {
 			for h, left := range paths {
-				if len(left) > 0 && h.address == now.Address && h.service != now.Service && slices.Contains(now.Ports, h.port) {
+				if len(left) > 0 && h.address == now.Address && h.service != now.Service && slices.Contains(now.Ports(), h.port) {
 					return fmt.Sprintf("%s port %s went from %s to %s at once, while nodes it leads to may not know", h.address, h.port, h.service, now.Service)
 				}
 			}
 		}
 		for _, now := range all {
-			for _, port := range now.Ports {
+			for _, port := range now.Ports() {
 				paths[had{now.Address, port, now.Service}] = hopsTo(v, now.Address)
 			}
 		}
@@ -813,10 +813,10 @@ func (a *account) drained() string {
 		return ""
 	}
 	for _, now := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
-		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, string(now.Pool))
-		drains := slices.ContainsFunc(a.scene.world.Pools, func(pool *world.Pool) bool { return pool.Name == string(now.Pool) && pool.Drain })
+		rec, ok := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, string(now.Pool()))
+		drains := slices.ContainsFunc(a.scene.world.Pools, func(pool *world.Pool) bool { return pool.Name == string(now.Pool()) && pool.Drain })
 		if ok && drains && rec.Contains(now.Address) && !now.Releasing && !slices.Contains(owned(a.before, now.Service), now.Address) {
-			return fmt.Sprintf("%s got %s of pool %s, which is being emptied", now.Service, now.Address, now.Pool)
+			return fmt.Sprintf("%s got %s of pool %s, which is being emptied", now.Service, now.Address, now.Pool())
 		}
 	}
 	return ""
@@ -862,7 +862,7 @@ func (a *account) quota() (least int, limited bool) {
 func pooled(v *fsm.View) map[netip.Addr]bool {
 	out := map[netip.Addr]bool{}
 	for _, h := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
-		if h.Pool != "" && !h.Releasing {
+		if h.Pool() != "" && !h.Releasing {
 			out[h.Address] = true
 		}
 	}
@@ -891,11 +891,11 @@ func (a *account) limited() string {
 		}
 	}
 	for _, h := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
-		if h.Pool == "" && !h.Releasing && !slices.Contains(owned(a.before, h.Service), h.Address) && !a.allows(h.Address) {
+		if h.Pool() == "" && !h.Releasing && !slices.Contains(owned(a.before, h.Service), h.Address) && !a.allows(h.Address) {
 			return fmt.Sprintf("%s came to own %s, which a policy does not allow", h.Service, h.Address)
 		}
 		was, ok := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, h.Address.String()+" "+string(h.Service))
-		if h.Pool == "" && !h.Releasing && ok && was.Pool != "" && !a.allows(h.Address) {
+		if h.Pool() == "" && !h.Releasing && ok && was.Pool() != "" && !a.allows(h.Address) {
 			return fmt.Sprintf("%s has %s counted no more, of which a policy does not allow that it names it", h.Service, h.Address)
 		}
 	}
@@ -941,10 +941,10 @@ func (a *account) sharedFor(v *fsm.View, w *world.Service, f world.Family) (out 
 		s, _ := fsm.Get[*fsm.Service](v, fsm.TableServices, string(h.Service))
 		meant := slices.ContainsFunc(w.Ports, func(p world.ServicePort) bool {
 			port := fsm.Port{Protocol: protocolOf(p.Protocol), Number: p.Port}
-			return slices.Contains(h.Ports, port) || slices.Contains(s.Ports(), port)
+			return slices.Contains(h.Ports(), port) || slices.Contains(s.Ports(), port)
 		})
 		own := string(h.Service) == w.ID.String()
-		unlike[h.Address] = unlike[h.Address] || own || h.Releasing || h.SharingKey != w.Extras().SharingKey || s.Local || s.Deleting || meant
+		unlike[h.Address] = unlike[h.Address] || own || h.Releasing || h.SharingKey() != w.Extras().SharingKey || s.Local || s.Deleting || meant
 		r, routed := fsm.Get[*fsm.Route](v, fsm.TableRoutes, fsm.HostPrefix(h.Address).String())
 		if routed && len(r.Closing) > 0 {
 			unlike[h.Address] = true
@@ -1005,8 +1005,8 @@ func (a *account) sticky() string {
 			}
 			wished := w.Families == 0 || slices.Contains(w.Families.List(), world.FamilyOf(address))
 			_, there := fsm.Get[*fsm.Pool](a.after, fsm.TablePools, w.Extras().Pool)
-			ofPool := w.Extras().Pool == "" || w.Extras().Pool == string(of.Pool) || !there
-			pooled := of.Pool != "" && len(typed) == 0 && !partly(w) && ofPool && wished && alike == 1
+			ofPool := w.Extras().Pool == "" || w.Extras().Pool == string(of.Pool()) || !there
+			pooled := of.Pool() != "" && len(typed) == 0 && !partly(w) && ofPool && wished && alike == 1
 			asks := slices.Contains(typed, address) || pooled
 			if asks && len(a.before.Owners(address.String())) == 1 && !slices.Contains(owned(a.after, id), address) {
 				return fmt.Sprintf("%s asks for %s, had it alone, and lost it", id, address)

@@ -219,7 +219,7 @@ func (p *planner) ownersAt(of *sharers) map[fsm.Port]fsm.ServiceID {
 	if of.owners == nil {
 		of.owners, of.counted = map[fsm.Port]fsm.ServiceID{}, 0
 		for _, h := range p.ownersOf[of.lowest] {
-			for _, port := range h.Ports {
+			for _, port := range h.Ports() {
 				of.owners[port] = h.Service
 			}
 		}

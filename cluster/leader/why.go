@@ -202,7 +202,7 @@ func (p *planner) addressReasons(s *wish) []AddressReasons {
 	for _, h := range p.heldBy[s.id] {
 		if !s.claimed(h.Address) {
 			out = append(out, AddressReasons{
-				Address: h.Address, Pool: h.Pool, Key: h.SharingKey, Nodes: p.nodeReasons(h.Address),
+				Address: h.Address, Pool: h.Pool(), Key: h.SharingKey(), Nodes: p.nodeReasons(h.Address),
 				From: Reason{FromReleased, "the Service gave it up; nobody else gets it until no path to it can be left"},
 			})
 		}

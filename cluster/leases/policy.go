@@ -35,7 +35,7 @@ func (p *policy) wanted() []netip.Addr {
 	}
 	var out []netip.Addr
 	for _, a := range fsm.List[*fsm.Allocation](p.v, fsm.TableAllocations) {
-		if !a.Releasing && p.pool[a.Pool] {
+		if !a.Releasing && p.pool[a.Pool()] {
 			out = append(out, a.Address)
 		}
 	}
@@ -46,15 +46,15 @@ func (p *policy) wanted() []netip.Addr {
 // of lists the advertisements that an address is answered for by.
 func (p *policy) of(vip netip.Addr) (ads []*fsm.L2Advertisement, pool fsm.PoolName) {
 	for _, owner := range p.v.Owners(vip.String()) {
-		if owner.Releasing || !p.pool[owner.Pool] {
+		if owner.Releasing || !p.pool[owner.Pool()] {
 			continue
 		}
 		for _, a := range p.ads {
-			if slices.Contains(a.Pools, owner.Pool) {
+			if slices.Contains(a.Pools, owner.Pool()) {
 				ads = append(ads, a)
 			}
 		}
-		return ads, owner.Pool
+		return ads, owner.Pool()
 	}
 	return nil, ""
 }

@@ -88,7 +88,7 @@ func unchosen(v *fsm.View, service *fsm.Service, node fsm.NodeID) (why, remedy s
 func excluding(v *fsm.View, service *fsm.Service, a *fsm.Allocation, node fsm.NodeID) string {
 	about, chosen := false, false
 	for _, ad := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
-		if ad.OfPool(a.Pool) && ad.Chooses(service) {
+		if ad.OfPool(a.Pool()) && ad.Chooses(service) {
 			about, chosen = true, chosen || ad.Admits(node)
 		}
 	}
@@ -97,7 +97,7 @@ func excluding(v *fsm.View, service *fsm.Service, a *fsm.Allocation, node fsm.No
 	}
 	about, chosen = false, false
 	for _, ad := range fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements) {
-		if slices.Contains(ad.Pools, a.Pool) {
+		if slices.Contains(ad.Pools, a.Pool()) {
 			about, chosen = true, chosen || ad.Admits(node)
 		}
 	}

@@ -70,6 +70,6 @@ func (r *renderer) moveLeft(m *fsm.Move, a *fsm.Allocation) (left []records.Drai
 // onSegment tells whether nodes answer for an address at layer 2.
 func (r *renderer) onSegment(a *fsm.Allocation) bool {
 	return slices.ContainsFunc(fsm.List[*fsm.L2Advertisement](r.view, fsm.TableL2Advertisements), func(ad *fsm.L2Advertisement) bool {
-		return slices.Contains(ad.Pools, a.Pool)
+		return slices.Contains(ad.Pools, a.Pool())
 	})
 }

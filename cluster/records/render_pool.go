@@ -24,7 +24,7 @@ func (r *renderer) allocatedIn(pool fsm.PoolName) int {
 		var last netip.Addr
 		for _, a := range fsm.List[*fsm.Allocation](r.view, fsm.TableAllocations) {
 			if a.Address != last { // owners that share an address stand beside each other
-				r.allocated[a.Pool]++
+				r.allocated[a.Pool()]++
 			}
 			last = a.Address
 		}

@@ -72,7 +72,7 @@ func endpoint(e fsm.Endpoint) records.Endpoint {
 }
 
 func (r *renderer) serviceAddress(a *fsm.Allocation) records.ServiceAddress {
-	d := records.ServiceAddress{Address: a.Address.String(), Pool: string(a.Pool), Releasing: a.Releasing}
+	d := records.ServiceAddress{Address: a.Address.String(), Pool: string(a.Pool()), Releasing: a.Releasing}
 	route, ok := fsm.Get[*fsm.Route](r.view, fsm.TableRoutes, fsm.HostPrefix(a.Address).String())
 	if !ok {
 		return d
@@ -92,7 +92,7 @@ func (r *renderer) serviceAddress(a *fsm.Allocation) records.ServiceAddress {
 
 func (r *renderer) allocation(a *fsm.Allocation) any {
 	return records.Allocation{
-		Name: a.Key(), Address: a.Address.String(), Service: string(a.Service), Pool: string(a.Pool),
-		Ports: each(a.Ports, portText), SharingKey: a.SharingKey, Releasing: a.Releasing, Since: revision(a.Since),
+		Name: a.Key(), Address: a.Address.String(), Service: string(a.Service), Pool: string(a.Pool()),
+		Ports: each(a.Ports(), portText), SharingKey: a.SharingKey(), Releasing: a.Releasing, Since: revision(a.Since),
 	}
 }

@@ -117,10 +117,10 @@ func factsOf(v *fsm.View, id fsm.ServiceID, uid string) *facts {
 			continue
 		}
 		one := fact{
-			address: a.Address, pool: a.Pool, since: a.Since, external: slices.Contains(s.External(), a.Address), hops: hopsOf(v, a.Address, silent),
+			address: a.Address, pool: a.Pool(), since: a.Since, external: slices.Contains(s.External(), a.Address), hops: hopsOf(v, a.Address, silent),
 		}
 		for _, front := range s.Frontends {
-			if !slices.Contains(a.Ports, front.Port) {
+			if !slices.Contains(a.Ports(), front.Port) {
 				one.lacking = append(one.lacking, front.Port)
 			}
 		}

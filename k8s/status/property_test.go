@@ -296,7 +296,7 @@ func TestPropertyK31PortsThatAreNotToBeHadAreNamed(t *testing.T) {
 					var has []fsm.Port
 					for _, a := range v.Owners(in.IP) {
 						if string(a.Service) == id {
-							has = a.Ports
+							has = a.Ports()
 						}
 					}
 					lacks := false

@@ -14,7 +14,7 @@ func TestS3ComparesTheOwnersOfAnAddress(t *testing.T) {
 	a := netip.MustParseAddr("203.0.113.1")
 	http, dns := fsm.Port{Protocol: fsm.TCP, Number: 80}, fsm.Port{Protocol: fsm.UDP, Number: 53}
 	owner := func(key string, ports ...fsm.Port) fsm.Allocation {
-		return fsm.Allocation{Address: a, SharingKey: key, Ports: ports}
+		return fsm.Allocation{Address: a, Claim: &fsm.Claim{SharingKey: key, Ports: ports}}
 	}
 	for name, c := range map[string]struct {
 		x, y   fsm.Allocation

@@ -31,7 +31,7 @@ func movedTo(v *fsm.View, a netip.Addr) (node string) {
 // what they are.
 func onSegments(v *fsm.View, a netip.Addr) bool {
 	return slices.ContainsFunc(fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements), func(ad *fsm.L2Advertisement) bool {
-		return slices.ContainsFunc(v.Owners(a.String()), func(o *fsm.Allocation) bool { return slices.Contains(ad.Pools, o.Pool) })
+		return slices.ContainsFunc(v.Owners(a.String()), func(o *fsm.Allocation) bool { return slices.Contains(ad.Pools, o.Pool()) })
 	})
 }
 

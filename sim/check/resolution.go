@@ -313,7 +313,7 @@ func (r resolution) service(node string, at dialled) (answer, bool) {
 // has tells whether the group gave a Service an address, or a user did, with a port.
 func (r resolution) has(id string, at dialled) bool {
 	return slices.ContainsFunc(r.view.Addresses(fsm.ServiceID(id)), func(a *fsm.Allocation) bool {
-		return a.Address == at.address && slices.ContainsFunc(a.Ports, func(p fsm.Port) bool { return p.Number == at.port && protocolName(p) == at.protocol })
+		return a.Address == at.address && slices.ContainsFunc(a.Ports(), func(p fsm.Port) bool { return p.Number == at.port && protocolName(p) == at.protocol })
 	})
 }
 
@@ -333,7 +333,7 @@ func (r resolution) hasNodePorts(id string, s *insideService, at dialled, p insi
 	}
 	given := r.view.Addresses(fsm.ServiceID(id))
 	port := slices.ContainsFunc(given, func(a *fsm.Allocation) bool {
-		return slices.ContainsFunc(a.Ports, func(o fsm.Port) bool { return o.Number == p.Port && protocolName(o) == p.Protocol })
+		return slices.ContainsFunc(a.Ports(), func(o fsm.Port) bool { return o.Number == p.Port && protocolName(o) == p.Protocol })
 	})
 	return (port || r.on.ClusterIPs) && slices.ContainsFunc(given, func(a *fsm.Allocation) bool { return same(a.Address) })
 }

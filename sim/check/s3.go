@@ -82,8 +82,8 @@ func (r *s3) recount(a netip.Addr, s *step) {
 	}
 	for id, old := range r.owners[a] {
 		is, still := now[id]
-		for _, p := range old.Ports {
-			if still && !slices.Contains(is.Ports, p) {
+		for _, p := range old.Ports() {
+			if still && !slices.Contains(is.Ports(), p) {
 				r.closed[closing{a, id, p.Number}] = r.scene.now
 			}
 		}
@@ -105,11 +105,11 @@ func (r *s3) compare(a netip.Addr, number uint64) {
 	for i, x := range ids {
 		for _, y := range ids[i+1:] {
 			p, q := r.owners[a][x], r.owners[a][y]
-			if p.SharingKey == "" || p.SharingKey != q.SharingKey {
+			if p.SharingKey() == "" || p.SharingKey() != q.SharingKey() {
 				r.broken(a.String(), fmt.Sprintf("it belongs to %s and to %s, which did not agree to share it", x, y), number)
 			}
-			for _, port := range p.Ports {
-				for _, other := range q.Ports {
+			for _, port := range p.Ports() {
+				for _, other := range q.Ports() {
 					if port == other {
 						r.broken(a.String(), fmt.Sprintf("port %d/%s belongs to %s and to %s", port.Number, port.Protocol, x, y), number)
 					}
@@ -168,7 +168,7 @@ func (r *s3) flow(e event.Stamped, x event.Flow) {
 	r.checked()
 	taken := false
 	for id, o := range r.owners[x.Address] {
-		for _, p := range o.Ports {
+		for _, p := range o.Ports() {
 			if p.Number == x.Port && r.kube.served(string(id), x.Pod) {
 				return
 			}

@@ -70,20 +70,22 @@ func (r *s3) comparePorts(a netip.Addr, was, is map[fsm.ServiceID]fsm.Allocation
 		return
 	}
 	for id, o := range is {
-		for _, p := range o.Ports {
+		for _, p := range o.Ports() {
 			delete(r.lost.since, portLoss{a, p, id})
 		}
 	}
 	for id, o := range was {
-		for _, p := range o.Ports {
-			if loss := (portLoss{a, p, id}); !slices.Contains(is[id].Ports, p) && r.lost.leadsAstray(s.after, a, s.after.Revision()) {
+		has := is[id]
+		for _, p := range o.Ports() {
+			if loss := (portLoss{a, p, id}); !slices.Contains(has.Ports(), p) && r.lost.leadsAstray(s.after, a, s.after.Revision()) {
 				r.lost.since[loss] = s.after.Revision()
 			}
 		}
 	}
 	for _, id := range sortedKeys(is) {
-		for _, p := range is[id].Ports {
-			if slices.Contains(was[id].Ports, p) {
+		has, had := is[id], was[id]
+		for _, p := range has.Ports() {
+			if slices.Contains(had.Ports(), p) {
 				continue
 			}
 			r.checked()

@@ -28,7 +28,7 @@ func (a attributes) about(prefix netip.Prefix) (out []*fsm.Advertisement) {
 func (a attributes) choosesOwner(ad *fsm.Advertisement, address netip.Addr) bool {
 	return slices.ContainsFunc(a.view.Owners(address.String()), func(owner *fsm.Allocation) bool {
 		s, ok := fsm.Get[*fsm.Service](a.view, fsm.TableServices, string(owner.Service))
-		return ad.OfPool(owner.Pool) && (!ad.Terms.OnlyServices || ok && ad.Chooses(s))
+		return ad.OfPool(owner.Pool()) && (!ad.Terms.OnlyServices || ok && ad.Chooses(s))
 	})
 }
 

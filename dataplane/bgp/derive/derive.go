@@ -116,10 +116,10 @@ func newAttributes(v *fsm.View) attributes {
 
 // note takes one owner of an address in.
 func (a attributes) note(al *fsm.Allocation) {
-	if pool, known := a.pools[al.Address]; known && pool != al.Pool {
+	if pool, known := a.pools[al.Address]; known && pool != al.Pool() {
 		a.mixed[al.Address] = true
 	}
-	a.pools[al.Address] = al.Pool
+	a.pools[al.Address] = al.Pool()
 }
 
 // repool looks up anew which pool an address is of.
