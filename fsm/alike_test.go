@@ -178,6 +178,37 @@ func TestRecordsOfASnapshotShareWhatIsAlike(t *testing.T) {
 	}
 }
 
+// What a withdrawal leaves of a route's next hops is shared again: in a cluster that lives long, most routes have seen one.
+func TestRoutesShareWhatWithdrawalsLeave(t *testing.T) {
+	s, index := New(), Index(0)
+	each := func(about func(netip.Addr) Command) {
+		t.Helper()
+		index++
+		cs := []Command{about(netip.MustParseAddr("192.0.2.1")), about(netip.MustParseAddr("192.0.2.2"))}
+		for _, o := range s.ApplyEntries([]LogEntry{entry(t, s, index, cs...)})[0] {
+			if o.Reject != Accepted {
+				t.Fatal(o.Err())
+			}
+		}
+	}
+	index++
+	s.ApplyEntries([]LogEntry{entry(t, s, index, &InitGroup{Group: "g", Format: NewestFormat})})
+	stays, goes := HopSpec{"n1", netip.MustParseAddr("198.51.100.1")}, HopSpec{"n2", netip.MustParseAddr("198.51.100.2")}
+	id := func(a netip.Addr) ServiceID { return ServiceID("shop/" + a.String()) }
+	each(func(a netip.Addr) Command { return &PutService{Service: Service{ID: id(a), UID: "u"}} })
+	each(func(a netip.Addr) Command { return &Allocate{Address: a, Service: id(a)} })
+	each(func(a netip.Addr) Command { return &SetRoute{Prefix: HostPrefix(a), Hops: []HopSpec{stays, goes}} })
+	each(func(a netip.Addr) Command { return &SetRoute{Prefix: HostPrefix(a), Hops: []HopSpec{stays}} })
+	withdrawn := Revision{1, index}
+	each(func(a netip.Addr) Command {
+		return &FinishWithdrawal{Prefix: HostPrefix(a), Node: goes.Node, Address: goes.Address, Since: withdrawn}
+	})
+	routes := List[*Route](s.Read(), TableRoutes)
+	if len(routes[0].NextHops) != 1 || unsafe.SliceData(routes[0].NextHops) != unsafe.SliceData(routes[1].NextHops) {
+		t.Errorf("%v and %v are left, want one list of one hop", routes[0].NextHops, routes[1].NextHops)
+	}
+}
+
 func TestWhatRecordsShareIsBounded(t *testing.T) {
 	var a alike
 	for i := range 3 * alikeAtMost {

@@ -240,7 +240,7 @@ func (c *FinishWithdrawal) apply(tx *txn) Outcome {
 	tx.excuse(c)
 	gone := "withdrawn " + string(c.Node) + " " + c.Address.String()
 	next := *r
-	next.NextHops = slices.Delete(slices.Clone(r.NextHops), i, i+1)
+	next.NextHops = tx.state.alike.sameHops(slices.Delete(slices.Clone(r.NextHops), i, i+1))
 	if len(next.NextHops) == 0 {
 		tx.bury(r, r.History, gone)
 		return tx.ok()
