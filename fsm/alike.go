@@ -33,18 +33,22 @@ type hopMark struct {
 
 func markOf(n NextHop) hopMark { return hopMark{n.hop(), n.Since, n.Withdrawing} }
 
-// offerMark is that of offers with one port and no hint, or one, which are equal then.
+// portsAtMost is how many ports have what is alike shared: few Services have more.
+const portsAtMost = 4
+
+// offerMark is that of offers with no more ports, and one hint or none, which are equal then.
 type offerMark struct {
-	port   EndpointPort
-	hinted bool
-	hint   Hint
+	ports [portsAtMost]EndpointPort
+	many  int
+	hints int
+	hint  Hint
 }
 
-// claimMark is that of claims to no more ports than it has room for, which are equal then.
+// claimMark is that of claims to no more ports, which are equal then.
 type claimMark struct {
 	pool  PoolName
 	key   string
-	ports [4]Port
+	ports [portsAtMost]Port
 	many  int
 }
 
@@ -97,12 +101,13 @@ func (a *alike) sameEndpoints(list []Endpoint) {
 }
 
 func (a *alike) sameOffer(o *Offer) *Offer {
-	if o == nil || len(o.Ports) != 1 || len(o.Hints) > 1 {
+	if o == nil || len(o.Ports) > portsAtMost || len(o.Hints) > 1 {
 		return o
 	}
-	mark := offerMark{port: o.Ports[0]}
-	if len(o.Hints) == 1 {
-		mark.hinted, mark.hint = true, o.Hints[0]
+	mark := offerMark{many: len(o.Ports), hints: len(o.Hints)}
+	copy(mark.ports[:], o.Ports)
+	for _, h := range o.Hints {
+		mark.hint = h
 	}
 	return kept(&a.offers, mark, o)
 }
@@ -111,7 +116,8 @@ func (a *alike) sameCause(c Cause) *Cause {
 	if have, ok := a.causes[c]; ok {
 		return have
 	}
-	return kept(&a.causes, c, &c)
+	fresh := c // c itself would be made anew for each that asks
+	return kept(&a.causes, c, &fresh)
 }
 
 func (a *alike) sameClaim(c Claim) *Claim {

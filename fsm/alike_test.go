@@ -59,7 +59,7 @@ func TestPropertyWhatEndpointsShareSaysTheSame(t *testing.T) {
 		texts := rapid.SampledFrom([]string{"", "a", "b"})
 		for range rapid.IntRange(1, 30).Draw(t, "endpoints") {
 			o := &Offer{}
-			for range rapid.IntRange(0, 2).Draw(t, "ports") {
+			for range rapid.IntRange(0, portsAtMost+1).Draw(t, "ports") {
 				o.Ports = append(o.Ports, EndpointPort{Name: texts.Draw(t, "port")})
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "hints") {
@@ -115,9 +115,8 @@ func TestRecordsOfOneEntryShareTheirNextHops(t *testing.T) {
 	if a.sameHops(later)[0].Hop != first[0].Hop {
 		t.Error("a hop is there twice, since it came to be wanted at two times")
 	}
-	endpoints := []Endpoint{
-		{Node: NodeID([]byte("n1")), Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}}, {Node: NodeID([]byte("n1")), Offer: &Offer{Ports: []EndpointPort{{Name: "http"}}}},
-	}
+	offer := func() *Offer { return &Offer{Ports: []EndpointPort{{Name: "http"}, {Name: "https"}}} }
+	endpoints := []Endpoint{{Node: NodeID([]byte("n1")), Offer: offer()}, {Node: NodeID([]byte("n1")), Offer: offer()}}
 	a.sameEndpoints(endpoints)
 	if endpoints[0].Offer != endpoints[1].Offer {
 		t.Error("equal ports are there twice")
