@@ -18,8 +18,8 @@ import (
 )
 
 // cachedEntries is how many entries are kept in memory for followers that are a little behind. Each may hold many
-// commands; older ones are read from the log.
-const cachedEntries = 128
+// commands, tens of kilobytes of them; older ones are read from the log.
+const cachedEntries = 32
 
 // Node is one member of the controller group.
 type Node struct {
