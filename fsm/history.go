@@ -58,7 +58,12 @@ type Grave struct {
 func (g *Grave) Table() Table { return TableGraves }
 
 // Key is the kind and name of what is gone: a newer grave replaces the older one of the same name.
-func (g *Grave) Key() string { return string(g.Of) + "/" + g.Name }
+func (g *Grave) Key() string {
+	var room [keyRoom]byte
+	return string(g.appendKey(room[:0]))
+}
+
+func (g *Grave) appendKey(b []byte) []byte { return append(append(append(b, g.Of...), '/'), g.Name...) }
 
 // bury removes r and keeps its trail with one last step.
 func (tx *txn) bury(r Record, trail Trail, what string) {

@@ -33,3 +33,23 @@ func TestPropertyRecordsAreComparedByTheirKeys(t *testing.T) {
 		}
 	})
 }
+
+// To look up a record makes no garbage, of whatever kind there are very many.
+func TestLookingUpMakesNoGarbage(t *testing.T) {
+	live, address := newRows(), netip.MustParseAddr("203.0.113.7")
+	records := []Record{
+		&Allocation{Address: address, Service: "shop/a"}, &Route{Prefix: HostPrefix(address)}, &Lease{VIP: address}, &Service{ID: "shop/a"},
+		&Binding{ID: "shop/a"}, &Grave{Of: TableBindings, Name: "shop/a"},
+	}
+	for _, r := range records {
+		live.tables[r.Table()].put(r)
+	}
+	for _, of := range []*rows{live, live.freeze(nil, nil)} {
+		for _, r := range records {
+			key, table := r.Key(), of.tables[r.Table()]
+			if n := testing.AllocsPerRun(10, func() { table.get(key) }); n != 0 {
+				t.Errorf("a look at %s %s makes %v objects", r.Table(), key, n)
+			}
+		}
+	}
+}

@@ -33,20 +33,21 @@ type run struct {
 
 func (r *run) list() []uint32 { return r.slots[:r.len] }
 
-// place is where in an order a slot is, or would be.
-type place struct{ run, at int }
+// spot is where in an order a slot is, or would be.
+type spot struct{ run, at int }
 
 // search finds the first slot that is not before what is looked for. compare tells where a slot is beside it: before (negative), there (0),
 // or after.
-func (o *order) search(compare func(slot uint32) int) (p place, found bool) {
+func (o *order) search(compare func(slot uint32) int) (p spot, found bool) {
 	// The last run that begins at or before it.
 	after := sort.Search(len(o.runs), func(i int) bool { return compare(o.runs[i].slots[0]) > 0 })
 	if after == 0 {
-		return place{}, false
+		return spot{}, false
 	}
 	p.run = after - 1
-	p.at, found = slices.BinarySearchFunc(o.runs[p.run].list(), compare, func(slot uint32, compare func(uint32) int) int { return compare(slot) })
-	return p, found
+	slots := o.runs[p.run].list()
+	p.at = sort.Search(len(slots), func(i int) bool { return compare(slots[i]) >= 0 })
+	return p, p.at < len(slots) && compare(slots[p.at]) == 0
 }
 
 // last is the greatest of an order that is not empty.
@@ -67,7 +68,7 @@ func (o *order) insert(slot uint32, compare func(slot uint32) int) {
 	if r.len == runSize {
 		o.split(p.run)
 		if p.at > r.len {
-			p = place{p.run + 1, p.at - r.len}
+			p = spot{p.run + 1, p.at - r.len}
 			r = o.runs[p.run]
 		}
 	}
@@ -145,11 +146,11 @@ func (o *order) ownRuns() {
 
 // each visits slots in order, from the first on that compare does not tell to be before; from the very first without one; until visit says no.
 func (o *order) each(compare func(slot uint32) int, visit func(slot uint32) bool) {
-	var p place
+	var p spot
 	if compare != nil {
 		p, _ = o.search(compare)
 	}
-	for ; p.run < len(o.runs); p = (place{p.run + 1, 0}) {
+	for ; p.run < len(o.runs); p = (spot{p.run + 1, 0}) {
 		for _, slot := range o.runs[p.run].list()[p.at:] {
 			if !visit(slot) {
 				return

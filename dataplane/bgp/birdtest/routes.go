@@ -19,6 +19,7 @@ type Route struct {
 	Stale     bool   // kept from a speaker that was lost (graceful restart of either kind)
 	LongLived bool   // of these, the kind that ranks last
 	MED       uint32
+	HasMED    bool // it came with one, be it 0
 	LocalPref uint32
 	ASPath    string
 	Origin    string
@@ -80,7 +81,7 @@ func (r *Route) attribute(line string) {
 	case "BGP.next_hop":
 		r.NextHop, _ = netip.ParseAddr(firstField(value))
 	case "BGP.med":
-		r.MED = number(value)
+		r.MED, r.HasMED = number(value), true
 	case "BGP.local_pref":
 		r.LocalPref = number(value)
 	case "BGP.as_path":

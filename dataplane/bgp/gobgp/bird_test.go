@@ -75,6 +75,33 @@ func TestSwitchSeesAttributes(t *testing.T) {
 	})
 }
 
+// A switch may take a path without a MED for the worst (bestpath med missing-as-worst), so that one that is not demoted must have one, too;
+// also where other peers are told something else of it.
+func TestEveryPathIsSentWithAMED(t *testing.T) {
+	parallel(t)
+	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
+	termed := path("203.0.113.11/32", hop1)
+	termed.Terms = []bgp.Terms{{Peer: "another", MED: 5}}
+	ranked := path("203.0.113.12/32", hop1)
+	ranked.MED = 5
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1), path(vip6, "2001:db8::1"), termed, ranked)}
+	apply(t, sp[0], d)
+	for _, demoted := range []uint32{0, bgp.DemotionMED} {
+		d.Demoted = demoted > 0
+		apply(t, sp[0], d)
+		bird.Wait("a MED in every path", func() bool {
+			routes := bird.Routes()
+			return len(routes) == 4 && !slices.ContainsFunc(routes, func(r birdtest.Route) bool {
+				own := demoted
+				if r.Prefix == ranked.Prefix {
+					own += ranked.MED
+				}
+				return !r.HasMED || r.MED != own
+			})
+		})
+	}
+}
+
 func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 	parallel(t)
 	for _, detach := range []bool{true, false} {
