@@ -19,7 +19,7 @@ func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
 		to            netip.AddrPort
 		n             int
 	}{
-		{"tcp4", "tcp", at(vip4, 80), 450}, {"tcp6", "tcp", at(vip6, 80), 450}, {"udp4", "udp", at(vip4, 53), 300}, {"udp6", "udp", at(vip6, 53), 300},
+		{"tcp4", "tcp", at(vip4, 80), 900}, {"tcp6", "tcp", at(vip6, 80), 900}, {"udp4", "udp", at(vip4, 53), 600}, {"udp6", "udp", at(vip6, 53), 600},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := map[string]int{}
@@ -27,12 +27,12 @@ func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
 				pod, _ := l.must(l.client, c.network, c.to)
 				got[pod]++
 			}
-			// Chi-square of two degrees of freedom: beyond 27 once in 700,000 runs.
+			// Chi-square of two degrees of freedom: beyond 54 once in five hundred billion runs.
 			chi, even := 0.0, float64(c.n)/3
 			for _, pod := range []string{"pod1", "pod2", "pod3"} {
 				chi += (float64(got[pod]) - even) * (float64(got[pod]) - even) / even
 			}
-			if chi > 27 {
+			if chi > 54 {
 				t.Errorf("uneven: %v", got)
 			}
 		})

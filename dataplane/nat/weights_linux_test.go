@@ -39,9 +39,9 @@ func TestK40NewConnectionsSpreadByWeight(t *testing.T) {
 		return got
 	}
 	for _, to := range []netip.AddrPort{at(vip4, 80), at(vip6, 80)} {
-		got := spread(weighing(1, 0, 3), to, 400)
-		// Of one degree of freedom: beyond 24 once in a million runs.
-		if d := float64(got["pod1"] - 100); got["pod2"] > 0 || d*d/100+d*d/300 > 24 {
+		got := spread(weighing(1, 0, 3), to, 800)
+		// Of one degree of freedom: beyond 48 once in two hundred billion runs.
+		if d := float64(got["pod1"] - 200); got["pod2"] > 0 || d*d/200+d*d/600 > 48 {
 			t.Errorf("by chance, %s: %v", to, got)
 		}
 		turns := weighing(1, 2, 5)
