@@ -315,8 +315,7 @@ func TestK2NodePortsArePutRight(t *testing.T) {
 		"flush set inet fairlead-nat nodes4", "flush chain inet fairlead-nat node-ports4", "insert rule inet fairlead-nat node-ports-inside6 drop",
 		"delete element inet fairlead-nat node-services4 { tcp . 30080 }", "flush chain inet fairlead-nat leave6",
 	} {
-		l.node.Run("nft", program)
-		netnstest.Eventually(t, time.Second, "table is as it was after "+program, func() bool {
+		netnstest.Within(t, time.Second, "table is as it was after "+program, func() { l.node.Run("nft", program) }, func() bool {
 			now, err := l.node.Try("nft", "list", "table", "inet", TableName)
 			return err == nil && now == clean
 		})

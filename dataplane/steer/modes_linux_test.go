@@ -34,10 +34,10 @@ func (l *lab) load(addresses ...netip.Addr) (stop func() (made, failed int64)) {
 			}
 		})
 	}
-	netnstest.Eventually(l.t, 5*time.Second, "the first requests", func() bool { return made.Load() > int64(2*len(addresses)) })
+	netnstest.Eventually(l.t, 20*time.Second, "the first requests", func() bool { return made.Load() > int64(2*len(addresses)) })
 	return func() (int64, int64) {
 		so := made.Load()
-		netnstest.Eventually(l.t, 5*time.Second, "the last requests", func() bool { return made.Load() > so+int64(2*len(addresses)) })
+		netnstest.Eventually(l.t, 20*time.Second, "the last requests", func() bool { return made.Load() > so+int64(2*len(addresses)) })
 		close(quit)
 		clients.Wait()
 		return made.Load(), failed.Load()
