@@ -157,7 +157,7 @@ func (m *matrix) asks(when string, at []netip.Addr, port uint16, want ...string)
 		for _, network := range []string{"tcp", "udp"} {
 			for i, family := range []string{"4", "6"} {
 				said := map[string]int{}
-				for range 1 + 30*(len(want)-1) { // less than one in a thousand billions that one of two stays silent
+				for range 1 + 50*(len(want)-1) { // once in a thousand billions one of two stays silent anywhere
 					said[m.said(c, call{Op: "connect", Net: network + family, To: netip.AddrPortFrom(at[i], port)})]++
 				}
 				for _, w := range want {
