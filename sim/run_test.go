@@ -93,7 +93,8 @@ func TestRunBeginsNoMoreAfterItsTime(t *testing.T) {
 			time.Sleep(time.Millisecond) // a scenario takes time to be made
 		}
 	}
-	r, err := Run(t.Context(), 10*time.Millisecond, endless, pretend(100), nil)
+	// So long that a busy machine begins one within it.
+	r, err := Run(t.Context(), 500*time.Millisecond, endless, pretend(100), nil)
 	if err != nil || r.Runs == 0 {
 		t.Fatalf("%+v %v", r, err)
 	}
