@@ -6,10 +6,13 @@ package freeport
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
+	"syscall"
 )
 
 // Ports are drawn below the range from which Linux takes the local ports of outgoing connections (32768 and up): a
@@ -20,29 +23,50 @@ const (
 	tries   = 256
 )
 
-// drawn are the ports that this process drew last: whoever it drew one for may not listen there yet, and some servers listen at all
-// addresses whatever they are told.
+// drawn are the ports that this process drew last, and its claims to them: whoever it drew one for may not listen there yet, and some
+// servers listen at all addresses whatever they are told.
 var drawn struct {
 	sync.Mutex
-	ports map[uint16]bool
+	ports map[uint16]io.Closer
 }
 
 // fresh tells whether a port is none of those, and makes it one.
 func fresh(port uint16) bool {
 	drawn.Lock()
 	defer drawn.Unlock()
-	if drawn.ports[port] {
+	if _, own := drawn.ports[port]; own {
 		return false
 	}
 	if len(drawn.ports) >= (highest-lowest)/4 || drawn.ports == nil {
-		drawn.ports = map[uint16]bool{}
+		for _, claim := range drawn.ports {
+			_ = claim.Close() // nobody connects there
+		}
+		drawn.ports = map[uint16]io.Closer{}
 	}
-	drawn.ports[port] = true
+	claim, others := claimed(port)
+	if others {
+		return false
+	}
+	drawn.ports[port] = claim
 	return true
 }
 
-// Draw returns a port of address that nobody listens at just now, at random, so that processes which draw at the same
-// time hardly draw the same. A process draws none of its last thousands again, whatever the address. Errors: the last attempt's, if all failed.
+// claimed keeps other processes of this network namespace from drawing a port, or tells that one of them keeps this one from it: of tests that
+// run side by side, some would draw a port at which others do not listen yet, in one of some hundred runs. The claim is an abstract socket,
+// which ends with the process and leaves no file. Where there are none, chance has to do.
+func claimed(port uint16) (claim io.Closer, byOthers bool) {
+	if runtime.GOOS != "linux" {
+		return io.NopCloser(nil), false
+	}
+	l, err := net.Listen("unix", fmt.Sprintf("@fairlead-port-%d", port))
+	if err != nil {
+		return io.NopCloser(nil), errors.Is(err, syscall.EADDRINUSE)
+	}
+	return l, false
+}
+
+// Draw returns a port of address that nobody listens at just now, at random. A process draws none of its last thousands again, whatever the
+// address, and on Linux none of those that another process drew. Errors: the last attempt's, if all failed.
 func Draw(address netip.Addr) (uint16, error) {
 	l, err := Listen(address)
 	if err != nil {

@@ -3,8 +3,14 @@
 package freeport_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
 	"testing"
 
 	"fairlead.io/fairlead/internal/freeport"
@@ -25,6 +31,68 @@ func TestDrawGivesAPortThatCanBeListenedAtAndNoConnectionTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
+	}
+}
+
+// asAnother has the test's own program draw ports, tell them, and stay until its input ends.
+const asAnother = "FREEPORT_TEST_DRAWS"
+
+const many = 700
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAnother) == "" {
+		os.Exit(m.Run())
+	}
+	for range many {
+		port, err := freeport.Draw(netip.MustParseAddr("127.0.0.1"))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(port)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// By chance alone two processes would draw thirty of so many ports both.
+func TestDrawGivesNoPortThatAnotherProcessDrew(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux processes know of each other")
+	}
+	another := exec.Command("/proc/self/exe")
+	another.Env, another.Stderr = append(os.Environ(), asAnother+"=1"), os.Stderr
+	stdin, err := another.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := another.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := another.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stdin.Close()
+		if err := another.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	theirs := map[string]bool{}
+	for lines := bufio.NewScanner(stdout); len(theirs) < many && lines.Scan(); {
+		theirs[lines.Text()] = true
+	}
+	if len(theirs) < many {
+		t.Fatalf("it drew %d ports only", len(theirs))
+	}
+	for range many {
+		port, err := freeport.Draw(netip.MustParseAddr("127.0.0.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if theirs[fmt.Sprint(port)] {
+			t.Fatalf("another process drew %d", port)
+		}
 	}
 }
 
