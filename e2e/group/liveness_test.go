@@ -92,7 +92,7 @@ func TestDeadNodeLeavesTheRoutesWithinASecond(t *testing.T) {
 		took := leaves(t, l, m, 2*time.Second)
 		t.Logf("the switch lost the dead node after %s", took.Round(time.Millisecond))
 		best = min(best, took)
-		l.Eventually("verdict", time.Second, is(l, m.Name, "down"))
+		l.Eventually("verdict", 20*time.Second, is(l, m.Name, "down"))
 		m.Reboot()
 		l.Eventually("return", 10*time.Second, is(l, m.Name, "up"))
 		l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
@@ -114,7 +114,7 @@ func TestNodeThatDiesWithTheLeaderLeavesTheRoutes(t *testing.T) {
 	if took > 3*time.Second { // the paths of the dead member are stale at the switch until its restart time is over
 		t.Errorf("the switch had the dead node for %s", took)
 	}
-	l.Eventually("verdict", time.Second, is(l, "n2", "down"))
+	l.Eventually("verdict", 20*time.Second, is(l, "n2", "down"))
 	stop()
 }
 
