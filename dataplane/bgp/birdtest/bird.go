@@ -33,7 +33,7 @@ type Bird struct {
 	exit chan error
 
 	sinceMu sync.Mutex
-	since   map[string]time.Time // of sessions, as last shown
+	since   map[string]reached // of sessions, as last shown
 }
 
 // Start runs BIRD until the test ends, and returns once it answers. Without BIRD on this machine the test is skipped,
@@ -51,7 +51,7 @@ func Start(t testing.TB, c Config) *Bird {
 	if c.Port == 0 {
 		c.Port = FreePort(t, c.Address)
 	}
-	b := &Bird{t: t, conf: c, dir: dir, path: path, since: map[string]time.Time{}}
+	b := &Bird{t: t, conf: c, dir: dir, path: path, since: map[string]reached{}}
 	b.Run()
 	t.Cleanup(func() {
 		b.Kill()

@@ -160,7 +160,7 @@ func (b *Bird) Sessions() map[string]Session {
 		case len(f) >= 6 && f[1] == "BGP": // name BGP --- up date time info…
 			name = f[0]
 			out[name] = Session{
-				Established: f[3] == "up", Since: b.steady(name, f[4]+" "+f[5]), Info: strings.Join(f[6:], " "),
+				Established: f[3] == "up", Since: b.steady(name, f[3], f[4]+" "+f[5]), Info: strings.Join(f[6:], " "),
 			}
 		case len(f) > 3 && f[0] == "Import" && (f[1] == "updates:" || f[1] == "withdraws:"):
 			s := out[name]
@@ -171,18 +171,25 @@ func (b *Bird) Sessions() map[string]Session {
 	return out
 }
 
+// reached is a state of a session, and since when it is in it.
+type reached struct {
+	state string
+	at    time.Time
+}
+
 // steady gives the time at which a session's state last changed, the same at each look. BIRD reckons it back from the
-// present by two clocks, so that what it shows differs by some milliseconds from look to look.
-func (b *Bird) steady(session, shown string) string {
-	const layout, jitter = "2006-01-02 15:04:05.000", 20 * time.Millisecond
+// present by two clocks, so that what it shows differs by some milliseconds from look to look, and more on a busy machine. A session that
+// bounced takes BIRD most of a second to open again.
+func (b *Bird) steady(session, state, shown string) string {
+	const layout, jitter = "2006-01-02 15:04:05.000", 200 * time.Millisecond
 	at, err := time.Parse(layout, shown)
 	if err != nil {
 		return shown
 	}
 	b.sinceMu.Lock()
 	defer b.sinceMu.Unlock()
-	if before, ok := b.since[session]; !ok || at.Sub(before).Abs() > jitter {
-		b.since[session] = at
+	if before, ok := b.since[session]; !ok || before.state != state || at.Sub(before.at).Abs() > jitter {
+		b.since[session] = reached{state, at}
 	}
-	return b.since[session].Format(layout)
+	return b.since[session].at.Format(layout)
 }

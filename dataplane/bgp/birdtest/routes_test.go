@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"reflect"
 	"testing"
-	"time"
 )
 
 // As BIRD 2.0.12 answers "show route all": two speakers, the second of them lost, and a third path that is demoted.
@@ -68,12 +67,15 @@ func TestOnlyPathsThatRankWithTheBestShareTraffic(t *testing.T) {
 }
 
 func TestSessionsThatStayShowOneTime(t *testing.T) {
-	b := &Bird{since: map[string]time.Time{}}
-	first := b.steady("s1", "2026-01-02 15:04:05.999")
-	if again := b.steady("s1", "2026-01-02 15:04:06.001"); again != first {
+	b := &Bird{since: map[string]reached{}}
+	first := b.steady("s1", "up", "2026-01-02 15:04:05.999")
+	if again := b.steady("s1", "up", "2026-01-02 15:04:06.001"); again != first {
 		t.Errorf("%s, then %s: that is how BIRD rounds", first, again)
 	}
-	if other := b.steady("s1", "2026-01-02 15:04:06.400"); other == first {
+	if other := b.steady("s1", "up", "2026-01-02 15:04:06.400"); other == first {
 		t.Errorf("a session that bounced is up since %s still", other)
+	}
+	if b.steady("s2", "start", "2026-01-02 15:04:05.000") == b.steady("s2", "up", "2026-01-02 15:04:05.015") {
+		t.Error("a session that opened quickly is up since it began to")
 	}
 }
