@@ -108,9 +108,11 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 		t.Run(fmt.Sprintf("detach=%t", detach), func(t *testing.T) {
 			parallel(t)
 			bird, self, sp := startWithBird(t, 1, birdtest.Config{})
-			d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2))}
+			const two = "203.0.113.11/32"
+			d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1), path(two, hop1), path(two, hop2))}
 			apply(t, sp[0], d)
-			bird.WaitNextHops(prefix(vip), addr(hop1), addr(hop2))
+			bird.WaitNextHops(prefix(vip), addr(hop1))
+			bird.WaitNextHops(prefix(two), addr(hop1), addr(hop2))
 			if !detach {
 				if err := sp[0].Drain(t.Context()); err != nil {
 					t.Fatal(err)
@@ -118,7 +120,7 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 				bird.Wait("an empty table", func() bool { return len(bird.Routes()) == 0 })
 				return
 			}
-			watched := bird.Watch(prefix(vip))
+			watched, watchedTwo := bird.Watch(prefix(vip)), bird.Watch(prefix(two))
 			if err := sp[0].Detach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -134,6 +136,11 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 			seen := watched()
 			if n, total := birdtest.Gaps(seen); n > 0 || len(seen) != 1 {
 				t.Errorf("%d gaps, %s in all: %v", n, total, seen)
+			}
+			// Paths with different next hops rank last one after the other, and come again in an UPDATE each: in between one of them is alone.
+			seen = watchedTwo()
+			if n, total := birdtest.Gaps(seen); n > 0 || len(seen) > 5 {
+				t.Errorf("two next hops: %d gaps, %s in all: %v", n, total, seen)
 			}
 		})
 	}
