@@ -134,13 +134,12 @@ type standIn struct {
 func inPlace(views []Admitted, i int, w *world.World, part Part) *standIn {
 	old := views[i].World
 	w.Source, w.Cluster, w.Deleted = old.Source, old.Cluster, nil
-	shown := index(old)
-	each(old.Pods, world.KindPod, shown, func(o *world.Pod) world.Meta { return o.Meta })
+	shows := shown{world.KindPod: each(old.Pods, func(o *world.Pod) world.Meta { return o.Meta })}
 	lacked := func(kind world.Kind, id world.ID) bool {
 		if kind == world.KindEndpointSlice {
 			return len(old.SlicesOf(id)) == 0
 		}
-		_, showed := shown[kind][id]
+		_, showed := shows.of(old, kind)[id]
 		return !showed
 	}
 	return &standIn{w: w, part: part, at: i, before: views[i], lacked: lacked, guard: NewGuard(Limits{})}

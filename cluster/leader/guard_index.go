@@ -12,45 +12,77 @@ import (
 // Service instead.
 type shown map[world.Kind]map[world.ID]bool
 
-func (s shown) see(kind world.Kind, m world.Meta) {
-	if s[kind] == nil {
-		s[kind] = map[world.ID]bool{}
+// of looks at the objects of one kind, other than Pods, once: those of most kinds are asked for by nobody in most parts.
+func (s shown) of(w *world.World, kind world.Kind) map[world.ID]bool {
+	if known, looked := s[kind]; looked {
+		return known
 	}
-	s[kind][m.ID] = m.Deleting
+	out := deletingOf(w, kind)
+	if kind != world.KindEndpointSlice {
+		for _, r := range w.Unusable {
+			if r.Kind == kind {
+				out[r.ID] = false
+			}
+		}
+	}
+	s[kind] = out
+	return out
 }
 
-// index looks at everything but Pods.
+// index looks at the objects of all kinds but Pods.
 func index(w *world.World) shown {
 	s := shown{}
-	each(w.Services, world.KindService, s, func(o *world.Service) world.Meta { return o.Meta })
-	each(w.Nodes, world.KindNode, s, func(o *world.Node) world.Meta { return o.Meta })
-	each(w.Pools, world.KindPool, s, func(o *world.Pool) world.Meta { return o.Meta })
-	each(w.Peers, world.KindPeer, s, func(o *world.Peer) world.Meta { return o.Meta })
-	each(w.Advertisements, world.KindAdvertisement, s, func(o *world.Advertisement) world.Meta { return o.Meta })
-	each(w.AddressPolicies, world.KindPolicy, s, func(o *world.AddressPolicy) world.Meta { return o.Meta })
-	each(w.Namespaces, world.KindNamespace, s, func(o *world.Namespace) world.Meta { return o.Meta })
-	each(w.L2Advertisements, world.KindL2Advert, s, func(o *world.L2Advertisement) world.Meta { return o.Meta })
-	each(w.Communities, world.KindCommunity, s, func(o *world.Community) world.Meta { return o.Meta })
-	each(w.ConfigMaps, world.KindConfigMap, s, func(o *world.ConfigMap) world.Meta { return o.Meta })
-	each(w.Drivers, world.KindDriver, s, func(o *world.Driver) world.Meta { return o.Meta })
-	each(w.LoadBalancers, world.KindLoadBalancer, s, func(o *world.OutsideBalancer) world.Meta { return o.Meta })
-	each(w.BackendGroups, world.KindBackendGroup, s, func(o *world.BackendGroup) world.Meta { return o.Meta })
-	each(w.BalancingPolicies, world.KindBalancingPolicy, s, func(o *world.BalancingPolicy) world.Meta { return o.Meta })
-	each(w.LocalRedirectPolicies, world.KindLocalRedirect, s, func(o *world.LocalRedirectPolicy) world.Meta { return o.Meta })
-	each(w.Binds, world.KindBind, s, func(o *world.Bind) world.Meta { return o.Meta })
-	for _, r := range w.Unusable {
-		if r.Kind != world.KindEndpointSlice {
-			s.see(r.Kind, world.Meta{ID: r.ID})
-		}
+	for _, kind := range world.Kinds() {
+		s.of(w, kind)
 	}
 	return s
 }
 
-func each[T any](list []*T, kind world.Kind, s shown, meta func(*T) world.Meta) {
-	s[kind] = make(map[world.ID]bool, len(list))
-	for i := range list {
-		s.see(kind, meta(list[i]))
+func deletingOf(w *world.World, kind world.Kind) map[world.ID]bool {
+	switch kind {
+	case world.KindService:
+		return each(w.Services, func(o *world.Service) world.Meta { return o.Meta })
+	case world.KindNode:
+		return each(w.Nodes, func(o *world.Node) world.Meta { return o.Meta })
+	case world.KindPool:
+		return each(w.Pools, func(o *world.Pool) world.Meta { return o.Meta })
+	case world.KindPeer:
+		return each(w.Peers, func(o *world.Peer) world.Meta { return o.Meta })
+	case world.KindAdvertisement:
+		return each(w.Advertisements, func(o *world.Advertisement) world.Meta { return o.Meta })
+	case world.KindPolicy:
+		return each(w.AddressPolicies, func(o *world.AddressPolicy) world.Meta { return o.Meta })
+	case world.KindNamespace:
+		return each(w.Namespaces, func(o *world.Namespace) world.Meta { return o.Meta })
+	case world.KindL2Advert:
+		return each(w.L2Advertisements, func(o *world.L2Advertisement) world.Meta { return o.Meta })
+	case world.KindCommunity:
+		return each(w.Communities, func(o *world.Community) world.Meta { return o.Meta })
+	case world.KindConfigMap:
+		return each(w.ConfigMaps, func(o *world.ConfigMap) world.Meta { return o.Meta })
+	case world.KindDriver:
+		return each(w.Drivers, func(o *world.Driver) world.Meta { return o.Meta })
+	case world.KindLoadBalancer:
+		return each(w.LoadBalancers, func(o *world.OutsideBalancer) world.Meta { return o.Meta })
+	case world.KindBackendGroup:
+		return each(w.BackendGroups, func(o *world.BackendGroup) world.Meta { return o.Meta })
+	case world.KindBalancingPolicy:
+		return each(w.BalancingPolicies, func(o *world.BalancingPolicy) world.Meta { return o.Meta })
+	case world.KindLocalRedirect:
+		return each(w.LocalRedirectPolicies, func(o *world.LocalRedirectPolicy) world.Meta { return o.Meta })
+	case world.KindBind:
+		return each(w.Binds, func(o *world.Bind) world.Meta { return o.Meta })
 	}
+	return map[world.ID]bool{}
+}
+
+func each[T any](list []*T, meta func(*T) world.Meta) map[world.ID]bool {
+	out := make(map[world.ID]bool, len(list))
+	for _, o := range list {
+		m := meta(o)
+		out[m.ID] = m.Deleting
+	}
+	return out
 }
 
 // look finds an object of the record in the view. Pods are many, and few of them are asked for.
@@ -60,7 +92,7 @@ func (j *judgement) look(s subject) (deleting, present bool) {
 			return pod.Deleting, true
 		}
 	}
-	deleting, present = j.present[s.Kind][s.ID]
+	deleting, present = j.present.of(j.w, s.Kind)[s.ID]
 	return deleting, present
 }
 
@@ -102,7 +134,7 @@ func (j *judgement) index() {
 		}
 	}
 	j.absent = map[subject]string{}
-	j.present = index(j.w)
+	j.present = shown{}
 	j.evidence = map[objectName][]world.Deletion{}
 	for _, d := range j.w.Deleted {
 		if _, mine := j.views[d.Kind]; !mine {

@@ -322,3 +322,13 @@ func BenchmarkKnownOfOutside(b *testing.B) {
 		}
 	}
 }
+
+// Each part judges every ten seconds, in a cluster of any size: what the record holds nothing of is not looked at.
+func TestAGuardLooksAtNothingThatItIsNotAskedAbout(t *testing.T) {
+	w := outsideView(0, 1)
+	w.Services = append(w.Services, nil) // who looks there ends
+	known := &Known{Part: PartOutside, Cluster: "c1", Objects: []KnownObject{{world.KindNode, world.ID{Name: "n1"}, ""}, {world.KindNode, world.ID{Name: "n2"}, ""}}}
+	if v := NewGuard(Limits{}).Judge(0, &w, known); !v.Act || len(v.Waiting)+len(v.Gone)+len(v.AddOnly) == 0 {
+		t.Errorf("the verdict is %+v", v)
+	}
+}
