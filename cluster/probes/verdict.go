@@ -37,8 +37,9 @@ type Said struct {
 // Heard are the nodes that this member hears of.
 type Heard map[fsm.NodeID]Said
 
-// Judge gives what the record should say of each redirect, and of each Service whose endpoints are probed, that it does not say yet, in order.
-func Judge(record *fsm.View, heard Heard) (out []fsm.Command) {
+// Judge gives what the record should say of each redirect, and of each of the Services, whose endpoints are probed or were, that it does not say
+// yet, in order.
+func Judge(record *fsm.View, services []*fsm.Service, heard Heard) (out []fsm.Command) {
 	var silent []*fsm.Node
 	for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
 		// A node without an agent probes nothing. Of one that the group says is down the same is known.
@@ -55,10 +56,7 @@ func Judge(record *fsm.View, heard Heard) (out []fsm.Command) {
 			out = append(out, &fsm.JudgeRedirect{ID: r.ID, UID: r.UID, Verdicts: next})
 		}
 	}
-	for _, s := range fsm.List[*fsm.Service](record, fsm.TableServices) {
-		if !s.Probe().Wanted() && len(s.Verdicts()) == 0 {
-			continue
-		}
+	for _, s := range services {
 		if next := judge(s.Probed(), s.Verdicts(), reportsOn(s, nodes, heard), uint32(len(silent))); !slices.Equal(next, s.Verdicts()) {
 			out = append(out, &fsm.JudgeService{ID: s.ID, UID: s.UID, Verdicts: next})
 		}

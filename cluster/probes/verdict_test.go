@@ -22,7 +22,8 @@ var (
 // group is a record that is told commands.
 type group struct {
 	*fsm.State
-	index fsm.Index
+	index  fsm.Index
+	judged judged
 }
 
 type failer interface {
@@ -86,10 +87,10 @@ func service() fsm.Service {
 // settle has verdicts committed until there is nothing to say.
 func (g *group) settle(t failer, heard Heard) {
 	t.Helper()
-	for _, c := range Judge(g.Read(), heard) {
+	for _, c := range Judge(g.Read(), g.judged.in(g.Read()), heard) {
 		g.tell(t, c)
 	}
-	if again := Judge(g.Read(), heard); len(again) > 0 {
+	if again := Judge(g.Read(), g.judged.in(g.Read()), heard); len(again) > 0 {
 		t.Fatalf("there is something to say still: %+v", again[0])
 	}
 }

@@ -36,12 +36,15 @@ type Options struct {
 }
 
 // Watcher has verdicts committed while this member leads.
-type Watcher struct{ o Options }
+type Watcher struct {
+	o        Options
+	services judged
+}
 
 // New makes a Watcher that does nothing yet.
 func New(o Options) *Watcher {
 	o.Every = cmp.Or(o.Every, time.Second)
-	return &Watcher{o}
+	return &Watcher{o: o}
 }
 
 // maxTogether bounds the commands of an entry.
@@ -64,7 +67,7 @@ func (w *Watcher) Run(ctx context.Context, _ uint64) {
 // look proposes what has changed.
 func (w *Watcher) look(ctx context.Context) error {
 	record := w.o.Record.Read()
-	judged := Judge(record, w.o.Heard())
+	judged := Judge(record, w.services.in(record), w.o.Heard())
 	var proposals []fsm.Proposal
 	for _, c := range judged[:min(len(judged), maxTogether)] { // the others by the next look
 		proposals = append(proposals, fsm.Proposal{Actor: "leader", Reason: "nodes probed", AtUnixMilli: w.o.Clock.Wall().UnixMilli(), Command: c})
