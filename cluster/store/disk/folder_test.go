@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -439,4 +440,70 @@ func overwrite(t *testing.T, path string, at int64, n int) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The kernel keeps what was looked at mapped, and counts it as memory of the process.
+func TestWhatWasLookedAtDoesNotStayMapped(t *testing.T) {
+	f := mustOpen(t, filepath.Join(t.TempDir(), "data"))
+	defer mustClose(t, f)
+	const entries = 20_000
+	s := f.Stores()
+	look := func() {
+		t.Helper()
+		for i := uint64(1); i <= entries; i++ {
+			if err := s.Log.GetLog(i, new(raft.Log)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var logs []*raft.Log
+	for i := uint64(1); i <= entries; i++ {
+		logs = append(logs, &raft.Log{Index: i, Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 400)})
+	}
+	if err := s.Log.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	before := resident(t, f.Path())
+	if before < 6<<10 {
+		t.Fatalf("%d KB are mapped: the test shows nothing", before)
+	}
+	for i := range uint64(shedAfter / writeLooks) {
+		if err := s.Stable.SetUint64([]byte("CurrentTerm"), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := resident(t, f.Path()); now > before/4 {
+		t.Errorf("after many writes %d KB are mapped of %d", now, before)
+	}
+	look()
+	if err := s.Log.DeleteRange(1, entries-100); err != nil {
+		t.Fatal(err)
+	}
+	if now := resident(t, f.Path()); now > before/4 {
+		t.Errorf("after entries were deleted %d KB are mapped of %d", now, before)
+	}
+}
+
+// resident is how much of files of a folder this process has mapped, in KB.
+func resident(t *testing.T, folder string) (sum int) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := false
+	for line := range strings.Lines(string(text)) {
+		switch fields := strings.Fields(line); {
+		case !strings.HasSuffix(fields[0], ":"):
+			ours = strings.HasPrefix(fields[len(fields)-1], folder)
+		case ours && fields[0] == "Rss:":
+			n, err := strconv.Atoi(fields[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
 }

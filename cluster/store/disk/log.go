@@ -9,7 +9,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -18,6 +20,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"fairlead.io/fairlead/cluster/store"
+	"fairlead.io/fairlead/internal/mapped"
 )
 
 // logStore is a bbolt file whose faults are errors. bbolt panics on a damaged page, and reading a page behind the end
@@ -25,7 +28,18 @@ import (
 type logStore struct {
 	path  string
 	inner *raftboltdb.BoltStore
+
+	// mapping excludes who has the file mapped anew from who sheds pages of it. Reads do neither.
+	mapping sync.Mutex
+	written int // bytes, since pages were shed
 }
+
+// After so many bytes that were written, each write counted with the pages that it looks at, pages of the file are shed: they count as memory
+// of this process.
+const (
+	shedAfter  = 2 << 20
+	writeLooks = 4 << 10
+)
 
 // lockTimeout bounds the wait for bbolt's own lock. Ours is held already, so it is free.
 const lockTimeout = 2 * time.Second
@@ -112,7 +126,29 @@ func (l *logStore) Close() error {
 	if l.inner == nil {
 		return nil
 	}
+	l.mapping.Lock()
+	defer l.mapping.Unlock()
 	return l.guarded(l.inner.Close)
+}
+
+// write does what may have bbolt map the file anew, and writes so many bytes.
+func (l *logStore) write(bytes int, f func() error) error {
+	l.mapping.Lock()
+	defer l.mapping.Unlock()
+	if l.written += bytes + writeLooks; l.written >= shedAfter {
+		defer l.shed()
+	}
+	return l.guarded(f)
+}
+
+// shed has the kernel take back what is mapped of the file, by somebody who holds mapping.
+func (l *logStore) shed() {
+	l.written = 0
+	if path, err := filepath.Abs(l.path); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			mapped.ShedShared(path)
+		}
+	}
 }
 
 func (l *logStore) FirstIndex() (i uint64, err error) {
@@ -132,15 +168,20 @@ func (l *logStore) GetLog(index uint64, out *raft.Log) error {
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
 func (l *logStore) StoreLogs(logs []*raft.Log) error {
-	return l.guarded(func() error { return l.inner.StoreLogs(logs) })
+	bytes := 0
+	for _, entry := range logs {
+		bytes += len(entry.Data)
+	}
+	return l.write(bytes, func() error { return l.inner.StoreLogs(logs) })
 }
 
+// DeleteRange implements Log. It looks at all that is deleted, so pages are shed after it.
 func (l *logStore) DeleteRange(first, last uint64) error {
-	return l.guarded(func() error { return l.inner.DeleteRange(first, last) })
+	return l.write(shedAfter, func() error { return l.inner.DeleteRange(first, last) })
 }
 
 func (l *logStore) Set(key, value []byte) error {
-	return l.guarded(func() error { return l.inner.Set(key, value) })
+	return l.write(len(value), func() error { return l.inner.Set(key, value) })
 }
 
 func (l *logStore) Get(key []byte) (value []byte, err error) {
@@ -149,7 +190,7 @@ func (l *logStore) Get(key []byte) (value []byte, err error) {
 }
 
 func (l *logStore) SetUint64(key []byte, value uint64) error {
-	return l.guarded(func() error { return l.inner.SetUint64(key, value) })
+	return l.write(0, func() error { return l.inner.SetUint64(key, value) })
 }
 
 func (l *logStore) GetUint64(key []byte) (value uint64, err error) {
