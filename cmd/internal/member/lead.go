@@ -64,6 +64,9 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	add := func(name string, o manifests.Options) {
 		o.Clock, o.Logger, o.Poll, o.Review = wallClock{}, m.log, manifestPoll, reviewLegacy
+		if o.Notify != nil {
+			o.Poll = watchedPoll
+		}
 		put(name, manifests.New(o))
 	}
 	for _, dir := range c.Sources.Manifests {
@@ -81,8 +84,12 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	return w, err
 }
 
-// manifestPoll is how often folders are read through.
-const manifestPoll = 250 * time.Millisecond
+// manifestPoll is how often folders are read through, and watchedPoll how often those are that the kernel tells changes of: on file systems
+// of the network it does not tell all of them.
+const (
+	manifestPoll = 250 * time.Millisecond
+	watchedPoll  = 2 * time.Second
+)
 
 // worlds are what the sources of this member show now.
 func (w *leaderWork) worlds() []world.World {
