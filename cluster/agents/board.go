@@ -30,6 +30,8 @@ type board struct {
 	hosts   bool                      // there are
 	homes   map[netip.Addr]fsm.NodeID // the nodes by their addresses; replaced, never written to
 	limit   ringLimit
+	// followed says that an agent runs on a node, or did.
+	followed bool
 
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
 	// leads there: its node has to acknowledge that, whether or not anything changed for it.
@@ -174,11 +176,23 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	newsInside, err := b.inside.push(b.limit) // last: what fails before is derived once more, from where it was
+	newsInside, err := b.inside.push(b.limitFor(v)) // last: what fails before is derived once more, from where it was
 	if err != nil {
 		return false, err
 	}
 	return news || newsInside || newsOutside, nil
+}
+
+// limitFor is what nodes may be told from steps. As long as no agent registered at any, steps are kept for nobody: the first one is sent
+// everything, as is who was away for too long.
+func (b *board) limitFor(v *fsm.View) ringLimit {
+	if b.view == nil || fsm.Differ(b.view, v, fsm.TableNodes) {
+		b.followed = slices.ContainsFunc(fsm.List[*fsm.Node](v, fsm.TableNodes), func(n *fsm.Node) bool { return n.Boot != "" })
+	}
+	if !b.followed {
+		return ringLimit{}
+	}
+	return b.limit
 }
 
 // noteNodes adds the Services of which something else is to be told since nodes went down, came back, or moved. That is rare, so all

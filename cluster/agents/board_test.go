@@ -384,7 +384,11 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 		for _, id := range []fsm.ServiceID{"ns/s0", "ns/s1", "ns/s2"} {
 			g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: id}})
 		}
-		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+		registers := rapid.IntRange(0, 20).Draw(t, "an agent registers at step")
+		for step := range rapid.IntRange(0, 40).Draw(t, "steps") {
+			if step == registers {
+				g.Apply(t, registered()...)
+			}
 			switch rapid.IntRange(0, 5).Draw(t, "event") {
 			case 0, 1, 2:
 				if _, err := g.Commit(fsm.Proposal{Command: drawCommand(t, g)}); err != nil {
@@ -462,9 +466,14 @@ func refresh(t *rapid.T, b *board) {
 	}
 }
 
+// registered are the commands by which an agent runs somewhere: steps are kept from then on.
+func registered() []fsm.Command {
+	return []fsm.Command{&fsm.PutNode{ID: "other"}, &fsm.RegisterBoot{Node: "other", Boot: "b1"}}
+}
+
 func furnished(t *testing.T, addresses int) (*grouptest.Group, *board) {
 	g := grouptest.NewGroup(t)
-	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/web"}})
+	g.Apply(t, append(registered(), &fsm.PutService{Service: fsm.Service{ID: "ns/web"}})...)
 	var ports []fsm.Port
 	for n := range uint16(8) {
 		ports = append(ports, fsm.Port{Protocol: fsm.TCP, Number: 60000 + n})
@@ -624,6 +633,31 @@ func TestWholeIsLetGoOf(t *testing.T) {
 		ask("at first")
 		ask("a minute later")
 	})
+}
+
+// Where no agent runs steps are for nobody. Who asks all the same, before it has registered, is sent everything, and told what comes.
+func TestStepsAreKeptOnceAnAgentRegistered(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	b := newBoard(g)
+	told := &agent{wants: tellsAll}
+	for i, commands := range [][]fsm.Command{
+		{&fsm.PutService{Service: fsm.Service{ID: "ns/web"}}}, {&fsm.Allocate{Address: netip.MustParseAddr("10.9.0.1"), Service: "ns/web"}},
+		{&fsm.PutNode{ID: "n1"}}, {&fsm.RegisterBoot{Node: "n1", Boot: "b1"}}, {&fsm.Allocate{Address: netip.MustParseAddr("10.9.0.2"), Service: "ns/web"}},
+		{&fsm.DeleteNode{ID: "n1"}}, {&fsm.Allocate{Address: netip.MustParseAddr("10.9.0.3"), Service: "ns/web"}},
+	} {
+		g.Apply(t, commands...)
+		if _, err := b.refresh(); err != nil {
+			t.Fatal(err)
+		}
+		if told.on == nil {
+			told.connect(b)
+		}
+		told.pull(t)
+		checkAll(t, told.steps.State, g.Read())
+		if kept := len(b.inside.trays[tellsAll].ring); i != 5 && kept > 0 != (i == 4) { // 5 changes nothing that is told
+			t.Errorf("after change %d %d steps are kept", i, kept)
+		}
+	}
 }
 
 // A step is held once, however many trays tell the same of it.
