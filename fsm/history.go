@@ -6,15 +6,15 @@ package fsm
 // ever compares it.
 type Transition struct {
 	Revision    Revision `pb:"1" json:"revision"`
-	Term        uint64   `pb:"2" json:"term"`
 	AtUnixMilli int64    `pb:"3" json:"atUnixMilli"`
 	What        string   `pb:"6" json:"what"`
 	// Cause is shared by very many, so that each has a pointer to it; nobody writes to it.
 	*Cause `pb:"inline"`
 }
 
-// Cause is who made a record take a step, and why.
+// Cause is who made a record take a step, in which term, and why.
 type Cause struct {
+	Term   uint64 `pb:"2" json:"term"`
 	Actor  string `pb:"4" json:"actor"`
 	Reason string `pb:"5" json:"reason,omitempty"`
 }
@@ -85,7 +85,7 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 func (tx *txn) step(trail Trail, what string) Trail {
 	a := &tx.state.alike
 	return trail.with(Transition{
-		Revision: tx.revision(), Term: tx.term, AtUnixMilli: tx.item.AtUnixMilli, What: word(a, what),
-		Cause: a.sameCause(Cause{Actor: tx.item.Actor, Reason: tx.item.Reason}),
+		Revision: tx.revision(), AtUnixMilli: tx.item.AtUnixMilli, What: word(a, what),
+		Cause: a.sameCause(Cause{Term: tx.term, Actor: tx.item.Actor, Reason: tx.item.Reason}),
 	}, tx.group().Settings.historyLimit())
 }

@@ -313,7 +313,7 @@ func (w *whyRenderer) history(d *records.WhyService) []records.WhyTransition {
 	add := func(of string, trail fsm.Trail) {
 		for _, t := range trail {
 			out = append(out, records.WhyTransition{
-				Revision: revision(t.Revision), Term: t.Term, Time: stamp(t.AtUnixMilli), Of: of, Actor: t.By().Actor, Reason: t.By().Reason, Change: t.What,
+				Revision: revision(t.Revision), Term: t.By().Term, Time: stamp(t.AtUnixMilli), Of: of, Actor: t.By().Actor, Reason: t.By().Reason, Change: t.What,
 			})
 		}
 	}

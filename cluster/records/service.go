@@ -174,7 +174,7 @@ func history(v *fsm.View, k kind, name string, found []fsm.Record) []*fairleadv1
 	}
 	return each(trail, func(t fsm.Transition) *fairleadv1.Transition {
 		return &fairleadv1.Transition{
-			Revision: desired.RevisionMessage(t.Revision), Term: t.Term, Actor: t.By().Actor, Reason: t.By().Reason, Change: t.What,
+			Revision: desired.RevisionMessage(t.Revision), Term: t.By().Term, Actor: t.By().Actor, Reason: t.By().Reason, Change: t.What,
 			Time: time.UnixMilli(t.AtUnixMilli).UTC().Format(time.RFC3339Nano),
 		}
 	})

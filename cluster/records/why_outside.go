@@ -184,7 +184,7 @@ func (w *outsideRenderer) history(f *outsideThing) []records.WhyTransition {
 	add := func(of string, trail fsm.Trail) {
 		for _, t := range trail {
 			out = append(out, records.WhyTransition{
-				Revision: revision(t.Revision), Term: t.Term, Time: stamp(t.AtUnixMilli), Of: of, Actor: t.By().Actor, Reason: t.By().Reason, Change: t.What,
+				Revision: revision(t.Revision), Term: t.By().Term, Time: stamp(t.AtUnixMilli), Of: of, Actor: t.By().Actor, Reason: t.By().Reason, Change: t.What,
 			})
 		}
 	}
