@@ -28,7 +28,7 @@ func newAgent(c *cli) *cobra.Command {
 			}
 			heedMemoryLimit(c.getenv, os.DirFS("/"))
 			saveMemory(c.getenv)
-			go shedProgram(cmd.Context())
+			go shedProgram(cmd.Context(), shedEvery)
 			p, err := node.Open(conf, machine.Agent(), log)
 			if err != nil {
 				return err

@@ -59,7 +59,7 @@ func newController(c *cli) *cobra.Command {
 			}
 			heedMemoryLimit(c.getenv, os.DirFS("/"))
 			go saveMuchMemory(cmd.Context(), c.getenv, 2*time.Second)
-			go shedProgram(cmd.Context())
+			go shedProgram(cmd.Context(), shedEvery)
 			m, err := member.Open(conf, thisBuild().Version, machine.Member(machine.Listeners{}), log)
 			if err != nil {
 				return err

@@ -10,41 +10,32 @@ import (
 	"fairlead.io/fairlead/internal/mapped"
 )
 
-// shedEvery is how often agents and members give memory back, and shed their program. They shed it shedSoon after garbage was collected, too:
-// what is needed comes back in less than a millisecond.
+// shedEvery is how often agents and members shed their program: what is needed then comes back in less than a millisecond. So many times later
+// they give memory back, too, which collects garbage.
 const (
-	shedEvery = 30 * time.Second
-	shedSoon  = 5 * time.Second
+	shedEvery     = 5 * time.Second
+	givesBackEach = 6
 )
 
 // shedProgram has the kernel take back, every so often until ctx ends, the pages of the program's file that this process has
-// mapped: a start touches something nearly everywhere, and to collect garbage touches much. It gives back first what it does not need of its own
-// memory, which collects.
-func shedProgram(ctx context.Context) {
+// mapped: a start touches something nearly everywhere, and so does who collects garbage. It gives back before what it does not need of its own
+// memory.
+func shedProgram(ctx context.Context, every time.Duration) {
 	var own thrift
-	var collected uint64
-	ticks := time.NewTicker(shedSoon)
+	ticks := time.NewTicker(every)
 	defer ticks.Stop()
-	for began := time.Now(); ; {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-		}
-		due := time.Since(began) >= shedEvery
-		if due {
-			own.giveBack()
-			began = time.Now()
-		}
-		if now := collections(); due || now != collected {
+			if n%givesBackEach == 0 {
+				own.giveBack()
+			}
 			shed()
-			collected = now
 		}
 	}
 }
-
-// collections is how often garbage was collected.
-func collections() uint64 { return read("/gc/cycles/total:gc-cycles").Uint64() }
 
 // shed does so once.
 func shed() {
