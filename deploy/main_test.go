@@ -23,6 +23,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // missing skips a test for want of something, or fails it where that is asked for.
@@ -37,6 +38,7 @@ func missing(t *testing.T, why error) {
 // kustomize builds a folder as `kubectl apply -k` does.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
+	testkit.NotFast(t, "builds kustomize")
 	path, err := filepath.Abs(folder)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim"
 	"fairlead.io/fairlead/sim/program"
 	"fairlead.io/fairlead/sim/scenario"
@@ -23,9 +24,7 @@ func shipped(t *testing.T) *vm.Module {
 
 func load(t *testing.T, o program.Options) *vm.Module {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs worlds")
-	}
+	testkit.Long(t, "runs worlds")
 	m, err := sim.Load(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // smallDisk is a file system that takes 64 KiB.
 func smallDisk(t *testing.T) string {
 	t.Helper()
+	testkit.NotFast(t, "mounts a file system")
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/whatif"
 )
 
@@ -30,9 +31,7 @@ func asked(t *testing.T, ctx context.Context, load loadSimulator, args ...string
 // A user's manifests are answered in JSON, with a page beside it; a page that cannot be written costs no answer; and who
 // interrupts is told so.
 func TestSimAnswersWhatWouldHappen(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs worlds")
-	}
+	testkit.Long(t, "runs worlds")
 	loaded, err := shipped(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/e2e/demo/internal/sandbox"
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // noSandbox is why tests that need one are skipped.
@@ -54,9 +55,7 @@ func requireSandbox(t *testing.T) {
 // Spec §11: a controller replica dies, no effect while another announces; a pod moves, the path with it.
 func TestRequestsSurviveLeaderKillAndPodMove(t *testing.T) {
 	requireSandbox(t)
-	if testing.Short() {
-		t.Skip("takes a minute; left out of -short")
-	}
+	testkit.Long(t, "takes a minute")
 	if _, err := kubetest.Binaries(t.Context(), t.Output()); err != nil {
 		t.Skip(err)
 	}

@@ -29,20 +29,7 @@ import (
 )
 
 // binary builds the shipped command once for all tests of a process.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "fairlead-driver-haproxy-")
-	if err != nil {
-		return "", err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // somebody else may run it, too
-		return "", err
-	}
-	path := filepath.Join(dir, "fairlead-driver-haproxy")
-	if out, err := exec.Command("go", "build", "-o", path, "fairlead.io/fairlead/cmd/fairlead-driver-haproxy").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the driver: %w: %s", err, out)
-	}
-	return path, nil
-})
+var binary = sync.OnceValues(func() (string, error) { return lab.Build("fairlead-driver-haproxy") })
 
 func TestMain(m *testing.M) {
 	if os.Getuid() == 0 { // others have no groups there to give files to
@@ -50,11 +37,7 @@ func TestMain(m *testing.M) {
 			os.Exit(code)
 		}
 	}
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // process is a running driver, and Fairlead's client of it.

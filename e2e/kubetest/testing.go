@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Start is New for a test: the cluster ends with it, and where the binaries cannot be had the test is skipped with
 // the reason, or fails if birdtest.RequireTools asks for that. Logs are shown if the test failed.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
+	testkit.NotFast(t, "starts a Kubernetes API server")
 	o.Log = t.Output()
 	if _, err := Binaries(t.Context(), o.Log); err != nil {
 		if os.Getenv(birdtest.RequireTools) == "1" {

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // insideNetns marks a program that runs in its own network namespace already.
@@ -25,7 +27,7 @@ func Main(m *testing.M) {
 // Isolate runs this program once more, with its arguments, in a network namespace made for it, and gives its exit
 // code. It does nothing in the program that runs there, and where no namespace can be made; New then says why.
 func Isolate() (code int, ran bool) {
-	if os.Getenv(insideNetns) != "" {
+	if os.Getenv(insideNetns) != "" || os.Getenv(testkit.FastVariable) == "1" {
 		return 0, false
 	}
 	code, err := again()
@@ -67,6 +69,7 @@ func again() (code int, err error) {
 // requireNetns skips a test, by name and with the reason, where Main could make no namespace.
 func requireNetns(t testing.TB) {
 	t.Helper()
+	testkit.NotFast(t, "runs a group of processes")
 	why := os.Getenv(noNetns)
 	if why == "" {
 		return

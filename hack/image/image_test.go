@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // entries reads a tar archive, and holds every entry to what all of them must be like.
@@ -145,9 +147,7 @@ func TestProgramsAreTheSameWhereverTheyAreBuilt(t *testing.T) {
 
 // The real image of this machine's architecture, twice: the same bytes, and programs that run.
 func TestImageIsReproducibleAndRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the product twice")
-	}
+	testkit.Long(t, "builds the product twice")
 	dir := t.TempDir()
 	var archives [][]byte
 	for _, name := range []string{"a.tar", "b.tar"} {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairlead.io/fairlead/internal/netns"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Namespace is a network namespace of one test.
@@ -25,6 +26,7 @@ type Namespace struct {
 // New makes a namespace whose loopback is up. Its name serves messages only.
 func New(t testing.TB, name string) *Namespace {
 	t.Helper()
+	testkit.NotFast(t, "makes network namespaces")
 	fd, err := netns.New()
 	if err != nil {
 		why := fmt.Sprintf("needs root, to make network namespaces: %v", err)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Lab is a cgroup, and a folder on a bpffs that is not there yet.
@@ -26,6 +28,7 @@ type Lab struct {
 // New makes them; they go with the test, and its processes have to be gone by then.
 func New(t testing.TB) *Lab {
 	t.Helper()
+	testkit.NotFast(t, "loads programs into the kernel")
 	cgroup, err := os.MkdirTemp(mount(t), "fairlead-test-")
 	if err != nil {
 		t.Fatal(err)

@@ -13,11 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const crds = "../../deploy/crds"
 
 func TestGeneratedDefinitionsAreCurrent(t *testing.T) {
+	testkit.NotFast(t, "builds controller-gen")
 	dir := t.TempDir()
 	if out, err := exec.Command("./generate.sh", dir).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "go: ") && os.Getenv(birdtest.RequireTools) != "1" { // it could not be built

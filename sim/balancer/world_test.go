@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/balancer"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/engine"
@@ -23,9 +24,7 @@ import (
 // Members as they ship put backends on outside balancers and take them off again, through everything that drivers may
 // do, while pods come and go at the same few addresses, somebody else has backends there, and leaders are killed.
 func TestMembersOperateAsTheRulesSay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles the program of simulated processes, which may take a minute")
-	}
+	testkit.Long(t, "builds the program of simulated processes")
 	p, err := program.Find(t.Context(), program.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/mutants"
 	"fairlead.io/fairlead/sim/program"
 	"fairlead.io/fairlead/sim/scenario"
@@ -40,9 +41,7 @@ func TestEveryPlantedBugAppliesToTheSource(t *testing.T) {
 
 // The program with all planted bugs compiles.
 func TestProgramWithPlantedBugsBuilds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program of simulated processes: not under -short")
-	}
+	testkit.Long(t, "builds the program of simulated processes")
 	overlay, err := mutants.Overlay(root, t.TempDir(), all(t))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestOutsideOfACheckoutItSaysSo(t *testing.T) {
@@ -31,9 +33,7 @@ func TestCacheThatCannotBeMadeIsTold(t *testing.T) {
 }
 
 func TestWhatIsEmbeddedIsTheProgram(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
+	testkit.Long(t, "builds the program of simulated processes")
 	folder := t.TempDir()
 	overlay, err := Embed(context.Background(), "", folder, runtime.GOARCH)
 	if err != nil {

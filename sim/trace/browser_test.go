@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // browser is a headless Chromium, driven by the DevTools protocol over a pipe: JSON with a zero byte after each
@@ -42,6 +44,7 @@ var browserNames = []string{"chromium-headless-shell", "chromium", "chromium-bro
 // openBrowser starts a browser with one tab of that size, or skips the test where there is none.
 func openBrowser(t *testing.T, width, height int) *browser {
 	t.Helper()
+	testkit.NotFast(t, "starts a browser")
 	var path string
 	for _, name := range browserNames {
 		if found, err := exec.LookPath(name); err == nil {

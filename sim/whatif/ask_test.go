@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim"
 	"fairlead.io/fairlead/sim/program"
 	"fairlead.io/fairlead/sim/whatif"
@@ -18,9 +19,7 @@ import (
 // The shipped code carries the repository's own example through the death of a node: web goes on at the other one within
 // two seconds, and equal seeds tell the same.
 func TestTheExampleSurvivesTheDeathOfANode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs worlds")
-	}
+	testkit.Long(t, "runs worlds")
 	ctx := context.Background()
 	c, err := whatif.Read("../../examples/quickstart")
 	if err != nil {
@@ -68,9 +67,7 @@ func TestTheExampleSurvivesTheDeathOfANode(t *testing.T) {
 // K4: an address of spec.externalIPs is announced and served whatever the type of its Service, also while the leader is killed. A
 // Service without a cluster address has none.
 func TestK4ExternalIPsOfAllTypesAreServed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs worlds")
-	}
+	testkit.Long(t, "runs worlds")
 	ctx, dir := context.Background(), t.TempDir()
 	const manifests = `
 apiVersion: v1

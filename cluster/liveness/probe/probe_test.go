@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/liveness/probe"
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The tests run in a network namespace of their own. All machines are on its loopback; rules take their answers away:
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) { lab.Main(m) }
 
 func setUp(t *testing.T) {
 	t.Helper()
+	testkit.NotFast(t, "needs a network namespace")
 	if os.Getenv("FAIRLEAD_LAB_NETNS") == "" {
 		if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {
 			t.Fatal("no network namespace could be made")

@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The overlays build upon the manifests of this repository.
 func TestOverlaysBuild(t *testing.T) {
+	testkit.NotFast(t, "builds kustomize")
 	in := installation(3, "cp-1")
 	p, err := Decide(in, Options{Out: "out"})
 	if err != nil {

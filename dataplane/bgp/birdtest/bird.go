@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/internal/freeport"
 	"fairlead.io/fairlead/internal/lifeline"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // RequireTools is the environment variable that, set to 1, makes a missing tool a failure rather than a skip.
@@ -65,6 +66,7 @@ func Start(t testing.TB, c Config) *Bird {
 // Find returns the path of a tool of routing suites, or skips the test.
 func Find(t testing.TB, tool string) string {
 	t.Helper()
+	testkit.NotFast(t, "starts "+tool)
 	for _, dir := range []string{"/usr/sbin", "/usr/lib/frr", "/usr/local/sbin", "/usr/bin"} {
 		p := filepath.Join(dir, tool)
 		if s, err := os.Stat(p); err == nil && s.Mode().IsRegular() {

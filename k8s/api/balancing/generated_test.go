@@ -16,12 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 )
 
 const crds = "../../../deploy/components/balancing/crds"
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
+	testkit.NotFast(t, "builds controller-gen")
 	dir := t.TempDir()
 	for _, sub := range []string{"v1beta1", "crds"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {

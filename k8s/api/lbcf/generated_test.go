@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
@@ -24,6 +25,7 @@ import (
 const crds = "../../../deploy/crds"
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
+	testkit.NotFast(t, "builds controller-gen")
 	dir := t.TempDir()
 	for _, sub := range []string{"v1", "v1beta1", "crds"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {

@@ -8,11 +8,14 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Tmpfs mounts a file system of a size, such as "1m", for the length of a test.
 func Tmpfs(t testing.TB, size string) string {
 	t.Helper()
+	testkit.NotFast(t, "mounts a file system")
 	path := t.TempDir()
 	if err := syscall.Mount("fairlead-test", path, "tmpfs", 0, "size="+size); err != nil {
 		if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {
