@@ -9,30 +9,41 @@ GO     ?= go
 BIN    := bin/fairlead
 ARGS   ?=
 SEEDS  ?= 1..50
+FOR    ?= 10m
+# Programs and tests are compiled alike, in whatever folder the checkout is: each package is compiled once for all of them.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-wasi race lint generate bench demo sim sim-ci mutants kernel others image clean
+.PHONY: help setup build run test test-fast test-servers test-wasi race lint generate bench demo sim sim-ci mutants kernel others image clean
 
 help: ## print this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: ## install what building and testing need (Debian packages when root), else say what is missing
 	@hack/setup.sh
 
 build: ## build bin/fairlead and bin/fairlead-driver-haproxy
 	@mkdir -p bin
-	@$(GO) build -trimpath -o $(dir $(BIN)) ./cmd/fairlead ./cmd/fairlead-driver-haproxy
+	@$(GO) build -o $(dir $(BIN)) ./cmd/fairlead ./cmd/fairlead-driver-haproxy
 
 run: ## three members, a switch and nodes on this machine, no root: make run ARGS="--once -o json"
 	@hack/setup.sh --build-only 1>&2
 	@$(MAKE) --no-print-directory build 1>&2
 	@exec $(BIN) dev $(ARGS)
 
+test-fast: ## what needs no root, no servers and no simulated worlds: before each commit
+	@hack/setup.sh --build-only 1>&2
+	@$(GO) run ./hack/testrun -set fast $(ARGS)
+
 test: ## everything that this machine allows; names what it skipped
 	@hack/setup.sh 1>&2
-	@$(MAKE) --no-print-directory test-wasi
-	@hack/test.sh $(ARGS)
+	@$(MAKE) --no-print-directory test-wasi test-servers
+	@PATH="$$PATH:/usr/sbin:/sbin" $(GO) run ./hack/testrun $(ARGS)
+
+# Once on a machine, and before the tests: those that run in a network namespace could not fetch what it is built from.
+test-servers: ## build the Kubernetes API server and etcd that tests start, unless they are there
+	@$(GO) run ./e2e/kubetest/kubebin >/dev/null || echo "tests that need a Kubernetes API server will be skipped" >&2
 
 test-wasi: ## build everything that decides for GOOS=wasip1
 	@echo "building for wasip1: $(words $(WASI_PACKAGES)) packages"
@@ -58,7 +69,7 @@ bench: ## benchmarks: make bench ARGS="--only NAME --json FILE"
 demo: ## requests all along while parts are killed, in network namespaces (root): make demo ARGS="--json FILE"
 	@hack/setup.sh 1>&2
 	@$(MAKE) --no-print-directory build 1>&2
-	@$(GO) build -trimpath -o bin/demo ./e2e/demo
+	@$(GO) build -o bin/demo ./e2e/demo
 	@exec bin/demo --fairlead $(BIN) $(ARGS)
 
 sim: ## simulated worlds under faults, one a seed: make sim SEEDS=1..200

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const module = "fairlead.io/fairlead"
+
+// suite is the packages that have tests, by how they run.
+type suite struct {
+	units     []string // as go test runs them, several at once
+	worlds    []string // one at a time: each keeps all cores busy with simulated worlds
+	processes []string // each test in a process of its own, several at once
+}
+
+// kindOf says how a package runs: end-to-end packages start groups of processes and wait for them most of the time; these of the
+// simulator play whole worlds.
+func (s *suite) add(pkg string) {
+	name := strings.TrimPrefix(pkg, module+"/")
+	switch {
+	case strings.HasPrefix(name, "e2e/"), name == "deploy":
+		s.processes = append(s.processes, pkg)
+	case name == "sim", name == "sim/balancer", name == "sim/whatif", name == "sim/mutants", name == "sim/vm", name == "sim/program":
+		s.worlds = append(s.worlds, pkg)
+	default:
+		s.units = append(s.units, pkg)
+	}
+}
+
+// findSuite lists the packages of the checkout that have tests.
+func findSuite(ctx context.Context, only string) (suite, error) {
+	var s suite
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	text, err := list.Output()
+	if err != nil {
+		return s, fmt.Errorf("list packages: %w\n%s", err, stderr.String())
+	}
+	for pkg := range strings.FieldsSeq(string(text)) {
+		if strings.Contains(pkg, only) {
+			s.add(pkg)
+		}
+	}
+	return s, nil
+}
+
+// runSuite runs what o asks for, and reports whether something failed.
+func runSuite(ctx context.Context, o options, out io.Writer) (failed bool, err error) {
+	s, err := findSuite(ctx, o.only)
+	if err != nil {
+		return false, err
+	}
+	work, err := os.MkdirTemp("", "fairlead-testrun-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(work)
+	r, err := newReport(out, o.events)
+	if err != nil {
+		return false, err
+	}
+	e := &executor{options: o, report: r, work: work, draws: filepath.Join(work, "draws")}
+	if err := os.Mkdir(e.draws, 0o755); err != nil {
+		return false, err
+	}
+	switch o.set {
+	case "fast":
+		err = e.goTest(ctx, s.units, fastTests)
+	case "rest":
+		err = e.rest(ctx, s)
+	default:
+		err = e.beside(ctx, s, func(ctx context.Context) error { return e.goTest(ctx, s.units, allTests) })
+	}
+	if err != nil {
+		return false, err
+	}
+	if o.set == "fast" && o.left != "" {
+		if err := writeLeft(o.left, r.leftOut()); err != nil {
+			return false, err
+		}
+	}
+	return r.close(e.draws), nil
+}
+
+// rest runs what -set fast left out: of unit packages the tests that skipped themselves, and all other packages.
+func (e *executor) rest(ctx context.Context, s suite) error {
+	left, err := readLeft(e.left)
+	if err != nil {
+		return err
+	}
+	var units, names []string
+	for _, pkg := range s.units {
+		if tests := left[pkg]; len(tests) > 0 {
+			units, names = append(units, pkg), append(names, tests...)
+		}
+	}
+	slices.Sort(names)
+	return e.beside(ctx, s, func(ctx context.Context) error {
+		if len(units) == 0 {
+			return nil
+		}
+		return e.goTest(ctx, units, "^("+strings.Join(slices.Compact(names), "|")+")$")
+	})
+}
+
+// beside runs end-to-end tests beside units, and simulated worlds after those.
+func (e *executor) beside(ctx context.Context, s suite, units func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group sync.WaitGroup
+	errs := make([]error, 2)
+	group.Go(func() {
+		if errs[0] = e.processes(ctx, s.processes); errs[0] != nil {
+			cancel()
+		}
+	})
+	group.Go(func() {
+		if errs[1] = units(ctx); errs[1] == nil {
+			errs[1] = e.worlds(ctx, s.worlds)
+		}
+		if errs[1] != nil {
+			cancel()
+		}
+	})
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func quote(name string) string { return regexp.QuoteMeta(name) }
