@@ -27,7 +27,7 @@ func agentMemory(t *bench) figures {
 	l.Manifests.Node(2, true)
 	putLarge(l.Manifests, largeServices)
 	t.progressf("allocating for %d Services", largeServices)
-	l.Eventually("an address for every Service", 5*time.Minute, func() error {
+	l.EventuallyWithin("an address for every Service", 5*time.Minute, func() error {
 		if n := allocated(l.Members[0]); n != largeServices {
 			return fmt.Errorf("%d Services have an address, want %d", n, largeServices)
 		}
@@ -41,7 +41,7 @@ func agentMemory(t *bench) figures {
 		l.Link(node, i+1)
 		begin := time.Now()
 		agent := l.Agent(node, i+1, agentWays[way])
-		l.Eventually("every address carried out", 5*time.Minute, func() error {
+		l.EventuallyWithin("every address carried out", 5*time.Minute, func() error {
 			n, _ := strconv.ParseFloat(metric(lab.NodeAddress(i+1).String()+":7480", "fairlead_agent_addresses"), 64)
 			if int(n) != largeServices {
 				return fmt.Errorf("%.0f addresses, want %d", n, largeServices)

@@ -35,7 +35,7 @@ func allocate(t *bench) figures {
 		return nil
 	})
 	used := g.usages()
-	l.Eventually("every route in the switch", 5*time.Minute, func() error { return everyRoute(l) })
+	l.EventuallyWithin("every route in the switch", 5*time.Minute, func() error { return everyRoute(l) })
 	return figures{samples: []float64{seconds}, detail: map[string]any{
 		"services": largeServices, "endpoints": largeServices * largeEndpoints, "first_s": first, "processes": used,
 		"routes": largeRoutes(l), "every_route_in_switch_s": time.Since(begin).Seconds(), "processes_then": g.usages(), "leader": g.Leader().Name,

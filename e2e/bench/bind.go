@@ -71,7 +71,7 @@ kind: LoadBalancer
 metadata: {name: edge, finalizers: [lbcf.tkestack.io/delete-load-loadbalancer]}
 spec: {lbDriver: theatre, lbSpec: {id: edge}}
 `, b.driver.URL)
-	b.Eventually("the load balancer", time.Minute, func() error {
+	b.EventuallyWithin("the load balancer", time.Minute, func() error {
 		return b.calls(webhook.CreateLoadBalancer, 1)
 	})
 	return b
@@ -175,7 +175,7 @@ func (b *bound) next(address string) <-chan time.Time {
 
 // all waits until n backends are on the load balancer, and gives when the last of them was first put on.
 func (b *bound) all(n int, within time.Duration) time.Time {
-	b.Eventually(fmt.Sprintf("%d backends", n), within, func() error {
+	b.EventuallyWithin(fmt.Sprintf("%d backends", n), within, func() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if len(b.when) < n {

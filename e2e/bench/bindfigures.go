@@ -40,7 +40,7 @@ func bindAll(latency time.Duration) func(t *bench) figures {
 // settle waits until nothing is written to the API server any more.
 func (b *bound) settle() {
 	quiet, last := 0, ""
-	b.Eventually("end of writing", 5*time.Minute, func() error {
+	b.EventuallyWithin("end of writing", 5*time.Minute, func() error {
 		time.Sleep(200 * time.Millisecond)
 		if now := fmt.Sprint(b.writes()); now != last {
 			quiet, last = 0, now
@@ -66,7 +66,7 @@ func readyToBound(t *bench) figures {
 	for n := range readyTimes {
 		i := n * stride % readyPods
 		b.setReady(i, false)
-		b.Eventually("deregistration", soon, func() error {
+		b.EventuallyWithin("deregistration", soon, func() error {
 			if _, on := b.driver.Entry(bindBalancer, bindBackend(i)); on {
 				return fmt.Errorf("%s is on the load balancer", bindBackend(i))
 			}

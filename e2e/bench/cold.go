@@ -53,7 +53,7 @@ func coldRun(t *bench) (seconds float64, detail map[string]any) {
 		m.Start()
 	}
 	first, half := 0.0, 0.0
-	l.Eventually("every route in the switch", 5*time.Minute, func() error {
+	l.EventuallyWithin("every route in the switch", 5*time.Minute, func() error {
 		routes, networks := countRoutes(l.Bird.Command("show route count"))
 		now := time.Since(begin).Seconds()
 		if first == 0 && networks > 0 {

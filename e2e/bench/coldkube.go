@@ -61,6 +61,6 @@ func (g *group) startAndWait(what string, condition func() error) float64 {
 	for _, m := range g.Members {
 		m.Start()
 	}
-	g.Eventually(what, 5*time.Minute, condition)
+	g.EventuallyWithin(what, 5*time.Minute, condition)
 	return time.Since(begin).Seconds()
 }

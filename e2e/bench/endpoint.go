@@ -45,14 +45,14 @@ func endpointToUpdate(t *bench) figures {
 	for _, size := range endpointSizes {
 		api.fill(filled, size)
 		filled = size
-		l.Eventually("every path at the switch", 5*time.Minute, func() error {
+		l.EventuallyWithin("every path at the switch", 5*time.Minute, func() error {
 			want := size * apiNodes * len(l.Members)
 			if routes, networks := countRoutes(l.Bird.Command("show route count")); routes != want || networks != size {
 				return fmt.Errorf("%d routes for %d networks, want %d for %d", routes, networks, want, size)
 			}
 			return nil
 		})
-		l.Eventually("status of every Service", 10*time.Minute, func() error { return statusWritten(t, l.Leader()) })
+		l.EventuallyWithin("status of every Service", 10*time.Minute, func() error { return statusWritten(t, l.Leader()) })
 		t.progressf("%d changes with %d Services", 2*endpointChanges, size)
 		m := measurement{t: t, api: api, r: r, watch: watch, members: len(l.Members)}
 		before, leader := g.usages(), l.Leader()

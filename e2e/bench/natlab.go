@@ -109,7 +109,7 @@ func (n *natLab) grow(services int) (seconds map[string]float64) {
 	})
 	n.made = services
 	begin, seconds := time.Now(), map[string]float64{}
-	n.lab.Eventually("translation on both nodes", 10*time.Minute, func() error {
+	n.lab.EventuallyWithin("translation on both nodes", 10*time.Minute, func() error {
 		for _, node := range n.nodes {
 			if _, done := seconds[node.name]; done {
 				continue

@@ -59,7 +59,7 @@ func (n *natLab) updates() (took map[*natNode][]float64, own map[*natNode]float6
 		}
 	}()
 	// What was made before is done with, and the leader has listed twice: until then it takes no endpoint for gone.
-	n.lab.Eventually("quiet", 10*time.Minute, func() error {
+	n.lab.EventuallyWithin("quiet", 10*time.Minute, func() error {
 		time.Sleep(10 * natQuiet)
 		for _, node := range n.nodes {
 			if !watches[node].quiet(10 * natQuiet) {

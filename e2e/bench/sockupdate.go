@@ -42,7 +42,7 @@ func sockUpdate(t *bench) figures {
 		putBackend(l.Manifests, i, 1)
 	}
 	g := joinGroup(t, l)
-	l.Eventually("an address for every Service", 5*time.Minute, func() error {
+	l.EventuallyWithin("an address for every Service", 5*time.Minute, func() error {
 		if n := allocated(l.Members[0]); n < updateServices {
 			return fmt.Errorf("%d Services have one", n)
 		}

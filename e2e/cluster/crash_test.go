@@ -15,7 +15,7 @@ import (
 // hop waits until the record has service i's hop on a node in a state: wanted, acknowledged, announced.
 func (s *stage) hop(i, node int, states ...string) {
 	s.t.Helper()
-	s.Eventually(fmt.Sprintf("hop of %s on node %d is %v", name(i), node, states), 20*time.Second, func() error {
+	s.Eventually(fmt.Sprintf("hop of %s on node %d is %v", name(i), node, states), func() error {
 		out, stderr, code := s.CLI("get", "routes", prefix(i).String(), "-o", "json")
 		if code != 0 {
 			return fmt.Errorf("get routes: %s", stderr)

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,7 +108,7 @@ func (l *inside) says(at string, port int) string {
 
 func (l *inside) hears(at, want string) {
 	l.t.Helper()
-	l.Eventually(want+" at "+at, 30*time.Second, func() error {
+	l.Eventually(want+" at "+at, func() error {
 		if got := l.says(at, 80); !strings.Contains(got, want) {
 			return errors.New(got)
 		}
@@ -154,7 +153,7 @@ func TestK1ClusterIPsLeadToEndpointsWithoutKubeProxy(t *testing.T) {
 	l.startAll()
 	l.agent.Start()
 	l.deleteService(0)
-	l.Eventually("the ClusterIP is nobody's", 30*time.Second, func() error {
+	l.Eventually("the ClusterIP is nobody's", func() error {
 		if got := l.says(at, 80); strings.Contains(got, "second") || strings.Contains(got, "refused") {
 			return errors.New(got) // it is resolved still
 		}

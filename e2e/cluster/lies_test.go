@@ -47,7 +47,7 @@ func TestEmptyListsChangeNothing(t *testing.T) {
 func TestStaleListsAreNotActedOn(t *testing.T) {
 	s, l := lied(t)
 	l.keep(true)
-	s.Eventually("a list of everything", 20*time.Second, func() error {
+	s.Eventually("a list of everything", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, path := range []string{"/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/nodes"} {
@@ -130,7 +130,7 @@ func TestMissingRightsAreToldAndCostNoRoute(t *testing.T) {
 	s.Manifests.Node(1, true)
 	s.Manifests.Service(5, 1)
 	s.Bird.WaitNextHops(prefix(5), lab.NodeAddress(1))
-	s.Eventually("a line about rights", 20*time.Second, func() error {
+	s.Eventually("a line about rights", func() error {
 		log := s.Members[0].Log()
 		for _, word := range []string{"allow list and watch of services"} {
 			if !strings.Contains(log, word) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,7 +48,7 @@ func (l *inside) policies() dynamic.ResourceInterface {
 // programmed waits until the policy says that each node that carries it out has it as it is.
 func (l *inside) programmed() {
 	l.t.Helper()
-	l.Eventually("the policy is programmed", 30*time.Second, func() error {
+	l.Eventually("the policy is programmed", func() error {
 		o, err := l.policies().Get(l.t.Context(), "canary", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -182,7 +182,7 @@ func TestRow17OneChangeAmongAThousandIsOneUpdate(t *testing.T) {
 	filling.Wait()
 	t.Logf("%d Services were made in %v", services, time.Since(begin))
 	begin = time.Now()
-	s.Eventually("all prefixes at the switch", 60*time.Second, func() error {
+	s.Eventually("all prefixes at the switch", func() error {
 		if n := len(s.Bird.Routes()); n < services*2*len(s.Members) {
 			return fmt.Errorf("%d paths", n)
 		}

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +140,7 @@ func (s *stage) object(i int) *corev1.Service {
 // condition waits until service i has a condition of a type and status.
 func (s *stage) condition(i int, kind string, status metav1.ConditionStatus) {
 	s.t.Helper()
-	s.Eventually(fmt.Sprintf("condition %s of %s is %s", kind, name(i), status), 20*time.Second, func() error {
+	s.Eventually(fmt.Sprintf("condition %s of %s is %s", kind, name(i), status), func() error {
 		svc, err := s.kube.Client().CoreV1().Services(namespace).Get(context.Background(), name(i), metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/e2e/lab"
@@ -52,7 +51,7 @@ spec: {`+spec+`}
 
 	// A second switch that does not answer is told of, and the first one does not notice.
 	l.Manifests.Peer("absent", lab.ASN, 65002, netip.MustParseAddr("127.0.0.99"), 1)
-	l.Eventually("the reason", 40*time.Second, func() error {
+	l.Eventually("the reason", func() error {
 		out, _, _ := l.CLI("get", "peers", "-o", "json")
 		if !strings.Contains(out, "no TCP connection opens with 127.0.0.99:1; see that") {
 			return fmt.Errorf("get peers: %s", out)

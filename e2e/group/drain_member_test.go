@@ -53,7 +53,7 @@ func TestDrainedMemberLeavesWithoutALostPath(t *testing.T) {
 
 	drain(0, "no longer drained:  member/"+drained.Name, drained.Name, "--undo")
 	l.Bird.WaitEstablished(drained.Name)
-	l.Eventually("the paths of the member", 20*time.Second, func() error {
+	l.Eventually("the paths of the member", func() error {
 		if n := paths(); n != 2 {
 			return fmt.Errorf("%d paths", n)
 		}
@@ -76,7 +76,7 @@ func TestDrainedMemberStaysWhileNobodyElseAnnounces(t *testing.T) {
 	if got := fmt.Sprint(l.Bird.NextHops(prefix(0))); got != fmt.Sprint([]any{lab.NodeAddress(1), lab.NodeAddress(2)}) {
 		t.Errorf("next hops %s", got)
 	}
-	l.Eventually("another leader", 30*time.Second, func() error { // whoever proposes while leadership is handed on has to try again
+	l.Eventually("another leader", func() error { // whoever proposes while leadership is handed on has to try again
 		if l.Leader().Name == "m1" {
 			return errors.New("m1 leads")
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
 )
@@ -31,7 +30,7 @@ func TestDrainedNodeLeavesButNeverTheLastOne(t *testing.T) {
 
 	leader := l.Leader()
 	leader.Kill()
-	l.Eventually("why of a drained node, by another leader", 20*time.Second, func() error {
+	l.Eventually("why of a drained node, by another leader", func() error {
 		d, err := askWhy(l, lab.VIP(0).String())
 		if err == nil && (d.Doubt != "" || !slices.Contains(nodesOf(d), "n1 none node-drained")) {
 			err = fmt.Errorf("nodes %q, doubt %q", nodesOf(d), d.Doubt)

@@ -37,7 +37,7 @@ func TestElectionSendsNoUpdate(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()
 	before := -1 // once every member has sent its table
-	l.Eventually("the tables of all members", 20*time.Second, func() error {
+	l.Eventually("the tables of all members", func() error {
 		if n := len(l.Bird.Routes()); n != 2*len(l.Members) {
 			return fmt.Errorf("%d paths", n)
 		}
@@ -52,7 +52,7 @@ func TestElectionSendsNoUpdate(t *testing.T) {
 		if _, stderr, code := l.CLI("raft", "transfer"); code != 0 {
 			t.Fatalf("transfer: %s", stderr)
 		}
-		l.Eventually("another leader", 10*time.Second, func() error {
+		l.Eventually("another leader", func() error {
 			if now := l.Leader(); now == old {
 				return fmt.Errorf("%s still leads", now.Name)
 			}
@@ -83,7 +83,7 @@ func TestMemberCutOffIsDemotedAndItsStaleHopLeaves(t *testing.T) {
 		t.Error("the member that was cut off withdrew its path; it should only rank behind")
 	}
 	l.Heal()
-	l.Eventually("m3 to catch up", 20*time.Second, func() error {
+	l.Eventually("m3 to catch up", func() error {
 		if announces(l, "m3", prefix(0), lab.NodeAddress(1)) {
 			return fmt.Errorf("m3 still announces node 1")
 		}
@@ -149,7 +149,7 @@ func TestLostDataFolderRejoinsAsANewServer(t *testing.T) {
 	m3.Kill()
 	m3.Wipe()
 	m3.Start()
-	l.Eventually("m3 as a new voter", 30*time.Second, func() error {
+	l.Eventually("m3 as a new voter", func() error {
 		s, ok := l.Status()
 		if !ok || len(s.Members) != 3 {
 			return fmt.Errorf("%d members", len(s.Members))
@@ -194,14 +194,14 @@ func TestRecoverRefusesTheFormerMembers(t *testing.T) {
 		t.Errorf("recover does not say whom to wipe:\n%s", out)
 	}
 	m1.Start()
-	l.Eventually("m1 to lead alone", 20*time.Second, func() error {
+	l.Eventually("m1 to lead alone", func() error {
 		if s, ok := l.Status(); !ok || s.Leader != "m1" || s.Epoch != 2 {
 			return fmt.Errorf("leader %q, epoch %d", s.Leader, s.Epoch)
 		}
 		return nil
 	})
 	m2.Start()
-	l.Eventually("m2 to be refused", 20*time.Second, func() error {
+	l.Eventually("m2 to be refused", func() error {
 		if !strings.Contains(m1.Log(), "peer-outdated") && !strings.Contains(m2.Log(), "we-are-outdated") {
 			return fmt.Errorf("no word of it in the logs")
 		}
@@ -215,7 +215,7 @@ func TestRecoverRefusesTheFormerMembers(t *testing.T) {
 	m2.Kill()
 	m2.Wipe()
 	m2.Start()
-	l.Eventually("m2 as a new voter", 30*time.Second, func() error {
+	l.Eventually("m2 as a new voter", func() error {
 		if s, ok := l.Status(); !ok || len(s.Members) != 2 || s.Members[1].Suffrage != "voter" {
 			return fmt.Errorf("members %+v", s.Members)
 		}

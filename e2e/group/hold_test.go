@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
 )
@@ -29,7 +28,7 @@ func TestMassRemovalWaitsForAnOperator(t *testing.T) {
 	stop := l.NeverMissing(prefixes[0], prefixes[many-2])
 	l.Manifests.Remove("all.yaml")
 	var held []string
-	l.Eventually("holds", 20*time.Second, func() error {
+	l.Eventually("holds", func() error {
 		var list struct {
 			Items []struct {
 				Name string `json:"name"`

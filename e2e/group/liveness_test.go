@@ -61,7 +61,7 @@ func is(l *lab.Lab, node, want string) func() error {
 func allUp(t *testing.T, l *lab.Lab, n int) {
 	t.Helper()
 	for i := 1; i <= n; i++ {
-		l.Eventually("node up", 10*time.Second, is(l, fmt.Sprintf("n%d", i), "up"))
+		l.Eventually("node up", is(l, fmt.Sprintf("n%d", i), "up"))
 	}
 }
 
@@ -92,9 +92,9 @@ func TestDeadNodeLeavesTheRoutesWithinASecond(t *testing.T) {
 		took := leaves(t, l, m, 2*time.Second)
 		t.Logf("the switch lost the dead node after %s", took.Round(time.Millisecond))
 		best = min(best, took)
-		l.Eventually("verdict", 20*time.Second, is(l, m.Name, "down"))
+		l.Eventually("verdict", is(l, m.Name, "down"))
 		m.Reboot()
-		l.Eventually("return", 10*time.Second, is(l, m.Name, "up"))
+		l.Eventually("return", is(l, m.Name, "up"))
 		l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
 	}
 	if best > time.Second {
@@ -114,7 +114,7 @@ func TestNodeThatDiesWithTheLeaderLeavesTheRoutes(t *testing.T) {
 	if took > 3*time.Second { // the paths of the dead member are stale at the switch until its restart time is over
 		t.Errorf("the switch had the dead node for %s", took)
 	}
-	l.Eventually("verdict", 20*time.Second, is(l, "n2", "down"))
+	l.Eventually("verdict", is(l, "n2", "down"))
 	stop()
 }
 
@@ -124,14 +124,14 @@ func TestKilledAgentIsAgentDownAndItsRoutesStay(t *testing.T) {
 	stop := l.NeverMissing(prefix(0))
 	before := l.Updates()
 	machines[0].StopAgent()
-	l.Eventually("verdict", 3*time.Second, is(l, "n1", "agent-down"))
+	l.Eventually("verdict", is(l, "n1", "agent-down"))
 	l.Manifests.Service(1, 1, 3) // no new address there
 	l.Bird.WaitNextHops(prefix(1), lab.NodeAddress(3))
 	if got := hops(l); got != fmt.Sprint(both()) {
 		t.Errorf("next hops %s", got)
 	}
 	machines[0].StartAgent()
-	l.Eventually("return", 5*time.Second, is(l, "n1", "up"))
+	l.Eventually("return", is(l, "n1", "up"))
 	l.Bird.WaitNextHops(prefix(1), lab.NodeAddress(1), lab.NodeAddress(3))
 	if after, most := l.Updates(), before+2*3; after > most { // service 1: two next hops from three members
 		t.Errorf("%d UPDATEs while an agent restarted", after-before)
@@ -174,7 +174,7 @@ func TestMemberThatHearsNobodyJudgesNobody(t *testing.T) {
 	stop()
 	l.Heal()
 	machines[0].Fail()
-	l.Eventually("verdict", 5*time.Second, is(l, "n1", "down"))
+	l.Eventually("verdict", is(l, "n1", "down"))
 }
 
 // More than half, and more than two, fall silent together: held, visible, and let go by an operator.
@@ -185,7 +185,7 @@ func TestManySilentNodesAreHeldUntilReleased(t *testing.T) {
 		m.Fail()
 	}
 	var hold string
-	l.Eventually("hold", 10*time.Second, func() error {
+	l.Eventually("hold", func() error {
 		out, _, _ := l.CLI("holds", "list", "-o", "json")
 		var list struct {
 			Items []struct {
@@ -211,7 +211,7 @@ func TestManySilentNodesAreHeldUntilReleased(t *testing.T) {
 		t.Fatalf("release: %s", stderr)
 	}
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(4))
-	l.Eventually("the hold to be over", 5*time.Second, func() error {
+	l.Eventually("the hold to be over", func() error {
 		if out, _, _ := l.CLI("holds", "list", "-o", "json"); strings.Contains(out, hold) {
 			return fmt.Errorf("holds: %s", out)
 		}
@@ -227,7 +227,7 @@ func TestLastNextHopStaysThoughItsNodeIsDown(t *testing.T) {
 	machines[0].Fail()
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2))
 	machines[1].Fail()
-	l.Eventually("verdict", 5*time.Second, is(l, "n2", "down"))
+	l.Eventually("verdict", is(l, "n2", "down"))
 	time.Sleep(time.Second) // nothing may follow
 	if got := l.Bird.NextHops(prefix(0)); len(got) == 0 {
 		t.Error("the address has no route")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
 )
@@ -40,7 +39,7 @@ func TestMovedServiceComesInByOneNode(t *testing.T) {
 
 	leader := l.Leader()
 	leader.Kill() // another one leads, and keeps to it
-	l.Eventually("the move is told of by another leader", 20*time.Second, func() error {
+	l.Eventually("the move is told of by another leader", func() error {
 		d, err := askWhy(l, lab.VIP(0).String())
 		if err == nil && (d.Doubt != "" || !strings.Contains(fmt.Sprint(nodesOf(d)), "n3 announced moved-here")) {
 			err = fmt.Errorf("nodes %q, doubt %q", nodesOf(d), d.Doubt)

@@ -87,7 +87,7 @@ func TestRow1OldCheckShowsTheSwitchEstablished(t *testing.T) {
 		m.Start()
 	}
 	for _, m := range l.Members {
-		l.Eventually("session of "+m.Name, 15*time.Second-time.Since(start), func() error { return neighbour(t, m, l.Bird.Address()) })
+		l.EventuallyWithin("session of "+m.Name, 15*time.Second-time.Since(start), func() error { return neighbour(t, m, l.Bird.Address()) })
 	}
 	t.Logf("established %s after start", time.Since(start).Round(time.Millisecond))
 	if _, err := ask(t, l.Members[0], "global", "rib", "add", "203.0.113.1/32"); err == nil || !strings.Contains(err.Error(), "fairlead get") {
@@ -133,7 +133,7 @@ func TestRow4RIBListsTheNodesThatCarryPods(t *testing.T) {
 	same := func(want map[netip.Prefix][]netip.Addr) {
 		t.Helper()
 		for _, m := range l.Members {
-			l.Eventually("table of "+m.Name, 15*time.Second, func() error {
+			l.Eventually("table of "+m.Name, func() error {
 				got, err := rib(t, m)
 				if err == nil && !maps.EqualFunc(got, want, slices.Equal) {
 					err = fmt.Errorf("it has %v, want %v", got, want)

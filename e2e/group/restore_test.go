@@ -34,7 +34,7 @@ func TestRestoreKeepsRoutesAndRefusesAMemberThatMissedIt(t *testing.T) {
 	if _, stderr, code := l.CLI("raft", "restore", backup); code != 0 {
 		t.Fatalf("restore: %s", stderr)
 	}
-	l.Eventually("epoch 2, with everything in it again", 30*time.Second, func() error {
+	l.Eventually("epoch 2, with everything in it again", func() error {
 		s, ok := l.Status()
 		services, _, _ := l.CLI("get", "services", "-o", "json")
 		if !ok || s.Epoch != 2 || !strings.Contains(services, "svc-1") {
@@ -47,7 +47,7 @@ func TestRestoreKeepsRoutesAndRefusesAMemberThatMissedIt(t *testing.T) {
 	stop()
 	time.Sleep(11 * time.Second) // for members that merely lag, the former epoch is accepted for ten seconds
 	missed.Start()
-	l.Eventually("the member that missed it to be refused", 30*time.Second, func() error {
+	l.Eventually("the member that missed it to be refused", func() error {
 		for _, m := range l.Members {
 			if strings.Contains(m.Log(), "peer-outdated") || strings.Contains(m.Log(), "we-are-outdated") {
 				return nil
@@ -61,7 +61,7 @@ func TestRestoreKeepsRoutesAndRefusesAMemberThatMissedIt(t *testing.T) {
 	missed.Kill()
 	missed.Wipe()
 	missed.Start()
-	l.Eventually("the member back as a new voter", 30*time.Second, func() error {
+	l.Eventually("the member back as a new voter", func() error {
 		s, ok := l.Status()
 		if !ok || len(s.Members) != 3 {
 			return fmt.Errorf("%d members", len(s.Members))

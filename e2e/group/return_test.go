@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
@@ -50,7 +49,7 @@ func TestMemberReturningAloneAnnouncesItsFullLastState(t *testing.T) {
 		}
 		return n, demoted
 	}
-	l.Eventually("the full last state of m2", 20*time.Second, func() error {
+	l.Eventually("the full last state of m2", func() error {
 		if n, _ := fresh(); n != 2*services {
 			return fmt.Errorf("%d of %d paths", n, 2*services)
 		}
@@ -66,7 +65,7 @@ func TestMemberReturningAloneAnnouncesItsFullLastState(t *testing.T) {
 		m.Start()
 	}
 	l.Agreed()
-	l.Eventually("m2 to regain its rank", 20*time.Second, func() error {
+	l.Eventually("m2 to regain its rank", func() error {
 		if n, demoted := fresh(); demoted > 0 {
 			return fmt.Errorf("%d of %d paths are demoted", demoted, n)
 		}

@@ -43,7 +43,7 @@ func TestNodesSignTheirSessions(t *testing.T) {
 	}
 	b.WaitEstablished("n1")
 	b.WaitNextHops(prefix(0), lab.NodeAddress(1))
-	l.Eventually("why", 20*time.Second, func() error {
+	l.Eventually("why", func() error {
 		out, _, _ := l.CLI("why", lab.VIP(0).String())
 		for _, want := range []string{"established with 1 of 2 nodes", "n2 left out", "put it into the file " + torSecret} {
 			if !strings.Contains(out, want) {
@@ -76,7 +76,7 @@ func TestNodesSignTheirSessions(t *testing.T) {
 	b.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
 
 	machines[0].Password(torSecret, "") // gone
-	l.Eventually("word of the file", 20*time.Second, func() error {
+	l.Eventually("word of the file", func() error {
 		if !strings.Contains(machines[0].Log(), `"goes_on_with_former":true`) {
 			return fmt.Errorf("the agent's log does not tell of it")
 		}

@@ -61,14 +61,14 @@ func TestNodesAnnounceThemselves(t *testing.T) {
 			t.Errorf("the path via n1 is of %s", r.Protocol)
 		}
 	}
-	l.Eventually("sessions of nodes", 20*time.Second, func() error {
+	l.Eventually("sessions of nodes", func() error {
 		out, _, _ := l.CLI("get", "peers", "-o", "json")
 		if strings.Count(out, `"node": "n1"`) != 1 || strings.Contains(out, "unknown") || strings.Count(out, "established") < 3 {
 			return fmt.Errorf("get peers: %s", out)
 		}
 		return nil
 	})
-	l.Eventually("why", 20*time.Second, func() error {
+	l.Eventually("why", func() error {
 		out, _, _ := l.CLI("why", lab.VIP(0).String())
 		if !strings.Contains(out, "established with 2 of 2 nodes") {
 			return fmt.Errorf("%s", out)
@@ -82,7 +82,7 @@ func TestNodesAnnounceThemselves(t *testing.T) {
 	l.Manifests.Service(0, 2) // the pod of node 1 goes
 	b.WaitNextHops(prefix(0), lab.NodeAddress(2))
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2))
-	l.Eventually("end of the withdrawal", 20*time.Second, func() error {
+	l.Eventually("end of the withdrawal", func() error {
 		if out, _, _ := l.CLI("get", "routes", "-o", "json"); strings.Contains(out, "withdrawing") {
 			return fmt.Errorf("get routes: %s", out)
 		}
@@ -96,7 +96,7 @@ metadata: {name: unused}
 spec: {addresses: [203.0.113.0/28]}
 `)
 	l.Manifests.Service(2, 3) // on a node that is not there
-	l.Eventually("the pool", 20*time.Second, func() error {
+	l.Eventually("the pool", func() error {
 		if out, _, _ := l.CLI("get", "pools"); !strings.Contains(out, "unused") {
 			return fmt.Errorf("get pools: %s", out)
 		}

@@ -76,7 +76,7 @@ func TestNodesPeerByInterface(t *testing.T) {
 	})
 	seen := func(what string, want ...string) {
 		t.Helper()
-		l.Eventually(what, 90*time.Second, func() error {
+		l.Eventually(what, func() error {
 			peers, _, _ := l.CLI("get", "peers", "-o", "json")
 			why, _, _ := l.CLI("why", lab.VIP(0).String())
 			for _, w := range want {
@@ -90,7 +90,7 @@ func TestNodesPeerByInterface(t *testing.T) {
 	seen("sessions", `"interface": "eth1"`, `"address": ""`, "leaf interface eth1 established with 2 of 2 nodes")
 	l.Manifests.Service(0, 2)
 	frr.WaitNextHops(prefix(0), at[1])
-	l.Eventually("end of the withdrawal", 20*time.Second, func() error {
+	l.Eventually("end of the withdrawal", func() error {
 		if out, _, _ := l.CLI("get", "routes", "-o", "json"); strings.Contains(out, "withdrawing") {
 			return fmt.Errorf("get routes: %s", out)
 		}
@@ -109,7 +109,7 @@ func TestNodesPeerByInterface(t *testing.T) {
 	before := linkLocal(t, inTor, "swp2")
 	inTor("ip", "-6", "address", "add", other.String()+"/64", "dev", "swp2", "nodad")
 	inTor("ip", "-6", "address", "del", before.String()+"/64", "dev", "swp2")
-	l.Eventually("the switch's other address", 2*time.Minute, func() error {
+	l.Eventually("the switch's other address", func() error {
 		if open := machines[1].Run("ss", "-Htn", "state", "established"); !strings.Contains(open, "["+other.String()+"]:179") {
 			return fmt.Errorf("connections are %s", open)
 		}
@@ -121,7 +121,7 @@ func TestNodesPeerByInterface(t *testing.T) {
 
 	leaf(l, "spine", "interface: eth2")
 	seen("what is in the way", "spine interface eth2 established with 0 of 2 nodes", "no such network interface")
-	l.Eventually("word in the log", 20*time.Second, func() error {
+	l.Eventually("word in the log", func() error {
 		if log := machines[0].Log(); !strings.Contains(log, "peer left out: no neighbour found") || !strings.Contains(log, `"interface":"eth2"`) {
 			return fmt.Errorf("%s", log)
 		}

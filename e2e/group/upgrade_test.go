@@ -59,7 +59,7 @@ func TestUpgradeAndBackBeforeFinalize(t *testing.T) {
 
 func format(t *testing.T, l *lab.Lab, want int) {
 	t.Helper()
-	l.Eventually(fmt.Sprintf("format %d", want), 10*time.Second, func() error {
+	l.Eventually(fmt.Sprintf("format %d", want), func() error {
 		out, stderr, code := l.CLI("raft", "status", "-o", "json")
 		if code != 0 || !strings.Contains(strings.ReplaceAll(out, " ", ""), fmt.Sprintf(`"format":%d`, want)) {
 			return fmt.Errorf("status: %s%s", out, stderr)

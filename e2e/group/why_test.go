@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/e2e/lab"
@@ -50,7 +49,7 @@ func TestWhyFollowsWhatHappens(t *testing.T) {
 			return err
 		}
 	}
-	l.Eventually("why of what is announced", 20*time.Second, nodes("n1 announced serves", "n2 announced serves", "n3 none no-endpoint"))
+	l.Eventually("why of what is announced", nodes("n1 announced serves", "n2 announced serves", "n3 none no-endpoint"))
 	l.Manifests.Put("node-1.yaml", fmt.Sprintf(`apiVersion: v1
 kind: Node
 metadata: {name: n1, labels: {node.kubernetes.io/exclude-from-external-load-balancers: ""}}
@@ -59,7 +58,7 @@ status:
   conditions: [{type: Ready, status: "True"}]
 `, lab.NodeAddress(1)))
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2))
-	l.Eventually("why of an excluded node", 20*time.Second, nodes("n1 none node-excluded", "n2 announced serves", "n3 none no-endpoint"))
+	l.Eventually("why of an excluded node", nodes("n1 none node-excluded", "n2 announced serves", "n3 none no-endpoint"))
 	l.Manifests.Put("waits.yaml", `apiVersion: v1
 kind: Service
 metadata: {name: waits, namespace: shop}
@@ -67,7 +66,7 @@ spec:
   type: LoadBalancer
   ports: [{name: http, port: 80, protocol: TCP}]
 `)
-	l.Eventually("why of a Service that waits", 20*time.Second, func() error {
+	l.Eventually("why of a Service that waits", func() error {
 		for _, m := range []string{"m1", "m2", "m3"} { // each of them hands it to the leader
 			d, err := askWhy(l, "waits", "--server", l.Member(m).Address+":7443")
 			switch {
@@ -92,7 +91,7 @@ spec:
 	for _, m := range l.Others(left) {
 		m.Kill()
 	}
-	l.Eventually("why without a leader", 20*time.Second, func() error {
+	l.Eventually("why without a leader", func() error {
 		d, err := askWhy(l, "default/svc-0", "--server", left.Address+":7443")
 		switch {
 		case err != nil:

@@ -162,7 +162,7 @@ func (w *whole) served(what string) {
 	for i := range w.pods {
 		want[fmt.Sprint(i)] = true
 	}
-	w.Eventually(what, time.Minute, func() error {
+	w.Eventually(what, func() error {
 		got := map[string]bool{}
 		for range 4 * len(want) {
 			got[get(w.proxy.url)] = true
@@ -345,7 +345,7 @@ func TestGroupKilledInEveryCallLeavesHAProxyRight(t *testing.T) {
 		w.startAll()
 		w.remove(pod + 1)
 		w.served("killed in deleteLoadBalancer")
-		w.Eventually("the load balancer goes", time.Minute, func() error {
+		w.Eventually("the load balancer goes", func() error {
 			if _, err := w.lbcf("loadbalancers").Get(t.Context(), "edge", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/testkit"
@@ -43,20 +42,12 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// Eventually waits for a condition, and fails the test with its last word if it does not come within half a minute.
+// Eventually is testkit.Eventually for a condition that asks the cluster.
 func Eventually(t testing.TB, what string, condition func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("no %s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	testkit.Eventually(t, what, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+		defer cancel()
+		return condition(ctx)
+	})
 }

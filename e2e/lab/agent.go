@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/internal/netnstest"
@@ -23,7 +22,7 @@ func (l *Lab) Agent(in *netnstest.Namespace, n int, lines string) *Process {
 // Outside starts the shipped agent of a host outside the cluster, likewise, which the group takes in.
 func (l *Lab) Outside(in *netnstest.Namespace, name, lines string) *Process {
 	l.t.Helper()
-	l.Eventually("the group takes the host in", time.Minute, func() error {
+	l.Eventually("the group takes the host in", func() error {
 		if _, errors, code := l.CLI("host", "admit", name); code != 0 {
 			return fmt.Errorf("%d: %s", code, errors)
 		}

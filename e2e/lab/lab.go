@@ -20,6 +20,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // ASN is the AS of the members.
@@ -250,7 +251,7 @@ func (l *Lab) Status() (Status, bool) {
 func (l *Lab) Leader() *Member {
 	l.t.Helper()
 	var leader *Member
-	l.Eventually("a leader", 30*time.Second, func() error {
+	l.Eventually("a leader", func() error {
 		s, ok := l.Status()
 		for _, m := range l.Members {
 			if ok && m.Name == s.Leader && m.Runs() {
@@ -285,20 +286,16 @@ func (l *Lab) Others(than *Member) []*Member {
 	return out
 }
 
-// Eventually waits for a condition, and fails the test with its last word if it does not come.
-func (l *Lab) Eventually(what string, within time.Duration, condition func() error) {
+// Eventually is testkit.Eventually for the lab's test.
+func (l *Lab) Eventually(what string, look func() error) {
 	l.t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			l.t.Fatalf("no %s within %s: %v", what, within, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	testkit.Eventually(l.t, what, look)
+}
+
+// EventuallyWithin is Eventually with a limit: that of a promise, or of a benchmark that takes long.
+func (l *Lab) EventuallyWithin(what string, limit time.Duration, look func() error) {
+	l.t.Helper()
+	testkit.EventuallyWithin(l.t, what, limit, look)
 }
 
 func (l *Lab) end() {
@@ -381,7 +378,7 @@ func (l *Lab) NeverMissing(prefixes ...netip.Prefix) (stop func()) {
 // Agreed waits until all members of the configuration answer with one record.
 func (l *Lab) Agreed() {
 	l.t.Helper()
-	l.Eventually("agreement", 30*time.Second, func() error {
+	l.Eventually("agreement", func() error {
 		s, ok := l.Status()
 		if !ok || s.Leader == "" {
 			return errors.New("no leader")

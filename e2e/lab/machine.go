@@ -77,7 +77,7 @@ func (m *Machine) enter() {
 	if err != nil {
 		m.lab.t.Fatal(err)
 	}
-	m.lab.Eventually("namespace of "+m.Name, soon, func() error {
+	m.lab.Eventually("namespace of "+m.Name, func() error {
 		if its, err := os.Readlink(path); err != nil || its == ours {
 			return fmt.Errorf("it is in %s: %w", its, err)
 		}

@@ -269,7 +269,7 @@ func (s *Segment) at(mac string) *Node {
 // AllUp waits until all nodes could answer: their agents are heard, and no hold-down is left of earlier failures.
 func (s *Segment) AllUp() {
 	s.lab.t.Helper()
-	s.lab.Eventually("nodes up", 9*soon, func() error {
+	s.lab.Eventually("nodes up", func() error {
 		out, _, _ := s.lab.CLI("get", "nodes", "-o", "json")
 		if got := strings.Count(out, `"liveness": "up"`); got != len(s.Nodes) {
 			return fmt.Errorf("%d are: %s", got, out)

@@ -128,7 +128,7 @@ func TestOldPodsReplacedOneAtATimeLoseNoPath(t *testing.T) {
 // voters waits until the group has so many.
 func voters(t *testing.T, l *lab.Lab, want int) {
 	t.Helper()
-	l.Eventually(fmt.Sprintf("%d voters", want), 30*time.Second, func() error {
+	l.Eventually(fmt.Sprintf("%d voters", want), func() error {
 		s, ok := l.Status()
 		n := 0
 		for _, m := range s.Members {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,15 +32,15 @@ func TestAnInstallationThatWentBackToLBCFIsTakenOverAgain(t *testing.T) {
 		s.registersAsLBCF(i)
 	}
 	s.Lab = lab.New(t, lab.Options{Kubeconfig: s.kube.Kubeconfig()})
-	s.Eventually("all adopted", time.Minute, func() error { return s.bindings(n) })
+	s.Eventually("all adopted", func() error { return s.bindings(n) })
 
 	// Fairlead has it. Of pod 0 a grave is left; pod 1 has a BackendRecord that Fairlead made.
 	s.ready(false, 0, 1)
-	s.bound(20*time.Second, upTo(n)[2:]...)
+	s.bound(upTo(n)[2:]...)
 	s.unshown(0, 1)
 	s.ready(true, 1)
-	s.bound(20*time.Second, upTo(n)[1:]...)
-	s.Eventually("all shown", 20*time.Second, func() error { return errors.Join(s.bindings(n-1), atLeast(s.recorded(), n-1)) })
+	s.bound(upTo(n)[1:]...)
+	s.Eventually("all shown", func() error { return errors.Join(s.bindings(n-1), atLeast(s.recorded(), n-1)) })
 	for _, m := range s.Members {
 		m.Stop()
 	}
@@ -62,13 +61,13 @@ func TestAnInstallationThatWentBackToLBCFIsTakenOverAgain(t *testing.T) {
 	s.startAll()
 	s.migrate(exitDone, "the group has all 5 adopted backends", "--stop-old", "--verify", "--within", "50s")
 	s.run(n) // once this one is bound, everything has been looked at
-	s.bound(time.Minute, 0, 1, 2, 4, 5, 6)
+	s.bound(0, 1, 2, 4, 5, 6)
 	if now := s.driver.Calls(ensure); now != ensured+1 {
 		t.Errorf("%d calls of ensureBackend, want 1: what LBCF registered was registered anew", now-ensured)
 	}
-	s.Eventually("all shown", 20*time.Second, func() error { return errors.Join(s.bindings(n), atLeast(s.recorded(), n)) })
+	s.Eventually("all shown", func() error { return errors.Join(s.bindings(n), atLeast(s.recorded(), n)) })
 	s.remove(0, 1, 2)
-	s.bound(20*time.Second, 4, 5, 6)
+	s.bound(4, 5, 6)
 	for i, uid := range uids {
 		if want := fmt.Sprintf("deregisterBackend(%s) map[server:old]", uid); !s.driver.Heard(want) {
 			t.Errorf("of pod %d the driver did not hear %s", i, want)
@@ -90,7 +89,7 @@ func (s *stage) ready(is bool, numbers ...int) {
 func (s *stage) unshown(numbers ...int) {
 	s.t.Helper()
 	for _, i := range numbers {
-		s.Eventually("its BackendRecord goes", 20*time.Second, func() error {
+		s.Eventually("its BackendRecord goes", func() error {
 			switch _, err := s.objects(backendRecords).Get(s.t.Context(), s.recordOf(i), metav1.GetOptions{}); {
 			case err == nil:
 				return fmt.Errorf("that of pod %d is there", i)

@@ -60,7 +60,7 @@ func TestGroupKilledInTheMiddleOfEveryCallEndsRight(t *testing.T) {
 			s.killAll()
 			s.startAll()
 			s.driver.Quiet()
-			s.Eventually(fmt.Sprintf("the end of %s, fault %d", step.call, fault), 40*time.Second, func() error {
+			s.Eventually(fmt.Sprintf("the end of %s, fault %d", step.call, fault), func() error {
 				switch step.call {
 				case webhook.CreateLoadBalancer:
 					return s.created(lb)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,9 +45,9 @@ func TestWhatIsBoundIsShownAsLBCFShowsIt(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
 	s.run(0)
 	s.balance("10s")
-	s.bound(30*time.Second, 0)
+	s.bound(0)
 	var shown *unstructured.Unstructured
-	s.Eventually("a registered record", 10*time.Second, func() (err error) {
+	s.Eventually("a registered record", func() (err error) {
 		if shown, err = s.record(0); err != nil {
 			return err
 		}
@@ -72,7 +71,7 @@ func TestWhatIsBoundIsShownAsLBCFShowsIt(t *testing.T) {
 			t.Errorf("%s, not %s", have, want)
 		}
 	}
-	s.Eventually("counts of the group", 10*time.Second, func() error {
+	s.Eventually("counts of the group", func() error {
 		g, err := s.objects(backendGroups).Get(t.Context(), "web", metav1.GetOptions{})
 		if err == nil && (at(g, "status", "backends") != "1" || at(g, "status", "registeredBackends") != "1") {
 			err = fmt.Errorf("status %v", g.Object["status"])
@@ -85,7 +84,7 @@ func TestWhatIsBoundIsShownAsLBCFShowsIt(t *testing.T) {
 	s.killAll()
 	s.startAll()
 	s.run(1)
-	s.bound(30*time.Second, 0, 1)
+	s.bound(0, 1)
 	if now, err := s.record(0); err != nil || now.GetResourceVersion() != version {
 		t.Errorf("a restart wrote the record anew: %v %v", now, err)
 	}
@@ -104,7 +103,7 @@ func owner(o *unstructured.Unstructured) string {
 // event waits for an Event about an object of a kind.
 func (s *stage) event(kind, reason string) {
 	s.t.Helper()
-	s.Eventually("Event "+reason, 20*time.Second, func() error {
+	s.Eventually("Event "+reason, func() error {
 		events, err := s.kube.Client().CoreV1().Events(namespace).List(s.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -126,13 +125,13 @@ func TestRecordsDeletedByHand(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
 	s.run(0)
 	s.balance("10s")
-	s.bound(30*time.Second, 0)
-	s.Eventually("the record", 10*time.Second, func() error { _, err := s.record(0); return err })
+	s.bound(0)
+	s.Eventually("the record", func() error { _, err := s.record(0); return err })
 	s.must(s.objects(backendRecords).Delete(t.Context(), s.recordOf(0), metav1.DeleteOptions{}))
-	s.Eventually("a deregistration", 20*time.Second, func() error { return atLeast(s.driver.Calls(deregister), 1) })
-	s.Eventually("an ensure after it", 20*time.Second, func() error { return atLeast(s.driver.Calls(ensure), 2) })
-	s.bound(10*time.Second, 0)
-	s.Eventually("the record of its new life", 20*time.Second, func() error {
+	s.Eventually("a deregistration", func() error { return atLeast(s.driver.Calls(deregister), 1) })
+	s.Eventually("an ensure after it", func() error { return atLeast(s.driver.Calls(ensure), 2) })
+	s.bound(0)
+	s.Eventually("the record of its new life", func() error {
 		r, err := s.record(0)
 		if err == nil && (r.GetDeletionTimestamp() != nil || condition(r.Object, "Registered") != "True") {
 			err = fmt.Errorf("it is %v", r.Object)
@@ -142,8 +141,8 @@ func TestRecordsDeletedByHand(t *testing.T) {
 
 	s.driver.Faults(failing(deregister))
 	s.remove(0)
-	s.Eventually("a deregistration that fails", 20*time.Second, func() error { return atLeast(s.driver.Calls(deregister), 2) })
-	s.Eventually("the end of its finalizer", 10*time.Second, func() error {
+	s.Eventually("a deregistration that fails", func() error { return atLeast(s.driver.Calls(deregister), 2) })
+	s.Eventually("the end of its finalizer", func() error {
 		_, err := s.objects(backendRecords).Patch(t.Context(), s.recordOf(0), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -153,14 +152,14 @@ func TestRecordsDeletedByHand(t *testing.T) {
 		}
 		return fmt.Errorf("it is there")
 	})
-	s.Eventually("no binding", 20*time.Second, func() error {
+	s.Eventually("no binding", func() error {
 		out, _, _ := s.CLI("get", "bindings", "-o", "json")
 		if strings.Contains(out, s.recordOf(0)) {
 			return fmt.Errorf("the record has %s", out)
 		}
 		return nil
 	})
-	s.bound(time.Second, 0) // it is somebody else's business now
+	s.bound(0) // it is somebody else's business now
 	s.lawful()
 }
 
@@ -179,7 +178,7 @@ func TestDriversThatAnswerNonsenseAreSaidSo(t *testing.T) {
 			})
 			s.run(0, 1, 2)
 			s.balance("1s")
-			s.Eventually("the others", 20*time.Second, func() error {
+			s.Eventually("the others", func() error {
 				for _, i := range []int{0, 2} {
 					if _, on := s.driver.Entry(edge, backend(i)); !on {
 						return fmt.Errorf("%s is missing", backend(i))
@@ -189,7 +188,7 @@ func TestDriversThatAnswerNonsenseAreSaidSo(t *testing.T) {
 			})
 			s.event("BackendRecord", "FailedEnsureBackend")
 			s.driver.Faults(nil)
-			s.bound(30*time.Second, 0, 1, 2)
+			s.bound(0, 1, 2)
 			s.lawful()
 		})
 	}

@@ -167,14 +167,14 @@ func upTo(n int) []int {
 }
 
 // bound waits until just these backends are on the load balancer.
-func (s *stage) bound(within time.Duration, numbers ...int) {
+func (s *stage) bound(numbers ...int) {
 	s.t.Helper()
 	want := make([]string, 0, len(numbers))
 	for _, i := range numbers {
 		want = append(want, backend(i))
 	}
 	slices.Sort(want)
-	s.Eventually(fmt.Sprintf("%d backends", len(want)), within, func() error {
+	s.Eventually(fmt.Sprintf("%d backends", len(want)), func() error {
 		if on := s.driver.On(edge); !slices.Equal(on, want) {
 			return fmt.Errorf("%d are on the load balancer, %s", len(on), difference(on, want))
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,7 +38,7 @@ func TestAnInstallationOfLBCFIsTakenOver(t *testing.T) {
 	s.apply(oldController)
 
 	s.Lab = lab.New(t, lab.Options{Kubeconfig: s.kube.Kubeconfig(), Extra: dryRun})
-	s.Eventually("a leader", time.Minute, func() error {
+	s.Eventually("a leader", func() error {
 		if s.Leader() == nil {
 			return errors.New("there is none")
 		}
@@ -57,15 +56,15 @@ func TestAnInstallationOfLBCFIsTakenOver(t *testing.T) {
 	}
 	s.migrate(exitDone, "the group has all 20 adopted backends", "--verify", "--within", "50s")
 	s.run(n) // one more: once it is bound, everything has been looked at
-	s.bound(time.Minute, upTo(n+1)...)
+	s.bound(upTo(n + 1)...)
 	if created, ensured := s.driver.Calls("createLoadBalancer"), s.driver.Calls(ensure); created != 0 || ensured != 1 {
 		t.Errorf("%d calls of createLoadBalancer, %d of ensureBackend: what is there was registered anew", created, ensured)
 	}
-	s.Eventually("all records", 30*time.Second, func() error { return atLeast(s.recorded(), n+1) })
+	s.Eventually("all records", func() error { return atLeast(s.recorded(), n+1) })
 	s.migrate(exitDone, "the group has all 21 adopted backends", "--verify", "--within", "30s") // one of which it made
 	s.driver.Guard(nil)
 	s.remove(0)
-	s.bound(20*time.Second, upTo(n + 1)[1:]...)
+	s.bound(upTo(n + 1)[1:]...)
 	if want := fmt.Sprintf("deregisterBackend(%s) map[server:old]", uids[0]); !s.driver.Heard(want) {
 		t.Errorf("the driver did not hear %s", want)
 	}

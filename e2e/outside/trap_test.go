@@ -32,11 +32,11 @@ func having(n webhook.Name, f balancer.Fault) func(balancer.Call) balancer.Fault
 func failing(n webhook.Name) func(balancer.Call) balancer.Fault { return having(n, balancer.Fail) }
 
 // stays waits until just these backends are on the load balancer, and stay after everything late has come.
-func (s *stage) stays(within time.Duration, numbers ...int) {
+func (s *stage) stays(numbers ...int) {
 	s.t.Helper()
-	s.bound(within, numbers...)
+	s.bound(numbers...)
 	s.driver.Quiet()
-	s.bound(within, numbers...)
+	s.bound(numbers...)
 }
 
 // LBCF leaked 100 of 100: pods that are deleted while their ensure hangs past its timeout, and takes effect then, do not
@@ -48,10 +48,10 @@ func TestEnsureThatTakesEffectLateIsTakenBack(t *testing.T) {
 	s.driver.Late(time.Second)
 	s.balance("2s")
 	s.run(upTo(n)...)
-	s.Eventually("ensures under way", 30*time.Second, func() error { return atLeast(s.driver.Calls(ensure), n/2) })
+	s.Eventually("ensures under way", func() error { return atLeast(s.driver.Calls(ensure), n/2) })
 	s.remove(upTo(n)...)
 	s.driver.Faults(nil)
-	s.stays(time.Minute)
+	s.stays()
 	s.lawful()
 }
 
@@ -65,7 +65,7 @@ func TestAddressesThatComeBackStayBound(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
 	s.run(upTo(n)...)
 	s.balance("10s")
-	s.bound(time.Minute, upTo(n)...)
+	s.bound(upTo(n)...)
 	for _, replaced := range []struct {
 		pods int
 		down bool // the group is, meanwhile
@@ -79,8 +79,8 @@ func TestAddressesThatComeBackStayBound(t *testing.T) {
 			s.driver.Guard(func(string) bool { return true }) // all of them live by now
 			s.startAll()
 		}
-		s.stays(30*time.Second, upTo(n)...)
-		s.Eventually("a binding for each pod, and no other", 30*time.Second, func() error { return s.bindings(n) })
+		s.stays(upTo(n)...)
+		s.Eventually("a binding for each pod, and no other", func() error { return s.bindings(n) })
 		s.driver.Guard(nil)
 	}
 	s.lawful()
@@ -92,15 +92,15 @@ func TestDeregistrationThatLandsLateDoesNotWin(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
 	s.run(upTo(n)...)
 	s.balance("2s")
-	s.bound(time.Minute, upTo(n)...)
+	s.bound(upTo(n)...)
 	s.driver.Late(3 * time.Second)
 	s.driver.Faults(having(deregister, balancer.Hang))
 	s.remove(upTo(n)...)
-	s.Eventually("deregistrations under way", 30*time.Second, func() error { return atLeast(s.driver.Calls(deregister), n/2) })
+	s.Eventually("deregistrations under way", func() error { return atLeast(s.driver.Calls(deregister), n/2) })
 	s.driver.Faults(nil)
 	s.run(upTo(n)...)
-	s.stays(time.Minute, upTo(n)...)
-	s.Eventually("the last word", 30*time.Second, func() error {
+	s.stays(upTo(n)...)
+	s.Eventually("the last word", func() error {
 		if on := s.driver.On(edge); len(on) != n {
 			return atLeast(len(on), n)
 		}
@@ -149,6 +149,6 @@ func TestEverythingEndsRightWhileTheLeaderIsKilledTenTimes(t *testing.T) {
 		leader.Start()
 	}
 	bad.Store(false)
-	s.stays(2*time.Minute, there...)
+	s.stays(there...)
 	s.lawful("192.0.2.200:80")
 }

@@ -68,7 +68,7 @@ func (e *edge) hears(place string) (word string, took time.Duration) {
 func (e *edge) everywhere(when string, word string) {
 	e.t.Helper()
 	for _, place := range places {
-		e.Eventually(when+": "+word+" at "+place, soon, func() error {
+		e.Eventually(when+": "+word+" at "+place, func() error {
 			if got, _ := e.hears(place); got != word {
 				return fmt.Errorf("heard %q", got)
 			}
@@ -94,7 +94,7 @@ func TestBalancing13HostOutsideTheClusterIsInTheMesh(t *testing.T) {
 	}
 	host := s.Outside(e.in, "n2", e.lines(""))
 	for _, place := range places {
-		s.Eventually("refused at once without a tunnel at "+place, soon, func() error {
+		s.Eventually("refused at once without a tunnel at "+place, func() error {
 			if word, took := e.hears(place); !strings.Contains(word, "refused") || took > time.Second {
 				return fmt.Errorf("%q after %v", word, took)
 			}
@@ -125,7 +125,7 @@ func TestBalancing13HostOutsideTheClusterIsInTheMesh(t *testing.T) {
 	if _, said, code := s.CLI("host", "remove", "n2"); code != 0 {
 		t.Fatal(said)
 	}
-	s.Eventually("every node forgets it", soon, func() error {
+	s.Eventually("every node forgets it", func() error {
 		for i, in := range s.nodes[:2] {
 			if n := peers(in); n != 1 {
 				return fmt.Errorf("n%d knows %d hosts", i+1, n)
@@ -133,7 +133,7 @@ func TestBalancing13HostOutsideTheClusterIsInTheMesh(t *testing.T) {
 		}
 		return nil
 	})
-	s.Eventually("its address is free", soon, func() error {
+	s.Eventually("its address is free", func() error {
 		if out, _, _ := s.CLI("get", "tunnels"); strings.Contains(out, "outside/n2") {
 			return errors.New(out)
 		}

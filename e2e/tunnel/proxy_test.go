@@ -170,7 +170,7 @@ func (s *stage) backends() []string {
 // leads waits until programs hear these, each of them, and nothing else.
 func (s *stage) leads(when string, words ...string) {
 	s.t.Helper()
-	s.Eventually(when, soon, func() error {
+	s.Eventually(when, func() error {
 		heard := map[string]bool{}
 		for range 12 {
 			word := s.hears()
@@ -222,7 +222,7 @@ func TestBalancing13PolicyLeadsThroughTunnels(t *testing.T) {
 	s.leads("without a node that is down", "pod-3")
 
 	s.Manifests.Remove("policy.yaml")
-	s.Eventually("no policy", soon, func() error {
+	s.Eventually("no policy", func() error {
 		if out := s.hears(); strings.HasPrefix(out, "pod-") {
 			return errors.New(out)
 		}
@@ -288,7 +288,7 @@ func TestBalancing13PortsThatStayAreServedWhileOthersChange(t *testing.T) {
 		{"without it at last", policy, false},
 	} {
 		s.Manifests.Put("policy.yaml", step.policy)
-		s.Eventually(step.when, soon, func() error {
+		s.Eventually(step.when, func() error {
 			out, _, _ := s.CLI("get", "redirects", "-o", "json")
 			_, proxyPort, _ := strings.Cut(step.policy, `{name: more, port: "1`)
 			if proxyPort, _, _ = strings.Cut(proxyPort, `"`); proxyPort != "" && !strings.Contains(out, `"target": 1`+proxyPort) {

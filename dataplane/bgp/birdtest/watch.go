@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // notInTable is how BIRD answers for a prefix that it has no route to.
@@ -65,8 +67,8 @@ func (b *Bird) WaitEstablished(names ...string) {
 	})
 }
 
-// patience is how long Wait waits: much longer than anything should take on a busy machine.
-const patience = 30 * time.Second
+// patience is how long Wait waits.
+const patience = testkit.Patience
 
 // Wait waits for a condition, and fails the test with the state of the switch if it does not come.
 func (b *Bird) Wait(what string, condition func() bool) {

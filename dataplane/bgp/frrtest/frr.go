@@ -24,6 +24,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/lifeline"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // ASN is bgpd's AS number.
@@ -260,7 +261,7 @@ func (f *FRR) weights(prefix netip.Prefix) map[netip.Addr]float64 {
 // Wait waits for a condition, and fails the test if it does not come.
 func (f *FRR) Wait(what string, condition func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
+	for deadline := time.Now().Add(testkit.Patience); !condition(); {
 		if time.Now().After(deadline) {
 			summary, _ := f.ask("show bgp summary")
 			f.t.Fatalf("waited in vain for %s; bgpd has\n%s", what, summary)
