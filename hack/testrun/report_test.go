@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const pkg = module + "/cluster"
+
+// reported is a report that has read some events, and what it prints in the end.
+func reported(t *testing.T, only string, events ...string) (r *report, text string, failed bool) {
+	t.Helper()
+	var out bytes.Buffer
+	r, err := newReport(&out, filepath.Join(t.TempDir(), "events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.read(strings.NewReader(strings.Join(events, "\n")+"\n"), only); err != nil {
+		t.Fatal(err)
+	}
+	failed = r.close(t.TempDir())
+	return r, out.String(), failed
+}
+
+func is(action, test string) string {
+	return `{"Action":"` + action + `","Package":"` + pkg + `","Test":"` + test + `","Elapsed":0.1}`
+}
+
+func says(test, words string) string {
+	return `{"Action":"output","Package":"` + pkg + `","Test":"` + test + `","Output":"` + words + `\n"}`
+}
+
+func ends(action string) string {
+	return `{"Action":"` + action + `","Package":"` + pkg + `","Elapsed":1}`
+}
+
+func TestReportCountsAndNamesWhatFailedWithTheCommandThatRepeatsIt(t *testing.T) {
+	_, text, failed := reported(t, "",
+		is("run", "TestA"), is("pass", "TestA"),
+		says("TestB/one row", "=== RUN   TestB/one row"), says("TestB/one row", "    b_test.go:7: no leader"), is("fail", "TestB/one row"), is("fail", "TestB"),
+		says("TestC", "    c_test.go:9: no disk"), is("skip", "TestC"), ends("fail"))
+	if !failed {
+		t.Error("a failed test is no failure")
+	}
+	for _, want := range []string{
+		"failed: " + pkg + " TestB/one row: b_test.go:7: no leader",
+		"again: go test -count=1 -run '^TestB$/^one row$' ./cluster\n",
+		"skipped: " + pkg + " TestC: c_test.go:9: no disk",
+		"1 passed, 2 failed, 1 skipped\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestPackageThatDoesNotBuildFails(t *testing.T) {
+	_, text, failed := reported(t, "", `{"Action":"build-output","ImportPath":"x","Output":"x.go:1: undefined: y\n"}`, ends("fail"))
+	if !failed || !strings.Contains(text, "x.go:1: undefined: y") || !strings.Contains(text, "again: go test -count=1 ./cluster") {
+		t.Errorf("failed %t:\n%s", failed, text)
+	}
+}
+
+func TestNoTestAtAllIsAFailure(t *testing.T) {
+	if _, text, failed := reported(t, "", ends("pass")); !failed {
+		t.Errorf("it passed:\n%s", text)
+	}
+}
+
+// A process that runs one test may die of a panic, of its time limit or of a signal before it has said how the test ended.
+func TestProcessThatEndsBeforeItsTestFailsTheTest(t *testing.T) {
+	_, text, failed := reported(t, "TestA", is("run", "TestA"), `{"Action":"output","Package":"`+pkg+`","Output":"panic: boom\n"}`, ends("fail"))
+	if !failed || !strings.Contains(text, "failed: "+pkg+" TestA: panic: boom") {
+		t.Errorf("failed %t:\n%s", failed, text)
+	}
+	_, text, failed = reported(t, "TestA", is("run", "TestA"), is("fail", "TestA"), ends("fail"))
+	if !failed || !strings.Contains(text, "0 passed, 1 failed") {
+		t.Errorf("failed %t, counted twice:\n%s", failed, text)
+	}
+}
+
+// What the fast tests leave out runs among the rest: whole tests, by package.
+func TestLeftOutTestsAreHandedOn(t *testing.T) {
+	r, text, failed := reported(t, "", is("pass", "TestA"),
+		says("TestB/deep/row", "    testkit.go:1: "+notFast+": it starts bird"), is("skip", "TestB/deep/row"), is("pass", "TestB"),
+		says("TestC", "    c_test.go:9: no disk"), is("skip", "TestC"), ends("pass"))
+	if failed || strings.Contains(text, "starts bird") || !strings.Contains(text, "left out of the fast tests: 1;") {
+		t.Errorf("failed %t:\n%s", failed, text)
+	}
+	path := filepath.Join(t.TempDir(), "left")
+	if err := writeLeft(path, r.leftOut()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readLeft(path)
+	if want := map[string][]string{pkg: {"TestB", "TestC"}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestDigestOfDrawsDoesNotDependOnTheOrderOfTests(t *testing.T) {
+	digest := func(files ...string) string {
+		dir := t.TempDir()
+		for i, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, n, err := drawsDigest(dir)
+		if err != nil || n != 3 {
+			t.Fatalf("%d properties, %v", n, err)
+		}
+		return d
+	}
+	one, other, changed := digest("p A 1\np B 2\n", "q C 3\n"), digest("q C 3\np B 2\n", "p A 1\n"), digest("p A 1\np B 9\n", "q C 3\n")
+	if one != other || one == changed {
+		t.Errorf("%s, %s, with another draw %s", one, other, changed)
+	}
+}
+
+// A test that is called otherwise by now has no budget, and would start last however long it takes.
+func TestEveryBudgetIsOfATestThatIsThere(t *testing.T) {
+	for key := range budgets {
+		folder, name, _ := strings.Cut(key, " ")
+		files, _ := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go")) // the pattern is well-formed
+		found := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || bytes.Contains(text, []byte("func "+name+"("))
+		}
+		if !found {
+			t.Errorf("budgets.txt names %s, which is not there", key)
+		}
+	}
+	if len(budgets) < 50 {
+		t.Errorf("budgets.txt has %d budgets", len(budgets))
+	}
+}
+
+func TestWrongCallsAreUsageErrors(t *testing.T) {
+	for _, args := range [][]string{{"-set", "some"}, {"-set", "rest"}, {"-lanes", "0"}, {"-what"}} {
+		var out, errOut bytes.Buffer
+		if code := run(t.Context(), args, &out, &errOut); code != 2 || errOut.Len() == 0 {
+			t.Errorf("%v: %d, %q", args, code, errOut.String())
+		}
+	}
+}
