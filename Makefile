@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -tr
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-fast test-servers test-wasi race lint generate bench demo sim sim-ci mutants kernel others image clean
+.PHONY: help setup build run test test-fast test-servers test-wasi race lint generate bench demo sim sim-ci explore mutants kernel others image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ sim: ## simulated worlds under faults, one a seed: make sim SEEDS=1..200
 sim-ci: ## equal seeds are equal runs, seeds 1..50 hold, fresh ones too: make sim-ci ARGS="equal known fresh"
 	@$(MAKE) --no-print-directory build 1>&2
 	@hack/sim.sh $(ARGS)
+
+explore: ## look for what nobody knows yet: make explore FOR=10m
+	@hack/explore.sh $(FOR)
 
 mutants: ## are planted bugs caught by the simulator's rules: make mutants ARGS="--only NAME --json FILE --write"
 	@hack/setup.sh --build-only 1>&2

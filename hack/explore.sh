@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Looks for what nobody knows yet, for as long as the first argument says (10m): properties with draws that nobody had, fuzz targets,
+# the race detector with other schedules, and worlds of fresh seeds. Each find is kept as a regression, with the command that repeats it,
+# and makes this end red. It never decides whether a change may land: chance would. Whoever hands in something large runs it before, and
+# deploy/ci/nightly.yaml every night.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds_of() {
+	case $1 in
+	*h) echo $((${1%h} * 3600)) ;;
+	*m) echo $((${1%m} * 60)) ;;
+	*s) echo "${1%s}" ;;
+	*) echo "explore: \"$1\" is no time; write 90s, 10m or 2h" >&2 && return 2 ;;
+	esac
+}
+total=$(seconds_of "${1:-10m}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+finds=$work/finds
+: >"$finds"
+
+say() { printf '== %s\n' "$*" >&2; }
+found() { printf '%s\n' "$*" >>"$finds"; }
+random() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
+
+# Packages by what they have in their tests.
+with() { git grep -lE "$1" -- '*_test.go' | xargs -rn1 dirname | sort -u | sed 's|^|./|' | grep -vE '^\./(e2e|sim$|sim/(balancer|whatif|mutants|vm|program)$|internal/testkit)'; }
+
+# properties has each package's properties draw ten times as often, from a seed of this run's, again and again. rapid keeps a find in
+# testdata/rapid, where the test draws it first from then on.
+properties() {
+	local end=$((SECONDS + $1)) packages pkg seed
+	mapfile -t packages < <(with 'testkit\.Check' | shuf)
+	while [ $SECONDS -lt $end ]; do
+		for pkg in "${packages[@]}"; do
+			[ $SECONDS -lt $end ] || return 0
+			seed=$(random)
+			say "properties of $pkg, RAPID_SEED=$seed"
+			if ! FAIRLEAD_TEST_FAST=1 RAPID_SEED=$seed RAPID_CHECKS=1000 go test -count=1 -timeout "$((end - SECONDS + 60))s" "$pkg" >"$work/log" 2>&1; then
+				if grep -q 'panic: test timed out' "$work/log"; then return 0; fi
+				cat "$work/log"
+				found "properties of $pkg: RAPID_SEED=$seed RAPID_CHECKS=1000 go test -count=1 $pkg   (kept: $(git status --porcelain -- "$pkg/testdata/rapid" | awk '{print $2}' | tr '\n' ' '))"
+			fi
+		done
+	done
+}
+
+# fuzz runs each target for its share. The go command keeps a find in testdata/fuzz, which `go test` runs from then on.
+fuzz() {
+	local targets line pkg name
+	mapfile -t targets < <(git grep -oE '^func Fuzz\w+' -- '*_test.go')
+	for line in "${targets[@]}"; do
+		pkg=./$(dirname "${line%%:*}") name=${line##* }
+		say "$name of $pkg for $(($1 / ${#targets[@]})) s"
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$(($1 / ${#targets[@]}))s" "$pkg" || found "$name: go test -run '^$name\$' $pkg   (kept in $pkg/testdata/fuzz/$name)"
+	done
+}
+
+# races runs packages with goroutines under the race detector, with one to eight processors, in an order of this run's.
+races() {
+	local end=$((SECONDS + $1)) packages pkg procs
+	mapfile -t packages < <(with '\bgo func|sync\.' | shuf)
+	for pkg in "${packages[@]}"; do
+		[ $SECONDS -lt $end ] || return 0
+		procs=$((1 + $(random) % 8))
+		say "$pkg under the race detector, GOMAXPROCS=$procs"
+		FAIRLEAD_TEST_FAST=1 GOMAXPROCS=$procs timeout "$((end - SECONDS + 60))" go test -race -short -count=1 -shuffle on "$pkg" >"$work/log" 2>&1 || {
+			[ $? -ne 124 ] || return 0
+			cat "$work/log"
+			found "races of $pkg: GOMAXPROCS=$procs go test -race -short -count=1 -shuffle $(sed -n 's/^-test.shuffle //p' "$work/log" | head -1) $pkg"
+		}
+	done
+}
+
+# worlds plays seeds that nobody has tried.
+worlds() { FRESH="${1}s" FIRST=$(random) hack/sim.sh fresh || found "worlds: see above, and sim/testdata/regressions"; }
+
+properties $((total * 3 / 10))
+fuzz $((total / 10))
+races $((total * 2 / 10))
+make --no-print-directory build
+worlds $((total * 4 / 10))
+if [ -s "$finds" ]; then
+	say "found:"
+	cat "$finds" >&2
+	exit 1
+fi
+say "nothing was found"
