@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -tr
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-fast test-servers test-wasi race lint generate bench demo sim sim-ci explore mutants kernel others image clean
+.PHONY: help setup build run test test-fast test-servers test-times test-wasi race lint generate bench demo sim sim-ci explore mutants kernel others image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,11 @@ test-servers: ## build the Kubernetes API server and etcd that tests start, unle
 test-wasi: ## build everything that decides for GOOS=wasip1
 	@echo "building for wasip1: $(words $(WASI_PACKAGES)) packages"
 	@GOOS=wasip1 GOARCH=wasm $(GO) build $(WASI_PACKAGES)
+
+test-times: ## what the tests' time goes into, as tables: the whole of `make test`, then the 40 dearest tests alone
+	@command -v strace >/dev/null || apt-get -qq install -y strace 1>&2
+	@mkdir -p bin && $(MAKE) --no-print-directory test ARGS="-fresh -events bin/tests.json" 1>&2
+	@PATH="$$PATH:/usr/sbin:/sbin" $(GO) run ./hack/testtimes bin/tests.json
 
 race: ## the tests under the race detector
 	@$(GO) test -race -short ./...

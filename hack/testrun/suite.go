@@ -25,12 +25,12 @@ type suite struct {
 	processes []string // each test in a process of its own, several at once
 }
 
-// kindOf says how a package runs: end-to-end packages start groups of processes and wait for them most of the time; these of the
+// add puts a package where it runs: end-to-end packages start groups of processes and wait for them most of the time; these of the
 // simulator play whole worlds.
 func (s *suite) add(pkg string) {
 	name := strings.TrimPrefix(pkg, module+"/")
 	switch {
-	case strings.HasPrefix(name, "e2e/"), name == "deploy":
+	case strings.HasPrefix(name, "e2e/"):
 		s.processes = append(s.processes, pkg)
 	case name == "sim", name == "sim/balancer", name == "sim/whatif", name == "sim/mutants", name == "sim/vm", name == "sim/program":
 		s.worlds = append(s.worlds, pkg)
