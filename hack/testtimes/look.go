@@ -76,4 +76,3 @@ func programs(trace string) string {
 	}
 	return strings.Join(list, ", ")
 }
-
