@@ -3,7 +3,6 @@
 package docs_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -65,15 +64,7 @@ func testsOf(t *testing.T, cell string) (out []string) {
 			folder = filepath.Join(root, m[1])
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		said := ""
-		declaration := regexp.MustCompile(fmt.Sprintf(`(?m)((?:^//.*\n)*)^func %s\(`, m[2]))
-		for _, file := range files {
-			said += string(declaration.Find(read(t, file)))
-		}
+		said := testsIn(t, folder).tests[m[2]]
 		if row := strings.TrimPrefix(m[3], "/"); row != "" {
 			scripts, err := filepath.Glob(filepath.Join(folder, "testdata", "*", row+m[4]+"*"))
 			if err != nil {
@@ -86,15 +77,6 @@ func testsOf(t *testing.T, cell string) (out []string) {
 		out = append(out, said)
 	}
 	return out
-}
-
-func read(t *testing.T, file string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // namesStatement tells whether a number is named, or is in a range that is.

@@ -12,7 +12,6 @@ import (
 
 var (
 	folderOrTest = regexp.MustCompile("`([a-z0-9_./-]+)`|\\b(Test[A-Z][A-Za-z0-9_]*)(/[a-z0-9_-]+(?:[.]txt)?)?(…?)")
-	declared     = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	shortName    = regexp.MustCompile("`(\\w+)` is\\s`([a-z0-9/]+)`")
 )
 
@@ -57,21 +56,12 @@ func TestEveryTestThatIsNamedIsThere(t *testing.T) {
 // missing says what is not there of a test of a folder.
 func missing(t *testing.T, folder, name, row string, short bool) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
+	in := testsIn(t, folder)
+	_, test := in.tests[name]
+	for other := range in.tests {
+		test = test || short && strings.HasPrefix(other, name)
 	}
-	test, text := false, row == ""
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range declared.FindAllSubmatch(source, -1) {
-			test = test || string(m[1]) == name || short && strings.HasPrefix(string(m[1]), name)
-		}
-		text = text || strings.Contains(string(source), `"`+row+`"`)
-	}
+	text := row == "" || strings.Contains(in.text, `"`+row+`"`)
 	if scripts, _ := filepath.Glob(filepath.Join(folder, "testdata", "*", row)); row != "" && len(scripts) > 0 {
 		text = true
 	}
