@@ -5,7 +5,9 @@ package sim_test
 import (
 	"context"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,19 +24,39 @@ func shipped(t *testing.T) *vm.Module {
 	return load(t, program.Options{})
 }
 
+// programs holds, by program.Options, what loads that program once for all tests. It stays loaded until the tests end.
+var programs sync.Map
+
 func load(t *testing.T, o program.Options) *vm.Module {
 	t.Helper()
 	testkit.Long(t, "runs worlds")
-	m, err := sim.Load(context.Background(), o)
+	once, _ := programs.LoadOrStore(o, sync.OnceValues(func() (*vm.Module, error) { return sim.Load(context.Background(), o) }))
+	m, err := once.(func() (*vm.Module, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
+}
+
+// cores are those on which no world runs: there are never more worlds at a time than cores, whatever -parallel says.
+var cores = func() chan int {
+	free := make(chan int, runtime.GOMAXPROCS(0))
+	for core := range cap(free) {
+		free <- core
+	}
+	return free
+}()
+
+// play plays a world on the next core that is free.
+func play(s scenario.Scenario, o sim.Setting) (sim.Result, error) {
+	core := <-cores
+	defer func() { cores <- core }()
+	return sim.PlayOn(core, s, o)
 }
 
 // What broke a rule once and was mended breaks none again.
 func TestScenariosThatFailedOnceHold(t *testing.T) {
+	t.Parallel()
 	hold(t, shipped(t), "testdata/regressions/*.yaml", 1)
 }
 
@@ -47,11 +69,12 @@ func hold(t *testing.T, m *vm.Module, pattern string, least int) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			s, err := scenario.Read(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := sim.Play(s, sim.Setting{Program: m})
+			r, err := play(s, sim.Setting{Program: m})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,9 +87,10 @@ func hold(t *testing.T, m *vm.Module, pattern string, least int) {
 
 // Machines without a runtime for worlds have WebAssembly, which is slow: one world is enough to see that all of it is there.
 func TestWebAssemblyHoldsToo(t *testing.T) {
+	t.Parallel()
 	m := load(t, program.Options{Engine: program.WebAssembly})
 	s := scenario.Draw(1, scenario.Options{Duration: 10 * time.Second, Services: 3})
-	r, err := sim.Play(s, sim.Setting{Program: m})
+	r, err := play(s, sim.Setting{Program: m})
 	if err != nil || r.Violation != nil {
 		t.Fatal(r.Violation, err)
 	}
@@ -95,13 +119,14 @@ func TestEqualSeedsGiveEqualDigests(t *testing.T) {
 
 // What goes on in a world does not depend on whether its trace is kept.
 func TestKeepingTheTraceChangesNothing(t *testing.T) {
+	t.Parallel()
 	m := shipped(t)
 	s := scenario.Draw(3, scenario.Options{Services: 5})
-	bare, err := sim.Play(s, sim.Setting{Program: m})
+	bare, err := play(s, sim.Setting{Program: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := sim.Play(s, sim.Setting{Program: m, Keep: true})
+	kept, err := play(s, sim.Setting{Program: m, Keep: true})
 	if err != nil {
 		t.Fatal(err)
 	}
