@@ -7,14 +7,19 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim"
 	"fairlead.io/fairlead/sim/program"
+	"fairlead.io/fairlead/sim/vm"
 	"fairlead.io/fairlead/sim/whatif"
 )
+
+// shipped loads the program that ships, once for all tests.
+var shipped = sync.OnceValues(func() (*vm.Module, error) { return sim.Load(context.Background(), program.Options{}) })
 
 // The shipped code carries the repository's own example through the death of a node: web goes on at the other one within
 // two seconds, and equal seeds tell the same.
@@ -25,11 +30,10 @@ func TestTheExampleSurvivesTheDeathOfANode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := sim.Load(ctx, program.Options{})
+	m, err := shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = m.Close(ctx) }()
 	o := whatif.Options{Program: m, Members: 3, Nodes: 3, Seed: 1, Duration: 30 * time.Second, Only: []string{"node-node-a-dies"}}
 	var second whatif.Report
 	again := make(chan error)
@@ -92,11 +96,10 @@ spec: {type: ClusterIP, clusterIP: None, externalIPs: [198.51.100.22], selector:
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := sim.Load(ctx, program.Options{})
+	m, err := shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = m.Close(ctx) }()
 	r, err := c.Ask(ctx, whatif.Options{Program: m, Members: 3, Nodes: 3, Seed: 1, Duration: 20 * time.Second, Only: []string{"leader-killed"}})
 	if err != nil {
 		t.Fatal(err)
