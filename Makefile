@@ -47,7 +47,7 @@ test-servers: ## build the Kubernetes API server and etcd that tests start, unle
 
 test-wasi: ## build everything that decides for GOOS=wasip1
 	@echo "building for wasip1: $(words $(WASI_PACKAGES)) packages"
-	@GOOS=wasip1 GOARCH=wasm $(GO) build $(WASI_PACKAGES)
+	@GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath $(WASI_PACKAGES)
 
 test-times: ## what the tests' time goes into, as tables: the whole of `make test`, then the 40 dearest tests alone
 	@command -v strace >/dev/null || apt-get -qq install -y strace 1>&2
