@@ -5,5 +5,6 @@
 //
 // A topology is built from New and Join. Namespace.Do runs Go code inside (sockets opened there stay there),
 // Namespace.Run a program. Eventually waits for what the kernel does in its own time, and Within holds it to a time. Where the machine allows no
-// namespaces, New skips the test by name, or fails it if FAIRLEAD_REQUIRE_ROOT=1.
+// namespaces, New skips the test by name, or fails it if FAIRLEAD_REQUIRE_ROOT=1. Main is for packages whose tests dial, from the process's own
+// namespace, what nobody serves.
 package netnstest

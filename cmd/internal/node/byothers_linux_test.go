@@ -70,6 +70,7 @@ func (l *checkLab) beyond(network string) {
 // K32: what another controller wrote into a status is translated on a node in kube-proxy's place, from the object to the packet, and no
 // more when it says Proxy.
 func TestK32AddressesOfOthersAreTranslated(t *testing.T) {
+	t.Parallel()
 	l := newCheckLab(t)
 	l.node.SetSysctl("ipv4/ip_forward", "1")
 	l.beyond("203.0.113.0/24")
@@ -99,6 +100,7 @@ func TestK32AddressesOfOthersAreTranslated(t *testing.T) {
 
 // Balancing §10 row 2, K32: and resolved at the client, of a Service of whatever type.
 func TestBalancing10K32AddressesOfOthersAreResolvedAtTheClient(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
 	o := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, Status: shownAt(corev1.LoadBalancerIPModeVIP, "192.0.2.1")}
@@ -113,6 +115,7 @@ func TestBalancing10K32AddressesOfOthersAreResolvedAtTheClient(t *testing.T) {
 // K6: a Service that becomes headless leaves nothing in the record, on a node that translates, and at sockets; and while it is one
 // nothing comes, whatever else it names.
 func TestBalancing10K6HeadlessServicesLeaveNothing(t *testing.T) {
+	t.Parallel()
 	served := func() *corev1.Service {
 		return &corev1.Service{
 			Spec:   corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "192.0.2.1"},

@@ -110,6 +110,7 @@ func (l *checkLab) eventually(want string, port uint16) {
 // K24: a health check is answered at every address of the node, at the port that the Service has, with the count of ready
 // endpoints on the node; not at service addresses. The port follows the Service, and goes with it at once.
 func TestK24HealthChecksAreAnsweredAtEveryNodeAddress(t *testing.T) {
+	t.Parallel()
 	l := newCheckLab(t)
 	l.put(30100, "n1", "n1", "n2")
 	l.group.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr(checkedVIP), Service: "shop/web", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}},
@@ -144,6 +145,7 @@ func (l *checkLab) unrouteWeb() {
 
 // A port that another program holds is told in the metrics, keeps no address from being served, and is taken once it is free.
 func TestK24PortThatAnotherProgramHolds(t *testing.T) {
+	t.Parallel()
 	l := newCheckLab(t)
 	var other net.Listener
 	if err := l.node.Do(func() (err error) {

@@ -105,6 +105,7 @@ func answerTo(question []byte, answer netip.Addr) ([]byte, error) {
 // Balancing §1, §16.1, §24.4: dig, as it is, asks a Service's resolver, and the node's own where a LocalRedirectPolicy leads to one, over
 // UDP and TCP, IPv4 and IPv6. It takes answers from the address alone that it asked, and names that.
 func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
+	t.Parallel()
 	dig := birdtest.Find(t, "dig")
 	l := newSockLab(t)
 	vips := map[string]netip.Addr{"-4": netip.MustParseAddr("192.0.2.53"), "-6": netip.MustParseAddr("2001:db8::53")}

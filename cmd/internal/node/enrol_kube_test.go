@@ -24,6 +24,7 @@ import (
 // The whole way with nothing of it replaced: a Pod's token of a real API server, a real member, an agent. The token of
 // another node's Pod is not enough.
 func TestAgentEnrolsWithTheTokenOfItsPod(t *testing.T) {
+	t.Parallel()
 	cluster := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	ctx := t.Context()
 	token := func(node string) string {

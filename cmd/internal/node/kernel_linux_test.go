@@ -59,6 +59,7 @@ func (w *world) steering(t *testing.T, m labNode) config.Agent {
 // The kernel is prepared before the node acknowledges, stays when the agent ends or dies, is taken over by the next
 // one, and is as it was after the cleanup.
 func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
+	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
 	before := m.state()
 	c := w.steering(t, m)
@@ -105,6 +106,7 @@ func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
 // An address that left while no agent ran, and whose kept state was lost, is found in the kernel and goes after the
 // drain delay.
 func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
+	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
 	c := w.steering(t, m)
 	w.route(t, "192.0.2.1")
@@ -136,6 +138,7 @@ func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 // Spec §13 row 5: each address has exactly one rule to it and one from it, in tables with one default each, however
 // often the agent was restarted.
 func TestRulesAreThereOnceAfterTenRestarts(t *testing.T) {
+	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
 	c := w.steering(t, m)
 	c.Health = ""
@@ -167,6 +170,7 @@ func TestRulesAreThereOnceAfterTenRestarts(t *testing.T) {
 // Spec §11 "node added", §13 row 9: the agent of a new node prepares every address that exists, although no Service
 // has anything on it, and without a restart when another one comes.
 func TestNewNodePreparesEveryAddress(t *testing.T) {
+	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
 	for _, a := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
 		w.route(t, a) // by way of n1

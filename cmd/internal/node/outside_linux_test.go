@@ -46,6 +46,7 @@ func (l *sockLab) host(name string) *fsm.Host {
 // policies have for it: endpoints wherever they are, whatever traffic policies say, and never local redirection. It is in the record as a host of its
 // own. Once it is taken out it is told nothing more, and keeps what it has.
 func TestBalancing15HostOutsideTheClusterResolves(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	l.outside("n1")
 	first, second, third := l.says("first"), l.says("second"), l.says("third")
@@ -141,6 +142,7 @@ func (l *sockLab) calls(word string, places ...string) {
 // Balancing §8, §15, §24.9: a policy's own address, of either family and protocol, leads to listed hosts. Tables that a reboot emptied are
 // filled from what the host kept while no member answers; then it follows the members that are there, by whichever of them.
 func TestBalancing15HostOutsideGoesOnWithoutMembers(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	second := l.serve("", "m2")
 	l.config.Members = append(l.config.Members, second.Address)

@@ -96,6 +96,7 @@ func (l *sockLab) putService(s fsm.Service, endpoints ...netip.AddrPort) {
 // Balancing §10, §18: what the record says of a Service is what programs of the node get at its address, without a rule or
 // a route; an agent that ends leaves that as it is, the next one takes it over, and cleanup removes it.
 func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first, second := l.says("first"), l.says("second")
 	vip := netip.MustParseAddr("192.0.2.1")
@@ -135,6 +136,7 @@ func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
 // Balancing §20, §21: tables that somebody cleaned are filled anew within seconds, long before the next comparison, and metrics count
 // what clients left.
 func TestBalancing21CleanedTablesAreFilledAnew(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
 	l.putService(fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, first)
@@ -171,6 +173,7 @@ func TestBalancing21CleanedTablesAreFilledAnew(t *testing.T) {
 
 // Balancing §10, K1: a Service that has nothing but a ClusterIP is resolved there, and internalTrafficPolicy is heeded.
 func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
 	inside := fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
@@ -193,6 +196,7 @@ func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
 // Balancing §10, K2: the node port of a Service is resolved at the addresses of all nodes, also of one that just came, with no
 // node in between.
 func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
 	l.putService(fsm.Service{NodePortsIPv4: true}, first)
@@ -212,6 +216,7 @@ func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
 // Balancing §7, §8: a LocalRedirectPolicy of the record goes before a BalancingPolicy, that before the Service, each as long as it is there
 // and effective on the node.
 func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first, second, third := l.says("first"), l.says("second"), l.says("third")
 	vip := netip.MustParseAddr("192.0.2.1")
@@ -244,6 +249,7 @@ func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
 
 // Balancing §11: beyond sock.redirectLimit a second, calls that a LocalRedirectPolicy takes go on to the Service.
 func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	l.config.Sock.RedirectLimit = 1
 	first, second := l.says("first"), l.says("second")
@@ -280,6 +286,7 @@ func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 // Balancing §6: with skipRedirectFromBackend a node-local pod that a policy leads to gets to the Service itself, also once its cgroup was made
 // anew; other programs of the node get to the pod.
 func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first, second := l.says("first"), l.says("second")
 	vip := netip.MustParseAddr("192.0.2.1")
@@ -324,6 +331,7 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 // Balancing §16.3: sockets of datagrams that are connected to an endpoint which left are ended, of the host and in namespaces of pods, so that
 // programs connect anew; connections of TCP are if that is asked for, and what is connected to others goes on.
 func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
+	t.Parallel()
 	for _, endTCP := range []bool{false, true} {
 		l := newSockLab(t)
 		l.config.Sock.EndTCP = endTCP
@@ -427,6 +435,7 @@ func (l *lines) String() string {
 
 // Balancing §19: with sock.events calls of the node's programs are logged, with the name of the Service; an agent without it has that end.
 func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
+	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
 	l.putService(fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, first)

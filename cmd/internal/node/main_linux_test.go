@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"fairlead.io/fairlead/internal/netnstest"
+)
+
+// TestMain lets more tests run at once than there are processors: they wait for agents and for the kernel most of the time. Calls that no
+// program resolves go nowhere.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "12")
+	os.Exit(netnstest.Main(m))
+}
