@@ -151,10 +151,11 @@ func TestPlannedStopKeepsPathsAndDrainDropsThem(t *testing.T) {
 func TestBrokenConnectionLeavesNoGap(t *testing.T) {
 	parallel(t)
 	bird, self, sp := startWithBird(t, 1, birdtest.Config{})
-	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(path(vip, hop1))}
+	paths := []bgp.Path{path(vip, hop1)}
 	for i := range 2000 {
-		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1))...)
+		paths = append(paths, path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1))
 	}
+	d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}, Paths: bgp.NewPaths(paths...)}
 	apply(t, sp[0], d)
 	last := listOf(d.Paths)[d.Paths.Len()-1].Prefix
 	bird.WaitNextHops(last, addr(hop1))
@@ -236,11 +237,13 @@ func TestDemotionMovesAllPrefixesAtOnce(t *testing.T) {
 	var desired [2]bgp.Desired
 	for i := range 2 {
 		desired[i].Peers = []bgp.Peer{self[i].peer(bird)}
+		var paths []bgp.Path
 		for j := range n {
-			desired[i].Paths = bgp.NewPaths(append(slices.Collect(desired[i].Paths.All()),
+			paths = append(paths,
 				bgp.Path{Prefix: nth(j), NextHop: addr(fmt.Sprintf("198.51.100.%d", 10+2*i))},
-				bgp.Path{Prefix: nth(j), NextHop: addr(fmt.Sprintf("198.51.100.%d", 11+2*i))})...)
+				bgp.Path{Prefix: nth(j), NextHop: addr(fmt.Sprintf("198.51.100.%d", 11+2*i))})
 		}
+		desired[i].Paths = bgp.NewPaths(paths...)
 		apply(t, sp[i], desired[i])
 	}
 	// all waits until every prefix goes to the next hops of the speakers given.

@@ -85,11 +85,13 @@ func TestTermsOfManyPathsFitIntoUpdates(t *testing.T) {
 	for i := range 100 {
 		many = append(many, bgp.Community(65000<<16|i))
 	}
+	var paths []bgp.Path
 	for i := range 2000 {
 		p := path(fmt.Sprintf("203.0.%d.%d/32", 114+i/250, i%250), hop1)
 		p.Withheld, p.Terms = true, []bgp.Terms{{Peer: "switch", Communities: many}}
-		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), p)...)
+		paths = append(paths, p)
 	}
+	d.Paths = bgp.NewPaths(paths...)
 	apply(t, sp[0], d)
 	bird.Wait("2000 paths", func() bool { return len(bird.Routes()) == 2000 })
 	d.Demoted = true
