@@ -7,11 +7,13 @@ package deploy_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,24 +37,42 @@ func missing(t *testing.T, why error) {
 	t.Skip(why)
 }
 
-// kustomize builds a folder as `kubectl apply -k` does.
-func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
-	t.Helper()
-	testkit.NotFast(t, "builds kustomize")
-	path, err := filepath.Abs(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("go", "tool", "kustomize", "build", path)
+// kustomizeProgram is where the program is, which is built once.
+var kustomizeProgram = sync.OnceValues(func() (string, error) {
+	cmd := exec.Command("go", "tool", "-n", "kustomize")
 	cmd.Dir = "kustomize"
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		if words := stderr.String(); strings.Contains(words, "go: ") { // it could not be built
-			missing(t, errors.New("no kustomize: "+strings.TrimSpace(words)))
-		}
+		return "", fmt.Errorf("no kustomize: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+})
+
+// builds are the folders of this one, as kustomize builds them: many tests ask for the same ones.
+var builds sync.Map
+
+// kustomize builds a folder as `kubectl apply -k` does.
+func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	testkit.NotFast(t, "builds kustomize")
+	if text, ok := builds.Load(folder); ok {
+		return documents(t, text.([]byte))
+	}
+	program, err := kustomizeProgram()
+	if err != nil {
+		missing(t, err)
+	}
+	cmd := exec.Command(program, "build", folder)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
 		t.Fatalf("kustomize build %s: %v\n%s", folder, err, stderr.String())
+	}
+	if !filepath.IsAbs(folder) {
+		builds.Store(folder, out)
 	}
 	return documents(t, out)
 }

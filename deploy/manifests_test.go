@@ -23,6 +23,7 @@ var overlays = map[string]struct{ members, away int }{"one": {1, -1}, "three": {
 // The manifests of all sizes go from one to the next on a live cluster, and the real controllers make of them a member
 // on each labelled node and an agent on every node.
 func TestManifestsGrowAGroupFromOneToFive(t *testing.T) {
+	t.Parallel()
 	built := map[string][]*unstructured.Unstructured{}
 	for name := range overlays {
 		built[name] = kustomize(t, "overlays/"+name)

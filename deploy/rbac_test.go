@@ -34,6 +34,7 @@ import (
 // The product does all that it does to an API server with the account that the manifests give it: nothing is refused,
 // and each single right that is taken away has something refused that it did.
 func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
+	t.Parallel()
 	objects := kustomize(t, "base")
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true, Plugins: []string{"OwnerReferencesPermissionEnforcement"}})
 	a := newApplier(t, c)
@@ -102,25 +103,30 @@ func TestMembersHaveTheRightsTheyNeedAndNoOther(t *testing.T) {
 	if some := refused(t.Context()); len(some) > 0 {
 		t.Fatalf("refused when asked again: %v", some)
 	}
+	account, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, role := range rolesIn(t, c) {
 		for _, right := range role.rights() {
 			t.Run(right.name(), func(t *testing.T) {
 				role.write(t, c, right)
-				kubetest.Eventually(t, "refusal of a request", func(ctx context.Context) error {
-					if len(refused(ctx)) == 0 {
-						return errors.New("everything still works")
-					}
-					return nil
-				})
+				role.allowed(t, account, right, false)
+				of := right.first(requests)
+				lacking := slices.IndexFunc(of, func(r *request) bool { return r.replay(t.Context(), t, caller) == http.StatusForbidden })
+				if lacking < 0 {
+					t.Fatal("everything still works")
+				}
 				role.write(t, c, nothing)
-				kubetest.Eventually(t, "end of refusals", func(ctx context.Context) error {
-					if some := refused(ctx); len(some) > 0 {
-						return fmt.Errorf("refused: %v", some)
-					}
-					return nil
-				})
+				role.allowed(t, account, right, true)
+				if of[lacking].replay(t.Context(), t, caller) == http.StatusForbidden {
+					t.Fatalf("%s is still refused", of[lacking])
+				}
 			})
 		}
+	}
+	if some := refused(t.Context()); len(some) > 0 {
+		t.Errorf("refused in the end: %v", some)
 	}
 }
 
@@ -249,6 +255,7 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config, more func(*inf
 
 // An agent's account may do what every account may, and its token for members opens nothing at the API server.
 func TestAgentsAreGrantedNothing(t *testing.T) {
+	t.Parallel()
 	objects := kustomize(t, "base")
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	a := newApplier(t, c)
@@ -391,6 +398,36 @@ func (r *role) rights() (all []right) {
 		}
 	}
 	return all
+}
+
+// first puts the requests in front that name the resource: of them, one is refused most likely.
+func (r right) first(requests []*request) []*request {
+	resource, _, _ := strings.Cut(r.resource, "/")
+	about, others := []*request{}, []*request{}
+	for _, one := range requests {
+		if strings.Contains(one.url.Path, "/"+resource) {
+			about = append(about, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	return append(about, others...)
+}
+
+// allowed waits until the API server knows whether an account has a right of the role. It learns of roles by a watch.
+func (r *role) allowed(t *testing.T, account kubernetes.Interface, one right, want bool) {
+	t.Helper()
+	resource, sub, _ := strings.Cut(one.resource, "/")
+	review := &authzv1.SelfSubjectAccessReview{Spec: authzv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authzv1.ResourceAttributes{
+		Namespace: r.namespace, Verb: one.verb, Group: one.group, Resource: resource, Subresource: sub, Name: one.object,
+	}}}
+	kubetest.Eventually(t, fmt.Sprintf("review that says %t", want), func(ctx context.Context) error {
+		got, err := account.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil && got.Status.Allowed != want {
+			return errors.New(got.Status.Reason)
+		}
+		return err
+	})
 }
 
 // write replaces the role by one that lacks a right.

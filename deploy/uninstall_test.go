@@ -27,6 +27,7 @@ const partOf = "app.kubernetes.io/part-of=fairlead"
 // Every node's agent is followed by a cleanup with the same image and configuration, and nothing of ours is left but
 // what is said to stay.
 func TestUninstallLeavesNothing(t *testing.T) {
+	t.Parallel()
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
 		missing(t, errors.New("kubectl is not installed on this machine"))
