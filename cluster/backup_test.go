@@ -34,6 +34,10 @@ func backedUp(t *testing.T, names ...string) (*group, []byte) {
 }
 
 func TestRestoreReplacesTheRecordOfEverybodyAndBeginsAnEpoch(t *testing.T) {
+	inBubble(t, testRestoreReplacesTheRecordOfEverybodyAndBeginsAnEpoch)
+}
+
+func testRestoreReplacesTheRecordOfEverybodyAndBeginsAnEpoch(t *testing.T) {
 	g, file := backedUp(t, "a", "b", "c")
 	defer g.stopAll()
 	restored, err := g.leader().node.Restore(context.Background(), bytes.NewReader(file), false)
@@ -65,7 +69,9 @@ func TestRestoreReplacesTheRecordOfEverybodyAndBeginsAnEpoch(t *testing.T) {
 }
 
 // What the functions of the leader found in the record before is not the record any more.
-func TestLeaderBeginsAnewAfterARestore(t *testing.T) {
+func TestLeaderBeginsAnewAfterARestore(t *testing.T) { inBubble(t, testLeaderBeginsAnewAfterARestore) }
+
+func testLeaderBeginsAnewAfterARestore(t *testing.T) {
 	g := newGroup(t, "a")
 	var begun atomic.Int64
 	m := g.members["a"]
@@ -90,6 +96,10 @@ func TestLeaderBeginsAnewAfterARestore(t *testing.T) {
 }
 
 func TestDryRunOfARestoreChangesNothing(t *testing.T) {
+	inBubble(t, testDryRunOfARestoreChangesNothing)
+}
+
+func testDryRunOfARestoreChangesNothing(t *testing.T) {
 	g, file := backedUp(t, "a")
 	defer g.stopAll()
 	before := g.leader().state.Read().Digest()
@@ -105,7 +115,9 @@ func TestDryRunOfARestoreChangesNothing(t *testing.T) {
 	}
 }
 
-func TestRestoreIsForTheLeader(t *testing.T) {
+func TestRestoreIsForTheLeader(t *testing.T) { inBubble(t, testRestoreIsForTheLeader) }
+
+func testRestoreIsForTheLeader(t *testing.T) {
 	g, file := backedUp(t, "a", "b", "c")
 	defer g.stopAll()
 	if _, err := g.followers()[0].node.Restore(context.Background(), bytes.NewReader(file), false); !errors.Is(err, ErrNotLeader) {
@@ -135,7 +147,9 @@ func TestPropertyDamagedBackupIsRefused(t *testing.T) {
 	}
 }
 
-func TestBackupOfAFollowerIsWhole(t *testing.T) {
+func TestBackupOfAFollowerIsWhole(t *testing.T) { inBubble(t, testBackupOfAFollowerIsWhole) }
+
+func testBackupOfAFollowerIsWhole(t *testing.T) {
 	g, _ := backedUp(t, "a", "b", "c")
 	defer g.stopAll()
 	g.settle()
@@ -168,6 +182,10 @@ func recoverMember(t *testing.T, m *member) Recovered {
 }
 
 func TestRecoveredMemberIsAGroupOfOneInANewEpoch(t *testing.T) {
+	inBubble(t, testRecoveredMemberIsAGroupOfOneInANewEpoch)
+}
+
+func testRecoveredMemberIsAGroupOfOneInANewEpoch(t *testing.T) {
 	g, _ := backedUp(t, "a", "b", "c")
 	defer g.stopAll()
 	g.settle()
@@ -200,7 +218,9 @@ func TestRecoveredMemberIsAGroupOfOneInANewEpoch(t *testing.T) {
 	g.settle()
 }
 
-func TestRecoveringTwiceIsHarmless(t *testing.T) {
+func TestRecoveringTwiceIsHarmless(t *testing.T) { inBubble(t, testRecoveringTwiceIsHarmless) }
+
+func testRecoveringTwiceIsHarmless(t *testing.T) {
 	g, _ := backedUp(t, "a", "b", "c")
 	defer g.stopAll()
 	g.settle()
@@ -216,7 +236,9 @@ func TestRecoveringTwiceIsHarmless(t *testing.T) {
 	}
 }
 
-func TestEmptyFolderIsNotRecovered(t *testing.T) {
+func TestEmptyFolderIsNotRecovered(t *testing.T) { inBubble(t, testEmptyFolderIsNotRecovered) }
+
+func testEmptyFolderIsNotRecovered(t *testing.T) {
 	g := newGroup(t, "a")
 	s := fsm.New()
 	_, err := Recover(RecoverOptions{
@@ -229,6 +251,10 @@ func TestEmptyFolderIsNotRecovered(t *testing.T) {
 }
 
 func TestSnapshotShortensTheLogAndIsWhatAMemberStartsFrom(t *testing.T) {
+	inBubble(t, testSnapshotShortensTheLogAndIsWhatAMemberStartsFrom)
+}
+
+func testSnapshotShortensTheLogAndIsWhatAMemberStartsFrom(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.TrailingLogs = 2
 	g.startAll()

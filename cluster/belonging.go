@@ -104,8 +104,8 @@ func (n *Node) Admit(ctx context.Context, r JoinRequest) error {
 	if n.LeadingTerm() == 0 {
 		return fmt.Errorf("admit %s: %w", r.ServerID, ErrNotLeader)
 	}
-	n.admitting.Lock()
-	defer n.admitting.Unlock()
+	n.admitting <- struct{}{}
+	defer func() { <-n.admitting }()
 	id, address := raft.ServerID(r.ServerID), raft.ServerAddress(r.Address)
 	if n.expelled[id] {
 		return fmt.Errorf("admit %s: %w", id, ErrRolledBack)
@@ -179,8 +179,8 @@ func (n *Node) lately() time.Duration { return 3 * n.o.Tuning.Heartbeat }
 // library, which must not wait for a change of membership.
 func (n *Node) expel(id raft.ServerID, had, has uint64) {
 	go func() {
-		n.admitting.Lock()
-		defer n.admitting.Unlock()
+		n.admitting <- struct{}{}
+		defer func() { <-n.admitting }()
 		if n.expelled[id] {
 			return
 		}

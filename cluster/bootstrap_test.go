@@ -17,6 +17,10 @@ import (
 func awaitTick() { time.Sleep(10 * time.Millisecond) }
 
 func TestGroupIsFoundedOnceEveryListedMemberConfirms(t *testing.T) {
+	inBubble(t, testGroupIsFoundedOnceEveryListedMemberConfirms)
+}
+
+func testGroupIsFoundedOnceEveryListedMemberConfirms(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.start("a")
 	g.start("b")
@@ -41,6 +45,10 @@ func TestGroupIsFoundedOnceEveryListedMemberConfirms(t *testing.T) {
 }
 
 func TestWithoutTokenNobodyFoundsAGroup(t *testing.T) {
+	inBubble(t, testWithoutTokenNobodyFoundsAGroup)
+}
+
+func testWithoutTokenNobodyFoundsAGroup(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.change = func(_ *member, o *Options) { o.Bootstrap = nil }
 	g.startAll()
@@ -61,7 +69,7 @@ func TestMembersToldDifferentThingsFoundNothing(t *testing.T) {
 		"list":   func(o *Options) { o.Bootstrap.Members[0].Address = "elsewhere" }, // a's
 		"absent": func(o *Options) { o.Bootstrap = nil },
 	} {
-		t.Run(name, func(t *testing.T) {
+		runInBubble(t, name, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			g.change = func(m *member, o *Options) {
 				if m.name == "b" {
@@ -87,6 +95,10 @@ func TestMembersToldDifferentThingsFoundNothing(t *testing.T) {
 
 // The founder lost its folder and still has the token: it must find the group that exists, not make a second one.
 func TestFounderThatLostItsFolderJoinsTheGroupThatExists(t *testing.T) {
+	inBubble(t, testFounderThatLostItsFolderJoinsTheGroupThatExists)
+}
+
+func testFounderThatLostItsFolderJoinsTheGroupThatExists(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -103,6 +115,10 @@ func TestFounderThatLostItsFolderJoinsTheGroupThatExists(t *testing.T) {
 
 // A founder that was killed between keeping its first term and writing its first entry founds the group after all.
 func TestInterruptedFoundingIsTakenUpAgain(t *testing.T) {
+	inBubble(t, testInterruptedFoundingIsTakenUpAgain)
+}
+
+func testInterruptedFoundingIsTakenUpAgain(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	if err := g.members["a"].disk.entries.Set([]byte("CurrentTerm"), binary.BigEndian.AppendUint64(nil, 1)); err != nil {
 		t.Fatal(err)
@@ -117,6 +133,10 @@ func TestInterruptedFoundingIsTakenUpAgain(t *testing.T) {
 
 // A founder that was killed right behind its first entry is the group, and nobody founds a second one.
 func TestFoundingThatWasCutOffAfterItsEntryGoesOn(t *testing.T) {
+	inBubble(t, testFoundingThatWasCutOffAfterItsEntryGoesOn)
+}
+
+func testFoundingThatWasCutOffAfterItsEntryGoesOn(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	d := g.members["a"].disk
 	_, wire := raft.NewInmemTransport("a")
@@ -137,6 +157,10 @@ func TestFoundingThatWasCutOffAfterItsEntryGoesOn(t *testing.T) {
 }
 
 func TestMemberThatHoldsAnythingSaysSoWhateverTheToken(t *testing.T) {
+	inBubble(t, testMemberThatHoldsAnythingSaysSoWhateverTheToken)
+}
+
+func testMemberThatHoldsAnythingSaysSoWhateverTheToken(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	defer g.stopAll()

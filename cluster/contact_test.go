@@ -26,7 +26,7 @@ func outOfTouch(t *testing.T, m *member) {
 
 func TestMemberThatIsCutOffIsOutOfTouchAndComesBack(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
-		t.Run(who, func(t *testing.T) {
+		runInBubble(t, who, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			g.startAll()
 			defer g.stopAll()
@@ -49,7 +49,9 @@ func TestMemberThatIsCutOffIsOutOfTouchAndComesBack(t *testing.T) {
 }
 
 // A leader that steps down was in touch until then. Were it not, it would at once take its routes for outdated.
-func TestLeaderThatStepsDownWasInTouch(t *testing.T) {
+func TestLeaderThatStepsDownWasInTouch(t *testing.T) { inBubble(t, testLeaderThatStepsDownWasInTouch) }
+
+func testLeaderThatStepsDownWasInTouch(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -67,6 +69,10 @@ func TestLeaderThatStepsDownWasInTouch(t *testing.T) {
 // hashicorp/raft does not keep the commit index. A member that is alone after a restart must not claim to be current,
 // though all entries are on its disk.
 func TestMemberAloneAfterARestartKnowsNoCommitIndex(t *testing.T) {
+	inBubble(t, testMemberAloneAfterARestartKnowsNoCommitIndex)
+}
+
+func testMemberAloneAfterARestartKnowsNoCommitIndex(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	for i := range 10 {
@@ -89,6 +95,10 @@ func TestMemberAloneAfterARestartKnowsNoCommitIndex(t *testing.T) {
 
 // A member that was away learns how far the group is before it has what it missed; until then it is not caught up.
 func TestCommitIndexIsTheLeadersNotTheLogs(t *testing.T) {
+	inBubble(t, testCommitIndexIsTheLeadersNotTheLogs)
+}
+
+func testCommitIndexIsTheLeadersNotTheLogs(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -113,6 +123,10 @@ func TestCommitIndexIsTheLeadersNotTheLogs(t *testing.T) {
 
 // An idle group after an election: the newest committed entries carry no command, and still count as applied.
 func TestEntriesWithoutCommandsCountAsApplied(t *testing.T) {
+	inBubble(t, testEntriesWithoutCommandsCountAsApplied)
+}
+
+func testEntriesWithoutCommandsCountAsApplied(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -129,6 +143,10 @@ func TestEntriesWithoutCommandsCountAsApplied(t *testing.T) {
 }
 
 func TestChangeIsToldToWhoeverTookTheChannelBefore(t *testing.T) {
+	inBubble(t, testChangeIsToldToWhoeverTookTheChannelBefore)
+}
+
+func testChangeIsToldToWhoeverTookTheChannelBefore(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -148,6 +166,10 @@ func TestChangeIsToldToWhoeverTookTheChannelBefore(t *testing.T) {
 }
 
 func TestVerifyLeaderAndBarrierAreForTheLeader(t *testing.T) {
+	inBubble(t, testVerifyLeaderAndBarrierAreForTheLeader)
+}
+
+func testVerifyLeaderAndBarrierAreForTheLeader(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -172,7 +194,9 @@ func TestVerifyLeaderAndBarrierAreForTheLeader(t *testing.T) {
 
 // All functions of a term have returned before those of the next begin, on the same member; and they see everything
 // that was committed before.
-func TestTermsOfOneMemberDoNotOverlap(t *testing.T) {
+func TestTermsOfOneMemberDoNotOverlap(t *testing.T) { inBubble(t, testTermsOfOneMemberDoNotOverlap) }
+
+func testTermsOfOneMemberDoNotOverlap(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	var mu sync.Mutex
 	running := map[string]int{}

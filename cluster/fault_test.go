@@ -86,7 +86,7 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestFailedWriteEndsThatMemberOnly(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
-		t.Run(who, func(t *testing.T) {
+		runInBubble(t, who, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			log, _ := failing(g)
 			g.startAll()
@@ -119,6 +119,10 @@ func TestFailedWriteEndsThatMemberOnly(t *testing.T) {
 
 // The library panics when it cannot keep its term; here that must not take the other members of the process along.
 func TestTermThatCannotBeKeptEndsThatMemberOnly(t *testing.T) {
+	inBubble(t, testTermThatCannotBeKeptEndsThatMemberOnly)
+}
+
+func testTermThatCannotBeKeptEndsThatMemberOnly(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	_, stable := failing(g)
 	g.startAll()
@@ -152,7 +156,7 @@ func (f fragile) ApplyEntries(entries []LogEntry) [][]Outcome {
 
 func TestPanicInApplyEndsThatMemberOnly(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
-		t.Run(who, func(t *testing.T) {
+		runInBubble(t, who, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			var victims sync.Map
 			g.change = func(m *member, o *Options) {
@@ -192,6 +196,10 @@ func (c conditional) ApplyEntries(entries []LogEntry) [][]Outcome {
 }
 
 func TestPanicOfALeaderFunctionEndsThatMember(t *testing.T) {
+	inBubble(t, testPanicOfALeaderFunctionEndsThatMember)
+}
+
+func testPanicOfALeaderFunctionEndsThatMember(t *testing.T) {
 	g := newGroup(t, "a")
 	m := g.members["a"]
 	if err := m.openWith(func(n *Node) { n.WhileLeader(func(context.Context, uint64) { panic("a bug") }) }); err != nil {
@@ -202,6 +210,10 @@ func TestPanicOfALeaderFunctionEndsThatMember(t *testing.T) {
 }
 
 func TestCorruptEntryIsNoticedAtTheStart(t *testing.T) {
+	inBubble(t, testCorruptEntryIsNoticedAtTheStart)
+}
+
+func testCorruptEntryIsNoticedAtTheStart(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	for i := range 5 {
@@ -227,7 +239,9 @@ func TestCorruptEntryIsNoticedAtTheStart(t *testing.T) {
 	}
 }
 
-func TestLogBelowTheFloorWasRolledBack(t *testing.T) {
+func TestLogBelowTheFloorWasRolledBack(t *testing.T) { inBubble(t, testLogBelowTheFloorWasRolledBack) }
+
+func testLogBelowTheFloorWasRolledBack(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	mustPropose(t, g.leader(), put(1))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -151,11 +152,22 @@ func quick() Tuning {
 	}
 }
 
-// newGroup makes members that do not run yet. Tests of groups mostly wait, so they wait side by side.
+// inBubble runs a test of a group in the time of testing/synctest: nobody waits for anything, and however late the machine runs a
+// goroutine, no clock goes on meanwhile.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// runInBubble is t.Run, with a subtest that is run inBubble.
+func runInBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
+// newGroup makes members that do not run yet.
 func newGroup(t testing.TB, names ...string) *group {
-	if parallel, ok := t.(interface{ Parallel() }); ok {
-		parallel.Parallel()
-	}
 	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}}
 	for _, name := range names {
 		g.members[name] = &member{group: g, name: name, instance: "1", disk: newDisk()}

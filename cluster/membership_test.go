@@ -44,6 +44,10 @@ func only(names ...string) func(*member, *Options) {
 }
 
 func TestNewServerJoinsAndGetsItsVoteOnceCaughtUp(t *testing.T) {
+	inBubble(t, testNewServerJoinsAndGetsItsVoteOnceCaughtUp)
+}
+
+func testNewServerJoinsAndGetsItsVoteOnceCaughtUp(t *testing.T) {
 	g := newGroup(t, "a", "b", "c", "d")
 	g.change = only("a", "b", "c")
 	for _, name := range []string{"a", "b", "c"} {
@@ -63,6 +67,10 @@ func TestNewServerJoinsAndGetsItsVoteOnceCaughtUp(t *testing.T) {
 
 // A newcomer that holds entries which came to nothing would be told that it was removed, and give up for good.
 func TestLeaderWithoutAMajorityTakesNobodyIn(t *testing.T) {
+	inBubble(t, testLeaderWithoutAMajorityTakesNobodyIn)
+}
+
+func testLeaderWithoutAMajorityTakesNobodyIn(t *testing.T) {
 	g := newGroup(t, "a", "b", "c", "d")
 	g.tuning.Heartbeat = time.Second // a leader goes on for so long without a majority
 	var asks atomic.Bool
@@ -101,6 +109,10 @@ func TestLeaderWithoutAMajorityTakesNobodyIn(t *testing.T) {
 }
 
 func TestLostFolderComesBackAsANewServerAndTheOldOneIsRemoved(t *testing.T) {
+	inBubble(t, testLostFolderComesBackAsANewServerAndTheOldOneIsRemoved)
+}
+
+func testLostFolderComesBackAsANewServerAndTheOldOneIsRemoved(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -123,6 +135,10 @@ func TestLostFolderComesBackAsANewServerAndTheOldOneIsRemoved(t *testing.T) {
 // The library sends to an address, not to a server: without a name on its messages an empty newcomer at the old address
 // would be taken for the voter that it replaces.
 func TestNewcomerIsNotTakenForTheServerWhoseAddressItHas(t *testing.T) {
+	inBubble(t, testNewcomerIsNotTakenForTheServerWhoseAddressItHas)
+}
+
+func testNewcomerIsNotTakenForTheServerWhoseAddressItHas(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -145,6 +161,10 @@ func TestNewcomerIsNotTakenForTheServerWhoseAddressItHas(t *testing.T) {
 }
 
 func TestServerWhoseFormerInstanceStillAnswersHasToWait(t *testing.T) {
+	inBubble(t, testServerWhoseFormerInstanceStillAnswersHasToWait)
+}
+
+func testServerWhoseFormerInstanceStillAnswersHasToWait(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -158,6 +178,10 @@ func TestServerWhoseFormerInstanceStillAnswersHasToWait(t *testing.T) {
 }
 
 func TestServerIsNotRetiredAtTheCostOfTheQuorum(t *testing.T) {
+	inBubble(t, testServerIsNotRetiredAtTheCostOfTheQuorum)
+}
+
+func testServerIsNotRetiredAtTheCostOfTheQuorum(t *testing.T) {
 	g := newGroup(t, "a", "b", "c", "d")
 	g.startAll()
 	defer g.stopAll()
@@ -173,6 +197,10 @@ func TestServerIsNotRetiredAtTheCostOfTheQuorum(t *testing.T) {
 }
 
 func TestAddressOfAnotherMemberIsRefused(t *testing.T) {
+	inBubble(t, testAddressOfAnotherMemberIsRefused)
+}
+
+func testAddressOfAnotherMemberIsRefused(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -183,6 +211,10 @@ func TestAddressOfAnotherMemberIsRefused(t *testing.T) {
 }
 
 func TestMemberThatMovedIsReachedAtItsNewAddress(t *testing.T) {
+	inBubble(t, testMemberThatMovedIsReachedAtItsNewAddress)
+}
+
+func testMemberThatMovedIsReachedAtItsNewAddress(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Stabilization = time.Hour // who has no vote gets none by itself
 	g.startAll()
@@ -205,6 +237,10 @@ func TestMemberThatMovedIsReachedAtItsNewAddress(t *testing.T) {
 }
 
 func TestRemovedMemberEndsAndCannotComeBack(t *testing.T) {
+	inBubble(t, testRemovedMemberEndsAndCannotComeBack)
+}
+
+func testRemovedMemberEndsAndCannotComeBack(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -224,6 +260,10 @@ func TestRemovedMemberEndsAndCannotComeBack(t *testing.T) {
 }
 
 func TestMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
+	inBubble(t, testMemberRemovedWhileAwayLearnsOfIt)
+}
+
+func testMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -241,7 +281,9 @@ func TestMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
 	wantEnd(t, victim, ErrRemoved)
 }
 
-func TestLeaderThatRemovesItselfEnds(t *testing.T) {
+func TestLeaderThatRemovesItselfEnds(t *testing.T) { inBubble(t, testLeaderThatRemovesItselfEnds) }
+
+func testLeaderThatRemovesItselfEnds(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.change = func(_ *member, o *Options) { o.Join = nil } // it notices by itself
 	g.startAll()
@@ -256,6 +298,10 @@ func TestLeaderThatRemovesItselfEnds(t *testing.T) {
 }
 
 func TestConfigurationIndexRisesWithEveryChange(t *testing.T) {
+	inBubble(t, testConfigurationIndexRisesWithEveryChange)
+}
+
+func testConfigurationIndexRisesWithEveryChange(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -277,7 +323,9 @@ func TestConfigurationIndexRisesWithEveryChange(t *testing.T) {
 	})
 }
 
-func TestUnknownServerIsNamed(t *testing.T) {
+func TestUnknownServerIsNamed(t *testing.T) { inBubble(t, testUnknownServerIsNamed) }
+
+func testUnknownServerIsNamed(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	defer g.stopAll()
@@ -293,6 +341,10 @@ func TestUnknownServerIsNamed(t *testing.T) {
 }
 
 func TestTransferHandsTheLeadershipOver(t *testing.T) {
+	inBubble(t, testTransferHandsTheLeadershipOver)
+}
+
+func testTransferHandsTheLeadershipOver(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -313,6 +365,10 @@ func TestTransferHandsTheLeadershipOver(t *testing.T) {
 
 // Of two followers that were sent the same the library takes the first of the configuration, dead or not.
 func TestLeadershipIsNotHandedToTheDead(t *testing.T) {
+	inBubble(t, testLeadershipIsNotHandedToTheDead)
+}
+
+func testLeadershipIsNotHandedToTheDead(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 300 * time.Millisecond // a busy machine must not move the leadership by itself
 	g.startAll()
@@ -331,6 +387,10 @@ func TestLeadershipIsNotHandedToTheDead(t *testing.T) {
 
 // A dead voter is also the likelier one to be among those that answered lately for a while: whoever answered last goes first.
 func TestOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
+	inBubble(t, testOfEvenVotersTheOneHeardLastLeads)
+}
+
+func testOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 2 * time.Second // so that the dead one's answers count for long
 	g.startAll()
@@ -350,6 +410,10 @@ func TestOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
 }
 
 func TestWithoutAnotherVoterNobodyTakesTheLeadership(t *testing.T) {
+	inBubble(t, testWithoutAnotherVoterNobodyTakesTheLeadership)
+}
+
+func testWithoutAnotherVoterNobodyTakesTheLeadership(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	defer g.stopAll()
@@ -361,6 +425,10 @@ func TestWithoutAnotherVoterNobodyTakesTheLeadership(t *testing.T) {
 // A follower whose disk was put back to an earlier state, under its own name, is expelled by the leader that knows
 // what it had.
 func TestRolledBackMemberIsExpelledAndEnds(t *testing.T) {
+	inBubble(t, testRolledBackMemberIsExpelledAndEnds)
+}
+
+func testRolledBackMemberIsExpelledAndEnds(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()

@@ -53,7 +53,7 @@ type Node struct {
 	}
 
 	restoring chan struct{} // held while a backup is restored
-	admitting sync.Mutex    // one change of membership at a time
+	admitting chan struct{} // held during a change of membership: one at a time
 	expelled  map[raft.ServerID]bool
 }
 
@@ -70,7 +70,7 @@ func Open(o Options) (*Node, error) {
 		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
-		failed: make(chan struct{}), restoring: make(chan struct{}, 1), renewed: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
+		failed: make(chan struct{}), restoring: make(chan struct{}, 1), admitting: make(chan struct{}, 1), renewed: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
 	}
 	n.watch.changed = make(chan struct{})
 	n.stores = n.guard.Checked()

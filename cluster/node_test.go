@@ -7,6 +7,10 @@ import (
 )
 
 func TestGroupAgreesAndComesBackFromDisk(t *testing.T) {
+	inBubble(t, testGroupAgreesAndComesBackFromDisk)
+}
+
+func testGroupAgreesAndComesBackFromDisk(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -30,7 +34,9 @@ func TestGroupAgreesAndComesBackFromDisk(t *testing.T) {
 	}
 }
 
-func TestFollowerForwardsToTheLeader(t *testing.T) {
+func TestFollowerForwardsToTheLeader(t *testing.T) { inBubble(t, testFollowerForwardsToTheLeader) }
+
+func testFollowerForwardsToTheLeader(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()

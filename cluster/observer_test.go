@@ -22,6 +22,7 @@ func (*beaten) Consumer() <-chan raft.RPC              { return nil }
 // may be appending commands: they would be stamped with the other leader's term. Found by the simulator (S1, seed
 // 1795294217046).
 func TestHeartbeatsThatChangeTheTermWaitTheirTurn(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()

@@ -18,6 +18,10 @@ import (
 )
 
 func TestOutcomesBelongToTheirProposals(t *testing.T) {
+	inBubble(t, testOutcomesBelongToTheirProposals)
+}
+
+func testOutcomesBelongToTheirProposals(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -50,7 +54,9 @@ func TestOutcomesBelongToTheirProposals(t *testing.T) {
 	wg.Wait()
 }
 
-func TestFollowerSurelyDidNotPropose(t *testing.T) {
+func TestFollowerSurelyDidNotPropose(t *testing.T) { inBubble(t, testFollowerSurelyDidNotPropose) }
+
+func testFollowerSurelyDidNotPropose(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -62,7 +68,9 @@ func TestFollowerSurelyDidNotPropose(t *testing.T) {
 
 // A leader that was cut off cannot know what becomes of what it handed to the log; what had not had its turn yet
 // surely was not proposed.
-func TestLostLeadershipIsToldApart(t *testing.T) {
+func TestLostLeadershipIsToldApart(t *testing.T) { inBubble(t, testLostLeadershipIsToldApart) }
+
+func testLostLeadershipIsToldApart(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
@@ -102,7 +110,7 @@ func TestLostLeadershipIsToldApart(t *testing.T) {
 // the new leader.
 func TestAnswerOfADeposedLeaderIsNotWaitedFor(t *testing.T) {
 	for _, answers := range []bool{false, true} {
-		t.Run(fmt.Sprint("answers-", answers), func(t *testing.T) {
+		runInBubble(t, fmt.Sprint("answers-", answers), func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			var next atomic.Bool // whoever is asked next does not answer before it is deposed
 			asked := make(chan string, 1)
@@ -177,6 +185,10 @@ func TestFullQueueIsBusyAndSaysWhatToDo(t *testing.T) {
 }
 
 func TestProposalGivenUpBeforeItsTurnIsTakenBack(t *testing.T) {
+	inBubble(t, testProposalGivenUpBeforeItsTurnIsTakenBack)
+}
+
+func testProposalGivenUpBeforeItsTurnIsTakenBack(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	defer g.stopAll()
@@ -196,6 +208,10 @@ func TestProposalGivenUpBeforeItsTurnIsTakenBack(t *testing.T) {
 }
 
 func TestTooManyCommandsAtOnceAreRefused(t *testing.T) {
+	inBubble(t, testTooManyCommandsAtOnceAreRefused)
+}
+
+func testTooManyCommandsAtOnceAreRefused(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	defer g.stopAll()
@@ -207,6 +223,10 @@ func TestTooManyCommandsAtOnceAreRefused(t *testing.T) {
 
 // What cannot be encoded does not take along what it was batched with.
 func TestProposalThatCannotBeEncodedFailsAlone(t *testing.T) {
+	inBubble(t, testProposalThatCannotBeEncodedFailsAlone)
+}
+
+func testProposalThatCannotBeEncodedFailsAlone(t *testing.T) {
 	g := newGroup(t, "a")
 	g.startAll()
 	defer g.stopAll()
@@ -409,7 +429,7 @@ func (g *group) mend() {
 // records are equal (S1).
 func TestAcknowledgedCommandsSurviveKillsAndCuts(t *testing.T) {
 	for seed := range 6 {
-		t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
+		runInBubble(t, fmt.Sprint("seed-", seed), func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			g.startAll()
 			defer g.stopAll()

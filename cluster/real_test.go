@@ -42,6 +42,9 @@ type realGroup struct {
 
 func newRealGroup(t testing.TB, names ...string) *realGroup {
 	t.Helper()
+	if parallel, ok := t.(interface{ Parallel() }); ok {
+		parallel.Parallel() // they mostly wait
+	}
 	r := &realGroup{
 		group: newGroup(t, names...), dirs: map[string]string{}, addresses: map[string]string{}, folders: map[string]*disk.Folder{},
 	}

@@ -15,7 +15,9 @@ import (
 
 // A server that was away while another one got its vote knows nothing of that one, and what the others hold decides who may lead: it has to
 // vote for the one that it does not know where that one holds the most.
-func TestWhoWasAwayVotesForANewcomer(t *testing.T) {
+func TestWhoWasAwayVotesForANewcomer(t *testing.T) { inBubble(t, testWhoWasAwayVotesForANewcomer) }
+
+func testWhoWasAwayVotesForANewcomer(t *testing.T) {
 	g := newGroup(t, "a", "b", "c", "d")
 	g.change = only("a", "b", "c")
 	for _, name := range []string{"a", "b", "c"} {
@@ -57,6 +59,10 @@ func TestWhoWasAwayVotesForANewcomer(t *testing.T) {
 
 // Between a promotion's beginning and its end the server may have been removed; the library would make it a voter, which nobody is any more.
 func TestWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
+	inBubble(t, testWhoWasRemovedMeanwhileGetsNoVote)
+}
+
+func testWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 2 * time.Second // a leader goes on for so long without a majority
 	g.tuning.Stabilization = time.Hour   // who has no vote gets none by itself
@@ -92,7 +98,9 @@ func TestWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
 }
 
 // What autopilot knows of the configuration is some time old.
-func TestWhoWasRemovedIsNotPromoted(t *testing.T) {
+func TestWhoWasRemovedIsNotPromoted(t *testing.T) { inBubble(t, testWhoWasRemovedIsNotPromoted) }
+
+func testWhoWasRemovedIsNotPromoted(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Stabilization = time.Hour // autopilot promotes nobody by itself
 	g.startAll()
@@ -131,7 +139,7 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 			return (&pilotRaft{n.raft, n, context.Background()}).AddVoter(id, "elsewhere", 0, 0).Error()
 		},
 	} {
-		t.Run(what, func(t *testing.T) {
+		runInBubble(t, what, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			g.tuning.Heartbeat = 2 * time.Second // a leader goes on for so long without a majority
 			g.tuning.Stabilization = time.Hour   // who has no vote gets none by itself
@@ -169,7 +177,9 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 }
 
 // Who ends does not wait for a promotion that nothing comes of.
-func TestAPromotionEndsWithTheTerm(t *testing.T) {
+func TestAPromotionEndsWithTheTerm(t *testing.T) { inBubble(t, testAPromotionEndsWithTheTerm) }
+
+func testAPromotionEndsWithTheTerm(t *testing.T) {
 	g := newGroup(t, "a", "b")
 	g.tuning.Heartbeat = 2 * time.Second // a leader goes on for so long without a majority
 	g.startAll()
