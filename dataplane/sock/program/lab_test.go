@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -46,6 +47,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "6") // they mostly wait for the kernel
 	os.Exit(m.Run())
 }
 
@@ -67,7 +70,7 @@ type result struct {
 	Said  string         // by the server
 }
 
-// lab is a cgroup with a client in it, and a bpffs.
+// lab is a cgroup with a client in it, and a bpffs. Those of several tests are there at once.
 type lab struct {
 	*socktest.Lab
 	t      testing.TB
@@ -77,6 +80,9 @@ type lab struct {
 }
 
 func newLab(t testing.TB) *lab {
+	if parallel, ok := t.(interface{ Parallel() }); ok {
+		parallel.Parallel()
+	}
 	l := &lab{Lab: socktest.New(t), t: t}
 	l.cgroup, l.pins = l.Lab.Cgroup, l.Lab.Pins
 	t.Cleanup(func() {
