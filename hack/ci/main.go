@@ -31,14 +31,19 @@ type stage struct {
 	command []string
 }
 
-// stages are in the order in which they run. left is a file by which the rest of the tests knows what the fast ones left out.
-func stages(left string) []stage {
+// stages are in the order in which they run. left is a file by which the rest of the tests knows what the fast ones left out; where only
+// the former are asked for, they are all tests.
+func stages(only, left string) []stage {
+	rest := "ARGS=-fresh"
+	if only == "" || slices.Contains(strings.Split(only, ","), "fast") {
+		rest += " -set rest -left " + left
+	}
 	return []stage{
 		{"build", "everything compiles, also what decides for WebAssembly", "make build test-wasi", []string{"make", "build", "test-wasi"}},
 		{"lint", "gofmt, golangci-lint, who may import whom", "make lint", []string{"make", "lint"}},
 		{"fast", "tests without root, servers and worlds", "make test-fast", []string{"make", "test-fast", "ARGS=-fresh -left " + left}},
 		{"race", "tests under the race detector", "make race", []string{"make", "race"}},
-		{"rest", "all other tests", "make test", []string{"make", "test", "ARGS=-fresh -set rest -left " + left}},
+		{"rest", "all other tests", "make test", []string{"make", "test", rest}},
 		{"sim", "simulated worlds", "make sim-ci", []string{"make", "sim-ci"}},
 	}
 }
@@ -63,7 +68,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 1
 	}
 	defer os.RemoveAll(work)
-	chosen, err := choose(stages(filepath.Join(work, "left.json")), *only)
+	chosen, err := choose(stages(*only, filepath.Join(work, "left.json")), *only)
 	if err != nil {
 		fmt.Fprintln(errOut, "ci:", err)
 		return 2
