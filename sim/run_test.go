@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairlead.io/fairlead/sim/check"
@@ -88,16 +89,18 @@ func TestRunLeavesNoWorldBehind(t *testing.T) {
 }
 
 func TestRunBeginsNoMoreAfterItsTime(t *testing.T) {
-	endless := func(yield func(scenario.Scenario) bool) {
-		for s := (scenario.Scenario{Seed: 1}); yield(s); {
-			time.Sleep(time.Millisecond) // a scenario takes time to be made
+	synctest.Test(t, func(t *testing.T) {
+		endless := func(yield func(scenario.Scenario) bool) {
+			for s := (scenario.Scenario{Seed: 1}); yield(s); {
+				time.Sleep(time.Second) // a scenario takes time to be made
+			}
 		}
-	}
-	// So long that a busy machine begins one within it.
-	r, err := Run(t.Context(), 500*time.Millisecond, endless, pretend(100), nil)
-	if err != nil || r.Runs == 0 {
-		t.Fatalf("%+v %v", r, err)
-	}
+		// One at once, then one a second; the one that is asked for last is not made in time.
+		r, err := Run(t.Context(), 5*time.Second, endless, pretend(100), nil)
+		if err != nil || r.Runs != 6 {
+			t.Fatalf("%+v %v", r, err)
+		}
+	})
 }
 
 // Repeating draws the same scenario, whatever was asked for; what was not drawn is repeated by its file.
