@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What CI asks of the simulator: equal (a run depends on its seed alone), known (seeds 1 to 50 hold, and 1 to 10 with segments) and fresh (so do seeds
-# that nobody has tried of what is checked out). Without arguments all three.
+# What CI asks of the simulator: equal (a run depends on its seed alone) and known (seeds 1 to 50 hold, and 1 to 10 with segments). Without arguments
+# both. Besides, fresh explores for a while (FRESH=5m): it plays seeds that nobody has tried of what is checked out, and keeps what it finds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fairlead=${FAIRLEAD:-bin/fairlead}
@@ -32,23 +32,38 @@ equal() {
 	}
 }
 
+# known ends with one digest of all worlds, for whoever compares two runs: equal programs give equal ones.
 known() {
 	say "seeds 1..50"
-	hold --seeds 1..50
+	hold --seeds 1..50 | tee "$work/known"
 	say "seeds 1..10 with segments"
-	hold --seeds 1..10 --segments 2
+	hold --seeds 1..10 --segments 2 | tee -a "$work/known"
+	printf 'digest of %d worlds: %s\n' "$(awk '{ n += $1 } END { print n }' "$work/known")" \
+		"$(grep -o 'digest [0-9a-f]*' "$work/known" | sha256sum | cut -c 1-32)"
 }
 
 # fresh begins at a seed that the checked out tree gives: other trees have others, and whoever repeats the run of a commit has
-# the same. Outside of a clone the time gives it.
+# the same. Outside of a clone the time gives it. What it finds is kept, shrunk, where tests play it from then on.
 fresh() {
-	local tree first
+	local tree first failed=0 repeat key text
 	tree=$(git rev-parse --verify --quiet 'HEAD^{tree}' 2>/dev/null) && first=$((16#${tree:0:12} * 1000)) || first=$(($(date +%s) * 1000))
 	say "$fresh of seeds from $first"
-	hold --seeds "$first..$((first + 999))" --within "$fresh"
+	"$fairlead" sim run --seeds "$first..$((first + 999))" --within "$fresh" --save sim/testdata/regressions --json >"$work/fresh.json" || failed=$?
+	# A find says first how to repeat it, then where it was saved.
+	sed -nE 's/^ *"(repeat|saved)": "(.*)",?$/\1 \2/p' "$work/fresh.json" | while read -r key text; do
+		case $key in
+		repeat) repeat=$text ;;
+		saved)
+			printf '# As it was found: %s\n' "$repeat" >>"$text"
+			say "$text: as it was found: $repeat"
+			say "$text: shrunk: fairlead sim replay --scenario $text"
+			;;
+		esac
+	done
+	return "$failed"
 }
 
-[ $# -gt 0 ] || set -- equal known fresh
+[ $# -gt 0 ] || set -- equal known
 for part in "$@"; do
 	case $part in
 	equal | known | fresh) "$part" ;;
