@@ -73,7 +73,7 @@ func (b *bench) source(t testing.TB, from string) *informers.Source {
 // agrees waits until a source shows what the model holds.
 func (b *bench) agrees(t testing.TB, s *informers.Source) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		w, same := s.World(), false
 		var truth world.World

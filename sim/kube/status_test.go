@@ -86,7 +86,7 @@ func (b *bench) project(t *testing.T, r *record) {
 // shows waits until the status of a Service shows an address and nothing else.
 func (b *bench) shows(t *testing.T, name, address string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		var have string
 		b.do(func() {
@@ -146,7 +146,7 @@ func TestTheRealProjectorWritesToTheModel(t *testing.T) {
 		}
 	})
 	b.shows(t, "api", "203.0.113.2")
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for announced := false; !announced; b.pass(50 * time.Millisecond) {
 		b.do(func() {
 			for _, o := range b.List("Event") {

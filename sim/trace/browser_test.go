@@ -134,7 +134,7 @@ func (b *browser) call(method string, parameters map[string]any, result any) {
 				b.t.Fatalf("%s: %v in %s", method, err, a.Result)
 			}
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		b.t.Fatalf("%s: no answer", method)
 	}
 }
