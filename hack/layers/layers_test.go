@@ -44,6 +44,7 @@ var (
 		"github.com/pelletier/go":     {"dataplane/bgp/legacy"},
 		"github.com/tetratelabs/":     {"sim/vm"},
 		"github.com/anishathalye/":    {"sim/check"},
+		module + "internal/testkit":   {}, // for tests
 	}
 )
 
