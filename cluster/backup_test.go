@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // backedUp is a small group, its record's backup after commands 0..9, and 10..19 committed since.
@@ -130,7 +131,7 @@ func TestPropertyDamagedBackupIsRefused(t *testing.T) {
 	g, file := backedUp(t, "a")
 	defer g.stopAll()
 	n, before := g.leader().node, g.leader().state.Read().Digest()
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		at := rapid.IntRange(0, len(file)-1).Draw(t, "at")
 		damaged := slices.Clone(file)
 		if rapid.Bool().Draw(t, "cut") {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // outOfTouch waits until a member has not been in touch for several heartbeat timeouts.
@@ -247,7 +249,7 @@ func testTermsOfOneMemberDoNotOverlap(t *testing.T) {
 // since, and at no later one.
 func TestPropertyQuorumAtIsTheNewestMomentOfAMajority(t *testing.T) {
 	now := time.Now()
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		o := newObserver(nil, "self", func() {})
 		var c raft.Configuration
 		answers := map[raft.ServerID]time.Time{}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestOutcomesBelongToTheirProposals(t *testing.T) {
@@ -274,7 +275,7 @@ func TestLibrarysErrorsAreSortedIntoSureAndUnknown(t *testing.T) {
 // The queue against a simpler account of it: every request is answered exactly once, in order within its lane, urgent
 // ones first, and what is answered as not proposed was never handed out.
 func TestPropertyQueueAnswersEveryRequestOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		const limit = 3 * maxBatch
 		q := newQueue(limit, limit)
 		var model struct {

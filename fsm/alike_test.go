@@ -9,12 +9,14 @@ import (
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What records share says for each of them what it said before, however many have been seen, and what is changed for one is so for
 // no other.
 func TestPropertyWhatRecordsShareSaysTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var a alike
 		type taken struct {
 			got  []NextHop
@@ -54,7 +56,7 @@ func TestPropertyWhatRecordsShareSaysTheSame(t *testing.T) {
 
 // The same goes for what endpoints offer.
 func TestPropertyWhatEndpointsShareSaysTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var a alike
 		texts := rapid.SampledFrom([]string{"", "a", "b"})
 		for range rapid.IntRange(1, 30).Draw(t, "endpoints") {
@@ -75,7 +77,7 @@ func TestPropertyWhatEndpointsShareSaysTheSame(t *testing.T) {
 
 // And for what Services own of addresses.
 func TestPropertyWhatAllocationsShareSaysTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var a alike
 		var all []*Claim
 		var want []string

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func byKey(v *fsm.View, table fsm.Table) map[string]fsm.Record {
@@ -24,7 +25,7 @@ func byKey(v *fsm.View, table fsm.Table) map[string]fsm.Record {
 
 // Whoever follows the record by its changes has what it has.
 func TestPropertyChangesLeadFromOneViewToAnother(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		views := []*fsm.View{nil, w.state.Read()}
 		for range rapid.IntRange(1, 4).Draw(t, "views") {

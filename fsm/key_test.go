@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A record is beside a key where its own key is, which is not always made for that.
@@ -26,7 +28,7 @@ func TestPropertyRecordsAreComparedByTheirKeys(t *testing.T) {
 			&Service{ID: ServiceID(name)}, &Grave{Of: TableServices, Name: name},
 		}).Draw(t, "record")
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		r, key := record.Draw(t, "one"), record.Draw(t, "other").Key()
 		if have, want := compareKey(r, key), cmp.Compare(r.Key(), key); have != want {
 			t.Fatalf("%q beside %q: %d, want %d", r.Key(), key, have, want)

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // An order has what was put in and not taken out, in order, whatever is done to those that were made of it.
 func TestPropertyOrdersAreInOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var o order
 		model := map[uint32]bool{}
 		type copied struct {

@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/wire"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Whatever is proposed, in whatever order: the record allows what the design allows, holds what it says, and
@@ -22,7 +23,7 @@ import (
 func TestPropertyRecordAgreesWithModel(t *testing.T) {
 	for _, theme := range themes {
 		t.Run(theme, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { agrees(t, theme) })
+			testkit.Check(t, func(t *rapid.T) { agrees(t, theme) })
 		})
 	}
 }
@@ -168,7 +169,7 @@ func fullWalk(t *rapid.T, v *fsm.View) fsm.Digest {
 // Restoring a snapshot taken anywhere, then replaying the rest, lands where replaying everything does, with
 // the same outcomes on the way.
 func TestPropertySnapshotResumesLog(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range 4 {
 			w.run(t, 20, "all")
@@ -206,7 +207,7 @@ func TestPropertySnapshotResumesLog(t *testing.T) {
 
 // Equal entries yield equal outcomes, digests and snapshots, however Raft hands them over.
 func TestPropertyEqualEntriesEqualDigests(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range 4 {
 			w.run(t, 20, "all")

@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What is read of a view stays as it was, in both orders of a table and by both, whatever comes and goes afterwards.
 func TestPropertyFrozenTablesStay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		live, model := newRows(), map[string]*Allocation{}
 		type copied struct {
 			rows  *rows

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Seats lead from each key to its slot, and from no other, also where very many come together.
 func TestPropertySeatsLeadToSlots(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newSeats()
 		var names []string // by slot
 		model := map[string]uint32{}

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Whatever is written after a vector was frozen, what was frozen stays as it was.
 func TestPropertyFrozenVectorsStay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var v vector
 		var model []Record
 		type copied struct {

@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func drawRedirect(t *rapid.T) desired.Redirect {
@@ -57,7 +58,7 @@ func drawRedirect(t *rapid.T) desired.Redirect {
 
 // They come out as they went in, and the one that does not change is the same pointer in the next state.
 func TestPropertyRedirectsComeOutAsTheyWentIn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		want := drawRedirect(t)
 		value, err := desired.RedirectValue(want)
 		must(t, err)

@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func drawPort(t *rapid.T) desired.Port {
@@ -63,7 +64,7 @@ func drawService(t *rapid.T) desired.Service {
 }
 
 func TestPropertyServicesComeOutAsTheyWentIn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		want := drawService(t)
 		value, err := desired.ServiceValue(want)
 		must(t, err)

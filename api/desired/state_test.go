@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // model is what a member has: a plain map, hashed and encoded anew each time.
@@ -81,7 +82,7 @@ func drawValue(t *rapid.T) []byte {
 
 // Whatever changes come in whatever number of messages, carrying them out gives what sending everything gives.
 func TestPropertyDeltasGiveTheFullState(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		truth := model{}
 		var followed desired.Steps
 		whole, err := followed.Add(truth.full(t, fsm.Revision{Epoch: 1, Index: 1}))
@@ -153,7 +154,7 @@ func TestPropertyDeltasGiveTheFullState(t *testing.T) {
 }
 
 func TestPropertyWhatIsKeptComesBackOrIsRefused(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		truth := model{}
 		for range rapid.IntRange(0, 8).Draw(t, "items") {
 			truth[drawKey(t)] = drawValue(t)

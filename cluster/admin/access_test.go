@@ -14,6 +14,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 type method struct {
@@ -102,7 +103,7 @@ func TestBalancing15HostsOutsideMayDoNothingButFollow(t *testing.T) {
 // operator administers it, and nobody gets more by going through a member than he has himself.
 func TestPropertyRolesAreKept(t *testing.T) {
 	all, table := methods(t), accessTable()
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(all).Draw(t, "method")
 		caller := Caller{
 			Identity:   pki.Identity{Role: rapid.SampledFrom(append(pki.Roles(), Nobody, "", "root")).Draw(t, "role"), Name: "x"},

@@ -13,13 +13,14 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The format is raised to what every server knows by its own word, and to nothing newer.
 func TestPropertyNobodyIsLeftBehindByFinalize(t *testing.T) {
 	w := newWorld(t)
 	alice := w.client(pki.Operator, "alice", "m2")
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var formats []uint32
 		w.group.edit(func() {
 			w.group.done = nil

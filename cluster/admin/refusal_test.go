@@ -10,13 +10,15 @@ import (
 
 	"connectrpc.com/connect"
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A refusal means the same on the other side of a connection, however deep it was wrapped.
 func TestPropertyRefusalsCrossConnectionsWhole(t *testing.T) {
 	codes := []Code{NotLeader, NoQuorum, WouldLoseQuorum, UnknownServer, NotReady, Removed, RolledBack, BootstrapMismatch, Busy, Unreachable, UnknownOutcome, Stopped, Invalid, Forbidden}
 	text := rapid.StringMatching(`[a-z0-9 ]{1,20}`)
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		sent := &Refusal{
 			Code: rapid.SampledFrom(codes).Draw(t, "code"), What: text.Draw(t, "what"), Why: text.Draw(t, "why"),
 			Remedy: text.Draw(t, "remedy"), ForceOverrides: rapid.Bool().Draw(t, "force"), Leader: text.Draw(t, "leader"),

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // expected derives a node's addresses the slow way: each owner's ports, and whatever has a route in any state.
@@ -373,7 +374,7 @@ func (a *agent) pull(t grouptest.T) {
 // Agents that follow, lag, go away and come back to this or another member, which derived other steps, all end
 // with what a fresh agent gets, and that is what the record says. Their revision never runs back.
 func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		boards := []*board{newBoard(g), newBoard(g)}
 		for _, b := range boards {
@@ -709,7 +710,7 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 // Whatever endpoints there are and whichever nodes are down: each frontend leads somewhere in a family for which it did before, and to no node
 // that is down if there is another way.
 func TestPropertyLastEndpointOfAPortIsNeverGivenUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		down := map[fsm.NodeID]bool{}
 		for _, id := range []fsm.NodeID{"n1", "n2", "n3"} {

@@ -24,6 +24,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // checkOutside holds what a host is told to the record, said in other words than the code: what nodes are told, without what is about
@@ -135,7 +136,7 @@ func drawTunnel(t *rapid.T) fsm.Command {
 // Balancing §15: hosts that follow, lag, come back, are the first or the last of the group, all end with what a fresh one gets, and that is no more than
 // what their programs get to.
 func TestPropertyBalancing15HostsAreToldWhatTheirProgramsGetTo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		boards := []*board{newBoard(g), newBoard(g)}
 		for _, b := range boards {

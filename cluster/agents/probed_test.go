@@ -14,6 +14,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/probes"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // drawPiece draws a piece of a report, and says in words what it says, by subject and place.
@@ -62,7 +63,7 @@ func wordsOf(r probes.Report) map[string]probes.Opinion {
 // Balancing §14, K50: what a node thinks counts once the last piece of a report is there, all pieces together, whatever stood in one that ended in
 // the middle; until then what it said before counts.
 func TestPropertyBalancing14ReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		l := newBeats(time.Now)
 		l.last["n1"] = Beat{}
 		have, of, told := map[string]probes.Opinion{}, fsm.Revision{}, false

@@ -15,13 +15,14 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A guard that is not asked again about what it saw before says what one says that is asked each time, whatever was shown and
 // however much time passed.
 func TestPropertyGuardsNeedNotBeAskedAboutTheSame(t *testing.T) {
 	spared := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g, source, clock := newLiveGroup(t), &liar{}, &hand{now: time.Hour}
 		l, err := New(Config{
 			Sources: []NamedSource{{"lying", source}}, Record: g.state, Group: g, Clock: clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

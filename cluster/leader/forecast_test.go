@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // drafted is a draft of the lines of a script.
@@ -59,7 +60,13 @@ func (s *scene) foresee(t failer, d *datadriven.TestData) string {
 // is left alone.
 func TestPropertyForecastsComeTrue(t *testing.T) {
 	told := 0
-	draw := func(t *rapid.T) {
+	missing := func() string {
+		if told < 30 {
+			return fmt.Sprintf("only %d changes were foreseen: this test shows little", told)
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(t *rapid.T) {
 		s := newScene(t)
 		begin(s)
 		for range rapid.IntRange(0, 8).Draw(t, "steps") {
@@ -144,14 +151,7 @@ func TestPropertyForecastsComeTrue(t *testing.T) {
 			t.Fatalf("%q: foreseen\n%s\ncame\n%s", lines, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		told += len(got)
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || told < 30 && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
-	if told < 30 {
-		t.Errorf("only %d changes were foreseen: this test shows little", told)
-	}
+	})
 }
 
 func drawFour(t *rapid.T) string {

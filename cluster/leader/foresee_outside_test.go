@@ -17,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // shop is a folder of objects of outside load balancers that somebody edits, and the drivers that they name.
@@ -214,7 +215,7 @@ func (s *shop) foretells(f failer, d Draft) []OutsideCall {
 // drivers that do what they are asked.
 func TestPropertyForetoldCallsAreThoseThatAreMade(t *testing.T) {
 	foretold := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		s := &shop{edition: 1, w: drawShop(rt)}
 		s.w.Pods = drawPods(rt)
 		draft := drawShop(rt)
@@ -233,8 +234,15 @@ func TestPropertyForetoldCallsAreThoseThatAreMade(t *testing.T) {
 // So it is with a draft that stands for all of a folder, once the folder is like it.
 func TestPropertyForetoldCallsInPlaceOfAFolderAreThoseThatAreMade(t *testing.T) {
 	actions, foretold := []string{"deregister", "create-balancer", "delete-balancer"}, map[string]int{}
-	none := func(action string) bool { return foretold[action] == 0 }
-	draw := func(rt *rapid.T) {
+	missing := func() string {
+		for _, action := range actions {
+			if foretold[action] == 0 {
+				return fmt.Sprintf("no %s was foretold", action)
+			}
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(rt *rapid.T) {
 		s := &shop{edition: 1, w: drawShop(rt)}
 		s.w.Pods = drawPods(rt)
 		draft := drawShop(rt)
@@ -248,16 +256,7 @@ func TestPropertyForetoldCallsInPlaceOfAFolderAreThoseThatAreMade(t *testing.T) 
 		if why != "" {
 			rt.Fatal(why)
 		}
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || slices.ContainsFunc(actions, none) && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
-	for _, action := range actions {
-		if none(action) {
-			t.Errorf("no %s was foretold", action)
-		}
-	}
+	})
 }
 
 // Two groups have a pod on one load balancer. Where it goes to a third one it is not taken off: that has its address told and registers it,

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // slicesSeen is one view of the slices of one Service, as the checker remembers it.
@@ -59,7 +60,7 @@ func settledSince(history []slicesSeen) (settled bool, start int) {
 func TestPropertyEndpointsShrinkOnlyWithEvidence(t *testing.T) {
 	all := []string{"a", "b", "c"}
 	web := world.ID{Namespace: "default", Name: "web"}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		guard := NewGuard(Limits{})
 		var history []slicesSeen
 		believed := map[string]bool{} // missing, and let go before
@@ -160,7 +161,7 @@ func anySeen(history []slicesSeen) bool {
 // Of slices that come, are made anew and are seen to go, those are missed that are there no more and were not seen to go
 // in their newest life.
 func TestPropertySlicesAreKnownByTheirNewestLife(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		memory := newSliceMemory()
 		service := world.ID{Namespace: "default", Name: "web"}
 		known := map[string]string{} // name to UID
@@ -225,7 +226,7 @@ func uidsOf(list []*world.EndpointSlice) map[string]string {
 // What a guard misses is what one would that writes down each slice of each view: as slices come and go, are made anew and change from one
 // Service to another, as they are let go, and as Services leave the record.
 func TestPropertyMissingSlicesAreThoseWrittenDownBefore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		services := []string{"a", "b", "c"}
 		guard, plain := NewGuard(Limits{}), plainMemory{}
 		in := func(name string) world.ID { return world.ID{Namespace: "default", Name: name} }

@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The guard of outside load balancers is asked about what the record's drivers, load balancers and bindings are there
@@ -65,7 +66,7 @@ func TestKnownOfOutsideNamesWhatBindingsAreThereFor(t *testing.T) {
 
 // The objects that were kept while the record changed are those that it is looked through for.
 func TestPropertyKnownObjectsAreKeptAsTheRecordHasThem(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g, kept := newGroup(t), outsideObjects{}
 		of := func(what string, choices ...string) string { return rapid.SampledFrom(choices).Draw(t, what) }
 		try := func(c fsm.Command) { g.propose([]fsm.Proposal{{Actor: "test", Command: c}}, 1) }
@@ -129,7 +130,7 @@ func TestWhatAnotherSourceIsAskedAboutStaysKnown(t *testing.T) {
 
 // A view is looked through in whatever order it is asked about.
 func TestPropertyPodsOfAViewAreFoundInAnyOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := &world.World{}
 		there := map[world.ID]bool{}
 		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 60), 0, 60, rapid.ID[int]).Draw(t, "pods") {

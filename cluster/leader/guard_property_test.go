@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // moment is one view, as the checker remembers it: the whole history is kept and searched, which is slow and plain.
@@ -156,7 +157,7 @@ func massChange(history []*moment, byAbsence map[string]time.Duration, bySight m
 // leaves the record only if it was seen to go, or two lists a second apart agree and few are gone, or an operator
 // released it (S12). The checker shares no code and no state with the guard.
 func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		total := rapid.SampledFrom([]int{3, 11, 14, 25}).Draw(t, "services")
 		var all []string
 		for i := range total {
@@ -325,7 +326,7 @@ func clone(names map[string]bool) map[string]bool {
 // A guard that never lets go would be safe and useless: what is gone for good, in numbers that are no mass change, is
 // removed by the time of a third good list, whatever came before; and a mass change is put before an operator.
 func TestPropertyRealRemovalsHappen(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 40).Draw(t, "services")
 		missing := rapid.IntRange(0, total).Draw(t, "missing")
 		guard := NewGuard(Limits{})

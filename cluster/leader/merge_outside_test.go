@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What the mirror does to objects of bindings that ended is nothing to plan from; what hands do is, and what others do.
@@ -56,7 +57,7 @@ func TestWhatTheMirrorTakesAwayIsNoReasonToPlan(t *testing.T) {
 
 // Lists that were kept because nothing of them changed are what would be merged anew.
 func TestPropertyWhatWasMergedBeforeIsMergedAlike(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var kept mergingOutside
 		views := []Admitted{{World: &world.World{}}, {World: &world.World{}}}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // plainErrand is what is to do on a line, in words, and when.
@@ -305,7 +306,7 @@ func (b *operatorBench) compareChoice(next *round, ready map[string][]*line) {
 // the whole record says; a turn only looks at what changed.
 func TestPropertyIncrementalChoiceIsThePlainOne(t *testing.T) {
 	did := map[string]int{}
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		b := newOperatorBench(rt)
 		b.group.commit(balancer("a"))
 		for range rapid.IntRange(5, 300).Draw(rt, "turns") {

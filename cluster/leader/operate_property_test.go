@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // reign is one leader's time: from its election until everything of it has ended.
@@ -171,8 +172,15 @@ func (th *theatre) play(t failer, q cue) {
 // for is so within a stated time, and nothing else is there (L2).
 func TestPropertyOperationsKeepTheOutsideInLine(t *testing.T) {
 	moods, counts := append(moodNames[:], "create-balancer", "ensure-balancer", "delete-balancer"), map[string]int{}
-	unmet := func(mood string) bool { return counts[mood] == 0 }
-	draw := func(rt *rapid.T) {
+	missing := func() string {
+		for _, mood := range moods {
+			if counts[mood] == 0 {
+				return fmt.Sprintf("no call met with %q: this test shows nothing about it (%v)", mood, counts)
+			}
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		cues := rapid.SliceOfN(rapid.Custom(drawCue), 10, 60).Draw(rt, "cues")
 		if why := bubble(t, func(t failer) {
@@ -191,16 +199,7 @@ func TestPropertyOperationsKeepTheOutsideInLine(t *testing.T) {
 		}); why != "" {
 			rt.Fatal(why)
 		}
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || slices.ContainsFunc(moods, unmet) && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
-	for _, mood := range moods {
-		if unmet(mood) {
-			t.Errorf("no call met with %q: this test shows nothing about it (%v)", mood, counts)
-		}
-	}
+	})
 }
 
 // bubble runs f where time passes only while everybody waits, and tells why it failed.

@@ -4,6 +4,7 @@ package leader
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // aboutEndpoints are the proposals of a full plan for some Services and the addresses that they own by the record.
@@ -39,7 +41,13 @@ func aboutEndpoints(v *fsm.View, proposals []fsm.Proposal, services map[fsm.Serv
 // the full plan proposes about the same Services' endpoints and next hops it leaves nothing out.
 func TestPropertyNarrowPlanIsAPartOfThePlan(t *testing.T) {
 	seen := 0
-	draw := func(t *rapid.T) {
+	missing := func() string {
+		if seen < 50 && !testing.Short() {
+			return fmt.Sprintf("only %d narrow plans had anything to propose: the draws miss what this is about", seen)
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(t *rapid.T) {
 		s := newScene(t)
 		begin(s)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -84,14 +92,7 @@ func TestPropertyNarrowPlanIsAPartOfThePlan(t *testing.T) {
 			}
 			s.group.settle(s.input())
 		}
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || seen < 50 && !testing.Short() && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
-	if seen < 50 && !testing.Short() {
-		t.Fatalf("only %d narrow plans had anything to propose: the draws miss what this is about", seen)
-	}
+	})
 }
 
 // What was seen is committed with what is done about it, or a new leader could act on an older list.

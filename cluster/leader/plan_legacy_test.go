@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // neighboursScene is a group whose only source shows a config map of the old system.
@@ -84,7 +85,7 @@ func TestPlanRenamesNoNeighbourForAnother(t *testing.T) {
 
 // Whatever a file becomes, every neighbour is a peer, and none that keeps description and address gets another name.
 func TestPropertyNeighboursKeepTheirNames(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newNeighboursScene(t)
 		described := map[netip.Addr]string{}
 		for range rapid.IntRange(1, 5).Draw(t, "edits") {

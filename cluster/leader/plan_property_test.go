@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Few names of everything, so that they collide.
@@ -182,7 +183,7 @@ func begin(s *scene) []string {
 // Whatever happens in whatever order: planning comes to rest within a few rounds, nothing that it proposes is
 // refused, and what it leaves is what a simple account of the rules asks for.
 func TestPropertyPlanKeepsTheRules(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newScene(t)
 		s.options.AsideCordoned = rapid.Bool().Draw(t, "cordons are heeded")
 		s.options.NodePorts = rapid.Bool().Draw(t, "node ports are served")
@@ -215,7 +216,7 @@ func keepRules(t *rapid.T, s *scene, draw func(*rapid.T, *scene) string) {
 
 // Of Services that name no address, those with one key come together, and the rules hold.
 func TestPropertyKeysAloneBringServicesTogether(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newScene(t)
 		s.group.entry = 1 // an address that goes and comes back is seen to have gone
 		begin(s)
@@ -1372,7 +1373,7 @@ func (a *account) removals() string {
 
 // The same input makes the same plan: the order of maps must not show, nor which of two sources shows an object.
 func TestPropertyPlanIsDeterministic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newScene(t)
 		steps := rapid.IntRange(1, 12).Draw(t, "steps")
 		for i := range steps {

@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // hand is a clock that a test moves.
@@ -96,7 +97,7 @@ func lie(t *rapid.T, w *world.World, kind string) {
 // objects, and a list that lacks nearly all of them however often it is repeated, take nothing away. A new leader, who
 // remembers nothing, is not fooled either.
 func TestPropertyViewsThatLieTakeNothingAway(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g, source, clock := newLiveGroup(t), &liar{}, &hand{now: time.Hour}
 		l, err := New(Config{
 			Sources: []NamedSource{{"lying", source}}, Record: g.state, Group: g, Clock: clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // redirecting is a loop that plans policies, of what one source says.
@@ -212,7 +213,7 @@ func TestStatusTellsWhatPoliciesWaitFor(t *testing.T) {
 // S12, from the source to the record, for policies and their backends: an empty, partial, failing, foreign or stale view, a single list
 // that lacks objects and one that lacks nearly all of them take nothing away; nor does a new leader.
 func TestPropertyViewsThatLieTakeNoPolicyAway(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		r := newRedirecting(t, Options{BalancingPolicies: true})
 		r.show(honest())
 		want := r.held()

@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func samplesOf(t interface{ Fatal(...any) }, h prometheus.Histogram) (n int, sum float64) {
@@ -73,7 +74,7 @@ func TestK52LagFromTheChangeOfAnEndpoint(t *testing.T) {
 
 // K52: however marks and commits come, each node counts once for each change that it did not have when it was heard of last.
 func TestPropertyK52EachNodeCountsOnceForEachChange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		p := newProgramming()
 		start := time.Unix(1000, 0)
 		now, index := start, fsm.Index(1)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func drawSeconds(t *rapid.T, name string, from ...int) time.Duration {
@@ -25,7 +26,7 @@ func retrying(t Timing) *operator {
 // lbcf.md sections 4.1 and 4.2: delay = max(min(step * 2^n, most), least, hint), where n counts failures since the last success;
 // Running begins it anew and counts once. An unknown outcome is a failure.
 func TestPropertyRetriesFollowLBCFsFormula(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		step := drawSeconds(t, "step", 1, 5, 10)
 		least := drawSeconds(t, "least", 0, 5, 15, 300)
 		most := drawSeconds(t, "most", 60, 120)
@@ -59,7 +60,7 @@ func TestPropertyRetriesFollowLBCFsFormula(t *testing.T) {
 // Without LBCF's formula the first attempts come sooner, and yet never before what the driver or this member's
 // configuration asks for (INV-16), nor later than the longer of those and the cap.
 func TestPropertyRetriesKeepToTheLeastAndTheMost(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		least, most := drawSeconds(t, "least", 0, 5, 15, 300), drawSeconds(t, "most", 60, 120)
 		o, l := retrying(Timing{RetryLeast: least, RetryCap: most}), &line{}
 		for range rapid.IntRange(1, 60).Draw(t, "attempts") {

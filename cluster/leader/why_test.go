@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // why says what Explain makes of Services.
@@ -72,7 +73,7 @@ func reasonText(r Reason) string {
 // Reasons agree with what is done: each node is told of once, those that are said to be wanted are those that the plan
 // brought into the record, and the code says the same. What makes a node none is found anew, in a simpler way.
 func TestPropertyReasonsAgreeWithThePlan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newScene(t)
 		for _, line := range begin(s) {
 			s.line(line)

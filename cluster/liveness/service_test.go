@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // member is a Service in virtual time, behind a real connection.
@@ -180,7 +181,7 @@ func TestProbeCutShortSaysNothing(t *testing.T) {
 
 // What a member says follows from what it heard, by an account of its own.
 func TestPropertyReportTellsEverySilenceAndNoOther(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		draw := func(what string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 20).Draw(t, what)) * 50 * time.Millisecond
 		}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The account of what may be committed keeps to what is true on the stage, not to what the judge was told. What a
@@ -200,7 +201,13 @@ func (a *account) longestGap(f *folk, id fsm.NodeID, since time.Duration) (longe
 // Whatever happens to nodes, agents, lines, members and leaders: no verdict is against the truth.
 func TestPropertyVerdictsAreTrue(t *testing.T) {
 	downs, ups, agents, holds := 0, 0, 0, 0
-	draw := func(t *rapid.T) {
+	missing := func() string {
+		if !testing.Short() && (downs == 0 || ups == 0 || agents == 0 || holds == 0) {
+			return "the stage shows too little"
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(t *rapid.T) {
 		s := newStage(
 			rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "members"), rapid.SampledFrom([]int{1, 2, 3, 4, 7, 7}).Draw(t, "nodes"),
 			func(int) time.Duration { return time.Duration(rapid.IntRange(0, 39).Draw(t, "phase")) * tick },
@@ -247,15 +254,8 @@ func TestPropertyVerdictsAreTrue(t *testing.T) {
 		if len(s.holds) > 0 || s.last.Hurry {
 			a.fail("held for ever: %v, hurry %v", s.holds, s.last.Hurry)
 		}
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || !testing.Short() && (downs == 0 || ups == 0 || agents == 0 || holds == 0) && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
+	})
 	t.Logf("%d nodes and %d agents found down, %d up again, holds in %d draws", downs, agents, ups, holds)
-	if !testing.Short() && (downs == 0 || ups == 0 || agents == 0 || holds == 0) {
-		t.Error("the stage shows too little")
-	}
 }
 
 var happenings = []string{
@@ -315,7 +315,7 @@ func (a *account) happen(what string) {
 
 // Subjects of a hold are in order, and the same set has the same name.
 func TestPropertyHoldNamesItsSet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfDistinct(rapid.SampledFrom([]fsm.NodeID{"n1", "n2", "n3", "n10"}), func(id fsm.NodeID) fsm.NodeID { return id })
 		one, other := sorted(ids.Draw(t, "one")), sorted(ids.Draw(t, "other"))
 		if (holdID(one) == holdID(other)) != slices.Equal(one, other) {

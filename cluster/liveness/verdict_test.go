@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const (
@@ -60,7 +61,7 @@ func TestSteadyNodesAreNeitherJudgedNorProbed(t *testing.T) {
 // DESIGN §6 and the target of this part: a node that dies is found down within 750 ms of its last heartbeat, whatever
 // the phase of its heartbeats to the questions of the leader.
 func TestPropertyDeadNodeIsDownInTime(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		members := rapid.SampledFrom([]int{1, 3, 5}).Draw(t, "members")
 		nodes := rapid.IntRange(2, 6).Draw(t, "nodes")
 		s := newStage(members, nodes, func(i int) time.Duration { return time.Duration(rapid.IntRange(0, 39).Draw(t, "phase")) * tick })

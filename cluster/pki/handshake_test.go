@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The certificate, the role, the group and the epoch each can shut a port, and the server says which did.
@@ -137,7 +138,7 @@ func TestPropertyPortsKeepToMeet(t *testing.T) {
 		servers[port] = serve(t, pki.Endpoint{Source: source, Self: self(&ours)}, port)
 	}
 	client := &pki.Endpoint{Source: source, Self: self(&theirs)}
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Check(t, func(r *rapid.T) {
 		draw := func(label string) (m pki.Membership) {
 			if m.Group = rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(r, label+" group"); m.Group != "" {
 				m.Epoch = rapid.Uint64Range(0, 3).Draw(r, label+" epoch")

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func parse(t rapid.TB, certPEM []byte) *x509.Certificate {
@@ -30,7 +31,7 @@ func parse(t rapid.TB, certPEM []byte) *x509.Certificate {
 // Whatever name Issue accepts is the name that the certificate proves, letter by letter.
 func TestPropertyIssuedIsIdentified(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{Name: "harbour"})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(
 			rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?(\.[a-z0-9]{1,3})?`),
 			rapid.StringMatching(`[a-zA-Z0-9./%?#@:_ \-é]{0,12}`),

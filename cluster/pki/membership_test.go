@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func genMembership() *rapid.Generator[Membership] {
@@ -22,7 +24,7 @@ func genMembership() *rapid.Generator[Membership] {
 // Two that do not belong together are kept apart whichever of them dials, and both sides agree which is old.
 func TestPropertyMeetIsTheSameFromBothSides(t *testing.T) {
 	mirror := map[Verdict]Verdict{Welcome: Welcome, OtherGroup: OtherGroup, PeerOutdated: WeOutdated, WeOutdated: PeerOutdated}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		a, b := genMembership().Draw(t, "a"), genMembership().Draw(t, "b")
 		if got, want := Meet(b, a), mirror[Meet(a, b)]; got != want {
 			t.Fatalf("%s meets %s: %s; the other way round %s", a, b, Meet(a, b).Reason(), got.Reason())
@@ -60,7 +62,7 @@ func TestMeet(t *testing.T) {
 }
 
 func TestPropertyProtocolNamesAreReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		port := rapid.SampledFrom([]Port{Raft, API}).Draw(t, "port")
 		m := Membership{OrNewer: rapid.Bool().Draw(t, "or newer")}
 		if rapid.Bool().Draw(t, "has group") {

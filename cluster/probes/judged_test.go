@@ -10,11 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What is followed from one record to the next is what a look at the whole of each finds, and what was given out stays as it was.
 func TestPropertyFollowedServicesAreThoseThatAreJudged(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup(t)
 		var given, were [][]*fsm.Service
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var (
@@ -115,7 +116,7 @@ func (g *group) verdict(at netip.Addr) string {
 // Balancing §14, K50: a verdict is what more than half of the nodes that probe say, those among them that are silent, or do not know yet,
 // counted in; else it is what it was. Who is not concerned has no say. The account here is by a table of voters for each round.
 func TestPropertyBalancing14VerdictsAreOfMostThatProbe(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup(t)
 		const number = 7
 		var ids []fsm.NodeID

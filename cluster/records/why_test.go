@@ -27,6 +27,7 @@ import (
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // plans stands in for the leader: it plans from the record of a group.
@@ -262,7 +263,7 @@ func TestWhyIsForViewersAndNotForAgents(t *testing.T) {
 
 // Whatever happened to the hops of an address: each node is told of once, and what is said of it is what the record has.
 func TestPropertyWhyAgreesWithTheRecord(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		vip, nodes, members := addr("192.0.2.10"), []fsm.NodeID{"n0", "n1", "n2", "n3"}, []string{"m0", "m1", "m2"}
 		node := func(i int) netip.Addr { return addr(fmt.Sprintf("198.51.100.%d", i)) }

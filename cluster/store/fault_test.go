@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/cluster/store"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var errDisk = errors.New("no space left on device")
@@ -249,7 +250,7 @@ func genLog(t *rapid.T) *raft.Log {
 
 // An entry comes back as it was stored, and the one that was handed in is left alone: the library replicates it.
 func TestPropertyEntriesComeBackUnchanged(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := guarded("").Checked()
 		l := genLog(t)
 		before := *l
@@ -271,7 +272,7 @@ func TestPropertyEntriesComeBackUnchanged(t *testing.T) {
 
 // No change of an entry in the store goes unnoticed.
 func TestPropertyChangedEntryIsRefused(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		inner := raft.NewInmemStore()
 		g := store.NewGuard("p", store.Stores{Log: inner, Stable: inner, Snapshots: raft.NewInmemSnapshotStore()})
 		l := genLog(t)

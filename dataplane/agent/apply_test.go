@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // slowKernel is an Applier that takes its time, and fails at first: by turns altogether and for an address.
@@ -47,7 +48,7 @@ func (kept) Save([]byte) error     { return nil }
 // K44: a burst of changes is carried out as few states, no two of them nearer to each other than asked for, and the last
 // one is among them; also while an address fails, and while all do.
 func TestK44NoTwoStatesAreNearerThanAskedFor(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		between := time.Duration(rapid.IntRange(1, 200).Draw(rt, "between ms")) * time.Millisecond
 		pauses := rapid.SliceOfN(rapid.IntRange(0, 50), 1, 40).Draw(rt, "pauses ms")
 		slow := time.Duration(rapid.IntRange(0, 300).Draw(rt, "slow ms")) * time.Millisecond

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // However long ago an agent began, its next beat is within a period, and on the same grid as all others.
 func TestBeatsFallTogether(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		period := time.Duration(rapid.Int64Range(int64(10*time.Millisecond), int64(time.Second)).Draw(t, "period"))
 		age := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "age"))
 		now := time.Now()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // owner is the member around an announcer: its record, its contact, its disk and its speaker, all simple.
@@ -474,7 +476,7 @@ func genEvent() *rapid.Generator[event] {
 // never runs back, and once all is well the newest routes are announced at full rank.
 func TestPropertyAnnouncerEndsWithTheNewestRoutes(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		events := rapid.SliceOfN(genEvent(), 1, 25).Draw(rt, "events")
 		var fault string
 		synctest.Test(t, func(*testing.T) { fault = befall(events) })

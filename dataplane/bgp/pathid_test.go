@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Identifiers are unique per prefix and never 0, whatever the hash; and they depend on nothing but the set of paths.
@@ -20,7 +22,7 @@ func TestPropertyPathIDsAreUniqueAndEqualEverywhere(t *testing.T) {
 		"last":     func(netip.Addr) uint32 { return 1<<32 - 1 },
 		"octet":    func(a netip.Addr) uint32 { b := a.As16(); return uint32(b[15] % 2) },
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		hash := hashes[rapid.SampledFrom([]string{"real", "constant", "zero", "last", "octet"}).Draw(t, "hash")]
 		gen := rapid.SliceOfNDistinct(genPath(), 0, 9, func(p Path) string { return p.String() })
 		paths := gen.Draw(t, "paths")

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/internal/heap"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // listed draws paths, in order, no two of which are to one prefix by one next hop under one identifier.
@@ -48,7 +49,7 @@ func isList(t *rapid.T, paths Paths, list []Path) {
 
 // Paths have what they were made of, in whatever order that was given; those that others were made from stay as they were.
 func TestPropertyPathsAreTheirList(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		list := listed(t, "paths")
 		paths := NewPaths(rapid.Permutation(list).Draw(t, "order")...)
 		isList(t, paths, list)
@@ -80,7 +81,7 @@ func TestPropertyPathsAreTheirList(t *testing.T) {
 
 // Prefixes have the next hops that they were given, however much alike those of others are.
 func TestPropertyPathsByTheSameNextHopsAreToldApart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var list []Path
 		var paths Paths
 		for i := range rapid.IntRange(1, 12).Draw(t, "prefixes") {
@@ -100,7 +101,7 @@ func TestPropertyPathsByTheSameNextHopsAreToldApart(t *testing.T) {
 
 // The prefixes that two differ in are those whose paths, as sets, are not the same.
 func TestPropertyDifferingPrefixesAreFound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		a := listed(t, "a")
 		b := slices.Concat(a[:len(a)/2], listed(t, "b"))
 		slices.SortFunc(b, Path.Compare)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const asn = 65000
@@ -140,7 +142,7 @@ func (s *table) do(step Step) {
 // no next hop that stays is ever missing, nobody is seen at full rank who is demoted before and after, and only those
 // sessions are touched that must be.
 func TestPropertyPlanLeadsToDesiredWithoutGap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newTable(t)
 		for range rapid.IntRange(1, 4).Draw(t, "changes") {
 			d := genDesired().Draw(t, "desired")

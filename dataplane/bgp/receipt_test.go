@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Links implements Speaker: of one switch, and one that is told of by the test alone.
@@ -137,7 +139,7 @@ func (h *holder) link(peer netip.Addr, applied uint64) (Link, bool) {
 // A receipt is given only when no peer holds anything older than what was applied when it was asked for, and it is given
 // once that is so and everything has arrived.
 func TestAReceiptIsGivenWhenNoPeerHoldsMore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		peers := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
 		holders := map[netip.Addr]*holder{}
 		for _, p := range peers {

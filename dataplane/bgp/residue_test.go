@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // keptPath is what a switch holds: by the number under which it was told.
@@ -20,7 +22,7 @@ type keptPath struct {
 func TestResidueCountsWhatASwitchMayHold(t *testing.T) {
 	peer := netip.MustParseAddr("192.0.2.1")
 	prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("203.0.113.2/32")}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var r Residue
 		announced, holds := map[keptPath]bool{}, map[keptPath]bool{}
 		known, numbers := false, 0

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var testRules = Rules{DemoteAfter: 3 * time.Second, Quiet: time.Second, RestartWindow: 10 * time.Second}
@@ -95,7 +97,7 @@ func genHistory() *rapid.Generator[[]Situation] {
 
 // The rules, look by look, say what they say about the whole history.
 func TestPropertyStandingFollowsTheRules(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		h := genHistory().Draw(t, "history")
 		var s Standing
 		for i, x := range h {

@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/driver"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // lbcf.md 11 #43: a driver that does not answer is asked less and less, calls to it fail at once and for certain, and they
@@ -199,7 +200,7 @@ func TestTooManyThatWaitAreTurnedAway(t *testing.T) {
 
 // Whatever a driver did: once it answers again, calls go through within ten seconds (DESIGN §9, L2).
 func TestPropertyADriverThatIsBackIsServedSoon(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"succeeds", "hangs", "breaks", "500", "503"}), 0, 40).Draw(rt, "steps")
 		gaps := rapid.SliceOfN(rapid.IntRange(0, 3000), len(steps), len(steps)).Draw(rt, "gaps")
 		serves := map[string]func(*http.Request) (*http.Response, error){

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var (
@@ -75,7 +77,7 @@ func attribute(kind uint16, value ...byte) []byte {
 
 // What was encoded is read, whatever is between; what was cut off or changed does no harm.
 func TestPropertyMessagesAreRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		want := Flow{
 			Protocol: rapid.SampledFrom([]uint8{6, 17, 132}).Draw(t, "protocol"), State: State(rapid.Uint8Max(11).Draw(t, "state")),
 			Left: time.Duration(rapid.Uint32().Draw(t, "seconds")) * time.Second, From: client, To: vip,

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // history is what a target was found to be since it is wanted, by a simpler account: all of it.
@@ -57,7 +58,7 @@ func inOrder(targets []Target) []Target {
 // Balancing §14: what is thought follows from the results in a row since a target is wanted, void ones left out; bounds hold; and every
 // target is probed again about an interval after its last probe began, as far as others leave room.
 func TestPropertyBalancing14ThresholdsDecide(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		limits := Limits{Targets: rapid.IntRange(1, 8).Draw(t, "room"), UnderWay: rapid.IntRange(1, 3).Draw(t, "at a time")}
 		b := NewBook(limits, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)))
 		now := time.Duration(0)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // model is what shall be seen of a node's ports.
@@ -149,7 +150,7 @@ func (m *model) compare(node *machine) string {
 // of what they have here; those that another program gave up, or that broke, within the longest pause.
 func TestPropertyPortsAreOpenWithTheCountsOfTheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(inBubble{t}, func(t *rapid.T) {
+		testkit.Check(inBubble{t}, func(t *rapid.T) {
 			node := newMachine()
 			m := &model{services: map[string]*desired.Service{}, others: map[uint16]bool{}, open: map[uint16]bool{}}
 			c, stop, err := run(node, slog.New(slog.DiscardHandler))

@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/l2"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var (
@@ -308,7 +309,7 @@ func testToldAgain(t *testing.T, before bool) {
 // Whatever comes in whatever order, an address is answered for and announced only within a lease, as a plain account of
 // renewals and answers has it.
 func TestPropertyNothingIsSaidOutsideALease(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		r := l2.NewResponder()
 		now := time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "start"))
 		r.SetInterfaces(now, []l2.Interface{eth("eth0", true)})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // noDraw is of machines that may leave nothing to chance.
@@ -69,7 +70,7 @@ func hashed(p packet, by string) string {
 // Two nodes that know the same Services send a flow to the same endpoint, in whatever order they learned of those, and
 // whatever else they are told.
 func TestPropertyNodesChooseAlike(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		services := genServices().Draw(t, "services")
 		one, other := genConfig().Draw(t, "one"), genConfig().Draw(t, "other")
 		other.Node = "n2"
@@ -104,7 +105,7 @@ func firstOf(_ int, of uint32) uint32 {
 
 // An endpoint that leaves takes its own flows along and few others; seen from its end, one that comes does no more.
 func TestPropertyEndpointThatLeavesMovesFewFlows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 140).Draw(t, "endpoints")
 		endpoints := someEndpoints(t, n)
 		gone := rapid.IntRange(0, n-1).Draw(t, "leaves")
@@ -136,7 +137,7 @@ func someEndpoints(t *rapid.T, n int) (out []netip.AddrPort) {
 
 // K39, K40: what a scheduler hashes is what its name says, and shares are by weight.
 func TestPropertyK39HashesAreByName(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		scheduler := rapid.SampledFrom([]string{desired.SourceHash, desired.DestinationHash, desired.ConsistentHash}).Draw(t, "by")
 		for _, s := range services {

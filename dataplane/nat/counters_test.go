@@ -10,11 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // K52: where elements have to be listed, no look lists many, and after enough looks all sets are known.
 func TestPropertyK52ClientsAreCountedByAndBy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		r := newRemembered(slog.New(slog.DiscardHandler))
 		sizes, largest := map[string]int{}, 0
 		for i := range rapid.IntRange(0, 12).Draw(t, "sets") {

@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/flows"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // strict is a kernel that takes a change only if it can be told in the kernel's words: elements go to a set that is
@@ -59,7 +60,7 @@ func (s *strict) Watch(context.Context, func()) error { return nil }
 
 // K43: the table is read once, and from then on changed where Services changed, whatever their choice is.
 func TestPropertyK43ChangesNeedNoSecondLook(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		edge := &strict{t: t, rules: newRuleset()}
 		consistent := some([]string{"a/*", "b/x"}, 0, 2).Draw(t, "consistent")
 		nodePorts := some(nodesOf, 0, 2).Draw(t, "node ports")

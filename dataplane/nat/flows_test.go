@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // servingOf says directly which UDP endpoints a frontend has, nil if nobody has that frontend.
@@ -57,7 +58,7 @@ func servingOf(services []*desired.Service, at netip.AddrPort) map[netip.AddrPor
 
 // K12, K18: every flow to an endpoint that left is named by the step, no flow that may go on is.
 func TestPropertyK18StepNamesFlowsToEndpointsThatLeft(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		planner := NewPlanner(Config{Node: "n1", NodePortAddresses: prefixes("0.0.0.0/0", "::/0")})
 		var before []*desired.Service
 		for range rapid.IntRange(1, 4).Draw(t, "steps") {

@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/flows"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // cache is what IPVS has of one destination: its servers by name, one with lblc, and when that changed.
@@ -74,7 +75,7 @@ func (c *cache) schedule(replicated bool, all []dest, now int) {
 // K39: of lblc and lblcr, what is dialled has at each count the endpoints that IPVS would keep for it if one connection came just then, and
 // of several each gets as with wlc. Addresses that came at other times have others.
 func TestPropertyK39DestinationsKeepTheEndpointsOfIPVS(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		scheduler := rapid.SampledFrom([]string{"lblc", "lblcr", "lblcr"}).Draw(t, "scheduler")
 		local := rapid.Bool().Draw(t, "local")
 		planner, now := NewPlanner(Config{Node: "n1", NodePortAddresses: prefixes("0.0.0.0/0")}), 0

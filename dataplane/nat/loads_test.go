@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/flows"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // crumbs is in how many parts ipvs gives out a connection: one that several might have as well is theirs in equal parts.
@@ -54,7 +55,7 @@ func ipvs(scheduler string, have, weights []int, next int) []int {
 
 // K39: the shares of connections to come are those that IPVS would give, but for the roundness of slots.
 func TestPropertyK39SharesAreThoseOfIPVS(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		scheduler := rapid.SampledFrom([]string{"lc", "wlc", "sed", "nq"}).Draw(t, "scheduler")
 		n := rapid.IntRange(2, 20).Draw(t, "endpoints")
 		have := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 2, 5, 30, 200}), n, n).Draw(t, "have")
@@ -109,7 +110,7 @@ func drawLoads(t *rapid.T, services []*desired.Service) map[flows.Endpoint]flows
 // K39, K43: a count changes the table exactly where Services go by it, in an order that the kernel takes, and nothing if it is the
 // same; whatever it is, packets go to endpoints that are eligible and to nobody else.
 func TestPropertyK39CountsChangeSharesAlone(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		planner := planOf(config, services)
 		have := planner.Ruleset()
@@ -152,7 +153,7 @@ func second(n int) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
 
 // K39: as connections come and end, endpoints come to have the same for their weight, and do not swing, however long connections last.
 func TestPropertyK39LoadsComeToRest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		lasting := rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.9, 0.99}).Draw(t, "of connections that are there after a second")
 		weights := rapid.SampledFrom([][]float64{{1, 1}, {1, 3}, {1, 1, 2}}).Draw(t, "weights")
 		arrivals := rapid.Float64Range(50, 1000).Draw(t, "new connections a second")

@@ -11,6 +11,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // toldOf is a State that has these Services alone.
@@ -86,7 +87,7 @@ func (*forgetful) Replace(context.Context, Ruleset, bool) error { return nil }
 
 // What a node was told is planned as Services are that somebody holds, and one that was not told anew is not planned anew.
 func TestPropertyWhatWasToldIsPlannedAsWhatIsHeld(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config := genConfig().Draw(t, "config")
 		services := genServices().Draw(t, "services")
 		planner := NewPlanner(config)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // K2, K43: a packet costs the same lookups whatever the number of Services with node ports; one to a service address costs
@@ -48,7 +49,7 @@ func TestK2LookupsDoNotDependOnTheNumberOfServices(t *testing.T) {
 
 // K2, K18: flows by node ports are those at the node's addresses of the same family.
 func TestPropertyK2FlowsAtTheNodesAddresses(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		planner := NewPlanner(Config{Node: "n1", NodePortAddresses: prefixes("0.0.0.0/0", "::/0")})
 		planner.Step(genServices().Draw(t, "services"))
 		all, own := planner.Flows(), some(nodes, 0, len(nodes)).Draw(t, "addresses")
@@ -74,7 +75,7 @@ func TestPropertyK2FlowsAtTheNodesAddresses(t *testing.T) {
 // What a range is taken out of is what was in before, less that.
 func TestPropertySpansWithoutARange(t *testing.T) {
 	probes := addrs("0.0.0.0", "10.0.0.0", "10.0.0.255", "10.255.255.255", "11.0.0.0", "203.0.113.127", "203.0.113.128", "203.0.114.0", "255.255.255.254", "255.255.255.255")
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		ranges, hole := some(rangesOf, 0, len(rangesOf)).Draw(t, "ranges"), rapid.SampledFrom(prefixes("10.0.0.0/24", "10.0.0.0/8", "203.0.113.128/25", "8.0.0.0/6")).Draw(t, "hole")
 		rules := newRuleset()
 		rules.Sets["s"] = Set{Name: "s", Key: []Type{Address4}, Interval: true}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func planOf(c Config, services []*desired.Service) *Planner {
@@ -52,7 +53,7 @@ func (s *script) probability() float64 {
 // Whatever the Services, a packet's fate in the planned table is what Kubernetes says: K2, K3, K8-K11, K13-K17, K19, K22,
 // K23, K26, K27, K29, K35, K42, and why it is turned away (K52). Every eligible endpoint is as probable as its weight says: as the others, unless it has one (K38, K40).
 func TestPropertyPlannedTableDoesWhatKubernetesSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		rules := planOf(config, services).Ruleset()
 		for _, p := range rapid.SliceOfN(genPacket(services), 1, 8).Draw(t, "packets") {
@@ -113,7 +114,7 @@ func reasonOf(t *rapid.T, f fate) string {
 // K36: a client meets the same endpoint again while it is eligible, whatever else changes, and another one at once
 // when it is not.
 func TestPropertyK36ClientKeepsItsEndpointWhileItIsEligible(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config := genConfig().Draw(t, "config")
 		planner := NewPlanner(config)
 		rules := config.layout()
@@ -151,7 +152,7 @@ func TestPropertyK36ClientKeepsItsEndpointWhileItIsEligible(t *testing.T) {
 // K43: a change leads exactly from what the table held to what it shall hold, in an order that the kernel takes, and
 // touches nothing of Services that did not change.
 func TestPropertyChangeLeadsFromOneTableToTheNext(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config := genConfig().Draw(t, "config")
 		planner := NewPlanner(config)
 		have := planner.Ruleset()
@@ -199,7 +200,7 @@ func TestPropertyChangeLeadsFromOneTableToTheNext(t *testing.T) {
 
 // A table in whatever state of ours becomes any other one.
 func TestPropertyDiffLeadsAnywhere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		from := planOf(genConfig().Draw(t, "from"), genServices().Draw(t, "services")).Ruleset()
 		to := planOf(genConfig().Draw(t, "to"), genServices().Draw(t, "next")).Ruleset()
 		applyTo(t, from, Diff(from, to))
@@ -319,7 +320,7 @@ func sameRuleset(t *rapid.T, got, want Ruleset) {
 
 // A range of addresses is in the set if a prefix has it, and no end stands where another range begins.
 func TestPropertySpansCoverWhatThePrefixesCover(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		ranges := some(rangesOf, 0, len(rangesOf)).Draw(t, "ranges")
 		for _, f := range []family{ipv4, ipv6} {
 			elements := intervals("s", f, ranges)

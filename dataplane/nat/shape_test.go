@@ -11,11 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // K52: how many endpoints Services have is one histogram, of the Services that there are now.
 func TestK52EndpointsPerService(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewPedanticRegistry()
 		n, err := Over(Options{Node: "n1", Metrics: registry}, &strict{t: t, rules: newRuleset()})
 		if err != nil {

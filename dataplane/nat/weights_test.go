@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/internal/weights"
 )
 
 // K40: turns are dealt by weight. Shares are exact where there are as many turns as the weights are together, in any case
 // no turn could go to another one for them to be more alike, and everybody has one.
 func TestPropertyK40TurnsAreDealtByWeight(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		drawn := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 9), rapid.Uint32Range(1, 65535)), 2, 40).Draw(t, "weights")
 		reduced := weights.Reduce(drawn)
 		if reduced == nil {
@@ -71,7 +72,7 @@ func TestK40TurnsAreSpreadOut(t *testing.T) {
 
 // K40: endpoints that all weigh the same make the table that they make without weights, whatever they weigh.
 func TestPropertyK40EqualWeightsAreNoWeights(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		weight := rapid.SampledFrom([]uint16{1, 2, 65535}).Draw(t, "weight")
 		var heavy []*desired.Service
@@ -89,7 +90,7 @@ func TestPropertyK40EqualWeightsAreNoWeights(t *testing.T) {
 
 // K40: no more flows than its part move to an endpoint that weighs more from now on, and few between others.
 func TestPropertyK40WeightMovesFewFlows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 60).Draw(t, "endpoints")
 		was := targets{at: someEndpoints(t, n)}
 		for range n {

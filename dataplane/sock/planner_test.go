@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var (
@@ -337,7 +339,7 @@ var plenty = Capacity{Places: 1000, Slots: 10000, Nodes: 1000}
 // Balancing §3, §6, §7, §16.3: whatever rules come and go, calls meet what the spec says, rows name what is there after every
 // single write, what stays is not written, and an agent that starts anew finds its way from any rows.
 func TestPropertyRowsSayWhatRulesSay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		p, rows := NewPlanner(plenty), NewRows()
 		var want Want
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
@@ -381,7 +383,7 @@ func clone(r Rows) Rows {
 // Balancing §16.3: a table never overflows, whatever is asked for; who does not fit is named, nobody gets to a backend
 // that left, and all are served as soon as there is room.
 func TestPropertyTablesDoNotOverflow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		room := Capacity{
 			Places: rapid.IntRange(1, 12).Draw(t, "places"), Slots: rapid.IntRange(1, 30).Draw(t, "slots"), Nodes: 3,
 		}

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // memory is tables of a kernel that fails now and then, in the middle of a change.
@@ -242,7 +243,7 @@ func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
 // Balancing §18: whatever fails on the way, programs begin to work only once tables were whole, and what is wanted last is
 // what is there once nothing fails any more; nothing is written then that is there.
 func TestPropertyFailuresAreMadeUpFor(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		k := newMemory()
 		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room}, k)
 		if err != nil {

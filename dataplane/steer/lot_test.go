@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var lotAddresses = []netip.Addr{
@@ -59,7 +60,7 @@ func TestPropertyLotsAreSets(t *testing.T) {
 }
 
 func lotsAreSets[T piece[T]](t *testing.T, draw func(*rapid.T) T, compare func(a, b T) int) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var lots [2]Lot[T]
 		models := [2]map[T]bool{{}, {}}
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {

@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/steer"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var nodeDefault = steer.Route{Table: 254, To: netip.MustParsePrefix("0.0.0.0/0"), Device: "eth1", Gateway: netip.MustParseAddr("10.9.0.1")}
@@ -172,7 +173,7 @@ type kept struct {
 // Whatever is wanted, whatever somebody else did before and wherever the agent died the last time: what is wanted in
 // the end is what there is; nothing foreign changes; and no step takes from an address that stays what it had.
 func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.Routes[nodeDefault] = true
 		for _, i := range []string{"eth0", "eth1", "all"} {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // mKernel is an interface as the kernel keeps it: by address, each once.
@@ -137,7 +138,7 @@ func wantOf(hosts map[string]mHost, port uint16) *Link {
 // Balancing §13.2: whatever is there, a plan leads to what is wanted, and a second one has nothing to do. A host that stays where it is
 // is reached after every single change, unless the interface has to be made anew.
 func TestPropertyBalancing13PlanLeadsToWhatIsWanted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		k := &mKernel{}
 		var before map[string]mHost
 		var ports uint16
@@ -184,7 +185,7 @@ func TestPropertyBalancing13PlanLeadsToWhatIsWanted(t *testing.T) {
 // Balancing §13.2: after the additions of a plan new hosts are reached, and so are those that leave, until the rest of the plan: clients are led to
 // the former only after the additions, and to the latter until the rest.
 func TestPropertyBalancing13NewWaysComeFirst(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		k := &mKernel{}
 		before := drawHosts(t, "before")
 		after := drawHosts(t, "after")

@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/wire"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Google's library, given the file that Schema prints, reads what Append wrote as the same values, and writes
@@ -36,7 +37,7 @@ func TestPropertyProtobufReadsWhatAppendWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	messageType := dynamicpb.NewMessageType(desc.Messages().ByName("sample"))
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		v := genSample().Draw(t, "value")
 		data, err := wire.Append(nil, v)
 		if err != nil {

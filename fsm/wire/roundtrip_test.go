@@ -10,11 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/wire"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Whatever the type, a value comes back from its bytes as it was.
 func TestPropertyDecodeReturnsWhatAppendWrote(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		goType := genType(2).Draw(t, "type")
 		compiled, err := wire.Compile(goType)
 		if err != nil {
@@ -43,7 +44,7 @@ func TestPropertyDecodeReturnsWhatAppendWrote(t *testing.T) {
 // equal digests mean equal records.
 func TestPropertyAcceptedBytesAreCanonical(t *testing.T) {
 	accepted := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		goType := genType(2).Draw(t, "type")
 		compiled, err := wire.Compile(goType)
 		if err != nil {

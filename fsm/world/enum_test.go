@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Families are a list in a number: each stands in it once, where it stands first.
 func TestPropertyFamiliesAreAList(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.SampledFrom([]Family{IPv4, IPv6}), 0, 3).Draw(t, "families")
 		var want []Family
 		for _, f := range list {

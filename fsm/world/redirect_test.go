@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
@@ -98,7 +100,7 @@ func TestElectionIsWonByTheOldestThenByName(t *testing.T) {
 
 func TestPropertyElectionsDoNotDependOnOrder(t *testing.T) {
 	tuples := []Tuple{{addr("169.254.77.1"), 80, TCP}, {addr("169.254.77.1"), 80, UDP}, {addr("2001:db8::1"), 80, TCP}}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), 0, 5, rapid.ID[string]).Draw(t, "names")
 		var claims []Claim
 		for _, name := range names {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // filled makes a value of type t in which every slice has two entries and every number and text is set, so that
@@ -112,7 +114,7 @@ func TestSortForgetsTheOrderOfReading(t *testing.T) {
 			}
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		want := filledWorld()
 		want.Sort()
 		got := want.Clone()
@@ -166,7 +168,7 @@ func TestProblemIsOneLineWithFileFieldReasonAndRemedy(t *testing.T) {
 }
 
 func TestSlicesOfFindsExactlyTheServicesOwn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var w World
 		names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 12).Draw(t, "services of slices")
 		for i, n := range names {

@@ -87,7 +87,7 @@ func unpack(t rapid.TB, archive []byte) map[string]map[string][]byte {
 }
 
 func TestArchivesHoldWhatWasPutInAndNothingOfWhenAndHow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		content := rapid.MapOf(rapid.SampledFrom([]string{"bin/a", "bin/b", "etc/x/y", "z"}), rapid.SliceOf(rapid.Byte()))
 		var images []image
 		for _, arch := range []string{"amd64", "arm64"} {

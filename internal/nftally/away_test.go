@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // tally is a kernel.
@@ -20,7 +22,7 @@ func (t tally) Tally() (map[string]uint64, error) { return t() }
 // K52: whatever becomes of the kernel's counters, the metric only grows, and by no less than what was counted between two
 // looks with nothing made anew between them.
 func TestPropertyK52TurnedAwayOnlyGrows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		kernel, fails := map[string]uint64{}, false
 		away := NewAway("away_total", "help", map[string]string{"refuse-port": "no-port", "drop-source": "source-range"}, tally(func() (map[string]uint64, error) {
 			if fails {

@@ -4,6 +4,7 @@ package admission
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // patched is an object after the patch of its request.
@@ -223,7 +226,13 @@ func drawGroup(t *rapid.T) map[string]any {
 func TestPropertyMutationIsIdempotentAndKeepsTheMeaning(t *testing.T) {
 	view := town()
 	drawn, valid := 0, 0
-	draw := func(t *rapid.T) {
+	missing := func() string {
+		if valid*10 < drawn {
+			return fmt.Sprintf("only %d of %d groups that were drawn are valid", valid, drawn)
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(t *rapid.T) {
 		drawn++
 		object, err := json.Marshal(drawGroup(t))
 		if err != nil {
@@ -254,19 +263,12 @@ func TestPropertyMutationIsIdempotentAndKeepsTheMeaning(t *testing.T) {
 				t.Fatalf("%s is taken for a change of %s", after.Object, object)
 			}
 		}
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || valid*10 < drawn && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
-	if valid*10 < drawn {
-		t.Errorf("only %d of %d groups that were drawn are valid", valid, drawn)
-	}
+	})
 }
 
 // A driver is valid once it was filled in, whatever its author listed.
 func TestPropertyDriversAreValidOnceFilledIn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		listed := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"healthz", "validateLoadBalancer", "ensureBackend", "judgePodDeregister"}), 0, 4, rapid.ID[string]).Draw(t, "listed")
 		webhooks := []any{}
 		for _, name := range listed {

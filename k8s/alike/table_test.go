@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // apart gives a text in memory of its own.
@@ -76,7 +77,7 @@ func drawPod(t *rapid.T) *world.Pod {
 
 // What values share changes nothing of what they say, whatever comes after them.
 func TestPropertyValuesThatShareSayTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var w world.World
 		for range rapid.IntRange(1, 8).Draw(t, "objects") {
 			w.Services, w.EndpointSlices, w.Pods = append(w.Services, drawService(t)), append(w.EndpointSlices, drawSlice(t)), append(w.Pods, drawPod(t))

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api"
 )
 
@@ -25,7 +26,7 @@ func number(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
 
 // A prefix is the range of the addresses it contains: both ends are in it, the neighbours of the ends are not.
 func TestPropertyPrefixBecomesExactlyItsRange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var a netip.Addr
 		if rapid.Bool().Draw(t, "v6") {
 			a = netip.AddrFrom16([16]byte(append([]byte{0x20, 1, 0xd, 0xb8}, rapid.SliceOfN(rapid.Byte(), 12, 12).Draw(t, "address")...)))
@@ -56,7 +57,7 @@ func TestPropertyExcludedAddressesAreNotInThePool(t *testing.T) {
 		"198.51.100.0/30", "198.51.100.2-198.51.100.9", "198.51.100.5", "198.51.100.8/29", "198.51.100.0-198.51.100.1", "2001:db8::/125", "2001:db8::3", "0.0.0.1",
 		"255.255.255.0/31",
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		o := &api.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 		o.Spec.Addresses = []string{"198.51.100.0/28", "2001:db8::/126"}
 		excluded := rapid.SliceOfN(spans, 0, 3).Draw(t, "exclude")
@@ -161,7 +162,7 @@ func TestPoolsSayWhatNodesDoThatAreCutOff(t *testing.T) {
 // to ever passes.
 func TestPropertyAddressesAreAskedForOnce(t *testing.T) {
 	texts := []string{"203.0.113.1", "203.0.113.2", "::ffff:203.0.113.1", "2001:db8::1", "2001:DB8:0::1", "127.0.0.1", "::", "ff02::1", "x", "", "203.0.113.1 "}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		draw := func(what string) []string {
 			return rapid.SliceOfN(rapid.SampledFrom(texts), 0, 4).Draw(t, what)
 		}
@@ -197,7 +198,7 @@ func TestPropertyAddressesAreAskedForOnce(t *testing.T) {
 // Every problem tells field, reason and remedy, and names the object.
 func TestPropertyProblemsAreWhole(t *testing.T) {
 	words := rapid.SampledFrom([]string{"", "x", "203.0.113.1", "-1", "Local", "IPv4", "none", "a/b"})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		policy := corev1.ServiceInternalTrafficPolicy(words.Draw(t, "internal policy"))
 		o := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: words.Draw(t, "name"), Namespace: words.Draw(t, "namespace"), ResourceVersion: words.Draw(t, "version"),
@@ -231,7 +232,7 @@ func TestOverlapNamesBothPools(t *testing.T) {
 // Services have one sharing key if they have one annotation for it, whichever system's it is, and consent to the same
 // namespaces: their own is always one.
 func TestPropertySharingTakesConsent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		type wish struct {
 			namespace, key string
 			across         []string

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
@@ -395,7 +396,7 @@ func whole[K, V any](t *rapid.T, raw []byte, turn func(*K) (V, []world.Problem))
 
 // Whatever was stored before there was a schema, conversion gives a value and whole problems.
 func TestPropertyAnythingStoredIsConverted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		raw := shaped(t)
 		whole(t, raw, Driver)
 		whole(t, raw, OutsideBalancer)

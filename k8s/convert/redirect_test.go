@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 )
 
@@ -273,7 +274,7 @@ func drawPolicy(t *rapid.T) *v1beta1.BalancingPolicy {
 
 // What can be used is whole: it captures something, and has ports and backends that connections can go to.
 func TestPropertyUsablePoliciesAreWhole(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		p, problems := BalancingPolicy(drawPolicy(t))
 		if !Usable(problems) {
 			return

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api"
 )
 
@@ -31,7 +32,7 @@ func genSelector() *rapid.Generator[metav1.LabelSelector] {
 
 // A selector chooses what it chooses for Kubernetes, and one that Kubernetes refuses makes its object unusable.
 func TestPropertySelectorsChooseWhatTheyDoInKubernetes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		spec := rapid.SliceOfN(genSelector(), 0, 2).Draw(t, "selectors")
 		o := &api.L2Advertisement{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: api.L2AdvertisementSpec{NodeSelectors: spec}}
 		have := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "team/c"}), rapid.SampledFrom([]string{"", "x", "y"}), 0, 3).Draw(t, "labels")

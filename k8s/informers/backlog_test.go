@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/convert"
 )
 
@@ -115,7 +116,7 @@ func TestABusyWatchIsHeardSoon(t *testing.T) {
 // What a watch says together is seen as a whole or not at all: neither a node that is gone for a moment between two of
 // its lives, nor its end as evidence.
 func TestWhatIsSaidTogetherIsSeenAtOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		l, shelf := nodesLine(world.KindNode)
 		version, life := 10, 0
 		there := map[string]string{} // name to UID

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/k8s/informers"
@@ -65,7 +66,7 @@ func sameObjects(a, b world.World) bool {
 // Whatever happens to objects, watches and lists: once quiet the World shows what the server holds; only deletions that
 // a watch was told are evidence; lists and versions never run back; and a World that was handed out never changes.
 func TestPropertyTheWorldEndsAsTheServerIs(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		s := newServer(t)
 		defer s.Close()
 		defer s.CloseClientConnections()

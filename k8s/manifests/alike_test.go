@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/alike"
 )
 
@@ -47,7 +48,7 @@ spec: {nodeName: %[5]s}
 
 // What objects share changes nothing of what they say.
 func TestPropertyObjectsThatShareSayTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		like := new(alike.Table)
 		for range rapid.IntRange(2, 6).Draw(t, "files") {
 			text := []byte(alikeManifests(t))

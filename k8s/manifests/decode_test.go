@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/convert"
 )
@@ -164,7 +165,7 @@ func TestPropertyDamagedFilesAreReadWithoutHarm(t *testing.T) {
 		}
 		whole = append(append(whole, text...), "---\n"...)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		text := slices.Clone(whole[rapid.IntRange(0, len(whole)).Draw(t, "from"):])
 		text = text[:rapid.IntRange(0, len(text)).Draw(t, "to")]
 		for range rapid.IntRange(0, 4).Draw(t, "damages") {

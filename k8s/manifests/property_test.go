@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Whatever is done to the folder, and however it fails: once it has been left alone for a while without trouble, the
@@ -18,7 +20,7 @@ import (
 // went while all was well are evidence, those that are missing after trouble are not.
 func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
 	names := []string{"a.yaml", "b.yaml", "sub/c.yaml"}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := newBench()
 		stood := map[string]string{} // by file: services that it held when it last was whole
 		quiet := map[string]string{} // by file: its text when the folder was last left alone

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
@@ -177,7 +178,7 @@ func (x *story) check() {
 
 // inBubbles checks a property with a bubble for each case. In one bubble for all, rapid would see days pass and end early.
 func inBubbles(t *testing.T, property func(*rapid.T)) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		var failure any
 		synctest.Test(t, func(*testing.T) {
 			defer func() { failure = recover() }()

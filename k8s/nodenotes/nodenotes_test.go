@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // server is what an API server keeps of annotations: the value of each, and who owns it.
@@ -77,7 +79,7 @@ func (s *server) node(t *rapid.T) *corev1.Node {
 // of ours that is not wanted, and there is nothing left to write.
 func TestPropertyAWriteMakesTheNodeAsItShallBe(t *testing.T) {
 	keys := []string{"balancing.elf.io/nodeId", "balancing.elf.io/nodeProxyIpv4", "balancing.elf.io/nodeProxyManaged", "example.com/other"}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newServer()
 		draw := func(name string) map[string]string {
 			return rapid.MapOfN(rapid.SampledFrom(keys[:3]), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, name)

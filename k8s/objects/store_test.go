@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func (s *Store) tell(kind world.Kind, o runtime.Object) {
@@ -50,7 +51,7 @@ func TestViewIsAnErrorUntilEveryKindIsListed(t *testing.T) {
 
 // Whatever is written after a view was taken, the view stays as it was; and the newest view is what was written.
 func TestPropertyAViewStaysAsItWas(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := New()
 		for _, kind := range admitted() {
 			s.Listed(kind, true)

@@ -9,6 +9,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/admission"
 	"fairlead.io/fairlead/k8s/api/balancing"
 )
@@ -81,7 +82,7 @@ func TestPoliciesWithoutAnIDAreGivenOne(t *testing.T) {
 func TestPropertyGivenIDsAreFree(t *testing.T) {
 	object := raw(t, edited(t, good, `, annotations: {balancing.elf.io/serviceId: "7"}`, ""))
 	stored := town(t)
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		drawn := balancing.ID(rapid.SampledFrom([]uint32{0, 1, 8, 9, 10, 1<<32 - 2, 1<<32 - 1}).Draw(t, "drawn"))
 		r := admission.Request{Kind: Balancing, Operation: "CREATE", Name: "a"}
 		r.Object = object

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/admission"
 	"fairlead.io/fairlead/k8s/api/balancing"
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
@@ -260,7 +261,7 @@ func TestManifestsOfThePredecessorAreAccepted(t *testing.T) {
 // Whatever somebody writes: nothing panics, what is allowed converts without a part left out, and the order of what is stored
 // makes no difference.
 func TestPropertyWhatIsAcceptedConverts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		ports := rapid.Custom(func(t *rapid.T) []v1beta1.PortInfo {
 			if rapid.IntRange(0, 4).Draw(t, "good") > 0 { // most policies would be taken
 				return []v1beta1.PortInfo{{Name: "a", Port: "80", Protocol: "TCP"}}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Sections 2.2, 4, 9: what a policy is told of each state of the record.
@@ -100,7 +101,7 @@ func TestBalancing6PodsAreCountedByNamespace(t *testing.T) {
 
 // What is shown of programming is what a look at every node says, whatever nodes do; and scan names every policy of which that changed.
 func TestPropertyProgrammedNodesHaveAcknowledgedThePolicyAsItIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := newBook(t)
 		nodes := []fsm.NodeID{"n1", "n2", "n3"}
 		type host struct{ carries, has bool }

@@ -15,12 +15,13 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What is applied mentions what was written and not a field more, as client-go's apply configurations would.
 func TestPropertyAppliedFieldsAreThoseOfAnApplyConfiguration(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "a", "<b>"})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := Write{
 			ID:  fsm.ServiceID(rapid.SampledFrom([]string{"shop/web", "default/db"}).Draw(t, "id")),
 			UID: text.Draw(t, "uid"), ResourceVersion: text.Draw(t, "version"),

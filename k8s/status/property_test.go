@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var (
@@ -183,7 +184,7 @@ func (x *scene) settled(t *rapid.T, o Options) {
 // K33: once the record is done with a Service that is going, or that is no longer ours, nothing of ours keeps it, nor does
 // anything once the option is off, whatever the record holds.
 func TestPropertyK33NoServiceIsKeptForGood(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)
 		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
 			o.Finalizer = rapid.IntRange(0, 3).Draw(t, "finalizer") > 0
@@ -214,7 +215,7 @@ func drawOptions(t *rapid.T) Options {
 // Whatever the record and other writers do: once its writes are done, the projection has nothing more to say, and what
 // is not ours was not touched.
 func TestPropertyProjectionIsIdempotentAndTouchesOnlyOurs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)
 		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 12).Draw(t, "commands") {
@@ -233,7 +234,7 @@ func TestPropertyProjectionIsIdempotentAndTouchesOnlyOurs(t *testing.T) {
 
 // What stands in the ingress by our hand is owned by the Service, and was announced at some time since.
 func TestPropertyShownAddressesAreOwned(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)
 		announcedOnce := map[string]bool{}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -276,7 +277,7 @@ func TestPropertyShownAddressesAreOwned(t *testing.T) {
 // K31: an entry says which ports do not serve, and lists all of them then, and none if all serve.
 func TestPropertyK31PortsThatAreNotToBeHadAreNamed(t *testing.T) {
 	names := map[fsm.Protocol]corev1.Protocol{fsm.TCP: "TCP", fsm.UDP: "UDP", fsm.SCTP: "SCTP"}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)
 		for i, id := range drawnServices {
 			x.b.service(t, id)
@@ -327,7 +328,7 @@ func TestPropertyK31PortsThatAreNotToBeHadAreNamed(t *testing.T) {
 
 // scan may name too many, never too few: whoever it does not name, nothing new can be said of.
 func TestPropertyScanNamesAllThatAreConcerned(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)
 		told := map[string]story{}
 		before := x.b.Read()

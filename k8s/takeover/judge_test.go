@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/cluster/leader/balancers"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 	"fairlead.io/fairlead/k8s/takeover"
@@ -281,7 +282,7 @@ func TestObjectsThatOnlyLBCFToleratedAreFound(t *testing.T) {
 // A report does not depend on the order in which objects are read.
 func TestPropertyReportsDoNotDependOnOrder(t *testing.T) {
 	whole := takeover.Judge(*installation(t), nil, names())
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Check(t, func(r *rapid.T) {
 		in := installation(t)
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
 		random.Shuffle(len(in.Records), func(a, b int) { in.Records[a], in.Records[b] = in.Records[b], in.Records[a] })

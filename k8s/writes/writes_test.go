@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/writes"
 )
 
@@ -16,7 +17,7 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 // The queue against a map that is searched.
 func TestPropertyQueueGivesEachOnceInOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		q, want := writes.NewQueue[string](), map[string]time.Time{}
 		now := noon
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

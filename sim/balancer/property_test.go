@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/balancer"
 	"fairlead.io/fairlead/sim/balancer/message"
 	"fairlead.io/fairlead/sim/event"
@@ -30,7 +31,7 @@ type asked struct {
 // whatever is wrong with the driver: an answer is true, nothing is done later than callers believe, somebody else's
 // backend stays as it is, and Entries is what events said.
 func TestPropertyAnswersAreTrueAndNothingIsTooLate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := newBench(rapid.Uint64().Draw(t, "seed"))
 		calls := map[fsm.Revision]*asked{}
 		owners := map[string]string{}
@@ -142,7 +143,7 @@ func (c *asked) judge(t *rapid.T, attempt fsm.Revision) {
 
 // With nothing wrong, a balancer holds what the calls say, one after the other, and each is answered.
 func TestPropertyASoundDriverDoesWhatItIsAsked(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := newBench(rapid.Uint64().Draw(t, "seed"))
 		b.ask(fsm.ActionEnsureBalancer, message.Request{Balancer: "lb1", Info: balancer.Info("lb1")}, func(int, message.Answer, error) {})
 		b.wait(time.Second)

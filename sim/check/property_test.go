@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/event"
 )
@@ -17,7 +18,7 @@ import (
 // However far members are apart, and wherever they take snapshots, equal records break nothing; one wrong digest or
 // entry does, whoever has it.
 func TestPropertyS1HoldsForAnyOrderAndBreaksForAnyDifference(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newStory(t, nil)
 		log := []event.Applied{}
 		first, _ := s.entry(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat})
@@ -83,7 +84,7 @@ func spoiled(t *rapid.T, e event.Event) event.Event {
 // What a real register answers is linearizable, however calls overlap; a read of what was overwritten before it began,
 // or was never written, is not.
 func TestPropertyLinearizabilityIsToldApart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newStory(t, nil)
 		s.commit(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat})
 		value, calls := "", 0

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/guest/start"
@@ -90,7 +91,7 @@ func TestEqualHistoriesAreJudgedAlike(t *testing.T) {
 // What has nothing to do with a rule changes nothing of what it says, wherever it comes in between.
 func TestPropertyIrrelevantEventsChangeNoVerdict(t *testing.T) {
 	all := tales()
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		x := rapid.SampledFrom(all).Draw(t, "tale")
 		irrelevant := func(i int) event.Event {
 			return []event.Event{

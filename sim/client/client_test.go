@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/check"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/network/httpd"
@@ -21,7 +22,7 @@ import (
 // However calls get lost, late or refused: what clients say of their reads and writes can be explained, each call ends
 // once, and nothing that was told to be refused is in the record.
 func TestPropertyRegistersSayNoMoreThanTheyKnow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := newBench(rapid.Uint64().Draw(t, "seed"))
 		rules, err := check.New(check.Options{Rules: []string{"S2"}, Topology: check.Topology{Members: []string{"m1", "m2", "m3"}}})
 		if err != nil {
@@ -89,7 +90,7 @@ func (b *bench) judge(t *rapid.T) {
 
 // A hand does what it is told in order, however often it has to say so.
 func TestPropertyAHandKeepsTheOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := newBench(rapid.Uint64().Draw(t, "seed"))
 		b.rough = true
 		h := b.NewHand("hand")

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fabric"
 	"fairlead.io/fairlead/sim/fabric/message"
 )
@@ -113,7 +114,7 @@ func (a *account) hops(prefix netip.Prefix, now time.Duration) (out []string) {
 
 // What a switch forwards to is what a list of paths with their times says, whatever speakers do and in which order.
 func TestASwitchForwardsAsAListOfPathsSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		o := fabric.BIRD("switch", switchASN)
 		o.Lag, o.LagMost = 0, 0
 		stale := rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "stale")

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/disk"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/event"
@@ -234,7 +235,7 @@ func TestEachFaultLeavesTheStageAsItWas(t *testing.T) {
 }
 
 func TestFaultsOfOneTargetDoNotFight(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		play := newTheatre(rapid.Uint64().Draw(t, "seed"))
 		defer play.Strike()
 		before := play.state()

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/kube"
 )
@@ -23,7 +24,7 @@ func TestPropertyAListAndAWatchFromThereAreTheState(t *testing.T) {
 	paths := []string{allServices, "/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/pods", "/apis/" + poolsOfMetalLB,
 		"/api/v1/services?fieldSelector=metadata.name%3Ds1&x=", "/api/v1/namespaces/default/services"}
 	harmless := []kube.Fault{kube.WatchDelay, kube.Duplicate, kube.Coalesce}
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		b := newCluster(t, rapid.Uint64().Draw(rt, "seed"))
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "steps"), 0))
 		type client struct {
@@ -79,7 +80,7 @@ func TestPropertyAListAndAWatchFromThereAreTheState(t *testing.T) {
 
 // Pages of a list are together the list at the version of the first, whatever happens meanwhile.
 func TestPropertyPagesAreOneList(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		b := newCluster(t, rapid.Uint64().Draw(rt, "seed"))
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "steps"), 0))
 		for n := range 40 {
@@ -106,7 +107,7 @@ func TestPropertyPagesAreOneList(t *testing.T) {
 
 // Equal seeds give equal events and equal bytes, under every fault.
 func TestPropertyEqualSeedsGiveEqualRuns(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		seed, steps := rapid.Uint64().Draw(rt, "seed"), rapid.Uint64().Draw(rt, "steps")
 		faults := rapid.SliceOfN(rapid.SampledFrom(kube.Faults()), 0, 4).Draw(rt, "faults")
 		run := func() (out []string) {
@@ -142,7 +143,7 @@ func TestPropertyEqualSeedsGiveEqualRuns(t *testing.T) {
 
 // What history tells of an object is what lists at each version showed.
 func TestPropertyHistoryTellsWhatListsShowed(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		b := newCluster(t, rapid.Uint64().Draw(rt, "seed"))
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "steps"), 0))
 		there := map[time.Duration]bool{}

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/network"
 )
@@ -17,7 +18,7 @@ import (
 // Whatever happens to links, what arrives is a beginning of what was sent, and once everything has healed all of it
 // arrives unless the connection broke, which then both ends know.
 func TestConnectionsDeliverInOrderOrBreak(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := engine.New(rapid.Uint64().Draw(t, "seed"))
 		n := network.New(w, network.Options{})
 		var sent, got []byte

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario"
@@ -54,7 +55,7 @@ func options(t *rapid.T) scenario.Options {
 }
 
 func TestWhatIsDrawnIsValidAndEndsInTime(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		o := options(t)
 		s := scenario.Generate(o).Draw(t, "scenario")
 		if err := s.Validate(); err != nil {
@@ -75,7 +76,7 @@ func TestWhatIsDrawnIsValidAndEndsInTime(t *testing.T) {
 }
 
 func TestEqualSeedsDrawEqualScenarios(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		a, b := scenario.Draw(seed, scenario.Options{Balancers: 1}), scenario.Draw(seed, scenario.Options{Balancers: 1})
 		if !reflect.DeepEqual(a, b) {
@@ -89,7 +90,7 @@ func TestEqualSeedsDrawEqualScenarios(t *testing.T) {
 
 // Neither what users do nor the faults of one kind depend on whether anything else is drawn.
 func TestStreamsAreIndependent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		whole := scenario.Draw(seed, scenario.Options{Rough: true})
 		if calm := scenario.Draw(seed, scenario.Options{Rough: true, NoFaults: true}); !reflect.DeepEqual(calm.Work, whole.Work) {

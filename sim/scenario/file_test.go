@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/scenario"
 	"fairlead.io/fairlead/sim/workload"
@@ -19,7 +20,7 @@ import (
 
 func TestWhatWasWrittenIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		o := options(t)
 		o.Outside = rapid.IntRange(0, 2).Draw(t, "outside")
 		o.Balancers, o.Clients = rapid.IntRange(0, 2).Draw(t, "balancers"), rapid.IntRange(0, 2).Draw(t, "clients")

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/scenario"
 	"fairlead.io/fairlead/sim/workload"
@@ -26,7 +27,7 @@ func TestShrinkingFindsAPlantedCause(t *testing.T) {
 				slices.ContainsFunc(s.Work, func(w workload.Step) bool { return w.Do == "scale" && w.At > f.End() })
 		})
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := scenario.Draw(rapid.Uint64().Draw(t, "seed"), scenario.Options{})
 		s.Faults, s.Work = append(s.Faults, cause), append(s.Work, step)
 		runs := 0

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fault"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario"
@@ -16,7 +17,7 @@ import (
 // Everybody begins with the older release exactly where there is an upgrade, and the format that is to be expected in the
 // end is the newest unless nobody was to raise it.
 func TestWorldsBeginWithTheReleaseThatIsToBeUpgraded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := scenario.Generate(scenario.Options{Kinds: rapid.SampledFrom([][]string{nil, {"rolling-upgrade", "kill"}, {"downgrade"}}).Draw(t, "kinds")}).Draw(t, "scenario")
 		upgrades, raised := false, true
 		for _, f := range s.Faults {

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/event"
 )
 
@@ -27,7 +28,7 @@ func written(t interface{ Fatal(...any) }, trace Trace) []byte {
 
 // What was heard is what is kept, in memory and in a file, event by event and field by field.
 func TestTraceReadsBackAsItWasHeard(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		run := drawRun(t, 30)
 		kept := heard(run, Options{Keep: true}).Trace()
 		kept.About = About{Seed: 7, Scenario: "nothing", Violation: &Violation{Rule: "S1", At: time.Second, Sentence: "why"}}
@@ -52,7 +53,7 @@ func TestTraceReadsBackAsItWasHeard(t *testing.T) {
 
 // Whatever happens to a file, Read returns an error or the very same events; it never panics.
 func TestDamagedFilesAreRefused(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		trace := heard(drawRun(t, 10), Options{Keep: true}).Trace()
 		file := written(t, trace)
 		at := rapid.IntRange(0, len(file)-1).Draw(t, "at")
@@ -71,7 +72,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 
 // Damage below the checksum of gzip is found as well.
 func TestDamagedEventsAreRefused(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		trace := heard(append(drawRun(t, 10), event.Stamped{At: time.Hour, Number: 99, Event: event.Calm{}}), Options{Keep: true}).Trace()
 		packed := slices.Clone(trace.packed[0])
 		at := rapid.IntRange(0, len(packed)-1).Draw(t, "at")

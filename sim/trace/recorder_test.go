@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/event"
 )
 
@@ -56,7 +57,7 @@ func TestKindsAreReadAsTheyAreWritten(t *testing.T) {
 }
 
 func TestEqualRunsHaveEqualDigests(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		run := drawRun(t, 20)
 		again := slices.Clone(run)
 		for i := range again {
@@ -70,7 +71,7 @@ func TestEqualRunsHaveEqualDigests(t *testing.T) {
 
 // Whatever differs in any one place of one event, the digest tells.
 func TestAnyFieldThatDiffersGivesAnotherDigest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		one := drawEvent(t)
 		base := event.Stamped{At: time.Second, Number: 7, Event: one}
 		want := heard([]event.Stamped{base}, Options{}).Digest()
@@ -193,7 +194,7 @@ func BenchmarkHear(b *testing.B) {
 
 // The lane that the page reads from a field is the one that the event names.
 func TestLanesAreThoseOfTheEvents(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		e := drawEvent(t)
 		_, fields := Describe(event.Stamped{Event: e})
 		c := coder{mode: describe}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/kube"
@@ -291,7 +292,7 @@ func TestServicesAreWhatUsersWish(t *testing.T) {
 // Whatever users do in whatever order: the API server takes it, and once they stop it says of pods what is true, even
 // if it was restored from a backup meanwhile.
 func TestPodsSettleToTheTruth(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		aggregate := rapid.SampledFrom([]int{0, 30}).Draw(t, "aggregate")
 		b := newBenchOf(rapid.Uint64().Draw(t, "seed"), aggregate)
 		plan := workload.Plan{Services: 3, Nodes: b.Nodes(), Switches: []string{"s1"}, Aggregate: aggregate}

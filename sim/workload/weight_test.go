@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/sim/weight"
 	"fairlead.io/fairlead/sim/workload"
@@ -22,7 +23,7 @@ func TestPropertyWeightsAreReadAlike(t *testing.T) {
 	names := rapid.SampledFrom([]string{"", "a", "ab", "b"})
 	whose := rapid.SampledFrom([]string{"pod/a", "pod/*", "pod/a?", "pod/[", "pod/", "node/b", "node/[ab]", "zone/ab", "bogus/a", "192.0.2.1", "::1", "x", ""})
 	number := rapid.SampledFrom([]string{"=0", "=1", "=7", "=65535", "=65536", "=x", "", " = 3", "=4 "})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var rules []string
 		for range rapid.IntRange(0, 70).Draw(t, "rules") {
 			rules = append(rules, rapid.SampledFrom([]string{"", " "}).Draw(t, "space")+whose.Draw(t, "whose")+number.Draw(t, "number"))

@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // shift is an installation that LBCF and Fairlead have by turns: one group of fixed addresses on one load balancer. What is
@@ -199,7 +200,7 @@ func drawAddresses(t *rapid.T, what string) []string {
 // while the API server was away, and whichever graves made way: what is wanted is registered in the end, and nothing else, as
 // long as it is what LBCF knew to be wanted when it was stopped (docs/migrate-lbcf.md). Nothing that LBCF left registered is registered anew or taken off, as long as nothing of ours was left behind when it took over.
 func TestPropertyBackToLBCFAndForwardAgain(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newShift(t)
 		s.want(drawAddresses(t, "at first"))
 		s.lbcf(24)

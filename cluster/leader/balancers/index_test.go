@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // restless is a cluster whose record others write to, too, and whose plans are carried out in part, late or never.
@@ -159,7 +160,7 @@ func contents(x *Index) map[string][]*fsm.Binding {
 
 // What an index plans that was kept through whatever happened is what one plans that has seen nothing before.
 func TestPropertyAnIndexThatWasKeptPlansAsOneBuiltAnew(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		d := &restless{drawn: newDrawn(t)}
 		for _, name := range drawnNames {
 			if rapid.IntRange(0, 9).Draw(t, "there") > 0 {

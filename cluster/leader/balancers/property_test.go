@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // drawn is a cluster that changes at random. It remembers how objects were that are absent without evidence.
@@ -208,7 +209,7 @@ func (d *drawn) inherited(b *fsm.Binding) bool {
 // Sections 5.2-5.8, INV-4, INV-13, INV-24: whatever happens in whatever order, nothing goes without evidence, and once
 // everything is known and drivers do what they are asked exactly what is expected is registered.
 func TestPropertyWhatIsExpectedIsRegisteredAndNothingGoesWithoutEvidence(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		d := newDrawn(t)
 		for _, name := range drawnNames {
 			if rapid.IntRange(0, 9).Draw(t, "there") > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func unKVs(list []fsm.KV) []world.KV {
@@ -72,7 +73,7 @@ func leftRecord(b *fsm.Binding, l *fsm.LoadBalancer) *world.BackendRecord {
 // Section 13, INV-6: what another controller left is taken over as it is. Nothing of it is registered, ensured or
 // created anew, in whatever order the kinds become known, for the first time or after a while without them; what went meanwhile is deregistered, and nothing else.
 func TestPropertyTakeoverCallsNoDriverForWhatIsThere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		d := newDrawn(t)
 		for _, name := range drawnNames {
 			if rapid.IntRange(0, 9).Draw(t, "there") > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // failer is what testing.T and rapid.T have in common here.
@@ -398,7 +399,7 @@ func everything(world.Kind, string) bool { return true }
 // Balancing §2, §4, §5, §6, §8: the record says of each policy what it captures, what it leads to, where it is effective, and whether another one wins; also after
 // everything became otherwise, and what went may be removed.
 func TestPropertyTheRecordHasWhatPoliciesAskFor(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup(t, format)
 		for range rapid.IntRange(1, 3).Draw(t, "worlds") {
 			w := drawWorld(t)
@@ -415,7 +416,7 @@ func TestPropertyTheRecordHasWhatPoliciesAskFor(t *testing.T) {
 
 // S12: what is absent without evidence stays as it was, and what is absent with evidence goes, of policies, Services, nodes and pods.
 func TestPropertyWhatIsOnlyAbsentStays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g, w := newGroup(t, format), drawWorld(t)
 		g.settle(t, w.input(nothing))
 		before := g.rows()

@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var mesh = fsm.TunnelSettings{Range4: netip.MustParsePrefix("10.250.0.0/24"), Range6: netip.MustParsePrefix("fd00:250::/64"), Port: 7446, VNI: 7446}
@@ -386,7 +387,7 @@ func TestBalancing13HostsOutsideTakeNoNodesAddress(t *testing.T) {
 // one has it only after everybody who makes tunnels said that it is gone. A policy leads to exactly those nodes that have a pod, and
 // said that they have their tunnel and lead there.
 func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup(t, format)
 		g.joins(t)
 		in := proxied(toProxies("a", 1))

@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/derive"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/convert"
 )
@@ -127,7 +128,7 @@ func spoken(v *fsm.View) [][]bgp.Peer {
 // What would be left out is told to whoever wrote it: nobody looks for it in the logs of members.
 func TestPropertySpeakersLeaveOutNothingThatConversionAccepts(t *testing.T) {
 	vip := netip.MustParseAddr("203.0.113.1")
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		state := fsm.New()
 		apply := applyTo(t, state)
 		apply(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat}, &fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}},

@@ -11,6 +11,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A restored record begins an epoch that nobody has seen, and is of no format that somebody here may not know.
@@ -33,7 +34,7 @@ func TestPropertyRenewedRecordsAreNewerAndCanBeRead(t *testing.T) {
 		}
 		return s
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		draw := func(what string) (fsm.Epoch, uint32) {
 			return fsm.Epoch(rapid.IntRange(0, 4).Draw(t, what+" epoch")), rapid.Uint32Range(fsm.OldestFormat, fsm.NewestFormat).Draw(t, what+" format")
 		}

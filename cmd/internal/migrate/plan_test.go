@@ -16,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/migrate"
 )
 
@@ -212,7 +213,7 @@ func (r *rehearsal) do(t *rapid.T, command string) {
 
 // Whoever follows the steps never has two speakers on a node, and never none at all, unless told before.
 func TestPropertyStepsNeverLeaveTheSwitchWithoutASpeaker(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		masters := rapid.IntRange(1, 6).Draw(t, "masters")
 		var nodes []string
 		for i := range masters {

@@ -24,6 +24,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/ndp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // cables are links whose other ends a test moves.
@@ -187,7 +188,7 @@ func TestNeighboursAreRememberedOverARestart(t *testing.T) {
 // interface and is nobody else's, who had it first keeps it, and whoever has none says why.
 func TestPropertyPeersByInterfaceHaveAddressesOfTheirOwn(t *testing.T) {
 	folder := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s, links := cabled(t, folder, slog.New(slog.DiscardHandler))
 		names := []string{"eth1", "eth2", "eth3"}
 		toldOf(t, s, names...)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var tor = bgp.Peer{Name: "tor", Address: netip.MustParseAddr("192.0.2.1")}
@@ -129,7 +130,7 @@ func TestPropertyThePasswordIsTheOneReadLast(t *testing.T) {
 		}
 		return bgp.Secret(text)
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		var log strings.Builder
 		folder := t.TempDir()
 		o := Options{Named: named, Folder: folder, Log: slog.New(slog.NewTextHandler(&log, nil))}

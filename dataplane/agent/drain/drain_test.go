@@ -21,6 +21,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/drain"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // delay is long enough that the clock, which stands still in a bubble unless somebody sleeps, has to be moved.
@@ -142,7 +143,7 @@ type inBubble struct{ testing.TB }
 // ago, and nothing else. The model is a list of when each address was last wanted.
 func TestPropertyRulesGoOnlyAndSurelyAfterTheDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(inBubble{t}, func(t *rapid.T) {
+		testkit.Check(inBubble{t}, func(t *rapid.T) {
 			k, store := &kernel{}, &memory{}
 			options := drain.Options{Applier: k, Delay: delay, Found: k.found}
 			if rapid.Bool().Draw(t, "with store") {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // full returns routes in which no field has its zero value, so that a field that the format forgets is seen.
@@ -106,7 +107,7 @@ func TestPropertyDamagedFileIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		bad := append([]byte(nil), good...)
 		if rapid.Bool().Draw(t, "truncate") {
 			bad = bad[:rapid.IntRange(0, len(bad)-1).Draw(t, "length")]

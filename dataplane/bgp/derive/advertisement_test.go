@@ -11,6 +11,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func subset[T any](t *rapid.T, what string, of ...T) (out []T) {
@@ -139,7 +140,7 @@ func told(p bgp.Path, peer string) string {
 }
 
 func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup()
 		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}},
 			&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.PutNode{ID: "n2", Eligible: true})
@@ -189,7 +190,7 @@ func TestPropertyEachPeerIsToldWhatAdvertisementsSay(t *testing.T) {
 
 // A peer that comes, goes or is changed changes no path: who is named is known by name.
 func TestPropertyPeersChangeNoPath(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup()
 		g.apply(&fsm.PutSettings{Settings: fsm.Settings{Unsteered: true}}, &fsm.PutService{Service: fsm.Service{ID: "a/1"}},
 			&fsm.Allocate{Address: vip(1), Service: "a/1", Pool: "p"}, &fsm.PutNode{ID: "n1", Eligible: true},

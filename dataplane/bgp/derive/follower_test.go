@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // group is a record that a test writes to.
@@ -107,7 +108,7 @@ func perPrefix(paths []bgp.Path) map[netip.Prefix][]bgp.Path {
 }
 
 func TestPropertyFollowerHasThePathsOfTheRecord(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup()
 		for i := 1; i <= 4; i++ {
 			service := fsm.ServiceID(fmt.Sprint("a/", i))

@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // lookup is where a switch that has some paths, and ones that rank behind these, sends packets to an address: by the longest prefix
@@ -155,7 +156,13 @@ func (s *story) move(t *rapid.T) {
 // one view to the next, and beside what a member still announces that lost touch.
 func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 	drawn, shadows := 0, 0
-	draw := func(t *rapid.T) {
+	missing := func() string {
+		if drawn == 0 || shadows == 0 {
+			return fmt.Sprintf("%d aggregates and %d packets that a lost member would lead elsewhere: too few to show anything", drawn, shadows)
+		}
+		return ""
+	}
+	testkit.CheckUntil(t, missing, func(t *rapid.T) {
 		s := newStory(t)
 		var before []bgp.Path // of single addresses
 		for range rapid.IntRange(1, 25).Draw(t, "views") {
@@ -199,14 +206,7 @@ func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 			walk(t, s.paths, paths, before, singles)
 			s.paths, before = paths, singles
 		}
-	}
-	// A short run draws a fifth as often, and so may meet too little at first.
-	for rounds := 0; rounds == 0 || (drawn == 0 || shadows == 0) && rounds < 10; rounds++ {
-		rapid.Check(t, draw)
-	}
-	if drawn == 0 || shadows == 0 {
-		t.Errorf("%d aggregates and %d packets that a lost member would lead elsewhere: too few to show anything", drawn, shadows)
-	}
+	})
 }
 
 // walk takes the steps from some paths to others one by one. An address that was announced and is has a way at each of them, to a
@@ -245,7 +245,7 @@ func walk(t *rapid.T, from, upto, before, after []bgp.Path) {
 // draw traffic that nobody serves. What is no part of such a block is announced address by address.
 func TestPropertyPoolThatIsUsedInPartHasPrefixesOfItsFullBlocks(t *testing.T) {
 	full, holes := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup()
 		g.apply(&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.RegisterBoot{Node: "n1", Boot: "b"})
 		base := netip.MustParseAddr("198.51.100.16")

@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // plainly is what a node announces, and what is on its way out, read off the record without any haste.
@@ -38,7 +39,7 @@ func plainly(v *fsm.View, id fsm.NodeID) (paths []bgp.Path, gone map[netip.Prefi
 // Whatever happens, a node's share is the paths that lead to it, to the peers that it is chosen for; and it is told anew whenever
 // that is another one, or a hop of it is newly withdrawn.
 func TestPropertySharesAreThePathsOfEachNode(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup()
 		for i := 1; i <= 4; i++ {
 			service := fsm.ServiceID(fmt.Sprint("a/", i))
@@ -164,7 +165,7 @@ func TestNodesAnnounceToPeersByInterfaceAlone(t *testing.T) {
 func TestPropertyNodesAggregateTogether(t *testing.T) {
 	aggregates, shadows := 0, 0
 	nodes := []fsm.NodeID{"n1", "n2", "n3"}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := newStory(t)
 		s.apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: host(254), ASN: 65001, IPv4: true, Nodes: fsm.PeerNodes{Speak: true}}})
 		var shares Shares

@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // everything reads back all that a speaker announces.
@@ -64,7 +65,7 @@ func TestPropertyPeersAreReadBackAsTheyWereAdded(t *testing.T) {
 		p.Restart.Notification = rapid.Bool().Draw(t, "notification")
 		return p
 	})
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		peers := rapid.SliceOfNDistinct(gen, 0, 3, func(p bgp.Peer) netip.Addr { return p.Address }).Draw(rt, "peers")
 		d := bgp.Desired{Peers: peers}
 		if err := s.Apply(t.Context(), d); err != nil {

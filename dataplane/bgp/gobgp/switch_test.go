@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/testswitch"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // dialler starts a speaker that listens nowhere and dials from any address, as members on a laptop do.
@@ -113,7 +114,7 @@ func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {
 		return !slices.ContainsFunc(sw.Peers(), func(p testswitch.PeerStatus) bool { return !p.Established })
 	})
 	opened := sw.Peers()
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		var told [n]bgp.Desired
 		for i := range told {
 			told[i].Peers = []bgp.Peer{switchPeer(sw)}
@@ -287,7 +288,7 @@ func TestSwitchRefusesStrangers(t *testing.T) {
 func TestPropertyComparingFindsWhatIsNotAnnouncedAsWanted(t *testing.T) {
 	parallel(t)
 	s := dialler(t, 0)
-	rapid.Check(t, func(rt *rapid.T) {
+	testkit.Check(t, func(rt *rapid.T) {
 		before, now := genPaths().Draw(rt, "before"), genPaths().Draw(rt, "now")
 		if err := s.Apply(t.Context(), bgp.Desired{Paths: bgp.NewPaths(before...)}); err != nil {
 			rt.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func example(t interface{ Fatal(...any) }) []byte {
@@ -159,7 +160,7 @@ func TestErrorNamesFileLineFieldReasonAndRemedy(t *testing.T) {
 func TestPropertyDamagedFileIsReadOrRefused(t *testing.T) {
 	text := string(example(t))
 	lines := strings.Split(text, "\n")
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		out := append([]string(nil), lines...)
 		for range rapid.IntRange(1, 5).Draw(t, "changes") {
 			i := rapid.IntRange(0, len(out)-1).Draw(t, "line")

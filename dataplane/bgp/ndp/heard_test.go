@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var start = time.Unix(1_700_000_000, 0)
@@ -21,7 +23,7 @@ func TestPropertyNeighbourWasAlone(t *testing.T) {
 		from netip.Addr
 		when time.Time
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var h heard
 		var all []hearing
 		var want netip.Addr

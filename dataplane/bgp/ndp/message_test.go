@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What we send is read as what it is, with and without a link-layer address, but not if it came over a router, was cut, or grew a
 // tail that is no option.
 func TestPropertyMessagesCountOnlyWholeAndFromTheLink(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		from := net.HardwareAddr(rapid.SampledFrom([][]byte{nil, {2, 0, 0, 0, 0, 1}, make([]byte, 20)}).Draw(t, "from"))
 		b, kind := solicitation(from), byte(typeSolicitation)
 		fixed := 8
@@ -38,7 +40,7 @@ func TestPropertyMessagesCountOnlyWholeAndFromTheLink(t *testing.T) {
 
 // No bytes from the network are too much.
 func TestPropertyReadTakesAnything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes")
 		if len(b) > 0 {
 			b[0] = rapid.SampledFrom([]byte{typeSolicitation, typeAdvertisement, 135, b[0]}).Draw(t, "type")

@@ -15,6 +15,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var addresses = []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("2001:db8::1")}
@@ -97,7 +98,7 @@ func drawShare(t *rapid.T) share.Share {
 }
 
 func TestPropertySharesComeOutAsTheyWentIn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		want := drawShare(t)
 		data, err := proto.Marshal(want.Message())
 		if err != nil {
@@ -117,7 +118,7 @@ func TestPropertySharesComeOutAsTheyWentIn(t *testing.T) {
 // Who cannot sign, such as an agent that knows nothing of that, is not told of signed peers among the others; and whoever lacks a
 // password, or has an empty one, has no such peer.
 func TestPropertySignedPeersAreOnlyThereWithTheirPasswords(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := drawShare(t)
 		if n := len(s.Message().GetNeighbours()); n != len(s.Peers) {
 			t.Fatalf("%d neighbours for %d peers without a password", n, len(s.Peers))
@@ -151,7 +152,7 @@ func TestPropertySignedPeersAreOnlyThereWithTheirPasswords(t *testing.T) {
 
 // In quarantine an address that was announced stays until the record says that it goes; otherwise the share is all there is.
 func TestPropertyOnlyQuarantineKeepsWhatTheRecordLacks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		before, now := drawShare(t).Routes(bgp.Routes{}), drawShare(t)
 		have := now.Routes(before)
 		of := func(paths []bgp.Path, p netip.Prefix) (bgp.Path, bool) {

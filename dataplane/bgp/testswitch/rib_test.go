@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // rank writes a route's preference as digits that compare like it: the smallest wins.
@@ -34,7 +36,7 @@ func TestPropertyTrafficGoesToTheBestPathsOnly(t *testing.T) {
 			LongLived: rapid.Bool().Draw(t, "long lived"),
 		}
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		type key struct {
 			p netip.Prefix
 			s source

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -189,7 +190,7 @@ func again[M any](t *rapid.T, m M) {
 // Whoever reads a message has what was written.
 func TestPropertyMessagesComeBackAsTheyWere(t *testing.T) {
 	object := json.RawMessage(`{"metadata":{"name":"a","uid":"b"}}`)
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		again(t, webhook.CreateLoadBalancerRequest{Attempt: drawAttempt(t), LBSpec: oneOf(t, "lbSpec"), Attributes: oneOf(t, "attributes")})
 		again(t, webhook.LoadBalancerRequest{Attempt: drawAttempt(t), LBInfo: oneOf(t, "lbInfo"), Attributes: oneOf(t, "attributes")})
 		again(t, webhook.BackendRequest{

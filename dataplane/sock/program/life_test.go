@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Balancing §18: an agent that is gone, and one that takes over, are not noticed: not by who connects meanwhile, and not by
@@ -100,7 +101,7 @@ func TestPropertyRowsAreReadAsWritten(t *testing.T) {
 			Limited: rapid.Bool().Draw(t, "limited"), Spares: rapid.Bool().Draw(t, "spares"),
 		}
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		c := sock.Change{PutPlaces: map[sock.Place]sock.Row{}, PutSlots: map[sock.SlotKey]sock.Slot{}}
 		for _, at := range rapid.SliceOfNDistinct(place, 0, 5, rapid.ID).Draw(t, "places") {
 			c.PutPlaces[at] = sock.Row{First: choice.Draw(t, "first"), Then: choice.Draw(t, "then")}

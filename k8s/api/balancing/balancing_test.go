@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api/balancing"
 )
 
@@ -20,7 +21,7 @@ func TestIDsAreNumbersOf32BitsWithoutZero(t *testing.T) {
 			t.Errorf("%q is %s", text, id)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		id := balancing.ID(rapid.Uint32Range(1, 1<<32-1).Draw(t, "id"))
 		if got, err := balancing.ParseID(id.String()); err != nil || got != id {
 			t.Fatalf("%s: %s, %v", id, got, err)
@@ -39,7 +40,7 @@ func TestServiceIDOfAnObjectWithoutAnnotationsIsNone(t *testing.T) {
 
 // Section 2.3: what is printed on a Node is read again.
 func TestPropertyNodesAreReadAsTheyWerePrinted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		n := balancing.Node{ID: balancing.ID(rapid.Uint32().Draw(t, "id")), Managed: rapid.Bool().Draw(t, "managed")}
 		if rapid.Bool().Draw(t, "v4") {
 			n.ProxyV4 = netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "address")))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
@@ -177,7 +178,7 @@ func TestLabelsOfRecordsDifferByOwner(t *testing.T) {
 // §2.4: LBCF could make no record of what has a long name.
 func TestLabelsAreLegalWhateverTheNames(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z0-9.-]{0,70}`), rapid.Just(strings.Repeat("a", 64)), rapid.String())
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		r := &v1beta1.BackendRecordSpec{LBName: name.Draw(t, "lb"), LBDriver: name.Draw(t, "driver"), PodBackend: &v1beta1.PodBackendRecord{Name: name.Draw(t, "pod")}}
 		for _, labels := range []map[string]string{lbcf.GroupRecordLabels(name.Draw(t, "group"), r), lbcf.BindRecordLabels(name.Draw(t, "bind"), r), lbcf.GroupLabels([]string{r.LBName, r.LBDriver})} {
 			for key, value := range labels {

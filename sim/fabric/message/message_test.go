@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fabric/message"
 )
 
@@ -67,7 +68,7 @@ func drawMessage() *rapid.Generator[message.Message] {
 
 // Whatever was encoded is decoded, however the stream is cut into pieces.
 func TestDecodeGivesWhatEncodeTook(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(drawMessage(), 1, 4).Draw(t, "messages")
 		var stream []byte
 		for _, m := range want {
@@ -98,7 +99,7 @@ func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 
 // Bytes that nobody encoded are an error, or wait for more; they never do harm.
 func TestGarbageIsAnError(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		b := message.Encode(drawMessage().Draw(t, "message"))
 		b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		var d message.Decoder

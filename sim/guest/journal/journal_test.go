@@ -14,6 +14,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/guest/journal"
 )
 
@@ -46,7 +47,7 @@ func (m *model) check(t *rapid.T, j disk.Log) {
 
 // The journal holds what was stored, also after it was opened again, and after its last record was cut anywhere.
 func TestJournalKeepsWhatItTook(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "journal")
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/nat"
+	"fairlead.io/fairlead/internal/testkit"
 	guest "fairlead.io/fairlead/sim/guest/kernel"
 	"fairlead.io/fairlead/sim/kernel"
 	"fairlead.io/fairlead/sim/kernel/message"
@@ -60,7 +61,7 @@ func drawForeign(t *rapid.T) (out []message.Request) {
 // From whatever state, with rules and routes of others, damage and an earlier state of ours, Apply has the kernel steer
 // exactly the wanted addresses, but for those that it says failed; it touches nothing of others.
 func TestAfterApplyTheKernelSteersExactlyWhatIsWanted(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Check(t, func(r *rapid.T) {
 		before, foreign := drawServices(r, "before"), drawForeign(r)
 		want := drawServices(r, "wanted")
 		damage := rapid.IntRange(0, 3).Draw(r, "damage")
@@ -270,7 +271,7 @@ func TestK2PacketsToNodePortsReachTheEndpoints(t *testing.T) {
 
 // What somebody takes away is back within a second, as long as the agent runs; and within another one after the kernel refused that.
 func TestDamageIsRepaired(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Check(t, func(r *rapid.T) {
 		seed, times := rapid.Uint64().Draw(r, "seed"), rapid.IntRange(1, 4).Draw(r, "times")
 		refused := rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(r, "refused")
 		errno := rapid.SampledFrom([]string{"ENOBUFS", "EBUSY"}).Draw(r, "errno")

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/event"
 	guest "fairlead.io/fairlead/sim/guest/kernel"
 	"fairlead.io/fairlead/sim/kernel"
@@ -21,7 +22,7 @@ import (
 // Whatever states follow each other, and whenever the agent is killed or a table takes no more rows in between: the next one finds its way
 // from what is there, rows never name what is not (the model says so), and calls get what the last state says.
 func TestPropertySockFindsItsWayFromWhatAKillLeft(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Check(t, func(r *rapid.T) {
 		var states [][2]int // endpoints of two Services
 		for range rapid.IntRange(1, 4).Draw(r, "states") {
 			states = append(states, [2]int{rapid.IntRange(0, 3).Draw(r, "endpoints of x"), rapid.IntRange(0, 12).Draw(r, "endpoints of y")})

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/fabric"
 	"fairlead.io/fairlead/sim/guest/speaker"
 )
@@ -31,7 +32,7 @@ func (l *lab) up(s *speaker.Speaker, members ...string) {
 // Whatever is applied in a row, the switch forwards to exactly that, refuses nothing, and no prefix that stays is ever
 // without a next hop.
 func TestTheSwitchForwardsWhatWasApplied(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Check(t, func(r *rapid.T) {
 		most := rapid.SampledFrom([]uint8{1, 2, 64}).Draw(r, "send-max")
 		onePath := rapid.Bool().Draw(r, "switch without add-path")
 		var steps []bgp.Desired

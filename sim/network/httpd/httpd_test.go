@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/sim/engine"
 	"fairlead.io/fairlead/sim/network"
 	"fairlead.io/fairlead/sim/network/head"
@@ -18,7 +19,7 @@ import (
 
 // What is asked arrives as it was asked, and what is answered as it was answered, however many pieces it came in.
 func TestRequestsAndAnswersArriveWhole(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := engine.New(rapid.Uint64().Draw(t, "seed"))
 		n := network.New(w, network.Options{})
 		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestNamesOfBackendsCannotBecomeCommands(t *testing.T) {
@@ -55,7 +56,7 @@ func TestPropertyNamesTellAddressesApart(t *testing.T) {
 		}
 		return netip.AddrPortFrom(ip, rapid.SampledFrom([]uint16{1, 18, 80, 65535}).Draw(t, label+" port"))
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		a, b := address(t, "a"), address(t, "b")
 		if (a == b) != (DefaultMark.name(a) == DefaultMark.name(b)) {
 			t.Fatalf("%s and %s are %s and %s", a, b, DefaultMark.name(a), DefaultMark.name(b))

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // saved is all that is on the disk of a book.
@@ -30,7 +32,7 @@ func saved(t *testing.T, path string) string {
 
 // A crash after any Save, in the middle of the next one, leaves the book as it was saved.
 func TestPropertyACrashCostsNoSave(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "book-")
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // recorded is what a real HAProxy said.
@@ -90,7 +92,7 @@ func TestRealBackendsAndProcessesAreRead(t *testing.T) {
 // HAProxy's answers are read, or refused: there is nothing that ends the driver.
 func TestPropertyWhateverHAProxySaysIsReadOrRefused(t *testing.T) {
 	real := recorded(t, "servers-2.6.txt")
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		from := rapid.IntRange(0, len(real)).Draw(t, "from")
 		to := rapid.IntRange(from, len(real)).Draw(t, "to")
 		text := real[:from] + rapid.StringOfN(rapid.SampledFrom([]rune("1 #\nweb-./:x\x00")), 0, 20, -1).Draw(t, "inserted") + real[to:]

@@ -17,13 +17,14 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Whatever is asked in whatever order, while HAProxy restarts, answers get lost, the driver is killed and others change what is
 // theirs and ours: servers of others are as the others left them, Fail changed nothing, Succ is so, and after everything was asked
 // once more ours are exactly those that were asked for (§3.10, §3.11, §3.14).
 func TestPropertyOursAreAsAskedAndOthersAsTheyWere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := newHistory(t)
 		defer os.RemoveAll(w.dir)
 		defer func() { w.close() }()

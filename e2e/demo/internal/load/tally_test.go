@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var begin0 = time.Unix(1_000_000, 0)
@@ -64,7 +66,7 @@ func TestCausesCountEachKindOfFailureOnce(t *testing.T) {
 // The model sorts the failed ones of each next hop and takes the ends.
 func TestPropertyTallyAgreesWithSortedFailures(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		var requests []Request
 		failures := map[string][]time.Duration{}
 		counts := map[string]int{}

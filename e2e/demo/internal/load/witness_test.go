@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The model asks of every millisecond whether the witness was overdue in it, in a pause that became longer than usual.
 func TestPropertyPausedAgreesWithEveryMillisecond(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return begin0.Add(time.Duration(ms) * time.Millisecond) }
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		w := newWitness(begin0)
 		still := map[int]bool{}
 		now := 0
