@@ -3,12 +3,15 @@
 package admin_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func genConfiguration() *rapid.Generator[[]admin.Member] {
@@ -88,7 +91,7 @@ func votes(members map[string]admin.Member) int {
 // A change goes through exactly when the group can agree before and after, or when force is given and there is
 // still something that could agree one day.
 func TestPropertyJudgeKeepsTheQuorum(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		members := genConfiguration().Draw(t, "configuration")
 		verb := rapid.SampledFrom([]admin.Verb{admin.AddVoter, admin.AddNonvoter, admin.Demote, admin.Remove}).Draw(t, "verb")
 		id := rapid.SampledFrom([]string{"a-1", "b-1", "c-1", "d-1", "new-1"}).Draw(t, "server")
@@ -138,7 +141,7 @@ func checkRefusal(t *rapid.T, members []admin.Member, verb admin.Verb, id string
 // However many changes are made without force, and however servers come and go in between, no change ever takes
 // the quorum: if it is missing, then because servers failed.
 func TestPropertyOnlyFailuresLoseTheQuorum(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		members := genConfiguration().Draw(t, "configuration")
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			agreed := canAgree(byID(members))
@@ -148,11 +151,7 @@ func TestPropertyOnlyFailuresLoseTheQuorum(t *testing.T) {
 				if admin.Judge(members, verb, id, false).Refusal != nil {
 					continue
 				}
-				next := []admin.Member{}
-				for _, member := range after(members, verb, id) {
-					next = append(next, member)
-				}
-				members = next
+				members = slices.SortedFunc(maps.Values(after(members, verb, id)), func(a, b admin.Member) int { return strings.Compare(a.ID, b.ID) })
 				if !agreed || !canAgree(byID(members)) {
 					t.Fatalf("%s %s was allowed and the group cannot agree: %+v", verb, id, members)
 				}

@@ -3,6 +3,9 @@
 package steer_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -133,15 +136,14 @@ func everywhere(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(of(a.Is6(), netip.IPv4Unspecified(), netip.IPv6Unspecified()), 0)
 }
 
+// cmpText compares all that is in rules or routes: their String leaves some of it out.
 func cmpText(a, b any) int {
-	x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b)
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
+	x, err := json.Marshal(a)
+	y, also := json.Marshal(b)
+	if err := errors.Join(err, also); err != nil {
+		panic(err)
 	}
-	return 0
+	return bytes.Compare(x, y)
 }
 
 // foreign is what is not ours; the old daemon's for wanted addresses are left out, which may go.

@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,15 +282,15 @@ func (s *server) elsewhere(other bool) {
 	list(true)
 	s.mu.Lock()
 	s.other = other
-	watched, objects := slices.Collect(maps.Keys(s.watched)), maps.Clone(s.objects)
+	watched, objects := slices.SortedFunc(maps.Keys(s.watched), inOrder), maps.Clone(s.objects)
 	s.mu.Unlock()
 	for _, k := range watched {
 		show(k, nil)
 	}
 	pass(100 * time.Millisecond)
 	if !other {
-		for k, o := range objects {
-			show(k, o.DeepCopyObject().(Object))
+		for _, k := range slices.SortedFunc(maps.Keys(objects), inOrder) {
+			show(k, objects[k].DeepCopyObject().(Object))
 		}
 	}
 	list(false)
@@ -338,7 +339,13 @@ func (s *server) Names(kind Kind) (out []Key) {
 			out = append(out, k)
 		}
 	}
+	slices.SortFunc(out, inOrder)
 	return out
+}
+
+// inOrder has equal runs go through keys in equal order.
+func inOrder(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 func (s *server) Follow(notify func(Key)) (stop func()) {
