@@ -4,7 +4,6 @@ package enrol_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // later is a Signer whose files are known after its member was started.
@@ -132,10 +132,11 @@ func TestCARotatesWithStreamsAliveAndNobodyLost(t *testing.T) {
 			}
 		}
 	}
+	random := testkit.Random(t)
 	everybody := func(check func(*holder) bool) {
 		t.Helper()
 		reachable()
-		for _, i := range rand.Perm(len(all)) {
+		for _, i := range random.Perm(len(all)) {
 			all[i].renew(t)
 			reachable()
 		}

@@ -5,11 +5,11 @@ package cluster_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // hop waits until the record has service i's hop on a node in a state: wanted, acknowledged, announced.
@@ -107,9 +107,7 @@ func TestGroupKilledAtAnyMomentEndsRight(t *testing.T) {
 	if testing.Short() {
 		rounds = 2
 	}
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	random := testkit.Random(t)
 	s := newStage(t, lab.Options{Steered: true})
 	for n := 1; n <= 3; n++ {
 		s.Machine(n)

@@ -3,7 +3,6 @@
 package outside_test
 
 import (
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/outside/balancer"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const (
@@ -117,9 +117,7 @@ func TestEverythingEndsRightWhileTheLeaderIsKilledTenTimes(t *testing.T) {
 		n, kills = 100, 3
 	}
 	s := newStage(t, kubetest.Options{NoControllers: true})
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	random := testkit.Random(t)
 	var drawing sync.Mutex
 	bad := atomic.Bool{}
 	bad.Store(true)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // asAgent has the test's own program be an agent, which is told once what shall be.
@@ -179,10 +179,10 @@ func TestBalancing18AgentsAreKilledUnderLoad(t *testing.T) {
 		back time.Time // when an agent was started that may have put it back
 	}
 	gone := map[netip.AddrPort][]removal{}
-	killed := 0
+	killed, random := 0, testkit.Random(t)
 	for i := range 100 {
 		backends := make([]*server, 0, len(all))
-		for _, k := range rand.Perm(len(all))[:1+rand.IntN(len(all))] {
+		for _, k := range random.Perm(len(all))[:1+random.IntN(len(all))] {
 			backends = append(backends, all[k])
 		}
 		for at := range gone {
@@ -195,10 +195,10 @@ func TestBalancing18AgentsAreKilledUnderLoad(t *testing.T) {
 		}
 		kill := time.Duration(0)
 		if i%4 != 0 {
-			kill = time.Millisecond + rand.N(250*time.Millisecond)
+			kill = time.Millisecond + time.Duration(random.Int64N(int64(250*time.Millisecond)))
 		}
 		if i%10 == 9 { // other sizes now and then: new tables
-			a.sizes.Slots = DefaultSizes.Slots + rand.IntN(2)
+			a.sizes.Slots = DefaultSizes.Slots + random.IntN(2)
 		}
 		done, at := a.run(backends, kill)
 		if !done {
