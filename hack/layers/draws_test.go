@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package layers_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// drawsByItself lists, by package, the functions by which a test would draw other values on every run. A random generator of
+// one's own, with a seed, is no such thing.
+var drawsByItself = map[string]func(name string) (instead string){
+	"pgregory.net/rapid": func(name string) string {
+		switch name {
+		case "Check":
+			return "testkit.Check, or testkit.CheckUntil"
+		case "MakeCheck":
+			return "a function that calls testkit.Check"
+		}
+		return ""
+	},
+	"math/rand":    ownGenerator,
+	"math/rand/v2": ownGenerator,
+	"hash/maphash": func(string) string { return "hash/fnv" },
+}
+
+func ownGenerator(name string) string {
+	if strings.HasPrefix(name, "New") {
+		return ""
+	}
+	return "testkit.Random, or a generator with a seed that was drawn"
+}
+
+// What a test draws is the same on every run: package testkit says how.
+func TestTestsDrawTheSameOnEveryRun(t *testing.T) {
+	const own = "internal/testkit"
+	root, seen := filepath.Join("..", ".."), 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == own || path != root && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case strings.HasSuffix(name, "_test.go"):
+			seen++
+			lookAtDraws(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 500 {
+		t.Errorf("only %d files of tests were looked at", seen)
+	}
+}
+
+func lookAtDraws(t *testing.T, path string) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]func(string) string{} // by the name of the package in this file
+	for _, i := range file.Imports {
+		imported, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, ruled := drawsByItself[imported]
+		if !ruled {
+			continue
+		}
+		name := filepath.Base(strings.TrimSuffix(imported, "/v2"))
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		rules[name] = rule
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		called := call.Fun
+		switch x := called.(type) { // of a generic function
+		case *ast.IndexExpr:
+			called = x.X
+		case *ast.IndexListExpr:
+			called = x.X
+		}
+		selector, ok := called.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if of, ok := selector.X.(*ast.Ident); ok && rules[of.Name] != nil {
+			if instead := rules[of.Name](selector.Sel.Name); instead != "" {
+				t.Errorf("%s calls %s.%s: use %s", files.Position(call.Pos()), of.Name, selector.Sel.Name, instead)
+			}
+		}
+		return true
+	})
+}
