@@ -37,7 +37,7 @@ properties() {
 			[ $SECONDS -lt $end ] || return 0
 			seed=$(random)
 			say "properties of $pkg, RAPID_SEED=$seed"
-			if ! FAIRLEAD_TEST_FAST=1 RAPID_SEED=$seed RAPID_CHECKS=1000 go test -count=1 -timeout "$((end - SECONDS + 60))s" "$pkg" >"$work/log" 2>&1; then
+			if ! FAIRLEAD_TEST_FAST=1 RAPID_NOFAILFILE=false RAPID_SEED=$seed RAPID_CHECKS=1000 go test -count=1 -timeout "$((end - SECONDS + 60))s" "$pkg" >"$work/log" 2>&1; then
 				if grep -q 'panic: test timed out' "$work/log"; then return 0; fi
 				cat "$work/log"
 				found "properties of $pkg: RAPID_SEED=$seed RAPID_CHECKS=1000 go test -count=1 $pkg   (kept: $(git status --porcelain -- "$pkg/testdata/rapid" | awk '{print $2}' | tr '\n' ' '))"

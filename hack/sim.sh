@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What CI asks of the simulator: equal (a run depends on its seed alone) and known (seeds 1 to 50 hold, and 1 to 10 with segments). Without arguments
-# both. Besides, fresh explores for a while (FRESH=5m): it plays seeds that nobody has tried of what is checked out, and keeps what it finds.
+# both. Besides, fresh explores for a while (FRESH=5m, from the seed FIRST if given): it plays seeds that nobody has tried of what is checked out, and keeps what it finds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fairlead=${FAIRLEAD:-bin/fairlead}
@@ -47,6 +47,7 @@ known() {
 fresh() {
 	local tree first failed=0 repeat key text
 	tree=$(git rev-parse --verify --quiet 'HEAD^{tree}' 2>/dev/null) && first=$((16#${tree:0:12} * 1000)) || first=$(($(date +%s) * 1000))
+	first=${FIRST:-$first}
 	say "$fresh of seeds from $first"
 	"$fairlead" sim run --seeds "$first..$((first + 999))" --within "$fresh" --save sim/testdata/regressions --json >"$work/fresh.json" || failed=$?
 	# A find says first how to repeat it, then where it was saved.
