@@ -103,7 +103,7 @@ func BenchmarkElectionsUnderLoad(b *testing.B) {
 				select {
 				case <-stop:
 					return
-				default:
+				default: //nolint:staticcheck // it is to spin: the processors are busy
 				}
 			}
 		}()

@@ -66,7 +66,7 @@ func TestHeartbeatsThatChangeTheTermWaitTheirTurn(t *testing.T) {
 				}
 			}()
 			answer := make(chan raft.RPCResponse, 1)
-			beat := addressed(&raft.AppendEntriesRequest{Term: term + c.newer, Leader: []byte("x")}, o.self)
+			beat := addressed(&raft.AppendEntriesRequest{Term: term + c.newer, Leader: []byte("x")}, o.self) //nolint:staticcheck // older releases of the library fill it in
 			b.beat(raft.RPC{Command: beat, RespChan: answer})
 			select {
 			case r := <-answer:

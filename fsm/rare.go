@@ -35,7 +35,7 @@ type Rare struct {
 }
 
 // noRare is that of Services that have nothing of it.
-var noRare Rare
+var noRare Rare //nolint:gochecknoglobals // for reading
 
 // rare is for reading.
 func (s *Service) rare() *Rare {

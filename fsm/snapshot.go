@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -200,7 +201,7 @@ func (in *unframer) restore(next *State) (SnapshotHeader, error) {
 	if f.Sum != sum {
 		return h, fmt.Errorf("checksum %08x, want %08x: it is damaged", sum, f.Sum)
 	}
-	if _, err := in.r.ReadByte(); err != io.EOF {
+	if _, err := in.r.ReadByte(); !errors.Is(err, io.EOF) {
 		return h, fmt.Errorf("bytes after the footer")
 	}
 	return h, nil

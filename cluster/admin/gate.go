@@ -108,7 +108,7 @@ func (g *gate) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 		open.Inc()
 		defer open.Dec()
 		err := next(ctx, &ownConn{StreamingHandlerConn: conn, gate: g, caller: caller})
-		if cause := context.Cause(ctx); err != nil && cause != nil && ctx.Err() != cause {
+		if cause := context.Cause(ctx); err != nil && cause != nil && ctx.Err() != cause { //nolint:errorlint // a context that was given no cause has this very one
 			err = cause
 		}
 		g.metrics.ended(procedure, caller, err)

@@ -61,7 +61,7 @@ func (s *Service) Sync(ctx context.Context, req *fairleadv1.SyncRequest, out *co
 	s.enter(st)
 	defer s.leave(st)
 	err := st.run(ctx, req)
-	if cause := context.Cause(ctx); cause != nil && ctx.Err() != cause {
+	if cause := context.Cause(ctx); cause != nil && ctx.Err() != cause { //nolint:errorlint // a context that was given no cause has this very one
 		return cause
 	}
 	return err

@@ -17,19 +17,19 @@ import (
 
 // moment is one view, as the checker remembers it: the whole history is kept and searched, which is slow and plain.
 type moment struct {
-	now                      time.Duration
-	cluster                  string
-	whole, listed, complete  bool
-	hasDefault               bool
-	nodes                    int
-	version                  uint64
-	lists                    uint64
-	listAge, listedAge, age  time.Duration
-	present, deleting        map[string]bool
-	unusable                 map[string]bool
-	watched, scanned         map[string]bool // by name: seen to go
-	actedBefore              uint64          // newest version acted on when it was judged
-	known, released, removed map[string]bool
+	now                     time.Duration
+	cluster                 string
+	whole, listed, complete bool
+	hasDefault              bool
+	nodes                   int
+	version                 uint64
+	lists                   uint64
+	listAge, listedAge, age time.Duration
+	present, deleting       map[string]bool
+	unusable                map[string]bool
+	watched, scanned        map[string]bool // by name: seen to go
+	actedBefore             uint64          // newest version acted on when it was judged
+	known, released         map[string]bool
 }
 
 // isView says whether S12 lets anything of the moment count.

@@ -75,8 +75,9 @@ func expand(v string) []string {
 		return []string{v}
 	}
 	var a, b int
-	fmt.Sscanf(from[1:], "%d", &a)
-	fmt.Sscanf(to[1:], "%d", &b)
+	if _, err := fmt.Sscanf(from[1:]+" "+to[1:], "%d %d", &a, &b); err != nil {
+		panic(fmt.Sprintf("%s: %v", v, err))
+	}
 	var out []string
 	for i := a; i <= b; i++ {
 		out = append(out, fmt.Sprintf("%s%d", from[:1], i))

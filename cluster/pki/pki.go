@@ -129,7 +129,7 @@ func checkName(what, name string) error {
 		valid = edge(name[i]) || name[i] == '-' || name[i] == '.'
 	}
 	if !valid {
-		return fmt.Errorf("%s %q: not a DNS name; use lower-case letters, digits, - and .", what, name)
+		return fmt.Errorf("%s %q: not a DNS name; use lower-case letters, digits, - and .", what, name) //nolint:staticcheck // the full stop is one of them
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func newPKIRotate(c *cli) *cobra.Command {
 			"  3. put next/ca.key in the place of their tls.caKey; wait a day\n" +
 			"  4. fairlead pki rotate --dir next --finish; put next/ca.crt in the place of their tls.ca",
 		Args: arguments(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			if finish == (next != "") {
 				return usagef("give either --out, to begin, or --finish")
 			}

@@ -177,7 +177,7 @@ func (o *owner) run() (a *Announcer, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a = NewAnnouncer(AnnouncerConfig{Source: o, Group: o, Speaker: o, Store: o, Announced: o.report, Withdrawn: o.withdraw, Turn: o.turn})
 	done := make(chan struct{})
-	go func() { defer close(done); a.Run(ctx) }()
+	go func() { defer close(done); _ = a.Run(ctx) }()
 	return a, func() { cancel(); <-done }
 }
 

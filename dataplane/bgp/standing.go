@@ -102,7 +102,7 @@ func (s *Standing) Look(r Rules, x Situation) Verdict {
 	}
 	return Verdict{
 		Open: s.open, Demoted: s.open && s.demoted, FromStored: s.open && stale,
-		Reason: s.reason(x, inContact, stale),
+		Reason: s.reason(inContact, stale),
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Standing) stayOpen(r Rules, x Situation, inContact, stale bool) {
 	}
 }
 
-func (s *Standing) reason(x Situation, inContact, stale bool) string {
+func (s *Standing) reason(inContact, stale bool) string {
 	switch {
 	case !s.open && s.goal == 0:
 		return "waiting for a leader"

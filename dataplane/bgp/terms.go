@@ -66,7 +66,7 @@ func (p Path) audience() uint32 {
 	}
 	h := fnv.New32a()
 	for _, t := range normalTerms(p.Terms) {
-		io.WriteString(h, t.Peer+"\n")
+		_, _ = io.WriteString(h, t.Peer+"\n") // a hash takes everything
 	}
 	return h.Sum32()
 }

@@ -61,7 +61,7 @@ func New(ctx context.Context, o Options) (_ *Cluster, err error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
-			c.Close()
+			_ = c.Close()
 		}
 	}()
 	if err := c.prepare(); err != nil {

@@ -32,12 +32,12 @@ func launch(log, program string, args ...string) (*process, error) {
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	err = lifeline.Start(p.cmd)
-	out.Close()
+	_ = out.Close() // the program has one of its own
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	go func() {
-		p.cmd.Wait()
+		_ = p.cmd.Wait() // how it ended stands in its log
 		close(p.done)
 	}()
 	return p, nil
@@ -48,7 +48,7 @@ func (p *process) stop(patience time.Duration) {
 	if p == nil || p.ended() {
 		return
 	}
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 	case <-time.After(patience):
@@ -61,7 +61,7 @@ func (p *process) kill() {
 	if p == nil || p.ended() {
 		return
 	}
-	p.cmd.Process.Kill()
+	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.done
 }
 

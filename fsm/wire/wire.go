@@ -52,7 +52,7 @@ type Type struct {
 
 // compiled remembers Types by reflect.Type. A Type follows from the Go type alone and never changes, so this
 // is a memo that nobody can tell from compiling anew, not state that members of one process would share.
-var compiled sync.Map
+var compiled sync.Map //nolint:gochecknoglobals // see above
 
 func typeFor(t reflect.Type) (*Type, error) {
 	if known, ok := compiled.Load(t); ok {

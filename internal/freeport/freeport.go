@@ -25,7 +25,7 @@ const (
 
 // drawn are the ports that this process drew last, and its claims to them: whoever it drew one for may not listen there yet, and some
 // servers listen at all addresses whatever they are told.
-var drawn struct {
+var drawn struct { //nolint:gochecknoglobals // ports are the process's
 	sync.Mutex
 	ports map[uint16]io.Closer
 }

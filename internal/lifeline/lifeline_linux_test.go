@@ -39,7 +39,7 @@ func TestAProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		in.Close()
+		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("cat: %v", err)
 		}
@@ -65,7 +65,7 @@ func TestAProcessEndsWithThisOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Printf("started %d\n", cmd.Process.Pid)
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), child+"=1")

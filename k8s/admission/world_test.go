@@ -201,7 +201,7 @@ func request(t testing.TB, k Kind, op admissionv1.Operation, object, old []byte)
 	case admissionv1.Update:
 		r.Object, r.Old = object, old
 	case admissionv1.Delete:
-		r.Old, object = object, nil
+		r.Old = object
 	}
 	var o metav1.PartialObjectMetadata
 	for _, text := range [][]byte{r.Old, r.Object} {

@@ -139,7 +139,7 @@ func TestEndpointsOfNodeShareTheirPlace(t *testing.T) {
 		table.Same(s)
 		return s.Endpoints[0].Place
 	}
-	if place() != place() || place("a", "b", "c") != place("a", "b", "c") {
+	if place() != place() || place("a", "b", "c") != place("a", "b", "c") { //nolint:staticcheck // each call makes one
 		t.Error("there twice")
 	}
 	if other := place("a", "x", "c"); other == place("a", "b", "c") || other.Hints[1].Zone != "x" {
@@ -154,7 +154,7 @@ func TestServicesShareWhatTheyHaveBesides(t *testing.T) {
 		table.Same(s)
 		return s.Extra
 	}
-	if extra(world.Extra{Class: apart("c")}) != extra(world.Extra{Class: apart("c")}) {
+	if extra(world.Extra{Class: apart("c")}) != extra(world.Extra{Class: apart("c")}) { //nolint:staticcheck // each call makes one
 		t.Error("there twice")
 	}
 	if x := extra(world.Extra{Class: "c", Affinity: time.Second}); x.Affinity != time.Second {

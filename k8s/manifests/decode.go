@@ -273,7 +273,8 @@ func join(path, field string) string {
 // kubectl does, but the user may have meant something by it.
 func unknownField(ref world.Ref, err error) world.Problem {
 	p := world.Problem{Severity: world.Degraded, Object: ref, Why: err.Error(), Remedy: "check its spelling; it is left out"}
-	if at, ok := err.(kjson.FieldError); ok {
+	var at kjson.FieldError
+	if errors.As(err, &at) {
 		p.Field = at.FieldPath()
 		p.Why = strings.TrimSpace(strings.TrimSuffix(p.Why, strconv.Quote(p.Field)))
 	}

@@ -118,7 +118,7 @@ func (r *run) readRecord(now time.Time) {
 	fsm.Changes(before, v, fsm.TableBindings, func(was, is *fsm.Binding) {
 		r.bindingChanged(was, is, before != nil, now)
 	})
-	fsm.Changes(before, v, fsm.TableDrivers, func(was, is *fsm.Driver) {
+	fsm.Changes(before, v, fsm.TableDrivers, func(_, is *fsm.Driver) {
 		if is != nil {
 			r.notice(keyOf(Driver, is.Name), now)
 		}

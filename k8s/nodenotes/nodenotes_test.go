@@ -66,7 +66,7 @@ func (s *server) node(t *rapid.T) *corev1.Node {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := metav1.ManagedFieldsEntry{Manager: who, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: raw}}
+		m := metav1.ManagedFieldsEntry{Manager: who, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}
 		if who == "hand" {
 			m.Operation = metav1.ManagedFieldsOperationUpdate
 		}

@@ -221,7 +221,7 @@ func fieldsOf(t *testing.T, o *corev1.Service, manager string) []string {
 			continue
 		}
 		var tree map[string]any
-		if err := json.Unmarshal(m.FieldsV1.Raw, &tree); err != nil {
+		if err := json.Unmarshal(m.FieldsV1.GetRawBytes(), &tree); err != nil {
 			t.Fatal(err)
 		}
 		var walk func(path string, tree map[string]any)

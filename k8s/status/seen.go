@@ -107,7 +107,7 @@ func owned(managed []metav1.ManagedFieldsEntry) (any, ingress bool) {
 	for _, m := range managed {
 		if m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "status" && m.FieldsV1 != nil {
 			any = true
-			ingress = ingress || bytes.Contains(m.FieldsV1.Raw, []byte(`"f:ingress":`))
+			ingress = ingress || bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:ingress":`))
 		}
 	}
 	return any, ingress
@@ -117,7 +117,7 @@ func owned(managed []metav1.ManagedFieldsEntry) (any, ingress bool) {
 func finalized(managed []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managed, func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil &&
-			bytes.Contains(m.FieldsV1.Raw, []byte(`"f:finalizers":`))
+			bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:finalizers":`))
 	})
 }
 

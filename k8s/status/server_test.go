@@ -61,9 +61,9 @@ func (s *served) object() *corev1.Service {
 		if m == Manager {
 			how = metav1.ManagedFieldsOperationApply
 		}
-		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{Manager: m, Operation: how, FieldsV1: &metav1.FieldsV1{
-			Raw: []byte(`{"f:metadata":{"f:finalizers":{".":{},"v:\"service.kubernetes.io/load-balancer-cleanup\"":{}}}}`),
-		}})
+		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{Manager: m, Operation: how, FieldsV1: metav1.NewFieldsV1(
+			`{"f:metadata":{"f:finalizers":{".":{},"v:\"service.kubernetes.io/load-balancer-cleanup\"":{}}}}`,
+		)})
 	}
 	if s.class != "" {
 		o.Spec.LoadBalancerClass = &s.class
@@ -94,7 +94,7 @@ func (s *served) object() *corev1.Service {
 		if m == Manager {
 			how = metav1.ManagedFieldsOperationApply
 		}
-		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{Manager: m, Operation: how, Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: raw}})
+		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{Manager: m, Operation: how, Subresource: "status", FieldsV1: metav1.NewFieldsV1(string(raw))})
 	}
 	return o
 }

@@ -87,7 +87,7 @@ func (r *l1) tick() {
 	waiting := heldNow(v)
 	held := slices.ContainsFunc(fsm.List[*fsm.Hold](v, fsm.TableHolds), func(h *fsm.Hold) bool { return !h.Released })
 	if !held && len(r.kube.services) > 0 {
-		r.leftovers(v, wanted)
+		r.leftovers(v)
 	}
 	for _, a := range sortedAddresses(wanted) {
 		if !slices.ContainsFunc(wanted[a], func(id string) bool { return waiting[id] }) {
@@ -164,7 +164,7 @@ func (j *judge) carriers(id string, a netip.Addr) []string {
 }
 
 // leftovers finds what nobody wants any more.
-func (r *l1) leftovers(v *fsm.View, wanted map[netip.Addr][]string) {
+func (r *l1) leftovers(v *fsm.View) {
 	complete := r.complete()
 	for _, a := range fsm.List[*fsm.Allocation](v, fsm.TableAllocations) {
 		if !a.Releasing && r.kube.services[string(a.Service)] != nil && !r.kube.wanted(string(a.Service)) {

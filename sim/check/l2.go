@@ -52,7 +52,7 @@ func (r *l2) step(s *step) {
 			r.waiting.note(bindingKey(string(was.ID)), false, 0, "", 0)
 		}
 	})
-	removedBalancers(s, func(was *fsm.LoadBalancer) { r.checked() })
+	removedBalancers(s, func(*fsm.LoadBalancer) { r.checked() })
 }
 
 func (r *l2) tick() {

@@ -34,7 +34,6 @@ type s14 struct {
 	since  map[dialled]fsm.Revision // when a place came to be somebody's
 	// outside are addresses that Services ever had outside the cluster.
 	outside map[netip.Addr]bool
-	inside  map[netip.Addr]bool // ClusterIPs, of whomever
 	// forgot is set once the record became another one: what that one had, nobody knows.
 	forgot bool
 	// unsure are nodes that came back with an older disk, until they acknowledge something.

@@ -124,7 +124,6 @@ func (b *bench) serve(i int) {
 		case 1: // the connection breaks, before or after it was carried out
 			a.Break()
 		case 2:
-			answer = func() {}
 			b.answer(server.Handler(), r, nil)
 			a.Break()
 		case 3: // it is carried out after its caller has given up

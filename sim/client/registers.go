@@ -66,7 +66,7 @@ func (c *register) write(key, value string) {
 		return
 	}
 	began := event.CallBegan{Client: c.name, Do: "put", Key: key, Value: value, To: c.turn.whom()}
-	c.g.propose(began, check.Put(key, value), func(o fsm.Outcome, err error) {
+	c.g.propose(began, check.Put(key, value), func(_ fsm.Outcome, err error) {
 		switch {
 		case err == nil:
 			c.rest()

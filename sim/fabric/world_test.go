@@ -3,7 +3,6 @@
 package fabric_test
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -162,6 +161,6 @@ func (s *speaker) withdraw(prefix netip.Prefix, id uint32) {
 func (l *lab) mustBeClean(t testing.TB) {
 	t.Helper()
 	for _, r := range l.refused {
-		t.Error(fmt.Sprintf("refused %s of %s: %s", r.What, r.By, r.Why))
+		t.Errorf("refused %s of %s: %s", r.What, r.By, r.Why)
 	}
 }

@@ -25,15 +25,15 @@ func (s *Server) Create(by string, o Object) (Object, error) {
 // Update changes an object, but for its status where that is written by itself. With a resourceVersion in o, it
 // fails if the object has changed since.
 func (s *Server) Update(by string, o Object) (Object, error) {
-	return s.put(by, o, writer{by: by, manager: by, verb: "update"})
+	return s.put(o, writer{by: by, manager: by, verb: "update"})
 }
 
 // UpdateStatus changes the status of an object.
 func (s *Server) UpdateStatus(by string, o Object) (Object, error) {
-	return s.put(by, o, writer{by: by, manager: by, verb: "status", subresource: "status"})
+	return s.put(o, writer{by: by, manager: by, verb: "status", subresource: "status"})
 }
 
-func (s *Server) put(by string, o Object, w writer) (Object, error) {
+func (s *Server) put(o Object, w writer) (Object, error) {
 	r, err := s.resourceOf(o)
 	if err != nil {
 		return nil, err

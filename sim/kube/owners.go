@@ -4,6 +4,7 @@ package kube
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -70,7 +71,8 @@ func (w *owners) update(r *resource, before, next Object, by writer, now metav1.
 func (w *owners) apply(r *resource, before Object, patch *unstructured.Unstructured, by writer, force bool, now metav1.Time) (Object, *failure) {
 	out, err := w.at(r, by.subresource).Apply(r.dress(before), patch, by.manager, force)
 	if err != nil {
-		if status, ok := err.(*apierrors.StatusError); ok {
+		var status *apierrors.StatusError
+		if errors.As(err, &status) {
 			return nil, &failure{Status: status.ErrStatus, senseless: !apierrors.IsConflict(err)}
 		}
 		return nil, unhandled("%v", err)

@@ -64,7 +64,7 @@ func testEngine(m *testing.M, e program.Engine) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.Unsetenv(engineVariable)
+	defer func() { _ = os.Unsetenv(engineVariable) }()
 	return m.Run()
 }
 

@@ -114,7 +114,7 @@ func socketVerbs() []Verb {
 		{
 			Name: "label-pod", Text: "give a pod of an application another tier, which policies choose it by", Able: policies,
 			Parameters: []parameter.Parameter{name(), parameter.OneOf("tier", "none without it", "gold")},
-			Draw: func(d dice.Dice, p Plan, s *Step) {
+			Draw: func(d dice.Dice, _ Plan, s *Step) {
 				s.With.Set("name", dice.Pick(d, "application", []string{resolvers, resolvers, first(0), first(1)}))
 				if d.Chance("gold", 65) {
 					s.With.Set("tier", "gold")

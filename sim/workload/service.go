@@ -154,11 +154,11 @@ func first(i int) string { return fmt.Sprint("web", i+1) }
 
 // anyName is one that there is from the beginning, or one of a few others.
 func (p Plan) anyName(d dice.Dice) string {
-	if i := d.Below("service", p.Services+4); i < p.Services {
+	i := d.Below("service", p.Services+4)
+	if i < p.Services {
 		return first(i)
-	} else {
-		return fmt.Sprint("shop", i-p.Services+1)
 	}
+	return fmt.Sprint("shop", i-p.Services+1)
 }
 
 // anyApplication is anyName, or that of a Service with an address of the block.

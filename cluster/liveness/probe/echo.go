@@ -67,7 +67,7 @@ func dialEcho(to netip.Addr) (*echoConn, error) {
 // dialPing opens a ping socket: the kernel lets nothing but echoes through it.
 func dialPing(to netip.Addr) (net.Conn, error) {
 	family, protocol := unix.AF_INET, unix.IPPROTO_ICMP
-	var address unix.Sockaddr = &unix.SockaddrInet4{}
+	var address unix.Sockaddr
 	if to.Is6() {
 		family, protocol = unix.AF_INET6, unix.IPPROTO_ICMPV6
 		address = &unix.SockaddrInet6{Addr: to.As16()}

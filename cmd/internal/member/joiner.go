@@ -99,7 +99,7 @@ func (o *others) join(self admin.Member, version string) func(context.Context, c
 
 // ask asks the other members in turn, until one does what is asked. It gives the last one's error.
 func (o *others) ask(ctx context.Context, self admin.Member, do func(context.Context, *admin.Client) error) error {
-	last := error(cluster.ErrNotReady)
+	last := cluster.ErrNotReady
 	for _, name := range o.names {
 		if name == self.Name {
 			continue

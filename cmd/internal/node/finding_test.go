@@ -171,7 +171,7 @@ func TestNeighboursAreRememberedOverARestart(t *testing.T) {
 		bgp.Peer{Name: "tor", Address: netip.MustParseAddr("192.0.2.1"), RemoteASN: 65001})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	go s.links.run(ctx)
+	go func() { _ = s.links.run(ctx) }()
 	netnstest.Eventually(t, 20*time.Second, "the link", func() bool { return slices.Equal(links.runs(), []string{"eth1"}) })
 	s.signAgain() // before anybody told
 	toldOf(t, s, "eth1", "eth2")

@@ -68,7 +68,7 @@ func (f File) Save(r bgp.Routes) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(tmp.Name())
+			_ = os.Remove(tmp.Name()) // the next one writes over it
 			err = fmt.Errorf("announced state: %w", err)
 		}
 	}()

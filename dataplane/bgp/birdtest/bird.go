@@ -142,10 +142,10 @@ func (b *Bird) Kill() {
 	if b.cmd == nil {
 		return
 	}
-	b.cmd.Process.Kill()
+	_ = b.cmd.Process.Kill() // it may have ended
 	<-b.exit
 	b.cmd = nil
-	os.Remove(b.file("ctl"))
+	_ = os.Remove(b.file("ctl"))
 }
 
 // Configure changes BIRD's configuration while it runs. Address and port stay.

@@ -66,8 +66,8 @@ func StartAt(t testing.TB, at netip.Addr, neighbors ...birdtest.Neighbor) *FRR {
 		t.Fatalf("start bgpd: %v", err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
 		if t.Failed() {
 			log, _ := os.ReadFile(f.file("log"))
 			t.Logf("bgpd's log:\n%s", log)

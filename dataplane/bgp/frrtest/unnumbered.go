@@ -77,8 +77,8 @@ func (f *FRR) run(cmd *exec.Cmd) {
 		f.t.Fatalf("start frr: %v", err)
 	}
 	f.t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
 	})
 }
 

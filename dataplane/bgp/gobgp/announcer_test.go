@@ -69,7 +69,7 @@ func (m *member) run(t *testing.T, folder string, rules bgp.Rules) (a *bgp.Annou
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); a.Run(ctx) }()
+	go func() { defer close(done); _ = a.Run(ctx) }()
 	return a, func() {
 		cancel()
 		<-done

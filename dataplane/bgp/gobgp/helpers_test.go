@@ -28,7 +28,9 @@ import (
 // TestMain lets more tests run at once than there are processors: they wait for switches most of the time.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "12")
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 

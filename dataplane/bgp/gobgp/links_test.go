@@ -89,7 +89,9 @@ func TestStreamTellsWhatArrived(t *testing.T) {
 		return written, confirmed
 	}
 	before, _ := look()
-	near.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+	if err := near.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
 	n, err := near.Write(make([]byte, 64<<20))
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("wrote %d bytes: %v", n, err)
@@ -97,7 +99,7 @@ func TestStreamTellsWhatArrived(t *testing.T) {
 	if written, confirmed := look(); written != before+uint64(n) || confirmed >= written {
 		t.Errorf("%d were written and %d confirmed, of %d after %d", written, confirmed, n, before)
 	}
-	go io.Copy(io.Discard, far)
+	go func() { _, _ = io.Copy(io.Discard, far) }()
 	eventually(t, "all to arrive", func() bool {
 		written, confirmed := look()
 		return written == before+uint64(n) && confirmed == written

@@ -246,7 +246,7 @@ func TestSocketOfAKilledProcessIsReplaced(t *testing.T) {
 	if err := probeManagement(unixScheme + dead); err == nil {
 		t.Error("a socket in use was taken")
 	}
-	l.Close()
+	_ = l.Close()
 	if err := probeManagement(unixScheme + dead); err != nil {
 		t.Errorf("socket left behind: %v", err)
 	}

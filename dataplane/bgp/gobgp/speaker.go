@@ -319,7 +319,7 @@ func (s *Speaker) stopServer(wait time.Duration) {
 	// Peers one by one: stopping all at once clears what their goroutines still read.
 	if peers, err := s.listPeers(ctx); err == nil {
 		for a := range peers {
-			s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: a.String()})
+			_ = s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: a.String()})
 		}
 	}
 	for deadline := time.Now().Add(closeWait); s.openSessions() > 0 && time.Now().Before(deadline); {
@@ -331,7 +331,7 @@ func (s *Speaker) stopServer(wait time.Duration) {
 	s.server.Stop()
 	time.AfterFunc(wait, func() {
 		s.hook.stop.Store(true)
-		s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(*api.Peer) {})
+		_ = s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(*api.Peer) {}) // it need only get to the hook
 	})
 }
 

@@ -136,7 +136,7 @@ func listen(at *net.Interface) (*ipv6.PacketConn, error) {
 		c.SetMulticastLoopback(false), c.JoinGroup(at, allRouters),
 	} {
 		if err != nil {
-			c.Close()
+			_ = c.Close()
 			return nil, fmt.Errorf("set up ICMPv6 socket: %w", err)
 		}
 	}

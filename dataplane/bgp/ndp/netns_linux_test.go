@@ -19,7 +19,7 @@ func TestRoutersOfALinkFindEachOther(t *testing.T) {
 	a, b := netnstest.New(t, "a"), netnstest.New(t, "b")
 	open := func(in *netnstest.Namespace, name string) *Link {
 		l := New(name, func() {})
-		go in.Do(func() error { l.Run(t.Context()); return nil })
+		go func() { _ = in.Do(func() error { l.Run(t.Context()); return nil }) }()
 		return l
 	}
 	one, other := open(a, "eth1"), open(a, "eth2")

@@ -75,7 +75,9 @@ func (s *Switch) serve(conn net.Conn) {
 
 // greet exchanges OPEN and the first KEEPALIVE.
 func (s *Switch) greet(conn net.Conn) (*session, error) {
-	conn.SetDeadline(time.Now().Add(openWait))
+	if err := conn.SetDeadline(time.Now().Add(openWait)); err != nil {
+		return nil, err
+	}
 	m, err := readMessage(conn, nil)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func (s *Switch) greet(conn net.Conn) (*session, error) {
 	n := s.neighbors[id]
 	s.mu.Unlock()
 	if n == nil || n.ASN != caps.asn {
-		send(conn, wire.NewBGPNotificationMessage(wire.BGP_ERROR_OPEN_MESSAGE_ERROR, wire.BGP_ERROR_SUB_BAD_PEER_AS, nil))
+		_ = send(conn, wire.NewBGPNotificationMessage(wire.BGP_ERROR_OPEN_MESSAGE_ERROR, wire.BGP_ERROR_SUB_BAD_PEER_AS, nil))
 		return nil, fmt.Errorf("no neighbour with router id %s and AS %d is expected", id, caps.asn)
 	}
 	if err := errors.Join(send(conn, s.open()), send(conn, wire.NewBGPKeepAliveMessage())); err != nil {
@@ -256,8 +258,8 @@ func (x *session) keepAlive(stop <-chan struct{}) {
 	for {
 		select {
 		case <-ticker.C:
-			x.conn.SetWriteDeadline(time.Now().Add(x.hold))
-			if send(x.conn, wire.NewBGPKeepAliveMessage()) != nil {
+			err := x.conn.SetWriteDeadline(time.Now().Add(x.hold))
+			if err != nil || send(x.conn, wire.NewBGPKeepAliveMessage()) != nil {
 				return
 			}
 		case <-stop:

@@ -16,7 +16,9 @@ func (s *Switch) read(x *session) error {
 		if x.hold > 0 {
 			deadline = time.Now().Add(x.hold)
 		}
-		x.conn.SetReadDeadline(deadline)
+		if err := x.conn.SetReadDeadline(deadline); err != nil {
+			return err
+		}
 		m, err := readMessage(x.conn, x.options)
 		if err != nil {
 			return err

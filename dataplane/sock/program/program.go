@@ -149,7 +149,7 @@ func isOf(path string, magic int64, what string) error {
 	if err := unix.Statfs(path, &s); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if int64(s.Type) != magic {
+	if s.Type != magic {
 		return fmt.Errorf("%s is not %s", path, what)
 	}
 	return nil

@@ -73,7 +73,7 @@ func loadModules(dir string) error {
 			return err
 		}
 		err = unix.FinitModule(int(f.Fd()), "", 0)
-		f.Close()
+		_ = f.Close() // it was only read
 		if err != nil && !errors.Is(err, syscall.EEXIST) {
 			return fmt.Errorf("loading %s: %w", file, err)
 		}

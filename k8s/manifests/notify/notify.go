@@ -22,7 +22,7 @@ func Watch(ctx context.Context, dir string, log *slog.Logger) (<-chan struct{}, 
 		return nil, fmt.Errorf("watch %s: %w", dir, err)
 	}
 	if err := w.Add(dir); err != nil {
-		w.Close()
+		_ = w.Close()
 		return nil, fmt.Errorf("watch %s: %w", dir, err)
 	}
 	addFolders(w, dir, log)

@@ -72,7 +72,7 @@ func serve(ctx context.Context, c *Conn, handler http.Handler) {
 	defer func() {
 		if value := recover(); value != nil {
 			_ = c.Reset()
-			if value != http.ErrAbortHandler {
+			if value != http.ErrAbortHandler { //nolint:errorlint // net/http tells it by this very value
 				panic(value)
 			}
 			return

@@ -5,7 +5,7 @@
 package active
 
 // What was chosen when the process started. A simulated process is alone in its program and chooses once.
-var mutant, release string
+var mutant, release string //nolint:gochecknoglobals // see above
 
 // Choose says what is on, before anything else runs. Empty names are none.
 func Choose(theMutant, theRelease string) { mutant, release = theMutant, theRelease }

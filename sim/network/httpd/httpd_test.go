@@ -38,7 +38,7 @@ func TestRequestsAndAnswersArriveWhole(t *testing.T) {
 			w.After(10*time.Second, a.End)
 		})
 		var got httpd.Response
-		failed := error(errors.New("not called"))
+		failed := errors.New("not called")
 		request := head.Request{Method: "POST", Target: "/p?q=1", Header: map[string][]string{"K": {"v"}}}
 		httpd.Call(w, n, "c", "s", "http", request, body, time.Minute, func(r httpd.Response, err error) { got, failed = r, err })
 		if err := w.Run(2 * time.Minute); err != nil || failed != nil {

@@ -148,12 +148,9 @@ func TestACallerThatGoesTakesNobodyWithIt(t *testing.T) {
 		leave()
 		return fine
 	}
-	for _, j := range []*job{
-		{ctx: gone, key: first, want: &wish{weight: 1}, done: make(chan struct{})},
-		{ctx: t.Context(), key: second, want: &wish{weight: 1}, done: make(chan struct{})},
-	} {
-		d.waiting = append(d.waiting, j)
-	}
+	d.waiting = append(d.waiting,
+		&job{ctx: gone, key: first, want: &wish{weight: 1}, done: make(chan struct{})},
+		&job{ctx: t.Context(), key: second, want: &wish{weight: 1}, done: make(chan struct{})})
 	jobs := d.takeJobs()
 	d.carryOut(slices.Clone(jobs))
 	if !errors.Is(jobs[0].err, context.Canceled) || jobs[1].err != nil {

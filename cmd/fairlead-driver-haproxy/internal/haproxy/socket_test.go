@@ -47,7 +47,7 @@ func listen(t *testing.T, serve func(line string, conn net.Conn)) Socket {
 
 func TestAnExchangeIsALineAndAllThatComesBack(t *testing.T) {
 	long := strings.Repeat("3 web server\n", 100_000)
-	s := listen(t, func(line string, conn net.Conn) { io.WriteString(conn, line+long) })
+	s := listen(t, func(line string, conn net.Conn) { _, _ = io.WriteString(conn, line+long) })
 	if got, err := s.Ask(t.Context(), "show info; show backend"); err != nil || got != "show info; show backend\n"+long {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}

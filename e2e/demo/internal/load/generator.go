@@ -186,7 +186,7 @@ func exchange(conn io.ReadWriter, target Target) (server string, err error) {
 	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.0\r\nHost: %s\r\n\r\n", target.Address); err != nil {
 		return "", err
 	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // who opened the connection closes it
 	if err != nil {
 		return "", err
 	}

@@ -62,7 +62,7 @@ func TestProcessRunsInItsNetworkAndIsEndedByItsID(t *testing.T) {
 	if err := network.Make(); err != nil {
 		t.Fatal(err)
 	}
-	defer network.Remove()
+	defer func() { _ = network.Remove() }()
 	if err := network.IP("address add 192.0.2.9/32 dev lo"); err != nil {
 		t.Fatal(err)
 	}
