@@ -57,10 +57,10 @@ test-times: ## what the tests' time goes into, as tables: the whole of `make tes
 race: ## the tests under the race detector
 	@$(GO) test -race -short ./...
 
-lint: ## gofmt, go vet, and golangci-lint where it is installed
+lint: ## gofmt, who may import whom, and golangci-lint, go vet in it; built from hack/lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@$(GO) vet ./...
-	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped"; fi
+	@$(GO) test ./hack/layers
+	@linter=$$(cd hack/lint && $(GO) tool -n golangci-lint) && "$$linter" run $(ARGS)
 
 generate: ## remake generated files
 	@hack/setup.sh 1>&2
