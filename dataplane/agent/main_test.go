@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain lets more tests run at once than there are processors: they mostly wait for members.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "12")
+	os.Exit(m.Run())
+}
