@@ -163,7 +163,7 @@ func (s *shop) lead(f failer) (g *liveGroup, in OutsideInput, stop func()) {
 	g = newLiveGroup(f)
 	l, err := New(Config{
 		Sources: []NamedSource{{"folder", s}}, Record: g.state, Group: g, Clock: newWall(), Log: slog.New(slog.DiscardHandler),
-		Drivers: s.driver, Random: rand.New(rand.NewPCG(1, 2)), Limits: fastLimits(), Timing: Timing{Checkpoint: time.Hour},
+		Drivers: s.driver, Random: rand.New(rand.NewPCG(1, 2)), Limits: fastLimits(), Timing: Timing{Checkpoint: time.Hour, Spacing: 100 * time.Millisecond},
 	})
 	if err != nil {
 		f.Fatalf("%v", err)
