@@ -40,6 +40,7 @@ import (
 // The whole way with nothing of it replaced but the Service: a real API server with the definitions and webhook
 // configurations that we ship asks a real member, which the leader has told it to trust, and that asks a driver.
 func TestTheAPIServerHasObjectsJudged(t *testing.T) {
+	t.Parallel()
 	k := newShop(t)
 	d := newOutside(t)
 	k.write(t, "loadbalancerdrivers", `

@@ -62,6 +62,7 @@ const (
 // the documentation upstream show is stored, in the record, and told what became of it; changed, deleted, and made anew under its name.
 // Sections 2.2, 2.3, 9, 24.12, 24.13 and 24.18.
 func TestBalancing24PoliciesLiveAndAreTold(t *testing.T) {
+	t.Parallel()
 	p := newPolicies(t, func(c *config.Controller) { c.BalancingPolicies = true })
 	for _, ns := range []string{"shop", "lab"} {
 		if err := p.cluster.EnsureNamespace(t.Context(), ns); err != nil {

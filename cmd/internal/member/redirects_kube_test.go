@@ -114,6 +114,7 @@ func (p *policies) write(ctx context.Context, text string, dryRun bool) error {
 // The whole way with nothing of it replaced but the Service: a real API server with the component that we ship asks a real
 // member, which the leader has told it to trust. Sections 2.3, 3 and 24.13, 24.18.
 func TestTheAPIServerHasPoliciesJudged(t *testing.T) {
+	t.Parallel()
 	p := newPolicies(t)
 	text, err := os.ReadFile("../../../k8s/api/balancing/testdata/accepted.yaml")
 	if err != nil {
