@@ -91,6 +91,7 @@ func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
+		forked()
 		if err := node.Cleanup(t.Context(), c, machine.Agent(), quiet); err != nil {
 			t.Fatal(err)
 		}

@@ -127,6 +127,7 @@ func TestCleanupLeavesNoFileAndMayBeRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
+		forked()
 		if err := node.Cleanup(t.Context(), c, machine.Agent(), quiet); err != nil {
 			t.Fatal(err)
 		}

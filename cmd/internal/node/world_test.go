@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,13 +145,20 @@ func startOver(t *testing.T, c config.Agent, e node.Edges, log *slog.Logger) *st
 	done := make(chan struct{})
 	var ended error
 	go func() { defer close(done); ended = p.Run(ctx) }()
-	s := &started{p, func() error { cancel(); <-done; return ended }}
+	s := &started{p, func() error { cancel(); <-done; forked(); return ended }}
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
 			t.Errorf("agent: %v", err)
 		}
 	})
 	return s
+}
+
+// forked waits until programs that other tests just start run: up to then they have, as forks of this process do, the locks of state folders
+// that were closed here.
+func forked() {
+	syscall.ForkLock.Lock()
+	defer syscall.ForkLock.Unlock()
 }
 
 // ask gives status code and body of a page of the health listener.
