@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,10 +23,11 @@ func TestBalancing20TablesThatClientsFillAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		metrics := prometheus.NewRegistry()
+		var mu sync.Mutex // of what is counted; time that passes in a bubble orders nothing
 		counted, held := 0, map[string]Held{"records": {Rows: 100, Room: 100}, "flows": {Rows: 100, Room: 100, Timed: true, Recent: 79}}
 		s, err := Over(Options{
 			Config: Config{Node: "n1"}, Room: room, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: metrics,
-			Clients: func() (map[string]Held, error) { counted++; return held, nil },
+			Clients: func() (map[string]Held, error) { mu.Lock(); defer mu.Unlock(); counted++; return held, nil },
 		}, newMemory())
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +63,9 @@ fairlead_sock_rows_recent{table="flows"} 79
 		}
 		warnings(0)
 		for _, step := range []struct{ recent, warnings int }{{80, 1}, {90, 1}, {10, 1}, {80, 2}} {
+			mu.Lock()
 			held = map[string]Held{"flows": {Rows: 100, Room: 100, Timed: true, Recent: step.recent}}
+			mu.Unlock()
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			warnings(step.warnings)

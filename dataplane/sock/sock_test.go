@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -341,8 +342,8 @@ func TestTablesArePutRight(t *testing.T) {
 func TestBalancing21ComparisonIsMadeWhenAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newMemory()
-		asks := false
-		asked := func() bool { was := asks; asks = false; return was }
+		var asks atomic.Bool
+		asked := func() bool { return asks.Swap(false) }
 		s, err := Over(Options{Config: Config{Node: "n1"}, Room: room, Audit: time.Hour, Asked: asked}, k)
 		if err != nil {
 			t.Fatal(err)
@@ -358,19 +359,26 @@ func TestBalancing21ComparisonIsMadeWhenAskedFor(t *testing.T) {
 			t.Helper()
 			time.Sleep(time.Second)
 			synctest.Wait()
+			k.mu.Lock()
+			defer k.mu.Unlock()
 			if k.attached != attached || (len(k.rows.Slots) > 0) != slots {
 				t.Errorf("%s: attached %d times, want %d; slots %v", what, k.attached, attached, k.rows.Slots)
 			}
 		}
 		k.lose()
 		look("nobody asked", false, 1)
-		asks = true
+		asks.Store(true)
 		look("asked", true, 2)
 		look("not asked again", true, 2)
 		k.lose()
-		k.fails, asks = func() bool { return true }, true
+		var broken atomic.Bool
+		k.mu.Lock()
+		k.fails = broken.Load
+		k.mu.Unlock()
+		broken.Store(true)
+		asks.Store(true)
 		look("the kernel fails", false, 2)
-		k.fails = func() bool { return false }
+		broken.Store(false)
 		look("it works again", true, 3)
 		stop()
 		if err := <-done; !errors.Is(err, context.Canceled) {

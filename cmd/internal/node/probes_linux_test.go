@@ -56,13 +56,14 @@ func (h *host) start() {
 		h.t.Fatal(err)
 	}
 	h.listener = l
+	word := h.at.Addr().String()
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(c, h.at.Addr().String()) // who left hears nothing
+			_, _ = io.WriteString(c, word) // who left hears nothing
 			_ = c.Close()
 		}
 	}()
