@@ -64,7 +64,7 @@ func (s *Steer) Run(ctx context.Context) error {
 	// What was changed before anybody listened.
 	s.hear(Event{Lost: true})
 	var pace pace
-	reread := time.NewTicker(s.o.Reread)
+	reread := time.NewTicker(s.given.Reread)
 	defer reread.Stop()
 	var retry <-chan time.Time
 	for {
