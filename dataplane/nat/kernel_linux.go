@@ -215,8 +215,10 @@ func (k *kernel) transact(ctx context.Context, write func() error) error {
 
 // write collects the messages of a change.
 func (k *kernel) write(c Change, sets map[string]Set) error {
-	for _, s := range c.AddSets {
-		if err := k.conn.AddSet(encodeSet(k.table, s), nil); err != nil {
+	for i, s := range c.AddSets {
+		set := encodeSet(k.table, s)
+		set.ID = uint32(i + 1) // the library's own numbers are counted without a lock, for all connections
+		if err := k.conn.AddSet(set, nil); err != nil {
 			return err
 		}
 	}

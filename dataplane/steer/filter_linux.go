@@ -104,7 +104,8 @@ func (f *filter) edit(c EditFilter) error {
 		f.conn.AddTable(f.table)
 		f.conn.DelTable(f.table)
 		f.conn.AddTable(f.table)
-		for _, name := range f.names() {
+		for i, name := range f.names() {
+			f.sets[name].ID = uint32(i + 1) // the library's own numbers are counted without a lock, for all connections
 			if err := f.conn.AddSet(f.sets[name], nil); err != nil {
 				return err
 			}

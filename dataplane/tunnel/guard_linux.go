@@ -153,6 +153,7 @@ func (r *Rules) tag() string {
 
 func (g *guard) fill(table *nftables.Table, r *Rules) error {
 	peers := &nftables.Set{Table: table, Name: setPeers, KeyType: nftables.TypeIPAddr, KeyByteOrder: binaryutil.BigEndian}
+	peers.ID = 1 // the library's own numbers are counted without a lock, for all connections
 	if r.Over6 {
 		peers.KeyType = nftables.TypeIP6Addr
 	}
