@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 )
@@ -82,9 +83,22 @@ func TestDrainWaitsUntilNothingIsLeft(t *testing.T) {
 func TestDrainGivesUpWaitingInTime(t *testing.T) {
 	w := newWorld(t)
 	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun}})
-	ran := w.say(&heard{}, server, "drain", "node", "n1", "--wait", "--timeout", "700ms")
-	if ran.code != exitFailed || ran.stdout != "" || !strings.Contains(ran.stderr, "not done within 700ms") || !strings.Contains(ran.stderr, "by m2") {
-		t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
+	w.givesUp(server, "by m2", "drain", "node", "n1")
+}
+
+// givesUp runs a command line that waits until its time is over, and fails unless it was told meanwhile what for. On a busy
+// machine it may not come to look once: then it gets more time.
+func (w *world) givesUp(server, told string, args ...string) {
+	w.t.Helper()
+	for timeout := 700 * time.Millisecond; ; timeout *= 4 {
+		ran := w.say(&heard{}, server, append(args, "--wait", "--timeout", timeout.String())...)
+		looked := strings.Contains(ran.stderr, told)
+		if ran.code != exitFailed || ran.stdout != "" || !strings.Contains(ran.stderr, "not done within "+timeout.String()) || !looked && timeout > 20*time.Second {
+			w.t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
+		}
+		if looked {
+			return
+		}
 	}
 }
 
@@ -119,10 +133,6 @@ func TestDrainOfAMemberTellsWhatItDoes(t *testing.T) {
 	if got := w.say(&heard{}, server, "drain", "member", "m1").mustPrint(t); !strings.Contains(got, "left:      announcing still: nobody else does") {
 		t.Errorf("printed %q", got)
 	}
-	ran := w.say(&heard{}, server, "drain", "member", "m1", "--wait", "--timeout", "700ms")
-	if ran.code != exitFailed || ran.stdout != "" || !strings.Contains(ran.stderr, "drain member m1: left: announcing still") ||
-		!strings.Contains(ran.stderr, "not done within 700ms") {
-		t.Fatalf("exit %d, printed %q, told %q", ran.code, ran.stdout, ran.stderr)
-	}
+	w.givesUp(server, "drain member m1: left: announcing still", "drain", "member", "m1")
 	w.say(&heard{}, server, "drain", "member", "m1", "--quiet-within", "1s").mustFail(t, exitUsage, "")
 }
