@@ -179,8 +179,11 @@ func TestBalancing18AgentsAreKilledUnderLoad(t *testing.T) {
 		back time.Time // when an agent was started that may have put it back
 	}
 	gone := map[netip.AddrPort][]removal{}
-	killed, random := 0, testkit.Random(t)
-	for i := range 100 {
+	runs, killed, random := 100, 0, testkit.Random(t)
+	if testing.Short() {
+		runs = 20 // as rapid checks a fifth then
+	}
+	for i := range runs {
 		backends := make([]*server, 0, len(all))
 		for _, k := range random.Perm(len(all))[:1+random.IntN(len(all))] {
 			backends = append(backends, all[k])
@@ -228,8 +231,8 @@ func TestBalancing18AgentsAreKilledUnderLoad(t *testing.T) {
 			}
 		}
 	}
-	if len(calls) < 100 || killed < 10 {
+	if len(calls) < 100 || killed < runs/10 {
 		t.Errorf("%d connections, %d agents killed before they were done: that shows little", len(calls), killed)
 	}
-	t.Logf("%d connections, %d agents of 100 killed before they were done", len(calls), killed)
+	t.Logf("%d connections, %d agents of %d killed before they were done", len(calls), killed, runs)
 }
