@@ -54,8 +54,9 @@ test-times: ## what the tests' time goes into, as tables: the whole of `make tes
 	@mkdir -p bin && $(MAKE) --no-print-directory test ARGS="-fresh -events bin/tests.json" 1>&2
 	@PATH="$$PATH:/usr/sbin:/sbin" $(GO) run ./hack/testtimes bin/tests.json
 
-race: ## the tests under the race detector
-	@$(GO) test -race -short ./...
+race: ## the tests of packages that have goroutines, under the race detector
+	@hack/setup.sh 1>&2
+	@hack/race.sh $(ARGS)
 
 lint: ## gofmt, who may import whom, and golangci-lint, go vet in it; built from hack/lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

@@ -55,8 +55,8 @@ func TestPropertySockFindsItsWayFromWhatAKillLeft(t *testing.T) {
 					continue
 				}
 				p = l.Process("n1")
-				s = must(guest.Open(p.Dial, "n1").Sock(sock.Options{Config: sock.Config{Node: "n1"}, Room: guest.SocketRoom(0)}))(t)
-				if _, err := s.Apply(l.t.Context(), want); err != nil {
+				last := must(guest.Open(p.Dial, "n1").Sock(sock.Options{Config: sock.Config{Node: "n1"}, Room: guest.SocketRoom(0)}))(t)
+				if _, err := last.Apply(l.t.Context(), want); err != nil {
 					wrong = err.Error()
 				}
 				p.Kill()
