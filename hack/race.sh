@@ -4,8 +4,8 @@
 # With --list: prints these packages and runs nothing. Other arguments go to `go test`.
 #
 # A package has goroutines if one of its Go files, tests included, starts one, uses a channel, or imports what only goroutines
-# need. Two folders are left out: e2e, whose tests start the program that ships, where the detector does not look; and sim, whose
-# worlds run that program in one thread, and which `make sim-ci` judges.
+# need. Left out are e2e and deploy, whose tests start programs, in which the detector does not look; and the simulator's worlds,
+# which have one thread each and are skipped in a short run anyway.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PATH:/usr/sbin:/sbin"
@@ -15,7 +15,7 @@ tested=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}
 packages=()
 while read -r package dir; do
 	case $package in
-	*/e2e/* | */sim | */sim/*) ;;
+	*/e2e/* | */deploy | */sim | */sim/balancer | */sim/whatif | */sim/mutants) ;;
 	*) if grep -qE "$concurrent" "$dir"/*.go; then packages+=("$package"); fi ;;
 	esac
 done <<<"$tested"
