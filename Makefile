@@ -56,7 +56,8 @@ test-times: ## what the tests' time goes into, as tables: the whole of `make tes
 
 race: ## the tests of packages that have goroutines, under the race detector
 	@hack/setup.sh 1>&2
-	@hack/race.sh $(ARGS)
+	@$(MAKE) --no-print-directory test-servers
+	@PATH="$$PATH:/usr/sbin:/sbin" $(GO) run ./hack/testrun -set race $(ARGS)
 
 lint: ## gofmt, who may import whom, and golangci-lint, go vet in it; built from hack/lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

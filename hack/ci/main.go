@@ -42,7 +42,7 @@ func stages(only, left string) []stage {
 		{"build", "everything compiles, also what decides for WebAssembly", "make build test-wasi", []string{"make", "build", "test-wasi"}},
 		{"lint", "gofmt, golangci-lint, who may import whom", "make lint", []string{"make", "lint"}},
 		{"fast", "tests without root, servers and worlds", "make test-fast", []string{"make", "test-fast", "ARGS=-fresh -left " + left}},
-		{"race", "tests under the race detector", "make race", []string{"make", "race"}},
+		{"race", "tests under the race detector", "make race", []string{"make", "race", "ARGS=-fresh"}},
 		{"rest", "all other tests", "make test", []string{"make", "test", rest}},
 		{"sim", "simulated worlds", "make sim-ci", []string{"make", "sim-ci"}},
 	}

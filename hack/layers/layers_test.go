@@ -44,7 +44,8 @@ var (
 		"github.com/pelletier/go":     {"dataplane/bgp/legacy"},
 		"github.com/tetratelabs/":     {"sim/vm"},
 		"github.com/anishathalye/":    {"sim/check"},
-		module + "internal/testkit":   {}, // for tests
+		// For tests, and for what only tests import.
+		module + "internal/testkit": {"cluster/store/disk/disktest", "dataplane/bgp/birdtest", "dataplane/bgp/frrtest", "internal/netnstest", "internal/socktest", "e2e"},
 	}
 )
 

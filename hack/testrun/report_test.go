@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -142,6 +143,28 @@ func TestEveryBudgetIsOfATestThatIsThere(t *testing.T) {
 	}
 	if len(budgets) < 50 {
 		t.Errorf("budgets.txt has %d budgets", len(budgets))
+	}
+}
+
+func TestPackagesWithGoroutinesAreFound(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var all []string
+	for name, text := range map[string]string{
+		"starts": "package p\n\nfunc f() {\n\tgo g()\n}\n", "channel": "package p\n\nvar c chan int\n", "imports": "package p\n\nimport \"sync/atomic\"\n",
+		"tests": "package p\n\nfunc f(t *T) { t.Parallel() }\n", "plain": "package p\n\n// let it go on\nvar algo = 1\n", "deploy": "package p\n\nvar c chan int\n",
+	} {
+		if err := os.Mkdir(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(name, "a_test.go"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, module+"/"+name)
+	}
+	got, err := withGoroutines(all)
+	slices.Sort(got)
+	if want := []string{module + "/channel", module + "/imports", module + "/starts", module + "/tests"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

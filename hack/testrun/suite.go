@@ -81,6 +81,8 @@ func runSuite(ctx context.Context, o options, out io.Writer) (failed bool, err e
 		err = e.goTest(ctx, s.units, fastTests)
 	case "rest":
 		err = e.rest(ctx, s)
+	case "race":
+		err = e.race(ctx, s.units)
 	default:
 		err = e.beside(ctx, s, func(ctx context.Context) error { return e.goTest(ctx, s.units, allTests) })
 	}
