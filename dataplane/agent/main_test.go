@@ -11,6 +11,8 @@ import (
 // TestMain lets more tests run at once than there are processors: they mostly wait for members.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "12")
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }

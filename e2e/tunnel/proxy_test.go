@@ -21,9 +21,6 @@ import (
 	"fairlead.io/fairlead/internal/socktest"
 )
 
-// soon is as long as a busy machine may take for what takes milliseconds.
-const soon = 20 * time.Second
-
 const policy = `apiVersion: balancing.elf.io/v1beta1
 kind: BalancingPolicy
 metadata: {name: web, annotations: {balancing.elf.io/nodeProxyTargetPort.web: http}}

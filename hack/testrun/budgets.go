@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -14,7 +15,7 @@ var budgetLines string
 
 // budgets are what end-to-end tests may take beside each other on two cores, by folder and test: "e2e/group TestX". A test that takes
 // longer passes, and the report names it. The dearest are started first, so that none is left to run alone at the end.
-var budgets = readBudgets(budgetLines)
+var budgets = sync.OnceValue(func() map[string]time.Duration { return readBudgets(budgetLines) })
 
 func readBudgets(text string) map[string]time.Duration {
 	all := map[string]time.Duration{}

@@ -180,7 +180,7 @@ func (e *executor) singles(ctx context.Context, pkg string, env []string) ([]sin
 	var tests []single
 	for name := range strings.FieldsSeq(string(out)) {
 		if strings.HasPrefix(name, "Test") {
-			tests = append(tests, single{pkg, binary, folder, name, budgets[folder+" "+name]})
+			tests = append(tests, single{pkg, binary, folder, name, budgets()[folder+" "+name]})
 		}
 	}
 	return tests, nil

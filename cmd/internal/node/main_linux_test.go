@@ -14,6 +14,8 @@ import (
 // program resolves go nowhere.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "12")
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
 	os.Exit(netnstest.Main(m))
 }

@@ -48,7 +48,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	flag.Set("test.parallel", "6") // they mostly wait for the kernel
+	if err := flag.Set("test.parallel", "6"); err != nil { // they mostly wait for the kernel
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
