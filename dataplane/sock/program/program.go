@@ -149,7 +149,7 @@ func isOf(path string, magic int64, what string) error {
 	if err := unix.Statfs(path, &s); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if s.Type != magic {
+	if int64(s.Type) != magic { //nolint:unconvert // 32 bits wide on some processors
 		return fmt.Errorf("%s is not %s", path, what)
 	}
 	return nil
