@@ -83,7 +83,7 @@ func testLeaderBeginsAnewAfterARestore(t *testing.T) {
 	}
 	defer g.stopAll()
 	mustPropose(t, m, put(1))
-	eventually(t, "the leader's functions run", func() bool { return begun.Load() > 0 })
+	testkit.Until(t, "the leader's functions run", func() bool { return begun.Load() > 0 })
 	var file bytes.Buffer
 	if _, err := m.node.Backup(context.Background(), &file); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func testLeaderBeginsAnewAfterARestore(t *testing.T) {
 	if _, err := m.node.Restore(context.Background(), &file, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "they begin anew", func() bool { return begun.Load() > before })
+	testkit.Until(t, "they begin anew", func() bool { return begun.Load() > before })
 	mustPropose(t, m, put(2))
 }
 
@@ -215,7 +215,7 @@ func testRecoveredMemberIsAGroupOfOneInANewEpoch(t *testing.T) {
 		g.members[name].wipe()
 		g.start(name)
 	}
-	eventually(t, "three voters", func() bool { return len(g.voters()) == 3 })
+	testkit.Until(t, "three voters", func() bool { return len(g.voters()) == 3 })
 	g.settle()
 }
 

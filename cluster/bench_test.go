@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Three members in one process, over loopback TLS, fsync on.
@@ -73,7 +75,7 @@ func BenchmarkFailover(b *testing.B) {
 		p.propose(2*i + 1)
 		took = append(took, time.Since(begin))
 		p.start(leader)
-		eventually(b, "the killed member is back", func() bool {
+		testkit.Until(b, "the killed member is back", func() bool {
 			s := p.states()
 			return len(s) == 3 && s[leader].Applied > 0
 		})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // awaitTick lets the members of a test that waits for nothing to happen get on for a moment.
@@ -38,7 +40,7 @@ func testGroupIsFoundedOnceEveryListedMemberConfirms(t *testing.T) {
 	if got := g.voters(); !slices.Equal(got, []string{"a-1", "b-1", "c-1"}) {
 		t.Fatalf("voters are %v", got)
 	}
-	eventually(t, "the group's id is committed", func() bool {
+	testkit.Until(t, "the group's id is committed", func() bool {
 		id, _, _ := g.members["c"].state.Identity()
 		return id == "g1"
 	})
@@ -106,7 +108,7 @@ func testFounderThatLostItsFolderJoinsTheGroupThatExists(t *testing.T) {
 	g.members["a"].stop()
 	g.members["a"].wipe()
 	g.start("a")
-	eventually(t, "a is back as a new server", func() bool { return slices.Contains(g.voters(), "a-1x") })
+	testkit.Until(t, "a is back as a new server", func() bool { return slices.Contains(g.voters(), "a-1x") })
 	g.settle()
 	if !has(g.members["a"].state, 1) {
 		t.Fatal("a is in another group")

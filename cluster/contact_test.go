@@ -20,7 +20,7 @@ import (
 // outOfTouch waits until a member has not been in touch for several heartbeat timeouts.
 func outOfTouch(t *testing.T, m *member) {
 	t.Helper()
-	eventually(t, m.name+" is out of touch", func() bool {
+	testkit.Until(t, m.name+" is out of touch", func() bool {
 		c := m.node.Contact()
 		return !c.Leads && time.Since(c.At) > 5*m.group.tuning.Heartbeat
 	})
@@ -37,12 +37,12 @@ func TestMemberThatIsCutOffIsOutOfTouchAndComesBack(t *testing.T) {
 			if who == "follower" {
 				m = g.followers()[0]
 			}
-			eventually(t, "in touch", func() bool { return time.Since(m.node.Contact().At) < g.tuning.Heartbeat })
+			testkit.Until(t, "in touch", func() bool { return time.Since(m.node.Contact().At) < g.tuning.Heartbeat })
 			g.setCut(m.name, true)
 			outOfTouch(t, m)
 			mustPropose(t, g.leader(), put(2))
 			g.setCut(m.name, false)
-			eventually(t, "in touch again and caught up", func() bool {
+			testkit.Until(t, "in touch again and caught up", func() bool {
 				c := m.node.Contact()
 				return time.Since(c.At) < g.tuning.Heartbeat && c.CaughtUp() && has(m.state, 2)
 			})
@@ -59,10 +59,10 @@ func testLeaderThatStepsDownWasInTouch(t *testing.T) {
 	defer g.stopAll()
 	mustPropose(t, g.leader(), put(1))
 	m := g.leader()
-	eventually(t, "in touch", func() bool { return time.Since(m.node.Contact().At) < g.tuning.Heartbeat })
+	testkit.Until(t, "in touch", func() bool { return time.Since(m.node.Contact().At) < g.tuning.Heartbeat })
 	before := m.node.Contact().At
 	g.setCut(m.name, true)
-	eventually(t, m.name+" steps down", func() bool { return !m.node.Contact().Leads })
+	testkit.Until(t, m.name+" steps down", func() bool { return !m.node.Contact().Leads })
 	if at := m.node.Contact().At; at.Before(before) {
 		t.Fatalf("in touch %v before it stepped down", before.Sub(at))
 	}
@@ -92,7 +92,7 @@ func testMemberAloneAfterARestartKnowsNoCommitIndex(t *testing.T) {
 	}
 	g.start("a")
 	g.start("c")
-	eventually(t, "caught up", func() bool { return m.node.Contact().CaughtUp() && has(m.state, 9) })
+	testkit.Until(t, "caught up", func() bool { return m.node.Contact().CaughtUp() && has(m.state, 9) })
 }
 
 // A member that was away learns how far the group is before it has what it missed; until then it is not caught up.
@@ -191,7 +191,7 @@ func testVerifyLeaderAndBarrierAreForTheLeader(t *testing.T) {
 	g.setCut(leader.name, true)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	eventually(t, "a leader without a majority is told so", func() bool { return leader.node.VerifyLeader(ctx) != nil })
+	testkit.Until(t, "a leader without a majority is told so", func() bool { return leader.node.VerifyLeader(ctx) != nil })
 }
 
 // All functions of a term have returned before those of the next begin, on the same member; and they see everything
@@ -234,7 +234,7 @@ func testTermsOfOneMemberDoNotOverlap(t *testing.T) {
 		mustPropose(t, g.leader(), put(i))
 		newest.Store(int64(i))
 		before := terms.Load()
-		eventually(t, "the leadership moves", func() bool {
+		testkit.Until(t, "the leadership moves", func() bool {
 			_ = g.leader().node.Transfer(context.Background(), "") // it may have moved meanwhile
 			return terms.Load() > before
 		})

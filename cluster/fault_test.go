@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var errDisk = errors.New("input/output error")
@@ -56,7 +57,7 @@ func failing(g *group) (log, stable map[string]*atomic.Bool) {
 // wantEnd waits for a member to end by itself.
 func wantEnd(t *testing.T, m *member, cause error) {
 	t.Helper()
-	eventually(t, m.name+" ends", func() bool { return isClosed(m.ended) })
+	testkit.Until(t, m.name+" ends", func() bool { return isClosed(m.ended) })
 	if !errors.Is(m.err, cause) {
 		t.Fatalf("%s ended with %v, want %v", m.name, m.err, cause)
 	}
@@ -68,7 +69,7 @@ func wantEnd(t *testing.T, m *member, cause error) {
 // wantPanic waits for a member to end by a panic whose value or stack holds what.
 func wantPanic(t *testing.T, m *member, what string) {
 	t.Helper()
-	eventually(t, m.name+" ends", func() bool { return isClosed(m.ended) })
+	testkit.Until(t, m.name+" ends", func() bool { return isClosed(m.ended) })
 	var p *PanicError
 	if !errors.As(m.err, &p) || !strings.Contains(fmt.Sprint(p.Value, string(p.Stack)), what) {
 		t.Fatalf("want a PanicError about %s, got %v", what, m.err)
@@ -103,7 +104,7 @@ func TestFailedWriteEndsThatMemberOnly(t *testing.T) {
 					t.Fatalf("want ErrUnknownOutcome, got %v", err)
 				}
 			}
-			eventually(t, "the others go on", func() bool {
+			testkit.Until(t, "the others go on", func() bool {
 				_, err := g.leader().node.Propose(context.Background(), Bulk, put(3))
 				return err == nil
 			})

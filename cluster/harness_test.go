@@ -20,22 +20,11 @@ import (
 
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
-// patience is how long a condition may take before a test gives up on it. It only costs time when something is wrong.
-const patience = 20 * time.Second
-
-// eventually polls until ok holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
+// patience bounds what a test waits for in other ways than testkit.Until.
+const patience = testkit.Patience
 
 // memDisk is what a member keeps in memory: like a real disk, it survives the member.
 type memDisk struct {
@@ -367,7 +356,7 @@ func (g *group) setCut(name string, cut bool) {
 func (g *group) leader() *member {
 	g.t.Helper()
 	var found *member
-	eventually(g.t, "a leader", func() bool {
+	testkit.Until(g.t, "a leader", func() bool {
 		for _, name := range g.names() {
 			if n := g.running(name); n != nil && n.LeadingTerm() > 0 {
 				found = g.members[name]
@@ -411,7 +400,7 @@ func mustPropose(t testing.TB, m *member, p ...Proposal) []Outcome {
 	t.Helper()
 	var outcomes []Outcome
 	var err error
-	eventually(t, "proposal accepted", func() bool {
+	testkit.Until(t, "proposal accepted", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		outcomes, err = m.node.Propose(ctx, Bulk, p...)
@@ -432,7 +421,7 @@ func mustPropose(t testing.TB, m *member, p ...Proposal) []Outcome {
 func (g *group) settle() {
 	g.t.Helper()
 	var at Index
-	eventually(g.t, "leader caught up", func() bool {
+	testkit.Until(g.t, "leader caught up", func() bool {
 		c := g.leader().node.Contact()
 		at = c.Commit
 		return c.CaughtUp()

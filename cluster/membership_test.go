@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // voters lists the ids of the voters that the leader sees.
@@ -58,7 +60,7 @@ func testNewServerJoinsAndGetsItsVoteOnceCaughtUp(t *testing.T) {
 		mustPropose(t, g.leader(), put(i))
 	}
 	g.start("d")
-	eventually(t, "d votes", func() bool { return slices.Contains(g.voters(), "d-1") })
+	testkit.Until(t, "d votes", func() bool { return slices.Contains(g.voters(), "d-1") })
 	g.settle()
 	if !has(g.members["d"].state, 49) {
 		t.Fatal("d lacks what was committed before it came")
@@ -103,7 +105,7 @@ func testLeaderWithoutAMajorityTakesNobodyIn(t *testing.T) {
 	g.connect()
 	g.mu.Unlock()
 	asks.Store(true)
-	eventually(t, "it belongs", func() bool {
+	testkit.Until(t, "it belongs", func() bool {
 		return inConfiguration(g.leader().node.raft.GetConfiguration().Configuration(), d.node.id)
 	})
 }
@@ -128,7 +130,7 @@ func testLostFolderComesBackAsANewServerAndTheOldOneIsRemoved(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	eventually(t, fmt.Sprint("voters are ", want), func() bool { return slices.Equal(g.voters(), want) })
+	testkit.Until(t, fmt.Sprint("voters are ", want), func() bool { return slices.Equal(g.voters(), want) })
 	g.settle()
 }
 
@@ -170,7 +172,7 @@ func testServerWhoseFormerInstanceStillAnswersHasToWait(t *testing.T) {
 	defer g.stopAll()
 	mustPropose(t, g.leader(), put(1))
 	alive := g.followers()[0]
-	eventually(t, "the follower answered", func() bool { return g.leader().node.answers(alive.node.id) })
+	testkit.Until(t, "the follower answered", func() bool { return g.leader().node.answers(alive.node.id) })
 	err := g.leader().node.Admit(context.Background(), JoinRequest{ServerID: ServerID(alive.name, "2"), Address: "elsewhere"})
 	if !errors.Is(err, ErrNotReady) {
 		t.Fatalf("want ErrNotReady, got %v", err)
@@ -313,7 +315,7 @@ func testConfigurationIndexRisesWithEveryChange(t *testing.T) {
 	if err := g.leader().node.Demote(context.Background(), g.followers()[0].node.Status().ServerID, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "every member knows of the change", func() bool {
+	testkit.Until(t, "every member knows of the change", func() bool {
 		for _, name := range g.names() {
 			if g.running(name).ConfigurationIndex() <= before {
 				return false
@@ -349,7 +351,7 @@ func testTransferHandsTheLeadershipOver(t *testing.T) {
 	g.startAll()
 	defer g.stopAll()
 	mustPropose(t, g.leader(), put(1))
-	eventually(t, "leadership is where it was asked to be", func() bool {
+	testkit.Until(t, "leadership is where it was asked to be", func() bool {
 		leader := g.leader()
 		if leader.name == "c" {
 			return true
@@ -378,11 +380,11 @@ func testLeadershipIsNotHandedToTheDead(t *testing.T) {
 	dead := g.followers()[0]
 	dead.stop()
 	leader := g.leader()
-	eventually(t, "its silence is noticed", func() bool { return !leader.node.answers(raft.ServerID(ServerID(dead.name, "1"))) })
+	testkit.Until(t, "its silence is noticed", func() bool { return !leader.node.answers(raft.ServerID(ServerID(dead.name, "1"))) })
 	if err := leader.node.Transfer(t.Context(), ""); err != nil {
 		t.Fatalf("one follower lives: %v", err)
 	}
-	eventually(t, "the other one leads", func() bool { return g.leader() != leader })
+	testkit.Until(t, "the other one leads", func() bool { return g.leader() != leader })
 }
 
 // A dead voter is also the likelier one to be among those that answered lately for a while: whoever answered last goes first.
@@ -400,7 +402,7 @@ func testOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
 	leader, others := g.leader(), g.followers()
 	others[0].stop()
 	at := time.Now()
-	eventually(t, "the living one answered since", func() bool {
+	testkit.Until(t, "the living one answered since", func() bool {
 		p, ok := leader.node.seen.seen(others[1].node.id, leader.node.raft.CurrentTerm())
 		return ok && p.at.After(at)
 	})
@@ -445,10 +447,10 @@ func testRolledBackMemberIsExpelledAndEnds(t *testing.T) {
 	victim.stop()
 	// The follower's newest entries are known to the leader of this term only; should there be an election, the next
 	// leader has to learn them again.
-	eventually(t, "the rolled back member is expelled", func() bool {
+	testkit.Until(t, "the rolled back member is expelled", func() bool {
 		g.start(victim.name) // as it should be
 		leader := g.leader()
-		eventually(t, "the leader knows how far its follower is", func() bool {
+		testkit.Until(t, "the leader knows how far its follower is", func() bool {
 			p, ok := leader.node.seen.seen(victim.node.id, leader.node.raft.CurrentTerm())
 			return leader.node.LeadingTerm() == 0 || ok && p.matched && p.lastLog >= leader.node.raft.LastIndex()
 		})
@@ -456,7 +458,7 @@ func testRolledBackMemberIsExpelledAndEnds(t *testing.T) {
 		whole := victim.disk
 		victim.disk = copyDisk(t, old)
 		g.start(victim.name)
-		eventually(t, "it is noticed, or the leadership moves", func() bool {
+		testkit.Until(t, "it is noticed, or the leadership moves", func() bool {
 			return isClosed(victim.ended) || leader.node.LeadingTerm() == 0
 		})
 		expelled := isClosed(victim.ended)

@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/freeport"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The test binary plays a member process when this variable holds its processConfig.
@@ -184,7 +185,7 @@ func (p *processes) start(name string) {
 		p.t.Fatal(err)
 	}
 	p.running[name] = cmd
-	eventually(p.t, "control port of "+name, func() bool {
+	testkit.Until(p.t, "control port of "+name, func() bool {
 		client, err := rpc.Dial("tcp", p.configs[name].Control[name])
 		p.clients[name] = client
 		return err == nil
@@ -217,7 +218,7 @@ func (p *processes) states() map[string]ProcessState {
 
 func (p *processes) leader() string {
 	var found string
-	eventually(p.t, "a leading process", func() bool {
+	testkit.Until(p.t, "a leading process", func() bool {
 		for name, s := range p.states() {
 			if s.Leading {
 				found = name
@@ -279,7 +280,7 @@ func TestAcknowledgedCommandsSurviveKill9(t *testing.T) {
 	}
 	for name, client := range p.clients {
 		for i := range next {
-			eventually(t, fmt.Sprintf("%s has command %d", name, i), func() bool {
+			testkit.Until(t, fmt.Sprintf("%s has command %d", name, i), func() bool {
 				var ok bool
 				if err := client.Call("Member.Has", i, &ok); err != nil {
 					t.Fatal(err)

@@ -80,7 +80,7 @@ func testLostLeadershipIsToldApart(t *testing.T) {
 		proposals[i] = putMany(i*maxBatch, maxBatch)
 	}
 	// A leader that steps down before the first proposal comes to it was not asked in time: another one is.
-	eventually(t, "a leader without a quorum proposed something, and not everything", func() bool {
+	testkit.Until(t, "a leader without a quorum proposed something, and not everything", func() bool {
 		leader := g.leader()
 		mustPropose(t, leader, put(0))
 		results := make(chan error, len(proposals))
@@ -242,7 +242,7 @@ func testProposalThatCannotBeEncodedFailsAlone(t *testing.T) {
 			errs <- err
 		}()
 	}
-	eventually(t, "both wait", func() bool { return n.queue.depth(Bulk) == 2 })
+	testkit.Until(t, "both wait", func() bool { return n.queue.depth(Bulk) == 2 })
 	n.queue.begin()
 	busy := 0
 	for range 2 {

@@ -28,6 +28,7 @@ import (
 	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/freeport"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // realGroup is a group whose members have folders and loopback ports of their own, with TLS between them.
@@ -72,7 +73,7 @@ func (r *realGroup) equip(m *member, o *Options) {
 		r.t.Fatalf("open folder of %s: %v", m.name, err)
 	}
 	var listener net.Listener
-	eventually(r.t, "the port is free again", func() bool {
+	testkit.Until(r.t, "the port is free again", func() bool {
 		listener, err = net.Listen("tcp", r.addresses[m.name])
 		return err == nil
 	})
@@ -186,7 +187,7 @@ func TestRealMemberThatLostItsFolderIsReplacedAtTheSameAddress(t *testing.T) {
 	r.wipe(victim)
 	r.start(victim)
 	now := r.folders[victim].Identity().Instance
-	eventually(t, "the new server votes and the old one is gone", func() bool {
+	testkit.Until(t, "the new server votes and the old one is gone", func() bool {
 		voters := r.voters()
 		return len(voters) == 3 && slices.Contains(voters, ServerID(victim, now)) && !slices.Contains(voters, ServerID(victim, old))
 	})
@@ -203,7 +204,7 @@ func TestRealFullDiskEndsThatMemberOnlyAndLosesNothing(t *testing.T) {
 	defer r.stopAll()
 	b := r.members["b"]
 	acknowledged := 0
-	eventually(t, "the disk is full", func() bool {
+	testkit.Until(t, "the disk is full", func() bool {
 		p := put(acknowledged)
 		p.Command.(*fsm.PutPolicy).Spec = make([]byte, 32<<10) // few commits fill it, each of which waits for the disks of others
 		if leader := r.leader(); leader != b || !isClosed(b.ended) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // part takes the wire between two members away.
@@ -25,7 +27,7 @@ func wantNoMajority(t *testing.T, leader *member) {
 	t.Helper()
 	time.Sleep(time.Millisecond) // in a bubble, answers of before are of this very moment
 	asked := 0
-	eventually(t, "the leader notices", func() bool {
+	testkit.Until(t, "the leader notices", func() bool {
 		if leader.node.LeadingTerm() == 0 {
 			return true
 		}
@@ -104,7 +106,7 @@ func testLateAnswersDoNotVerifyALeader(t *testing.T) {
 	wire.mu.Lock()
 	wire.hold = hold
 	wire.mu.Unlock()
-	eventually(t, "both answered", func() bool {
+	testkit.Until(t, "both answered", func() bool {
 		wire.mu.Lock()
 		defer wire.mu.Unlock()
 		return len(wire.held) == 2
@@ -129,14 +131,14 @@ func testNobodyIsExpelledForTheDead(t *testing.T) {
 	leader, others := g.leader(), g.followers()
 	dead, forgetful := others[0], others[1].node.id
 	deadID := dead.node.id
-	eventually(t, "all answer", func() bool { return leader.node.answers(deadID) && leader.node.answers(forgetful) })
+	testkit.Until(t, "all answer", func() bool { return leader.node.answers(deadID) && leader.node.answers(forgetful) })
 	if err := leader.node.VerifyWithout(t.Context(), string(forgetful)); err != nil {
 		t.Fatalf("all are there: %v", err)
 	}
 	dead.stop()
 	time.Sleep(time.Millisecond) // in a bubble, its last answer is of this very moment
 	leader.node.expel(forgetful, 2, 1)
-	eventually(t, "it is decided", func() bool {
+	testkit.Until(t, "it is decided", func() bool {
 		leader.node.admitting <- struct{}{}
 		defer func() { <-leader.node.admitting }()
 		return leader.node.expelled[forgetful]

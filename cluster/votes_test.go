@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A server that was away while another one got its vote knows nothing of that one, and what the others hold decides who may lead: it has to
@@ -29,25 +31,25 @@ func testWhoWasAwayVotesForANewcomer(t *testing.T) {
 	away := g.followers()[0]
 	away.stop()
 	g.start("d")
-	eventually(t, "d votes", func() bool { return slices.Contains(g.voters(), "d-1") })
+	testkit.Until(t, "d votes", func() bool { return slices.Contains(g.voters(), "d-1") })
 	g.settle()
 	newcomer := g.members["d"]
 	if g.leader() == newcomer {
 		if err := newcomer.node.Transfer(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "another one leads", func() bool { return g.leader() != newcomer })
+		testkit.Until(t, "another one leads", func() bool { return g.leader() != newcomer })
 	}
 	leader, rest := g.leader(), g.followers()
 	other := rest[slices.IndexFunc(rest, func(m *member) bool { return m != newcomer })]
 	g.part(leader, other)
-	eventually(t, "the newcomer holds more than the other", func() bool {
+	testkit.Until(t, "the newcomer holds more than the other", func() bool {
 		_, _ = leader.node.queue.put(Bulk, []Proposal{put(2)})
 		return newcomer.node.raft.LastIndex() > other.node.raft.LastIndex()
 	})
 	g.setCut(leader.name, true)
 	g.start(away.name)
-	eventually(t, "three of four elect one", func() bool {
+	testkit.Until(t, "three of four elect one", func() bool {
 		for _, m := range []*member{newcomer, other, away} {
 			if m.node.LeadingTerm() > 0 {
 				return true
@@ -78,9 +80,9 @@ func testWhoWasRemovedMeanwhileGetsNoVote(t *testing.T) {
 	last := leader.node.raft.LastIndex()
 	promoted, removed := make(chan error, 1), make(chan error, 1)
 	go func() { promoted <- leader.node.Promote(t.Context(), going) }()
-	eventually(t, "the promotion asks the majority", func() bool { return leader.node.raft.LastIndex() > last })
+	testkit.Until(t, "the promotion asks the majority", func() bool { return leader.node.raft.LastIndex() > last })
 	go func() { removed <- leader.node.Remove(t.Context(), going, true) }()
-	eventually(t, "the server goes", func() bool {
+	testkit.Until(t, "the server goes", func() bool {
 		return !inConfiguration(leader.node.raft.GetConfiguration().Configuration(), raft.ServerID(going))
 	})
 	g.mu.Lock()
@@ -155,7 +157,7 @@ func TestWhoIsRemovedFirstStaysRemoved(t *testing.T) {
 			ended := make(chan error, 3)
 			run := func(f func() error) { go func() { ended <- f() }() }
 			run(leader.node.raft.AddNonvoter("x-1", "x", 0, 0).Error)
-			eventually(t, "a change is under way", func() bool {
+			testkit.Until(t, "a change is under way", func() bool {
 				return inConfiguration(leader.node.raft.GetConfiguration().Configuration(), "x-1")
 			})
 			run(func() error { return leader.node.Remove(context.Background(), string(going), true) })
@@ -194,7 +196,7 @@ func testAPromotionEndsWithTheTerm(t *testing.T) {
 	done := make(chan error, 1)
 	pilot := &pilotRaft{leader.node.raft, leader.node, ctx}
 	go func() { done <- pilot.AddVoter("c-1", "c", 0, 0).Error() }()
-	eventually(t, "the promotion is under way", func() bool { return slices.Contains(g.voters(), "c-1") })
+	testkit.Until(t, "the promotion is under way", func() bool { return slices.Contains(g.voters(), "c-1") })
 	cancel()
 	select {
 	case <-done:

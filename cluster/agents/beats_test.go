@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // answers hands on what comes down a stream of heartbeats, until the stream ends.
@@ -53,7 +54,7 @@ func TestHeartbeatsAreAnsweredWhereThatTellsSomething(t *testing.T) {
 		if err := stream.Send(&fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b1", Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
-		grouptest.Eventually(t, "the member hears it", func() bool {
+		testkit.Until(t, "the member hears it", func() bool {
 			list, _ := s.Beats()
 			return len(list) == 1 && list[0].Node == "n1" && list[0].Boot == "b1" && list[0].At.After(before)
 		})
@@ -67,7 +68,7 @@ func TestHeartbeatsAreAnsweredWhereThatTellsSomething(t *testing.T) {
 	beat(true)
 	<-heard // one of the two: that nothing else came shows below
 	g.Change(func(k *grouptest.Knobs) { k.Alone = time.Hour })
-	grouptest.Eventually(t, "the member knows that it is alone", func() bool { return !s.standing.good() })
+	testkit.Until(t, "the member knows that it is alone", func() bool { return !s.standing.good() })
 	beat(false)
 	if news := <-heard; news.GetInQuorum() {
 		t.Fatal("an answer that nobody asked for, or one that hides that the member is alone")

@@ -220,7 +220,7 @@ func TestBalancing15HostsSpeakForNoNode(t *testing.T) {
 	if _, err := grouptest.Beat(t.Context(), host, &fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b2"}); err != nil {
 		t.Fatal(err)
 	}
-	grouptest.Eventually(t, "it is noted for the host", func() bool {
+	testkit.Until(t, "it is noted for the host", func() bool {
 		h, _ := fsm.Get[*fsm.Host](g.Read(), fsm.TableHosts, "n1")
 		return h.Boot == "b2" && h.Acknowledged == seen
 	})
@@ -359,7 +359,7 @@ func TestBalancing13HostsOutsideHaveTunnels(t *testing.T) {
 		t.Error("it counts as ready before it said so")
 	}
 	says()
-	grouptest.Eventually(t, "it is ready", func() bool { _, ready := g.Read().TunnelOf(fsm.HostTunnel("n1")); return ready })
+	testkit.Until(t, "it is ready", func() bool { _, ready := g.Read().TunnelOf(fsm.HostTunnel("n1")); return ready })
 	_, err = g.Commit(fsm.Proposal{Command: &fsm.ReleaseTunnel{Host: "n2"}}, fsm.Proposal{Command: &fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("198.51.100.2")}})
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +374,7 @@ func TestBalancing13HostsOutsideHaveTunnels(t *testing.T) {
 		t.Error("it is still told of n2")
 	}
 	says()
-	grouptest.Eventually(t, "nobody holds it", func() bool { return g.Read().Holder(n2) == "" })
+	testkit.Until(t, "nobody holds it", func() bool { return g.Read().Holder(n2) == "" })
 }
 
 // Where a host is is what it said last, within bounds.

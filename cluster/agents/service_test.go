@@ -23,6 +23,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func newService(t *testing.T, g *grouptest.Group) *Service {
@@ -101,7 +102,7 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 			for i := range 500 {
 				g.Apply(t, &fsm.Allocate{Address: netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}), Service: "ns/web"})
 			}
-			grouptest.Eventually(t, "the board is current", func() bool {
+			testkit.Until(t, "the board is current", func() bool {
 				v, err := s.board.refresh()
 				return err == nil && v.Applied() == g.Read().Applied()
 			})
@@ -109,7 +110,7 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 				t.Errorf("%d steps on the ring", len(s.board.inside.trays[tellsAll].ring))
 			}
 			close(r.gate)
-			grouptest.Eventually(t, "the agent has everything", func() bool { state, _ := r.state(); return len(state.Addresses()) == 510 })
+			testkit.Until(t, "the agent has everything", func() bool { state, _ := r.state(); return len(state.Addresses()) == 510 })
 			if _, count := r.state(); count > 3 {
 				t.Errorf("%d messages were sent to one who did not read", count)
 			}
@@ -296,7 +297,7 @@ func TestAcknowledgementsShareProposals(t *testing.T) {
 		}
 		go acknowledge(fmt.Sprintf("n%d", i+1), boot)
 	}
-	grouptest.Eventually(t, "all wait", func() bool {
+	testkit.Until(t, "all wait", func() bool {
 		s.marks.mu.Lock()
 		defer s.marks.mu.Unlock()
 		return len(s.marks.pending) == nodes-1

@@ -163,7 +163,7 @@ func TestCARotatesWithStreamsAliveAndNobodyLost(t *testing.T) {
 	everybody(func(h *holder) bool { return h.bundle(t) == 1 && issuer(h) == "CA next" })
 	for i, s := range streams {
 		before := s.heard.Load()
-		grouptest.Eventually(t, "a stream from before the rotation goes on", func() bool { return s.heard.Load() > before })
+		testkit.Until(t, "a stream from before the rotation goes on", func() bool { return s.heard.Load() > before })
 		if s.broken.Load() {
 			t.Errorf("stream %d broke", i)
 		}

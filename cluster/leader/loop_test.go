@@ -21,6 +21,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // wall is the time of the machine that the tests run on.
@@ -211,16 +212,15 @@ func lead(t *testing.T, c Config) (l *Leader, stop func()) {
 	return l, stop
 }
 
-// eventually polls until a condition holds; it says what was missing.
+// eventually is testkit.Eventually for a condition that says what is missing.
 func eventually(t *testing.T, missing func() string) {
 	t.Helper()
-	why := "?"
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if why = missing(); why == "" {
-			return
+	testkit.Eventually(t, "what a leader does", func() error {
+		if why := missing(); why != "" {
+			return errors.New(why)
 		}
-	}
-	t.Fatal(why)
+		return nil
+	})
 }
 
 // plans waits until a leader has planned n times more.

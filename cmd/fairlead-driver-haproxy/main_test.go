@@ -15,9 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestWrongCommandLinesAreUsage(t *testing.T) {
@@ -144,7 +143,7 @@ func start(t *testing.T, args ...string) *running {
 	dir := t.TempDir()
 	args = append([]string{"--listen", "127.0.0.1:0", "--socket", filepath.Join(dir, "none"), "--state", filepath.Join(dir, "servers.json")}, args...)
 	go func() { r.code <- run(ctx, args, io.Discard, r.log) }()
-	netnstest.Eventually(t, 10*time.Second, "it serves", func() bool {
+	testkit.Until(t, "it serves", func() bool {
 		found := serving.FindStringSubmatch(r.log.String())
 		if found != nil {
 			r.url = "://" + found[1]

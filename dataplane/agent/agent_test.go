@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The whole way: committed, told, kept, carried out, acknowledged, committed.
@@ -26,7 +27,7 @@ func TestRoutedAddressIsCarriedOutAndAcknowledged(t *testing.T) {
 	routed(t, g, "192.0.2.1")
 	m := newMember(t, w, "m1", g)
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}})
-	grouptest.Eventually(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))
 	if !n.has("192.0.2.1/32")() {
 		t.Errorf("the node has %v", n.kernel.Told().Addresses())
 	}
@@ -36,23 +37,23 @@ func TestRoutedAddressIsCarriedOutAndAcknowledged(t *testing.T) {
 	}
 	// It also has the addresses that are routed elsewhere, and hears of a hop although its rules stay as they are.
 	routed(t, g, "192.0.2.2")
-	grouptest.Eventually(t, "the second address is acknowledged", acknowledged(g, "192.0.2.2/32"))
+	testkit.Until(t, "the second address is acknowledged", acknowledged(g, "192.0.2.2/32"))
 	a := netip.MustParseAddr("192.0.2.3")
 	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/s"}}, &fsm.Allocate{Address: a, Service: "ns/s"})
-	grouptest.Eventually(t, "the unrouted address is there", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.3/32"))
+	testkit.Until(t, "the unrouted address is there", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.3/32"))
 	g.Apply(t, &fsm.SetRoute{Prefix: fsm.HostPrefix(a), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})
-	grouptest.Eventually(t, "a hop for known rules is acknowledged", acknowledged(g, "192.0.2.3/32"))
+	testkit.Until(t, "a hop for known rules is acknowledged", acknowledged(g, "192.0.2.3/32"))
 	// A withdrawn hop keeps its rules until it is gone.
 	g.Apply(t, &fsm.SetRoute{Prefix: fsm.HostPrefix(a)}, &fsm.ReleaseAllocation{Address: a, Service: "ns/s"})
 	routed(t, g, "192.0.2.4")
-	grouptest.Eventually(t, "the next one is acknowledged", acknowledged(g, "192.0.2.4/32"))
+	testkit.Until(t, "the next one is acknowledged", acknowledged(g, "192.0.2.4/32"))
 	if !n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.3/32", "192.0.2.4/32")() {
 		t.Errorf("while withdrawing: %v", n.kernel.Told().Addresses())
 	}
 	r, _ := fsm.Get[*fsm.Route](g.Read(), fsm.TableRoutes, "192.0.2.3/32")
 	g.Apply(t, &fsm.FinishWithdrawal{Prefix: r.Prefix, Node: "n1", Address: r.NextHops[0].Address(), Since: r.NextHops[0].Since},
 		&fsm.FreeAllocation{Address: a, Service: "ns/s"})
-	grouptest.Eventually(t, "the rules are gone", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.4/32"))
+	testkit.Until(t, "the rules are gone", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.4/32"))
 }
 
 func TestNewBootIsRegisteredBeforeItAcknowledges(t *testing.T) {
@@ -62,7 +63,7 @@ func TestNewBootIsRegisteredBeforeItAcknowledges(t *testing.T) {
 	routed(t, g, "192.0.2.1")
 	m := newMember(t, w, "m1", g)
 	first := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}})
-	grouptest.Eventually(t, "the first boot acknowledged", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the first boot acknowledged", acknowledged(g, "192.0.2.1/32"))
 	first.stop()
 	voided := false
 	g.Change(func(k *grouptest.Knobs) {
@@ -77,7 +78,7 @@ func TestNewBootIsRegisteredBeforeItAcknowledges(t *testing.T) {
 		}
 	})
 	second := startNode(t, w, nodeOptions{name: "n1", boot: "b2", seeds: []string{m.api.Address}, store: first.store})
-	grouptest.Eventually(t, "the second boot acknowledged", func() bool {
+	testkit.Until(t, "the second boot acknowledged", func() bool {
 		s := second.Status()
 		return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told && acknowledged(g, "192.0.2.1/32")()
 	})
@@ -96,9 +97,9 @@ func TestUnknownNodeIsServedAndRegisteredLater(t *testing.T) {
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, tuning: func(t *agent.Tuning) {
 		t.RetryMin, t.RetryMax = time.Hour, time.Hour // the member has to ask for the acknowledgement
 	}})
-	grouptest.Eventually(t, "the rules are there", n.has("192.0.2.1/32"))
+	testkit.Until(t, "the rules are there", n.has("192.0.2.1/32"))
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
-	grouptest.Eventually(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))
 }
 
 func TestAgentMovesOnWhenItsMemberEnds(t *testing.T) {
@@ -107,13 +108,13 @@ func TestAgentMovesOnWhenItsMemberEnds(t *testing.T) {
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	one, two := newMember(t, w, "m1", g), newMember(t, w, "m2", g)
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{one.api.Address, two.api.Address}})
-	grouptest.Eventually(t, "a member is followed", func() bool { return n.Status().Member != "" })
+	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	if n.Status().Member == two.api.Address {
 		one, two = two, one
 	}
 	one.api.Stop()
 	routed(t, g, "192.0.2.1")
-	grouptest.Eventually(t, "the other one is followed", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the other one is followed", acknowledged(g, "192.0.2.1/32"))
 	if n.Status().Member != two.api.Address {
 		t.Errorf("followed %s", n.Status().Member)
 	}
@@ -136,15 +137,15 @@ func TestAgentLeavesMembersThatMayBeWrong(t *testing.T) {
 			}
 			wrong := newMember(t, w, "m1", bad)
 			n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{wrong.api.Address}})
-			grouptest.Eventually(t, "the first member is followed", acknowledged(bad, "192.0.2.1/32"))
+			testkit.Until(t, "the first member is followed", acknowledged(bad, "192.0.2.1/32"))
 			bad.Change(spoil)
-			grouptest.Eventually(t, "it is left", func() bool { return n.Status().Member == "" })
+			testkit.Until(t, "it is left", func() bool { return n.Status().Member == "" })
 			n.stop()
 			good.Skip(100)
 			routed(t, good, "192.0.2.2")
 			right := newMember(t, w, "m2", good)
 			n = startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{wrong.api.Address, right.api.Address}, store: n.store})
-			grouptest.Eventually(t, "the other is followed", func() bool { return n.Status().Member == right.api.Address })
+			testkit.Until(t, "the other is followed", func() bool { return n.Status().Member == right.api.Address })
 		})
 	}
 }
@@ -160,13 +161,13 @@ func TestRevisionNeverRunsBack(t *testing.T) {
 	routed(t, ahead, "192.0.2.1")
 	m := newMember(t, w, "m1", ahead)
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}})
-	grouptest.Eventually(t, "the newest is carried out", acknowledged(ahead, "192.0.2.1/32"))
+	testkit.Until(t, "the newest is carried out", acknowledged(ahead, "192.0.2.1/32"))
 	at := n.Status().Applied
 	n.stop()
 
 	old := newMember(t, w, "m2", late)
 	n = startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{old.api.Address}, store: n.store, kernel: n.kernel})
-	grouptest.Eventually(t, "it is carried out again from disk", func() bool { return n.Status().Applied == at })
+	testkit.Until(t, "it is carried out again from disk", func() bool { return n.Status().Applied == at })
 	routed(t, late, "192.0.2.2") // still older
 	for range 20 {
 		if s := n.Status(); s.Told != at || s.Member != "" {
@@ -177,7 +178,7 @@ func TestRevisionNeverRunsBack(t *testing.T) {
 	// Once the member knows as much, it is followed, with what it has.
 	late.Skip(100)
 	routed(t, late, "192.0.2.3")
-	grouptest.Eventually(t, "the member is followed", n.has("192.0.2.2/32", "192.0.2.3/32"))
+	testkit.Until(t, "the member is followed", n.has("192.0.2.2/32", "192.0.2.3/32"))
 }
 
 // After a restart the state is there before any member answers, and nothing is sent twice.
@@ -193,12 +194,12 @@ func TestNodeThatUsesAddressesOnlyIsToldNothingElse(t *testing.T) {
 		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, store: store, addressesOnly: only})
 		next := fmt.Sprintf("192.0.2.%d", i+2)
 		routed(t, g, next)
-		grouptest.Eventually(t, "the next address is acknowledged", acknowledged(g, next+"/32"))
+		testkit.Until(t, "the next address is acknowledged", acknowledged(g, next+"/32"))
 		want := i + 2
 		if only {
 			want = 0
 		}
-		grouptest.Eventually(t, fmt.Sprintf("it knows %d Services", want), func() bool { return len(n.kernel.Told().Services()) == want })
+		testkit.Until(t, fmt.Sprintf("it knows %d Services", want), func() bool { return len(n.kernel.Told().Services()) == want })
 		n.stop()
 	}
 }
@@ -210,12 +211,12 @@ func TestRestartKeepsTheState(t *testing.T) {
 	routed(t, g, "192.0.2.1")
 	m := newMember(t, w, "m1", g)
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}})
-	grouptest.Eventually(t, "carried out", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "carried out", acknowledged(g, "192.0.2.1/32"))
 	n.stop()
 	m.api.Stop()
 
 	n = startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, store: n.store})
-	grouptest.Eventually(t, "carried out from disk", n.has("192.0.2.1/32"))
+	testkit.Until(t, "carried out from disk", n.has("192.0.2.1/32"))
 	n.stop()
 
 	n.store.set(func(s *memory) { s.data[40] ^= 1 })
@@ -236,7 +237,7 @@ func TestWhatCannotBeKeptIsNotCarriedOut(t *testing.T) {
 	m := newMember(t, w, "m1", g)
 	store := &memory{full: errors.New("no space left on device")}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, store: store})
-	grouptest.Eventually(t, "it was told", func() bool { return !n.Status().Told.IsZero() })
+	testkit.Until(t, "it was told", func() bool { return !n.Status().Told.IsZero() })
 	for range 20 {
 		if !n.Status().Applied.IsZero() || acknowledged(g, "192.0.2.1/32")() {
 			t.Fatal("carried out, and not kept")
@@ -244,7 +245,7 @@ func TestWhatCannotBeKeptIsNotCarriedOut(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	store.set(func(s *memory) { s.full = nil })
-	grouptest.Eventually(t, "there is room again", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "there is room again", acknowledged(g, "192.0.2.1/32"))
 }
 
 func TestWhatFailedIsTriedAgainAndSaid(t *testing.T) {
@@ -255,12 +256,12 @@ func TestWhatFailedIsTriedAgainAndSaid(t *testing.T) {
 	m := newMember(t, w, "m1", g)
 	k := &kernel{t: t, refuse: errors.New("no permission")}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, kernel: k})
-	grouptest.Eventually(t, "it was told", func() bool { return !n.Status().Told.IsZero() })
+	testkit.Until(t, "it was told", func() bool { return !n.Status().Told.IsZero() })
 	routed(t, g, "192.0.2.2")
 	failing := netip.MustParsePrefix("192.0.2.2/32")
 	k.set(func(k *kernel) { k.refuse, k.failing = nil, []netip.Prefix{failing} })
-	grouptest.Eventually(t, "the one that works is acknowledged", acknowledged(g, "192.0.2.1/32"))
-	grouptest.Eventually(t, "the failed one is in the record", func() bool {
+	testkit.Until(t, "the one that works is acknowledged", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the failed one is in the record", func() bool {
 		n, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, "n1")
 		return len(n.Failed) == 1 && n.Failed[0] == failing
 	})
@@ -268,7 +269,7 @@ func TestWhatFailedIsTriedAgainAndSaid(t *testing.T) {
 		t.Error("a failed address counts as acknowledged")
 	}
 	k.set(func(k *kernel) { k.failing = nil })
-	grouptest.Eventually(t, "it works at last", acknowledged(g, "192.0.2.2/32"))
+	testkit.Until(t, "it works at last", acknowledged(g, "192.0.2.2/32"))
 }
 
 // Every member hears the heartbeats, those too that the agent had to learn of.
@@ -288,17 +289,17 @@ func TestHeartbeatsReachAllMembers(t *testing.T) {
 			return len(list) == 1 && list[0].Node == "n1" && list[0].Boot == "b1" && list[0].At.After(begin) && since.Before(begin)
 		}
 	}
-	grouptest.Eventually(t, "the seed hears", heard(one))
+	testkit.Until(t, "the seed hears", heard(one))
 	g.Apply(t, report("m2", two.api.Address))
-	grouptest.Eventually(t, "the new member hears", heard(two))
+	testkit.Until(t, "the new member hears", heard(two))
 	g.Apply(t, &fsm.RemoveMember{Server: "m2"})
-	grouptest.Eventually(t, "the removed one no longer does", func() bool {
+	testkit.Until(t, "the removed one no longer does", func() bool {
 		before, _ := two.service.Beats()
 		time.Sleep(3 * quick().Heartbeat)
 		after, _ := two.service.Beats()
 		return before[0].At.Equal(after[0].At)
 	})
-	grouptest.Eventually(t, "the seed still hears", heard(one))
+	testkit.Until(t, "the seed still hears", heard(one))
 }
 
 func TestAgentOfAnotherNodeIsRefused(t *testing.T) {
@@ -335,12 +336,12 @@ func TestK44BurstsAreCarriedOutAsFewStates(t *testing.T) {
 			name: "n1", boot: "b1", seeds: []string{m.api.Address}, kernel: &kernel{t: t, failing: failing},
 			tuning: func(t *agent.Tuning) { t.Between = between },
 		})
-		grouptest.Eventually(t, "something is carried out", func() bool { return !n.Status().Applied.IsZero() })
+		testkit.Until(t, "something is carried out", func() bool { return !n.Status().Applied.IsZero() })
 		for i := range 30 {
 			g.Apply(t, &fsm.PutNode{ID: "n1", Zone: fmt.Sprint("z", i)})
 			time.Sleep(10 * time.Millisecond)
 		}
-		grouptest.Eventually(t, "the last is carried out", func() bool { s := n.Status(); return s.Applied == s.Told && n.kernel.Told().Zone == "z29" })
+		testkit.Until(t, "the last is carried out", func() bool { s := n.Status(); return s.Applied == s.Told && n.kernel.Told().Zone == "z29" })
 		n.stop()
 		n.kernel.set(func(k *kernel) {
 			if most := int(time.Since(began)/between) + 2; k.applied > most {

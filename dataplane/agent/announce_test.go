@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // shares has every node announce the record's revision.
@@ -81,22 +82,22 @@ func TestSpeakersAreToldOnceTheGroupKnowsOfThem(t *testing.T) {
 	routed(t, g, "203.0.113.1")
 	s := &speaker{news: make(chan struct{}, 1), sessions: map[string]string{"tor": "established"}}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m1.api.Address, m2.api.Address}, speaker: s})
-	grouptest.Eventually(t, "the speaker is told", func() bool { return s.Marks() != agent.SpeakerMarks{} })
+	testkit.Until(t, "the speaker is told", func() bool { return s.Marks() != agent.SpeakerMarks{} })
 	if !speaking(g, "n1").Speaks {
 		t.Error("the record did not know it then")
 	}
-	grouptest.Eventually(t, "it is in touch", func() bool { silence, ever := n.Silence(); return ever && silence < time.Second })
+	testkit.Until(t, "it is in touch", func() bool { silence, ever := n.Silence(); return ever && silence < time.Second })
 	for _, m := range []*member{m1, m2} {
-		grouptest.Eventually(t, "the member knows the session", func() bool {
+		testkit.Until(t, "the member knows the session", func() bool {
 			return maps.Equal(m.service.SpeakerSessions("tor"), map[fsm.NodeID]string{"n1": "established"})
 		})
 	}
 	g.Apply(t, &fsm.SetRoute{Prefix: fsm.HostPrefix(netip.MustParseAddr("203.0.113.1"))})
 	since := g.Read().Revision()
-	grouptest.Eventually(t, "the withdrawal is reported", func() bool { return !speaking(g, "n1").Withdrawn.Before(since) })
+	testkit.Until(t, "the withdrawal is reported", func() bool { return !speaking(g, "n1").Withdrawn.Before(since) })
 	quiet := g.Read().Revision()
 	g.Apply(t, &fsm.PutNode{ID: "n2"}) // everybody is told anew, and nobody waits for anything
-	grouptest.Eventually(t, "the speaker is told again", func() bool { return quiet.Before(s.Marks().Withdrawn) })
+	testkit.Until(t, "the speaker is told again", func() bool { return quiet.Before(s.Marks().Withdrawn) })
 	time.Sleep(50 * time.Millisecond) // long enough for a report that there must not be
 	if have := speaking(g, "n1").Withdrawn; quiet.Before(have) {
 		t.Errorf("a mark that nobody waits for was committed: %s", have)

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/dataplane/flows"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // counter counts what it is told to find.
@@ -51,12 +52,12 @@ func TestFlowsAreCountedWhileTheNodeIsDrained(t *testing.T) {
 	seeds := []string{m1.api.Address, m2.api.Address}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, flows: c})
 	startNode(t, w, nodeOptions{name: "n2", boot: "b2", seeds: seeds})
-	grouptest.Eventually(t, "the node has its state", n.has("203.0.113.1/32"))
+	testkit.Until(t, "the node has its state", n.has("203.0.113.1/32"))
 	heard := func(node fsm.NodeID, is func(*agents.Flows) bool) func() bool {
 		return func() bool { return is(m1.service.Flows(node, time.Minute)) && is(m2.service.Flows(node, time.Minute)) }
 	}
 	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n2"})
-	grouptest.Eventually(t, "a node says that it counts none", heard("n2", func(f *agents.Flows) bool {
+	testkit.Until(t, "a node says that it counts none", heard("n2", func(f *agents.Flows) bool {
 		return f != nil && f.Why == "this agent counts none"
 	}))
 	c.set(func(c *counter) {
@@ -65,7 +66,7 @@ func TestFlowsAreCountedWhileTheNodeIsDrained(t *testing.T) {
 		}
 	})
 	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
-	grouptest.Eventually(t, "members hear of the flows", heard("n1", func(f *agents.Flows) bool {
+	testkit.Until(t, "members hear of the flows", heard("n1", func(f *agents.Flows) bool {
 		return f != nil && f.Why == "" && f.Open == 7 && f.Busy == 2 && time.Since(f.At) < time.Minute
 	}))
 	c.set(func(c *counter) {
@@ -74,12 +75,12 @@ func TestFlowsAreCountedWhileTheNodeIsDrained(t *testing.T) {
 		}
 		c.fails = errors.New(strings.Repeat("ü", 200))
 	})
-	grouptest.Eventually(t, "members hear why they cannot be counted", heard("n1", func(f *agents.Flows) bool {
+	testkit.Until(t, "members hear why they cannot be counted", heard("n1", func(f *agents.Flows) bool {
 		return f != nil && strings.HasPrefix(f.Why, "ü") && utf8.ValidString(f.Why)
 	}))
 	if f := m1.service.Flows("n1", -1); f != nil {
 		t.Errorf("of a node that is silent: %+v", f)
 	}
 	g.Apply(t, &fsm.EndDrain{Of: fsm.DrainNode, Name: "n1"})
-	grouptest.Eventually(t, "nothing is told any more", heard("n1", func(f *agents.Flows) bool { return f == nil }))
+	testkit.Until(t, "nothing is told any more", heard("n1", func(f *agents.Flows) bool { return f == nil }))
 }

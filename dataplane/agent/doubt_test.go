@@ -12,6 +12,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // pair is two members that say the same, and a node that follows one of them.
@@ -38,7 +39,7 @@ func newPair(t *testing.T, acknowledge func(context.Context) error) pair {
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
 		t.FirstStep = time.Hour
 	}})
-	grouptest.Eventually(t, "a member is followed", func() bool { return n.Status().Member != "" })
+	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	p := pair{node: n, followed: members[n.Status().Member]}
 	for address, o := range members {
 		if o != p.followed {
@@ -50,7 +51,7 @@ func newPair(t *testing.T, acknowledge func(context.Context) error) pair {
 
 func (p pair) moves(t *testing.T) {
 	t.Helper()
-	grouptest.Eventually(t, "the other member is followed", func() bool { return p.node.Status().Member == p.address })
+	testkit.Until(t, "the other member is followed", func() bool { return p.node.Status().Member == p.address })
 }
 
 // What a member without a quorum is told reaches nobody, and what it tells may be old.
@@ -68,10 +69,10 @@ func TestAgentStaysWhereNoMemberHasAQuorum(t *testing.T) {
 	p.other.alone.Store(true)
 	before := p.node.Status().Member
 	beaten := p.other.beaten.Load()
-	grouptest.Eventually(t, "the agent is told so", func() bool { return p.other.beaten.Load() > beaten+1 })
+	testkit.Until(t, "the agent is told so", func() bool { return p.other.beaten.Load() > beaten+1 })
 	p.followed.alone.Store(true)
 	beaten = p.followed.beaten.Load()
-	grouptest.Eventually(t, "many heartbeats are answered so", func() bool { return p.followed.beaten.Load() > beaten+5 })
+	testkit.Until(t, "many heartbeats are answered so", func() bool { return p.followed.beaten.Load() > beaten+5 })
 	if now := p.node.Status().Member; now != before {
 		t.Errorf("moved from %s to %s", before, now)
 	}
@@ -91,10 +92,10 @@ func TestAcknowledgementDoesNotHangAtAMemberThatWasLeft(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	grouptest.Eventually(t, "the acknowledgement hangs", hung.Load)
+	testkit.Until(t, "the acknowledgement hangs", hung.Load)
 	p.followed.alone.Store(true)
 	p.moves(t)
-	grouptest.Eventually(t, "the state is acknowledged", func() bool { return p.node.Status().Acknowledged.Index == 10 })
+	testkit.Until(t, "the state is acknowledged", func() bool { return p.node.Status().Acknowledged.Index == 10 })
 }
 
 // Which member is asked first when an agent starts is chance: nothing is known of any. It may be the one out of reach.
@@ -114,7 +115,7 @@ func TestAgentThatStartsDoesNotWaitForAMemberOutOfReach(t *testing.T) {
 		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
 			t.FirstStep = time.Hour
 		}})
-		grouptest.Eventually(t, "the other member is followed", func() bool { return n.Status().Member == seeds[1] })
+		testkit.Until(t, "the other member is followed", func() bool { return n.Status().Member == seeds[1] })
 	}
 }
 
@@ -130,9 +131,9 @@ func TestAgentAsksAgainAtOnceWhenAMemberIsBackInTouch(t *testing.T) {
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: func(t *agent.Tuning) {
 		t.RetryMin, t.RetryMax = time.Hour, time.Hour
 	}})
-	grouptest.Eventually(t, "the member refused the agent, and says why", func() bool { return o.asked() == 1 && o.beaten.Load() > 0 })
+	testkit.Until(t, "the member refused the agent, and says why", func() bool { return o.asked() == 1 && o.beaten.Load() > 0 })
 	o.alone.Store(false)
-	grouptest.Eventually(t, "the member is followed", func() bool { return n.Status().Member != "" })
+	testkit.Until(t, "the member is followed", func() bool { return n.Status().Member != "" })
 }
 
 // That a member is in touch says nothing about why it does not serve: it is asked once more, and then with pauses.
@@ -144,7 +145,7 @@ func TestAgentPausesWhereAMemberInTouchDoesNotServe(t *testing.T) {
 		t.FirstStep = time.Millisecond
 		t.RetryMin, t.RetryMax = time.Hour, time.Hour
 	}})
-	grouptest.Eventually(t, "many heartbeats are answered", func() bool { return o.beaten.Load() > 10 })
+	testkit.Until(t, "many heartbeats are answered", func() bool { return o.beaten.Load() > 10 })
 	if n := o.asked(); n > 2 {
 		t.Errorf("asked %d times", n)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/dataplane/agent"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // An agent ends at once, whatever its heartbeats are about to do.
@@ -19,7 +20,7 @@ func TestAgentEndsAmidHeartbeats(t *testing.T) {
 		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, tuning: func(t *agent.Tuning) {
 			t.Heartbeat = 20 * time.Microsecond
 		}})
-		grouptest.Eventually(t, "the member serves", func() bool { return n.Status().Member != "" })
+		testkit.Until(t, "the member serves", func() bool { return n.Status().Member != "" })
 		ended := make(chan struct{})
 		go func() { n.stop(); close(ended) }()
 		select {

@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/dataplane/l2"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // grantor leads, or does not, and grants one lease to whoever asks.
@@ -96,7 +97,7 @@ func TestLeasesAreRenewedWithTheLeader(t *testing.T) {
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	routed(t, g, "203.0.113.1")
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m1.api.Address, m2.api.Address}, leases: h})
-	grouptest.Eventually(t, "the node has its state", n.has("203.0.113.1/32"))
+	testkit.Until(t, "the node has its state", n.has("203.0.113.1/32"))
 	h.mu.Lock()
 	if h.sent != 0 {
 		t.Errorf("renewed %d times while nobody asks for it", h.sent)
@@ -104,13 +105,13 @@ func TestLeasesAreRenewedWithTheLeader(t *testing.T) {
 	h.mu.Unlock()
 	g.Apply(t, &fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"p1"}, EveryNode: true}})
 	want := l2.Lease{Address: vip, Fence: leader.lease.Fence, Term: time.Second, Keep: true, Interfaces: []string{"eth0"}}
-	grouptest.Eventually(t, "the lease is granted", func() bool {
+	testkit.Until(t, "the lease is granted", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.granted) == 1 && reflect.DeepEqual(h.granted[0], want)
 	})
 	held := []leases.Held{{VIP: vip, Fence: want.Fence}}
-	grouptest.Eventually(t, "the leader hears that it is held", leader.heard(func(r leases.Renewal) bool {
+	testkit.Until(t, "the leader hears that it is held", leader.heard(func(r leases.Renewal) bool {
 		return r.Node == "n1" && r.Boot == "b1" && slices.Equal(r.Held, held)
 	}))
 
@@ -121,7 +122,7 @@ func TestLeasesAreRenewedWithTheLeader(t *testing.T) {
 	other.mu.Lock()
 	other.lease = leader.lease
 	other.mu.Unlock()
-	grouptest.Eventually(t, "both were asked the same", func() bool {
+	testkit.Until(t, "both were asked the same", func() bool {
 		leader.mu.Lock()
 		defer leader.mu.Unlock()
 		last := leader.asked[len(leader.asked)-1]
@@ -130,7 +131,7 @@ func TestLeasesAreRenewedWithTheLeader(t *testing.T) {
 
 	// An agent that ends says so, and that it uses nothing any more.
 	n.stop()
-	grouptest.Eventually(t, "the group hears that all is given back", other.heard(func(r leases.Renewal) bool {
+	testkit.Until(t, "the group hears that all is given back", other.heard(func(r leases.Renewal) bool {
 		return r.Leaving && len(r.Held) == 0
 	}))
 }

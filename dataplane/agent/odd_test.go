@@ -22,6 +22,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // odd is a member that answers what a test wants.
@@ -138,7 +139,7 @@ func TestDeltaThatDoesNotFitIsAskedForAnew(t *testing.T) {
 		}
 	}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}})
-	grouptest.Eventually(t, "everything is there", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.3/32"))
+	testkit.Until(t, "everything is there", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.3/32"))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.requests) != 2 || len(o.requests[1].GetDigest()) != 0 || o.requests[1].GetHave().GetIndex() != 10 {
@@ -167,10 +168,10 @@ func TestAgentDoesNotBelieveEveryMember(t *testing.T) {
 				return []*fairleadv1.SyncResponse{step(t, "g1", fsm.Revision{Epoch: 1, Index: 10}, true, one, one)}
 			}}
 			n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{truth.serve(t, w)}})
-			grouptest.Eventually(t, "the truth is there", n.has("192.0.2.1/32"))
+			testkit.Until(t, "the truth is there", n.has("192.0.2.1/32"))
 			n.stop()
 			n = startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{lies.serve(t, w)}, store: n.store})
-			grouptest.Eventually(t, "the liar was asked again and again", func() bool {
+			testkit.Until(t, "the liar was asked again and again", func() bool {
 				lies.mu.Lock()
 				defer lies.mu.Unlock()
 				return len(lies.requests) > 3
@@ -190,7 +191,7 @@ func TestAgentDoesNotWaitForOneWhoSaysNothing(t *testing.T) {
 	startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{mute.serve(t, w)}, tuning: func(t *agent.Tuning) {
 		t.FirstStep = 50 * time.Millisecond
 	}})
-	grouptest.Eventually(t, "another attempt is made", func() bool {
+	testkit.Until(t, "another attempt is made", func() bool {
 		mute.mu.Lock()
 		defer mute.mu.Unlock()
 		return len(mute.requests) > 1

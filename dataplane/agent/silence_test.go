@@ -11,6 +11,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // wire passes connections on to an address, until it is frozen: then the connections that there are carry
@@ -121,21 +122,21 @@ func TestAgentLeavesASilentMemberAndDialsItAnew(t *testing.T) {
 		seeds = append(seeds, through.address)
 	}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds})
-	grouptest.Eventually(t, "a member is followed", func() bool { return n.Status().Member != "" })
+	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	first := n.Status().Member
 	for _, m := range members {
-		grouptest.Eventually(t, "both hear the node", func() bool { list, _ := m.service.Beats(); return len(list) == 1 })
+		testkit.Until(t, "both hear the node", func() bool { list, _ := m.service.Beats(); return len(list) == 1 })
 	}
 	begin := time.Now()
 	wires[first].freeze()
-	grouptest.Eventually(t, "the other member is followed", func() bool {
+	testkit.Until(t, "the other member is followed", func() bool {
 		at := n.Status().Member
 		return at != "" && at != first
 	})
-	grouptest.Eventually(t, "the silent one is heard of anew", func() bool {
+	testkit.Until(t, "the silent one is heard of anew", func() bool {
 		list, _ := members[first].service.Beats()
 		return list[0].At.After(begin.Add(quick().Silence))
 	})
 	routed(t, g, "192.0.2.1")
-	grouptest.Eventually(t, "the node goes on", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the node goes on", acknowledged(g, "192.0.2.1/32"))
 }

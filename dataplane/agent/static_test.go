@@ -11,6 +11,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Fail static, K49: when no member answers any more, nothing is carried out, taken back or forgotten, and the agent goes on
@@ -22,9 +23,9 @@ func TestNodeKeepsItsStateWhileNobodyAnswers(t *testing.T) {
 	routed(t, g, "192.0.2.1")
 	m := newMember(t, w, "m1", g)
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}})
-	grouptest.Eventually(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))
 	m.api.Stop()
-	grouptest.Eventually(t, "nobody is followed", func() bool { return n.Status().Member == "" })
+	testkit.Until(t, "nobody is followed", func() bool { return n.Status().Member == "" })
 	count := func() int {
 		n.kernel.mu.Lock()
 		defer n.kernel.mu.Unlock()
@@ -39,7 +40,7 @@ func TestNodeKeepsItsStateWhileNobodyAnswers(t *testing.T) {
 	}
 	routed(t, g, "192.0.2.2")
 	w.ServeAt(t, m.api.Address, "m1", m.mount)
-	grouptest.Eventually(t, "the next address is acknowledged", acknowledged(g, "192.0.2.2/32"))
+	testkit.Until(t, "the next address is acknowledged", acknowledged(g, "192.0.2.2/32"))
 }
 
 // While acknowledgements are not taken, later ones take the place of earlier ones: the group is asked once, not once
@@ -51,18 +52,18 @@ func TestAcknowledgementsOfOneNodeAreCoalesced(t *testing.T) {
 	m := newMember(t, w, "m1", g)
 	routed(t, g, "192.0.2.1")
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}})
-	grouptest.Eventually(t, "the first address is acknowledged", acknowledged(g, "192.0.2.1/32"))
+	testkit.Until(t, "the first address is acknowledged", acknowledged(g, "192.0.2.1/32"))
 	g.Change(func(k *grouptest.Knobs) { k.Refuse = cluster.ErrBusy })
 	const states = 30
 	for i := range states {
 		routed(t, g, fmt.Sprintf("192.0.2.%d", i+2))
 		index := g.Read().Revision().Index
-		grouptest.Eventually(t, "the state is carried out", func() bool { return n.Status().Applied.Index >= index })
+		testkit.Until(t, "the state is carried out", func() bool { return n.Status().Applied.Index >= index })
 	}
 	before, _ := g.Proposed()
 	g.Change(func(k *grouptest.Knobs) { k.Refuse = nil })
 	for i := range states {
-		grouptest.Eventually(t, "all are acknowledged", acknowledged(g, fmt.Sprintf("192.0.2.%d/32", i+2)))
+		testkit.Until(t, "all are acknowledged", acknowledged(g, fmt.Sprintf("192.0.2.%d/32", i+2)))
 	}
 	after, _ := g.Proposed()
 	marks := slices.DeleteFunc(after[len(before):], func(p fsm.Proposal) bool { _, is := p.Command.(*fsm.Acknowledge); return !is })

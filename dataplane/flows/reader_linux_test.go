@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Connections from a client are counted, and those of the node itself are not. One of which no packet came for a while is
@@ -32,7 +33,7 @@ func TestReaderCountsConnections(t *testing.T) {
 	expect := func(what string, want Count) {
 		t.Helper()
 		var got Count
-		netnstest.Eventually(t, 10*time.Second, what+fmt.Sprintf(": %+v", want), func() bool {
+		testkit.Until(t, what+fmt.Sprintf(": %+v", want), func() bool {
 			var err error
 			if got, err = reader.Count(t.Context(), []netip.Addr{vip, vip6}); err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/l2"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // segment is two nodes and a client on one bridge:
@@ -86,7 +87,7 @@ func (n *node) run() {
 	var running sync.WaitGroup
 	running.Go(func() { _ = n.l2.Run(ctx) })
 	n.t.Cleanup(func() { cancel(); running.Wait() })
-	netnstest.Eventually(n.t, 5*time.Second, "its link is seen", func() bool {
+	testkit.Until(n.t, "its link is seen", func() bool {
 		links := n.l2.Renew().Links
 		return len(links) == 1 && links[0].Up
 	})
@@ -165,7 +166,7 @@ func TestKernelsFindTheHolder(t *testing.T) {
 		// The announcements of a new owner reach those who remember the former one, unasked.
 		s.nodes[0].grant(time.Minute)
 		s.nodes[1].grant(time.Minute, a)
-		netnstest.Eventually(t, 5*time.Second, a.String()+" is known at n2", func() bool { return s.neighbour(a) == s.nodes[1].mac() })
+		testkit.Until(t, a.String()+" is known at n2", func() bool { return s.neighbour(a) == s.nodes[1].mac() })
 		s.nodes[1].grant(time.Minute)
 	}
 }
@@ -176,7 +177,7 @@ func TestAHolderThatIsNotRenewedFallsSilent(t *testing.T) {
 	if s.ask(vip4) == "" {
 		t.Fatal("nobody answers")
 	}
-	netnstest.Eventually(t, 5*time.Second, "the lease ended", func() bool { return len(s.nodes[0].l2.Answering()) == 0 })
+	testkit.Until(t, "the lease ended", func() bool { return len(s.nodes[0].l2.Answering()) == 0 })
 	for _, a := range []netip.Addr{vip4, vip6} {
 		if at := s.ask(a); at != "" {
 			t.Errorf("%s: %s answers after its lease", a, at)
@@ -190,16 +191,16 @@ func TestLinksAreWatched(t *testing.T) {
 	up := func() bool { links := n.l2.Renew().Links; return len(links) == 1 && links[0].Up }
 	n.grant(time.Minute, vip4, vip6)
 	s.bridge.Run("ip", "link", "set", "n1", "down") // the far end: a cable that was pulled
-	netnstest.Eventually(t, 5*time.Second, "the carrier is lost", func() bool { return !up() })
+	testkit.Until(t, "the carrier is lost", func() bool { return !up() })
 	n.grant(time.Minute, vip4, vip6)
 	s.client.Run("ip", "neigh", "replace", vip4.String(), "lladdr", "02:00:00:00:00:77", "dev", "data", "nud", "stale")
 	s.bridge.Run("ip", "link", "set", "n1", "up")
-	netnstest.Eventually(t, 5*time.Second, "the address is announced with the carrier", func() bool { return s.neighbour(vip4) == n.mac() })
+	testkit.Until(t, "the address is announced with the carrier", func() bool { return s.neighbour(vip4) == n.mac() })
 	// A card that is replaced by another one of its name is opened anew.
 	n.in.Run("ip", "link", "del", "data")
-	netnstest.Eventually(t, 5*time.Second, "the card is gone", func() bool { return len(n.l2.Renew().Links) == 0 })
+	testkit.Until(t, "the card is gone", func() bool { return len(n.l2.Renew().Links) == 0 })
 	s.plug(n.in, "n1b", "192.0.2.1/24", "2001:db8::1/64")
-	netnstest.Eventually(t, 5*time.Second, "the card is there", up)
+	testkit.Until(t, "the card is there", up)
 	n.grant(time.Minute, vip4, vip6)
 	for _, a := range []netip.Addr{vip4, vip6} {
 		if at := s.ask(a); at != n.mac() {

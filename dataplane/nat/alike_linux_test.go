@@ -17,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // pair is a lab with a second node, which has no pods of its own and reaches client and pods by links of its own. The client sends to the one or the
@@ -54,7 +55,7 @@ func newPair(t *testing.T, clusterCIDRs []netip.Prefix) *pair {
 		l.pods[i-1].Run("ip", "route", "replace", fmt.Sprintf("10.1.%d.0/24", i), "dev", "eth1", "src", fmt.Sprintf("10.0.%d.2", i))
 		l.pods[i-1].Run("ip", "-6", "route", "add", fmt.Sprintf("fd00:0:1:%d::1", i), "dev", "eth1", "src", fmt.Sprintf("fd00:0:0:%d::2", i))
 		l.pods[i-1].SetSysctl("ipv4/conf/all/rp_filter", "0")
-		netnstest.Eventually(t, 10*time.Second, "pods answer the second node", func() bool {
+		testkit.Until(t, "pods answer the second node", func() bool {
 			for _, e := range podEndpoints(i) {
 				if _, _, err := l.once(p.second, "udp", at(e.Address, podPort), silence); err != nil {
 					return false

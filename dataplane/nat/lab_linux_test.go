@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // lab is one node with pods, and a client beyond it. Packets to 192.0.2.0/24 and 2001:db8::/64 are delivered locally
@@ -84,7 +85,7 @@ func (l *lab) warmUp() {
 		if i >= 4 {
 			from = l.client
 		}
-		netnstest.Eventually(l.t, 10*time.Second, "pods answer", func() bool {
+		testkit.Until(l.t, "pods answer", func() bool {
 			_, _, err := l.once(from, "udp", at(pod.Address, podPort), silence)
 			return err == nil
 		})

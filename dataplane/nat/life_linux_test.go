@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairlead.io/fairlead/api/desired"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // remembered counts the clients that endpoints remember.
@@ -66,11 +66,11 @@ func TestK36K37ClientKeepsItsEndpoint(t *testing.T) {
 	same("after the first endpoint came back")
 
 	l.apply(sticky(time.Second, 1, 2))
-	netnstest.Eventually(t, 20*time.Second, "a client is remembered", func() bool { // on a busy machine a look may take longer than that lasts
+	testkit.Until(t, "a client is remembered", func() bool { // on a busy machine a look may take longer than that lasts
 		l.must(l.client, "tcp", at(vip4, 80))
 		return l.remembered() > 0
 	})
-	netnstest.Eventually(t, 20*time.Second, "clients are forgotten", func() bool { return l.remembered() == 0 })
+	testkit.Until(t, "clients are forgotten", func() bool { return l.remembered() == 0 })
 }
 
 // K12, K18, K41: a UDP flow stays with its endpoint, and moves when that leaves; TCP stays where it is.
@@ -154,7 +154,7 @@ func (l *lab) load() (stop func() (n int, failed []string)) {
 			}
 		}
 	}()
-	netnstest.Eventually(l.t, 20*time.Second, "load runs", func() bool { return n.Load() > 20 })
+	testkit.Until(l.t, "load runs", func() bool { return n.Load() > 20 })
 	return func() (int, []string) {
 		close(quit)
 		<-done

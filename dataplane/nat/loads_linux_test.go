@@ -6,10 +6,9 @@ import (
 	"context"
 	"net/netip"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/api/desired"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // K39: new connections go to the endpoint that has fewer, by the kernel's own connection tracking: whatever the scheduler's name, by
@@ -55,7 +54,7 @@ func TestK39NewConnectionsGoWhereFewerAre(t *testing.T) {
 			for _, c := range open {
 				_ = c.Close()
 			}
-			netnstest.Eventually(t, 20*time.Second, "connections that ended count no more", func() bool {
+			testkit.Until(t, "connections that ended count no more", func() bool {
 				loads, err := l.nat.edge.Loads(context.Background(), l.nat.planner.toCount())
 				if err != nil {
 					t.Fatal(err)
@@ -91,7 +90,7 @@ func TestK39AgentsCountByThemselves(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = l.nat.Run(ctx) }() // ends with ctx
 	defer func() { stop(); <-done }()
-	netnstest.Eventually(t, 20*time.Second, "forty connections in a row go to the pod with fewer", func() bool {
+	testkit.Until(t, "forty connections in a row go to the pod with fewer", func() bool {
 		for range 40 {
 			if pod, _ := l.must(l.client, "tcp", at(vip4, 80)); pod != "pod2" {
 				return false

@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // foreignTables are somebody else's, among them one that looks like ours.
@@ -114,7 +115,7 @@ func TestForeignChangesArePutRightWithinASecond(t *testing.T) {
 		l.apply(web(1 + i%3))
 	}
 	l.node.Run("nft", "delete element inet fairlead-nat addresses4 { 192.0.2.10 }")
-	netnstest.Eventually(t, 20*time.Second, "one more repair", func() bool { return valueOf(t, l.nat.metrics.repairs) > repairs })
+	testkit.Until(t, "one more repair", func() bool { return valueOf(t, l.nat.metrics.repairs) > repairs })
 	if now := valueOf(t, l.nat.metrics.repairs); now != repairs+1 {
 		t.Errorf("%v repairs, want one", now-repairs)
 	}

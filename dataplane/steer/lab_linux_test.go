@@ -22,6 +22,7 @@ import (
 	"fairlead.io/fairlead/dataplane/steer"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // lab is
@@ -79,7 +80,7 @@ func newLab(t *testing.T) *lab {
 	}`, "nft", "-f", "-")
 	l.answer(l.pod, ":8080", "pod")
 	for _, n := range []*netnstest.Namespace{l.client, l.border, l.node, l.other, l.pod} {
-		netnstest.Eventually(t, 10*time.Second, "cables are noticed", func() bool {
+		testkit.Until(t, "cables are noticed", func() bool {
 			return !strings.Contains(n.Run("sh", "-c", "ip link; ip route show table all; ip -6 route show table all"), "linkdown") &&
 				!strings.Contains(n.Run("ip", "link"), "state DOWN") && !strings.Contains(n.Run("ip", "link"), "LOWERLAYERDOWN")
 		})

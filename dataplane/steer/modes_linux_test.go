@@ -8,9 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // load makes requests of addresses all along, and tells in the end how many were made and how many failed.
@@ -34,10 +33,10 @@ func (l *lab) load(addresses ...netip.Addr) (stop func() (made, failed int64)) {
 			}
 		})
 	}
-	netnstest.Eventually(l.t, 20*time.Second, "the first requests", func() bool { return made.Load() > int64(2*len(addresses)) })
+	testkit.Until(l.t, "the first requests", func() bool { return made.Load() > int64(2*len(addresses)) })
 	return func() (int64, int64) {
 		so := made.Load()
-		netnstest.Eventually(l.t, 20*time.Second, "the last requests", func() bool { return made.Load() > so+int64(2*len(addresses)) })
+		testkit.Until(l.t, "the last requests", func() bool { return made.Load() > so+int64(2*len(addresses)) })
 		close(quit)
 		clients.Wait()
 		return made.Load(), failed.Load()

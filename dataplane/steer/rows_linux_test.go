@@ -20,6 +20,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/steer"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The tests of this file are named after the rows of the specification's table on node steering (§9), and of its
@@ -117,7 +118,7 @@ func TestRow9_3NoHostPortIsReachableOnAServiceAddress(t *testing.T) {
 		for _, a := range []netip.Addr{vip4, vip6} {
 			l.node.Run("ip", "address", "add", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "lo", "nodad")
 		}
-		netnstest.Eventually(t, 5*time.Second, "IPv6 serves the address", func() bool {
+		testkit.Until(t, "IPv6 serves the address", func() bool {
 			return strings.Contains(l.node.Run("ip", "-6", "route", "show", "table", "local"), vip6.String()+" dev lo")
 		})
 		l.answer(l.node, ":81", "host")

@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Section 13, and 24 row 8: a proxy port at a host's tunnel address is answered by a pod of that host, over TCP and UDP, IPv4 and IPv6,
@@ -47,7 +48,7 @@ func TestBalancing13ProxyPortsLeadToPodsOfTheHost(t *testing.T) {
 						}
 					}
 					// Of IPv6 nobody on the way cuts a datagram up: both ends have to be told first what fits.
-					netnstest.Eventually(t, patience, fmt.Sprintf("large datagrams from %s to %s", name, to), func() bool {
+					testkit.Until(t, fmt.Sprintf("large datagrams from %s to %s", name, to), func() bool {
 						who, err := ask(from, "udp", to, 4096, time.Second)
 						return err == nil && who == "n2"
 					})
@@ -193,7 +194,7 @@ func TestBalancing13TunnelsArePutRight(t *testing.T) {
 		"peers":      {"nft", "flush", "set", "inet", TableName, "peers"},
 	} {
 		a.in.Run(spoil[0], spoil[1:]...)
-		netnstest.Eventually(t, patience, what+" put right", func() bool {
+		testkit.Until(t, what+" put right", func() bool {
 			a.tunnel.mu.Lock()
 			defer a.tunnel.mu.Unlock()
 			have, err := a.tunnel.edge.Read()

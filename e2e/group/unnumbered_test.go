@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/frrtest"
 	"fairlead.io/fairlead/e2e/lab"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // leaf writes a BGPPeer by interface for the nodes.
@@ -28,7 +29,7 @@ spec: {myASN: %d, peerASN: %d, holdTime: 3s, %s}
 func linkLocal(t *testing.T, show func(program string, args ...string) string, name string) netip.Addr {
 	t.Helper()
 	var found netip.Addr
-	netnstest.Eventually(t, 20*time.Second, "a link-local address of "+name, func() bool {
+	testkit.Until(t, "a link-local address of "+name, func() bool {
 		for _, word := range strings.Fields(show("ip", "-6", "address", "show", "dev", name, "scope", "link", "-tentative")) {
 			if p, err := netip.ParsePrefix(word); err == nil {
 				found = p.Addr()

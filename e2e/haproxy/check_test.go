@@ -12,7 +12,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/internal/freeport"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // restartable is a server at an address of its own that can be away.
@@ -65,7 +65,7 @@ func TestHealthOfBoundServersIsChecked(t *testing.T) {
 	r.start()
 	is := func(what, want string) {
 		t.Helper()
-		netnstest.Eventually(t, patience, what, func() bool { return strings.HasPrefix(p.status(serverOf(r.address)), want) })
+		testkit.Until(t, what, func() bool { return strings.HasPrefix(p.status(serverOf(r.address)), want) })
 	}
 	d.ensure(r.address, nil)
 	is("nobody checks it", "no check")
@@ -106,7 +106,7 @@ func TestHealthChecksDoNotChangeUnderConnections(t *testing.T) {
 	if got := <-answer; got != "a" {
 		t.Errorf("the request that was under way got %q", got)
 	}
-	netnstest.Eventually(t, patience, "it is checked", func() bool {
+	testkit.Until(t, "it is checked", func() bool {
 		got, err := d.client.EnsureBackend(t.Context(), d.call(), r)
 		return err == nil && got.Status == webhook.Succ && p.status(serverOf(a.address)) == "UP"
 	})

@@ -25,7 +25,7 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/lifeline"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // binary builds the shipped command once for all tests of a process.
@@ -97,7 +97,7 @@ func (d *process) start() {
 		d.t.Fatal(err)
 	}
 	d.cmd = cmd
-	netnstest.Eventually(d.t, patience, "the driver answers", func() bool {
+	testkit.Until(d.t, "the driver answers", func() bool {
 		if slices.Contains(d.args, "--tls-cert") { // which d.client does not speak
 			conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 			return err == nil && conn.Close() == nil
@@ -162,5 +162,5 @@ func (d *process) deregister(address string) webhook.Answer {
 // gone deregisters a backend until that is done.
 func (d *process) gone(address string) {
 	d.t.Helper()
-	netnstest.Eventually(d.t, patience, "the backend is deregistered", func() bool { return d.deregister(address).Status == webhook.Succ })
+	testkit.Until(d.t, "the backend is deregistered", func() bool { return d.deregister(address).Status == webhook.Succ })
 }

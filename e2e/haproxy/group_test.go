@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A user of its own whose group may open HAProxy's socket is all that the driver needs; another one hears what to do.
@@ -45,7 +45,7 @@ func TestTheGroupOfTheSocketIsEnough(t *testing.T) {
 		t.Error("it is not healthy")
 	}
 	run(stranger)
-	netnstest.Eventually(t, patience, "it is not healthy", func() bool { return !d.healthy() })
+	testkit.Until(t, "it is not healthy", func() bool { return !d.healthy() })
 	d.end(syscall.SIGTERM)
 	if log := d.log.String(); !strings.Contains(log, "mode 660 group GROUP") {
 		t.Errorf("nobody says what to do: %s", log)

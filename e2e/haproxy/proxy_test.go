@@ -21,7 +21,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/lifeline"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var loopback = netip.MustParseAddr("127.0.0.1")
@@ -107,7 +107,7 @@ func (p *proxy) start(args ...string) {
 		p.t.Fatalf("start HAProxy: %v", err)
 	}
 	pid := fmt.Sprintf("Pid: %d\n", p.cmd.Process.Pid)
-	netnstest.Eventually(p.t, patience, "HAProxy answers", func() bool {
+	testkit.Until(p.t, "HAProxy answers", func() bool {
 		answer, err := p.try("show info")
 		return err == nil && strings.Contains(answer, pid)
 	})

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // stage is HAProxy with two pods on it.
@@ -30,7 +30,7 @@ func serverOf(address string) string { return "fl-" + strings.Replace(address, "
 // back waits until HAProxy has its servers back, and all of them answer.
 func back(t *testing.T, p *proxy, want map[string]string) {
 	t.Helper()
-	netnstest.Eventually(t, patience, "HAProxy has its servers back", func() bool { return maps.Equal(p.servers(), want) })
+	testkit.Until(t, "HAProxy has its servers back", func() bool { return maps.Equal(p.servers(), want) })
 	answering(t, p.url, map[string]int{"static": 8, "a": 16, "b": 8})
 }
 
@@ -63,7 +63,7 @@ func TestAKilledDriverPutsBackWhatHAProxyForgotMeanwhile(t *testing.T) {
 	}
 	p.kill()
 	p.start()
-	netnstest.Eventually(t, patience, "HAProxy has its servers back", func() bool { return maps.Equal(p.servers(), want) })
+	testkit.Until(t, "HAProxy has its servers back", func() bool { return maps.Equal(p.servers(), want) })
 }
 
 // What an operator took off by hand stays off, as long as HAProxy lives and nobody ensures it.

@@ -13,7 +13,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/driver"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // callers is how many calls Fairlead makes at a time.
@@ -66,7 +66,7 @@ func TestManyServersAreEnsuredQuicklyAndComeBack(t *testing.T) {
 	}
 	p.kill()
 	p.start()
-	netnstest.Eventually(t, patience, "HAProxy has its servers back", func() bool { return maps.Equal(p.servers(), want) })
+	testkit.Until(t, "HAProxy has its servers back", func() bool { return maps.Equal(p.servers(), want) })
 }
 
 // BenchmarkEnsure changes and adds servers of a backend that has a thousand.
@@ -117,7 +117,7 @@ func TestCallsWhileHAProxyIsReloadedAndKilledEndRight(t *testing.T) {
 	}
 	for range 3 {
 		p.reload()
-		netnstest.Eventually(t, patience, "calls go on", func() bool { return len(p.servers()) > n/2 })
+		testkit.Until(t, "calls go on", func() bool { return len(p.servers()) > n/2 })
 	}
 	p.kill()
 	p.start()
@@ -132,12 +132,12 @@ func TestCallsWhileHAProxyIsReloadedAndKilledEndRight(t *testing.T) {
 		}
 		return len(have) == n-n/3+len(foreign) && have["static"] == foreign["static"]
 	}
-	netnstest.Eventually(t, patience, "HAProxy has what was asked for", asked)
+	testkit.Until(t, "HAProxy has what was asked for", asked)
 	d.end(syscall.SIGKILL)
 	p.kill()
 	p.start()
 	d.start()
-	netnstest.Eventually(t, patience, "HAProxy has it back", asked)
+	testkit.Until(t, "HAProxy has it back", asked)
 }
 
 // until ensures a backend, or deregisters it, until that is done.

@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/kit"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestTheDriverPassesTheConformanceTest(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAnAddressThatComesBackWhileItDrainsServes(t *testing.T) {
 		t.Fatalf("with a request under way: %+v", got)
 	}
 	d.ensure(a.address, webhook.Map{"weight": "256"})
-	netnstest.Eventually(t, patience, "the new pod gets requests", func() bool { return get(p.url) == "a" })
+	testkit.Until(t, "the new pod gets requests", func() bool { return get(p.url) == "a" })
 	close(a.letGo)
 }
 
@@ -218,5 +218,5 @@ func TestHealthFollowsHAProxy(t *testing.T) {
 		t.Errorf("without HAProxy: %+v, %v", got, err)
 	}
 	p.start()
-	netnstest.Eventually(t, patience, "the driver is healthy", d.healthy)
+	testkit.Until(t, "the driver is healthy", d.healthy)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Segment is an Ethernet segment of two switches with a client at each, and nodes whose agents, processes of the shipped
@@ -242,7 +243,7 @@ func (s *Segment) Owner(of netip.Addr) *Node {
 func (s *Segment) Another(of netip.Addr, than *Node, since time.Time, within time.Duration) *Node {
 	s.lab.t.Helper()
 	var found *Node
-	netnstest.Eventually(s.lab.t, within, "another owner of "+of.String(), func() bool {
+	testkit.Until(s.lab.t, "another owner of "+of.String(), func() bool {
 		for _, c := range s.Wire.Claims(of, since) {
 			if n := s.at(c.MAC); n != than {
 				found = n

@@ -14,7 +14,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/lifeline"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Dump is what tcpdump says that a neighbour hears: at which card each address is. It is not written by those who send.
@@ -58,7 +58,7 @@ func (n *Neighbour) Dump() *Dump {
 		reading.Wait()
 		_ = cmd.Wait() // killed
 	})
-	netnstest.Eventually(t, soon, "tcpdump listens", func() bool {
+	testkit.Until(t, "tcpdump listens", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.ready

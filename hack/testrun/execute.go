@@ -37,15 +37,21 @@ type executor struct {
 	draws  string
 }
 
-// atOnce is how many unit packages are tested at once: half of their time they wait for timers, disks and each other.
-func atOnce() int { return 2 * runtime.NumCPU() }
+// atOnce is how many unit packages are tested at once. Half of their time they wait for timers, disks and each other; beside end-to-end
+// tests, which hold processes to times, there are fewer.
+func (e *executor) atOnce() int {
+	if e.set == "fast" || e.set == "race" {
+		return 2 * runtime.NumCPU()
+	}
+	return runtime.NumCPU()
+}
 
 // goTest runs unit packages: all their tests, those that are fast, or those that a pattern names.
 func (e *executor) goTest(ctx context.Context, packages []string, which string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	args := []string{"test", "-json", "-timeout", "20m", "-p", fmt.Sprint(atOnce())}
+	args := []string{"test", "-json", "-timeout", "20m", "-p", fmt.Sprint(e.atOnce())}
 	env := os.Environ()
 	switch which {
 	case fastTests:
@@ -75,7 +81,7 @@ func (e *executor) common(args []string) []string {
 
 // stream runs a program that prints events, at a lower priority than end-to-end tests: those hold processes to times, these only compute.
 func (e *executor) stream(ctx context.Context, program string, args, env []string) error {
-	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "5", program}, args...)...)
+	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", program}, args...)...)
 	if e.fresh { // a folder with another name would make each run a new one
 		env = append(env, drawsVariable+"="+e.draws)
 	}

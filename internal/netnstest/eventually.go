@@ -5,18 +5,9 @@ package netnstest
 import (
 	"testing"
 	"time"
-)
 
-// Eventually looks until a condition holds, and fails the test if it does not in time.
-func Eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks
-	}
-}
+	"fairlead.io/fairlead/internal/testkit"
+)
 
 // Within does something, looks until a condition holds, and fails the test unless that is so in time. It has to be once in five attempts:
 // a busy machine is late now and then, and what is slow is late each time.
@@ -26,7 +17,7 @@ func Within(t testing.TB, limit time.Duration, what string, do func(), holds fun
 	for range 5 {
 		do()
 		began := time.Now()
-		Eventually(t, 20*time.Second, what, holds)
+		testkit.Until(t, what, holds)
 		if fastest = min(fastest, time.Since(began)); fastest <= limit {
 			return
 		}

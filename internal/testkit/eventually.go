@@ -13,10 +13,10 @@ import (
 // A promise in time is tested by time stamps of the system under test, or by events that are counted.
 const Patience = 2 * time.Minute
 
-// Looks are made at once, then after firstPause, and more rarely the longer it takes.
+// Between two looks there is a pause: as long as a look takes, so that at most half of the time goes into them, and so much at least.
 const (
 	firstPause  = time.Millisecond
-	longestWait = 20 * time.Millisecond
+	longerPause = 5 * time.Millisecond
 )
 
 // Eventually looks until look returns nil. If that does not happen within Patience, it fails the test with what and with what was last
@@ -43,7 +43,8 @@ var errNotYet = errors.New("not so yet")
 func EventuallyWithin(t testing.TB, what string, limit time.Duration, look func() error) {
 	t.Helper()
 	began := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, longestWait) {
+	for pause := firstPause; ; pause = min(2*pause, longerPause) {
+		looking := time.Now()
 		last := look()
 		if last == nil {
 			return
@@ -51,6 +52,6 @@ func EventuallyWithin(t testing.TB, what string, limit time.Duration, look func(
 		if time.Since(began) > limit {
 			t.Fatalf("not within %v: %s; last seen: %v", limit, what, last)
 		}
-		time.Sleep(pause) // between two looks
+		time.Sleep(max(pause, time.Since(looking)))
 	}
 }

@@ -29,7 +29,7 @@ func TestEventuallyWaitsForWhatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		since := time.Now()
 		Until(t, "a second", func() bool { return time.Since(since) > time.Second })
-		if d := time.Since(since); d > time.Second+2*longestWait {
+		if d := time.Since(since); d > time.Second+2*longerPause {
 			t.Errorf("seen after %v", d)
 		}
 	})
@@ -54,7 +54,7 @@ func TestEventuallySaysWhatWasLastSeen(t *testing.T) {
 		if d := time.Since(since); d < Patience || d > Patience+time.Second {
 			t.Errorf("it gave up after %v", d)
 		}
-		if looks > int(Patience/longestWait)+10 {
+		if looks > int(Patience/longerPause)+10 {
 			t.Errorf("it looked %d times", looks)
 		}
 	})

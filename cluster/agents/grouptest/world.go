@@ -21,19 +21,7 @@ import (
 )
 
 // Patience is how long a condition may take before a test gives up. It costs time only when something is wrong.
-const Patience = 20 * time.Second
-
-// Eventually polls until ok holds.
-func Eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(Patience)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", Patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
+const Patience = 2 * time.Minute
 
 // World is a CA and what it certifies.
 type World struct{ ca string }

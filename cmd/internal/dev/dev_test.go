@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func once(t *testing.T, data, manifests string, timeout time.Duration) (Picture, error) {
@@ -159,7 +161,7 @@ func TestPoliciesAreShown(t *testing.T) {
 			Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
 		})
 	}()
-	eventually(t, func() error { return out.shows("BalancingPolicy/legacy-db  169.254.77.1:5432/tcp  2         -") })
+	testkit.Eventually(t, "what the group should show", func() error { return out.shows("BalancingPolicy/legacy-db  169.254.77.1:5432/tcp  2         -") })
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
@@ -178,8 +180,8 @@ func TestOrdersReachARunningDev(t *testing.T) {
 			Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
 		})
 	}()
-	eventually(t, func() error { return Order(ctx, data, "kill", "2") })
-	eventually(t, func() error { return out.shows(`"name": "m2",` + "\n" + `      "running": false`) })
+	testkit.Eventually(t, "what the group should show", func() error { return Order(ctx, data, "kill", "2") })
+	testkit.Eventually(t, "what the group should show", func() error { return out.shows(`"name": "m2",` + "\n" + `      "running": false`) })
 	if err := Order(ctx, data, "kill", "m2"); err == nil || !strings.Contains(err.Error(), "does not run") {
 		t.Errorf("killed twice: %v", err)
 	}
@@ -216,7 +218,7 @@ func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
 		go func() {
 			ended <- Run(ctx, Options{Members: 1, Manifests: quickstart, Data: data, Version: "test", Stdout: &syncBuffer{}, Stderr: said, ContextLink: at})
 		}()
-		eventually(t, func() error {
+		testkit.Eventually(t, "what the group should show", func() error {
 			if !runs(data) {
 				return fmt.Errorf("%s takes no orders", name)
 			}
@@ -252,18 +254,6 @@ func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
 	endFirst()
 	if _, err := os.Lstat(at); err == nil {
 		t.Error("the link is left behind")
-	}
-}
-
-// eventually waits until f succeeds.
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for err := f(); err != nil; err = f() {
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -270,7 +271,7 @@ func TestMemberAndAgentRunOverEdgesWithoutAMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := running(t, "member", m.Run)
-	grouptest.Eventually(t, "it leads and knows the node", func() bool {
+	testkit.Until(t, "it leads and knows the node", func() bool {
 		_, known := fsm.Get[*fsm.Node](m.Record().Read(), fsm.TableNodes, "node-a")
 		return m.Leads() && known
 	})
@@ -285,7 +286,7 @@ func TestMemberAndAgentRunOverEdgesWithoutAMachine(t *testing.T) {
 		t.Error("the node is announced before it is prepared")
 	}
 	running(t, "agent", p.Run)
-	grouptest.Eventually(t, "the node is announced", func() bool { return s.announces(nextHop) })
+	testkit.Until(t, "the node is announced", func() bool { return s.announces(nextHop) })
 	if kernel.Told().Len() == 0 {
 		t.Errorf("announced, but not prepared; the agent is at %+v", p.Status())
 	}

@@ -17,11 +17,11 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // alone is a member that founds a group of its own in a folder.
@@ -77,7 +77,7 @@ func TestAMemberThatCannotReadTheRecordStaysAway(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(context.Background()) }()
-	grouptest.Eventually(t, "it leads", func() bool { id, _, _ := m.Record().Identity(); return m.Leads() && id != "" })
+	testkit.Until(t, "it leads", func() bool { id, _, _ := m.Record().Identity(); return m.Leads() && id != "" })
 	raised.Store(true)
 	_, _ = w.client("m1:7443", caller(pki.Operator, "alice", func() (string, uint64) { return "", 0 })).Record.ReleaseHold(
 		context.Background(), &fairleadv1.ReleaseHoldRequest{Id: "none"}) // has it commit something
@@ -108,7 +108,7 @@ func TestAFolderRemembersTheFormatOfItsRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := running(t, "member", m.Run)
-	grouptest.Eventually(t, "the folder says so", func() bool {
+	testkit.Until(t, "the folder says so", func() bool {
 		text, _ := os.ReadFile(filepath.Join(folder, "identity.json"))
 		return strings.Contains(string(text), `"format": 2`)
 	})
@@ -129,7 +129,7 @@ func TestAnOlderReleaseIsNotTakenIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	running(t, "member", m.Run)
-	grouptest.Eventually(t, "it leads", func() bool { id, _, _ := m.Record().Identity(); return m.Leads() && id != "" })
+	testkit.Until(t, "it leads", func() bool { id, _, _ := m.Record().Identity(); return m.Leads() && id != "" })
 	join := w.client("m1:7443", caller(pki.Member, "m2", func() (string, uint64) { return "", 0 })).Join
 	request := &fairleadv1.JoinRequest{Name: "m2", ServerId: "m2-0123", Address: "m2:7444", ApiAddress: "m2:7443", Format: fsm.NewestFormat - 1, Version: "v0"}
 	if _, err := join.Join(context.Background(), request); !errors.Is(err, admin.Invalid) || !strings.Contains(err.Error(), "upgrade that member") {

@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A removed server that says that no switch holds its paths is forgotten. Nobody says so for another member, and nobody
@@ -36,7 +37,7 @@ func TestWhoTookLeaveIsForgotten(t *testing.T) {
 		}
 		return ""
 	}
-	grouptest.Eventually(t, "it leads and is known", func() bool { return m.Leads() && server() != "" })
+	testkit.Until(t, "it leads and is known", func() bool { return m.Leads() && server() != "" })
 	self := func() (string, uint64) {
 		group, epoch, _ := m.Record().Identity()
 		return string(group), uint64(epoch)
@@ -106,7 +107,7 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 	}
 	known := func(m *member.Member) int { return len(fsm.List[*fsm.Member](m.Record().Read(), fsm.TableMembers)) }
 	leader, other := "m1", "m2"
-	grouptest.Eventually(t, "both are known", func() bool {
+	testkit.Until(t, "both are known", func() bool {
 		if both["m2"].Leads() {
 			leader, other = "m2", "m1"
 		}
@@ -116,7 +117,7 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 		group, epoch, _ := both[leader].Record().Identity()
 		return string(group), uint64(epoch)
 	}
-	grouptest.Eventually(t, "the other one is removed", func() bool {
+	testkit.Until(t, "the other one is removed", func() bool {
 		_, err := w.client(leader+":7443", caller(pki.Operator, "alice", self)).Raft.Remove(t.Context(), &fairleadv1.RemoveRequest{Server: other, Force: true})
 		return err == nil
 	})
@@ -128,5 +129,5 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 	case <-time.After(grouptest.Patience):
 		t.Fatal("it does not end")
 	}
-	grouptest.Eventually(t, "it is forgotten", func() bool { return known(both[leader]) == 1 })
+	testkit.Until(t, "it is forgotten", func() bool { return known(both[leader]) == 1 })
 }

@@ -15,9 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // notebook is a log that can be read while it is written.
@@ -79,9 +79,9 @@ func TestWhatHasNoEffectInTheOldConfigurationIsToldOnce(t *testing.T) {
 			write(oldNeighbour)
 			log := &notebook{}
 			runMember(t, c.config, path, log)
-			grouptest.Eventually(t, "what is ignored is told", func() bool { return log.count("neighbors[0].ttl-security: not known here") > 0 })
+			testkit.Until(t, "what is ignored is told", func() bool { return log.count("neighbors[0].ttl-security: not known here") > 0 })
 			write(oldNeighbour + "  [neighbors.timers.config]\n    hold-tiem = 9\n")
-			grouptest.Eventually(t, "the misspelt key is told", func() bool { return log.count("neighbors[0].timers.config.hold-tiem: not known here") > 0 })
+			testkit.Until(t, "the misspelt key is told", func() bool { return log.count("neighbors[0].timers.config.hold-tiem: not known here") > 0 })
 			if n := log.count("neighbors[0].ttl-security"); n != 1 {
 				t.Errorf("told %d times:\n%s", n, log.text.String())
 			}

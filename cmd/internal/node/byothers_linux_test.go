@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,7 @@ import (
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm"
 	sources "fairlead.io/fairlead/fsm/world"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/convert"
 )
 
@@ -83,7 +82,7 @@ func TestK32AddressesOfOthersAreTranslated(t *testing.T) {
 	}
 	sees := func(what string, is func(string) bool) {
 		t.Helper()
-		netnstest.Eventually(t, 20*time.Second, what, func() bool { return is(seen(l.balancer, "203.0.113.77:80")) })
+		testkit.Until(t, what, func() bool { return is(seen(l.balancer, "203.0.113.77:80")) })
 	}
 	planned(t, l.group, o, netip.MustParseAddrPort("198.51.100.254:8080"))
 	sees("it is translated", func(got string) bool { return got == "198.51.100.1" })
@@ -109,7 +108,7 @@ func TestBalancing10K32AddressesOfOthersAreResolvedAtTheClient(t *testing.T) {
 	l.eventually("first")
 	o.Status = shownAt(corev1.LoadBalancerIPModeProxy, "192.0.2.1")
 	planned(t, l.group, o, first)
-	netnstest.Eventually(t, 20*time.Second, "it is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
+	testkit.Until(t, "it is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
 }
 
 // K6: a Service that becomes headless leaves nothing in the record, on a node that translates, and at sockets; and while it is one
@@ -140,7 +139,7 @@ func TestBalancing10K6HeadlessServicesLeaveNothing(t *testing.T) {
 	l.eventually("first")
 	planned(t, l.group, headless.DeepCopy(), first)
 	empty(l.group)
-	netnstest.Eventually(t, 20*time.Second, "nothing is resolved", func() bool { return !strings.Contains(l.hears(), "first") })
+	testkit.Until(t, "nothing is resolved", func() bool { return !strings.Contains(l.hears(), "first") })
 
 	n := newCheckLab(t)
 	n.node.SetSysctl("ipv4/ip_forward", "1")
@@ -150,12 +149,12 @@ func TestBalancing10K6HeadlessServicesLeaveNothing(t *testing.T) {
 	at := netip.MustParseAddrPort("198.51.100.254:8080")
 	planned(t, n.group, served(), at)
 	for _, to := range []string{"198.51.100.1:30080", "203.0.113.77:80"} {
-		netnstest.Eventually(t, 20*time.Second, to+" is served", func() bool { return seen(n.balancer, to) == "198.51.100.1" })
+		testkit.Until(t, to+" is served", func() bool { return seen(n.balancer, to) == "198.51.100.1" })
 	}
 	planned(t, n.group, headless.DeepCopy(), at)
 	empty(n.group)
 	for _, to := range []string{"198.51.100.1:30080", "203.0.113.77:80"} {
-		netnstest.Eventually(t, 20*time.Second, to+" is served no more", func() bool { return seen(n.balancer, to) == "refused" })
+		testkit.Until(t, to+" is served no more", func() bool { return seen(n.balancer, to) == "refused" })
 	}
 	if table := n.node.Run("nft", "list", "table", "inet", "fairlead-nat"); strings.Contains(table, "198.51.100.254 . 8080") {
 		t.Errorf("the table still leads to the endpoint:\n%s", table)

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // checkLab is a node with an agent that answers health checks, and an outside load balancer beyond it that asks it by each of
@@ -100,7 +100,7 @@ func (l *checkLab) eventually(want string, port uint16) {
 	l.t.Helper()
 	for _, address := range []string{"198.51.100.1", "198.51.100.2", "2001:db8:f::1"} {
 		last := ""
-		netnstest.Eventually(l.t, 20*time.Second, fmt.Sprintf("%s port %d: %s", address, port, want), func() bool {
+		testkit.Until(l.t, fmt.Sprintf("%s port %d: %s", address, port, want), func() bool {
 			last = l.ask(address, port)
 			return last == want
 		})
@@ -157,7 +157,7 @@ func TestK24PortThatAnotherProgramHolds(t *testing.T) {
 	l.put(30100, "n1")
 	l.group.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr(checkedVIP), Service: "shop/web", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}},
 		&fsm.SetRoute{Prefix: fsm.HostPrefix(netip.MustParseAddr(checkedVIP)), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})
-	grouptest.Eventually(t, "the metrics tell", func() bool {
+	testkit.Until(t, "the metrics tell", func() bool {
 		_, text := ask(t, l.config, "/metrics")
 		return strings.Contains(text, `fairlead_healthcheck_ports{state="failed"} 1`) && strings.Contains(text, "fairlead_agent_failed_addresses 0")
 	})

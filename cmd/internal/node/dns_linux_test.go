@@ -12,13 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // bothAt listens on UDP and TCP at one port of an address. Which is free for one of them need not be for the other.
@@ -131,7 +130,7 @@ func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
 	asks := func(family, transport, answer string) {
 		t.Helper()
 		var said string
-		netnstest.Eventually(t, 20*time.Second, fmt.Sprintf("dig %s %s hears %s", family, transport, answer), func() bool {
+		testkit.Until(t, fmt.Sprintf("dig %s %s hears %s", family, transport, answer), func() bool {
 			said = l.client.Bash(fmt.Sprintf("%s @%s %s +tries=1 +time=2 a.example A", dig, vips[family], transport))
 			return strings.Contains(said, answer)
 		})

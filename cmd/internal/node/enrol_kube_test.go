@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/e2e/kubetest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The whole way with nothing of it replaced: a Pod's token of a real API server, a real member, an agent. The token of
@@ -63,12 +64,12 @@ func TestAgentEnrolsWithTheTokenOfItsPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, c)
-	grouptest.Eventually(t, "the token of another node's Pod is refused", func() bool {
+	testkit.Until(t, "the token of another node's Pod is refused", func() bool {
 		_, body := ask(t, c, "/readyz")
 		return strings.Contains(body, "the token does not prove it")
 	})
 	show(right) // as the kubelet replaces it every hour
-	grouptest.Eventually(t, "it is ready", func() bool { code, _ := ask(t, c, "/readyz"); return code == http.StatusOK })
+	testkit.Until(t, "it is ready", func() bool { code, _ := ask(t, c, "/readyz"); return code == http.StatusOK })
 	if s := p.Status(); s.Member != api {
 		t.Errorf("%+v", s)
 	}

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // enrolling is the configuration of an agent without certificate.
@@ -41,7 +41,7 @@ func TestAgentEnrolsAndIsReady(t *testing.T) {
 	c := w.enrolling(t, token)
 	w.route(t, "192.0.2.1")
 	p := start(t, c)
-	grouptest.Eventually(t, "it says that it is not enrolled", func() bool {
+	testkit.Until(t, "it says that it is not enrolled", func() bool {
 		code, body := ask(t, c, "/readyz")
 		return code == http.StatusServiceUnavailable && strings.Contains(body, "not enrolled yet: ") && strings.Contains(body, "the token does not prove it")
 	})
@@ -50,12 +50,12 @@ func TestAgentEnrolsAndIsReady(t *testing.T) {
 	}
 	w.group.Apply(t, &fsm.PutEnrolment{ID: enrol.Sum(token), Node: "n1", TTL: time.Hour})
 	ready := func() bool { code, _ := ask(t, c, "/readyz"); return code == http.StatusOK }
-	grouptest.Eventually(t, "it is ready", ready)
+	testkit.Until(t, "it is ready", ready)
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
 	again := start(t, c) // the token is spent
-	grouptest.Eventually(t, "it is ready again", ready)
+	testkit.Until(t, "it is ready again", ready)
 	if err := again.stop(); err != nil {
 		t.Fatal(err)
 	}

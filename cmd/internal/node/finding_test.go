@@ -23,7 +23,6 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
 	"fairlead.io/fairlead/dataplane/bgp/ndp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
-	"fairlead.io/fairlead/internal/netnstest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -139,7 +138,7 @@ func TestPeerByInterfaceFollowsItsNeighbour(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.links.run(ctx) }()
 	toldOf(t, s, "eth1", "eth2")
-	netnstest.Eventually(t, 20*time.Second, "links", func() bool { return slices.Equal(links.runs(), []string{"eth1", "eth2"}) })
+	testkit.Until(t, "links", func() bool { return slices.Equal(links.runs(), []string{"eth1", "eth2"}) })
 	s.look(t.Context())
 	if states, _ := s.Sessions(); !strings.Contains(states["at-eth1"], "eth1: no router advertises itself; have the switch") || len(addressesOf(s)) > 0 {
 		t.Errorf("sessions are %q, peers %q", states, addressesOf(s))
@@ -153,7 +152,7 @@ func TestPeerByInterfaceFollowsItsNeighbour(t *testing.T) {
 		t.Errorf("peers are %q", have)
 	}
 	toldOf(t, s, "eth2")
-	netnstest.Eventually(t, 20*time.Second, "one link", func() bool { return slices.Equal(links.runs(), []string{"eth2"}) })
+	testkit.Until(t, "one link", func() bool { return slices.Equal(links.runs(), []string{"eth2"}) })
 	if have := addressesOf(s); len(have) > 0 {
 		t.Errorf("peers are %q", have)
 	}
@@ -172,7 +171,7 @@ func TestNeighboursAreRememberedOverARestart(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { _ = s.links.run(ctx) }()
-	netnstest.Eventually(t, 20*time.Second, "the link", func() bool { return slices.Equal(links.runs(), []string{"eth1"}) })
+	testkit.Until(t, "the link", func() bool { return slices.Equal(links.runs(), []string{"eth1"}) })
 	s.signAgain() // before anybody told
 	toldOf(t, s, "eth1", "eth2")
 	if have := addressesOf(s); !slices.Equal(have, []string{"at-eth1 fe80::1%eth1"}) {

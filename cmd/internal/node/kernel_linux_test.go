@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // labNode is a node's network: its card eth0, and a switch at the other end.
@@ -65,7 +65,7 @@ func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
 	c := w.steering(t, m)
 	w.route(t, "192.0.2.1")
 	p := start(t, c)
-	grouptest.Eventually(t, "the node acknowledges", func() bool {
+	testkit.Until(t, "the node acknowledges", func() bool {
 		s := p.Status()
 		return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
 	})
@@ -83,7 +83,7 @@ func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
 	}
 	w.api.Stop() // nobody answers: what was told last is carried out all the same
 	again := start(t, c)
-	grouptest.Eventually(t, "the next agent took over", func() bool { return !again.Status().Applied.IsZero() })
+	testkit.Until(t, "the next agent took over", func() bool { return !again.Status().Applied.IsZero() })
 	if code, _ := ask(t, c, "/readyz"); code != http.StatusServiceUnavailable || !m.steers("192.0.2.1") {
 		t.Errorf("without a member: ready says %d, steered %v", code, m.steers("192.0.2.1"))
 	}
@@ -113,7 +113,7 @@ func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 	w.route(t, "192.0.2.1")
 	w.route(t, "192.0.2.2")
 	p := start(t, c)
-	grouptest.Eventually(t, "both are steered", func() bool { return m.steers("192.0.2.1") && m.steers("192.0.2.2") })
+	testkit.Until(t, "both are steered", func() bool { return m.steers("192.0.2.1") && m.steers("192.0.2.2") })
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +123,14 @@ func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 	w.unroute(t, "192.0.2.2")
 	c.DrainDelay = 2 * time.Second
 	again := start(t, c)
-	grouptest.Eventually(t, "the new state is acknowledged", func() bool {
+	testkit.Until(t, "the new state is acknowledged", func() bool {
 		s := again.Status()
 		return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
 	})
 	if !m.steers("192.0.2.2") {
 		t.Error("the rules went at once")
 	}
-	grouptest.Eventually(t, "they go", func() bool { return !m.steers("192.0.2.2") })
+	testkit.Until(t, "they go", func() bool { return !m.steers("192.0.2.2") })
 	if !m.steers("192.0.2.1") {
 		t.Error("the other address is not steered")
 	}
@@ -147,7 +147,7 @@ func TestRulesAreThereOnceAfterTenRestarts(t *testing.T) {
 	w.route(t, "192.0.2.2")
 	for i := range 11 {
 		p := start(t, c)
-		grouptest.Eventually(t, "it did as it was told", func() bool {
+		testkit.Until(t, "it did as it was told", func() bool {
 			s := p.Status()
 			return s.Member != "" && !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
 		})
@@ -197,11 +197,11 @@ func TestNewNodePreparesEveryAddress(t *testing.T) {
 			return true
 		}
 	}
-	grouptest.Eventually(t, "all are steered", all("192.0.2.1", "192.0.2.2", "192.0.2.3"))
+	testkit.Until(t, "all are steered", all("192.0.2.1", "192.0.2.2", "192.0.2.3"))
 	w.group.Apply(t, &fsm.PutNode{ID: "n2"}) // the cluster knows it later than its agent is there
 	w.route(t, "192.0.2.4")
-	grouptest.Eventually(t, "the next one, too", all("192.0.2.4"))
-	grouptest.Eventually(t, "the node acknowledges", func() bool { s := p.Status(); return s.Acknowledged == s.Told })
+	testkit.Until(t, "the next one, too", all("192.0.2.4"))
+	testkit.Until(t, "the node acknowledges", func() bool { s := p.Status(); return s.Acknowledged == s.Told })
 	r, _ := fsm.Get[*fsm.Route](w.group.Read(), fsm.TableRoutes, "192.0.2.4/32")
 	if len(r.NextHops) != 1 || r.NextHops[0].Node() != "n1" {
 		t.Errorf("next hops: %+v", r.NextHops)

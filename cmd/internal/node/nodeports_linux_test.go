@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // K2: what the record says of node ports is served at the addresses that agent.yaml lists, from outside and from the node;
@@ -49,14 +50,14 @@ func TestK2NodePortsOfTheRecordAreServed(t *testing.T) {
 		{l.node, "127.0.0.1:30080", "refused"},           // nor is loopback served
 	} {
 		last := ""
-		netnstest.Eventually(t, 20*time.Second, c.to+": "+c.want, func() bool {
+		testkit.Until(t, c.to+": "+c.want, func() bool {
 			last = seen(c.from, c.to)
 			return last == c.want
 		})
 	}
 	s.Frontends[0].NodePort = 30081
 	l.group.Apply(t, &fsm.PutService{Service: s})
-	netnstest.Eventually(t, 20*time.Second, "the port follows the Service", func() bool {
+	testkit.Until(t, "the port follows the Service", func() bool {
 		return seen(l.balancer, "198.51.100.1:30081") == "198.51.100.1" && seen(l.balancer, "198.51.100.1:30080") == "refused"
 	})
 }
@@ -78,7 +79,7 @@ func TestK2NodePortsOfServicesWithoutAnAddressAreServed(t *testing.T) {
 	}
 	sees := func(what, want string) {
 		t.Helper()
-		netnstest.Eventually(t, 20*time.Second, what, func() bool { return seen(l.balancer, "198.51.100.1:30090") == want })
+		testkit.Until(t, what, func() bool { return seen(l.balancer, "198.51.100.1:30090") == want })
 	}
 	l.group.Apply(t, &fsm.PutService{Service: s})
 	sees("the node port is served", "198.51.100.1")

@@ -13,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/sock/program"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // outside makes the lab's agent that of a host outside the cluster, with a token that was offered for it.
@@ -76,11 +75,11 @@ func TestBalancing15HostOutsideTheClusterResolves(t *testing.T) {
 	l.eventually("first")
 	put("BalancingPolicy/a", "hostPort", second, true)
 	l.eventually("second")
-	grouptest.Eventually(t, "it is noted what the host carried out", func() bool { return !l.host("n1").Acknowledged.IsZero() })
+	testkit.Until(t, "it is noted what the host carried out", func() bool { return !l.host("n1").Acknowledged.IsZero() })
 
 	l.group.Apply(t, &fsm.RemoveHost{ID: "n1"})
 	put("BalancingPolicy/a", "podEndpoint", third, true)
-	grouptest.Eventually(t, "no member serves it", func() bool { return agent.Status().Member == "" })
+	testkit.Until(t, "no member serves it", func() bool { return agent.Status().Member == "" })
 	if got := l.hears(); got != "second" {
 		t.Errorf("taken out it gets %s", got)
 	}
@@ -134,7 +133,7 @@ func (l *sockLab) calls(word string, places ...string) {
 		for protocol, script := range map[string]string{
 			"tcp": "exec 3<>/dev/tcp/" + place + " && cat <&3", "udp": "exec 3<>/dev/udp/" + place + " && echo hello >&3 && timeout 5 dd bs=512 count=1 status=none <&3",
 		} {
-			netnstest.Eventually(l.t, 20*time.Second, word+" at "+place+" over "+protocol, func() bool { return strings.Contains(l.client.Bash(script), word) })
+			testkit.Until(l.t, word+" at "+place+" over "+protocol, func() bool { return strings.Contains(l.client.Bash(script), word) })
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"fairlead.io/fairlead/cluster/probes"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // host is a server that can be stopped and started, at an address of its own and a port that all have.
@@ -110,7 +110,7 @@ func (l *sockLab) dials(at netip.AddrPort) string {
 
 func (l *sockLab) soon(at netip.AddrPort, want string) {
 	l.t.Helper()
-	netnstest.Eventually(l.t, 20*time.Second, want, func() bool { return l.dials(at) == want })
+	testkit.Until(l.t, want, func() bool { return l.dials(at) == want })
 }
 
 // Balancing §14, §24 row 9: a policy's listed addresses are probed; new connections leave one that does not answer alone, use all of
@@ -157,11 +157,11 @@ func TestBalancing14FailOpenWhenAllAreBad(t *testing.T) {
 	servers[1].start()
 	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
 	l.soon(vip, "127.0.0.2 127.0.0.3")
-	netnstest.Eventually(t, 20*time.Second, "both are known to be bad", func() bool {
+	testkit.Until(t, "both are known to be bad", func() bool {
 		_, text := ask(t, l.config, "/metrics")
 		return strings.Contains(text, `fairlead_health_targets{opinion="bad"} 2`)
 	})
-	netnstest.Eventually(t, 20*time.Second, "that is written down for people", func() bool {
+	testkit.Until(t, "that is written down for people", func() bool {
 		text, err := os.ReadFile(filepath.Join(l.config.StateDir, node.ProbesFile))
 		return err == nil && strings.Count(string(text), `"opinion":"bad","why":"dial tcp`) == 2 && strings.Count(string(text), `"open":true`) == 2
 	})
@@ -231,7 +231,7 @@ func TestBalancing14WhatIsBadIsKeptByNobody(t *testing.T) {
 			s.stop() // its UDP goes on answering
 		}
 	}
-	netnstest.Eventually(t, 20*time.Second, "the socket gets to the other one", func() bool { return asks() != kept })
+	testkit.Until(t, "the socket gets to the other one", func() bool { return asks() != kept })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
 	}
 	eventually := func(want string) {
 		t.Helper()
-		netnstest.Eventually(t, 20*time.Second, want, func() bool { return said() == want })
+		testkit.Until(t, want, func() bool { return said() == want })
 	}
 	agent := start(t, l.config)
 	eventually("127.0.0.2 true 1/1 127.0.0.3 true 1/1 ")

@@ -15,7 +15,7 @@ import (
 
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/convert"
 )
 
@@ -35,7 +35,7 @@ func TestK50EndpointsThatDoNotAnswerAreLeftOut(t *testing.T) {
 	agent := start(t, l.config)
 	eventually := func(want string) {
 		t.Helper()
-		netnstest.Eventually(t, 30*time.Second, want, func() bool {
+		testkit.Until(t, want, func() bool {
 			s, _ := fsm.Get[*fsm.Service](l.group.Read(), fsm.TableServices, "shop/web")
 			got := ""
 			for _, v := range s.Verdicts() {
@@ -50,7 +50,7 @@ func TestK50EndpointsThatDoNotAnswerAreLeftOut(t *testing.T) {
 	servers[0].stop()
 	eventually("127.0.0.2 false 1/1 127.0.0.3 true 1/1 ")
 	l.soon(vip, "127.0.0.3")
-	netnstest.Eventually(t, 20*time.Second, "that is written down for people", func() bool {
+	testkit.Until(t, "that is written down for people", func() bool {
 		text, err := os.ReadFile(filepath.Join(l.config.StateDir, node.ProbesFile))
 		return err == nil && strings.Contains(string(text), `"policy":"Service/shop/web","address":"127.0.0.2"`) && strings.Contains(string(text), `"opinion":"bad","why":"dial tcp`)
 	})

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestAgentIsReadyOnceItFollowsAMemberAndDidAsItWasTold(t *testing.T) {
@@ -24,7 +24,7 @@ func TestAgentIsReadyOnceItFollowsAMemberAndDidAsItWasTold(t *testing.T) {
 	c := w.config(t)
 	w.route(t, "192.0.2.1")
 	p := start(t, c)
-	grouptest.Eventually(t, "it is ready", func() bool { code, _ := ask(t, c, "/readyz"); return code == http.StatusOK })
+	testkit.Until(t, "it is ready", func() bool { code, _ := ask(t, c, "/readyz"); return code == http.StatusOK })
 	s := p.Status()
 	if s.Member == "" || s.Applied.IsZero() || s.Applied != s.Told {
 		t.Errorf("ready at %+v", s)
@@ -34,7 +34,7 @@ func TestAgentIsReadyOnceItFollowsAMemberAndDidAsItWasTold(t *testing.T) {
 		t.Errorf("metrics: %d\n%s", code, body)
 	}
 	w.api.Stop()
-	grouptest.Eventually(t, "it is not ready without a member", func() bool {
+	testkit.Until(t, "it is not ready without a member", func() bool {
 		code, body := ask(t, c, "/readyz")
 		return code == http.StatusServiceUnavailable && strings.Contains(body, "no member serves this node; it keeps what it has")
 	})
@@ -55,18 +55,18 @@ func TestK46NodeThatIsAboutToBeDeletedIsAliveAndNotHealthy(t *testing.T) {
 		healthy, b := ask(t, c, "/healthz")
 		return alive, healthy, a + b
 	}
-	grouptest.Eventually(t, "it is healthy", func() bool {
+	testkit.Until(t, "it is healthy", func() bool {
 		alive, healthy, about := pages()
 		return alive == http.StatusOK && healthy == http.StatusOK && strings.Count(about, "\nlast sync: "+time.Now().UTC().Format("2006-01-")) == 2
 	})
 	w.group.Apply(t, &fsm.PutNode{ID: "n1", Leaving: true})
-	grouptest.Eventually(t, "it is alive and not healthy", func() bool {
+	testkit.Until(t, "it is alive and not healthy", func() bool {
 		alive, healthy, about := pages()
 		return alive == http.StatusOK && healthy == http.StatusServiceUnavailable && strings.Contains(about, "taint ToBeDeletedByClusterAutoscaler") &&
 			strings.Count(about, "last sync: ") == 2
 	})
 	w.group.Apply(t, &fsm.PutNode{ID: "n1"})
-	grouptest.Eventually(t, "it is healthy again", func() bool { _, healthy, _ := pages(); return healthy == http.StatusOK })
+	testkit.Until(t, "it is healthy again", func() bool { _, healthy, _ := pages(); return healthy == http.StatusOK })
 }
 
 // SIGTERM ends the context of Run; what the node was told stays for the next agent.
@@ -76,7 +76,7 @@ func TestStoppedAgentEndsWithoutErrorAndKeepsItsState(t *testing.T) {
 	c := w.config(t)
 	w.route(t, "192.0.2.1")
 	p := start(t, c)
-	grouptest.Eventually(t, "something is carried out", func() bool { return !p.Status().Applied.IsZero() })
+	testkit.Until(t, "something is carried out", func() bool { return !p.Status().Applied.IsZero() })
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestStoppedAgentEndsWithoutErrorAndKeepsItsState(t *testing.T) {
 	}
 	w.api.Stop()
 	again := start(t, c)
-	grouptest.Eventually(t, "the last state is carried out without a member", func() bool { return !again.Status().Applied.IsZero() })
+	testkit.Until(t, "the last state is carried out without a member", func() bool { return !again.Status().Applied.IsZero() })
 }
 
 func TestSecondAgentAndCleanupAreKeptOutWhileOneRuns(t *testing.T) {
@@ -108,7 +108,7 @@ func TestCleanupLeavesNoFileAndMayBeRepeated(t *testing.T) {
 	w := newWorld(t)
 	c := w.config(t)
 	p := start(t, c)
-	grouptest.Eventually(t, "something is carried out", func() bool { return !p.Status().Applied.IsZero() })
+	testkit.Until(t, "something is carried out", func() bool { return !p.Status().Applied.IsZero() })
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}

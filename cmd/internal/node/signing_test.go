@@ -21,7 +21,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // mute is a speaker that nobody hears, and that has a session with each peer of its own.
@@ -101,7 +101,7 @@ func TestPeerComesWithItsPasswordFile(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("one\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	netnstest.Eventually(t, 20*time.Second, "a signed peer", func() bool { return slices.Equal(passwordsOf(s), []string{"plain ", "tor one"}) })
+	testkit.Until(t, "a signed peer", func() bool { return slices.Equal(passwordsOf(s), []string{"plain ", "tor one"}) })
 	told(t, s) // by another member, after the file went
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

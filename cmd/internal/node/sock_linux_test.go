@@ -23,8 +23,8 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/sock/program"
 	"fairlead.io/fairlead/fsm"
-	"fairlead.io/fairlead/internal/netnstest"
 	"fairlead.io/fairlead/internal/socktest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // sockLab is an agent that resolves for the sockets of one cgroup.
@@ -72,7 +72,7 @@ func (l *sockLab) hears() string {
 
 func (l *sockLab) eventually(want string) {
 	l.t.Helper()
-	netnstest.Eventually(l.t, 20*time.Second, want, func() bool { return strings.Contains(l.hears(), want) })
+	testkit.Until(l.t, want, func() bool { return strings.Contains(l.hears(), want) })
 }
 
 func (l *sockLab) put(endpoints ...netip.AddrPort) {
@@ -157,7 +157,7 @@ func TestBalancing21CleanedTablesAreFilledAnew(t *testing.T) {
 		if err := program.Ask(l.client.Pins); err != nil {
 			t.Fatal(err)
 		}
-		netnstest.Eventually(t, 20*time.Second, table+" are there again", func() bool { // a call that is not resolved would hang
+		testkit.Until(t, table+" are there again", func() bool { // a call that is not resolved would hang
 			rows, err := tables.Rows()
 			return err == nil && len(rows.Places) > 0 && len(rows.Slots) > 0
 		})
@@ -187,7 +187,7 @@ func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
 	l.putService(inside, first)
 	l.eventually("first")
 	l.group.Apply(t, &fsm.DeleteService{ID: "shop/web"})
-	netnstest.Eventually(t, 20*time.Second, "the ClusterIP is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
+	testkit.Until(t, "the ClusterIP is resolved no more", func() bool { return !strings.Contains(l.hears(), "first") })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +203,11 @@ func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
 	agent := start(t, l.config)
 	hears := func() string { return l.client.Bash("exec 3<>/dev/tcp/203.0.113.7/30080 && cat <&3") }
 	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Addresses: []netip.Addr{netip.MustParseAddr("203.0.113.7")}})
-	netnstest.Eventually(t, 20*time.Second, "first", func() bool { return strings.Contains(hears(), "first") })
+	testkit.Until(t, "first", func() bool { return strings.Contains(hears(), "first") })
 	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Addresses: []netip.Addr{netip.MustParseAddr("203.0.113.8")}})
-	netnstest.Eventually(t, 20*time.Second, "the node is elsewhere", func() bool { return !strings.Contains(hears(), "first") })
+	testkit.Until(t, "the node is elsewhere", func() bool { return !strings.Contains(hears(), "first") })
 	l.group.Apply(t, &fsm.PutNode{ID: "n7", UID: "n7", Others: []netip.Addr{netip.MustParseAddr("203.0.113.7")}})
-	netnstest.Eventually(t, 20*time.Second, "the address is another one of the node's", func() bool { return strings.Contains(hears(), "first") })
+	testkit.Until(t, "the address is another one of the node's", func() bool { return strings.Contains(hears(), "first") })
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -269,12 +269,12 @@ func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 		return c, nil
 	}
 	agent := start(t, l.config)
-	netnstest.Eventually(t, 20*time.Second, "some calls are taken, and some go on", func() bool {
+	testkit.Until(t, "some calls are taken, and some go on", func() bool {
 		said := l.client.Bash("for i in 1 2 3 4 5 6; do exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3; done")
 		return strings.Contains(said, "first") && strings.Contains(said, "second")
 	})
 	limit.Store(0)
-	netnstest.Eventually(t, 20*time.Second, "without a limit, all calls are taken", func() bool {
+	testkit.Until(t, "without a limit, all calls are taken", func() bool {
 		said := l.client.Bash("for i in 1 2 3 4 5 6; do exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3; done")
 		return strings.Count(said, "second") == 6
 	})
@@ -303,7 +303,7 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 	for _, path := range []string{"kubepods/pod" + uid, "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice"} {
 		inside := l.client.Below(path)
 		hears := func() string { return inside.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") }
-		netnstest.Eventually(t, 20*time.Second, "first, by the pod itself", func() bool { return hears() == "first" })
+		testkit.Until(t, "first, by the pod itself", func() bool { return hears() == "first" })
 		if got := l.hears(); got != "second" {
 			t.Errorf("another program hears %s", got)
 		}
@@ -315,12 +315,12 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 	redirect.Backends[0].HostUID = strings.Repeat("5f3c9d0b", 4)
 	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
 	static := l.client.Below("kubepods/pod" + redirect.Backends[0].HostUID)
-	netnstest.Eventually(t, 20*time.Second, "first, by the static pod itself", func() bool { return static.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "first" })
+	testkit.Until(t, "first, by the static pod itself", func() bool { return static.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "first" })
 	redirect.Backends[0].HostUID = ""
 	inside := l.client.Below("kubepods/pod" + uid)
 	redirect.SpareOwn = false
 	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
-	netnstest.Eventually(t, 20*time.Second, "second, by the pod itself", func() bool {
+	testkit.Until(t, "second, by the pod itself", func() bool {
 		return inside.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "second"
 	})
 	if err := agent.stop(); err != nil {
@@ -381,7 +381,7 @@ func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
 			}
 			return ended
 		}
-		netnstest.Eventually(t, 20*time.Second, "the Service is resolved", func() bool {
+		testkit.Until(t, "the Service is resolved", func() bool {
 			return l.client.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && exec 4<>/dev/udp/192.0.2.1/80 && echo both") == "both"
 		})
 		host, pod := dial("exec 3<>/dev/udp/192.0.2.1/80"), dial("exec unshare -n bash -c 'ip link set lo up; exec 3<>/dev/udp/192.0.2.1/80; echo there; exec cat <&3'")
@@ -443,7 +443,7 @@ func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
 	var log lines
 	agent := startLogging(t, l.config, slog.New(slog.NewJSONHandler(&log, nil)))
 	l.eventually("first")
-	netnstest.Eventually(t, 20*time.Second, "the call is logged", func() bool {
+	testkit.Until(t, "the call is logged", func() bool {
 		return strings.Contains(log.String(), `"NatIp":"127.0.0.1"`) && strings.Contains(log.String(), `"PolicyName":"shop/web","NatType":"service","NatMode":"ServiceClusterIP"`)
 	})
 	if text := log.String(); !strings.Contains(text, `"IsHostApp":true`) {

@@ -10,18 +10,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/desired"
-	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // meshed gives nodes n1, which the agent is, n2 and n3 tunnels in the record.
@@ -105,28 +104,28 @@ func TestBalancing13WaysAreThereBeforeSocketsAreLedByThem(t *testing.T) {
 	const two, three, four = "10.250.0.2 10.250.0.3 ", "10.250.0.2 10.250.0.3 10.250.0.4 ", "10.250.0.2 10.250.0.4 "
 	wants := func(when, want, have string) {
 		t.Helper()
-		grouptest.Eventually(t, when, func() bool { return r.last().want == want })
+		testkit.Until(t, when, func() bool { return r.last().want == want })
 		if got := r.last().have; got != have {
 			t.Errorf("%s: sockets are told of %s, and the kernel knows %s, not %s", when, want, got, have)
 		}
 	}
 	wants("without a tunnel", two, "")
-	grouptest.Eventually(t, "the node says so", func() bool {
+	testkit.Until(t, "the node says so", func() bool {
 		s := p.Status()
 		return !s.Acknowledged.IsZero() && len(s.Failed) == 1 && s.Failed[0].Prefix.Addr() == netip.MustParseAddr("10.250.0.1")
 	})
-	grouptest.Eventually(t, "and nobody is led to it", func() bool {
+	testkit.Until(t, "and nobody is led to it", func() bool {
 		_, ready := w.group.Read().TunnelOf("n1")
 		n, _ := fsm.Get[*fsm.Node](w.group.Read(), fsm.TableNodes, "n1")
 		return !ready && len(n.Failed) == 1
 	})
 	m.Run("ip", "link", "delete", "fairlead-tun")
-	netnstest.Eventually(t, 20*time.Second, "a tunnel of its own", func() bool { return ways(m.Namespace) == two })
+	testkit.Until(t, "a tunnel of its own", func() bool { return ways(m.Namespace) == two })
 	w.joins(t, 4)
 	wants("another host", three, three)
 	w.group.Apply(t, &fsm.ReleaseTunnel{Host: "n3"})
 	wants("a host less", four, three)
-	netnstest.Eventually(t, 20*time.Second, "the way goes", func() bool { return ways(m.Namespace) == four })
+	testkit.Until(t, "the way goes", func() bool { return ways(m.Namespace) == four })
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +155,8 @@ func TestBalancing13TunnelThatIsNotConfiguredAnyMoreGoes(t *testing.T) {
 		return n.Tunnels
 	}
 	p := start(t, c)
-	netnstest.Eventually(t, 20*time.Second, "a tunnel", func() bool { return makes() && ways(m.Namespace) == "10.250.0.2 10.250.0.3 " })
-	grouptest.Eventually(t, "proxy ports", func() bool { return strings.Contains(links(), "inet "+node.ProxyTable) })
+	testkit.Until(t, "a tunnel", func() bool { return makes() && ways(m.Namespace) == "10.250.0.2 10.250.0.3 " })
+	testkit.Until(t, "proxy ports", func() bool { return strings.Contains(links(), "inet "+node.ProxyTable) })
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -165,12 +164,12 @@ func TestBalancing13TunnelThatIsNotConfiguredAnyMoreGoes(t *testing.T) {
 	w.api.Stop()
 	c.Tunnel = nil
 	again := start(t, c)
-	grouptest.Eventually(t, "what was told last is carried out", func() bool { return !again.Status().Applied.IsZero() })
+	testkit.Until(t, "what was told last is carried out", func() bool { return !again.Status().Applied.IsZero() })
 	if got := links(); got != had || !makes() {
 		t.Errorf("while no member is there: %s, before %s", got, had)
 	}
 	w.api = w.serve(w.api.Address, "m1")
-	netnstest.Eventually(t, 20*time.Second, "it is gone", func() bool { return links() == before && !makes() })
+	testkit.Until(t, "it is gone", func() bool { return links() == before && !makes() })
 	if err := again.stop(); err != nil {
 		t.Fatal(err)
 	}

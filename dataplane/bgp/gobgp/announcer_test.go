@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // member is the owner of a speaker: a record, and how long ago it heard of a leader.
@@ -96,7 +97,7 @@ func TestAMemberAloneComesBackWithoutAGap(t *testing.T) {
 	a, stop := m.run(t, folder, rules)
 	last := prefix(fmt.Sprintf("203.0.113.%d/32", n-1))
 	bird.WaitNextHops(last, addr(hop1))
-	eventually(t, "the report", func() bool { return a.Status().Announced == bgp.Revision{Epoch: 1, Index: 100} })
+	testkit.Until(t, "the report", func() bool { return a.Status().Announced == bgp.Revision{Epoch: 1, Index: 100} })
 	watched := bird.Watch(last)
 	stop()
 	silent()

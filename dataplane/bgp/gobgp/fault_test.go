@@ -7,6 +7,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Peers with a wrong AS number or password are told with what to do, and nothing else moves: not one UPDATE, no new session.
@@ -36,7 +37,7 @@ func TestPeersThatCannotBeReachedAreToldAndMoveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	codes := map[string]string{}
-	eventually(t, "the reasons", func() bool {
+	testkit.Until(t, "the reasons", func() bool {
 		peers, err := sp.Peers(t.Context())
 		if err != nil {
 			t.Fatal(err)

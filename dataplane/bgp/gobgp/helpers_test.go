@@ -23,6 +23,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // TestMain lets more tests run at once than there are processors: they wait for switches most of the time.
@@ -89,7 +90,7 @@ func (s self) start(t testing.TB) *Speaker {
 		ListenAddrs: []netip.Addr{s.addr}, Logger: testLogger(t, s.name()),
 	}
 	var sp *Speaker
-	eventually(t, "the port", func() (ok bool) { // processes that other tests start hold all sockets for a moment, closed ones too
+	testkit.Until(t, "the port", func() (ok bool) { // processes that other tests start hold all sockets for a moment, closed ones too
 		var err error
 		if sp, err = New(c); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 			t.Fatal(err)
@@ -106,23 +107,13 @@ func apply(t testing.TB, s *Speaker, d bgp.Desired) {
 	if err := s.Apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "updates to be written", func() bool {
+	testkit.Until(t, "updates to be written", func() bool {
 		ok, err := s.Written(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ok
 	})
-}
-
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 }
 
 // testLogger collects what a speaker logs, and shows it if the test fails.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // link is the only one that a speaker has, if it has one.
@@ -43,13 +44,13 @@ func TestLinksTellWhoMayHoldPaths(t *testing.T) {
 		t.Fatalf("%+v: a peer that was never reached may hold something", l)
 	}
 	var first bgp.Link
-	eventually(t, "everything to arrive", func() bool {
+	testkit.Until(t, "everything to arrive", func() bool {
 		first, _ = link(t, s)
 		return first.Session != 0 && first.Written && first.Arrived == first.Sent && first.Peer == peer.Address
 	})
 
 	apply(t, s, bgp.Desired{Peers: []bgp.Peer{peer}})
-	eventually(t, "the withdrawal to arrive", func() bool {
+	testkit.Until(t, "the withdrawal to arrive", func() bool {
 		l, _ := link(t, s)
 		return l.Session == first.Session && l.Written && l.Arrived == l.Sent
 	})
@@ -60,7 +61,7 @@ func TestLinksTellWhoMayHoldPaths(t *testing.T) {
 	if err := shutdownSocket(s.session(peer.Address).tuple); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "another session", func() bool {
+	testkit.Until(t, "another session", func() bool {
 		l, there := link(t, s)
 		if !there || l.Session == first.Session && l.Session != 0 && !l.Written {
 			t.Fatalf("link %+v, there %t: the switch keeps what it has", l, there)
@@ -68,7 +69,7 @@ func TestLinksTellWhoMayHoldPaths(t *testing.T) {
 		return l.Session > first.Session && l.Written
 	})
 	apply(t, s, bgp.Desired{})
-	eventually(t, "the leave", func() bool { _, there := link(t, s); return !there })
+	testkit.Until(t, "the leave", func() bool { _, there := link(t, s); return !there })
 }
 
 // What the other end has no room for is written, and has not arrived.
@@ -100,7 +101,7 @@ func TestStreamTellsWhatArrived(t *testing.T) {
 		t.Errorf("%d were written and %d confirmed, of %d after %d", written, confirmed, n, before)
 	}
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	eventually(t, "all to arrive", func() bool {
+	testkit.Until(t, "all to arrive", func() bool {
 		written, confirmed := look()
 		return written == before+uint64(n) && confirmed == written
 	})

@@ -25,6 +25,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // managed starts a speaker that only dials, with the API, and a client of the API.
@@ -187,7 +188,7 @@ func TestTooManyQuestionsAtOnceAreRefused(t *testing.T) {
 		_, err := c.GetBgp(t.Context(), &api.GetBgpRequest{})
 		return status.Code(err)
 	}
-	eventually(t, "a refusal", func() bool {
+	testkit.Until(t, "a refusal", func() bool {
 		if get() == codes.ResourceExhausted {
 			return true
 		}
@@ -198,7 +199,7 @@ func TestTooManyQuestionsAtOnceAreRefused(t *testing.T) {
 		return false
 	})
 	cancel()
-	eventually(t, "an answer", func() bool { return get() == codes.OK })
+	testkit.Until(t, "an answer", func() bool { return get() == codes.OK })
 }
 
 // A question that GoBGP stumbles over is an error of the client.
@@ -263,5 +264,5 @@ func TestStoppedSpeakerAnswersNobody(t *testing.T) {
 	if err := s.Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the address to be free", func() bool { return probeManagement(address) == nil })
+	testkit.Until(t, "the address to be free", func() bool { return probeManagement(address) == nil })
 }

@@ -210,14 +210,14 @@ func TestLostUpdatesAreReportedAndSentAgain(t *testing.T) {
 	sw := startSwitch(t, 1)
 	s := dialler(t, 0)
 	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, hop1))})
-	eventually(t, "the table", func() bool { return len(sw.RIB()) == 1 })
+	testkit.Until(t, "the table", func() bool { return len(sw.RIB()) == 1 })
 	before := sw.Peers()[0].Updates
 	s.logger.Warn(serializeFailed, nil) // as GoBGP does
 	if ok, err := s.Written(t.Context()); ok || !errors.Is(err, ErrDropped) {
 		t.Errorf("written %t, %v", ok, err)
 	}
-	eventually(t, "the paths again", func() bool { return sw.Peers()[0].Updates > before })
-	eventually(t, "success", func() bool { ok, err := s.Written(t.Context()); return ok && err == nil })
+	testkit.Until(t, "the paths again", func() bool { return sw.Peers()[0].Updates > before })
+	testkit.Until(t, "success", func() bool { ok, err := s.Written(t.Context()); return ok && err == nil })
 }
 
 func TestStoppedSpeakerSaysSo(t *testing.T) {
@@ -271,7 +271,7 @@ func TestWhatPeersAnnounceIsIgnored(t *testing.T) {
 	d := bgp.Desired{Peers: []bgp.Peer{s.peer(loud), s.peer(quiet)}, Paths: bgp.NewPaths(path(vip, hop1))}
 	apply(t, sp, d)
 	quiet.WaitNextHops(prefix(vip), addr(hop1))
-	eventually(t, "two routes of the switch to be refused", func() bool {
+	testkit.Until(t, "two routes of the switch to be refused", func() bool {
 		st, err := sp.Peers(t.Context())
 		return err == nil && st[0].Refused >= 2
 	})

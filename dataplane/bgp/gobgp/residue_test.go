@@ -13,12 +13,13 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/dataplane/bgp/frrtest"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // settled waits until all peers have everything, and hold nothing else.
 func settled(t *testing.T, s *Speaker) {
 	t.Helper()
-	eventually(t, "peers to hold nothing else", func() bool {
+	testkit.Until(t, "peers to hold nothing else", func() bool {
 		links, err := s.Links(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func TestFRRSessionsAreRestartedForAResidueOnly(t *testing.T) {
 		if err := shutdownSocket(speaker.session(frr.Address()).tuple); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the loss", func() bool { return speaker.session(frr.Address()) == nil })
+		testkit.Until(t, "the loss", func() bool { return speaker.session(frr.Address()) == nil })
 		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(listOf(desired.Paths)[len(hops)-len(left):]...), Peers: desired.Peers})
 		settled(t, speaker)
 		frr.WaitHolds(prefix(vip), left...)
@@ -167,7 +168,7 @@ func TestLinksRestartNothing(t *testing.T) {
 	frr := frrtest.Start(t, self.neighbor())
 	speaker := self.start(t)
 	apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{frrPeer(frr, self, time.Second)}})
-	eventually(t, "the switch to have had everything for long enough", func() bool {
+	testkit.Until(t, "the switch to have had everything for long enough", func() bool {
 		l, _ := link(t, speaker)
 		n := speaker.session(frr.Address())
 		return l.Residue && n != nil && !n.had.IsZero() && time.Since(n.had) > healAfter+time.Second
@@ -195,7 +196,7 @@ func TestFRRSessionsAreNotRestartedTwiceAMinute(t *testing.T) {
 	speaker.healed[peer.Address] = time.Now().Add(5*time.Second - healEvery)
 	apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(threeHops()...), Peers: []bgp.Peer{peer}})
 	first := bgp.Link{}
-	eventually(t, "everything to arrive", func() bool {
+	testkit.Until(t, "everything to arrive", func() bool {
 		l, _ := link(t, speaker)
 		if l.Session == 1 && l.Written && l.Arrived == l.Sent {
 			first = l

@@ -84,10 +84,10 @@ func TestSendMaxOfOneIsOnePath(t *testing.T) {
 		paths := []bgp.Path{path(vip, hop1), path(vip, hop2)}
 		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(paths...)})
 		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{peer}})
-		eventually(t, "the first table", func() bool { return len(s.RIB()) == 1 })
+		testkit.Until(t, "the first table", func() bool { return len(s.RIB()) == 1 })
 		paths = append(paths, path("203.0.113.99/32", hop1), path("203.0.113.99/32", hop2))
 		apply(t, speaker, bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{peer}})
-		eventually(t, "what came later", func() bool {
+		testkit.Until(t, "what came later", func() bool {
 			rib := s.RIB()
 			return len(rib) == 2 && len(rib[1].NextHops) == want
 		})
@@ -110,7 +110,7 @@ func TestPropertySwitchFollowsWhatSpeakersAreTold(t *testing.T) {
 	for i := range speakers {
 		apply(t, speakers[i], bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}})
 	}
-	eventually(t, "sessions", func() bool {
+	testkit.Until(t, "sessions", func() bool {
 		return !slices.ContainsFunc(sw.Peers(), func(p testswitch.PeerStatus) bool { return !p.Established })
 	})
 	opened := sw.Peers()
@@ -203,14 +203,14 @@ func TestOneChangeIsOneUpdate(t *testing.T) {
 		d.Paths = bgp.NewPaths(append(slices.Collect(d.Paths.All()), path(fmt.Sprintf("203.0.113.%d/32", i), hop1))...)
 	}
 	apply(t, s, d)
-	eventually(t, "the table", func() bool { return len(sw.RIB()) == 100 })
+	testkit.Until(t, "the table", func() bool { return len(sw.RIB()) == 100 })
 	before := sw.Peers()[0].Updates
 	paths := listOf(d.Paths)
 	paths[7].NextHop = addr(hop2) // one path comes, one goes
 	d.Paths = bgp.NewPaths(paths...)
 	apply(t, s, d)
 	apply(t, s, d)
-	eventually(t, "the change", func() bool { return sw.RIB()[7].NextHops[0] == addr(hop2) && len(sw.RIB()[7].NextHops) == 1 })
+	testkit.Until(t, "the change", func() bool { return sw.RIB()[7].NextHops[0] == addr(hop2) && len(sw.RIB()[7].NextHops) == 1 })
 	if n := sw.Peers()[0].Updates - before; n != 2 {
 		t.Errorf("%d updates", n)
 	}
@@ -273,7 +273,7 @@ func TestSwitchRefusesStrangers(t *testing.T) {
 	if err := s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, hop1))}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an attempt", func() bool {
+	testkit.Until(t, "an attempt", func() bool {
 		st, err := s.Peers(t.Context())
 		return err == nil && len(st) == 1 && st[0].State == "idle"
 	})

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/ndp"
 	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A session between link-local addresses needs no others: a switch with FRR, unnumbered on two ports, finds the node there by its
@@ -144,7 +145,7 @@ func neighbour(t *testing.T, name string) netip.Addr {
 	link := ndp.New(name, func() {})
 	go link.Run(t.Context())
 	var found netip.Addr
-	eventually(t, "a router behind "+name, func() bool {
+	testkit.Until(t, "a router behind "+name, func() bool {
 		a, err := link.Neighbour()
 		found = a
 		return err == nil

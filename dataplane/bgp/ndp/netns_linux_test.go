@@ -6,9 +6,9 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Two routers of a cable find each other, although one starts before its interface is there, and no other interface counts.
@@ -23,7 +23,7 @@ func TestRoutersOfALinkFindEachOther(t *testing.T) {
 		return l
 	}
 	one, other := open(a, "eth1"), open(a, "eth2")
-	netnstest.Eventually(t, 10*time.Second, "word of an interface that is not there", func() bool {
+	testkit.Until(t, "word of an interface that is not there", func() bool {
 		_, err := one.Neighbour()
 		return err != nil && !errors.Is(err, ErrNobody)
 	})
@@ -31,7 +31,7 @@ func TestRoutersOfALinkFindEachOther(t *testing.T) {
 	netnstest.Join(netnstest.Link{In: a, Name: "eth2"}, netnstest.Link{In: b, Name: "eth2"})
 	back := open(b, "eth1")
 	var found, us netip.Addr
-	netnstest.Eventually(t, 20*time.Second, "both to be found", func() bool {
+	testkit.Until(t, "both to be found", func() bool {
 		var err, err2 error
 		found, err = one.Neighbour()
 		us, err2 = back.Neighbour()

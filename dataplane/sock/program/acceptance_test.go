@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // matrix is a node with a pod, in the cgroups that a kubelet makes, whose programs dial; and servers on all hosts of the world:
@@ -396,7 +397,7 @@ func (m *matrix) limited() {
 		for _, network := range []string{"tcp", "udp"} {
 			for i, family := range []string{"4", "6"} {
 				what := call{Op: "connect", Net: network + family, To: netip.AddrPortFrom(matrixClusterIPs[i], 80)}
-				netnstest.Eventually(m.t, 20*time.Second, "one of two calls is redirected", func() bool {
+				testkit.Until(m.t, "one of two calls is redirected", func() bool {
 					first, second := m.said(c, what), m.said(c, what)
 					a, b := <-events, <-events
 					if (first == "s2") != a.Limited || (second == "s2") != b.Limited {

@@ -9,14 +9,13 @@ import (
 	"net/netip"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
 	"fairlead.io/fairlead/dataplane/sock"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // others attaches somebody else's program to a hook of the lab's cgroup: it lets all calls go, but those to a port.
@@ -57,7 +56,7 @@ func TestBalancing16ProgramsOfOthersGoOn(t *testing.T) {
 	}
 	for _, ours := range []bool{true, false} {
 		// The kernel detaches a moment after the last pin went.
-		netnstest.Eventually(t, 20*time.Second, fmt.Sprintf("calls are resolved: %t", ours), func() bool {
+		testkit.Until(t, fmt.Sprintf("calls are resolved: %t", ours), func() bool {
 			return ours == (l.client.do(call{Op: "connect", Net: "tcp4", To: vip4}).Said == backend.at.String())
 		})
 		for _, port := range []uint16{7001, 7002} {

@@ -17,7 +17,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/origin"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // podUID is of a pod of the tests.
@@ -179,7 +179,7 @@ func TestBalancing11RedirectsAreLimited(t *testing.T) {
 	if n := said[local.at.String()]; n < 1 || n > most || said[remote.at.String()] != 20-n {
 		t.Errorf("answers %v, want 1 to %d of %s", said, most, local.at)
 	}
-	netnstest.Eventually(t, 20*time.Second, "another second, and another redirect", func() bool {
+	testkit.Until(t, "another second, and another redirect", func() bool {
 		return l.client.do(call{Op: "connect", Net: "tcp4", To: vip4}).Said == local.at.String()
 	})
 }

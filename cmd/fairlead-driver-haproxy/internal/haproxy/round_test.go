@@ -11,12 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
-	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // together is calls that come at the same time: whoever leads does them in rounds, in their order.
@@ -86,7 +85,7 @@ func TestCallsThatComeAtTheSameTimeShareALook(t *testing.T) {
 			}
 		})
 	}
-	netnstest.Eventually(t, 10*time.Second, "all wait", func() bool {
+	testkit.Until(t, "all wait", func() bool {
 		d.waitingMu.Lock()
 		defer d.waitingMu.Unlock()
 		return len(d.waiting) == n
