@@ -121,6 +121,7 @@ func TestArchivesHoldWhatWasPutInAndNothingOfWhenAndHow(t *testing.T) {
 
 // The same source gives the same program in another folder, with another cache of builds, at another time.
 func TestProgramsAreTheSameWhereverTheyAreBuilt(t *testing.T) {
+	testkit.NotFast(t, "compiles Go's own packages twice")
 	var built []map[string][]byte
 	for range 2 {
 		dir := t.TempDir()

@@ -81,7 +81,7 @@ func (e *executor) common(args []string) []string {
 
 // stream runs a program that prints events, at a lower priority than end-to-end tests: those hold processes to times, these only compute.
 func (e *executor) stream(ctx context.Context, program string, args, env []string) error {
-	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", program}, args...)...)
+	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "5", program}, args...)...)
 	if e.fresh { // a folder with another name would make each run a new one
 		env = append(env, drawsVariable+"="+e.draws)
 	}
