@@ -61,24 +61,24 @@ func TestGroupKilledBetweenEveryTwoStagesEndsRight(t *testing.T) {
 	s.startAll() // seen by the API alone
 	s.leads(0, 1)
 
-	second.StopAgent()
+	second.Hold()
 	s.pod(0, 2)
 	s.hop(0, 2, "wanted") // committed, and no node that acknowledges
 	again()
 	s.leads(0, 1)
 	s.Bird.Kill()
-	second.StartAgent()
+	second.Release()
 	s.hop(0, 2, "acknowledged", "announced") // and no switch that hears of it
 	again()
 	s.Bird.Run()
 	s.leads(0, 1, 2)
 
 	third := s.Machine(3)
-	third.StopAgent()
+	third.Hold()
 	s.pod(0, 3)
 	s.hop(0, 3, "wanted")
 	s.kube.Stop()
-	third.StartAgent()
+	third.Release()
 	s.leads(0, 1, 2, 3) // announced, and no API that could be told
 	s.killAll()
 	s.must(s.kube.Start(t.Context()))

@@ -41,6 +41,7 @@ type Machine struct {
 	link   string // the lab's end; empty before there is one
 	files  pki.Files
 	boot   int // counted
+	kernel *stiff
 	stop   func()
 	config string // of the agent as a process of its own; empty: the agent is in the test's
 	log    string // file of that process
@@ -49,7 +50,7 @@ type Machine struct {
 // Machine makes node n, from 1, and starts its agent. The manifest of the node is the test's to write.
 func (l *Lab) Machine(n int) *Machine {
 	l.t.Helper()
-	m := &Machine{Name: fmt.Sprintf("n%d", n), Address: NodeAddress(n), lab: l}
+	m := &Machine{Name: fmt.Sprintf("n%d", n), Address: NodeAddress(n), lab: l, kernel: newStiff()}
 	m.files = l.Issue(pki.Agent, m.Name)
 	m.holder = exec.Command("unshare", "--net", "sleep", "infinity")
 	if err := lifeline.Start(m.holder); err != nil {
@@ -265,7 +266,7 @@ func (m *Machine) StartAgent() {
 		seeds = append(seeds, member.Address+":7443")
 	}
 	a, err := agent.New(agent.Options{
-		Node: m.Name, Boot: fmt.Sprintf("boot-%d", m.boot), Seeds: seeds, Store: store, Applier: &agent.Recorder{}, Log: log,
+		Node: m.Name, Boot: fmt.Sprintf("boot-%d", m.boot), Seeds: seeds, Store: store, Applier: m.kernel, Log: log,
 		Connect: func(address string) agent.Conn {
 			client := admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}, Dial: m.dial})
 			return agentConn{client.Agent, client}
