@@ -110,7 +110,8 @@ func TestNodesPeerByInterface(t *testing.T) {
 	before := linkLocal(t, inTor, "swp2")
 	inTor("ip", "-6", "address", "add", other.String()+"/64", "dev", "swp2", "nodad")
 	inTor("ip", "-6", "address", "del", before.String()+"/64", "dev", "swp2")
-	l.Eventually("the switch's other address", func() error {
+	// The session to the former address ends by its timers first.
+	l.EventuallyWithin("the switch's other address", 5*time.Minute, func() error {
 		if open := machines[1].Run("ss", "-Htn", "state", "established"); !strings.Contains(open, "["+other.String()+"]:179") {
 			return fmt.Errorf("connections are %s", open)
 		}
