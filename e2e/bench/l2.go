@@ -36,7 +36,7 @@ func l2Failover(t *bench) figures {
 		time.Sleep(time.Duration(i%7) * 17 * time.Millisecond) // another phase of the renewals each time
 		begin := time.Now()
 		owner.Signal(syscall.SIGKILL)
-		next := s.Another(a, owner, begin, soon)
+		next := s.Another(a, owner, begin)
 		f.samples = append(f.samples, milliseconds(s.Wire.First(a, next, begin).Sub(begin)))
 		if l.Leader() != leader {
 			elected = append(elected, f.samples[i])

@@ -57,7 +57,7 @@ func TestOwnersAreSucceeded(t *testing.T) {
 			owner, since := s.Owner(m.of), time.Now()
 			m.happens(owner)
 			done := time.Now()
-			next := s.Another(m.of, owner, since, soon)
+			next := s.Another(m.of, owner, since)
 			t.Logf("%s answers for %s instead of %s: silence of %s", next.Name, m.of, owner.Name, s.Wire.Silence(m.of, since))
 			reached(t, s.Near, m.of, next)
 			time.Sleep(settled)
@@ -113,7 +113,7 @@ func TestNeighboursAtTwoSwitchesFindTheOwner(t *testing.T) {
 			reached(t, n, a, owner)
 		}
 		owner.Kill()
-		next := s.Another(a, owner, since, soon)
+		next := s.Another(a, owner, since)
 		for n, dump := range neighbours {
 			reached(t, n, a, next)
 			if got := dump.Turns(a, since); !slices.Equal(got, []string{owner.MAC, next.MAC}) {

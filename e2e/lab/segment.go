@@ -236,11 +236,11 @@ func (n *Node) Reconnect() {
 // Owner waits until a node answers for an address, and gives it. Somebody must ask meanwhile (KeepAsking).
 func (s *Segment) Owner(of netip.Addr) *Node {
 	s.lab.t.Helper()
-	return s.Another(of, nil, time.Now(), 6*soon)
+	return s.Another(of, nil, time.Now())
 }
 
 // Another waits until a node other than one claimed an address since a time, and gives it.
-func (s *Segment) Another(of netip.Addr, than *Node, since time.Time, within time.Duration) *Node {
+func (s *Segment) Another(of netip.Addr, than *Node, since time.Time) *Node {
 	s.lab.t.Helper()
 	var found *Node
 	testkit.Until(s.lab.t, "another owner of "+of.String(), func() bool {
