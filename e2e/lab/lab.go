@@ -26,9 +26,6 @@ import (
 // ASN is the AS of the members.
 const ASN = 65000
 
-// soon bounds what takes milliseconds.
-const soon = 10 * time.Second
-
 // Options say what kind of lab is wanted. The zero value is three members that steer nothing.
 type Options struct {
 	Members int // 3
