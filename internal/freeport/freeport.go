@@ -68,6 +68,12 @@ func claimed(port uint16) (claim io.Closer, byOthers bool) {
 // Draw returns a port of address that nobody listens at just now, at random. A process draws none of its last thousands again, whatever the
 // address, and on Linux none of those that another process drew. Errors: the last attempt's, if all failed.
 func Draw(address netip.Addr) (uint16, error) {
+	// A process that is started between the two has a copy of the listener until it runs its own program, and the port is taken that long.
+	// Elsewhere the net package takes this lock itself.
+	if runtime.GOOS == "linux" {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+	}
 	l, err := Listen(address)
 	if err != nil {
 		return 0, err

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"testing"
 
 	"fairlead.io/fairlead/internal/freeport"
@@ -109,6 +110,39 @@ func TestDrawGivesNoPortTwice(t *testing.T) {
 		}
 		drawn[port] = true
 	}
+}
+
+// A process that is being started has copies of all listeners until it runs its own program.
+func TestDrawnPortCanBeListenedAtWhileProcessesStart(t *testing.T) {
+	stop := make(chan struct{})
+	var starting sync.WaitGroup
+	for range 4 {
+		starting.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.Command("/bin/true").Run() // that it was started is all
+				}
+			}
+		})
+	}
+	for range 200 {
+		port, err := freeport.Draw(netip.MustParseAddr("127.0.0.1"))
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		_ = l.Close() // it was only tried
+	}
+	close(stop)
+	starting.Wait()
 }
 
 func TestListenerIsAtAPortThatNoConnectionTakes(t *testing.T) {
