@@ -114,8 +114,8 @@ type single struct {
 	budget                    time.Duration // 0: none is known
 }
 
-// processes builds the packages and what ships, and runs each test in a process of its own, the dearest first.
-func (e *executor) processes(ctx context.Context, packages []string) error {
+// processes builds the packages and what ships, and runs each test in a process of its own, some at once and the dearest first.
+func (e *executor) processes(ctx context.Context, packages []string, atOnce int) error {
 	if len(packages) == 0 {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (e *executor) processes(ctx context.Context, packages []string) error {
 	}
 	close(queue)
 	var lanes sync.WaitGroup
-	for range e.lanes {
+	for range atOnce {
 		lanes.Go(func() {
 			for t := range queue {
 				if ctx.Err() == nil {

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	flags.StringVar(&o.set, "set", "all", "which tests: all, fast (no root, no servers, no worlds), rest (what fast left out), or race (packages with goroutines, under the race detector)")
 	flags.StringVar(&o.left, "left", "", "file with the names of tests that fast left out: written with -set fast, read with -set rest")
 	flags.StringVar(&o.events, "events", "", "file to which the events of all tests are written, as `go test -json` has them")
-	flags.IntVar(&o.lanes, "lanes", 2*runtime.NumCPU(), "end-to-end tests that run at once")
+	flags.IntVar(&o.lanes, "lanes", 1+runtime.NumCPU(), "end-to-end tests that run at once")
 	flags.BoolVar(&o.fresh, "fresh", false, "run tests whose result is known, too")
 	flags.StringVar(&o.only, "only", "", "only packages whose import path contains this")
 	if err := flags.Parse(args); err != nil {

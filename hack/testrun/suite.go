@@ -23,6 +23,7 @@ type suite struct {
 	units     []string // as go test runs them, several at once
 	worlds    []string // one at a time: each keeps all cores busy with simulated worlds
 	processes []string // each test in a process of its own, several at once
+	alone     []string // likewise, one at a time and beside nothing else: what asks for more of a machine than others leave it
 }
 
 // add puts a package where it runs: end-to-end packages start groups of processes and wait for them most of the time; these of the
@@ -30,6 +31,8 @@ type suite struct {
 func (s *suite) add(pkg string) {
 	name := strings.TrimPrefix(pkg, module+"/")
 	switch {
+	case name == "e2e/demo": // each of its thousands of requests is to be answered within a second
+		s.alone = append(s.alone, pkg)
 	case strings.HasPrefix(name, "e2e/"):
 		s.processes = append(s.processes, pkg)
 	case name == "sim", name == "sim/balancer", name == "sim/whatif", name == "sim/mutants", name == "sim/vm", name == "sim/program":
@@ -118,14 +121,14 @@ func (e *executor) rest(ctx context.Context, s suite) error {
 	})
 }
 
-// beside runs end-to-end tests beside units, and simulated worlds after those.
+// beside runs end-to-end tests beside units, and simulated worlds after those; last of all what has to be alone.
 func (e *executor) beside(ctx context.Context, s suite, units func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var group sync.WaitGroup
 	errs := make([]error, 2)
 	group.Go(func() {
-		if errs[0] = e.processes(ctx, s.processes); errs[0] != nil {
+		if errs[0] = e.processes(ctx, s.processes, e.lanes); errs[0] != nil {
 			cancel()
 		}
 	})
@@ -143,7 +146,7 @@ func (e *executor) beside(ctx context.Context, s suite, units func(context.Conte
 			return err
 		}
 	}
-	return nil
+	return e.processes(ctx, s.alone, 1)
 }
 
 func quote(name string) string { return regexp.QuoteMeta(name) }
