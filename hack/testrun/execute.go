@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -192,11 +193,19 @@ func (e *executor) singles(ctx context.Context, pkg string, env []string) ([]sin
 	return tests, nil
 }
 
+// endGroup has a command ended together with the processes that it starts when its context ends: the go command does not hand signals on,
+// and the test that it runs would go on, with all the servers of that test.
+func endGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+}
+
 // single runs one test.
 func (e *executor) single(ctx context.Context, t single, env []string) {
 	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", "-t", "-p", t.pkg, t.binary,
 		"-test.v=test2json", "-test.paniconexit0", "-test.timeout=15m", "-test.run=^"+quote(t.name)+"$")
 	cmd.Dir, cmd.Env, cmd.Stderr = t.folder, env, e.verbose
+	endGroup(cmd)
 	began := time.Now()
 	if err := e.events(ctx, cmd, t.name); err != nil && ctx.Err() == nil {
 		e.report.broken(t.pkg, fmt.Errorf("%s: %w", t.name, err))

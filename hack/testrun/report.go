@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -205,13 +206,21 @@ func (r *report) close(draws string) (failed bool) {
 	return len(r.failed) > 0 || r.passed == 0
 }
 
-// firstWords is the first line of a test's output in which it says what is wrong.
+// verdict is a line with which the testing package or the runtime tells what is wrong: the place of a call of t.Error, or the end of the process.
+var verdict = regexp.MustCompile(`^(\w+_test\.go:\d+: |panic: |fatal error: |WARNING: DATA RACE)`)
+
+// firstWords is the first line of a test's output in which it says what is wrong, or the first one that says anything.
 func firstWords(output string) string {
+	first := "see above"
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "[rapid] OK") {
+		switch {
+		case line == "" || strings.HasPrefix(line, "===") || strings.HasPrefix(line, "---") || strings.Contains(line, "[rapid] OK"):
+		case verdict.MatchString(line):
 			return line[:min(len(line), 300)]
+		case first == "see above":
+			first = line
 		}
 	}
-	return "see above"
+	return first[:min(len(first), 300)]
 }

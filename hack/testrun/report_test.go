@@ -61,6 +61,21 @@ func TestReportCountsAndNamesWhatFailedWithTheCommandThatRepeatsIt(t *testing.T)
 	}
 }
 
+// What programs and loggers say beforehand is not what is wrong.
+func TestFailureIsToldInTheWordsOfTheTest(t *testing.T) {
+	for output, want := range map[string]string{
+		"=== RUN   TestA\n{\"level\":\"info\"}\n    a_test.go:7: no leader\n--- FAIL: TestA\n": "a_test.go:7: no leader",
+		"2026-01-02 no route\npanic: boom\n":                                                   "panic: boom",
+		"=== RUN   TestA\nsignal: killed\n":                                                    "signal: killed",
+		"    testkit.go:9: [rapid] OK, passed\n":                                               "see above",
+		"":                                                                                     "see above",
+	} {
+		if got := firstWords(output); got != want {
+			t.Errorf("of %q: %q, want %q", output, got, want)
+		}
+	}
+}
+
 func TestPackageThatDoesNotBuildFails(t *testing.T) {
 	_, text, failed := reported(t, "", `{"Action":"build-output","ImportPath":"x","Output":"x.go:1: undefined: y\n"}`, ends("fail"))
 	if !failed || !strings.Contains(text, "x.go:1: undefined: y") || !strings.Contains(text, "again: go test -count=1 ./cluster") {
