@@ -28,7 +28,11 @@ const (
 var drawn struct { //nolint:gochecknoglobals // ports are the process's
 	sync.Mutex
 	ports map[uint16]io.Closer
+	order []uint16 // the oldest first
 }
+
+// remembered is how many ports a process does not draw again.
+const remembered = (highest - lowest) / 4
 
 // fresh tells whether a port is none of those, and makes it one.
 func fresh(port uint16) bool {
@@ -37,17 +41,19 @@ func fresh(port uint16) bool {
 	if _, own := drawn.ports[port]; own {
 		return false
 	}
-	if len(drawn.ports) >= (highest-lowest)/4 || drawn.ports == nil {
-		for _, claim := range drawn.ports {
-			_ = claim.Close() // nobody connects there
-		}
-		drawn.ports = map[uint16]io.Closer{}
-	}
 	claim, others := claimed(port)
 	if others {
 		return false
 	}
-	drawn.ports[port] = claim
+	if drawn.ports == nil {
+		drawn.ports = map[uint16]io.Closer{}
+	}
+	if len(drawn.order) == remembered {
+		_ = drawn.ports[drawn.order[0]].Close() // nobody connects there
+		delete(drawn.ports, drawn.order[0])
+		drawn.order = drawn.order[1:]
+	}
+	drawn.ports[port], drawn.order = claim, append(drawn.order, port)
 	return true
 }
 
