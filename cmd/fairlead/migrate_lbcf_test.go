@@ -177,7 +177,7 @@ func TestMigrationOfARealLBCFInstallation(t *testing.T) {
 	}
 
 	// It is scaled down, and what acts still is waited for.
-	fairlead(t, append(args, "--stop-old", "--within=1s")...).mustFail(t, exitFailed, "wait for LBCF to end", "has 1 ready")
+	fairlead(t, append(args, "--stop-old", "--within=10s")...).mustFail(t, exitFailed, "wait for LBCF to end", "has 1 ready")
 	ready(t, c, 0)
 	first := answerOf(t, args)
 	if first.Running != "" || len(first.Done) != 2 || first.HandedOver != "" || first.Count()[takeover.Adopted] != 4 {

@@ -22,6 +22,7 @@ import (
 type actor struct {
 	breaks map[uint64]bool
 	hangs  uint64
+	stop   func() // interrupts, once a run hangs
 	loaded bool
 	kept   []uint64 // seeds of which a trace was asked for
 }
@@ -30,6 +31,7 @@ func (a *actor) load(_ context.Context, file string) (simulator, error) {
 	a.loaded = true
 	return simulator{close: func() {}, play: func(ctx context.Context, s scenario.Scenario, keep bool) (sim.Result, error) {
 		if a.hangs > 0 && s.Seed >= a.hangs {
+			a.stop()
 			<-ctx.Done()
 			return sim.Result{}, ctx.Err()
 		}
@@ -233,9 +235,8 @@ func TestSimRunOfManySeedsBeginsAtOnce(t *testing.T) {
 func TestSimRunReportsWhatEndedBeforeAnInterruption(t *testing.T) {
 	for _, format := range []string{"table", "json", "yaml"} {
 		ctx, stop := context.WithCancel(t.Context())
-		time.AfterFunc(100*time.Millisecond, stop)
 		dir := t.TempDir()
-		got := (&actor{hangs: 4, breaks: map[uint64]bool{2: true}}).run(t, ctx, "run", "-o", format, "--save", dir, "--html", filepath.Join(dir, "p.html"))
+		got := (&actor{hangs: 4, stop: stop, breaks: map[uint64]bool{2: true}}).run(t, ctx, "run", "-o", format, "--save", dir, "--html", filepath.Join(dir, "p.html"))
 		got.mustEnd(t, exitFailed, "interrupted: 3 of 10 runs had ended", "1 of 3 runs broke a rule")
 		if want := map[string]string{"table": "3 runs, 1 failed", "json": `"runs": 3`, "yaml": "runs: 3"}[format]; !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %q", format, got.stdout)
@@ -249,8 +250,7 @@ func TestSimRunReportsWhatEndedBeforeAnInterruption(t *testing.T) {
 func TestSimInterruptedBeforeAnythingEndedSaysSo(t *testing.T) {
 	for _, args := range [][]string{{"run", "--json"}, {"replay", "--seed", "5"}} {
 		ctx, stop := context.WithCancel(t.Context())
-		time.AfterFunc(20*time.Millisecond, stop)
-		(&actor{hangs: 1}).run(t, ctx, args...).mustFail(t, exitFailed, "interrupted: 0 of 1")
+		(&actor{hangs: 1, stop: stop}).run(t, ctx, args...).mustFail(t, exitFailed, "interrupted: 0 of 1")
 	}
 }
 

@@ -41,11 +41,14 @@ type executor struct {
 // atOnce is how many unit packages are tested at once. Half of their time they wait for timers, disks and each other; beside end-to-end
 // tests, which hold processes to times, there are fewer.
 func (e *executor) atOnce() int {
-	if e.set == "fast" || e.set == "race" {
+	if e.unitsAlone() {
 		return 2 * runtime.NumCPU()
 	}
 	return runtime.NumCPU()
 }
+
+// unitsAlone tells whether there are no end-to-end tests beside unit packages.
+func (e *executor) unitsAlone() bool { return e.set == "fast" || e.set == "race" }
 
 // goTest runs unit packages: all their tests, those that are fast, or those that a pattern names.
 func (e *executor) goTest(ctx context.Context, packages []string, which string) error {
@@ -80,9 +83,13 @@ func (e *executor) common(args []string) []string {
 	return append(args, e.options.goTest...)
 }
 
-// stream runs a program that prints events, at a lower priority than end-to-end tests: those hold processes to times, these only compute.
+// stream runs a program that prints events. Beside end-to-end tests it has a lower priority: those hold processes to times, these only
+// compute.
 func (e *executor) stream(ctx context.Context, program string, args, env []string) error {
-	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "5", program}, args...)...)
+	cmd := exec.CommandContext(ctx, program, args...)
+	if !e.unitsAlone() {
+		cmd = exec.CommandContext(ctx, "nice", append([]string{"-n", "5", program}, args...)...)
+	}
 	if e.fresh { // a folder with another name would make each run a new one
 		env = append(env, drawsVariable+"="+e.draws)
 	}

@@ -41,7 +41,7 @@ const quickstart = "../../../examples/quickstart"
 // just what the record says. A second run over the same folder takes up where the first one ended.
 func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	first, err := once(t, data, quickstart, time.Minute)
+	first, err := once(t, data, quickstart, testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
 	if !two || !v6 || !pending {
 		t.Errorf("two next hops %t, IPv6 %t, pending with a reason %t", two, v6, pending)
 	}
-	second, err := once(t, data, quickstart, time.Minute)
+	second, err := once(t, data, quickstart, testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = once(t, "", dir, time.Minute)
+	_, err = once(t, "", dir, testkit.Patience)
 	if err == nil || !strings.Contains(err.Error(), "web.yaml:") || !strings.Contains(err.Error(), "spec.externalIPs[0]") {
 		t.Fatalf("got %v", err)
 	}
@@ -121,7 +121,7 @@ func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(manifests, "odd.yaml"), []byte(odd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := once(t, "", manifests, time.Minute)
+	p, err := once(t, "", manifests, testkit.Patience)
 	if err != nil || len(p.Problems) > 0 {
 		t.Fatalf("%v, problems %q", err, p.Problems)
 	}

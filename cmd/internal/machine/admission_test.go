@@ -13,13 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/admission"
 )
 
@@ -81,7 +81,7 @@ func served(t *testing.T, change func(*tls.Config)) (address string, client *htt
 	}
 	transport := &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return "https://" + l.Admission.Addr().String(), &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	return "https://" + l.Admission.Addr().String(), &http.Client{Transport: transport, Timeout: testkit.Patience}
 }
 
 // Without a certificate of its own, by the name of LBCF's Service, the API server is answered; what is too large is not
