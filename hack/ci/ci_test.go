@@ -64,10 +64,10 @@ func TestTenLinesThatMatter(t *testing.T) {
 }
 
 func TestOnlyStagesThatAreThereAreChosen(t *testing.T) {
-	if some, err := choose(stages("race,lint", "left"), "race,lint"); err != nil || len(some) != 2 || some[0].name != "lint" {
+	if some, err := choose(stages("race,lint", "", "left"), "race,lint"); err != nil || len(some) != 2 || some[0].name != "lint" {
 		t.Errorf("%v, %v", some, err)
 	}
-	if _, err := choose(stages("rice", "left"), "rice"); err == nil {
+	if _, err := choose(stages("rice", "", "left"), "rice"); err == nil {
 		t.Error("no such stage")
 	}
 }

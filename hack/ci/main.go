@@ -32,17 +32,21 @@ type stage struct {
 }
 
 // stages are in the order in which they run. left is a file by which the rest of the tests knows what the fast ones left out; where only
-// the former are asked for, they are all tests.
-func stages(only, left string) []stage {
-	rest := "ARGS=-fresh"
+// the former are asked for, they are all tests. packages, if not empty, is a part of the import paths of those that are tested.
+func stages(only, packages, left string) []stage {
+	tests := "ARGS=-fresh"
+	if packages != "" {
+		tests += " -only " + packages
+	}
+	rest := tests
 	if only == "" || slices.Contains(strings.Split(only, ","), "fast") {
 		rest += " -set rest -left " + left
 	}
 	return []stage{
 		{"build", "everything compiles, also what decides for WebAssembly", "make build test-wasi", []string{"make", "build", "test-wasi"}},
 		{"lint", "gofmt, golangci-lint, who may import whom", "make lint", []string{"make", "lint"}},
-		{"fast", "tests without root, servers and worlds", "make test-fast", []string{"make", "test-fast", "ARGS=-fresh -left " + left}},
-		{"race", "tests under the race detector", "make race", []string{"make", "race", "ARGS=-fresh"}},
+		{"fast", "tests without root, servers and worlds", "make test-fast", []string{"make", "test-fast", tests + " -left " + left}},
+		{"race", "tests under the race detector", "make race", []string{"make", "race", tests}},
 		{"rest", "all other tests", "make test", []string{"make", "test", rest}},
 		{"sim", "simulated worlds", "make sim-ci", []string{"make", "sim-ci"}},
 	}
@@ -59,6 +63,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	flags := flag.NewFlagSet("ci", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	only := flags.String("only", "", "stages to run, with commas between them; all of them if empty")
+	packages := flags.String("packages", "", "test only packages whose import path contains this")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return 2
 	}
@@ -68,7 +73,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 1
 	}
 	defer os.RemoveAll(work)
-	chosen, err := choose(stages(*only, filepath.Join(work, "left.json")), *only)
+	chosen, err := choose(stages(*only, *packages, filepath.Join(work, "left.json")), *only)
 	if err != nil {
 		fmt.Fprintln(errOut, "ci:", err)
 		return 2
