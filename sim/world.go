@@ -34,6 +34,8 @@ type Setting struct {
 	Keep    bool       // keep the trace
 	Usage   *vm.Usage  // has counted in it what processes do; optional
 	File    string     // that holds the scenario, for those who are to repeat it; optional
+	// Follow is within what time switches follow what is committed, where that is to be sooner than check.Bounds.S8; optional.
+	Follow time.Duration
 }
 
 // Result is how a run ended.
@@ -103,7 +105,7 @@ const memory = 5 * time.Second
 // judge has the checkers listen.
 func (w *world) judge() (err error) {
 	w.rules, err = check.New(check.Options{
-		Bounds:   bounds(),
+		Bounds:   w.bounds(),
 		Format:   w.scenario.Format(),
 		Topology: topology(w.scenario),
 		Violated: w.violated,
@@ -117,9 +119,9 @@ func (w *world) judge() (err error) {
 }
 
 // bounds are what follows from how members and agents run in a world.
-func bounds() check.Bounds {
+func (w *world) bounds() check.Bounds {
 	t := stage.Tuning()
-	return check.Bounds{Takeover: leases.Timing{}.Takeover() + segment.AskEvery + 2*time.Second, Drain: start.DrainDelay, Settle: t.Settle, L2: t.RetryCap + t.Settle + 10*time.Second}
+	return check.Bounds{S8: w.setting.Follow, Takeover: leases.Timing{}.Takeover() + segment.AskEvery + 2*time.Second, Drain: start.DrainDelay, Settle: t.Settle, L2: t.RetryCap + t.Settle + 10*time.Second}
 }
 
 // topology names who is in a world.
