@@ -36,7 +36,7 @@ func coldFromAPI(t *bench) map[string]any {
 		routes, networks := countRoutes(l.Bird.Command("show route count"))
 		fewest = min(fewest, networks)
 		for name, s := range l.Bird.Sessions() {
-			if !s.Established || s.Since == before[name].Since {
+			if !s.Established || s.Opened == before[name].Opened {
 				return fmt.Errorf("no new session with %s", name)
 			}
 		}

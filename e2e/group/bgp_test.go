@@ -20,7 +20,7 @@ func TestBGPEditsMoveNothingElse(t *testing.T) {
 		var out []string
 		for _, m := range []string{"m1", "m2", "m3"} {
 			s := l.Bird.Sessions()[m]
-			out = append(out, fmt.Sprint(m, " ", s.Established, " ", s.Since))
+			out = append(out, fmt.Sprint(m, " ", s.Established, " ", s.Opened))
 		}
 		return strings.Join(out, ", ")
 	}

@@ -65,13 +65,13 @@ func TestNodesSignTheirSessions(t *testing.T) {
 		t.Errorf("the session of n1 was %s, is %s", before, after)
 	}
 
-	since := b.Sessions()["n2"].Since
+	opened := b.Sessions()["n2"].Opened
 	conf.Neighbors[1].Password = "s3cret-three"
 	b.Configure(conf)
 	machines[1].Password(torSecret, "s3cret-three")
 	b.Wait("a session by the next password", func() bool {
 		s := b.Sessions()["n2"]
-		return s.Established && s.Since != since
+		return s.Established && s.Opened != opened
 	})
 	b.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
 

@@ -28,7 +28,7 @@ func peered(b *birdtest.Bird, names ...string) string {
 	var out []string
 	for _, name := range names {
 		s := b.Sessions()[name]
-		out = append(out, fmt.Sprint(name, " ", s.Established, " ", s.Since))
+		out = append(out, fmt.Sprint(name, " ", s.Established, " ", s.Opened))
 	}
 	return strings.Join(out, ", ")
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,9 +31,6 @@ type Bird struct {
 	path string
 	cmd  *exec.Cmd
 	exit chan error
-
-	sinceMu sync.Mutex
-	since   map[string]reached // of sessions, as last shown
 }
 
 // Start runs BIRD until the test ends, and returns once it answers. Without BIRD on this machine the test is skipped,
@@ -52,7 +48,7 @@ func Start(t testing.TB, c Config) *Bird {
 	if c.Port == 0 {
 		c.Port = FreePort(t, c.Address)
 	}
-	b := &Bird{t: t, conf: c, dir: dir, path: path, since: map[string]reached{}}
+	b := &Bird{t: t, conf: c, dir: dir, path: path}
 	b.Run()
 	t.Cleanup(func() {
 		b.Kill()
@@ -120,7 +116,7 @@ func (b *Bird) Run() {
 	}
 	b.exit = make(chan error, 1)
 	go func(cmd *exec.Cmd, exit chan error) { exit <- cmd.Wait() }(b.cmd, b.exit)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		if _, err := b.ask("show status"); err == nil {
 			return

@@ -16,7 +16,7 @@ type Config struct {
 	ASN       uint32     // 65001
 	RouterID  string     // Address if IPv4
 	Neighbors []Neighbor
-	HoldTime  time.Duration // 3 s
+	HoldTime  time.Duration // 9 s: a speaker that a busy machine keeps waiting is not lost
 	NoAddPath bool          // keep one path per prefix and neighbour
 	NoRestart bool          // negotiate no graceful restart of either kind
 	NoIPv6    bool          // carry IPv4 only
@@ -52,7 +52,7 @@ func (c Config) withDefaults() Config {
 		c.Export = "none"
 	}
 	if c.HoldTime == 0 {
-		c.HoldTime = 3 * time.Second
+		c.HoldTime = 9 * time.Second
 	}
 	return c
 }
@@ -66,7 +66,7 @@ func (c Config) text(logFile string) string {
 		if n.ASN == 0 {
 			n.ASN = 65000
 		}
-		fmt.Fprintf(&b, "protocol bgp %s {\n", n.Name)
+		fmt.Fprintf(&b, "protocol bgp %s {\n  debug { states };\n", n.Name)
 		fmt.Fprintf(&b, "  local %s port %d as %d;\n", c.Address, c.Port, c.ASN)
 		fmt.Fprintf(&b, "  neighbor %s", n.Address)
 		if n.Port != 0 {

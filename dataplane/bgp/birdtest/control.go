@@ -15,16 +15,17 @@ import (
 // ask speaks BIRD's control protocol: lines begin with a code of four digits, which a line without one continues; a
 // minus after the code announces more, and a code that begins with 0, 8 or 9 ends the answer, the latter two as errors.
 func (b *Bird) ask(line string) (string, error) {
-	conn, err := net.DialTimeout("unix", b.file("ctl"), time.Second)
-	for tries := 0; errors.Is(err, syscall.EAGAIN) && tries < 1000; tries++ { // BIRD's queue is short, and watchers are many
+	deadline := time.Now().Add(patience)
+	conn, err := net.DialTimeout("unix", b.file("ctl"), patience)
+	for errors.Is(err, syscall.EAGAIN) && time.Now().Before(deadline) { // BIRD's queue is short, and watchers are many
 		time.Sleep(time.Millisecond)
-		conn, err = net.DialTimeout("unix", b.file("ctl"), time.Second)
+		conn, err = net.DialTimeout("unix", b.file("ctl"), patience)
 	}
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(deadline); err != nil {
 		return "", err
 	}
 	r := bufio.NewReader(conn)

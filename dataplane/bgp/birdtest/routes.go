@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Route is one path in BIRD's table.
@@ -144,7 +143,7 @@ func (r Route) mergesWith(best Route) bool {
 // Session is how things stand with one neighbour.
 type Session struct {
 	Established bool
-	Since       string // when its state last changed: another value means that the session bounced
+	Opened      int // how often it was, since BIRD was first run: another number means that the session bounced
 	Info        string
 	Updates     uint64 // paths received in UPDATEs, withdrawals and repeats included
 }
@@ -154,13 +153,15 @@ func (b *Bird) Sessions() map[string]Session {
 	b.t.Helper()
 	out := map[string]Session{}
 	var name string
-	for line := range strings.Lines(b.Command("show protocols all")) {
+	shown := b.Command("show protocols all")
+	log := b.Log() // later: what is shown as open has been counted
+	for line := range strings.Lines(shown) {
 		f := strings.Fields(line)
 		switch {
 		case len(f) >= 6 && f[1] == "BGP": // name BGP --- up date time info…
 			name = f[0]
 			out[name] = Session{
-				Established: f[3] == "up", Since: b.steady(name, f[3], f[4]+" "+f[5]), Info: strings.Join(f[6:], " "),
+				Established: f[3] == "up", Opened: opened(log, name), Info: strings.Join(f[6:], " "),
 			}
 		case len(f) > 3 && f[0] == "Import" && (f[1] == "updates:" || f[1] == "withdraws:"):
 			s := out[name]
@@ -171,25 +172,8 @@ func (b *Bird) Sessions() map[string]Session {
 	return out
 }
 
-// reached is a state of a session, and since when it is in it.
-type reached struct {
-	state string
-	at    time.Time
-}
-
-// steady gives the time at which a session's state last changed, the same at each look. BIRD reckons it back from the
-// present by two clocks, so that what it shows differs by some milliseconds from look to look, and more on a busy machine. A session that
-// bounced takes BIRD most of a second to open again.
-func (b *Bird) steady(session, state, shown string) string {
-	const layout, jitter = "2006-01-02 15:04:05.000", 200 * time.Millisecond
-	at, err := time.Parse(layout, shown)
-	if err != nil {
-		return shown
-	}
-	b.sinceMu.Lock()
-	defer b.sinceMu.Unlock()
-	if before, ok := b.since[session]; !ok || before.state != state || at.Sub(before.at).Abs() > jitter {
-		b.since[session] = reached{state, at}
-	}
-	return b.since[session].at.Format(layout)
+// opened counts how often a session came up, by BIRD's log. The times that BIRD shows are no means: it reckons them back from the present by two clocks,
+// so that they differ from look to look, and more on a busy machine.
+func opened(log, session string) int {
+	return strings.Count(log, "> "+session+": State changed to up\n")
 }

@@ -67,7 +67,7 @@ func (b *Bird) WaitEstablished(names ...string) {
 	})
 }
 
-// patience is how long Wait waits.
+// patience is how long Wait waits, and whoever waits for BIRD's answer.
 const patience = testkit.Patience
 
 // Wait waits for a condition, and fails the test with the state of the switch if it does not come.

@@ -71,7 +71,7 @@ func TestPeersThatCannotBeReachedAreToldAndMoveNothing(t *testing.T) {
 		}
 	}
 	// GoBGP repeats its table to all when a session synchronises; nothing is withdrawn for that.
-	if now := birds[0].Sessions()["s1"]; now.Since != before.Since || !now.Established {
+	if now := birds[0].Sessions()["s1"]; now.Opened != before.Opened || !now.Established {
 		t.Errorf("the session with the switch that is fine was %+v, is %+v", before, now)
 	}
 	if n, total := birdtest.Gaps(watched()); n > 0 {

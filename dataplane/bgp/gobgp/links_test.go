@@ -90,12 +90,15 @@ func TestStreamTellsWhatArrived(t *testing.T) {
 		return written, confirmed
 	}
 	before, _ := look()
-	if err := near.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	n, err := near.Write(make([]byte, 64<<20))
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("wrote %d bytes: %v", n, err)
+	n := 0
+	for more := 1; more > 0 || n == 0; n += more { // a busy machine may write nothing in time once, while there is room
+		if err := near.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if more, err = near.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("wrote %d bytes more: %v", more, err)
+		}
 	}
 	if written, confirmed := look(); written != before+uint64(n) || confirmed >= written {
 		t.Errorf("%d were written and %d confirmed, of %d after %d", written, confirmed, n, before)

@@ -48,7 +48,7 @@ func client(t *testing.T, address string) api.GobgpApiClient {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, where)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	conn, err := grpc.DialContext(ctx, "speaker", grpc.WithContextDialer(dial), grpc.WithBlock(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -131,7 +131,7 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 	}
 	defer conn.Close()
 	call := func(method string, streams bool) error {
-		within := 30 * time.Second
+		within := testkit.Patience
 		if method == "WatchEvent" { // has no end of its own
 			within = 100 * time.Millisecond
 		}

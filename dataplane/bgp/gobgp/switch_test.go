@@ -32,7 +32,7 @@ func routerID(n int) netip.Addr { return addr(fmt.Sprintf("192.0.2.%d", 10+n)) }
 
 func startSwitch(t *testing.T, speakers int) *testswitch.Switch {
 	t.Helper()
-	c := testswitch.Config{HoldTime: 3 * time.Second}
+	c := testswitch.Config{HoldTime: 9 * time.Second}
 	for i := range speakers {
 		c.Neighbors = append(c.Neighbors, testswitch.Neighbor{RouterID: routerID(i), ASN: 65000})
 	}
@@ -52,7 +52,7 @@ func switchPeer(s *testswitch.Switch) bgp.Peer {
 }
 
 func waitRIB(t interface{ Fatalf(string, ...any) }, s *testswitch.Switch, want []testswitch.Entry) {
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(testkit.Patience)
 	for {
 		got := s.RIB()
 		if len(got) == len(want) && (len(want) == 0 || reflect.DeepEqual(got, want)) {
@@ -257,7 +257,7 @@ func TestSwitchThatRestartsGetsTheWholeTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := testswitch.Start(testswitch.Config{
-		Listen: at, HoldTime: 3 * time.Second, Neighbors: []testswitch.Neighbor{{RouterID: routerID(0), ASN: 65000}},
+		Listen: at, HoldTime: 9 * time.Second, Neighbors: []testswitch.Neighbor{{RouterID: routerID(0), ASN: 65000}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func TestPeersAreAnnouncedWhatIsForThem(t *testing.T) {
 	d.Demoted = false
 	apply(t, sp, d)
 	for i, b := range []*birdtest.Bird{one, two} {
-		if now := b.Sessions()["s1"]; now.Since != before[i].Since {
+		if now := b.Sessions()["s1"]; now.Opened != before[i].Opened {
 			t.Errorf("switch %d: the session bounced: %+v, was %+v", i, now, before[i])
 		}
 	}
