@@ -3,17 +3,17 @@
 package l2_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
-
-// soon bounds what takes a second on a machine that has time.
-const soon = 20 * time.Second
 
 // settled is so long that whoever still believed to own an address would have answered: somebody asks all along.
 const settled = 2 * time.Second
@@ -23,7 +23,7 @@ type mishap struct {
 	name         string
 	of           netip.Addr
 	happens      func(*lab.Node)
-	silentAtOnce bool // once happens is done, nothing may be heard of the former owner any more
+	silentAtOnce bool // once happens is done, the former owner puts out nothing any more
 	ends         func(*lab.Node)
 }
 
@@ -59,38 +59,30 @@ func TestOwnersAreSucceeded(t *testing.T) {
 			done := time.Now()
 			next := s.Another(m.of, owner, since)
 			t.Logf("%s answers for %s instead of %s: silence of %s", next.Name, m.of, owner.Name, s.Wire.Silence(m.of, since))
-			reached(t, s.Near, m.of, next)
+			reached(t, s, s.Near, m.of)
 			time.Sleep(settled)
+			if said := s.Said(owner, m.of, done); m.silentAtOnce && len(said) > 0 {
+				t.Errorf("its former owner is heard after that ended at %s: %v", done.Format("05.000"), said)
+			}
 			m.ends(owner)
 			time.Sleep(settled)
-			reached(t, s.Near, m.of, next)
-			if got := s.Wire.Turns(m.of, since); !slices.Equal(got, []string{owner.MAC, next.MAC}) && !slices.Equal(got, []string{next.MAC}) {
-				t.Errorf("%s was at %v, in turn; its owner was %s", m.of, got, owner.MAC)
-			}
-			for _, c := range s.Wire.Claims(m.of, done) {
-				if m.silentAtOnce && c.MAC == owner.MAC {
-					t.Errorf("%s: its former owner is heard after that ended at %s", c, done.Format("05.000"))
-				}
-			}
+			reached(t, s, s.Near, m.of)
+			s.InTurn(m.of, owner, since, func() []string { return s.Wire.Turns(m.of, since) })
 		})
 	}
 }
 
 // reached sees to it that a client which knows nothing finds the owner's pod, and, first, one that remembers what it knew.
-func reached(t *testing.T, from *lab.Neighbour, a netip.Addr, owner *lab.Node) {
+func reached(t *testing.T, s *lab.Segment, from *lab.Neighbour, a netip.Addr) {
 	t.Helper()
 	for _, how := range []string{"remembering", "anew"} {
-		deadline := time.Now().Add(soon)
-		for {
-			got, err := from.Get(a, time.Second)
-			if err == nil && got == owner.Name {
-				break
+		testkit.Eventually(t, fmt.Sprintf("%s: a client %s reaches its owner", a, how), func() error {
+			got, err := from.Get(a, 3*time.Second)
+			if owner := s.Owner(a); err != nil || got != owner.Name {
+				return fmt.Errorf("it reaches %q, and not %s: %w", got, owner.Name, err)
 			}
-			if time.Now().After(deadline) {
-				t.Errorf("%s: client %s reaches %q: %v", a, how, got, err)
-				break
-			}
-		}
+			return nil
+		})
 		from.Forget(a)
 	}
 }
@@ -110,44 +102,62 @@ func TestNeighboursAtTwoSwitchesFindTheOwner(t *testing.T) {
 		s.AllUp()
 		owner, since := s.Owner(a), time.Now()
 		for n := range neighbours {
-			reached(t, n, a, owner)
+			reached(t, s, n, a)
 		}
 		owner.Kill()
-		next := s.Another(a, owner, since)
+		s.Another(a, owner, since)
 		for n, dump := range neighbours {
-			reached(t, n, a, next)
-			if got := dump.Turns(a, since); !slices.Equal(got, []string{owner.MAC, next.MAC}) {
-				t.Errorf("the neighbour %s hears that %s is at %v, in turn; its owners were %s and %s", n.Four, a, got, owner.MAC, next.MAC)
-			}
+			reached(t, s, n, a)
+			s.InTurn(a, owner, since, func() []string { return dump.Turns(a, since) })
 		}
 		owner.Start()
 	}
 }
 
-// When the leading controller dies its owners go on, with the next leader.
+// When the leading controller dies its owners go on, with the next leader, unless their agents renew in vain meanwhile, as they may on a machine that
+// is busy: three rounds of at most six leave all addresses where they are. In none has one anybody but whom the group gave it to, and nobody is given it
+// while its owner may use it still: the next leader, which does not know what the former one answered, waits for a term.
 func TestOwnersOutliveTheirLeader(t *testing.T) {
+	const term = 600 * time.Millisecond
 	l := lab.New(t, lab.Options{Steered: true, Log: "info"})
 	s := l.Segment(2)
 	defer s.Near.KeepAsking(10 * time.Millisecond)()
-	for range 3 {
+	outlived := 0
+	for round := 0; round < 6 && outlived < 3; round++ {
+		leader := l.Leader()
+		said := len(leader.Log())
 		// Asked anew: an agent that a busy machine kept from its heartbeats may have lost an address since the last round.
 		owners := map[netip.Addr]*lab.Node{}
 		for _, a := range lab.SegmentVIPs {
 			owners[a] = s.Owner(a)
 		}
-		leader, since := l.Leader(), time.Now()
+		since := time.Now()
 		leader.Signal(syscall.SIGKILL)
-		leader.Ended(soon)
+		leader.Ended(testkit.Patience)
 		l.Leader()
 		time.Sleep(settled)
+		all, earlier := true, strings.Contains(leader.Log()[said:], "lease granted") // by the former leader, before it died
 		for a, owner := range owners {
-			if got := s.Wire.Turns(a, since); !slices.Equal(got, []string{owner.MAC}) {
-				t.Errorf("%s was at %v, in turn; its owner is %s", a, got, owner.MAC)
+			turns := func() []string { return s.Wire.Turns(a, since) }
+			s.InTurn(a, owner, since, turns)
+			stayed := slices.Equal(turns(), []string{owner.MAC})
+			all = all && stayed
+			t.Logf("%s: silence of %s, stays: %t", a, s.Wire.Silence(a, since), stayed)
+			for _, c := range s.Wire.Claims(a, since) {
+				if !earlier && c.MAC != owner.MAC && c.At.Before(since.Add(term)) {
+					t.Errorf("%s, %s after the leader was killed", c, c.At.Sub(since))
+					break
+				}
 			}
-			t.Logf("%s: silence of %s", a, s.Wire.Silence(a, since))
+		}
+		if all {
+			outlived++
 		}
 		leader.Start()
 		l.Agreed()
+	}
+	if outlived < 3 {
+		t.Errorf("of six leaders that died only %d left all addresses with their owners", outlived)
 	}
 }
 
@@ -164,16 +174,14 @@ func TestNobodyAnswersForWhatIsNotAdvertised(t *testing.T) {
 	owned()
 	s.Hush()
 	for _, a := range lab.SegmentVIPs {
-		for deadline, since := time.Now().Add(soon), time.Now(); ; since = time.Now() {
+		l.Eventually(a.String()+" is claimed no more", func() error {
+			since := time.Now()
 			time.Sleep(settled)
-			claims := s.Wire.Claims(a, since)
-			if len(claims) == 0 {
-				break
+			if claims := s.Wire.Claims(a, since); len(claims) > 0 {
+				return fmt.Errorf("%v", claims[len(claims)-1])
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s is claimed still: %v", a, claims[len(claims)-1])
-			}
-		}
+			return nil
+		})
 	}
 	s.Advertise()
 	owned()

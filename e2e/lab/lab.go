@@ -196,10 +196,13 @@ func (l *Lab) operator() {
 	}
 }
 
+// commandPatience is how long a command may take, some of which wait for two minutes themselves.
+const commandPatience = testkit.Patience + time.Minute
+
 // CLI runs a command of an operator.
 func (l *Lab) CLI(args ...string) (stdout, stderr string, code int) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.bin, append([]string{"--context", l.context}, args...)...)
 	var out, errOut bytes.Buffer

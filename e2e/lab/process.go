@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/internal/lifeline"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Process is one process of the shipped binary, which is started, ended and started again.
@@ -86,7 +87,7 @@ func (p *Process) Stop() { p.end(syscall.SIGTERM) }
 func (p *Process) end(s os.Signal) {
 	p.t.Helper()
 	p.Signal(s)
-	p.Ended(20 * time.Second)
+	p.Ended(testkit.Patience)
 }
 
 // Ended waits until the process has ended by itself or after a signal, and gives its exit code (-1: by a signal).

@@ -3,9 +3,11 @@
 package lab
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,7 @@ type Segment struct {
 	Wire      *Wire // of the near switch: what its own ports say, and what comes over the trunk
 
 	lab       *Lab
+	farWire   *Wire
 	near, far *netnstest.Namespace // the switches
 }
 
@@ -60,7 +63,7 @@ func (l *Lab) Segment(nodes int, annotations ...string) *Segment {
 	}
 	s.Near = s.neighbour(s.near, netip.MustParseAddr("203.0.113.254"), netip.MustParseAddr("2001:db8:5::fe"))
 	s.Far = s.neighbour(s.far, netip.MustParseAddr("203.0.113.253"), netip.MustParseAddr("2001:db8:5::fd"))
-	s.Wire = tap(l.t, s.near, SegmentVIPs)
+	s.Wire, s.farWire = tap(l.t, s.near, SegmentVIPs), tap(l.t, s.far, SegmentVIPs)
 	l.Manifests.Put("segment.yaml", segmentManifest(nodes, annotations))
 	s.Advertise()
 	for n := 1; n <= nodes; n++ {
@@ -253,6 +256,68 @@ func (s *Segment) Another(of netip.Addr, than *Node, since time.Time) *Node {
 		return false
 	})
 	return found
+}
+
+// Said are the claims of a node about an address since a time, as its own switch had them: each at the moment at which the node put it
+// out, where one that goes on to another switch may be on its way for as long as the machine has other things to do.
+func (s *Segment) Said(n *Node, of netip.Addr, since time.Time) []Claim {
+	wire := s.Wire
+	if n.at == s.far {
+		wire = s.farWire
+	}
+	return slices.DeleteFunc(wire.Claims(of, since), func(c Claim) bool { return c.MAC != n.MAC })
+}
+
+// InTurn waits until those who claimed an address on the segment since a time are those to whom the group leased it, by the members'
+// logs, in this order and in no other: its owner, whom it had been given to before, and whoever was given it since. Somebody may have been given it
+// and not have come to claim it, but for the last one. A machine that is so busy that agents renew in vain has more of them.
+//
+// heard gives those who claimed it, each once for every time that the card changed.
+func (s *Segment) InTurn(of netip.Addr, owner *Node, since time.Time, heard func() []string) {
+	s.lab.t.Helper()
+	s.lab.Eventually(of.String()+" is at those who were given it, in turn", func() error {
+		given, claimed := s.given(of, owner, since), heard()
+		rest := given
+		for _, mac := range claimed {
+			i := slices.Index(rest, mac)
+			if i < 0 {
+				return fmt.Errorf("it was claimed by %v, and given to %v", claimed[:min(len(claimed), 8)], given)
+			}
+			rest = rest[i:]
+		}
+		if len(claimed) == 0 || claimed[len(claimed)-1] != given[len(given)-1] {
+			return fmt.Errorf("it was given to %v, and claimed by %v only", given, claimed)
+		}
+		return nil
+	})
+}
+
+// given are the cards of those to whom the group leased an address: its owner, and, by the members' logs, others since a time.
+func (s *Segment) given(of netip.Addr, owner *Node, since time.Time) []string {
+	type grant struct {
+		Time      time.Time
+		Msg       string
+		VIP, Node string
+	}
+	var grants []grant
+	for _, m := range s.lab.Members {
+		for line := range strings.Lines(m.Log()) {
+			var g grant
+			if json.Unmarshal([]byte(line), &g) == nil && g.Msg == "lease granted" && g.VIP == of.String() && !g.Time.Before(since) {
+				grants = append(grants, g)
+			}
+		}
+	}
+	slices.SortStableFunc(grants, func(a, b grant) int { return a.Time.Compare(b.Time) })
+	cards := []string{owner.MAC}
+	for _, g := range grants {
+		for _, n := range s.Nodes {
+			if n.Name == g.Node {
+				cards = append(cards, n.MAC)
+			}
+		}
+	}
+	return slices.Compact(cards)
 }
 
 // at is the node with a card.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type Dump struct {
 func (n *Neighbour) Dump() *Dump {
 	t := n.segment.lab.t
 	t.Helper()
-	cmd := n.In.Command(birdtest.Find(t, "tcpdump"), "--immediate-mode", "-l", "-n", "-e", "-i", "data", "arp or icmp6")
+	cmd := n.In.Command(birdtest.Find(t, "tcpdump"), "--immediate-mode", "-l", "-n", "-e", "-tt", "-i", "data", "arp or icmp6")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -66,42 +67,46 @@ func (n *Neighbour) Dump() *Dump {
 	return d
 }
 
-// What tcpdump prints of an ARP packet, in which the sender says where it is itself, and of a neighbor advertisement.
+// What tcpdump prints of an ARP packet, in which the sender says where it is itself, and of a neighbor advertisement. It begins with
+// the kernel's time stamp.
 var (
-	sender    = regexp.MustCompile(`^\S+ (\S+) > `)
+	sender    = regexp.MustCompile(`^(\d+)\.(\d{6}) (\S+) > `)
 	reply     = regexp.MustCompile(`: Reply (\S+) is-at (\S+),`)
 	request   = regexp.MustCompile(`: Request who-has .* tell (\S+),`)
 	advertise = regexp.MustCompile(`neighbor advertisement, tgt is (\S+),`)
 )
 
 // claimIn reads a line of tcpdump's.
-func claimIn(line string) (a, mac string, ok bool) {
+func claimIn(line string) (c Claim, ok bool) {
 	from := sender.FindStringSubmatch(line)
 	if from == nil {
-		return "", "", false
+		return c, false
 	}
+	seconds, _ := strconv.ParseInt(from[1], 10, 64) // they are digits
+	micros, _ := strconv.ParseInt(from[2], 10, 64)
+	c.At, c.MAC = time.Unix(seconds, micros*1000), from[3]
+	said := ""
 	if m := reply.FindStringSubmatch(line); m != nil {
-		return m[1], m[2], true
+		said, c.MAC = m[1], m[2]
 	}
 	for _, says := range []*regexp.Regexp{request, advertise} {
 		if m := says.FindStringSubmatch(line); m != nil {
-			return m[1], from[1], true
+			said = m[1]
 		}
 	}
-	return "", "", false
+	var err error
+	c.Address, err = netip.ParseAddr(said)
+	return c, err == nil
 }
 
 func (d *Dump) read(from io.Reader) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
-		said, mac, ok := claimIn(lines.Text())
-		a, err := netip.ParseAddr(said)
-		if !ok || err != nil {
-			continue
+		if c, ok := claimIn(lines.Text()); ok {
+			d.mu.Lock()
+			d.claims = append(d.claims, c)
+			d.mu.Unlock()
 		}
-		d.mu.Lock()
-		d.claims = append(d.claims, Claim{time.Now(), a, mac})
-		d.mu.Unlock()
 	}
 }
 
@@ -109,11 +114,5 @@ func (d *Dump) read(from io.Reader) {
 func (d *Dump) Turns(a netip.Addr, since time.Time) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var out []string
-	for _, c := range d.claims {
-		if c.Address == a && !c.At.Before(since) && (len(out) == 0 || out[len(out)-1] != c.MAC) {
-			out = append(out, c.MAC)
-		}
-	}
-	return slices.Clip(out)
+	return turns(slices.DeleteFunc(slices.Clone(d.claims), func(c Claim) bool { return c.Address != a || c.At.Before(since) }))
 }

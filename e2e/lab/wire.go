@@ -24,7 +24,7 @@ var network = wire.BigEndian
 // Claim is a frame that says at which card an address is: an ARP packet that it is the sender of (RFC 826), or a
 // neighbor advertisement (RFC 4861).
 type Claim struct {
-	At      time.Time
+	At      time.Time // when the kernel had it, however late it is read
 	Address netip.Addr
 	MAC     string
 }
@@ -51,7 +51,10 @@ func tap(t testing.TB, bridge *netnstest.Namespace, of []netip.Addr) *Wire {
 	}); err != nil {
 		t.Fatalf("read the segment: %v", err)
 	}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}); err != nil {
+	if err := errors.Join(
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+	); err != nil {
 		t.Fatal(err)
 	}
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -68,14 +71,14 @@ func tap(t testing.TB, bridge *netnstest.Namespace, of []netip.Addr) *Wire {
 }
 
 func (w *Wire) read(fd int, end chan struct{}) {
-	b := make([]byte, 2048)
+	b, more := make([]byte, 2048), make([]byte, 256)
 	for {
 		select {
 		case <-end:
 			return
 		default:
 		}
-		n, from, err := unix.Recvfrom(fd, b, 0)
+		n, told, _, from, err := unix.Recvmsg(fd, b, more, 0)
 		link, ok := from.(*unix.SockaddrLinklayer)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
@@ -87,11 +90,25 @@ func (w *Wire) read(fd int, end chan struct{}) {
 		case ok && link.Pkttype != unix.PACKET_OUTGOING: // each frame once: where it enters
 			if a, mac, ok := claimOf(b[:n]); ok && slices.Contains(w.of, a) {
 				w.mu.Lock()
-				w.claims = append(w.claims, Claim{time.Now(), a, mac})
+				w.claims = append(w.claims, Claim{stampOf(more[:told]), a, mac})
 				w.mu.Unlock()
 			}
 		}
 	}
+}
+
+// stampOf is the kernel's time stamp among what it tells of a frame; of the wall clock, so that it may be compared with time.Now.
+func stampOf(told []byte) time.Time {
+	messages, err := unix.ParseSocketControlMessage(told)
+	if err != nil {
+		return time.Now()
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
+			return time.Unix(int64(wire.NativeEndian.Uint64(m.Data)), int64(wire.NativeEndian.Uint64(m.Data[8:])))
+		}
+	}
+	return time.Now()
 }
 
 // claimOf reads what a frame claims.
@@ -109,9 +126,10 @@ func claimOf(f []byte) (a netip.Addr, mac string, ok bool) {
 func (w *Wire) Claims(a netip.Addr, since time.Time) (out []Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := len(w.claims) - 1; i >= 0 && !w.claims[i].At.Before(since); i-- {
-		if w.claims[i].Address == a {
-			out = append(out, w.claims[i])
+	const astray = time.Second // by how much frames that two processors took in are out of order, at most
+	for i := len(w.claims) - 1; i >= 0 && since.Sub(w.claims[i].At) < astray; i-- {
+		if c := w.claims[i]; c.Address == a && !c.At.Before(since) {
+			out = append(out, c)
 		}
 	}
 	slices.Reverse(out)
@@ -139,9 +157,10 @@ func (w *Wire) Silence(a netip.Addr, since time.Time) (longest time.Duration) {
 
 // Turns are the cards that claimed an address since a time, each once for every time that it took over: more turns than
 // owners are two owners at once.
-func (w *Wire) Turns(a netip.Addr, since time.Time) []string {
-	var out []string
-	for _, c := range w.Claims(a, since) {
+func (w *Wire) Turns(a netip.Addr, since time.Time) []string { return turns(w.Claims(a, since)) }
+
+func turns(claims []Claim) (out []string) {
+	for _, c := range claims {
 		if len(out) == 0 || out[len(out)-1] != c.MAC {
 			out = append(out, c.MAC)
 		}
