@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/e2e/lab"
@@ -19,7 +18,7 @@ const torSecret = "Secret/network/tor"
 // signedBird is a switch that knows nodes 1 and 2 by their passwords; without one, a session with a node is not signed.
 func signedBird(t *testing.T, l *lab.Lab, one, two string) birdtest.Config {
 	t.Helper()
-	c := birdtest.Config{Address: l.SwitchAddress(), NoAddPath: true, HoldTime: 30 * time.Second}
+	c := birdtest.Config{Address: l.SwitchAddress(), NoAddPath: true}
 	c.Port = birdtest.FreePort(t, c.Address)
 	for i, password := range []string{one, two} {
 		c.Neighbors = append(c.Neighbors, birdtest.Neighbor{

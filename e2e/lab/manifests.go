@@ -50,7 +50,7 @@ func (m *Manifests) Peer(name string, asn, peerASN uint32, address netip.Addr, p
 	m.Put("peer-"+name+".yaml", fmt.Sprintf(`apiVersion: metallb.io/v1beta2
 kind: BGPPeer
 metadata: {name: %s}
-spec: {myASN: %d, peerASN: %d, peerAddress: %s, peerPort: %d, holdTime: 9s, keepaliveTime: 3s}
+spec: {myASN: %d, peerASN: %d, peerAddress: %s, peerPort: %d}
 `, name, asn, peerASN, address, port))
 }
 

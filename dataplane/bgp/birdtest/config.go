@@ -16,7 +16,7 @@ type Config struct {
 	ASN       uint32     // 65001
 	RouterID  string     // Address if IPv4
 	Neighbors []Neighbor
-	HoldTime  time.Duration // 9 s: a speaker that a busy machine keeps waiting is not lost
+	HoldTime  time.Duration // 30 s: a speaker that a busy machine keeps waiting is not lost
 	NoAddPath bool          // keep one path per prefix and neighbour
 	NoRestart bool          // negotiate no graceful restart of either kind
 	NoIPv6    bool          // carry IPv4 only
@@ -52,7 +52,7 @@ func (c Config) withDefaults() Config {
 		c.Export = "none"
 	}
 	if c.HoldTime == 0 {
-		c.HoldTime = 9 * time.Second
+		c.HoldTime = 30 * time.Second
 	}
 	return c
 }

@@ -5,7 +5,6 @@ package gobgp
 import (
 	"net/netip"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/frrtest"
@@ -23,7 +22,7 @@ func TestFRRFollowsSpeakersThroughDemotionAndRestart(t *testing.T) {
 		desired[i] = bgp.Desired{
 			Peers: []bgp.Peer{{
 				Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: s.addr,
-				HoldTime: 3 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
+				Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 			}},
 			Paths: bgp.NewPaths(path(vip, []string{hop1, "198.51.100.21"}[i]), path(vip, []string{hop2, "198.51.100.22"}[i]), path(vip6, "2001:db8::11")),
 		}
@@ -68,7 +67,7 @@ func TestFRRIsToldWhatNextHopsWeigh(t *testing.T) {
 	paths[0].Weight, paths[1].Weight, paths[2].Weight = 3, 1, 10_000
 	desired := bgp.Desired{Paths: bgp.NewPaths(paths...), Peers: []bgp.Peer{{
 		Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: self.addr,
-		HoldTime: 3 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
+		Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 	}}}
 	apply(t, speaker, desired)
 	frr.WaitWeights(prefix(vip), map[netip.Addr]float64{addr(hop1): 3, addr(hop2): 1})

@@ -19,7 +19,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
@@ -78,7 +77,7 @@ func (s self) name() string { return fmt.Sprintf("s%d", s.n) }
 func (s self) peer(b *birdtest.Bird) bgp.Peer {
 	return bgp.Peer{
 		Name: "switch", Address: b.Address(), Port: b.Port(), RemoteASN: b.ASN(), LocalAddress: s.addr,
-		HoldTime: 9 * time.Second, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
+		Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 	}
 }
 

@@ -88,7 +88,7 @@ func seesNoPassword(t *testing.T, address string) {
 	const secret = "swordfish"
 	apply(t, s, bgp.Desired{
 		Peers: []bgp.Peer{{
-			Address: addr("127.0.0.9"), Port: 1, RemoteASN: 65001, HoldTime: 3 * time.Second,
+			Address: addr("127.0.0.9"), Port: 1, RemoteASN: 65001,
 			Families: []bgp.Family{bgp.IPv4}, Password: secret,
 		}},
 		Paths: bgp.NewPaths(path(vip, hop1), path(vip, hop2)),

@@ -52,7 +52,7 @@ func threeHops() (out []bgp.Path) {
 
 func frrPeer(frr *frrtest.FRR, s self, restartTime time.Duration) bgp.Peer {
 	return bgp.Peer{
-		Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: s.addr, HoldTime: 9 * time.Second,
+		Address: frr.Address(), Port: frr.Port(), RemoteASN: frrtest.ASN, LocalAddress: s.addr,
 		Families: []bgp.Family{bgp.IPv4, bgp.IPv6}, Restart: bgp.GracefulRestart{RestartTime: restartTime},
 	}
 }
@@ -250,7 +250,7 @@ func TestFRRHoldsNothingOfAnEarlierLifeByLinkLocalAddresses(t *testing.T) {
 	netnstest.Join(netnstest.Link{In: node, Name: "eth1"}, netnstest.Link{In: tor, Name: "swp1"})
 	frr := frrtest.StartUnnumbered(t, tor, 600*time.Second, "swp1")
 	desired := bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1), path("203.0.113.11/32", hop1), path(vip6, "2001:db8::11")), Peers: []bgp.Peer{{
-		Name: "eth1", Address: neighbour(t, "eth1"), RemoteASN: frrtest.ASN, HoldTime: 9 * time.Second,
+		Name: "eth1", Address: neighbour(t, "eth1"), RemoteASN: frrtest.ASN,
 	}}}
 	self := self{n: 1, addr: netip.IPv6Unspecified(), port: 179}
 	speaker := self.start(t)

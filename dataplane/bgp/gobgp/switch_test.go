@@ -32,7 +32,7 @@ func routerID(n int) netip.Addr { return addr(fmt.Sprintf("192.0.2.%d", 10+n)) }
 
 func startSwitch(t *testing.T, speakers int) *testswitch.Switch {
 	t.Helper()
-	c := testswitch.Config{HoldTime: 9 * time.Second}
+	c := testswitch.Config{}
 	for i := range speakers {
 		c.Neighbors = append(c.Neighbors, testswitch.Neighbor{RouterID: routerID(i), ASN: 65000})
 	}
@@ -257,7 +257,7 @@ func TestSwitchThatRestartsGetsTheWholeTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := testswitch.Start(testswitch.Config{
-		Listen: at, HoldTime: 9 * time.Second, Neighbors: []testswitch.Neighbor{{RouterID: routerID(0), ASN: 65000}},
+		Listen: at, Neighbors: []testswitch.Neighbor{{RouterID: routerID(0), ASN: 65000}},
 	})
 	if err != nil {
 		t.Fatal(err)

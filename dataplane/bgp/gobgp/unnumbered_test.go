@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
@@ -38,7 +37,7 @@ func TestFRRRoutesByLinkLocalAddresses(t *testing.T) {
 	desired := bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1), path(vip6, "2001:db8::11"))}
 	for _, name := range []string{"eth1", "eth2"} {
 		desired.Peers = append(desired.Peers, bgp.Peer{
-			Name: name, Address: neighbour(t, name), RemoteASN: frrtest.ASN, HoldTime: 3 * time.Second,
+			Name: name, Address: neighbour(t, name), RemoteASN: frrtest.ASN,
 		})
 	}
 	start := func() *Speaker {
