@@ -10,6 +10,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // encodings keeps how the bodies of calls and of their answers were encoded.
@@ -29,7 +30,7 @@ func (e *encodings) Do(r *http.Request) (*http.Response, error) {
 
 func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 	t.Parallel()
-	server, view := carried(t, &lockedBuffer{})
+	server, view := carried(t, &testkit.Log{})
 	over := &encodings{carrier: carrier{to: server.Handler(), caller: callerOf(pki.Operator, "alice")}}
 	client := admin.NewClientOver(over, "m1:7443")
 	for name, want := range map[string]string{"m1": "", strings.Repeat("m", 5000): "gzip"} {

@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // carrier takes requests to a handler within the process, as a caller whom it vouches for.
@@ -46,7 +47,7 @@ func (c *carrier) Do(r *http.Request) (*http.Response, error) {
 
 func (c *carrier) CloseIdleConnections() { c.idle = true }
 
-func carried(t *testing.T, log *lockedBuffer) (*admin.Server, *memberView) {
+func carried(t *testing.T, log *testkit.Log) (*admin.Server, *memberView) {
 	t.Helper()
 	server, err := admin.NewServer(admin.ServerOptions{Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry()})
 	if err != nil {
@@ -68,7 +69,7 @@ func callerOf(role pki.Role, name string) *admin.Caller {
 
 func TestHandlerHoldsCallersThatSomebodyElseEstablishedToTheTableOfRoles(t *testing.T) {
 	t.Parallel()
-	log := &lockedBuffer{}
+	log := &testkit.Log{}
 	server, _ := carried(t, log)
 	for caller, allowed := range map[*admin.Caller]bool{
 		callerOf(pki.Operator, "alice"): true, callerOf(pki.Member, "m2"): true, callerOf(pki.Agent, "n1"): false, nil: false,
@@ -108,7 +109,7 @@ func TestClientOverADoerTellsWhetherARequestGotThereAndGivesUpIdleConnections(t 
 
 func TestStopEndsStreamsOfHandler(t *testing.T) {
 	t.Parallel()
-	server, _ := carried(t, &lockedBuffer{})
+	server, _ := carried(t, &testkit.Log{})
 	server.Stop()
 	client := admin.NewClientOver(&carrier{to: server.Handler(), caller: callerOf(pki.Agent, "n1")}, "m1:7443")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

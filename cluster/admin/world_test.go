@@ -3,7 +3,6 @@
 package admin_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const patience = 10 * time.Second
@@ -40,7 +40,7 @@ type member struct {
 	address  string
 	endpoint *pki.Endpoint
 	registry *prometheus.Registry
-	log      *lockedBuffer
+	log      *testkit.Log
 	view     *memberView
 	peers    *admin.Peers
 	conns    *cutListener
@@ -112,7 +112,7 @@ func (w *world) endpoint(req pki.Request) *pki.Endpoint {
 
 func (w *world) start(name string, self pki.Self) {
 	w.t.Helper()
-	m := &member{name: name, registry: prometheus.NewRegistry(), log: &lockedBuffer{}, endpoint: w.endpoint(pki.Request{Role: pki.Member, Name: name})}
+	m := &member{name: name, registry: prometheus.NewRegistry(), log: &testkit.Log{}, endpoint: w.endpoint(pki.Request{Role: pki.Member, Name: name})}
 	log := slog.New(slog.NewTextHandler(m.log, nil))
 	refusals, err := pki.NewRefusals(log, m.registry, nil)
 	if err != nil {
@@ -209,20 +209,3 @@ func (w *world) ctx() context.Context {
 }
 
 var errBoom = errors.New("boom")
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}

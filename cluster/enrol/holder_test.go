@@ -17,6 +17,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // office signs in the test's own process, on the bubble's clock.
@@ -59,7 +60,7 @@ func (o *office) ask(_ context.Context, request []byte) (*fairleadv1.SignedCerti
 }
 
 // hold runs a Holder of an agent's certificate within a bubble.
-func hold(t *testing.T, renew, again *office) (held *pki.Source, log *lines, stop func()) {
+func hold(t *testing.T, renew, again *office) (held *pki.Source, log *testkit.Log, stop func()) {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca")
 	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
@@ -73,7 +74,7 @@ func hold(t *testing.T, renew, again *office) (held *pki.Source, log *lines, sto
 	if err != nil {
 		t.Fatal(err)
 	}
-	log = &lines{}
+	log = &testkit.Log{}
 	o := enrol.HolderOptions{Files: files, Source: source(t, files), Renew: renew.ask, Log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, office := range []*office{renew, again} {
 		if office != nil {

@@ -3,7 +3,6 @@
 package enrol_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +24,7 @@ import (
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // world is a CA and a record that all members share.
@@ -77,28 +76,10 @@ func source(t *testing.T, files pki.Files) *pki.Source {
 	return s
 }
 
-// lines is a log that tests read.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // member is an API server on loopback with real certificates.
 type member struct {
 	address  string
-	log      *lines
+	log      *testkit.Log
 	registry *prometheus.Registry
 	source   *pki.Source
 	peers    *admin.Peers
@@ -108,7 +89,7 @@ type member struct {
 // serve starts a member; what o leaves out is that of a member without the CA's key.
 func (w *world) serve(t *testing.T, name string, o enrol.Options, others ...*member) *member {
 	t.Helper()
-	m := &member{log: &lines{}, registry: prometheus.NewRegistry(), files: w.files(t, pki.Request{Role: pki.Member, Name: name})}
+	m := &member{log: &testkit.Log{}, registry: prometheus.NewRegistry(), files: w.files(t, pki.Request{Role: pki.Member, Name: name})}
 	log := slog.New(slog.NewTextHandler(m.log, nil))
 	refusals, err := pki.NewRefusals(log, m.registry, nil)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func copyFile(t *testing.T, from, to string) {
@@ -30,7 +31,7 @@ func TestSourceKeepsWhatItHasUntilTheNewFilesFitTogether(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
 	fresh := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
-	log := &lockedBuffer{}
+	log := &testkit.Log{}
 	source, err := pki.OpenSource(files, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +49,11 @@ func TestSourceKeepsWhatItHasUntilTheNewFilesFitTogether(t *testing.T) {
 			t.Fatalf("%s: certificate %s in use, want %s", name, got, first)
 		}
 	}
-	before := strings.Count(log.String(), "not usable")
+	before := log.Count("not usable")
 	for range 3 {
 		serial()
 	}
-	if again := strings.Count(log.String(), "not usable"); before == 0 || again != before {
+	if again := log.Count("not usable"); before == 0 || again != before {
 		t.Fatalf("said %d times, then %d times, that the files are not usable", before, again)
 	}
 	copyFile(t, fresh.CA, files.CA)
@@ -98,7 +99,7 @@ func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
 	if got := s.refused(t)["raft/other-group"]; got != 6 {
 		t.Errorf("counted %d", got)
 	}
-	if got := strings.Count(s.log.String(), "handshake refused"); got != 2 || !strings.Contains(s.log.String(), "suppressed=4") {
+	if got := s.log.Count("handshake refused"); got != 2 || !strings.Contains(s.log.String(), "suppressed=4") {
 		t.Errorf("logged %d times:\n%s", got, s.log)
 	}
 }

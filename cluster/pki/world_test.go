@@ -3,7 +3,6 @@
 package pki_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const patience = 10 * time.Second
@@ -66,31 +66,14 @@ func belongs(group string, epoch uint64) pki.Self {
 type server struct {
 	endpoint *pki.Endpoint
 	registry *prometheus.Registry
-	log      *lockedBuffer
+	log      *testkit.Log
 	address  string
 	protocol chan string
 }
 
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 func serve(t testing.TB, endpoint pki.Endpoint, port pki.Port) *server {
 	t.Helper()
-	s := &server{registry: prometheus.NewRegistry(), log: &lockedBuffer{}, protocol: make(chan string, 100)}
+	s := &server{registry: prometheus.NewRegistry(), log: &testkit.Log{}, protocol: make(chan string, 100)}
 	refusals, err := pki.NewRefusals(slog.New(slog.NewTextHandler(s.log, nil)), s.registry, endpoint.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"fairlead.io/fairlead/internal/testkit"
@@ -112,26 +111,8 @@ type running struct {
 	t    *testing.T
 	end  context.CancelFunc
 	code chan int
-	log  *lines
+	log  *testkit.Log
 	url  string
-}
-
-// lines is a log that others read while it grows.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 var serving = regexp.MustCompile(`"listen":"([^"]+)"`)
@@ -139,7 +120,7 @@ var serving = regexp.MustCompile(`"listen":"([^"]+)"`)
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	r := &running{t: t, end: end, code: make(chan int, 1), log: &lines{}}
+	r := &running{t: t, end: end, code: make(chan int, 1), log: &testkit.Log{}}
 	dir := t.TempDir()
 	args = append([]string{"--listen", "127.0.0.1:0", "--socket", filepath.Join(dir, "none"), "--state", filepath.Join(dir, "servers.json")}, args...)
 	go func() { r.code <- run(ctx, args, io.Discard, r.log) }()

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,13 +37,13 @@ type lab struct {
 	t                                *testing.T
 	client, border, node, other, pod *netnstest.Namespace
 	folder                           string
-	log                              *logbook
+	log                              *testkit.Log
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{
-		t: t, folder: t.TempDir(), log: &logbook{},
+		t: t, folder: t.TempDir(), log: &testkit.Log{},
 		client: netnstest.New(t, "client"), border: netnstest.New(t, "switch"), node: netnstest.New(t, "node"),
 		other: netnstest.New(t, "other"), pod: netnstest.New(t, "pod"),
 	}
@@ -242,22 +241,4 @@ func picture(n *netnstest.Namespace) string {
 	}
 	b.WriteString(n.Run("sh", "-c", "cd /proc/sys/net && grep -r . ipv4/conf ipv6/conf 2>/dev/null | grep -v -e stable_secret | sort"))
 	return b.String()
-}
-
-// logbook keeps what was logged.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

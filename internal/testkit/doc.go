@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit runs the properties of tests. Only tests import it.
+// Package testkit runs the properties of tests, waits for what they wait for, and keeps what is logged. Only tests import it.
 //
 // It knows where rapid's draws begin. It promises that a property draws the same values on every run of the same tree,
 // on any machine and however busy that is: the seed is Seed, as many checks are made as were asked for (rapid by itself

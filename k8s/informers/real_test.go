@@ -19,6 +19,7 @@ import (
 
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/informers"
 )
@@ -33,7 +34,7 @@ func readReal(t *testing.T, c *rest.Config) (r *reading, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = &reading{log: &notebook{}}
+	r = &reading{log: &testkit.Log{}}
 	if r.Source, err = informers.New(informers.Options{API: a, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Timing: lively}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestARealAPIServer(t *testing.T) {
 		_, err = c.Client().RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
 		check(err)
 		small.until(t, "complete", complete)
-		if n := small.log.count("list nodes is forbidden"); n != 2 { // its beginning and its end
+		if n := small.log.Count("list nodes is forbidden"); n != 2 { // its beginning and its end
 			t.Errorf("%d lines about it", n)
 		}
 	})

@@ -3,14 +3,12 @@
 package informers_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/informers"
 )
 
@@ -27,28 +26,10 @@ var fast = informers.Timing{
 	Housekeeping: 5 * time.Millisecond,
 }
 
-// notebook is a log that can be read meanwhile.
-type notebook struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (n *notebook) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.b.Write(p)
-}
-
-func (n *notebook) count(text string) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Count(n.b.String(), text)
-}
-
 // reading runs a source over a server until the test ends.
 type reading struct {
 	*informers.Source
-	log     *notebook
+	log     *testkit.Log
 	metrics *prometheus.Registry
 }
 
@@ -66,7 +47,7 @@ func readBy(t testing.TB, s *server, timing informers.Timing, by informers.Clock
 // readWith runs a source with options of which it fills in the rest.
 func readWith(t testing.TB, s *server, o informers.Options) *reading {
 	t.Helper()
-	r := &reading{log: &notebook{}, metrics: prometheus.NewRegistry()}
+	r := &reading{log: &testkit.Log{}, metrics: prometheus.NewRegistry()}
 	o.API, o.Logger, o.Metrics = s.api(t), slog.New(slog.NewTextHandler(r.log, nil)), r.metrics
 	var err error
 	r.Source, err = informers.New(o)
@@ -100,7 +81,7 @@ func (r *reading) until(t testing.TB, what string, ok func(w world.World) bool) 
 			return w
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("never %s: %+v\n%s", what, w, r.log.b.String())
+			t.Fatalf("never %s: %+v\n%s", what, w, r.log)
 		}
 		select {
 		case <-r.Changed():
@@ -187,7 +168,7 @@ func TestReviewOfAConfigMapIsToldOnceAChange(t *testing.T) {
 	put("y")
 	r.until(t, "doubted otherwise", doubted("y"))
 	for _, text := range []string{"x is odd", "y is odd"} {
-		if n := r.log.count(text); n != 1 {
+		if n := r.log.Count(text); n != 1 {
 			t.Errorf("%s: told %d times", text, n)
 		}
 	}
@@ -396,7 +377,7 @@ func TestASilentWatchIsReplaced(t *testing.T) {
 	r := read(t, s, quick)
 	lists := view(t, r.until(t, "complete", complete), world.KindService).Lists
 	r.until(t, "listed anew", func(w world.World) bool { return view(t, w, world.KindService).Lists > lists && w.Complete })
-	if r.log.count("fell silent") == 0 {
+	if r.log.Count("fell silent") == 0 {
 		t.Error("nobody was told")
 	}
 }

@@ -41,12 +41,12 @@ func TestForbiddenIsOneLineWithARemedyAndOthersGoOn(t *testing.T) {
 		t.Errorf("got %+v", w.Kinds)
 	}
 	r.until(t, "tried several times", func(world.World) bool { return s.asked(services) > 5 })
-	if n := r.log.count("cluster not read in full"); n != 1 {
+	if n := r.log.Count("cluster not read in full"); n != 1 {
 		t.Errorf("%d lines for %d tries", n, s.asked(services))
 	}
 	s.answer(services, nil)
 	w = r.until(t, "complete", complete)
-	if len(w.Problems) != 0 || r.log.count("trouble with the cluster is over") != 1 {
+	if len(w.Problems) != 0 || r.log.Count("trouble with the cluster is over") != 1 {
 		t.Errorf("problems %v", w.Problems)
 	}
 }
@@ -340,7 +340,7 @@ func TestAServerThatIsAwayIsOneLine(t *testing.T) {
 	if w.Complete {
 		t.Error("complete without a server")
 	}
-	if n := r.log.count("connection refused"); n != 1 {
+	if n := r.log.Count("connection refused"); n != 1 {
 		t.Errorf("%d lines", n)
 	}
 }
@@ -395,7 +395,7 @@ func TestWhoFindsAnotherClusterAsksAgainSoon(t *testing.T) {
 		s.uid = "cluster-2"
 		delete(s.instead, definitions)
 	})
-	for r.log.count("another cluster") == 0 {
+	for r.log.Count("another cluster") == 0 {
 		now.Step(500 * time.Millisecond)
 		time.Sleep(time.Millisecond)
 	}

@@ -3,7 +3,6 @@
 package status
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/writes"
@@ -37,21 +36,7 @@ type real struct {
 	store *Store
 	next  int
 	stop  func()
-
-	mu   sync.Mutex
-	logs bytes.Buffer
-}
-
-func (r *real) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.logs.Write(p)
-}
-
-func (r *real) log() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.logs.String()
+	log   testkit.Log
 }
 
 // open connects as a member does.
@@ -85,7 +70,7 @@ func (r *real) lead(account *rest.Config, o Options) {
 	r.t.Helper()
 	p, err := New(Config{
 		Record: r.b, Store: r.store, API: r.api(account), Clock: machineClock{},
-		Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})), Options: o, Instance: "m1", Waiting: func() []Explanation { return nil },
+		Log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Options: o, Instance: "m1", Waiting: func() []Explanation { return nil },
 		Timing: Timing{Settle: 200 * time.Millisecond, Recheck: time.Second},
 	})
 	if err != nil {
@@ -149,7 +134,7 @@ func (r *real) eventually(what, name string, good func(*corev1.Service) bool) *c
 			return o
 		}
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: %s never came; it is %+v\n%s", name, what, o.Status, r.log())
+			r.t.Fatalf("%s: %s never came; it is %+v\n%s", name, what, o.Status, r.log.String())
 		}
 		time.Sleep(10 * time.Millisecond) // between two looks
 	}
@@ -392,7 +377,7 @@ func (r *real) event(name, reason string) corev1.Event {
 			return list.Items[0]
 		}
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: no Event %s (%v)\n%s", name, reason, err, r.log())
+			r.t.Fatalf("%s: no Event %s (%v)\n%s", name, reason, err, r.log.String())
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks
 	}
@@ -567,9 +552,9 @@ func leastAccount(t *testing.T, r *real) {
 	address := r.announce(name)
 	r.lead(account, ours)
 	deadline := time.Now().Add(20 * time.Second)
-	for !strings.Contains(r.log(), "let the account patch services/status") {
+	for !strings.Contains(r.log.String(), "let the account patch services/status") {
 		if time.Now().After(deadline) {
-			t.Fatalf("the missing permission is not told:\n%s", r.log())
+			t.Fatalf("the missing permission is not told:\n%s", r.log.String())
 		}
 		time.Sleep(10 * time.Millisecond) // between two looks
 	}
@@ -592,7 +577,7 @@ func serverAway(t *testing.T, r *real) {
 	r.Kill()
 	address := r.announce(name)
 	deadline := time.Now().Add(20 * time.Second)
-	for !strings.Contains(r.log(), "status not written") {
+	for !strings.Contains(r.log.String(), "status not written") {
 		if time.Now().After(deadline) {
 			t.Fatal("a server that is away is not told")
 		}

@@ -3,7 +3,6 @@
 package status
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/writes"
 )
 
@@ -162,24 +162,13 @@ type stageOf struct {
 	b        *book
 	c        *cluster
 
-	mu   sync.Mutex
-	logs bytes.Buffer
-	why  []Explanation
+	log testkit.Log
+
+	mu  sync.Mutex
+	why []Explanation
 
 	metrics *prometheus.Registry
 	stop    func()
-}
-
-func (s *stageOf) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.logs.Write(p)
-}
-
-func (s *stageOf) log() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.logs.String()
 }
 
 // lead runs a projector until stop is called, as a member does for a term.
@@ -187,7 +176,7 @@ func (s *stageOf) lead() {
 	s.t.Helper()
 	s.metrics = prometheus.NewRegistry()
 	p, err := New(Config{
-		Record: s.b, Store: s.c.store, API: s.c, Clock: machineClock{}, Log: slog.New(slog.NewTextHandler(s, nil)), Options: ours,
+		Record: s.b, Store: s.c.store, API: s.c, Clock: machineClock{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Options: ours,
 		Instance: "m1", Metrics: s.metrics,
 		Problems: func() map[fsm.ServiceID][]string {
 			s.mu.Lock()
@@ -372,8 +361,8 @@ func TestAPIServerAwayIsWaitedFor(t *testing.T) {
 		if s.c.calls > 60 {
 			t.Errorf("%d calls in ten minutes", s.c.calls)
 		}
-		if n := strings.Count(s.log(), "status not written"); n != 1 {
-			t.Errorf("said %d times:\n%s", n, s.log())
+		if n := s.log.Count("status not written"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, s.log.String())
 		}
 		s.c.fail(nil)
 		pass(writes.LastRetry + 2*time.Second)
@@ -382,8 +371,8 @@ func TestAPIServerAwayIsWaitedFor(t *testing.T) {
 				t.Fatalf("%s shows %q", id, got)
 			}
 		}
-		if s.c.wrote() != len(ids) || !strings.Contains(s.log(), "status written again") {
-			t.Errorf("%d writes\n%s", s.c.wrote(), s.log())
+		if s.c.wrote() != len(ids) || !strings.Contains(s.log.String(), "status written again") {
+			t.Errorf("%d writes\n%s", s.c.wrote(), s.log.String())
 		}
 	})
 }
@@ -410,8 +399,8 @@ func TestEachRemedyIsToldOnce(t *testing.T) {
 			}
 			pass(10 * time.Minute)
 			for _, remedy := range []string{`"let the account patch services, `, `"let the account patch services/status"`} {
-				if n := strings.Count(s.log(), remedy); n != times {
-					t.Errorf("%s said %d times, want %d:\n%s", remedy, n, times, s.log())
+				if n := s.log.Count(remedy); n != times {
+					t.Errorf("%s said %d times, want %d:\n%s", remedy, n, times, s.log.String())
 				}
 			}
 			s.c.fail(nil)
@@ -500,8 +489,8 @@ func TestAnotherControllerIsGivenWay(t *testing.T) {
 		if n := s.c.wrote(); n < 5 || n > 12 {
 			t.Errorf("%d writes in an hour", n)
 		}
-		if s.c.told(EventOverwritten) != 1 || strings.Count(s.log(), "keeps being overwritten") != 1 {
-			t.Errorf("told %d times:\n%s", s.c.told(EventOverwritten), s.log())
+		if s.c.told(EventOverwritten) != 1 || s.log.Count("keeps being overwritten") != 1 {
+			t.Errorf("told %d times:\n%s", s.c.told(EventOverwritten), s.log.String())
 		}
 		s.c.mu.Lock()
 		s.c.after = nil

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -153,7 +152,7 @@ func TestPoliciesAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var out syncBuffer
+	var out testkit.Log
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Options{
@@ -161,7 +160,7 @@ func TestPoliciesAreShown(t *testing.T) {
 			Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
 		})
 	}()
-	testkit.Eventually(t, "what the group should show", func() error { return out.shows("BalancingPolicy/legacy-db  169.254.77.1:5432/tcp  2         -") })
+	testkit.Eventually(t, "what the group should show", func() error { return shows(&out, "BalancingPolicy/legacy-db  169.254.77.1:5432/tcp  2         -") })
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
@@ -172,7 +171,7 @@ func TestPoliciesAreShown(t *testing.T) {
 func TestOrdersReachARunningDev(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	ctx, stop := context.WithCancel(context.Background())
-	var out syncBuffer
+	var out testkit.Log
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Options{
@@ -181,7 +180,7 @@ func TestOrdersReachARunningDev(t *testing.T) {
 		})
 	}()
 	testkit.Eventually(t, "what the group should show", func() error { return Order(ctx, data, "kill", "2") })
-	testkit.Eventually(t, "what the group should show", func() error { return out.shows(`"name": "m2",` + "\n" + `      "running": false`) })
+	testkit.Eventually(t, "what the group should show", func() error { return shows(&out, `"name": "m2",`+"\n"+`      "running": false`) })
 	if err := Order(ctx, data, "kill", "m2"); err == nil || !strings.Contains(err.Error(), "does not run") {
 		t.Errorf("killed twice: %v", err)
 	}
@@ -211,18 +210,18 @@ func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
 	if err := os.Symlink(filepath.Join(home, "ended", "context.yaml"), at); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(name string) (data string, said *syncBuffer, end func()) {
-		data, said = filepath.Join(home, name), &syncBuffer{}
+	begin := func(name string) (data string, said *testkit.Log, end func()) {
+		data, said = filepath.Join(home, name), &testkit.Log{}
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Run(ctx, Options{Members: 1, Manifests: quickstart, Data: data, Version: "test", Stdout: &syncBuffer{}, Stderr: said, ContextLink: at})
+			ended <- Run(ctx, Options{Members: 1, Manifests: quickstart, Data: data, Version: "test", Stdout: &testkit.Log{}, Stderr: said, ContextLink: at})
 		}()
 		testkit.Eventually(t, "what the group should show", func() error {
 			if !runs(data) {
 				return fmt.Errorf("%s takes no orders", name)
 			}
-			return said.shows("Ctrl-C ends it")
+			return shows(said, "Ctrl-C ends it")
 		})
 		return data, said, func() {
 			stop()
@@ -239,13 +238,13 @@ func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
 	}
 	first, said, endFirst := begin("a")
 	leadsTo(first)
-	if err := said.shows("export"); err == nil {
+	if err := shows(said, "export"); err == nil {
 		t.Error("the first one asks for an export")
 	}
 	second, said, endSecond := begin("b")
 	leadsTo(first)
 	for _, text := range []string{"export FAIRLEAD_CONTEXT=" + filepath.Join(second, "context.yaml"), "runs over " + first} {
-		if err := said.shows(text); err != nil {
+		if err := shows(said, text); err != nil {
 			t.Error(err)
 		}
 	}
@@ -257,23 +256,10 @@ func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer for a writer and a reader at once.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) shows(text string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !strings.Contains(b.buf.String(), text) {
-		return fmt.Errorf("not shown yet: %s in\n%s", text, b.buf.String())
+// shows fails unless a text was written.
+func shows(log *testkit.Log, text string) error {
+	if log.Count(text) == 0 {
+		return fmt.Errorf("not shown yet: %s in\n%s", text, log)
 	}
 	return nil
 }

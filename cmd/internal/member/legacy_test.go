@@ -3,14 +3,12 @@
 package member_test
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,24 +17,6 @@ import (
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/internal/testkit"
 )
-
-// notebook is a log that can be read while it is written.
-type notebook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (n *notebook) Write(b []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.Write(b)
-}
-
-func (n *notebook) count(text string) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Count(n.text.String(), text)
-}
 
 const oldNeighbour = `[global.config]
   as = 65000
@@ -77,20 +57,20 @@ func TestWhatHasNoEffectInTheOldConfigurationIsToldOnce(t *testing.T) {
 				}
 			}
 			write(oldNeighbour)
-			log := &notebook{}
+			log := &testkit.Log{}
 			runMember(t, c.config, path, log)
-			testkit.Until(t, "what is ignored is told", func() bool { return log.count("neighbors[0].ttl-security: not known here") > 0 })
+			testkit.Until(t, "what is ignored is told", func() bool { return log.Count("neighbors[0].ttl-security: not known here") > 0 })
 			write(oldNeighbour + "  [neighbors.timers.config]\n    hold-tiem = 9\n")
-			testkit.Until(t, "the misspelt key is told", func() bool { return log.count("neighbors[0].timers.config.hold-tiem: not known here") > 0 })
-			if n := log.count("neighbors[0].ttl-security"); n != 1 {
-				t.Errorf("told %d times:\n%s", n, log.text.String())
+			testkit.Until(t, "the misspelt key is told", func() bool { return log.Count("neighbors[0].timers.config.hold-tiem: not known here") > 0 })
+			if n := log.Count("neighbors[0].ttl-security"); n != 1 {
+				t.Errorf("told %d times:\n%s", n, log)
 			}
 		})
 	}
 }
 
 // runMember runs a member that founds a group of its own.
-func runMember(t *testing.T, of func(string) (config.Sources, config.BGP), path string, log *notebook) {
+func runMember(t *testing.T, of func(string) (config.Sources, config.BGP), path string, log *testkit.Log) {
 	const api, raftAt = "m1:7443", "m1:7444"
 	w := &wire{apis: map[string]http.Handler{}}
 	edges := w.member()

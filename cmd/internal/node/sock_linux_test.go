@@ -4,7 +4,6 @@ package node_test
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -415,24 +413,6 @@ func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
 	}
 }
 
-// lines is a log that grows while it is read.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // Balancing §19: with sock.events calls of the node's programs are logged, with the name of the Service; an agent without it has that end.
 func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
 	t.Parallel()
@@ -440,7 +420,7 @@ func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
 	first := l.says("first")
 	l.putService(fsm.Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, first)
 	l.config.Sock.Events = 1000
-	var log lines
+	var log testkit.Log
 	agent := startLogging(t, l.config, slog.New(slog.NewJSONHandler(&log, nil)))
 	l.eventually("first")
 	testkit.Until(t, "the call is logged", func() bool {
@@ -453,7 +433,7 @@ func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.config.Sock.Events = 0
-	var silent lines
+	var silent testkit.Log
 	start := startLogging(t, l.config, slog.New(slog.NewJSONHandler(&silent, nil)))
 	l.eventually("first")
 	if err := start.stop(); err != nil {

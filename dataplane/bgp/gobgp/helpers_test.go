@@ -7,7 +7,6 @@
 package gobgp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -16,7 +15,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -117,30 +115,13 @@ func apply(t testing.TB, s *Speaker, d bgp.Desired) {
 
 // testLogger collects what a speaker logs, and shows it if the test fails.
 func testLogger(t testing.TB, name string) *slog.Logger {
-	var buf lockedBuffer
+	var buf testkit.Log
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", name, buf.String())
 		}
 	})
 	return slog.New(slog.NewTextHandler(&buf, nil))
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // listOf gives paths as a list, in order.
