@@ -17,12 +17,11 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/health"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/program"
-	"fairlead.io/fairlead/fsm"
 )
 
 // inspected is a node whose kernel has these rules, and its agent.yaml.
@@ -153,25 +152,9 @@ func TestBalancing14InspectTellsWhatIsThought(t *testing.T) {
 // told has the agent of a node be told this last.
 func told(t *testing.T, config string, items map[string][]byte) {
 	t.Helper()
-	var pieces desired.Pieces
-	var sum desired.Digest
-	for key, value := range items {
-		sum = sum.Plus(key, value)
-		if err := pieces.Put(key, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: sum[:], Node: desired.NodeMessage("g", nil, nil),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := steps.State.Marshal()
+	var m desiredtest.Told
+	m.Items(items)
+	data, err := m.State(t, nil).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

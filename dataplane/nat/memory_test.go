@@ -10,41 +10,18 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
 // toldOf is a State that has these Services alone.
-func toldOf(t interface {
-	Helper()
-	Fatal(...any)
-}, services []*desired.Service) desired.State {
+func toldOf(t desiredtest.T, services []*desired.Service) desired.State {
 	t.Helper()
-	var pieces desired.Pieces
-	var digest desired.Digest
+	var m desiredtest.Told
 	for _, s := range services {
-		value, err := desired.ServiceValue(*s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := desired.ServiceKey(s.Name)
-		digest = digest.Plus(key, value)
-		if err := pieces.Put(key, value); err != nil {
-			t.Fatal(err)
-		}
+		m.Services(*s)
 	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: &fairleadv1.Revision{Epoch: 1, Index: 1}, Full: true, Changes: changes, Digest: digest[:],
-		Node: desired.NodeMessage("g", nil, nil),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return steps.State
+	return m.State(t, nil)
 }
 
 // inUse is the memory of what is still needed.

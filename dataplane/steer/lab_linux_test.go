@@ -16,10 +16,9 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/steer"
-	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
 	"fairlead.io/fairlead/internal/testkit"
 )
@@ -129,38 +128,12 @@ func stateOf(t testing.TB, w steer.Wanted) desired.State { return serviceState(t
 // serviceState makes a state that says how Services are translated, too.
 func serviceState(t testing.TB, w steer.Wanted, services ...desired.Service) desired.State {
 	t.Helper()
-	var pieces desired.Pieces
-	var digest desired.Digest
-	put := func(key string, value []byte, err error) {
-		t.Helper()
-		if err == nil {
-			digest = digest.Plus(key, value)
-			err = pieces.Put(key, value)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	var m desiredtest.Told
 	for _, a := range w.Addresses {
-		value, err := desired.AddressValue(a.Ports)
-		put(desired.AddressKey(a.Prefix.Addr()), value, err)
+		m.Address(a.Prefix.Addr(), a.Ports...)
 	}
-	for _, s := range services {
-		value, err := desired.ServiceValue(s)
-		put(desired.ServiceKey(s.Name), value, err)
-	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:],
-		Node: desired.NodeMessage("g", &w.Config, nil),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return steps.State
+	m.Services(services...)
+	return m.State(t, desired.NodeMessage("g", &w.Config, nil))
 }
 
 // answer has every connection to an address of a namespace told a word, until the test ends.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/fsm"
@@ -121,25 +121,14 @@ func (h *host) podAddress(six bool) netip.Addr {
 // state has tunnels between some hosts, and proxy port 10080 of TCP and UDP lead to port 8080 of the pods of some.
 func (l *lab) state(between, pods []*host) desired.State {
 	l.t.Helper()
-	var pieces desired.Pieces
-	var digest desired.Digest
-	put := func(key string, value []byte, err error) {
-		l.t.Helper()
-		if err == nil {
-			err = pieces.Put(key, value)
-		}
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		digest = digest.Plus(key, value)
-	}
+	var m desiredtest.Told
 	for _, h := range between {
 		underlay := netip.MustParseAddr(fmt.Sprintf("198.51.100.%d", h.number))
 		if l.over6 {
 			underlay = netip.MustParseAddr(fmt.Sprintf("2001:db8:9::%d", h.number))
 		}
 		value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: underlay, Addresses: []netip.Addr{h.address(false), h.address(true)}, Number: h.number})
-		put(desired.TunnelHostKey(h.name), value, err)
+		m.Put(desired.TunnelHostKey(h.name), value, err)
 	}
 	var proxy desired.Proxy
 	for _, h := range pods {
@@ -152,23 +141,13 @@ func (l *lab) state(between, pods []*host) desired.State {
 		}
 	}
 	value, err := desired.ProxyValue(proxy)
-	put(desired.ProxyKey("BalancingPolicy/a"), value, err)
-	changes, err := pieces.Bytes()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	m.Put(desired.ProxyKey("BalancingPolicy/a"), value, err)
 	l.told++
-	var steps desired.Steps
 	own := desired.NodeMessage("g1", nil, nil)
 	own.Tunnels = desired.TunnelMessage(&desired.TunnelSettings{
 		Port: 7446, VNI: 7446, MTU: l.mtu, Over6: l.over6, Ranges: []netip.Prefix{netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("fd00:250::/64")},
 	})
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: &fairleadv1.Revision{Epoch: 1, Index: uint64(l.told)}, Full: true, Changes: changes, Digest: digest[:], Node: own,
-	}); err != nil {
-		l.t.Fatal(err)
-	}
-	return steps.State
+	return m.StateAt(l.t, l.told, own)
 }
 
 // serve answers on a port, over TCP and UDP, with a name, a line end, and what it is sent.

@@ -17,9 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/dataplane/steer"
-	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
@@ -209,29 +208,9 @@ func interruptions(t *bench) int64 {
 
 // steeredState is the state of a node that steers addresses.
 func steeredState(t *bench, addresses []netip.Addr, gateway netip.Addr) desired.State {
-	var pieces desired.Pieces
-	var digest desired.Digest
+	var m desiredtest.Told
 	for _, a := range addresses {
-		value, err := desired.AddressValue([]desired.Port{{Protocol: 17, Number: 80}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := desired.AddressKey(a)
-		digest = digest.Plus(key, value)
-		if err := pieces.Put(key, value); err != nil {
-			t.Fatal(err)
-		}
+		m.Address(a, desired.Port{Protocol: 17, Number: 80})
 	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:],
-		Node: desired.NodeMessage("bench", &desired.Config{Switches: []netip.Addr{gateway}}, nil),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return steps.State
+	return m.State(t, desired.NodeMessage("bench", &desired.Config{Switches: []netip.Addr{gateway}}, nil))
 }

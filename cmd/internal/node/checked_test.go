@@ -6,17 +6,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/agent"
-	"fairlead.io/fairlead/fsm"
 )
 
 // applierFunc is an Applier that is a function.
@@ -61,34 +58,7 @@ func TestHealthChecksNeedSomebodyWhoOpensPorts(t *testing.T) {
 // stateOf is a state with one Service.
 func stateOf(t *testing.T, s desired.Service) desired.State {
 	t.Helper()
-	value, err := desired.ServiceValue(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stateOfItems(t, map[string][]byte{desired.ServiceKey(s.Name): value})
-}
-
-// stateOfItems is a state with these, by their keys.
-func stateOfItems(t *testing.T, items map[string][]byte) desired.State {
-	t.Helper()
-	var pieces desired.Pieces
-	var digest desired.Digest
-	for _, key := range slices.Sorted(maps.Keys(items)) {
-		if err := pieces.Put(key, items[key]); err != nil {
-			t.Fatal(err)
-		}
-		digest = digest.Plus(key, items[key])
-	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:],
-		Node: desired.NodeMessage("g", nil, nil),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return steps.State
+	var m desiredtest.Told
+	m.Services(s)
+	return m.State(t, nil)
 }

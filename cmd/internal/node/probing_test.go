@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/health"
 )
@@ -49,7 +50,9 @@ func TestBalancing14AgentsProbeForWhatTheyCarryOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := ProbingOver(config.Agent{Node: "n1", Sock: c.sock}, checker)
-			if _, err := p.Apply(t.Context(), stateOfItems(t, items)); err != nil {
+			var m desiredtest.Told
+			m.Items(items)
+			if _, err := p.Apply(t.Context(), m.State(t, nil)); err != nil {
 				t.Fatal(err)
 			}
 			var got []string

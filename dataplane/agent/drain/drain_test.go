@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/agent/drain"
 	"fairlead.io/fairlead/fsm"
@@ -87,31 +87,13 @@ func must(t interface{ Fatal(...any) }, err error) {
 }
 
 // state is what a node shall have: each address with port 80, and Services by name.
-func state(t interface{ Fatal(...any) }, index int, addresses []int, services ...desired.Service) desired.State {
-	var digest desired.Digest
-	var pieces desired.Pieces
-	put := func(key string, value []byte, err error) {
-		must(t, err)
-		must(t, pieces.Put(key, value))
-		digest = digest.Plus(key, value)
-	}
+func state(t desiredtest.T, index int, addresses []int, services ...desired.Service) desired.State {
+	var m desiredtest.Told
 	for _, i := range addresses {
-		value, err := desired.AddressValue([]desired.Port{{Protocol: 6, Number: 80}})
-		put(desired.AddressKey(address(i)), value, err)
+		m.Address(address(i), desired.Port{Protocol: 6, Number: 80})
 	}
-	for _, s := range services {
-		value, err := desired.ServiceValue(s)
-		put(desired.ServiceKey(s.Name), value, err)
-	}
-	changes, err := pieces.Bytes()
-	must(t, err)
-	var steps desired.Steps
-	_, err = steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: fsm.Index(index)}), Full: true, Changes: changes,
-		Digest: digest[:], Node: desired.NodeMessage("g", nil, nil),
-	})
-	must(t, err)
-	return steps.State
+	m.Services(services...)
+	return m.StateAt(t, fsm.Index(index), nil)
 }
 
 // memory is a Store.
@@ -277,23 +259,14 @@ func TestAcknowledgementIsAboutWhatIsWanted(t *testing.T) {
 func TestBalancing13AcknowledgementNamesATunnelThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := netip.MustParseAddr("10.250.0.1")
-		key := desired.TunnelHostKey("n1")
 		value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: netip.MustParseAddr("198.51.100.1"), Addresses: []netip.Addr{own}, Number: 1})
-		must(t, err)
-		var pieces desired.Pieces
-		must(t, pieces.Put(key, value))
-		changes, err := pieces.Bytes()
-		must(t, err)
-		digest := desired.Digest{}.Plus(key, value)
-		var steps desired.Steps
-		_, err = steps.Add(&fairleadv1.SyncResponse{
-			Revision: &fairleadv1.Revision{Epoch: 1, Index: 1}, Full: true, Changes: changes, Digest: digest[:], Node: desired.NodeMessage("g1", nil, nil),
-		})
-		must(t, err)
+		var m desiredtest.Told
+		m.Put(desired.TunnelHostKey("n1"), value, err)
+		state := m.State(t, nil)
 		failed := []agent.Failure{{Prefix: netip.PrefixFrom(own, 32), Why: "tunnel: somebody else's"}}
 		d := run(t, drain.Options{Applier: &kernel{failed: failed}, Delay: delay})
 		defer d.stop()
-		if got, err := d.Apply(t.Context(), steps.State); err != nil || !slices.Equal(got, failed) {
+		if got, err := d.Apply(t.Context(), state); err != nil || !slices.Equal(got, failed) {
 			t.Errorf("told %v, %v", got, err)
 		}
 	})

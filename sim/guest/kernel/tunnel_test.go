@@ -9,9 +9,8 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/dataplane/tunnel"
-	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/event"
 	guest "fairlead.io/fairlead/sim/guest/kernel"
 )
@@ -64,32 +63,15 @@ func TestTunnelsAreMadeAndPutRight(t *testing.T) {
 
 // meshed is what n1 shall have: tunnels between it and others, so many hosts in all.
 func meshed(t *testing.T, hosts int) desired.State {
-	var digest desired.Digest
-	var pieces desired.Pieces
+	t.Helper()
+	var m desiredtest.Told
 	for n := 1; n <= hosts; n++ {
-		key := desired.TunnelHostKey(fmt.Sprint("n", n))
 		value, err := desired.TunnelHostValue(desired.TunnelHost{
 			Underlay: netip.AddrFrom4([4]byte{192, 0, 2, byte(20 + n)}), Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 250, 0, byte(n)})}, Number: uint32(n),
 		})
-		if err == nil {
-			digest = digest.Plus(key, value)
-			err = pieces.Put(key, value)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		m.Put(desired.TunnelHostKey(fmt.Sprint("n", n)), value, err)
 	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := desired.NodeMessage("g", nil, nil)
-	node.Tunnels = desired.TunnelMessage(&desired.TunnelSettings{Port: 7446, VNI: 7446, Ranges: []netip.Prefix{netip.MustParsePrefix("10.250.0.0/29")}})
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:], Node: node,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return steps.State
+	own := desired.NodeMessage("g", nil, nil)
+	own.Tunnels = desired.TunnelMessage(&desired.TunnelSettings{Port: 7446, VNI: 7446, Ranges: []netip.Prefix{netip.MustParsePrefix("10.250.0.0/29")}})
+	return m.State(t, own)
 }

@@ -11,11 +11,10 @@ import (
 	"testing/synctest"
 
 	"fairlead.io/fairlead/api/desired"
-	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/api/desired/desiredtest"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/dataplane/steer"
-	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/guest/bubble"
 	guest "fairlead.io/fairlead/sim/guest/kernel"
 	"fairlead.io/fairlead/sim/kernel"
@@ -106,42 +105,20 @@ func service(name string, local bool, endpoints int, addresses ...netip.Addr) de
 }
 
 // state is what a node shall have: the addresses of all Services, each with its ports.
-func state(t interface{ Fatal(...any) }, services ...desired.Service) desired.State {
-	var digest desired.Digest
-	var pieces desired.Pieces
-	put := func(key string, value []byte, err error) {
-		if err == nil {
-			digest = digest.Plus(key, value)
-			err = pieces.Put(key, value)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+func state(t desiredtest.T, services ...desired.Service) desired.State {
+	t.Helper()
+	var m desiredtest.Told
 	for _, s := range services {
 		for _, a := range s.Addresses {
 			var ports []desired.Port
 			for _, f := range s.Frontends {
 				ports = append(ports, f.Port)
 			}
-			value, err := desired.AddressValue(ports)
-			put(desired.AddressKey(a), value, err)
+			m.Address(a, ports...)
 		}
-		value, err := desired.ServiceValue(s)
-		put(desired.ServiceKey(s.Name), value, err)
 	}
-	changes, err := pieces.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps desired.Steps
-	if _, err := steps.Add(&fairleadv1.SyncResponse{
-		Revision: desired.RevisionMessage(fsm.Revision{Epoch: 1, Index: 1}), Full: true, Changes: changes, Digest: digest[:],
-		Node: desired.NodeMessage("g", &desired.Config{Switches: []netip.Addr{switch4, switch6}, InTable: 101, OutTable: 102}, nil),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return steps.State
+	m.Services(services...)
+	return m.State(t, desired.NodeMessage("g", &desired.Config{Switches: []netip.Addr{switch4, switch6}, InTable: 101, OutTable: 102}, nil))
 }
 
 func addresses(services []desired.Service) (out []netip.Addr) {
