@@ -18,14 +18,7 @@ func TestCurlAsDocumented(t *testing.T) {
 		t.Skip("curl is not installed")
 	}
 	w := newWorld(t)
-	issued, err := pki.Issue(w.ca, pki.Request{Role: pki.Viewer, Name: "bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := w.ca.Issue(t, pki.Request{Role: pki.Viewer, Name: "bob"})
 	for _, version := range []string{"--http1.1", "--http2"} {
 		command := exec.Command(curl, "--silent", "--show-error", "--max-time", "10", version,
 			"--cacert", files.CA, "--cert", files.Cert, "--key", files.Key,

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -30,7 +30,7 @@ const patience = 10 * time.Second
 type world struct {
 	t       testing.TB
 	now     func() time.Time // of the servers
-	ca      string
+	ca      pkitest.CA
 	group   *sharedGroup
 	members []*member
 }
@@ -74,10 +74,7 @@ func (m *member) cut() {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, ca: filepath.Join(t.TempDir(), "ca"), group: &sharedGroup{leader: "m1-x"}}
-	if err := pki.Init(w.ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w := &world{t: t, ca: pkitest.New(t), group: &sharedGroup{leader: "m1-x"}}
 	for _, name := range []string{"m1", "m2", "m3"} {
 		w.start(name, func() (string, uint64) { return "g1", 1 })
 	}
@@ -92,22 +89,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) endpoint(req pki.Request) *pki.Endpoint {
 	w.t.Helper()
-	if req.Role == pki.Member {
-		req.Hosts = []string{"127.0.0.1"}
-	}
-	issued, err := pki.Issue(w.ca, req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	files, err := issued.Write(w.t.TempDir())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	source, err := pki.OpenSource(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return &pki.Endpoint{Source: source}
+	return &pki.Endpoint{Source: w.ca.Source(w.t, req)}
 }
 
 func (w *world) start(name string, self pki.Self) {

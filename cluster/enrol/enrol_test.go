@@ -19,13 +19,14 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/fsm"
 )
 
 func TestOneTimeTokenGivesOneCertificateOfItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	m := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
+	m := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})
 	token := w.offer(t, m, "n1", time.Hour)
 	if e := w.offered(token); e == nil || e.Node != "n1" || e.TTL != time.Hour || e.Used {
 		t.Fatalf("record of the token: %+v", e)
@@ -46,7 +47,7 @@ func TestOneTimeTokenGivesOneCertificateOfItsNode(t *testing.T) {
 	if err := h.enrol(t, "n1", m); err != nil {
 		t.Fatal(err)
 	}
-	held := source(t, h.files).Material()
+	held := pkitest.Open(t, h.files).Material()
 	if held.Identity.String() != "agent/n1" || time.Until(held.Certificate.Leaf.NotAfter) > pki.MachineTTL {
 		t.Errorf("certificate of %s until %s", held.Identity, held.Certificate.Leaf.NotAfter)
 	}
@@ -72,8 +73,8 @@ func TestOneTimeTokenGivesOneCertificateOfItsNode(t *testing.T) {
 func TestRacingForOneTokenHasOneWinner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	one := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
-	two := w.serve(t, "m2", enrol.Options{Signer: w.authority(t)})
+	one := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})
+	two := w.serve(t, "m2", enrol.Options{Signer: w.ca.Authority(t)})
 	token := w.offer(t, one, "n1", time.Hour)
 	const racers = 8
 	var together, racing sync.WaitGroup
@@ -141,7 +142,7 @@ func TestServiceAccountTokenProvesTheNodeThatItIsBoundTo(t *testing.T) {
 			w := newWorld(t)
 			r := &reviewer{token: jwt, review: good}
 			c.spoil(r)
-			m := w.serve(t, "m1", enrol.Options{Signer: w.authority(t), Reviewer: r})
+			m := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t), Reviewer: r})
 			h := w.host(t, jwt)
 			err := h.enrol(t, "n1", m)
 			if (err == nil) != (c.why == "") || !strings.Contains(m.log.String(), c.why) {
@@ -161,7 +162,7 @@ func TestServiceAccountTokenProvesTheNodeThatItIsBoundTo(t *testing.T) {
 func TestMemberWithoutTheKeyHandsOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	keyed := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
+	keyed := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})
 	bare := w.serve(t, "m2", enrol.Options{})
 	through := w.serve(t, "m3", enrol.Options{}, bare, keyed)
 	alone := w.serve(t, "m4", enrol.Options{}, bare)
@@ -176,8 +177,8 @@ func TestMemberWithoutTheKeyHandsOn(t *testing.T) {
 	if err := h.enrol(t, "n1", through); err != nil {
 		t.Fatal(err)
 	}
-	before := source(t, h.files).Material().Certificate.Leaf.SerialNumber
-	held := source(t, h.files)
+	before := pkitest.Open(t, h.files).Material().Certificate.Leaf.SerialNumber
+	held := pkitest.Open(t, h.files)
 	peers := admin.NewPeers(&pki.Endpoint{Source: held}, nil)
 	defer peers.Close()
 	for name, members := range map[string][]string{"renew": {through.address}, "without anybody who signs": {alone.address}} {
@@ -200,7 +201,7 @@ func TestMemberWithoutTheKeyHandsOn(t *testing.T) {
 func TestMemberRenewsItsNameAndHostsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	keyed := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
+	keyed := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})
 	bare := w.serve(t, "m2", enrol.Options{})
 	before := bare.source.Material().Certificate.Leaf
 	to := func() []enrol.Other { return enrol.Members(bare.peers, []string{keyed.address}) }
@@ -215,7 +216,7 @@ func TestMemberRenewsItsNameAndHostsOnly(t *testing.T) {
 		t.Errorf("serial %v, hosts %v", after.SerialNumber, pki.HostsOf(after))
 	}
 	// One with the key asks nobody.
-	if err := enrol.Get(t.Context(), keyed.files, enrol.BySigning(w.authority(t), keyed.source)); err != nil {
+	if err := enrol.Get(t.Context(), keyed.files, enrol.BySigning(w.ca.Authority(t), keyed.source)); err != nil {
 		t.Fatal(err)
 	}
 	if got := keyed.source.Material(); got.Identity.String() != "member/m1" || strings.Join(pki.HostsOf(got.Certificate.Leaf), " ") != "127.0.0.1" {
@@ -229,7 +230,7 @@ func TestOneHostCannotGuessQuickly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	now := time.Now()
-	m := w.serve(t, "m1", enrol.Options{Signer: w.authority(t), Now: func() time.Time { return now }})
+	m := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t), Now: func() time.Time { return now }})
 	for range 10 {
 		if err := w.host(t, enrol.NewToken()).enrol(t, "n1", m); !errorHas(err, "does not prove") {
 			t.Fatal(err)

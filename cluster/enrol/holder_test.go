@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -62,26 +62,14 @@ func (o *office) ask(_ context.Context, request []byte) (*fairleadv1.SignedCerti
 // hold runs a Holder of an agent's certificate within a bubble.
 func hold(t *testing.T, renew, again *office) (held *pki.Source, log *testkit.Log, stop func()) {
 	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca")
-	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	issued, err := pki.Issue(ca, pki.Request{Role: pki.Agent, Name: "n1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := pkitest.New(t)
+	files := ca.Issue(t, pki.Request{Role: pki.Agent, Name: "n1"})
 	log = &testkit.Log{}
-	o := enrol.HolderOptions{Files: files, Source: source(t, files), Renew: renew.ask, Log: slog.New(slog.NewTextHandler(log, nil))}
+	o := enrol.HolderOptions{Files: files, Source: pkitest.Open(t, files), Renew: renew.ask, Log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, office := range []*office{renew, again} {
 		if office != nil {
 			office.t = t
-			if office.authority, err = pki.OpenAuthority(filepath.Join(ca, pki.CAFile), filepath.Join(ca, pki.CAKeyFile)); err != nil {
-				t.Fatal(err)
-			}
+			office.authority = ca.Authority(t)
 		}
 	}
 	if again != nil {

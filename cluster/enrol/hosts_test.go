@@ -11,6 +11,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -19,9 +20,9 @@ import (
 func TestBalancing15HostsOutsideEnrolAndAreTakenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	m := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
+	m := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})
 	alice := admin.NewClient(admin.ClientOptions{
-		Endpoint: &pki.Endpoint{Source: source(t, w.files(t, pki.Request{Role: pki.Operator, Name: "alice"}))}, Servers: []string{m.address},
+		Endpoint: &pki.Endpoint{Source: pkitest.Open(t, w.ca.Issue(t, pki.Request{Role: pki.Operator, Name: "alice"}))}, Servers: []string{m.address},
 	})
 	defer alice.Close()
 	offerOutside := func(token string) {
@@ -52,7 +53,7 @@ func TestBalancing15HostsOutsideEnrolAndAreTakenOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := source(t, h.files)
+	held := pkitest.Open(t, h.files)
 	if id := held.Material().Identity.String(); id != "host/edge-1" {
 		t.Fatalf("it has a certificate of %s", id)
 	}
@@ -65,7 +66,7 @@ func TestBalancing15HostsOutsideEnrolAndAreTakenOut(t *testing.T) {
 		again := w.host(t, "")
 		err := enrol.Get(t.Context(), again.files, enrol.AsAgent("edge-1", func() []enrol.Other { return enrol.Members(peers, []string{m.address}) }))
 		if err == nil {
-			if id := source(t, again.files).Material().Identity.String(); id != "host/edge-1" {
+			if id := pkitest.Open(t, again.files).Material().Identity.String(); id != "host/edge-1" {
 				t.Errorf("renewed, it is %s", id)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -94,7 +95,7 @@ func TestCARotatesWithStreamsAliveAndNobodyLost(t *testing.T) {
 	m1 := w.serve(t, "m1", enrol.Options{Signer: signer})
 	m2 := w.serve(t, "m2", enrol.Options{}, m1)
 	keyFile := filepath.Join(t.TempDir(), "ca.key")
-	put(t, filepath.Join(w.ca, pki.CAKeyFile), keyFile)
+	put(t, w.ca.Key(), keyFile)
 	var err error
 	if signer.Authority, err = pki.OpenAuthority(m1.files.CA, keyFile); err != nil {
 		t.Fatal(err)
@@ -104,8 +105,8 @@ func TestCARotatesWithStreamsAliveAndNobodyLost(t *testing.T) {
 		{"m2", m2.files, m2.source, enrol.AsMember("m2", func() []enrol.Other { return enrol.Members(m2.peers, []string{m1.address}) })},
 	}
 	for _, node := range []string{"n1", "n2", "n3"} {
-		h := &holder{name: node, files: w.files(t, pki.Request{Role: pki.Agent, Name: node})}
-		h.source = source(t, h.files)
+		h := &holder{name: node, files: w.ca.Issue(t, pki.Request{Role: pki.Agent, Name: node})}
+		h.source = pkitest.Open(t, h.files)
 		peers := admin.NewPeers(&pki.Endpoint{Source: h.source}, nil)
 		t.Cleanup(peers.Close)
 		h.ask = enrol.AsAgent(node, func() []enrol.Other { return enrol.Members(peers, []string{m2.address, m1.address}) })
@@ -146,20 +147,20 @@ func TestCARotatesWithStreamsAliveAndNobodyLost(t *testing.T) {
 			}
 		}
 	}
-	next := filepath.Join(t.TempDir(), "next")
-	if err := pki.Rotate(w.ca, next, pki.CAOptions{Name: "next"}); err != nil {
+	next := pkitest.CA(filepath.Join(t.TempDir(), "next"))
+	if err := pki.Rotate(string(w.ca), string(next), pki.CAOptions{Name: "next"}); err != nil {
 		t.Fatal(err)
 	}
 	issuer := func(h *holder) string { return h.source.Material().Certificate.Leaf.Issuer.CommonName }
-	put(t, filepath.Join(next, pki.CAFile), m1.files.CA)
+	put(t, next.Cert(), m1.files.CA)
 	everybody(func(h *holder) bool { return h.bundle(t) == 2 && issuer(h) == "CA fairlead" })
-	put(t, filepath.Join(next, pki.CAKeyFile), keyFile)
+	put(t, next.Key(), keyFile)
 	all = all[:len(all)-1] // one is away from now on
 	everybody(func(h *holder) bool { return h.bundle(t) == 2 && issuer(h) == "CA next" })
-	if dropped, err := pki.FinishRotation(next); err != nil || dropped != 1 {
+	if dropped, err := pki.FinishRotation(string(next)); err != nil || dropped != 1 {
 		t.Fatalf("dropped %d, %v", dropped, err)
 	}
-	put(t, filepath.Join(next, pki.CAFile), m1.files.CA)
+	put(t, next.Cert(), m1.files.CA)
 	everybody(func(h *holder) bool { return h.bundle(t) == 1 && issuer(h) == "CA next" })
 	for i, s := range streams {
 		before := s.heard.Load()
@@ -177,7 +178,7 @@ func TestCARotatesWithStreamsAliveAndNobodyLost(t *testing.T) {
 	}
 	token := offer(t, next, m2, "n3", time.Hour)
 	h := w.host(t, token)
-	h.ca = filepath.Join(next, pki.CAFile)
+	h.ca = next.Cert()
 	if err := h.enrol(t, "n3", m2); err != nil {
 		t.Fatal(err)
 	}

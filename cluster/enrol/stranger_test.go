@@ -5,7 +5,6 @@ package enrol_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,8 +19,8 @@ import (
 func TestStrangerMayEnrolAndDoNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	m := w.serve(t, "m1", enrol.Options{Signer: w.authority(t)})
-	roots, err := pki.ReadRoots(filepath.Join(w.ca, pki.CAFile))
+	m := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})
+	roots, err := pki.ReadRoots(w.ca.Cert())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,57 +23,20 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
 // world is a CA and a record that all members share.
 type world struct {
-	ca    string
+	ca    pkitest.CA
 	group *grouptest.Group
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{ca: filepath.Join(t.TempDir(), "ca"), group: grouptest.NewGroup(t)}
-	if err := pki.Init(w.ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-func (w *world) authority(t *testing.T) *pki.Authority {
-	t.Helper()
-	a, err := pki.OpenAuthority(filepath.Join(w.ca, pki.CAFile), filepath.Join(w.ca, pki.CAKeyFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-func (w *world) files(t *testing.T, req pki.Request) pki.Files {
-	t.Helper()
-	if req.Role == pki.Member {
-		req.Hosts = []string{"127.0.0.1"}
-	}
-	issued, err := pki.Issue(w.ca, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-func source(t *testing.T, files pki.Files) *pki.Source {
-	t.Helper()
-	s, err := pki.OpenSource(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &world{ca: pkitest.New(t), group: grouptest.NewGroup(t)}
 }
 
 // member is an API server on loopback with real certificates.
@@ -89,13 +52,13 @@ type member struct {
 // serve starts a member; what o leaves out is that of a member without the CA's key.
 func (w *world) serve(t *testing.T, name string, o enrol.Options, others ...*member) *member {
 	t.Helper()
-	m := &member{log: &testkit.Log{}, registry: prometheus.NewRegistry(), files: w.files(t, pki.Request{Role: pki.Member, Name: name})}
+	m := &member{log: &testkit.Log{}, registry: prometheus.NewRegistry(), files: w.ca.Issue(t, pki.Request{Role: pki.Member, Name: name})}
 	log := slog.New(slog.NewTextHandler(m.log, nil))
 	refusals, err := pki.NewRefusals(log, m.registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.source = source(t, m.files)
+	m.source = pkitest.Open(t, m.files)
 	endpoint := &pki.Endpoint{Source: m.source, Self: func() (string, uint64) { return "g1", 1 }, Refusals: refusals, Strangers: &pki.Strangers{}}
 	m.peers = admin.NewPeers(endpoint, nil)
 	o.Member, o.Record, o.Proposer, o.Log, o.Metrics = name, w.group, w.group, log, m.registry
@@ -185,7 +148,7 @@ func (w *world) host(t *testing.T, token string) *host {
 	t.Helper()
 	dir := t.TempDir()
 	h := &host{
-		ca: filepath.Join(w.ca, pki.CAFile), token: filepath.Join(dir, "token"),
+		ca: w.ca.Cert(), token: filepath.Join(dir, "token"),
 		files: pki.Files{CA: filepath.Join(dir, "own", "ca.crt"), Cert: filepath.Join(dir, "own", "agent.crt"), Key: filepath.Join(dir, "own", "agent.key")},
 	}
 	if err := os.WriteFile(h.token, []byte(token+"\n"), 0o600); err != nil {
@@ -210,10 +173,10 @@ func (w *world) offer(t *testing.T, m *member, node string, ttl time.Duration) s
 	return offer(t, w.ca, m, node, ttl)
 }
 
-func offer(t *testing.T, ca string, m *member, node string, ttl time.Duration) string {
+func offer(t *testing.T, ca pkitest.CA, m *member, node string, ttl time.Duration) string {
 	t.Helper()
-	operator := (&world{ca: ca}).files(t, pki.Request{Role: pki.Operator, Name: "alice"})
-	client := admin.NewClient(admin.ClientOptions{Endpoint: &pki.Endpoint{Source: source(t, operator)}, Servers: []string{m.address}})
+	operator := ca.Issue(t, pki.Request{Role: pki.Operator, Name: "alice"})
+	client := admin.NewClient(admin.ClientOptions{Endpoint: &pki.Endpoint{Source: pkitest.Open(t, operator)}, Servers: []string{m.address}})
 	defer client.Close()
 	token := enrol.NewToken()
 	_, err := client.Enrol.Offer(t.Context(), &fairleadv1.OfferRequest{Node: node, TokenSha256: string(enrol.Sum(token)), TtlSeconds: uint32(ttl / time.Second)})

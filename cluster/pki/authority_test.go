@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 )
 
 func authority(t *testing.T, ca string) *pki.Authority {
@@ -46,7 +47,7 @@ func TestSignedCertificateIsOfTheKeyThatAsked(t *testing.T) {
 	if err := files.Install(signed.Cert, key, signed.CA); err != nil {
 		t.Fatal(err)
 	}
-	if got := open(t, files).Material().Identity.String(); got != "agent/n1" {
+	if got := pkitest.Open(t, files).Material().Identity.String(); got != "agent/n1" {
 		t.Errorf("installed %s", got)
 	}
 	_, other := request(t)
@@ -113,7 +114,7 @@ func TestCrashDuringInstallationLeavesOneThatWorks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		life := time.Until(open(t, files).Material().Certificate.Leaf.NotAfter)
+		life := time.Until(pkitest.Open(t, files).Material().Certificate.Leaf.NotAfter)
 		if renewed := life <= time.Hour; renewed != (steps >= 2) {
 			t.Errorf("after %d steps: certificate for another %v", steps, life)
 		}
@@ -124,7 +125,7 @@ func TestRenewalIsDueWithAThirdOfItsLifeLeft(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
 	begin := time.Now()
 	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1", Now: func() time.Time { return begin }})
-	at, window := pki.RenewFrom(open(t, files).Material().Certificate.Leaf)
+	at, window := pki.RenewFrom(pkitest.Open(t, files).Material().Certificate.Leaf)
 	if got := at.Sub(begin).Round(time.Minute); got != 16*time.Hour || window.Round(time.Minute) != 8*time.Hour {
 		t.Errorf("due after %v, with %v left", got, window)
 	}

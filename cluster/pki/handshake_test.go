@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -34,7 +35,7 @@ func TestHandshakeMatrix(t *testing.T) {
 		files.CA = caCert
 		certs[name] = files
 	}
-	member := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	for _, test := range []struct {
 		name, cert string
 		port       pki.Port
@@ -74,7 +75,7 @@ func TestHandshakeMatrix(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := serve(t, pki.Endpoint{Source: member, Self: test.ours}, test.port)
-			client := &pki.Endpoint{Source: open(t, certs[test.cert]), Self: test.theirs, OrNewer: test.orNewer}
+			client := &pki.Endpoint{Source: pkitest.Open(t, certs[test.cert]), Self: test.theirs, OrNewer: test.orNewer}
 			_, err := s.connect(t, client, test.port)
 			checkOutcome(t, s, err, test.want)
 		})
@@ -105,14 +106,14 @@ func checkOutcome(t *testing.T, s *server, err error, want string) {
 
 func TestRefusalNamesBothSidesAndTheClaim(t *testing.T) {
 	ca, foreign := newCA(t, pki.CAOptions{}), newCA(t, pki.CAOptions{})
-	member := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	s := serve(t, pki.Endpoint{Source: member, Self: belongs("g1", 3)}, pki.Raft)
 
-	agent := open(t, issue(t, ca, pki.Request{Role: pki.Agent, Name: "n7"}))
+	agent := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Agent, Name: "n7"}))
 	_, _ = s.connect(t, &pki.Endpoint{Source: agent, Self: belongs("g1", 3)}, pki.Raft)
 	stranger := issue(t, foreign, pki.Request{Role: pki.Member, Name: "m9"})
 	stranger.CA = filepath.Join(ca, pki.CAFile)
-	_, _ = s.connect(t, &pki.Endpoint{Source: open(t, stranger), Self: belongs("g1", 3)}, pki.Raft)
+	_, _ = s.connect(t, &pki.Endpoint{Source: pkitest.Open(t, stranger), Self: belongs("g1", 3)}, pki.Raft)
 	_, _ = s.connect(t, &pki.Endpoint{Source: member, Self: belongs("g1", 4)}, pki.Raft)
 	for _, part := range []string{
 		`identity=agent/n7 claimed=""`,
@@ -130,7 +131,7 @@ func TestRefusalNamesBothSidesAndTheClaim(t *testing.T) {
 // Any two members get a connection exactly when Meet says so, whatever the port.
 func TestPropertyPortsKeepToMeet(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
-	source := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	source := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	var ours, theirs pki.Membership
 	self := func(m *pki.Membership) pki.Self { return func() (string, uint64) { return m.Group, m.Epoch } }
 	servers := map[pki.Port]*server{}
@@ -160,7 +161,7 @@ func TestPropertyPortsKeepToMeet(t *testing.T) {
 func TestRaftPortRefusesOtherProtocols(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"})
-	s := serve(t, pki.Endpoint{Source: open(t, files), Self: belongs("g1", 3)}, pki.Raft)
+	s := serve(t, pki.Endpoint{Source: pkitest.Open(t, files), Self: belongs("g1", 3)}, pki.Raft)
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestPortsRefuseOldTLSAndNoCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, pki.Endpoint{Source: open(t, files)}, pki.API)
+	s := serve(t, pki.Endpoint{Source: pkitest.Open(t, files)}, pki.API)
 	for name, config := range map[string]*tls.Config{
 		"tls12":          {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
 		"no-certificate": {InsecureSkipVerify: true},
@@ -212,16 +213,16 @@ func TestPortsRefuseOldTLSAndNoCertificate(t *testing.T) {
 
 func TestClientTrustsOnlyMembersAtTheirHost(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
-	client := &pki.Endpoint{Source: open(t, issue(t, ca, pki.Request{Role: pki.Operator, Name: "alice"}))}
-	elsewhere := serve(t, pki.Endpoint{Source: open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.1"}}))}, pki.API)
+	client := &pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Operator, Name: "alice"}))}
+	elsewhere := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.1"}}))}, pki.API)
 	if _, err := elsewhere.connect(t, client, pki.API); err == nil || !strings.Contains(err.Error(), "with this host") {
 		t.Errorf("member of another host: %v", err)
 	}
-	agent := serve(t, pki.Endpoint{Source: open(t, issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"}))}, pki.API)
+	agent := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"}))}, pki.API)
 	if _, err := agent.connect(t, client, pki.API); err == nil {
 		t.Error("an agent's certificate was taken for a member's")
 	}
-	foreign := serve(t, pki.Endpoint{Source: open(t, issue(t, newCA(t, pki.CAOptions{}), pki.Request{Role: pki.Member, Name: "m1"}))}, pki.API)
+	foreign := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, newCA(t, pki.CAOptions{}), pki.Request{Role: pki.Member, Name: "m1"}))}, pki.API)
 	if _, err := foreign.connect(t, client, pki.API); err == nil || !strings.Contains(err.Error(), "ca.crt of this group") {
 		t.Errorf("member of another CA: %v", err)
 	}
@@ -248,8 +249,8 @@ func TestCARotatesWithOverlapAndWithoutRestart(t *testing.T) {
 	freshFiles := issue(t, freshCA, pki.Request{Role: pki.Member, Name: "m3"})
 	both := read(oldCA) + read(freshCA)
 	trust(freshFiles, both)
-	s := serve(t, pki.Endpoint{Source: open(t, serverFiles)}, pki.Raft)
-	old, fresh := &pki.Endpoint{Source: open(t, oldFiles)}, &pki.Endpoint{Source: open(t, freshFiles)}
+	s := serve(t, pki.Endpoint{Source: pkitest.Open(t, serverFiles)}, pki.Raft)
+	old, fresh := &pki.Endpoint{Source: pkitest.Open(t, oldFiles)}, &pki.Endpoint{Source: pkitest.Open(t, freshFiles)}
 
 	stays, err := s.connect(t, old, pki.Raft)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/cluster/store/disk/disktest"
 )
 
@@ -40,7 +41,7 @@ func TestCertificateInAReadOnlyFolderIsRenewedElsewhere(t *testing.T) {
 	}
 	left := func(f pki.Files) time.Duration {
 		t.Helper()
-		return time.Until(open(t, f).Material().Certificate.Leaf.NotAfter).Round(time.Hour)
+		return time.Until(pkitest.Open(t, f).Material().Certificate.Leaf.NotAfter).Round(time.Hour)
 	}
 	if l := left(kept); l != time.Hour {
 		t.Errorf("copied one for %v", l)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 )
 
 const admissionName = "lbcf-controller.kube-system.svc"
@@ -160,7 +161,7 @@ func TestServingFollowsAnotherCAWithinAMinute(t *testing.T) {
 func TestServingWithoutTheCAsKeyNeedsTheNamesInTheMembersCertificate(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11", admissionName}})
-	o := pki.ServingOptions{Names: []string{admissionName}, Files: files, Source: open(t, files), Log: slog.New(slog.DiscardHandler)}
+	o := pki.ServingOptions{Names: []string{admissionName}, Files: files, Source: pkitest.Open(t, files), Log: slog.New(slog.DiscardHandler)}
 	s, err := pki.OpenServing(o)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -88,7 +89,7 @@ func TestOpenSourceNamesTheFileAndTheRemedy(t *testing.T) {
 func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
 	now := time.Now()
 	ca := newCA(t, pki.CAOptions{})
-	source := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	source := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	s := serve(t, pki.Endpoint{Source: source, Self: belongs("g1", 1), Now: func() time.Time { return now }}, pki.Raft)
 	client := &pki.Endpoint{Source: source, Self: belongs("g2", 1)}
 	for range 5 {
@@ -107,7 +108,7 @@ func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
 func TestExpiryIsShownOfTheCertificateInUse(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1", TTL: time.Hour})
-	source := open(t, files)
+	source := pkitest.Open(t, files)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(pki.ExpiryGauge(source))
 	shown := func() int64 {

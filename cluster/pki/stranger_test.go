@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 )
 
 func roots(t *testing.T, ca string) *x509.CertPool {
@@ -25,7 +26,7 @@ func roots(t *testing.T, ca string) *x509.CertPool {
 // Only who says that he wants to enrol, on the API port of a member that lets strangers in, needs no certificate.
 func TestStrangersComeInToEnrolOnly(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
-	member := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	stranger := &pki.Endpoint{Roots: roots(t, ca)}
 	for name, c := range map[string]struct {
 		port      pki.Port
@@ -64,7 +65,7 @@ func TestStrangersComeInToEnrolOnly(t *testing.T) {
 
 func TestStrangersAreFewAndStayShortly(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
-	member := open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
+	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	strangers := &pki.Strangers{Max: 2, Within: 300 * time.Millisecond}
 	s := serve(t, pki.Endpoint{Source: member, Strangers: strangers}, pki.API)
 	client := &pki.Endpoint{Roots: roots(t, ca)}
@@ -103,7 +104,7 @@ func TestStrangerTrustsOnlyMembersOfItsCA(t *testing.T) {
 		if name == "other-ca" {
 			from = newCA(t, pki.CAOptions{})
 		}
-		s := serve(t, pki.Endpoint{Source: open(t, issue(t, from, req)), Strangers: &pki.Strangers{}}, pki.API)
+		s := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, from, req)), Strangers: &pki.Strangers{}}, pki.API)
 		if _, err := s.connect(t, &pki.Endpoint{Roots: roots(t, ca)}, pki.API); err == nil {
 			t.Errorf("%s: its token would have been shown", name)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -32,30 +33,10 @@ func newCA(t testing.TB, opts pki.CAOptions) string {
 	return dir
 }
 
-// issue makes a certificate in a new folder; members answer on loopback.
+// issue is that of a CA by its folder.
 func issue(t testing.TB, ca string, req pki.Request) pki.Files {
 	t.Helper()
-	if req.Role == pki.Member && req.Hosts == nil {
-		req.Hosts = []string{"127.0.0.1", "localhost"}
-	}
-	issued, err := pki.Issue(ca, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-func open(t testing.TB, files pki.Files) *pki.Source {
-	t.Helper()
-	source, err := pki.OpenSource(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return source
+	return pkitest.CA(ca).Issue(t, req)
 }
 
 func belongs(group string, epoch uint64) pki.Self {

@@ -78,7 +78,7 @@ func TestContextFromPKIFindsTheGroup(t *testing.T) {
 	w := newWorld(t)
 	server := w.serve(&fakeRaft{}, &fakeRecord{})
 	out := t.TempDir()
-	fairlead(t, "pki", "issue", "viewer", "vera", "--dir", w.ca, "--out", out, "--server", server).mustPrint(t)
+	fairlead(t, "pki", "issue", "viewer", "vera", "--dir", string(w.ca), "--out", out, "--server", server).mustPrint(t)
 	fairlead(t, "raft", "peers", "--context", filepath.Join(out, "context.yaml")).mustPrint(t)
 	t.Setenv("FAIRLEAD_CONTEXT", filepath.Join(out, "context.yaml"))
 	fairlead(t, "raft", "peers").mustPrint(t)
@@ -87,13 +87,13 @@ func TestContextFromPKIFindsTheGroup(t *testing.T) {
 func TestBadCertificateFilesAreNamedWithTheRemedy(t *testing.T) {
 	w := newWorld(t)
 	server := w.serve(&fakeRaft{}, &fakeRecord{})
-	other := w.issue(pki.Request{Role: pki.Operator, Name: "bob"})
+	other := w.ca.Issue(t, pki.Request{Role: pki.Operator, Name: "bob"})
 	garbage := write(t, filepath.Join(t.TempDir(), "garbage.pem"), "not\nPEM\n")
 	torn := write(t, filepath.Join(t.TempDir(), "torn.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	past := func() time.Time { return time.Now().Add(-48 * time.Hour) }
-	expired := w.issue(pki.Request{Role: pki.Operator, Name: "alice", TTL: time.Hour, Now: past})
-	future := w.issue(pki.Request{Role: pki.Operator, Name: "alice", Now: func() time.Time { return time.Now().Add(48 * time.Hour) }})
+	expired := w.ca.Issue(t, pki.Request{Role: pki.Operator, Name: "alice", TTL: time.Hour, Now: past})
+	future := w.ca.Issue(t, pki.Request{Role: pki.Operator, Name: "alice", Now: func() time.Time { return time.Now().Add(48 * time.Hour) }})
 	for name, test := range map[string]struct {
 		files  pki.Files
 		file   string

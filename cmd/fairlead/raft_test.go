@@ -84,7 +84,7 @@ func TestViewerMayLookButNotChange(t *testing.T) {
 	w := newWorld(t)
 	raft := &fakeRaft{}
 	server := w.serve(raft, &fakeRecord{})
-	viewer := w.issue(pki.Request{Role: pki.Viewer, Name: "vera"})
+	viewer := w.ca.Issue(t, pki.Request{Role: pki.Viewer, Name: "vera"})
 	w.runAs(viewer, []string{server}, "raft", "peers").mustPrint(t)
 	w.runAs(viewer, []string{server}, "raft", "remove", "m3").mustFail(t, exitFailed, "viewer/vera", "role operator")
 	if asked := raft.requests(); len(asked) != 1 {

@@ -4,9 +4,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,11 +14,11 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
-	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/freeport"
 )
 
@@ -29,7 +27,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // world is a CA, an operator's files, and members that answer as the test wants.
 type world struct {
 	t     *testing.T
-	ca    string    // folder
+	group *grouptest.World
+	ca    pkitest.CA
 	files pki.Files // of operator/alice
 	enrol fairleadv1connect.EnrolServiceHandler
 }
@@ -38,11 +37,9 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	isolate(t)
-	w := &world{t: t, ca: filepath.Join(t.TempDir(), "ca")}
-	if err := pki.Init(w.ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.files = w.issue(pki.Request{Role: pki.Operator, Name: "alice"})
+	group := grouptest.NewWorld(t)
+	w := &world{t: t, group: group, ca: group.CA()}
+	w.files = w.ca.Issue(t, pki.Request{Role: pki.Operator, Name: "alice"})
 	return w
 }
 
@@ -54,60 +51,23 @@ func isolate(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 }
 
-func (w *world) issue(req pki.Request) pki.Files {
-	w.t.Helper()
-	made, err := pki.Issue(w.ca, req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	files, err := made.Write(w.t.TempDir())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return files
-}
-
 // serve starts a member's API on loopback and gives its address.
 func (w *world) serve(raft fairleadv1connect.RaftServiceHandler, record fairleadv1connect.RecordServiceHandler) string {
 	w.t.Helper()
-	source, err := pki.OpenSource(w.issue(pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"127.0.0.1"}}), slog.New(slog.DiscardHandler))
-	if err != nil {
-		w.t.Fatal(err)
+	mounts := []grouptest.Mount{
+		func(o ...connect.HandlerOption) (string, http.Handler) {
+			return fairleadv1connect.NewRaftServiceHandler(raft, o...)
+		},
+		func(o ...connect.HandlerOption) (string, http.Handler) {
+			return fairleadv1connect.NewRecordServiceHandler(record, o...)
+		},
 	}
-	log, registry := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	refusals, err := pki.NewRefusals(log, registry, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	server, err := admin.NewServer(admin.ServerOptions{
-		Endpoint: &pki.Endpoint{Source: source, Refusals: refusals, Self: func() (string, uint64) { return "g1", 1 }},
-		Log:      log, Metrics: registry,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
-		return fairleadv1connect.NewRaftServiceHandler(raft, o...)
-	})
-	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
-		return fairleadv1connect.NewRecordServiceHandler(record, o...)
-	})
 	if w.enrol != nil {
-		server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
+		mounts = append(mounts, func(o ...connect.HandlerOption) (string, http.Handler) {
 			return fairleadv1connect.NewEnrolServiceHandler(w.enrol, o...)
 		})
 	}
-	listener := listen(w.t)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, listener) }()
-	w.t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			w.t.Errorf("serve: %v", err)
-		}
-	})
-	return listener.Addr().String()
+	return w.group.Serve(w.t, "m1", mounts...).Address
 }
 
 func listen(t *testing.T) net.Listener {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/internal/freeport"
 )
 
@@ -24,41 +24,21 @@ import (
 const Patience = 2 * time.Minute
 
 // World is a CA and what it certifies.
-type World struct{ ca string }
+type World struct{ ca pkitest.CA }
 
 // NewWorld makes a CA.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
-	w := &World{ca: filepath.Join(t.TempDir(), "ca")}
-	if err := pki.Init(w.ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return &World{pkitest.New(t)}
 }
 
-// CA is the folder of the CA.
-func (w *World) CA() string { return w.ca }
+// CA is the CA.
+func (w *World) CA() pkitest.CA { return w.ca }
 
 // Source issues a certificate; members answer on loopback.
 func (w *World) Source(t testing.TB, role pki.Role, name string) *pki.Source {
 	t.Helper()
-	req := pki.Request{Role: role, Name: name}
-	if role == pki.Member {
-		req.Hosts = []string{"127.0.0.1"}
-	}
-	issued, err := pki.Issue(w.ca, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := pki.OpenSource(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return source
+	return w.ca.Source(t, pki.Request{Role: role, Name: name})
 }
 
 // Mount is what a server offers, as admin.Server.Mount takes it.

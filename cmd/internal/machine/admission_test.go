@@ -10,13 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/internal/testkit"
@@ -27,27 +27,18 @@ import (
 // trusts what members say it should.
 func served(t *testing.T, change func(*tls.Config)) (address string, client *http.Client) {
 	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca")
-	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	issued, err := pki.Issue(ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := pkitest.New(t)
+	files := ca.Issue(t, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11"}})
 	var l Listeners
 	for _, listener := range []*net.Listener{&l.API, &l.Raft, &l.Admission} {
+		var err error
 		if *listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	network, err := openNetwork(member.NetworkOptions{
 		Config: config.Controller{
-			Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(ca, pki.CAKeyFile)},
+			Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
 			Admission: config.Admission{Names: []string{"lbcf-controller.kube-system.svc"}}, Advertise: config.Advertise{Raft: l.Raft.Addr().String()},
 		},
 		Self: func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),

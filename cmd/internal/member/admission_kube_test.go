@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/member"
@@ -222,20 +223,11 @@ func (k *shop) judge(t *testing.T, kubeconfig string) string {
 // judging runs a member that the API server can ask at 127.0.0.1, and gives the address.
 func judging(t *testing.T, kubeconfig string, by config.Admission, change ...func(*config.Controller)) string {
 	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca")
-	if err := pki.Init(ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	issued, err := pki.Issue(ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"127.0.0.1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := pkitest.New(t)
+	files := ca.Issue(t, pki.Request{Role: pki.Member, Name: "m1"})
 	var l machine.Listeners
 	for _, listener := range []*net.Listener{&l.API, &l.Raft, &l.Admission} {
+		var err error
 		if *listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +236,7 @@ func judging(t *testing.T, kubeconfig string, by config.Admission, change ...fun
 	c := config.Controller{
 		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), BootstrapToken: "t", Log: "error",
 		Listen:  config.Listen{API: api, Raft: raft, Admission: admission},
-		TLS:     config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(ca, pki.CAKeyFile)},
+		TLS:     config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
 		Members: []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Kubernetes: &config.Kubernetes{Kubeconfig: kubeconfig}},
 		Admission: by,
 	}

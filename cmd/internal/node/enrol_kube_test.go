@@ -15,6 +15,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/member"
@@ -43,15 +44,12 @@ func TestAgentEnrolsWithTheTokenOfItsPod(t *testing.T) {
 		}
 		return token
 	}
-	w := &world{ca: filepath.Join(t.TempDir(), "ca")}
-	if err := pki.Init(w.ca, pki.CAOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w := &world{ca: pkitest.New(t)}
 	api := w.member(t, cluster.Kubeconfig())
 	right, wrong := token("n1"), token("n2")
 	c := config.Agent{
 		Node: "n1", StateDir: filepath.Join(t.TempDir(), "state"), Members: []string{api}, NAT: config.NATKubeProxy, Health: freeAddress(t), Log: "info",
-		Enrol: &config.Enrol{CA: filepath.Join(w.ca, pki.CAFile), TokenFile: filepath.Join(t.TempDir(), "token")},
+		Enrol: &config.Enrol{CA: w.ca.Cert(), TokenFile: filepath.Join(t.TempDir(), "token")},
 	}
 	show := func(token string) {
 		t.Helper()
@@ -78,16 +76,10 @@ func TestAgentEnrolsWithTheTokenOfItsPod(t *testing.T) {
 // member runs a group of one with the CA's key until the test ends, and gives the address of its API.
 func (w *world) member(t *testing.T, kubeconfig string) (api string) {
 	t.Helper()
-	issued, err := pki.Issue(w.ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"127.0.0.1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := w.ca.Issue(t, pki.Request{Role: pki.Member, Name: "m1"})
 	var l machine.Listeners
 	for _, listener := range []*net.Listener{&l.API, &l.Raft} {
+		var err error
 		if *listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +88,7 @@ func (w *world) member(t *testing.T, kubeconfig string) (api string) {
 	c := config.Controller{
 		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), Listen: config.Listen{API: api, Raft: raft}, BootstrapToken: "t", Log: "error",
 		Enrolment: config.Enrolment{ServiceAccount: "default/default"},
-		TLS:       config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(w.ca, pki.CAKeyFile)},
+		TLS:       config.MemberTLS{TLS: config.TLS(files), CAKey: w.ca.Key()},
 		Members:   []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Kubernetes: &config.Kubernetes{Kubeconfig: kubeconfig}},
 	}
 	if err := c.Validate(); err != nil {

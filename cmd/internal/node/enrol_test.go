@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/enrol"
-	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
@@ -23,7 +22,7 @@ import (
 func (w *world) enrolling(t *testing.T, token string) config.Agent {
 	t.Helper()
 	c := w.config(t)
-	c.TLS, c.Enrol = config.TLS{}, &config.Enrol{CA: filepath.Join(w.ca, pki.CAFile), TokenFile: filepath.Join(t.TempDir(), "token")}
+	c.TLS, c.Enrol = config.TLS{}, &config.Enrol{CA: w.ca.Cert(), TokenFile: filepath.Join(t.TempDir(), "token")}
 	if err := os.WriteFile(c.Enrol.TokenFile, []byte(token), 0o600); err != nil {
 		t.Fatal(err)
 	}

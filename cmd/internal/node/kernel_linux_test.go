@@ -177,14 +177,7 @@ func TestNewNodePreparesEveryAddress(t *testing.T) {
 		w.route(t, a) // by way of n1
 	}
 	c := w.steering(t, m)
-	issued, err := pki.Issue(w.ca, pki.Request{Role: pki.Agent, Name: "n2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := w.ca.Issue(t, pki.Request{Role: pki.Agent, Name: "n2"})
 	c.Node, c.TLS = "n2", config.TLS(files)
 	p := start(t, c)
 	all := func(addresses ...string) func() bool {

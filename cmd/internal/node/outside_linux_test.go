@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster/enrol"
-	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/sock/program"
 	"fairlead.io/fairlead/fsm"
@@ -26,7 +25,7 @@ func (l *sockLab) outside(name string) {
 	l.t.Helper()
 	token := enrol.NewToken()
 	l.config.Node, l.config.OutOfCluster, l.config.NAT = name, true, ""
-	l.config.TLS, l.config.Enrol = config.TLS{}, &config.Enrol{CA: filepath.Join(l.ca, pki.CAFile), TokenFile: filepath.Join(l.t.TempDir(), "token")}
+	l.config.TLS, l.config.Enrol = config.TLS{}, &config.Enrol{CA: l.ca.Cert(), TokenFile: filepath.Join(l.t.TempDir(), "token")}
 	if err := os.WriteFile(l.config.Enrol.TokenFile, []byte(token), 0o600); err != nil {
 		l.t.Fatal(err)
 	}

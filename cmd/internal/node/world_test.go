@@ -21,6 +21,7 @@ import (
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/machine"
 	"fairlead.io/fairlead/cmd/internal/node"
@@ -32,7 +33,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // world is a group with one member's API on loopback, and a CA.
 type world struct {
-	ca      string
+	ca      pkitest.CA
 	group   *grouptest.Group
 	api     *grouptest.API
 	service *agents.Service
@@ -60,11 +61,7 @@ func newWorld(t *testing.T) *world {
 			t.Errorf("agents' service: %v", err)
 		}
 	})
-	authority, err := pki.OpenAuthority(filepath.Join(w.ca, pki.CAFile), filepath.Join(w.ca, pki.CAKeyFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	office, err := enrol.New(enrol.Options{Member: "m1", Record: w.group, Proposer: w.group, Signer: authority, Log: quiet})
+	office, err := enrol.New(enrol.Options{Member: "m1", Record: w.group, Proposer: w.group, Signer: w.ca.Authority(t), Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +81,7 @@ func newWorld(t *testing.T) *world {
 // config is that of an agent whose kernel is left alone.
 func (w *world) config(t *testing.T) config.Agent {
 	t.Helper()
-	issued, err := pki.Issue(w.ca, pki.Request{Role: pki.Agent, Name: "n1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := issued.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := w.ca.Issue(t, pki.Request{Role: pki.Agent, Name: "n1"})
 	c := config.Agent{
 		Node: "n1", StateDir: filepath.Join(t.TempDir(), "state"), Members: []string{w.api.Address},
 		TLS: config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key}, NAT: config.NATKubeProxy, Health: freeAddress(t), Log: "info",
