@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cluster/transport"
+	"fairlead.io/fairlead/cluster/transport/transporttest"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/freeport"
 	"fairlead.io/fairlead/internal/testkit"
@@ -92,14 +93,14 @@ func runProcess(raw string) error {
 		return err
 	}
 	r := &realGroup{group: &group{log: testLog()}}
-	if err := r.setCertificate(c.Cert, c.Key); err != nil {
+	if r.tls, err = transporttest.Parse(c.Cert, c.Key); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", c.Raft[c.Name])
 	if err != nil {
 		return err
 	}
-	tr, err := transport.Listen(transport.Options{Listener: listener, Server: r.serverConfig(), Dial: r.dial, Log: r.log})
+	tr, err := transport.Listen(transport.Options{Listener: listener, Server: r.tls.Server(), Dial: r.tls.Dial, Log: r.log})
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ type processes struct {
 func startProcesses(t testing.TB, tuning Tuning, names ...string) *processes {
 	t.Helper()
 	r := newRealGroup(t, names...)
-	cert, key := r.certificate(t)
+	cert, key := transporttest.Make(t)
 	p := &processes{t: t, configs: map[string]processConfig{}, running: map[string]*exec.Cmd{}, clients: map[string]*rpc.Client{}}
 	control := map[string]string{}
 	for _, name := range names {

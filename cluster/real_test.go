@@ -4,14 +4,7 @@ package cluster
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
-	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -26,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cluster/store/disk/disktest"
 	"fairlead.io/fairlead/cluster/transport"
+	"fairlead.io/fairlead/cluster/transport/transporttest"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/freeport"
 	"fairlead.io/fairlead/internal/testkit"
@@ -36,8 +30,7 @@ type realGroup struct {
 	*group
 	dirs      map[string]string
 	addresses map[string]string
-	pool      *x509.CertPool
-	pair      tls.Certificate
+	tls       transporttest.Certificate
 	folders   map[string]*disk.Folder
 }
 
@@ -50,9 +43,7 @@ func newRealGroup(t testing.TB, names ...string) *realGroup {
 		group: newGroup(t, names...), dirs: map[string]string{}, addresses: map[string]string{}, folders: map[string]*disk.Folder{},
 	}
 	r.tuning = Tuning{SnapshotInterval: time.Hour, Stabilization: 200 * time.Millisecond}
-	if err := r.setCertificate(r.certificate(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.tls = transporttest.New(t)
 	for _, name := range names {
 		l, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 		if err != nil {
@@ -78,7 +69,7 @@ func (r *realGroup) equip(m *member, o *Options) {
 		return err == nil
 	})
 	tr, err := transport.Listen(transport.Options{
-		Listener: listener, Server: r.serverConfig(), Dial: r.dial, Log: r.log,
+		Listener: listener, Server: r.tls.Server(), Dial: r.tls.Dial, Log: r.log,
 	})
 	if err != nil {
 		r.t.Fatalf("listen: %v", err)
@@ -111,52 +102,6 @@ func (r *realGroup) wipe(name string) {
 	if err := os.RemoveAll(r.dirs[name]); err != nil {
 		r.t.Fatalf("wipe: %v", err)
 	}
-}
-
-// certificate makes a certificate that trusts itself.
-func (r *realGroup) certificate(t testing.TB) (certificate, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "member"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	certificate, err = x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err = x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate, key
-}
-
-func (r *realGroup) setCertificate(certificate, key []byte) error {
-	private, err := x509.ParseECPrivateKey(key)
-	if err != nil {
-		return err
-	}
-	parsed, err := x509.ParseCertificate(certificate)
-	if err != nil {
-		return err
-	}
-	r.pool = x509.NewCertPool()
-	r.pool.AddCert(parsed)
-	r.pair = tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: private}
-	return nil
-}
-
-func (r *realGroup) serverConfig() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{r.pair}, ClientCAs: r.pool, ClientAuth: tls.RequireAndVerifyClientCert}
-}
-
-func (r *realGroup) dial(ctx context.Context, address string) (net.Conn, error) {
-	d := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{r.pair}, RootCAs: r.pool}}
-	return d.DialContext(ctx, "tcp", address)
 }
 
 func TestRealGroupAgreesAndComesBackFromDisk(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/transport/transporttest"
 )
 
 // wire keeps what is sent.
@@ -66,8 +68,8 @@ func TestPipelineSendsWhatIsNews(t *testing.T) {
 }
 
 func TestLossOfAHeartbeatMakesPipelinesRepeat(t *testing.T) {
-	w := newWorld(t)
-	a, b := listen(t, w, nil), listen(t, w, nil)
+	cert := transporttest.New(t)
+	a, b := listen(t, cert, nil), listen(t, cert, nil)
 	answer(b)
 	p, err := a.AppendEntriesPipeline("x", b.LocalAddr())
 	if err != nil {

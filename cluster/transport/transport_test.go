@@ -3,81 +3,26 @@
 package transport
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/transport/transporttest"
 )
 
-// world is a CA and what it signed: one certificate for members, good for 127.0.0.1.
-type world struct {
-	pool   *x509.CertPool
-	member tls.Certificate
-}
-
-func newWorld(t *testing.T) world {
-	t.Helper()
-	caKey, ca := certificate(t, nil, nil, true)
-	parent, err := x509.ParseCertificate(ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, der := certificate(t, parent, caKey, false)
-	pool := x509.NewCertPool()
-	pool.AddCert(parent)
-	return world{pool: pool, member: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
-}
-
-func certificate(t *testing.T, parent *x509.Certificate, signer *ecdsa.PrivateKey, ca bool) (*ecdsa.PrivateKey, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: ca, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, der
-}
-
-func (w world) server() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{w.member}, ClientCAs: w.pool, ClientAuth: tls.RequireAndVerifyClientCert}
-}
-
-func (w world) dial(ctx context.Context, address string) (net.Conn, error) {
-	d := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{w.member}, RootCAs: w.pool}}
-	return d.DialContext(ctx, "tcp", address)
-}
-
-func listen(t *testing.T, w world, refused func(net.Addr, error)) *Transport {
+func listen(t *testing.T, cert transporttest.Certificate, refused func(net.Addr, error)) *Transport {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := Listen(Options{Listener: listener, Server: w.server(), Dial: w.dial, Refused: refused, Log: slog.New(slog.DiscardHandler)})
+	tr, err := Listen(Options{Listener: listener, Server: cert.Server(), Dial: cert.Dial, Refused: refused, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +48,8 @@ func answer(tr *Transport) {
 }
 
 func TestMembersTalkOverMutualTLS(t *testing.T) {
-	w := newWorld(t)
-	a, b := listen(t, w, nil), listen(t, w, nil)
+	cert := transporttest.New(t)
+	a, b := listen(t, cert, nil), listen(t, cert, nil)
 	answer(b)
 	for range 3 {
 		if err := heartbeat(a, b); err != nil {
@@ -114,12 +59,12 @@ func TestMembersTalkOverMutualTLS(t *testing.T) {
 }
 
 func TestClientWithoutTrustedCertificateIsRefusedAndTold(t *testing.T) {
-	w, stranger := newWorld(t), newWorld(t)
+	cert, stranger := transporttest.New(t), transporttest.New(t)
 	refused := make(chan error, 8)
-	b := listen(t, w, func(_ net.Addr, err error) { refused <- err })
-	for name, certificates := range map[string][]tls.Certificate{"none": nil, "other-ca": {stranger.member}} {
+	b := listen(t, cert, func(_ net.Addr, err error) { refused <- err })
+	for name, certificates := range map[string][]tls.Certificate{"none": nil, "other-ca": {stranger.Pair}} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := tls.Dial("tcp", string(b.LocalAddr()), &tls.Config{RootCAs: w.pool, Certificates: certificates})
+			conn, err := tls.Dial("tcp", string(b.LocalAddr()), &tls.Config{RootCAs: cert.Pool, Certificates: certificates})
 			if err == nil { // with TLS 1.3 the client learns of the refusal when it reads
 				_, err = conn.Read(make([]byte, 1))
 				_ = conn.Close()
@@ -140,8 +85,8 @@ func TestClientWithoutTrustedCertificateIsRefusedAndTold(t *testing.T) {
 }
 
 func TestSilentClientsHoldUpNobody(t *testing.T) {
-	w := newWorld(t)
-	a, b := listen(t, w, nil), listen(t, w, nil)
+	cert := transporttest.New(t)
+	a, b := listen(t, cert, nil), listen(t, cert, nil)
 	answer(b)
 	for range maxConns - 8 {
 		silent, err := net.Dial("tcp", string(b.LocalAddr()))
@@ -156,8 +101,8 @@ func TestSilentClientsHoldUpNobody(t *testing.T) {
 }
 
 func TestConnectionsAreBoundedAndPlacesComeBack(t *testing.T) {
-	w := newWorld(t)
-	a, b := listen(t, w, nil), listen(t, w, nil)
+	cert := transporttest.New(t)
+	a, b := listen(t, cert, nil), listen(t, cert, nil)
 	answer(b)
 	for range maxConns + 8 { // more than there are places: the rest waits in the kernel's queue
 		silent, err := net.Dial("tcp", string(b.LocalAddr()))
@@ -178,22 +123,22 @@ func TestConnectionsAreBoundedAndPlacesComeBack(t *testing.T) {
 }
 
 func TestListenRefusesServerConfigWithoutClientCertificates(t *testing.T) {
-	w := newWorld(t)
+	cert := transporttest.New(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	config := w.server()
+	config := cert.Server()
 	config.ClientAuth = tls.NoClientCert
-	if _, err := Listen(Options{Listener: listener, Server: config, Dial: w.dial, Log: slog.New(slog.DiscardHandler)}); err == nil {
+	if _, err := Listen(Options{Listener: listener, Server: config, Dial: cert.Dial, Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Fatal("a port that anybody may use was opened")
 	}
 }
 
 func TestCloseEndsEveryConnection(t *testing.T) {
-	w := newWorld(t)
-	a, b := listen(t, w, nil), listen(t, w, nil)
+	cert := transporttest.New(t)
+	a, b := listen(t, cert, nil), listen(t, cert, nil)
 	answer(b)
 	if err := heartbeat(a, b); err != nil {
 		t.Fatal(err)
