@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // A member steps aside only while one that stays has announced what was there, and by the drain that lasts. Drawn histories
@@ -14,11 +15,7 @@ func TestAMemberStepsAsideOnceAnotherAnnounces(t *testing.T) {
 	s := formed(t)
 	answer := func(c fsm.Command, want fsm.Reject) {
 		t.Helper()
-		data, err := fsm.EncodeEntry(1, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0]; o.Reject != want {
+		if o := fsmtest.Try(t, s, c); o.Reject != want {
 			t.Errorf("%T: %v, not %v", c, o.Reject, want)
 		}
 	}

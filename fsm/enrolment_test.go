@@ -8,17 +8,13 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // outcome is what becomes of one command on top of the state.
 func outcome(t *testing.T, s *fsm.State, c fsm.Command) fsm.Reject {
 	t.Helper()
-	_, epoch, _ := s.Identity()
-	data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Command: c}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0].Reject
+	return fsmtest.Try(t, s, c).Reject
 }
 
 // Drawn histories seldom show one token twice, hence this one.

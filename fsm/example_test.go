@@ -9,30 +9,18 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // tell applies commands, each as an entry of its own at the next index, and wants all of them accepted.
 func tell(t *testing.T, s *fsm.State, commands ...fsm.Command) {
 	t.Helper()
-	for _, c := range commands {
-		_, epoch, _ := s.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0] {
-			if o.Err() != nil {
-				t.Fatalf("%T: %v", c, o.Err())
-			}
-		}
-	}
+	fsmtest.Tell(t, s, commands...)
 }
 
 func formed(t *testing.T) *fsm.State {
 	t.Helper()
-	s := fsm.New()
-	tell(t, s, &fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat})
-	return s
+	return fsmtest.New(t, "g1")
 }
 
 // info is what the driver knows a balancer of the tests by, and identity what the record makes of it.
@@ -92,11 +80,7 @@ func TestOneEntryGivesASubjectOneFence(t *testing.T) {
 			for _, c := range entry {
 				proposals = append(proposals, fsm.Proposal{Actor: "test", Command: c})
 			}
-			data, err := fsm.EncodeEntry(1, proposals)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := s.ApplyEntries([]fsm.LogEntry{{Index: now.Index, Term: 1, Data: data}})[0]
+			got := fsmtest.Commit(t, s, proposals...)
 			if got[0].Err() != nil || got[1].Err() != nil || got[2].Err() == nil {
 				t.Fatalf("%v", got)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // A token for a host outside takes the host in, and is no good for the agent of a node that is called the same; a host that was taken
@@ -64,11 +65,7 @@ func TestHostsAreBounded(t *testing.T) {
 	for len(all) > 0 {
 		batch := all[:min(len(all), 500)]
 		all = all[len(batch):]
-		data, err := fsm.EncodeEntry(1, batch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})
+		fsmtest.Commit(t, s, batch...)
 	}
 	if have := outcome(t, s, &fsm.RegisterHost{ID: "one-more", Admit: true}); have != fsm.RejectInUse {
 		t.Errorf("one more is %s", have)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // The node that answers for an address keeps its rules until it does no more (S9). Drawn histories have this moment seldom.
@@ -22,11 +23,7 @@ func TestAHopStaysWhileItsNodeHoldsTheLease(t *testing.T) {
 	since := s.Read().Revision()
 	refused := func(c fsm.Command, why fsm.Reject) {
 		t.Helper()
-		data, err := fsm.EncodeEntry(1, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0]; o.Reject != why {
+		if o := fsmtest.Try(t, s, c); o.Reject != why {
 			t.Errorf("%T: %v, not %v", c, o.Err(), why)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // An address follows a move only while all who have it were moved to the same node. Drawn histories come here seldom.
@@ -66,11 +67,7 @@ func TestMovesWithoutEffectAreRefused(t *testing.T) {
 		"service shop/all: wrong-state (have every node": &fsm.BeginMove{Service: "shop/all", Node: "n1"},
 		"service shop/y: not-found":                      &fsm.EndMove{Service: "shop/y"},
 	} {
-		data, err := fsm.EncodeEntry(1, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0].Err()
+		err := fsmtest.Try(t, s, c).Err()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, which does not say %q", c, err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // After a restore nothing is removed, granted or given to another owner until the outside was looked at: each
@@ -62,11 +63,7 @@ func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 			tell(t, s, before[2:]...)
 			tell(t, s, &fsm.NewEpoch{Group: "g1", Epoch: 2, Cause: "restore"})
 			since := s.Read().Revision()
-			data, err := fsm.EncodeEntry(2, []fsm.Proposal{{Actor: "test", Command: c}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := s.ApplyEntries([]fsm.LogEntry{{Index: since.Index + 1, Term: 1, Data: data}})[0][0]
+			got := fsmtest.Try(t, s, c)
 			if got.Reject != fsm.RejectQuarantine {
 				t.Fatalf("%v", got)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // A withdrawal ends once every member says that no switch holds the path, not when it says that it announces no more;
@@ -24,14 +25,9 @@ func TestWithdrawalEndsByWhatWasWithdrawn(t *testing.T) {
 		ends := func(mark fsm.AnnouncedMark) (reported, ended bool) {
 			t.Helper()
 			mark.Server, mark.Run = "m1", "r"
-			data, err := fsm.EncodeEntry(1, []fsm.Proposal{
-				{Actor: "test", Command: &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}},
-				{Actor: "test", Command: &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: address, Since: since}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0]
+			o := fsmtest.Commit(t, s,
+				fsm.Proposal{Actor: "test", Command: &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}},
+				fsm.Proposal{Actor: "test", Command: &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: address, Since: since}})
 			return o[0].Err() == nil, o[1].Err() == nil
 		}
 		expect := func(mark fsm.AnnouncedMark, reported, ended bool) {
@@ -74,13 +70,7 @@ func TestWithdrawalWaitsForANodeThatSpeaks(t *testing.T) {
 			upto := fsm.Revision{Epoch: since.Epoch, Index: fsm.Index(int(since.Index) + c.upto)}
 			tell(t, s, &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: true}}},
 				&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: c.speaks, Announced: upto, Withdrawn: upto}}})
-			data, err := fsm.EncodeEntry(1, []fsm.Proposal{{Actor: "test", Command: &fsm.FinishWithdrawal{
-				Prefix: prefix, Node: "n1", Address: address, Since: since, NodeExcused: c.excused,
-			}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0]
+			o := fsmtest.Try(t, s, &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: address, Since: since, NodeExcused: c.excused})
 			if ended := o.Err() == nil; ended != c.ends {
 				t.Errorf("ended %t, want %t: %v", ended, c.ends, o.Err())
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // failer is what testing.T, testing.B and rapid.T have in common here.
@@ -43,12 +44,7 @@ func (g *group) propose(proposals []fsm.Proposal, max int) []fsm.Outcome {
 	var out []fsm.Outcome
 	for len(proposals) > 0 {
 		n := min(max, len(proposals))
-		_, epoch, _ := g.state.Identity()
-		data, err := fsm.EncodeEntry(epoch, proposals[:n])
-		if err != nil {
-			g.t.Fatalf("encode: %v", err)
-		}
-		out = append(out, g.state.ApplyEntries([]fsm.LogEntry{{Index: g.state.Applied() + 1, Term: 1, Data: data}})[0]...)
+		out = append(out, fsmtest.Commit(g.t, g.state, proposals[:n]...)...)
 		proposals = proposals[n:]
 		if g.watch != nil {
 			g.watch(g.state.Read())

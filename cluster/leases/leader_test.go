@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // alone is a group of one member, whose proposals are committed at once.
@@ -24,11 +25,7 @@ type alone struct {
 func (a *alone) Propose(_ context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	data, err := fsm.EncodeEntry(1, proposals)
-	if err != nil {
-		return nil, err
-	}
-	return a.ApplyEntries([]fsm.LogEntry{{Index: a.Applied() + 1, Term: 1, Data: data}})[0], nil
+	return fsmtest.Commit(a.t, a.State, proposals...), nil
 }
 
 func (a *alone) VerifyLeader(context.Context) error {

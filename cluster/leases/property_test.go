@@ -16,6 +16,7 @@ import (
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -75,16 +76,11 @@ func (r *record) commit(commands ...fsm.Command) {
 // propose applies commands in one entry, and gives their outcomes.
 func (r *record) propose(commands ...fsm.Command) []fsm.Outcome {
 	r.t.Helper()
-	_, epoch, _ := r.Identity()
 	var proposals []fsm.Proposal
 	for _, c := range commands {
 		proposals = append(proposals, fsm.Proposal{Actor: "test", Command: c})
 	}
-	data, err := fsm.EncodeEntry(epoch, proposals)
-	if err != nil {
-		r.t.Fatalf("%v", err)
-	}
-	return r.ApplyEntries([]fsm.LogEntry{{Index: r.Applied() + 1, Term: 1, Data: data}})[0]
+	return fsmtest.Commit(r.t, r.State, proposals...)
 }
 
 // restore replaces the record by an earlier one, as the beginning of another life.

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -23,7 +24,6 @@ var (
 // group is a record that is told commands.
 type group struct {
 	*fsm.State
-	index  fsm.Index
 	judged judged
 }
 
@@ -40,17 +40,7 @@ func newGroup(t failer) *group {
 
 func (g *group) tell(t failer, commands ...fsm.Command) {
 	t.Helper()
-	for _, c := range commands {
-		_, epoch, _ := g.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
-		g.index++
-		if o := g.ApplyEntries([]fsm.LogEntry{{Index: g.index, Term: 1, Data: data}})[0][0]; o.Err() != nil {
-			t.Fatalf("%T: %v", c, o.Err())
-		}
-	}
+	fsmtest.Tell(t, g.State, commands...)
 }
 
 // node is one that an agent runs on, or ran.

@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // left tells how far a drain has come, in few words.
@@ -145,14 +146,7 @@ func TestDrainOfAMemberIsOverOnceItNeitherLeadsNorAnnounces(t *testing.T) {
 
 // A group of an older format is never proposed what its members cannot read: they would end there.
 func TestDrainIsRefusedBeforeItsFormat(t *testing.T) {
-	state := fsm.New()
-	data, err := fsm.EncodeEntry(0, []fsm.Proposal{{Actor: "test", Command: &fsm.InitGroup{Group: "g1", Format: fsm.FormatDrains - 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out := state.ApplyEntries([]fsm.LogEntry{{Index: 1, Term: 1, Data: data}})[0][0]; out.Err() != nil {
-		t.Fatal(out.Err())
-	}
+	state := fsmtest.NewOf(t, "g1", fsm.FormatDrains-1)
 	s := records.New(records.Options{Record: state}) // without a proposer
 	for _, undo := range []bool{false, true} {
 		_, err := s.Drain(t.Context(), &fairleadv1.DrainRequest{Of: "node", Name: "n1", Undo: undo})

@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/records"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // moveTo asks for a move, and gives what, why and remedy of a refusal.
@@ -113,12 +114,7 @@ func TestMovesThatCannotBeAreRefused(t *testing.T) {
 	if why := moveTo(t, s, "shop/web", "n1"); !strings.Contains(why, "192.0.2.10 shared with shop/all") || !strings.Contains(why, "an address of its own") {
 		t.Errorf("shared address: refused by %q", why)
 	}
-	old := fsm.New()
-	data, err := fsm.EncodeEntry(0, []fsm.Proposal{{Actor: "test", Command: &fsm.InitGroup{Group: "g1", Format: fsm.FormatMoves - 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.ApplyEntries([]fsm.LogEntry{{Index: 1, Term: 1, Data: data}})
+	old := fsmtest.NewOf(t, "g1", fsm.FormatMoves-1)
 	for _, node := range []string{"n1", ""} { // without a proposer: nothing may be proposed
 		if why := moveTo(t, records.New(records.Options{Record: old}), "shop/web", node); !strings.Contains(why, "fairlead raft finalize") {
 			t.Errorf("format 1: refused by %q", why)

@@ -16,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader/balancers"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	wishes "fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
@@ -109,12 +110,7 @@ func planned(t *testing.T, in *takeover.Installation, pods []corev1.Pod) map[str
 	}
 	state := fsm.New()
 	apply := func(proposals []fsm.Proposal) {
-		_, epoch, _ := state.Identity()
-		data, err := fsm.EncodeEntry(epoch, proposals)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, out := range state.ApplyEntries([]fsm.LogEntry{{Index: state.Applied() + 1, Term: 1, Data: data}})[0] {
+		for i, out := range fsmtest.Commit(t, state, proposals...) {
 			if err := out.Err(); err != nil {
 				t.Fatalf("%T: %v", proposals[i].Command, err)
 			}

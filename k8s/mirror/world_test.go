@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
@@ -36,13 +37,7 @@ func newBook(t fataler) *book {
 func (b *book) try(t fataler, commands ...fsm.Command) (refused error) {
 	t.Helper()
 	for _, c := range commands {
-		_, epoch, _ := b.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := b.ApplyEntries([]fsm.LogEntry{{Index: b.Applied() + 1, Term: 1, Data: data}})
-		if err := out[0][0].Err(); err != nil {
+		if err := fsmtest.Try(t, b.State, c).Err(); err != nil {
 			refused = fmt.Errorf("%T: %w", c, err)
 		}
 	}

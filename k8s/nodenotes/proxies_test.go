@@ -8,32 +8,20 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // withTunnel is a record in which n1 has a tunnel, n2 gave its up, and n3 has none.
 func withTunnel(t *testing.T) *fsm.State {
 	t.Helper()
-	s := fsm.New()
-	for _, c := range []fsm.Command{
-		&fsm.InitGroup{Group: "g1", Format: 2},
+	s := fsmtest.NewOf(t, "g1", 2)
+	fsmtest.Tell(t, s,
 		&fsm.SetTunnels{Settings: fsm.TunnelSettings{
 			Range4: netip.MustParsePrefix("10.250.0.0/24"), Range6: netip.MustParsePrefix("fd00:250::/64"), Port: 7446, VNI: 7446,
 		}},
 		&fsm.PutNode{ID: "n1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
 		&fsm.PutTunnel{Host: "n1", Underlay: netip.MustParseAddr("192.0.2.1")},
-		&fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("192.0.2.2")}, &fsm.ReleaseTunnel{Host: "n2"},
-	} {
-		_, epoch, _ := s.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0] {
-			if err := o.Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+		&fsm.PutTunnel{Host: "n2", Underlay: netip.MustParseAddr("192.0.2.2")}, &fsm.ReleaseTunnel{Host: "n2"})
 	return s
 }
 

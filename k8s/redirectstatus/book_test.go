@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 )
 
@@ -25,25 +26,12 @@ type failer interface {
 type book struct{ *fsm.State }
 
 func newBook(t failer) *book {
-	b := &book{fsm.New()}
-	b.must(t, &fsm.InitGroup{Group: "test", Format: fsm.NewestFormat})
-	return b
+	return &book{fsmtest.New(t, "test")}
 }
 
 func (b *book) must(t failer, cs ...fsm.Command) {
 	t.Helper()
-	for _, c := range cs {
-		_, epoch, _ := b.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatalf("encode: %v", err)
-		}
-		for _, o := range b.ApplyEntries([]fsm.LogEntry{{Index: b.Applied() + 1, Term: 1, Data: data}})[0] {
-			if err := o.Err(); err != nil {
-				t.Fatalf("%T: %v", c, err)
-			}
-		}
-	}
+	fsmtest.Tell(t, b.State, cs...)
 }
 
 // node joins with an agent that carries redirects out or does not, and has acknowledged all that there is.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // book is a record that tests write.
@@ -21,6 +22,7 @@ type book struct {
 type fataler interface {
 	Helper()
 	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }
 
 func newBook(t fataler) *book {
@@ -41,13 +43,7 @@ func nodeAddress(n string) netip.Addr { return netip.MustParseAddr("192.0.2." + 
 func (b *book) try(t fataler, commands ...fsm.Command) (refused error) {
 	t.Helper()
 	for _, c := range commands {
-		_, epoch, _ := b.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := b.ApplyEntries([]fsm.LogEntry{{Index: b.Applied() + 1, Term: 1, Data: data}})
-		if err := out[0][0].Err(); err != nil {
+		if err := fsmtest.Try(t, b.State, c).Err(); err != nil {
 			refused = fmt.Errorf("%T: %w", c, err)
 		}
 	}

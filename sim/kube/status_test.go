@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/status"
 	"fairlead.io/fairlead/sim/kube"
@@ -38,17 +39,7 @@ func newRecord(t testing.TB) *record {
 
 func (r *record) commit(commands ...fsm.Command) {
 	r.t.Helper()
-	for _, c := range commands {
-		_, epoch, _ := r.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		out := r.ApplyEntries([]fsm.LogEntry{{Index: r.Applied() + 1, Term: 1, Data: data}})
-		if err := out[0][0].Err(); err != nil {
-			r.t.Fatalf("%T: %v", c, err)
-		}
-	}
+	fsmtest.Tell(r.t, r.State, commands...)
 }
 
 // announce does all that leads to an address of a Service being announced through n1.

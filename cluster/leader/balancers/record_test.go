@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 )
 
 // failer is what testing.T, testing.B and rapid.T have in common here.
@@ -40,12 +41,7 @@ func (r *record) apply(proposals []fsm.Proposal) []fsm.Outcome {
 	var out []fsm.Outcome
 	for len(proposals) > 0 {
 		n := min(fsm.MaxItems, len(proposals))
-		_, epoch, _ := r.state.Identity()
-		data, err := fsm.EncodeEntry(epoch, proposals[:n])
-		if err != nil {
-			r.t.Fatalf("encode: %v", err)
-		}
-		out = append(out, r.state.ApplyEntries([]fsm.LogEntry{{Index: r.state.Applied() + 1, Term: 1, Data: data}})[0]...)
+		out = append(out, fsmtest.Commit(r.t, r.state, proposals[:n]...)...)
 		proposals = proposals[n:]
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/internal/testkit"
 )
@@ -28,25 +29,12 @@ type failer interface {
 type group struct{ *fsm.State }
 
 func newGroup(t failer, format uint32) *group {
-	g := &group{fsm.New()}
-	g.must(t, &fsm.InitGroup{Group: "test", Format: format})
-	return g
+	return &group{fsmtest.NewOf(t, "test", format)}
 }
 
 func (g *group) must(t failer, cs ...fsm.Command) {
 	t.Helper()
-	for _, c := range cs {
-		_, epoch, _ := g.Identity()
-		data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-		if err != nil {
-			t.Fatalf("encode: %v", err)
-		}
-		for _, o := range g.ApplyEntries([]fsm.LogEntry{{Index: g.Applied() + 1, Term: 1, Data: data}})[0] {
-			if err := o.Err(); err != nil {
-				t.Fatalf("%T: %v", c, err)
-			}
-		}
-	}
+	fsmtest.Tell(t, g.State, cs...)
 }
 
 // settle applies what is planned, and plans once more: then nothing may be left to do.

@@ -27,6 +27,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/k8s/admission"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
@@ -222,17 +223,9 @@ func TestWithoutAnAnswerObjectsAreRefusedOrLetThroughWithAWarning(t *testing.T) 
 // Whoever asks and whoever operates share a client: limits, circuit and connections are one driver's.
 func TestAdmissionAsksByTheClientOfTheRecordsDriver(t *testing.T) {
 	h := newHook(t)
-	p, state := clients(t), fsm.New()
+	p, state := clients(t), fsmtest.New(t, "g")
 	row := &fsm.Driver{Name: "shop/clb", URL: h.URL, Concurrent: 3, AcceptsDryRun: true}
-	for i, c := range []fsm.Command{&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat}, &fsm.PutDriver{Driver: *row}} {
-		data, err := fsm.EncodeEntry(fsm.Epoch(i), []fsm.Proposal{{Command: c}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out := state.ApplyEntries([]fsm.LogEntry{{Index: fsm.Index(i + 1), Term: 1, Data: data}}); out[0][0].Err() != nil {
-			t.Fatal(out[0][0].Err())
-		}
-	}
+	fsmtest.Tell(t, state, &fsm.PutDriver{Driver: *row})
 	operators, err := p.For(drivers.Settings(row))
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/member/drivers"
 	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/internal/freeport"
 )
 
@@ -56,14 +57,7 @@ type record struct {
 
 func (r record) must(c fsm.Command) {
 	r.t.Helper()
-	_, epoch, _ := r.Identity()
-	data, err := fsm.EncodeEntry(epoch, []fsm.Proposal{{Actor: "test", Command: c}})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := r.ApplyEntries([]fsm.LogEntry{{Index: r.Applied() + 1, Term: 1, Data: data}})[0][0].Err(); err != nil {
-		r.t.Fatal(err)
-	}
+	fsmtest.Tell(r.t, r.State, c)
 }
 
 // rig is a driver that answers as a test says, and the way to it.
