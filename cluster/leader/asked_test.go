@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // Whoever asks gets what is planned from now, beside the loop; a member that does not lead has nothing to give.
@@ -14,12 +15,7 @@ func TestAskedGivesWhatIsPlannedFrom(t *testing.T) {
 	g, f, second := newLiveGroup(t), newFolder(t), newFolder(t)
 	l, stop := lead(t, Config{Sources: []NamedSource{{"test", f}, {"second", second}}, Record: g.state, Group: g, Limits: fastLimits()})
 	f.write("node n1 192.0.2.1 excluded", "node n2 192.0.2.2", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
-	eventually(t, func() string {
-		if g.state.Read().Count(fsm.TableNodes) == 2 {
-			return ""
-		}
-		return "not planned yet"
-	})
+	testkit.Until(t, "the first plan", func() bool { return g.state.Read().Count(fsm.TableNodes) == 2 })
 	f.delete("node", "n2") // what is absent is asked about
 	for i := range 100 {
 		second.write(fmt.Sprintf("pool p%d 198.51.100.%d-198.51.100.%d", i, i, i)) // the loop goes on seeing while it is asked

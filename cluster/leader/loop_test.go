@@ -212,29 +212,18 @@ func lead(t *testing.T, c Config) (l *Leader, stop func()) {
 	return l, stop
 }
 
-// eventually is testkit.Eventually for a condition that says what is missing.
-func eventually(t *testing.T, missing func() string) {
-	t.Helper()
-	testkit.Eventually(t, "what a leader does", func() error {
-		if why := missing(); why != "" {
-			return errors.New(why)
-		}
-		return nil
-	})
-}
-
 // plans waits until a leader has planned n times more.
 func plans(t *testing.T, l *Leader, n int) {
 	t.Helper()
 	last := l.Status().Planned
-	eventually(t, func() string {
+	testkit.Eventually(t, "plans", func() error {
 		if at := l.Status().Planned; at != last {
 			last, n = at, n-1
 		}
 		if n > 0 {
-			return "the leader does not plan"
+			return errors.New("the leader does not plan")
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -250,12 +239,12 @@ func hopsOf(v *fsm.View, address string) string {
 	return out
 }
 
-func want(v *fsm.State, address, hops string) func() string {
-	return func() string {
+func want(v *fsm.State, address, hops string) func() error {
+	return func() error {
 		if have := hopsOf(v.Read(), address); have != hops {
-			return fmt.Sprintf("%s has hops %q, want %q", address, have, hops)
+			return fmt.Errorf("%s has hops %q, want %q", address, have, hops)
 		}
-		return ""
+		return nil
 	}
 }
 
@@ -265,7 +254,7 @@ func TestLoopFollowsSourcesAndReports(t *testing.T) {
 	g, f := newLiveGroup(t), newFolder(t)
 	f.write("node n1 192.0.2.1", "node n2 192.0.2.2", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1 n2/10.0.0.2")
 	l, _ := lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()})
-	eventually(t, want(g.state, "203.0.113.10", "n1=wanted n2=wanted "))
+	testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=wanted n2=wanted "))
 
 	g.commit(&fsm.RegisterBoot{Node: "n1", Boot: "b"}, &fsm.RegisterBoot{Node: "n2", Boot: "b"},
 		&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"})
@@ -273,20 +262,20 @@ func TestLoopFollowsSourcesAndReports(t *testing.T) {
 	for _, n := range []fsm.NodeID{"n1", "n2"} {
 		l.Acknowledged(fsm.AppliedMark{Node: n, Boot: "b", Upto: g.state.Read().Revision()})
 	}
-	eventually(t, want(g.state, "203.0.113.10", "n1=acknowledged n2=acknowledged "))
+	testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=acknowledged n2=acknowledged "))
 	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: g.state.Read().Revision()})
-	eventually(t, want(g.state, "203.0.113.10", "n1=announced n2=announced "))
+	testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=announced n2=announced "))
 
 	f.delete("endpoints", "web")
 	f.delete("service", "web")
-	eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing n2=withdrawing "))
+	testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=withdrawing n2=withdrawing "))
 	now := g.state.Read().Revision()
 	l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: now, Withdrawn: now})
-	eventually(t, func() string {
+	testkit.Eventually(t, "the service to go", func() error {
 		if n := len(fsm.List[*fsm.Service](g.state.Read(), fsm.TableServices)); n > 0 {
-			return fmt.Sprintf("%d services left", n)
+			return fmt.Errorf("%d services left", n)
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -298,11 +287,11 @@ func TestLoopHoldsNothingOfWhatIsCommitted(t *testing.T) {
 		f.write(fmt.Sprintf("service web-%d ip=198.18.%d.%d", i, i/250, i%250+1))
 	}
 	lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()})
-	eventually(t, func() string {
+	testkit.Eventually(t, "all services in the record", func() error {
 		if n := g.state.Read().Count(fsm.TableServices); n < services {
-			return fmt.Sprintf("the record has %d of %d Services", n, services)
+			return fmt.Errorf("the record has %d of %d Services", n, services)
 		}
-		return ""
+		return nil
 	})
 	if g.mu.Lock(); g.held > 0 {
 		t.Errorf("%d commands were held after they were committed", g.held)
@@ -314,7 +303,7 @@ func TestLoopRemovesNothingWithoutAView(t *testing.T) {
 	g, f := newLiveGroup(t), newFolder(t)
 	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
 	_, stop := lead(t, Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()})
-	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+	testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=wanted "))
 	stop()
 
 	f.blind = true
@@ -344,21 +333,21 @@ func TestLoopExcusesMembersLostForLong(t *testing.T) {
 			Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits(),
 			Timing: Timing{SwitchHolds: holds, Replan: 20 * time.Millisecond},
 		})
-		eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+		testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=wanted "))
 		f.delete("endpoints", "web")
-		eventually(t, want(g.state, "203.0.113.10", "n1=withdrawing "))
+		testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=withdrawing "))
 		now := g.state.Read().Revision()
 		l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: now, Withdrawn: now})
-		eventually(t, want(g.state, "203.0.113.10", ""))
+		testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", ""))
 		if took := time.Since(began); took < holds {
 			t.Fatalf("the withdrawal was over after %s, before a switch gave up the lost member's paths (%s)", took, holds)
 		}
 		g.set(func() { g.servers = []Server{{"m1", true}} }) // removed from the group
-		eventually(t, func() string {
+		testkit.Eventually(t, "the lost member to be forgotten", func() error {
 			if n := committed[*fsm.RemoveMember](g); n != 1 {
-				return fmt.Sprintf("%d members forgotten", n)
+				return fmt.Errorf("%d members forgotten", n)
 			}
-			return ""
+			return nil
 		})
 	})
 }
@@ -376,13 +365,13 @@ func TestLoopCoalescesReports(t *testing.T) {
 			l.Acknowledged(fsm.AppliedMark{Node: fsm.NodeID(fmt.Sprint("n", i)), Boot: "b", Upto: fsm.Revision{Epoch: 1, Index: fsm.Index(step + 1)}})
 		}
 	}
-	eventually(t, func() string {
+	testkit.Eventually(t, "the marks", func() error {
 		for _, n := range fsm.List[*fsm.Node](g.state.Read(), fsm.TableNodes) {
 			if n.Acknowledged.Index != 3 {
-				return fmt.Sprintf("%s acknowledged %s", n.ID, n.Acknowledged)
+				return fmt.Errorf("%s acknowledged %s", n.ID, n.Acknowledged)
 			}
 		}
-		return ""
+		return nil
 	})
 	if n := committed[*fsm.Acknowledge](g); n > 2 {
 		t.Fatalf("%d commands for the marks of one window", n)
@@ -395,20 +384,20 @@ func TestLoopRepeatsReportsThatDidNotGetThrough(t *testing.T) {
 	g.fail = errors.New("too busy")
 	l, _ := lead(t, Config{Record: g.state, Group: g})
 	l.Acknowledged(fsm.AppliedMark{Node: "n1", Boot: "b", Upto: fsm.Revision{Epoch: 1, Index: 1}})
-	eventually(t, func() (why string) {
-		g.set(func() {
-			if g.failed == 0 {
-				why = "the mark was not proposed"
-			}
-		})
-		return why
+	testkit.Eventually(t, "the mark to be proposed", func() error {
+		var failed int
+		g.set(func() { failed = g.failed })
+		if failed == 0 {
+			return errors.New("none was")
+		}
+		return nil
 	})
 	g.set(func() { g.fail = nil })
-	eventually(t, func() string {
+	testkit.Eventually(t, "the mark", func() error {
 		if n, _ := fsm.Get[*fsm.Node](g.state.Read(), fsm.TableNodes, "n1"); n.Acknowledged.IsZero() {
-			return "the mark is lost"
+			return errors.New("the mark is lost")
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -416,31 +405,31 @@ func TestLoopCheckpointsWhatChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLiveGroup(t)
 		lead(t, Config{Record: g.state, Group: g, Timing: Timing{Checkpoint: 10 * time.Millisecond}})
-		checkpoints := func(n int) func() string {
-			return func() string {
+		checkpoints := func(n int) func() error {
+			return func() error {
 				if have := committed[*fsm.Checkpoint](g); have != n {
-					return fmt.Sprintf("%d checkpoints, want %d", have, n)
+					return fmt.Errorf("%d checkpoints, want %d", have, n)
 				}
-				return ""
+				return nil
 			}
 		}
-		eventually(t, checkpoints(1))
+		testkit.Eventually(t, "checkpoints", checkpoints(1))
 		g.commit(&fsm.PutNode{ID: "n1"})
-		eventually(t, checkpoints(2))
+		testkit.Eventually(t, "checkpoints", checkpoints(2))
 		time.Sleep(60 * time.Millisecond) // several checkpoints' time
 		g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"})
 		for range 3 { // what members announced, of which there is news after each checkpoint
 			g.commit(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: "r", Upto: g.state.Read().Revision()}}})
 			time.Sleep(20 * time.Millisecond)
 		}
-		if why := checkpoints(2)(); why != "" {
-			t.Fatalf("an idle group: %s", why)
+		if err := checkpoints(2)(); err != nil {
+			t.Fatalf("an idle group: %v", err)
 		}
 		if c := g.state.Read().Group().Checkpoint; c == 0 {
 			t.Fatal("no checkpoint was accepted")
 		}
 		g.commit(&fsm.PutSettings{Settings: fsm.Settings{HistoryLimit: 9}})
-		eventually(t, checkpoints(3))
+		testkit.Eventually(t, "checkpoints", checkpoints(3))
 	})
 }
 
@@ -457,7 +446,7 @@ func TestLoopEndsQuarantineOnceACompleteViewWasAdopted(t *testing.T) {
 	f.blind = false
 	f.mu.Unlock()
 	f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
-	eventually(t, want(g.state, "203.0.113.10", "n1=wanted "))
+	testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=wanted "))
 }
 
 // Objects that one folder lost are that folder's to answer for: to the other one they were never there.
@@ -469,19 +458,19 @@ func TestLoopAsksOnlyTheSourceThatShowedAnObject(t *testing.T) {
 		b.write(fmt.Sprintf("service s%d ip=203.0.113.%d", i, i+1), fmt.Sprintf("endpoints s%d n1/10.0.0.%d", i, i+1))
 	}
 	lead(t, Config{Sources: []NamedSource{{"a", a}, {"b", b}}, Record: g.state, Group: g, Limits: fastLimits()})
-	services := func(n int) func() string {
-		return func() string {
+	services := func(n int) func() error {
+		return func() error {
 			if have := len(fsm.List[*fsm.Service](g.state.Read(), fsm.TableServices)); have != n {
-				return fmt.Sprintf("%d services, want %d", have, n)
+				return fmt.Errorf("%d services, want %d", have, n)
 			}
-			return ""
+			return nil
 		}
 	}
-	eventually(t, services(many+1))
+	testkit.Eventually(t, "the services", services(many+1))
 	for i := range many {
 		b.deleteSeen("service", fmt.Sprint("s", i))
 		b.deleteSeen("endpoints", fmt.Sprint("s", i))
 	}
 	poke(b.changed)
-	eventually(t, services(1))
+	testkit.Eventually(t, "the services", services(1))
 }
