@@ -3,7 +3,7 @@
 // Package bubble lets tests run code of guests natively: with goroutines in a bubble of package synctest, against models
 // in a world whose time is the bubble's.
 //
-// It promises that nobody else touches the world while Do runs. Start reading at New.
+// It promises that nobody else touches the world while Do runs. Start reading at Test.
 package bubble
 
 import (
@@ -13,6 +13,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairlead.io/fairlead/sim/engine"
@@ -32,8 +34,19 @@ type World struct {
 	stopped chan struct{}
 }
 
-// New makes a world in the bubble that it is called in. Stop has to be called there, too.
-func New(seed uint64) *World {
+// Test runs a test in a bubble, with a world of its own. It fails if something went wrong in the world.
+func Test(t *testing.T, seed uint64, test func(*testing.T, *World)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(seed)
+		test(t, w)
+		for _, what := range w.end() {
+			t.Error(what)
+		}
+	})
+}
+
+// newWorld makes a world in the bubble that it is called in. end has to be called there, too.
+func newWorld(seed uint64) *World {
 	w := engine.New(seed)
 	b := &World{
 		World: w, Network: network.New(w, network.Options{}), begin: time.Now(), stop: make(chan struct{}), stopped: make(chan struct{}),
@@ -74,9 +87,9 @@ func (b *World) Do(f func()) {
 	f()
 }
 
-// Stop ends the world, and lists what went wrong in it: everything that a model refused, and changes of what is not
+// end ends the world, and lists what went wrong in it: everything that a model refused, and changes of what is not
 // ours.
-func (b *World) Stop() []string {
+func (b *World) end() []string {
 	close(b.stop)
 	<-b.stopped
 	return b.trouble

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"fairlead.io/fairlead/cluster/leader"
@@ -66,8 +65,8 @@ type lab struct {
 }
 
 func inLab(t *testing.T, test func(*lab)) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &lab{carrier: carrier{bubble.New(1)}, began: time.Now()}
+	bubble.Test(t, 1, func(_ *testing.T, w *bubble.World) {
+		l := &lab{carrier: carrier{w}, began: time.Now()}
 		l.Do(func() {
 			l.outside = balancer.New(l.World.World, l.Network, balancer.Options{Driver: "d1", Balancers: []string{"lb1"}})
 		})
@@ -78,9 +77,6 @@ func inLab(t *testing.T, test func(*lab)) {
 			},
 		})
 		test(l)
-		for _, what := range l.Stop() {
-			t.Error(what)
-		}
 	})
 }
 

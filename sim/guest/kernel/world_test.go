@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/api/desired/desiredtest"
@@ -34,8 +33,8 @@ type lab struct {
 }
 
 func inLab(t *testing.T, seed uint64, test func(*lab)) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &lab{World: bubble.New(seed), t: t}
+	bubble.Test(t, seed, func(t *testing.T, w *bubble.World) {
+		l := &lab{World: w, t: t}
 		l.Do(func() {
 			l.node = kernel.New(l.World.World, l.Network, kernel.Options{
 				Node: "n1", NAT: true, Switches: []netip.Addr{switch4, switch6}, Gateways: []netip.Addr{netip.MustParseAddr("192.0.2.1")},
@@ -43,9 +42,6 @@ func inLab(t *testing.T, seed uint64, test func(*lab)) {
 			})
 		})
 		test(l)
-		for _, what := range l.Stop() {
-			t.Error(what)
-		}
 	})
 }
 

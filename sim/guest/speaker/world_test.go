@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -32,8 +31,8 @@ type lab struct {
 }
 
 func inLab(t *testing.T, o fabric.Options, test func(*lab)) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &lab{World: bubble.New(1), t: t, served: map[netip.Prefix]bool{}}
+	bubble.Test(t, 1, func(t *testing.T, w *bubble.World) {
+		l := &lab{World: w, t: t, served: map[netip.Prefix]bool{}}
 		l.World.World.Hear(func(e event.Stamped) {
 			switch e := e.Event.(type) {
 			case event.Session:
@@ -55,9 +54,6 @@ func inLab(t *testing.T, o fabric.Options, test func(*lab)) {
 			l.sw = fabric.New(l.World.World, l.Network, o)
 		})
 		test(l)
-		for _, what := range l.Stop() {
-			t.Error(what)
-		}
 	})
 }
 
