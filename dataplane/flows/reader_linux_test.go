@@ -28,7 +28,7 @@ func TestReaderCountsConnections(t *testing.T) {
 		netnstest.Link{In: node, Name: "ext", Addresses: []string{"203.0.113.1/24", "192.0.2.10/32"}})
 	from.Run("ip", "route", "add", "default", "via", "203.0.113.1")
 	node.Feed("table inet t {\n chain c {\n type filter hook prerouting priority 0\n ct state new accept\n }\n}\n", "nft", "-f", "-")
-	serve(t, node)
+	serve(node)
 	reader := Reader{NetNS: node.FD()}
 	expect := func(what string, want Count) {
 		t.Helper()
@@ -66,31 +66,14 @@ func TestReaderCountsConnections(t *testing.T) {
 	}
 }
 
-func serve(t *testing.T, in *netnstest.Namespace) {
-	t.Helper()
-	var l net.Listener
-	if err := in.Do(func() (err error) { l, err = net.Listen("tcp", ":80"); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { // until the other end closes
-				_, _ = c.Read(make([]byte, 1))
-				_ = c.Close()
-			}()
-		}
-	}()
+func serve(in *netnstest.Namespace) {
+	in.Serve(":80", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }) // until the other end closes
 }
 
 func dial(t *testing.T, in *netnstest.Namespace) net.Conn {
 	t.Helper()
-	var c net.Conn
-	if err := in.Do(func() (err error) { c, err = net.DialTimeout("tcp", "192.0.2.10:80", 5*time.Second); return err }); err != nil {
+	c, err := in.Dial("tcp", "192.0.2.10:80", 5*time.Second)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })

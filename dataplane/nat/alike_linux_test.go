@@ -34,7 +34,7 @@ type pair struct {
 func newPair(t *testing.T, clusterCIDRs []netip.Prefix) *pair {
 	t.Helper()
 	l := newLab(t)
-	p := &pair{lab: l, second: newNamespace(t, "second")}
+	p := &pair{lab: l, second: netnstest.New(t, "second")}
 	l.client.SetSysctl("ipv4/conf/all/rp_filter", "0")
 	p.second.SetSysctl("ipv4/conf/all/rp_filter", "0")
 	p.second.SetSysctl("ipv4/ip_forward", "1")

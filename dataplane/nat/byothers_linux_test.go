@@ -4,12 +4,11 @@ package nat
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/netip"
 	"testing"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/netnstest"
 )
 
 // Addresses that another controller gave: such as a balancer outside has, and the node's own, as klipper writes them.
@@ -58,24 +57,7 @@ func TestK32AddressesOfOthersLeadToEndpoints(t *testing.T) {
 // K32: a port that is no Service's at such an address is whoever has it, in this case the node's programs; node ports are served beside it.
 func TestK32OtherPortsOfAddressesOfOthersAreLeftAlone(t *testing.T) {
 	l := newNodePortLab(t)
-	var listener net.Listener
-	if err := l.node.Do(func() (err error) {
-		listener, err = net.Listen("tcp4", "203.0.113.1:22")
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	l.keep(listener)
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "node itself") // who left hears nothing
-			_ = c.Close()
-		}
-	}()
+	l.node.Serve("203.0.113.1:22", netnstest.Say("node itself"))
 	s := givenByOthers(1)
 	s.NodePortsIPv4 = true
 	l.apply(s)

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,8 +31,6 @@ type lab struct {
 	pods         []*netnstest.Namespace
 	nat          *NAT
 	nodePorts    []netip.Prefix // where the next agent serves node ports
-	closers      []io.Closer
-	mu           sync.Mutex
 }
 
 const podPort = 8080
@@ -49,14 +46,14 @@ var (
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
-	l := &lab{t: t, client: newNamespace(t, "client"), node: newNamespace(t, "node")}
+	l := &lab{t: t, client: netnstest.New(t, "client"), node: netnstest.New(t, "node")}
 	netnstest.Join(
 		netnstest.Link{In: l.client, Name: "wan", Addresses: []string{"203.0.113.2/24", "2001:db8:c::2/64"}},
 		netnstest.Link{In: l.node, Name: "ext", Addresses: []string{"203.0.113.1/24", "2001:db8:c::1/64"}})
 	l.client.Run("ip", "route", "add", "default", "via", "203.0.113.1")
 	l.client.Run("ip", "-6", "route", "add", "default", "via", "2001:db8:c::1")
 	for i := 1; i <= 3; i++ {
-		pod := newNamespace(t, fmt.Sprintf("pod%d", i))
+		pod := netnstest.New(t, fmt.Sprintf("pod%d", i))
 		netnstest.Join(
 			netnstest.Link{In: pod, Name: "eth0", Addresses: []string{fmt.Sprintf("10.0.%d.2/24", i), fmt.Sprintf("fd00:0:0:%d::2/64", i)}},
 			netnstest.Link{In: l.node, Name: fmt.Sprintf("pod%d", i), Addresses: []string{fmt.Sprintf("10.0.%d.1/24", i), fmt.Sprintf("fd00:0:0:%d::1/64", i)}})
@@ -71,7 +68,6 @@ func newLab(t *testing.T) *lab {
 		l.node.Run("ip", of[0], "route", "add", "local", of[1], "dev", "lo", "table", "101", "src", of[2])
 		l.node.Run("ip", of[0], "rule", "add", "to", of[1], "lookup", "101", "priority", "30101")
 	}
-	t.Cleanup(l.close)
 	l.warmUp()
 	l.nat = l.newNAT()
 	return l
@@ -92,15 +88,6 @@ func (l *lab) warmUp() {
 	}
 }
 
-// newNamespace makes one whose IPv6 addresses all serve at once, those of the link too.
-func newNamespace(t *testing.T, name string) *netnstest.Namespace {
-	t.Helper()
-	n := netnstest.New(t, name)
-	n.SetSysctl("ipv6/conf/default/accept_dad", "0")
-	n.SetSysctl("ipv6/conf/default/dad_transmits", "0")
-	return n
-}
-
 // newNAT is the node's agent, started anew.
 func (l *lab) newNAT() *NAT {
 	l.t.Helper()
@@ -111,66 +98,24 @@ func (l *lab) newNAT() *NAT {
 	return n
 }
 
-func (l *lab) keep(c io.Closer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closers = append(l.closers, c)
-}
-
-func (l *lab) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.closers {
-		_ = c.Close() // the namespace ends with the test anyway
-	}
-}
-
 // serve answers every line, or datagram, with the pod's name and the client's address.
 func (l *lab) serve(pod *netnstest.Namespace, name string) {
 	l.t.Helper()
-	var tcp net.Listener
-	var udp net.PacketConn
-	if err := pod.Do(func() (err error) {
-		if tcp, err = net.Listen("tcp", fmt.Sprintf(":%d", podPort)); err != nil {
-			return err
-		}
-		udp, err = net.ListenPacket("udp", fmt.Sprintf(":%d", podPort))
-		return err
-	}); err != nil {
-		l.t.Fatal(err)
-	}
-	l.keep(tcp)
-	l.keep(udp)
-	go func() {
-		for {
-			c, err := tcp.Accept()
-			if err != nil {
-				return
-			}
-			go answerLines(c, name)
-		}
-	}()
-	go func() {
-		buffer := make([]byte, 512)
-		for {
-			_, from, err := udp.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			_, _ = udp.WriteTo([]byte(name+" "+hostOf(from)), from) // a client that left hears nothing
-		}
-	}()
+	pod.Serve(fmt.Sprintf(":%d", podPort), answering(name))
+	pod.ServePacket(fmt.Sprintf(":%d", podPort), func(_ []byte, from net.Addr) []byte { return []byte(name + " " + hostOf(from)) })
 }
 
-func answerLines(c net.Conn, name string) {
-	defer c.Close()
-	buffer := make([]byte, 512)
-	for {
-		if _, err := c.Read(buffer); err != nil {
-			return
-		}
-		if _, err := io.WriteString(c, name+" "+hostOf(c.RemoteAddr())); err != nil {
-			return
+// answering answers every line with a name and the client's address.
+func answering(name string) func(net.Conn) {
+	return func(c net.Conn) {
+		buffer := make([]byte, 512)
+		for {
+			if _, err := c.Read(buffer); err != nil {
+				return
+			}
+			if _, err := io.WriteString(c, name+" "+hostOf(c.RemoteAddr())); err != nil {
+				return
+			}
 		}
 	}
 }
@@ -198,11 +143,7 @@ type conn struct {
 
 // dial opens a connection from a namespace.
 func (l *lab) dial(from *netnstest.Namespace, network string, to netip.AddrPort, patience time.Duration) (*conn, error) {
-	var c net.Conn
-	err := from.Do(func() (err error) {
-		c, err = net.DialTimeout(network, to.String(), patience)
-		return err
-	})
+	c, err := from.Dial(network, to.String(), patience)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func TestK39AgentsCountByThemselves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.keep(c)
+		t.Cleanup(func() { _ = c.Close() })
 	}
 	s = web(1, 2)
 	s.Scheduler = desired.LeastConnections

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -176,23 +175,7 @@ func TestK2NodePortsHeedTheScheduler(t *testing.T) {
 // answer has a program of a namespace answer at an address.
 func (l *lab) answer(in *netnstest.Namespace, address string) {
 	l.t.Helper()
-	var listener net.Listener
-	if err := in.Do(func() (err error) {
-		listener, err = net.Listen("tcp", address)
-		return err
-	}); err != nil {
-		l.t.Fatal(err)
-	}
-	l.keep(listener)
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go answerLines(c, "program")
-		}
-	}()
+	in.Serve(address, answering("program"))
 }
 
 // K2, K45: ports that are no Service's are left to the node's programs, and so are loopback and addresses that are not

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -139,40 +138,19 @@ func serviceState(t testing.TB, w steer.Wanted, services ...desired.Service) des
 // answer has every connection to an address of a namespace told a word, until the test ends.
 func (l *lab) answer(n *netnstest.Namespace, address, word string) {
 	l.t.Helper()
-	var listener net.Listener
-	if err := n.Do(func() (err error) {
-		listener, err = net.Listen("tcp", address)
-		return err
-	}); err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, word) // the client tells
-			c.Close()
-		}
-	}()
+	n.Serve(address, netnstest.Say(word))
 }
 
 // dial connects from a namespace and gives what is told there.
 func dial(from *netnstest.Namespace, to netip.Addr, port uint16) (word string, err error) {
-	err = from.Do(func() error {
-		c, err := net.DialTimeout("tcp", netip.AddrPortFrom(to, port).String(), 2*time.Second)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-		data, err := io.ReadAll(c)
-		word = string(data)
-		return err
-	})
-	return word, err
+	c, err := from.Dial("tcp", netip.AddrPortFrom(to, port).String(), 2*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+	data, err := io.ReadAll(c)
+	return string(data), err
 }
 
 // wantWord fails unless a client is told a word.

@@ -32,19 +32,10 @@ func (l *lab) connect(to netip.Addr) *connection {
 	}
 	l.node.Run("nft", "add rule inet proxy prerouting "+family+" daddr "+to.String()+" tcp dport 82 dnat "+family+" to "+at+":8082")
 	c := &connection{t: l.t, name: to.String()}
-	var listener net.Listener
-	err := l.pod.Do(func() (err error) {
-		listener, err = net.Listen("tcp", netip.AddrPortFrom(translated, 8082).String())
-		return err
-	})
-	if err == nil {
-		defer listener.Close()
-		err = l.client.Do(func() (err error) {
-			c.client, err = net.DialTimeout("tcp", netip.AddrPortFrom(to, 82).String(), 5*time.Second)
-			return err
-		})
-	}
-	if err == nil {
+	listener := l.pod.Listen("tcp", netip.AddrPortFrom(translated, 8082).String())
+	defer listener.Close()
+	var err error
+	if c.client, err = l.client.Dial("tcp", netip.AddrPortFrom(to, 82).String(), 5*time.Second); err == nil {
 		l.t.Cleanup(func() { c.client.Close() })
 		c.here, err = listener.Accept()
 	}

@@ -393,13 +393,7 @@ func segment(t *testing.T, from *netnstest.Namespace, to netip.Addr) (size int) 
 // Steering itself never changes who the client seems to be.
 func TestRow9_12ThePodSeesTheClientsAddress(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
-		var listener net.Listener
-		if err := l.pod.Do(func() (err error) {
-			listener, err = net.Listen("tcp", ":8081")
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		listener := l.pod.Listen("tcp", ":8081")
 		defer listener.Close()
 		l.node.Run("nft", "add rule inet proxy prerouting ip daddr 198.51.100.10 tcp dport 81 dnat ip to 10.244.0.2:8081")
 		seen := make(chan string, 1)

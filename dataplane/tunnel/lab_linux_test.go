@@ -4,7 +4,6 @@ package tunnel
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -73,7 +72,7 @@ func newLab(t *testing.T, over6 bool) *lab {
 		h.in.SetSysctl("ipv6/conf/all/forwarding", "1")
 		h.start()
 		l.hosts = append(l.hosts, h)
-		serve(t, h.pod, h.name, 8080)
+		serve(h.pod, h.name, 8080)
 	}
 	return l
 }
@@ -151,53 +150,17 @@ func (l *lab) state(between, pods []*host) desired.State {
 }
 
 // serve answers on a port, over TCP and UDP, with a name, a line end, and what it is sent.
-func serve(t *testing.T, in *netnstest.Namespace, name string, port int) {
-	t.Helper()
-	var tcp net.Listener
-	var udp net.PacketConn
-	if err := in.Do(func() (err error) {
-		if tcp, err = net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
-			udp, err = net.ListenPacket("udp", fmt.Sprintf(":%d", port))
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = tcp.Close(), udp.Close() })
-	go func() {
-		for {
-			c, err := tcp.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = io.WriteString(c, name+"\n")
-				_, _ = io.Copy(c, c)
-			}()
-		}
-	}()
-	go func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, from, err := udp.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			_, _ = udp.WriteTo(append([]byte(name+"\n"), buf[:n]...), from)
-		}
-	}()
+func serve(in *netnstest.Namespace, name string, port int) {
+	in.Serve(fmt.Sprintf(":%d", port), func(c net.Conn) {
+		_, _ = io.WriteString(c, name+"\n")
+		_, _ = io.Copy(c, c)
+	})
+	in.ServePacket(fmt.Sprintf(":%d", port), func(datagram []byte, _ net.Addr) []byte { return append([]byte(name+"\n"), datagram...) })
 }
 
 // dial connects from a namespace.
-func dial(in *netnstest.Namespace, network string, to netip.AddrPort, within time.Duration) (c net.Conn, err error) {
-	err = in.Do(func() (err error) {
-		var d net.Dialer
-		ctx, cancel := context.WithTimeout(context.Background(), within)
-		defer cancel()
-		c, err = d.DialContext(ctx, network, to.String())
-		return err
-	})
+func dial(in *netnstest.Namespace, network string, to netip.AddrPort, within time.Duration) (net.Conn, error) {
+	c, err := in.Dial(network, to.String(), within)
 	if err == nil {
 		err = c.SetDeadline(time.Now().Add(within))
 	}

@@ -155,7 +155,7 @@ func TestBalancing13TunnelsAreForHostsOnly(t *testing.T) {
 	a.apply(two)
 	b.apply(two)
 	stranger.apply(l.state(l.hosts, nil)) // it knows of the others, which do not know of it
-	serve(t, b.in, "n2", 9999)            // other ports of the address are the host's
+	serve(b.in, "n2", 9999)               // other ports of the address are the host's
 	own := netip.AddrPortFrom(b.address(false), 9999)
 	if who, err := ask(a.in, "udp", own, 8, patience); err != nil || who != "n2" {
 		t.Errorf("a port of the host itself: %q, %v", who, err)

@@ -180,7 +180,7 @@ func cardOf(t testing.TB, in *netnstest.Namespace) (mac string) {
 
 // pod runs a server that says its node's name to whoever connects.
 func (s *Segment) pod(in *netnstest.Namespace, n int) {
-	pod, t := netnstest.New(s.lab.t, fmt.Sprintf("pod%d", n)), s.lab.t
+	pod := netnstest.New(s.lab.t, fmt.Sprintf("pod%d", n))
 	netnstest.Join(
 		netnstest.Link{In: in, Name: "cni0", Addresses: []string{fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("2001:db8:f:%d::1/64", n)}},
 		netnstest.Link{In: pod, Name: "eth0", Addresses: []string{fmt.Sprintf("10.244.%d.2/24", n), fmt.Sprintf("2001:db8:f:%d::2/64", n)}},
@@ -189,24 +189,7 @@ func (s *Segment) pod(in *netnstest.Namespace, n int) {
 	pod.Run("ip", "route", "add", "default", "via", fmt.Sprintf("2001:db8:f:%d::1", n))
 	in.SetSysctl("ipv4/ip_forward", "1")
 	in.SetSysctl("ipv6/conf/all/forwarding", "1")
-	var listener net.Listener
-	if err := pod.Do(func() (err error) {
-		listener, err = net.Listen("tcp", ":8080")
-		return err
-	}); err != nil {
-		t.Fatalf("pod %d: %v", n, err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = fmt.Fprintf(c, "n%d\n", n) // a client that went away
-			_ = c.Close()
-		}
-	}()
+	pod.Serve(":8080", netnstest.Say(fmt.Sprintf("n%d\n", n)))
 }
 
 // finish ends a node with its test.

@@ -62,7 +62,7 @@ func newStage(t *testing.T) *stage {
 			netnstest.Link{In: s.nodes[n-1], Name: "pod", Addresses: []string{fmt.Sprintf("10.9.%d.1/24", n), fmt.Sprintf("fd00:9:%d::1/64", n)}})
 		pod.Run("ip", "-6", "route", "add", "default", "via", fmt.Sprintf("fd00:9:%d::1", n))
 		pod.Run("ip", "route", "add", "default", "via", fmt.Sprintf("10.9.%d.1", n))
-		says(t, pod, fmt.Sprintf("pod-%d", n))
+		says(pod, fmt.Sprintf("pod-%d", n))
 		s.pod(n, true)
 	}
 	return s
@@ -94,37 +94,9 @@ status: {phase: Running, podIP: 10.9.%[1]d.2, podIPs: [{ip: 10.9.%[1]d.2}, {ip: 
 }
 
 // says tells every client a word.
-func says(t *testing.T, in *netnstest.Namespace, word string) {
-	t.Helper()
-	var l net.Listener
-	if err := in.Do(func() (err error) { l, err = net.Listen("tcp", ":8080"); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write([]byte(word)) // who left hears nothing
-			_ = c.Close()
-		}
-	}()
-	var p net.PacketConn
-	if err := in.Do(func() (err error) { p, err = net.ListenPacket("udp", ":8080"); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	go func() {
-		for buffer := make([]byte, 64); ; {
-			_, from, err := p.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			_, _ = p.WriteTo([]byte(word), from) // likewise
-		}
-	}()
+func says(in *netnstest.Namespace, word string) {
+	in.Serve(":8080", netnstest.Say(word))
+	in.ServePacket(":8080", func([]byte, net.Addr) []byte { return []byte(word) })
 }
 
 func (s *stage) agent(n int, lines string) *lab.Process {

@@ -3,11 +3,9 @@
 package node_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -72,14 +70,7 @@ func (l *checkLab) put(port uint16, nodes ...string) {
 
 // ask makes a health check and gives status and weight, or the error.
 func (l *checkLab) ask(address string, port uint16) string {
-	dial := func(ctx context.Context, network, to string) (c net.Conn, err error) {
-		err = l.balancer.Do(func() (err error) {
-			c, err = (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, to)
-			return err
-		})
-		return c, err
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	client := http.Client{Transport: &http.Transport{DialContext: l.balancer.DialContext, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 	answer, err := client.Get("http://" + netip.AddrPortFrom(netip.MustParseAddr(address), port).String())
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "refused"
@@ -147,13 +138,7 @@ func (l *checkLab) unrouteWeb() {
 func TestK24PortThatAnotherProgramHolds(t *testing.T) {
 	t.Parallel()
 	l := newCheckLab(t)
-	var other net.Listener
-	if err := l.node.Do(func() (err error) {
-		other, err = net.Listen("tcp", "198.51.100.2:30100")
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	other := l.node.Listen("tcp", "198.51.100.2:30100")
 	l.put(30100, "n1")
 	l.group.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr(checkedVIP), Service: "shop/web", Ports: []fsm.Port{{Protocol: fsm.TCP, Number: 80}}},
 		&fsm.SetRoute{Prefix: fsm.HostPrefix(netip.MustParseAddr(checkedVIP)), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})

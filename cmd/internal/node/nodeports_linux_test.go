@@ -4,6 +4,7 @@ package node_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -93,25 +94,10 @@ func TestK2NodePortsOfServicesWithoutAnAddressAreServed(t *testing.T) {
 // endpoint answers in the balancer's namespace, with the address that it sees a client come from.
 func (l *checkLab) endpoint(port int) net.Listener {
 	l.t.Helper()
-	var listener net.Listener
-	if err := l.balancer.Do(func() (err error) {
-		listener, err = net.ListenTCP("tcp", &net.TCPAddr{Port: port})
-		return err
-	}); err != nil {
-		l.t.Fatal(err)
-	}
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			from, _ := c.RemoteAddr().(*net.TCPAddr)
-			_, _ = io.WriteString(c, from.AddrPort().Addr().Unmap().String()) // who left hears nothing
-			_ = c.Close()
-		}
-	}()
-	return listener
+	return l.balancer.Serve(fmt.Sprintf(":%d", port), func(c net.Conn) {
+		from, _ := c.RemoteAddr().(*net.TCPAddr)
+		_, _ = io.WriteString(c, from.AddrPort().Addr().Unmap().String()) // who left hears nothing
+	})
 }
 
 // seen dials, and tells what the endpoint saw, or how it failed.
